@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the library is built on. tools/install_dependencies.sh installs all of it.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(ZLIB REQUIRED)
+find_package(fmt REQUIRED)
+
+# METIS has no package file of its own.
+find_path(METIS_INCLUDE_DIR metis.h)
+find_library(METIS_LIBRARY metis)
+if(METIS_INCLUDE_DIR AND METIS_LIBRARY)
+  set(TESSERA_WITH_METIS ON)
+else()
+  set(TESSERA_WITH_METIS OFF)
+endif()
+message(STATUS "METIS: ${TESSERA_WITH_METIS}")

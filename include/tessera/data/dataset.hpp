@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/core/shared_array.hpp"
+#include "tessera/graph/graph.hpp"
+
+namespace tessera {
+
+/// Features kept dense: one row per vertex.
+using DenseFeatures = std::shared_ptr<const Matrix<float>>;
+
+/// Features kept sparse: a rectangular Graph with values, row = vertex, column = feature.
+using SparseFeatures = Graph;
+
+/// None, dense or sparse.
+using Features = std::variant<std::monostate, DenseFeatures, SparseFeatures>;
+
+/// One class per vertex; -1 = unlabelled.
+using ClassLabels = SharedArray<std::int64_t>;
+
+/// Several yes/no labels per vertex: vertices x classes of 0 and 1.
+using MultiLabels = std::shared_ptr<const Matrix<float>>;
+
+using Labels = std::variant<std::monostate, ClassLabels, MultiLabels>;
+
+/// An array a file carries that Tessera has no use for: kept, so that converting loses nothing.
+struct ExtraArray {
+  std::string type;  ///< NumPy's name, such as "<i4" or "|b1"
+  std::vector<std::int64_t> shape;
+  SharedArray<std::byte> bytes;
+
+  friend bool operator==(const ExtraArray&, const ExtraArray&) = default;
+};
+
+/// A graph with what is known of its vertices.
+struct Dataset {
+  std::string name;
+  Graph graph;
+  Features features;
+  Labels labels;
+  /// Vertex numbers; empty where there is no public split.
+  SharedArray<std::int64_t> train, validation, test;
+  /// For a union of graphs: which one each vertex belongs to, and each one's class (or empty).
+  SharedArray<std::int32_t> graph_ids;
+  SharedArray<std::int64_t> graph_labels;
+  std::map<std::string, ExtraArray> extras;
+  /// Entries the file listed, before a symmetric one was expanded and duplicates were merged; -1 if
+  /// the graph came from no file. Says where the data came from, so `==` ignores it, like `name`.
+  EdgeOffset edges_stored = -1;
+
+  std::int64_t num_features() const;
+  /// Labels in use: highest class + 1, or the width of a multi-label matrix; 0 without labels.
+  std::int64_t num_classes() const;
+  std::int64_t num_graphs() const;
+  bool is_multi_label() const { return std::holds_alternative<MultiLabels>(labels); }
+
+  /// Throws `bad_data` unless every part fits the graph: sizes, labels >= -1, split numbers in
+  /// range and without repeats, graph ids in range.
+  void validate() const;
+
+  friend bool operator==(const Dataset& a, const Dataset& b);
+};
+
+std::ostream& operator<<(std::ostream& out, const Dataset& dataset);
+
+}  // namespace tessera

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/core/progress.hpp"
+#include "tessera/graph/graph.hpp"
+
+namespace tessera {
+
+/// What to do with several edges between the same two vertices.
+enum class Duplicates {
+  reject,  ///< an error that names the first of them
+  sum,     ///< add their values; an unweighted graph with duplicates becomes weighted
+  first,   ///< keep the one that came first
+};
+
+struct BuildOptions {
+  Duplicates duplicates = Duplicates::reject;
+  bool keep_edge_ids = false;
+  Progress progress = {};
+};
+
+/// Edges (source, target) as in an edge list or PyG's `edge_index`: target aggregates from source.
+/// `weights` is empty or has one value per edge.
+Graph from_edges(VertexId num_vertices, std::span<const VertexId> sources,
+                 std::span<const VertexId> targets, std::span<const float> weights = {},
+                 const BuildOptions& options = {});
+
+/// Matrix entries A[rows[k]][cols[k]]: row = target, column = source. May be rectangular.
+Graph from_coo(VertexId num_rows, VertexId num_cols, std::span<const VertexId> rows,
+               std::span<const VertexId> cols, std::span<const float> values = {},
+               const BuildOptions& options = {});
+
+/// Adds A[i][i] = 1 where row i has no self loop; existing loops keep their value. Needs a square
+/// graph without scales. Edge ids stay those of the original edges.
+Graph with_self_loops(const Graph& graph);
+Graph without_self_loops(const Graph& graph);
+
+/// The pattern of A + A^T without values: each edge in both directions once. Square graphs only.
+Graph symmetrised(const Graph& graph);
+
+/// A^T, with values, scales and edge ids moved along.
+Graph transposed(const Graph& graph);
+
+/// Rows and columns `vertices[0], vertices[1], …` of A, in this order; each at most once. Scales
+/// are those of the whole graph: normalise afterwards if the subgraph's own degrees are meant.
+Graph induced_subgraph(const Graph& graph, std::span<const VertexId> vertices);
+
+}  // namespace tessera

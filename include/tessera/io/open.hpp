@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "tessera/core/progress.hpp"
+#include "tessera/data/dataset.hpp"
+#include "tessera/graph/build.hpp"
+
+namespace tessera::io {
+
+struct ReadOptions {
+  Duplicates duplicates = Duplicates::reject;
+  /// Container only: map the file instead of reading it. The file must not change meanwhile.
+  bool map = false;
+  Progress progress = {};
+};
+
+/// Opens a data set by name, the same everywhere:
+///
+///     path/to/file.npz | .mtx | .mtx.gz | .tsr     a file; its first bytes decide the format
+///     embedded:karate                              a data set inside the library
+///     generate:rmat?scale=17&edges=2000000&seed=1  a random graph
+///     twin:reddit                                  a generated graph of a known size
+Dataset open(const std::string& source, const ReadOptions& options = {});
+
+/// Writes by the file's ending: .npz, .mtx, .mtx.gz or .tsr. The file appears whole or not at all.
+/// A format that cannot hold everything (Matrix Market: the graph alone) is an error unless
+/// `graph_only` says that is meant.
+void save(const Dataset& dataset, const std::string& path, bool graph_only = false,
+          const Progress& progress = {});
+
+}  // namespace tessera::io

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/core/memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::int64_t physical_bytes() {
+  static const std::int64_t bytes =
+      static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
+[[noreturn]] void refuse(std::size_t bytes, std::int64_t in_use) {
+  constexpr double gib = 1 << 30;
+  throw Error(ErrorCode::out_of_memory,
+              fmt::format("cannot allocate {:.3g} GiB: {:.3g} GiB are in use of {:.3g} GiB",
+                          static_cast<double>(bytes) / gib, static_cast<double>(in_use) / gib,
+                          static_cast<double>(physical_bytes()) / gib),
+              "memory", "use a smaller graph, fewer features or a larger machine");
+}
+
+class HostMemory final : public MemoryResource {
+ public:
+  void* allocate(std::size_t bytes, Stream) override {
+    if (bytes == 0) return nullptr;
+    const std::int64_t before = current_.load(std::memory_order_relaxed);
+    if (bytes > static_cast<std::size_t>(physical_bytes()) ||
+        before > physical_bytes() - static_cast<std::int64_t>(bytes)) {
+      refuse(bytes, before);
+    }
+    // Large arrays are touched from end to end: huge pages save most of the page faults.
+    const bool large = bytes >= 2 * huge_page;
+    const std::size_t alignment = large ? huge_page : cache_line;
+    const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    void* const memory = std::aligned_alloc(alignment, rounded);
+    if (memory == nullptr) refuse(bytes, before);
+    if (large) madvise(memory, rounded, MADV_HUGEPAGE);
+    count(static_cast<std::int64_t>(bytes));
+    return memory;
+  }
+
+  void deallocate(void* memory, std::size_t bytes, Stream) noexcept override {
+    std::free(memory);
+    count(-static_cast<std::int64_t>(bytes));
+  }
+
+  Device device() const noexcept override { return {}; }
+
+  MemoryUse use() const noexcept { return {current_.load(), peak_.load()}; }
+  void reset_peak() noexcept { peak_.store(current_.load()); }
+
+ private:
+  void count(std::int64_t bytes) noexcept {
+    const std::int64_t now = current_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::int64_t peak = peak_.load(std::memory_order_relaxed);
+    while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+    }
+  }
+
+  std::atomic<std::int64_t> current_{0};
+  std::atomic<std::int64_t> peak_{0};
+};
+
+// Never destroyed: arrays in static storage may be freed after main ends.
+HostMemory& the_host_memory() {
+  static HostMemory* const memory = new HostMemory;
+  return *memory;
+}
+
+}  // namespace
+
+MemoryResource& host_memory() { return the_host_memory(); }
+MemoryUse host_memory_use() noexcept { return the_host_memory().use(); }
+void reset_host_memory_peak() noexcept { the_host_memory().reset_peak(); }
+
+std::int64_t checked_area(std::int64_t rows, std::int64_t cols) {
+  if (rows < 0 || cols < 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("negative size {} x {}", rows, cols));
+  }
+  std::int64_t area = 0;
+  if (__builtin_mul_overflow(rows, cols, &area)) {
+    throw Error(ErrorCode::out_of_memory, fmt::format("{} x {} overflows 63 bits", rows, cols),
+                "memory", "use fewer rows or features");
+  }
+  return area;
+}
+
+std::size_t checked_bytes(std::int64_t count, std::size_t size) {
+  return static_cast<std::size_t>(checked_area(count, static_cast<std::int64_t>(size)));
+}
+
+}  // namespace tessera

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/core/parallel.hpp"
+
+#include <omp.h>
+
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <mutex>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera {
+namespace {
+
+std::atomic<int> requested_threads{0};
+
+/// Keeps the exception of the lowest task, so that the error a user sees does not depend on timing.
+class FirstFailure {
+ public:
+  bool happened_before(std::int64_t task) const noexcept {
+    return task_.load(std::memory_order_relaxed) < task;
+  }
+  void keep(std::int64_t task) noexcept {
+    const std::scoped_lock lock(mutex_);
+    if (task < task_.load(std::memory_order_relaxed)) {
+      task_.store(task, std::memory_order_relaxed);
+      exception_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::atomic<std::int64_t> task_{std::numeric_limits<std::int64_t>::max()};
+  std::mutex mutex_;
+  std::exception_ptr exception_;
+};
+
+}  // namespace
+
+int num_threads() noexcept {
+  const int requested = requested_threads.load(std::memory_order_relaxed);
+  return requested > 0 ? requested : omp_get_num_procs();
+}
+
+void set_num_threads(int threads) {
+  if (threads < 0) {
+    throw Error(ErrorCode::invalid_argument, "negative number of threads", "threads",
+                "use 0 for one per core");
+  }
+  requested_threads.store(threads, std::memory_order_relaxed);
+}
+
+void parallel_tasks(std::int64_t count, FunctionRef<void(std::int64_t)> task) {
+  const auto threads = static_cast<int>(std::min<std::int64_t>(num_threads(), count));
+  if (threads <= 1 || omp_in_parallel()) {
+    for (std::int64_t i = 0; i < count; ++i) task(i);
+    return;
+  }
+  std::atomic<std::int64_t> next{0};
+  FirstFailure failure;
+#pragma omp parallel num_threads(threads)
+  for (std::int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < count;
+       i = next.fetch_add(1, std::memory_order_relaxed)) {
+    if (failure.happened_before(i)) continue;
+    try {
+      task(i);
+    } catch (...) {
+      failure.keep(i);
+    }
+  }
+  failure.rethrow();
+}
+
+void parallel_ranges(std::int64_t count, std::int64_t grain,
+                     FunctionRef<void(std::int64_t, std::int64_t)> body) {
+  if (count <= 0) return;
+  if (grain < 1) throw Error(ErrorCode::invalid_argument, "grain must be positive");
+  parallel_tasks((count - 1) / grain + 1, [&](std::int64_t range) {
+    const std::int64_t begin = range * grain;
+    body(begin, std::min(begin + grain, count));
+  });
+}
+
+std::int64_t even_grain(std::int64_t count, std::int64_t at_least) {
+  constexpr std::int64_t ranges_per_thread = 8;
+  return std::max(at_least, count / (ranges_per_thread * num_threads()) + 1);
+}
+
+}  // namespace tessera
