@@ -61,11 +61,12 @@ struct Dataset {
   std::int64_t num_features() const;
   /// Labels in use: highest class + 1, or the width of a multi-label matrix; 0 without labels.
   std::int64_t num_classes() const;
+  /// Graphs in the union; 1 when there are no graph ids.
   std::int64_t num_graphs() const;
   bool is_multi_label() const { return std::holds_alternative<MultiLabels>(labels); }
 
-  /// Throws `bad_data` unless every part fits the graph: sizes, labels >= -1, split numbers in
-  /// range and without repeats, graph ids in range.
+  /// Throws `bad_data` unless every part fits the graph, whose rows are the vertices: sizes, labels
+  /// >= -1, multi-labels 0 or 1, split numbers in range and without repeats, graph ids in range.
   void validate() const;
 
   friend bool operator==(const Dataset& a, const Dataset& b);

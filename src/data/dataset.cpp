@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/data/dataset.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <ostream>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t grain = 1 << 16;
+
+template <class Integer>
+std::int64_t highest(const SharedArray<Integer>& values) {
+  const auto larger = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
+  return parallel_reduce(
+      values.size(), grain, std::int64_t{-1},
+      [&](std::int64_t begin, std::int64_t end) {
+        return std::int64_t{*std::max_element(values.begin() + begin, values.begin() + end)};
+      },
+      larger);
+}
+
+/// The position of the first value outside [lowest, end_value), or -1.
+template <class Integer>
+std::int64_t first_outside(const SharedArray<Integer>& values, std::int64_t lowest,
+                           std::int64_t end_value) {
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t first = parallel_reduce(
+      values.size(), grain, none,
+      [&](std::int64_t begin, std::int64_t end) {
+        const auto* const found =
+            std::find_if(values.begin() + begin, values.begin() + end,
+                         [&](Integer value) { return value < lowest || value >= end_value; });
+        return found == values.begin() + end ? none : found - values.begin();
+      },
+      [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
+  return first == none ? -1 : first;
+}
+
+[[noreturn]] void reject(const std::string& part, const std::string& problem) {
+  throw Error(ErrorCode::bad_data, problem, part);
+}
+
+void require_size(const std::string& part, std::int64_t size, std::int64_t vertices) {
+  if (size != vertices) {
+    reject(part, fmt::format("{} rows for {} vertices", size, vertices));
+  }
+}
+
+void validate_features(const Features& features, std::int64_t vertices) {
+  if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
+    if (*dense == nullptr) reject("features", "dense features without a matrix");
+    require_size("features", (*dense)->rows(), vertices);
+  } else if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
+    sparse->validate();
+    require_size("features", sparse->num_rows(), vertices);
+  }
+}
+
+void validate_class_labels(const ClassLabels& labels, std::int64_t vertices) {
+  require_size("labels", labels.size(), vertices);
+  // Class numbers size the last layer of a model: a wild one must not pass.
+  const std::int64_t wrong = first_outside(labels, -1, std::numeric_limits<std::int32_t>::max());
+  if (wrong >= 0) {
+    reject("labels", fmt::format("label {} of vertex {} is no class number (>= 0, or -1 for none)",
+                                 labels[wrong], wrong));
+  }
+}
+
+void validate_multi_labels(const MultiLabels& labels, std::int64_t vertices) {
+  if (labels == nullptr) reject("labels", "multi-label without a matrix");
+  require_size("labels", labels->rows(), vertices);
+  parallel_ranges(labels->size(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float value = labels->data()[i];
+      if (value != 0.0F && value != 1.0F) {
+        reject("labels", fmt::format("multi-label {} of vertex {} is neither 0 nor 1", value,
+                                     i / labels->cols()));
+      }
+    }
+  });
+}
+
+void validate_split(const char* part, const SharedArray<std::int64_t>& split,
+                    std::int64_t vertices) {
+  const std::int64_t wrong = first_outside(split, 0, vertices);
+  if (wrong >= 0) {
+    reject(part, fmt::format("vertex {} is not one of the {} vertices", split[wrong], vertices));
+  }
+  std::vector<bool> seen(split.empty() ? 0 : static_cast<std::size_t>(vertices));
+  for (const std::int64_t vertex : split) {
+    if (seen[static_cast<std::size_t>(vertex)]) {
+      reject(part, fmt::format("vertex {} occurs more than once", vertex));
+    }
+    seen[static_cast<std::size_t>(vertex)] = true;
+  }
+}
+
+void validate_union(const Dataset& dataset, std::int64_t vertices) {
+  if (dataset.graph_ids.empty()) {
+    if (!dataset.graph_labels.empty() && vertices > 0) {
+      reject("graph_labels", "labels of graphs without graph ids");
+    }
+    return;
+  }
+  require_size("graph_ids", dataset.graph_ids.size(), vertices);
+  // Without labels the ids alone say how many graphs there are, and none of them is empty.
+  const std::int64_t graphs = dataset.graph_labels.empty() ? vertices : dataset.graph_labels.size();
+  const std::int64_t wrong = first_outside(dataset.graph_ids, 0, graphs);
+  if (wrong >= 0) {
+    reject("graph_ids", fmt::format("vertex {} belongs to graph {}, but there are at most {}",
+                                    wrong, dataset.graph_ids[wrong], graphs));
+  }
+}
+
+template <class T>
+bool same_matrix(const std::shared_ptr<const Matrix<T>>& a,
+                 const std::shared_ptr<const Matrix<T>>& b) {
+  if (a == b) return true;
+  return a != nullptr && b != nullptr && a->rows() == b->rows() && a->cols() == b->cols() &&
+         std::equal(a->data(), a->data() + a->size(), b->data());
+}
+
+/// Matrices are compared by their elements, everything else by its own ==.
+template <class Variant>
+bool same_content(const Variant& a, const Variant& b) {
+  if (a.index() != b.index()) return false;
+  return std::visit(
+      [&](const auto& left) {
+        using Part = std::decay_t<decltype(left)>;
+        const Part& right = std::get<Part>(b);
+        if constexpr (std::is_same_v<Part, std::shared_ptr<const Matrix<float>>>) {
+          return same_matrix(left, right);
+        } else {
+          return left == right;
+        }
+      },
+      a);
+}
+
+}  // namespace
+
+std::int64_t Dataset::num_features() const {
+  if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
+    return *dense == nullptr ? 0 : (*dense)->cols();
+  }
+  if (const auto* sparse = std::get_if<SparseFeatures>(&features)) return sparse->num_cols();
+  return 0;
+}
+
+std::int64_t Dataset::num_classes() const {
+  if (const auto* classes = std::get_if<ClassLabels>(&labels)) return highest(*classes) + 1;
+  if (const auto* multi = std::get_if<MultiLabels>(&labels)) {
+    return *multi == nullptr ? 0 : (*multi)->cols();
+  }
+  return 0;
+}
+
+std::int64_t Dataset::num_graphs() const {
+  if (!graph_labels.empty()) return graph_labels.size();
+  return graph_ids.empty() ? 1 : highest(graph_ids) + 1;
+}
+
+void Dataset::validate() const {
+  graph.validate();
+  const std::int64_t vertices = graph.num_rows();
+  validate_features(features, vertices);
+  if (const auto* classes = std::get_if<ClassLabels>(&labels)) {
+    validate_class_labels(*classes, vertices);
+  } else if (const auto* multi = std::get_if<MultiLabels>(&labels)) {
+    validate_multi_labels(*multi, vertices);
+  }
+  validate_split("train", train, vertices);
+  validate_split("validation", validation, vertices);
+  validate_split("test", test, vertices);
+  validate_union(*this, vertices);
+}
+
+bool operator==(const Dataset& a, const Dataset& b) {
+  return a.graph == b.graph && same_content(a.features, b.features) &&
+         same_content(a.labels, b.labels) && a.train == b.train && a.validation == b.validation &&
+         a.test == b.test && a.graph_ids == b.graph_ids && a.graph_labels == b.graph_labels &&
+         a.extras == b.extras;
+}
+
+std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {
+  out << (dataset.name.empty() ? "data set" : dataset.name) << ": " << dataset.graph;
+  if (dataset.num_features() > 0) {
+    const bool dense = std::holds_alternative<DenseFeatures>(dataset.features);
+    out << ", " << dataset.num_features() << (dense ? " dense" : " sparse") << " features";
+  }
+  if (const std::int64_t classes = dataset.num_classes(); classes > 0) {
+    out << ", " << classes << " classes" << (dataset.is_multi_label() ? " (multi-label)" : "");
+  }
+  if (!dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty()) {
+    out << ", split " << dataset.train.size() << " / " << dataset.validation.size() << " / "
+        << dataset.test.size();
+  }
+  if (dataset.num_graphs() > 1) out << ", " << dataset.num_graphs() << " graphs";
+  return out;
+}
+
+}  // namespace tessera
