@@ -4,6 +4,10 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_package(fmt REQUIRED)
 
+# OpenBLAS, in the variant whose threads are OpenMP's (or serial): it must not fight with our own.
+set(BLA_VENDOR OpenBLAS)
+find_package(BLAS REQUIRED)
+
 # METIS has no package file of its own.
 find_path(METIS_INCLUDE_DIR metis.h)
 find_library(METIS_LIBRARY metis)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The library: every source file below src/.
 file(GLOB_RECURSE TESSERA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
+set(TESSERA_SIMD_SOURCES ${TESSERA_SOURCES})
+list(FILTER TESSERA_SIMD_SOURCES INCLUDE REGEX "_simd\\.cpp$")
+list(FILTER TESSERA_SOURCES EXCLUDE REGEX "_simd\\.cpp$")
 
 add_library(tessera ${TESSERA_SOURCES})
 add_library(tessera::tessera ALIAS tessera)
@@ -11,11 +14,35 @@ target_include_directories(tessera
 target_compile_features(tessera PUBLIC cxx_std_20)
 target_compile_definitions(tessera PRIVATE TESSERA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP::OpenMP_CXX
-                                      ZLIB::ZLIB fmt::fmt)
+                                      ZLIB::ZLIB fmt::fmt BLAS::BLAS)
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
 if(TESSERA_WITH_METIS)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_METIS)
   target_include_directories(tessera SYSTEM PRIVATE "${METIS_INCLUDE_DIR}")
   target_link_libraries(tessera PRIVATE "${METIS_LIBRARY}")
+endif()
+
+# Files named *_simd.cpp are compiled once for each instruction set, each time into a namespace of its
+# own (TESSERA_ISA), and src/ops/simd/isa.hpp chooses among them at run time. A portable build is fast.
+set(TESSERA_ISAS baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND TESSERA_ISAS avx2 avx512)
+  target_compile_definitions(tessera PRIVATE TESSERA_ISA_X86)
+endif()
+set(TESSERA_FLAGS_baseline "")
+set(TESSERA_FLAGS_avx2 -mavx2 -mfma -mf16c -mtune=haswell)
+set(TESSERA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512)
+if(TESSERA_SIMD_SOURCES)
+  foreach(isa IN LISTS TESSERA_ISAS)
+    add_library(tessera_simd_${isa} OBJECT ${TESSERA_SIMD_SOURCES})
+    target_include_directories(tessera_simd_${isa} PRIVATE "${PROJECT_SOURCE_DIR}/include"
+                                                           "${PROJECT_SOURCE_DIR}/src")
+    target_compile_definitions(tessera_simd_${isa} PRIVATE TESSERA_ISA=${isa})
+    # Vectors wider than the baseline's registers are passed by inlined functions only.
+    target_compile_options(tessera_simd_${isa} PRIVATE
+      -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi ${TESSERA_FLAGS_${isa}})
+    target_link_libraries(tessera_simd_${isa} PRIVATE tessera_options)
+    target_sources(tessera PRIVATE $<TARGET_OBJECTS:tessera_simd_${isa}>)
+  endforeach()
 endif()

@@ -11,7 +11,7 @@ namespace tessera {
 /// A 16-bit float with fp32's range: the upper half of an fp32. Rounds to nearest, ties to even;
 /// not-a-number stays so.
 struct Bfloat16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits;
 
   Bfloat16() = default;
   explicit Bfloat16(float value) noexcept {

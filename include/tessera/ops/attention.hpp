@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tessera/core/device.hpp"
+#include "tessera/core/random.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/ops/kernels.hpp"
+#include "tessera/ops/operand.hpp"
+
+/// attention: scores, softmax over each target's sources, dropout and the weighted sum, in one pass
+/// that keeps nothing of the size of edges x features.
+///
+///     O[i][h] = sum over j in row i of  drop(softmax_j S[i][j][h]) * V[j][h]          (w features
+///     a head)
+///
+///     gat    S = leaky_relu(target[i][h] + source[j][h])            one number a head and vertex
+///     gatv2  S = a[h] . leaky_relu(target[i][h] + source[j][h])     w numbers a head and vertex
+///     dot    S = scale * target[i][h] . source[j][h]                w numbers a head and vertex
+///
+/// AGNN is `dot` on rows of unit length (`row_normalise`) with one head and a learned scale.
+/// The graph's values and scales play no part.
+namespace tessera::ops {
+
+enum class AttentionForm { gat, gatv2, dot };
+
+const char* to_string(AttentionForm form) noexcept;
+
+struct AttentionOptions : PlanOptions {
+  AttentionForm form = AttentionForm::gat;
+  Precision precision = Precision::fp32;
+  std::int64_t heads = 1;
+  std::int64_t features = 0;  ///< width of V and O: heads * w
+  double negative_slope = 0.2;
+  /// Share of edge weights set to 0 in training; the rest is divided by 1 - dropout.
+  double dropout = 0;
+};
+
+class AttentionPlan {
+ public:
+  struct State;
+  explicit AttentionPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  const Graph& graph() const noexcept;
+  const AttentionOptions& options() const noexcept;
+  const KernelInfo& kernel() const noexcept;
+  std::int64_t workspace_bytes() const noexcept;
+  Explanation explain() const;
+  const State& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options);
+
+struct AttentionInputs {
+  ConstOperand target;       ///< num_rows x heads (gat) or x features
+  ConstOperand source;       ///< num_cols x heads (gat) or x features
+  ConstOperand value;        ///< num_cols x features
+  ConstOperand vector = {};  ///< gatv2: a, 1 x features
+  double scale = 1;          ///< dot
+  /// Which weights fall to dropout: element = CSR position * heads + head. Unused when dropout is
+  /// 0.
+  Random random = Random(0);
+};
+
+struct AttentionOutputs {
+  Operand output;  ///< num_rows x features
+  /// What backward needs, one number a row and head, at least fp32: log of the sum of exponentials,
+  /// with the maximum inside. Absent: not kept.
+  Operand log_sum = {};
+};
+
+void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
+         Stream stream = {});
+
+struct AttentionGradOutputs {
+  Operand target = {};  ///< each absent one is not computed
+  Operand source = {};
+  Operand value = {};
+  Operand vector = {};
+  double* scale = nullptr;
+};
+
+/// `inputs`, `output` and `log_sum` as in the forward run. Where `value` and `source` are the same
+/// matrix (GATv2, AGNN), the caller adds the two gradients.
+void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
+                  ConstOperand log_sum, ConstOperand grad_output,
+                  const AttentionGradOutputs& gradients, Stream stream = {});
+
+/// The weights after softmax and before dropout, num_edges x heads in CSR order, for those who want
+/// to look at them.
+void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
+                       ConstOperand log_sum, Operand weights, Stream stream = {});
+
+}  // namespace tessera::ops

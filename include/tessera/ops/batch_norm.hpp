@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/core/device.hpp"
+#include "tessera/ops/operand.hpp"
+
+/// batch_norm over the rows, for each column: y = gamma * (x - mean) / sqrt(variance + epsilon) +
+/// beta.
+namespace tessera::ops {
+
+struct BatchNormOptions {
+  double epsilon = 1e-5;
+  /// Running statistics move by this share towards the batch's; the running variance is unbiased.
+  double momentum = 0.1;
+  bool training = true;
+};
+
+struct BatchNormState {
+  Operand running_mean;      ///< 1 x cols
+  Operand running_variance;  ///< 1 x cols
+};
+
+/// Training: uses the batch's mean and (biased) variance, updates `state`, and writes what backward
+/// needs into `saved_mean` and `saved_inverse_deviation` (1 x cols each). Evaluation: uses `state`.
+void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
+                const BatchNormOptions& options, const BatchNormState& state, Operand y,
+                Operand saved_mean, Operand saved_inverse_deviation, Device device = {},
+                Stream stream = {});
+
+/// Gradient of the training form. `grad_x` may be the memory of `grad_y`.
+void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
+                         ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
+                         Operand grad_gamma, Operand grad_beta, Device device = {},
+                         Stream stream = {});
+
+}  // namespace tessera::ops

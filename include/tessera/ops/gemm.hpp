@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/core/device.hpp"
+#include "tessera/ops/operand.hpp"
+
+namespace tessera::ops {
+
+enum class Transpose { no, yes };
+
+/// C = alpha * op(A) * op(B) + beta * C, fp32 or fp64. With beta = 0 what C held plays no part, not
+/// even a not-a-number. Empty shapes are allowed; an inner size of 0 gives beta * C.
+void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
+          ConstOperand b, double beta, Operand c, Device device = {}, Stream stream = {});
+
+}  // namespace tessera::ops

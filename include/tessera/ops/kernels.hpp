@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/core/device.hpp"
+
+namespace tessera::ops {
+
+/// What the registry knows of a kernel. Its name is "op/device/strategy", such as "spmm/cpu/rows".
+struct KernelInfo {
+  std::string name;
+  std::string description;
+  std::string op;
+  DeviceKind device = DeviceKind::cpu;
+  bool deterministic = true;  ///< same bits twice
+};
+
+/// Every kernel of this build, of all ops, sorted by name.
+std::vector<KernelInfo> kernels();
+
+/// Those of one op.
+std::vector<KernelInfo> kernels(const std::string& op);
+
+/// How a plan may be made. The default chooses by a cost model among the deterministic kernels that
+/// support the problem.
+struct PlanOptions {
+  Device device = {};
+  /// Run this kernel and no other; an unknown name, or one that does not support the problem, is an
+  /// error that says why and lists those that do.
+  std::string kernel;
+  /// Admit kernels whose sums depend on timing.
+  bool allow_nondeterministic = false;
+};
+
+/// One kernel considered by a plan, and what became of it.
+struct Candidate {
+  std::string kernel;
+  std::string verdict;      ///< "chosen", or why not, in words
+  double predicted_us = 0;  ///< by the cost model; 0 where it does not apply
+};
+
+/// Why a plan is what it is.
+struct Explanation {
+  std::string summary;  ///< one line
+  std::vector<Candidate> candidates;
+};
+
+std::string to_string(const Explanation& explanation);
+
+}  // namespace tessera::ops

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tessera/core/device.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/ops/kernels.hpp"
+#include "tessera/ops/operand.hpp"
+
+/// spmm: every target gathers the features of its sources.
+///
+///     Y[i][f] = reduce over j in row i of A[i][j] * X[j][f]
+///
+/// An empty row gives 0 under every reduction. For max and min the lowest source wins a tie.
+namespace tessera::ops {
+
+enum class Reduction { sum, mean, max, min };
+
+const char* to_string(Reduction reduction) noexcept;
+Reduction parse_reduction(const std::string& text);
+
+struct SpmmOptions : PlanOptions {
+  Reduction reduction = Reduction::sum;
+  Precision precision = Precision::fp32;
+  std::int64_t features = 0;  ///< width of X
+};
+
+/// Immutable and reusable. Holds the graph, the chosen kernel and its schedule. It owns the
+/// workspace of its runs, so one plan runs once at a time.
+class SpmmPlan {
+ public:
+  struct State;
+  explicit SpmmPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  const Graph& graph() const noexcept;
+  const SpmmOptions& options() const noexcept;
+  const KernelInfo& kernel() const noexcept;
+  std::int64_t workspace_bytes() const noexcept;
+  Explanation explain() const;
+  const State& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options);
+
+struct SpmmInputs {
+  ConstOperand x;  ///< num_cols x features
+  /// One value per edge in CSR order (a column of num_edges rows) instead of the graph's own
+  /// values; scales still apply. Absent: the graph's.
+  ConstOperand edge_values = {};
+};
+
+struct SpmmOutputs {
+  Operand y;  ///< num_rows x features
+  /// For max and min, optionally: the winning source of every element (-1 for an empty row), which
+  /// the backward pass needs.
+  MatrixView<VertexId> winners = {};
+};
+
+void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs,
+         Stream stream = {});
+
+/// The gradients of spmm with the same options: dX = A^T dY (sum, mean), or dY sent to the winners
+/// (max, min), and dA[i][j] = dY[i] . X[j] for the edge values.
+class SpmmBackwardPlan {
+ public:
+  struct State;
+  explicit SpmmBackwardPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  const Graph& graph() const noexcept;
+  const SpmmOptions& options() const noexcept;
+  Explanation explain() const;
+  const State& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& options);
+
+struct SpmmGradInputs {
+  ConstOperand grad_y;
+  ConstOperand x = {};                      ///< needed for grad_edge_values
+  ConstOperand edge_values = {};            ///< as in the forward run
+  MatrixView<const VertexId> winners = {};  ///< needed for max and min
+};
+
+struct SpmmGradOutputs {
+  Operand grad_x = {};            ///< absent: not computed
+  Operand grad_edge_values = {};  ///< num_edges x 1 in CSR order; absent: not computed
+};
+
+void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmGradOutputs& outputs,
+         Stream stream = {});
+
+}  // namespace tessera::ops
