@@ -33,19 +33,4 @@ Graph from_coo(VertexId num_rows, VertexId num_cols, std::span<const VertexId> r
                std::span<const VertexId> cols, std::span<const float> values = {},
                const BuildOptions& options = {});
 
-/// Adds A[i][i] = 1 where row i has no self loop; existing loops keep their value. Needs a square
-/// graph without scales. Edge ids stay those of the original edges.
-Graph with_self_loops(const Graph& graph);
-Graph without_self_loops(const Graph& graph);
-
-/// The pattern of A + A^T without values: each edge in both directions once. Square graphs only.
-Graph symmetrised(const Graph& graph);
-
-/// A^T, with values, scales and edge ids moved along.
-Graph transposed(const Graph& graph);
-
-/// Rows and columns `vertices[0], vertices[1], …` of A, in this order; each at most once. Scales
-/// are those of the whole graph: normalise afterwards if the subgraph's own degrees are meant.
-Graph induced_subgraph(const Graph& graph, std::span<const VertexId> vertices);
-
 }  // namespace tessera

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/graph/build.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+
+#include "graph/edge_sort.hpp"
+
+namespace tessera {
+namespace {
+
+constexpr EdgeOffset edges_per_task = 1 << 18;
+
+/// What the caller gave, with the words the caller knows it by.
+struct Input {
+  VertexId num_rows;
+  VertexId num_cols;
+  std::span<const VertexId> rows;
+  std::span<const VertexId> cols;
+  std::span<const float> values;
+  const char* row_word;
+  const char* col_word;
+
+  EdgeOffset count() const { return static_cast<EdgeOffset>(rows.size()); }
+  VertexId row(EdgeOffset k) const { return rows[static_cast<std::size_t>(k)]; }
+  VertexId col(EdgeOffset k) const { return cols[static_cast<std::size_t>(k)]; }
+  float value(EdgeOffset k) const { return values[static_cast<std::size_t>(k)]; }
+};
+
+void check_sizes(const Input& in) {
+  if (in.num_rows < 0 || in.num_cols < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("negative number of vertices: {} x {}", in.num_rows, in.num_cols),
+                "building a graph");
+  }
+  if (in.rows.size() != in.cols.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} {} indices but {} {} indices", in.rows.size(), in.row_word,
+                            in.cols.size(), in.col_word),
+                "building a graph", "give one of each per edge");
+  }
+  if (!in.values.empty() && in.values.size() != in.rows.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} values for {} edges", in.values.size(), in.rows.size()),
+                "building a graph", "give one value per edge, or none");
+  }
+}
+
+[[noreturn]] void report_first_out_of_range(const Input& in) {
+  for (EdgeOffset k = 0; k < in.count(); ++k) {
+    const bool row_is_bad = in.row(k) < 0 || in.row(k) >= in.num_rows;
+    const bool col_is_bad = in.col(k) < 0 || in.col(k) >= in.num_cols;
+    if (row_is_bad || col_is_bad) {
+      throw Error(
+          ErrorCode::bad_data,
+          fmt::format("{} index {} is outside [0, {})", row_is_bad ? in.row_word : in.col_word,
+                      row_is_bad ? in.row(k) : in.col(k), row_is_bad ? in.num_rows : in.num_cols),
+          fmt::format("edge at position {}", k), "count from 0, or raise the number of vertices");
+    }
+  }
+  throw Error(ErrorCode::internal, "no index is out of range", "building a graph");
+}
+
+struct Scan {
+  bool in_range = true;
+  bool strictly_sorted = true;
+};
+
+/// Looks at every edge once, without branches: files are usually sorted and always suspect.
+Scan scan(const Input& in) {
+  const auto look = [&](EdgeOffset begin, EdgeOffset end) {
+    const auto rows = static_cast<std::uint32_t>(in.num_rows);
+    const auto cols = static_cast<std::uint32_t>(in.num_cols);
+    unsigned outside = 0;
+    unsigned unsorted = 0;
+    for (EdgeOffset k = begin; k < end; ++k) {
+      outside |= static_cast<unsigned>(static_cast<std::uint32_t>(in.row(k)) >= rows) |
+                 static_cast<unsigned>(static_cast<std::uint32_t>(in.col(k)) >= cols);
+    }
+    for (EdgeOffset k = std::max<EdgeOffset>(begin, 1); k < end; ++k) {
+      unsorted |= static_cast<unsigned>(in.row(k - 1) > in.row(k)) |
+                  (static_cast<unsigned>(in.row(k - 1) == in.row(k)) &
+                   static_cast<unsigned>(in.col(k - 1) >= in.col(k)));
+    }
+    return Scan{outside == 0, unsorted == 0};
+  };
+  return parallel_reduce(in.count(), edges_per_task, Scan{}, look, [](Scan a, Scan b) {
+    return Scan{a.in_range && b.in_range, a.strictly_sorted && b.strictly_sorted};
+  });
+}
+
+template <class T>
+Buffer<T> copied(std::span<const T> values) {
+  Buffer<T> copy(static_cast<std::int64_t>(values.size()));
+  parallel_ranges(copy.size(), edges_per_task, [&](std::int64_t begin, std::int64_t end) {
+    std::copy(values.data() + begin, values.data() + end, copy.data() + begin);
+  });
+  return copy;
+}
+
+/// The input is a CSR already but for its offsets.
+Graph from_sorted(const Input& in, bool keep_edge_ids) {
+  Buffer<EdgeOffset> offsets(std::int64_t{in.num_rows} + 1);
+  parallel_ranges(in.count(), edges_per_task, [&](EdgeOffset begin, EdgeOffset end) {
+    std::int64_t next_row = begin == 0 ? 0 : std::int64_t{in.row(begin - 1)} + 1;
+    for (EdgeOffset k = begin; k < end; ++k) {
+      while (next_row <= in.row(k)) offsets[next_row++] = k;
+    }
+  });
+  const std::int64_t last_row = in.count() == 0 ? -1 : in.row(in.count() - 1);
+  std::fill(offsets.begin() + last_row + 1, offsets.end(), in.count());
+  const Graph graph(in.num_rows, in.num_cols, std::move(offsets), copied(in.cols),
+                    copied(in.values));
+  if (!keep_edge_ids) return graph;
+  Buffer<EdgeOffset> ids(in.count());
+  parallel_for(in.count(), edges_per_task, [&](EdgeOffset k) { ids[k] = k; });
+  return graph.with_edge_ids(std::move(ids));
+}
+
+/// Runs `visit(row, group, begin, end)` for every set of equal edges: `group` is where their one
+/// edge goes when row `row` starts at `merged_offsets[row]`.
+template <class Visit>
+void for_each_group(const detail::SortedEdges& sorted, const Buffer<EdgeOffset>& merged_offsets,
+                    Visit&& visit) {
+  const std::int64_t rows = merged_offsets.size() - 1;
+  parallel_for(rows, even_grain(rows), [&](std::int64_t row) {
+    EdgeOffset group = merged_offsets[row];
+    for (EdgeOffset begin = sorted.offsets[row]; begin < sorted.offsets[row + 1]; ++group) {
+      EdgeOffset end = begin + 1;
+      while (end < sorted.offsets[row + 1] && sorted.minors[end] == sorted.minors[begin]) ++end;
+      visit(group, begin, end);
+      begin = end;
+    }
+  });
+}
+
+/// Where each row starts once equal edges are merged.
+Buffer<EdgeOffset> merged_row_offsets(const detail::SortedEdges& sorted) {
+  Buffer<EdgeOffset> offsets(sorted.offsets.size());
+  const std::int64_t rows = offsets.size() - 1;
+  parallel_for(rows, even_grain(rows), [&](std::int64_t row) {
+    EdgeOffset distinct = 0;
+    for (EdgeOffset k = sorted.offsets[row]; k < sorted.offsets[row + 1]; ++k) {
+      distinct += k == sorted.offsets[row] || sorted.minors[k] != sorted.minors[k - 1] ? 1 : 0;
+    }
+    offsets[row] = distinct;
+  });
+  offsets[rows] = 0;
+  exclusive_scan(offsets.span());
+  return offsets;
+}
+
+[[noreturn]] void reject_duplicate(const Input& in, const detail::SortedEdges& sorted) {
+  for (VertexId row = 0; row < in.num_rows; ++row) {
+    for (EdgeOffset k = sorted.offsets[row] + 1; k < sorted.offsets[row + 1]; ++k) {
+      if (sorted.minors[k] == sorted.minors[k - 1]) {
+        throw Error(ErrorCode::bad_data,
+                    fmt::format("the edge with {} {} and {} {} occurs more than once", in.row_word,
+                                row, in.col_word, sorted.minors[k]),
+                    "building a graph", "merge duplicates with 'sum' or 'first'");
+      }
+    }
+  }
+  throw Error(ErrorCode::internal, "no edge occurs twice", "building a graph");
+}
+
+/// The value of one set of equal edges, of which the first is the earliest in the input.
+float group_value(const Input& in, const detail::SortedEdges& sorted, Duplicates duplicates,
+                  EdgeOffset begin, EdgeOffset end) {
+  if (in.values.empty()) return static_cast<float>(end - begin);
+  if (duplicates != Duplicates::sum) return in.value(sorted.positions[begin]);
+  double sum = 0;
+  for (EdgeOffset k = begin; k < end; ++k) sum += in.value(sorted.positions[k]);
+  return static_cast<float>(sum);
+}
+
+Graph from_unsorted(const Input& in, const BuildOptions& options) {
+  report(options.progress, "sorting edges", 0, in.count());
+  const bool with_positions = !in.values.empty() || options.keep_edge_ids;
+  detail::SortedEdges sorted = detail::sort_edges(
+      in.num_rows, in.count(), detail::CooSource{in.rows, in.cols}, with_positions);
+  report(options.progress, "sorting edges", in.count(), in.count());
+
+  Buffer<EdgeOffset> offsets = merged_row_offsets(sorted);
+  const EdgeOffset merged = offsets[in.num_rows];
+  const bool has_duplicates = merged < in.count();
+  if (has_duplicates && options.duplicates == Duplicates::reject) reject_duplicate(in, sorted);
+
+  const bool summed = has_duplicates && options.duplicates == Duplicates::sum;
+  const bool has_values = !in.values.empty() || summed;
+  Buffer<VertexId> cols(has_duplicates ? merged : 0);
+  Buffer<float> values(has_values ? merged : 0);
+  Buffer<EdgeOffset> ids(options.keep_edge_ids ? in.count() : 0);
+  if (has_duplicates || with_positions) {
+    report(options.progress, "placing edges", 0, merged);
+    for_each_group(sorted, offsets, [&](EdgeOffset group, EdgeOffset begin, EdgeOffset end) {
+      if (has_duplicates) cols[group] = sorted.minors[begin];
+      if (has_values) values[group] = group_value(in, sorted, options.duplicates, begin, end);
+      if (ids.empty()) return;
+      for (EdgeOffset k = begin; k < end; ++k) {
+        ids[sorted.positions[k]] = k == begin || summed ? group : -1;
+      }
+    });
+    report(options.progress, "placing edges", merged, merged);
+  }
+  Graph graph(in.num_rows, in.num_cols, std::move(offsets),
+              has_duplicates ? std::move(cols) : std::move(sorted.minors), std::move(values));
+  return ids.empty() ? graph : graph.with_edge_ids(std::move(ids));
+}
+
+Graph build(const Input& in, const BuildOptions& options) {
+  check_sizes(in);
+  report(options.progress, "checking edges", 0, in.count());
+  const Scan found = scan(in);
+  if (!found.in_range) report_first_out_of_range(in);
+  report(options.progress, "checking edges", in.count(), in.count());
+  return found.strictly_sorted ? from_sorted(in, options.keep_edge_ids)
+                               : from_unsorted(in, options);
+}
+
+}  // namespace
+
+Graph from_edges(VertexId num_vertices, std::span<const VertexId> sources,
+                 std::span<const VertexId> targets, std::span<const float> weights,
+                 const BuildOptions& options) {
+  return build({num_vertices, num_vertices, targets, sources, weights, "target", "source"},
+               options);
+}
+
+Graph from_coo(VertexId num_rows, VertexId num_cols, std::span<const VertexId> rows,
+               std::span<const VertexId> cols, std::span<const float> values,
+               const BuildOptions& options) {
+  return build({num_rows, num_cols, rows, cols, values, "row", "column"}, options);
+}
+
+}  // namespace tessera
