@@ -1,1 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
+# Install rules: `find_package(tessera)` and pkg-config both work from the installed tree, wherever it
+# is moved.
+include(CMakePackageConfigHelpers)
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
+
+install(TARGETS tessera EXPORT tesseraTargets)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${package_folder}")
+if(TESSERA_BUILD_APP)
+  install(TARGETS tessera_app)
+endif()
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" INSTALL_DESTINATION "${package_folder}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake"
+              "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" DESTINATION "${package_folder}")
+
+# pkg-config has no notion of link-only targets: name the libraries a static tessera pulls in.
+set(TESSERA_PC_PRIVATE "-lfmt -lz -lopenblas -lgomp")
+if(TESSERA_WITH_METIS)
+  string(APPEND TESSERA_PC_PRIVATE " -lmetis")
+endif()
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tessera.pc.in" "${PROJECT_BINARY_DIR}/tessera.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tessera.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# The everyday commands. CMake does the building; this file saves typing and installs what is missing.
+BUILD ?= build
+JOBS ?= $(shell nproc)
+CMAKE_FLAGS ?=
+
+.PHONY: help demo test build dependencies dev-test format format-check clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+demo: build ## Build, and run the main job on an embedded data set
+	@tools/demo.sh $(BUILD)/bin/tessera
+
+test: build ## Build, and run every test
+	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+
+build: dependencies ## Install what is missing, and build into build/
+	cmake --preset default -B $(BUILD) $(CMAKE_FLAGS)
+	cmake --build $(BUILD) --parallel $(JOBS)
+
+dependencies: ## Install the packages the build needs, where they are missing
+	@tools/install_dependencies.sh
+
+dev-test: dependencies ## Build with the sanitizers, and run the C++ tests
+	cmake --preset dev $(CMAKE_FLAGS)
+	cmake --build --preset dev --parallel $(JOBS)
+	ctest --test-dir build/dev --output-on-failure --parallel $(JOBS)
+
+format: ## Format all C++ files
+	@tools/format.sh
+
+format-check: ## Fail if a file is not formatted
+	@tools/format.sh --check
+
+clean: ## Remove everything built
+	rm -rf build

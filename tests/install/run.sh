@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh CMAKE BUILD CONSUMER WORK COMPILER: see CMakeLists.txt beside this file.
+set -eu
+cmake=$1 build=$2 consumer=$3 work=$4 compiler=$5
+
+rm -rf "$work"
+mkdir -p "$work"
+DESTDIR= "$cmake" --install "$build" --prefix "$work/first" >"$work/install.log"
+mv "$work/first" "$work/moved"
+
+"$cmake" -S "$consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" \
+  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Release
+"$cmake" --build "$work/build"
+"$work/build/consumer"
+
+pc_folder=$(dirname "$(find "$work/moved" -name tessera.pc)")
+# shellcheck disable=SC2046  # flags are meant to be split
+PKG_CONFIG_PATH="$pc_folder" "$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/by_pkg_config" \
+  $(PKG_CONFIG_PATH="$pc_folder" pkg-config --cflags --libs --static tessera)
+LD_LIBRARY_PATH="$(dirname "$pc_folder")" "$work/by_pkg_config"
+
+"$work/moved/bin/tessera" --version

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that includes point downwards: a file may include its own folder and lower ranks only.
+
+Public headers may also include nothing but the standard library and each other. The ranks are those of
+docs/design/layers.md. Exits with 1 and one line per violation.
+"""
+import pathlib
+import re
+import sys
+
+RANKS = {
+    "core": 0,
+    "graph": 1,
+    "data": 2,
+    "io": 3,
+    "reorder": 3,
+    "quant": 3,
+    "tiles": 4,
+    "ops": 5,
+    "nn": 6,
+    "train": 7,
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+STANDARD_HEADER = re.compile(r"^[a-z_]+$")
+
+
+def included(path):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def folder_of(target):
+    """The layer that an include path names: tessera/graph/graph.hpp or graph/sort.hpp -> graph."""
+    parts = pathlib.PurePosixPath(target).parts
+    if parts[0] == "tessera":
+        parts = parts[1:]
+    return parts[0] if len(parts) > 1 else None
+
+
+def file_violations(path, base, root):
+    where = path.relative_to(root)
+    layer = path.relative_to(base).parts[0]
+    public = base.name == "tessera"
+    if layer not in RANKS:
+        yield f"{where}: folder '{layer}' has no rank; give it one in tools/check_layers.py"
+        return
+    for number, bracket, target in included(path):
+        other = folder_of(target) if bracket == '"' else None
+        if other in RANKS and other != layer and RANKS[other] >= RANKS[layer]:
+            yield f"{where}:{number}: {layer} must not include {other} ({target})"
+        if public and bracket == "<" and not STANDARD_HEADER.match(target):
+            yield f"{where}:{number}: a public header includes <{target}>, not the standard library"
+        if public and bracket == '"' and not target.startswith("tessera/"):
+            yield f'{where}:{number}: a public header includes the private "{target}"'
+
+
+def violations(root):
+    umbrella = root / "include" / "tessera" / "tessera.hpp"
+    for base in (root / "include" / "tessera", root / "src"):
+        for path in sorted(base.rglob("*")):
+            if path.suffix in (".hpp", ".cpp", ".cuh", ".cu") and path != umbrella:
+                yield from file_violations(path, base, root)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    if not (root / "include" / "tessera").is_dir():
+        sys.exit(f"check_layers: {root} is not the project's root")
+    found = list(violations(root))
+    print("\n".join(found) if found else "every include points downwards")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
