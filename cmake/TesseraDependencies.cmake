@@ -17,3 +17,7 @@ else()
   set(TESSERA_WITH_METIS OFF)
 endif()
 message(STATUS "METIS: ${TESSERA_WITH_METIS}")
+
+if(TESSERA_CUDA)
+  message(WARNING "There is no CUDA code yet: this is a CPU build.")
+endif()
