@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that includes point downwards: a file may include its own folder and lower ranks only.
 
-Public headers may also include nothing but the standard library and each other. The ranks are those of
-docs/design/layers.md. Exits with 1 and one line per violation.
+Public headers may also include nothing but the standard library and each other, and tessera/tessera.hpp
+includes every one of them. The ranks are those of docs/design/layers.md. Exits with 1 and one line per
+violation.
 """
 import pathlib
 import re
@@ -57,8 +58,17 @@ def file_violations(path, base, root):
             yield f'{where}:{number}: a public header includes the private "{target}"'
 
 
+def umbrella_violations(umbrella):
+    listed = {target for _, _, target in included(umbrella)}
+    for path in sorted(umbrella.parent.rglob("*.hpp")):
+        name = path.relative_to(umbrella.parent.parent).as_posix()
+        if path != umbrella and name not in listed:
+            yield f"{name}: not included by tessera/tessera.hpp; add it there"
+
+
 def violations(root):
     umbrella = root / "include" / "tessera" / "tessera.hpp"
+    yield from umbrella_violations(umbrella)
     for base in (root / "include" / "tessera", root / "src"):
         for path in sorted(base.rglob("*")):
             if path.suffix in (".hpp", ".cpp", ".cuh", ".cu") and path != umbrella:
