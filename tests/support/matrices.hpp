@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/core/random.hpp"
+
+/// Matrices for the tests of ops.
+namespace tessera::test {
+
+/// Standard normal numbers, the same for every type up to rounding.
+template <class T>
+Matrix<T> normal_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  const Random random(seed);
+  Matrix<T> result(rows, cols);
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    result.data()[i] = static_cast<T>(random.normal(static_cast<std::uint64_t>(i)));
+  }
+  return result;
+}
+
+template <class T>
+Matrix<double> to_double(MatrixView<T> view) {
+  Matrix<double> result(view.rows, view.cols);
+  for (std::int64_t i = 0; i < view.rows; ++i) {
+    for (std::int64_t j = 0; j < view.cols; ++j) result(i, j) = static_cast<double>(view(i, j));
+  }
+  return result;
+}
+template <class T>
+Matrix<double> to_double(const Matrix<T>& matrix) {
+  return to_double(matrix.view());
+}
+
+template <class T>
+Matrix<T> copy_of(const Matrix<T>& matrix) {
+  Matrix<T> result(matrix.rows(), matrix.cols());
+  std::memcpy(result.data(), matrix.data(), static_cast<std::size_t>(matrix.size()) * sizeof(T));
+  return result;
+}
+
+template <class T>
+bool same_bits(const Matrix<T>& a, const Matrix<T>& b) {
+  return a.rows() == b.rows() && a.cols() == b.cols() &&
+         (a.size() == 0 ||
+          std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0);
+}
+
+/// A matrix inside a wider one, whose other elements must stay as they are.
+template <class T>
+class Padded {
+ public:
+  Padded(std::int64_t rows, std::int64_t cols, std::int64_t margin = 3)
+      : whole_(rows, cols + 2 * margin, T{77}), margin_(margin), cols_(cols) {}
+  explicit Padded(const Matrix<T>& from) : Padded(from.rows(), from.cols()) {
+    for (std::int64_t i = 0; i < from.rows(); ++i) {
+      for (std::int64_t j = 0; j < from.cols(); ++j) view()(i, j) = from(i, j);
+    }
+  }
+  MatrixView<T> view() { return {whole_.data() + margin_, whole_.rows(), cols_, whole_.cols()}; }
+  /// True when nothing was written beside the view.
+  bool margins_intact() const {
+    for (std::int64_t i = 0; i < whole_.rows(); ++i) {
+      for (std::int64_t j = 0; j < whole_.cols(); ++j) {
+        const bool inside = j >= margin_ && j < margin_ + cols_;
+        if (!inside && whole_(i, j) != T{77}) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  Matrix<T> whole_;
+  std::int64_t margin_;
+  std::int64_t cols_;
+};
+
+}  // namespace tessera::test
