@@ -39,6 +39,10 @@ class Random {
     return other;
   }
 
+  constexpr std::array<std::uint32_t, 2> key() const noexcept { return key_; }
+  constexpr std::uint32_t layer() const noexcept { return layer_; }
+  constexpr std::uint32_t step() const noexcept { return step_; }
+
   /// 128 bits that belong to this element.
   constexpr std::array<std::uint32_t, 4> bits(std::uint64_t element) const noexcept {
     return philox4x32({static_cast<std::uint32_t>(element),
