@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/core/catalogue.hpp"
 #include "tessera/core/progress.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -41,8 +42,12 @@ struct PartitionQuality {
 
 bool built_with_metis() noexcept;
 
+/// What `partition` knows by name.
+std::vector<CatalogueEntry> partition_methods();
+
 /// Splits the vertices of a square graph into balanced parts with few edges between them. Direction
-/// is ignored. `metis` without METIS is a `backend_unavailable` error.
+/// is ignored. Every part has a vertex: more parts than vertices are an error, unless there are no
+/// vertices at all. `metis` without METIS is a `backend_unavailable` error.
 Partition partition(const Graph& graph, const PartitionOptions& options);
 
 PartitionQuality assess(const Graph& graph, const Partition& partition);

@@ -39,6 +39,9 @@ std::ostream& operator<<(std::ostream& out, const Permutation& permutation);
 Graph permuted(const Graph& graph, const Permutation& permutation);
 
 /// The whole data set renumbered: features, labels, splits and graph ids move with their vertices.
+/// Nothing says which of the extra arrays belong to vertices, so their shape decides: one whose
+/// first dimension is the number of vertices moves by rows, a matrix whose second dimension alone
+/// is (split masks) by columns, and any other stays as it is.
 Dataset permuted(const Dataset& dataset, const Permutation& permutation);
 
 }  // namespace tessera

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/graph/graph.hpp"
+
+namespace tessera::detail {
+
+/// Throws `invalid_argument` unless targets and sources are the same vertices.
+void require_square(const Graph& graph, const char* what);
+
+/// Throws `invalid_argument` if the graph has a row or column scale.
+void require_no_scales(const Graph& graph, const char* what);
+
+}  // namespace tessera::detail
