@@ -18,17 +18,19 @@ endif()
 
 # Compile options of our own code; never passed on to those who link to it.
 add_library(tessera_options INTERFACE)
-target_compile_options(tessera_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                                                 -Wnon-virtual-dtor -Woverloaded-virtual)
-# The precompiled templates of std::vector and std::regex warn at -O2 without cause (GCC bugs 105562, 105329).
+set(cxx "$<COMPILE_LANGUAGE:CXX>")
+target_compile_options(tessera_options INTERFACE
+  "$<${cxx}:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wnon-virtual-dtor;-Woverloaded-virtual>")
+# GCC 12 warns without cause inside std::string::operator+ and std::regex (GCC bugs 105651, 105562).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(tessera_options INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  target_compile_options(tessera_options INTERFACE "$<${cxx}:-Wno-maybe-uninitialized;-Wno-restrict>")
 endif()
 if(TESSERA_WARNINGS_AS_ERRORS)
-  target_compile_options(tessera_options INTERFACE -Werror)
+  target_compile_options(tessera_options INTERFACE "$<${cxx}:-Werror>"
+                         "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
 endif()
 if(TESSERA_SANITIZE)
-  target_compile_options(tessera_options INTERFACE -fsanitize=address,undefined
-                                                   -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(tessera_options INTERFACE
+    "$<${cxx}:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(tessera_options INTERFACE -fsanitize=address,undefined)
 endif()

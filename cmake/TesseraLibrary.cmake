@@ -4,6 +4,14 @@ file(GLOB_RECURSE TESSERA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*
 set(TESSERA_SIMD_SOURCES ${TESSERA_SOURCES})
 list(FILTER TESSERA_SIMD_SOURCES INCLUDE REGEX "_simd\\.cpp$")
 list(FILTER TESSERA_SOURCES EXCLUDE REGEX "_simd\\.cpp$")
+# What a backend has or lacks stands in a pair of files, of which a build takes one.
+if(TESSERA_WITH_CUDA)
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "cuda_backend_absent\\.cpp$")
+  file(GLOB_RECURSE TESSERA_CUDA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cu")
+  list(APPEND TESSERA_SOURCES ${TESSERA_CUDA_SOURCES})
+else()
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "cuda_backend_present\\.cpp$")
+endif()
 
 add_library(tessera ${TESSERA_SOURCES})
 add_library(tessera::tessera ALIAS tessera)
@@ -17,6 +25,10 @@ target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP:
                                       ZLIB::ZLIB fmt::fmt BLAS::BLAS)
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
+if(TESSERA_WITH_CUDA)
+  target_compile_definitions(tessera PRIVATE TESSERA_WITH_CUDA)
+  target_link_libraries(tessera PRIVATE CUDA::cudart CUDA::cusparse CUDA::cublas)
+endif()
 if(TESSERA_WITH_METIS)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_METIS)
   target_include_directories(tessera SYSTEM PRIVATE "${METIS_INCLUDE_DIR}")

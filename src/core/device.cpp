@@ -5,6 +5,8 @@
 
 #include "tessera/core/error.hpp"
 
+#include "core/cuda_backend.hpp"
+
 namespace tessera {
 
 std::string to_string(Device device) {
@@ -24,12 +26,26 @@ Device parse_device(const std::string& text) {
               "use cpu, cuda or cuda:N");
 }
 
-bool built_with_cuda() noexcept { return false; }
+bool built_with_cuda() noexcept { return cuda_backend::present(); }
+
+int num_gpus() noexcept { return cuda_backend::device_count(); }
 
 void require_available(Device device) {
   if (device.kind == DeviceKind::cpu) return;
-  throw Error(ErrorCode::backend_unavailable, "built without CUDA", to_string(device),
-              "use the device cpu");
+  if (!built_with_cuda()) {
+    throw Error(ErrorCode::backend_unavailable, cuda_backend::absent_message, to_string(device),
+                "use the device cpu, or build with the preset cuda");
+  }
+  if (device.index >= num_gpus()) {
+    throw Error(ErrorCode::backend_unavailable,
+                num_gpus() == 0 ? "no GPU that this process can use"
+                                : "there are only " + std::to_string(num_gpus()) + " GPUs",
+                to_string(device), "use another device; 'tessera doctor' shows what there is");
+  }
+}
+
+void synchronise(Device device, Stream stream) {
+  if (device.kind == DeviceKind::cuda) cuda_backend::synchronise(device, stream);
 }
 
 }  // namespace tessera

@@ -6,10 +6,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+
+#include "core/cuda_backend.hpp"
 
 namespace tessera {
 namespace {
@@ -85,6 +88,29 @@ HostMemory& the_host_memory() {
 MemoryResource& host_memory() { return the_host_memory(); }
 MemoryUse host_memory_use() noexcept { return the_host_memory().use(); }
 void reset_host_memory_peak() noexcept { the_host_memory().reset_peak(); }
+
+MemoryResource& default_memory(Device device) {
+  require_available(device);
+  return device.kind == DeviceKind::cpu ? host_memory() : cuda_backend::memory(device.index);
+}
+
+void copy_bytes(void* to, const void* from, std::size_t bytes, Device device, Stream stream) {
+  if (bytes == 0) return;
+  if (device.kind == DeviceKind::cpu) {
+    std::memcpy(to, from, bytes);
+  } else {
+    cuda_backend::copy(to, from, bytes, device, stream);
+  }
+}
+
+void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream) {
+  if (bytes == 0) return;
+  if (device.kind == DeviceKind::cpu) {
+    std::memset(memory, 0, bytes);
+  } else {
+    cuda_backend::fill_zero(memory, bytes, device, stream);
+  }
+}
 
 std::int64_t checked_area(std::int64_t rows, std::int64_t cols) {
   if (rows < 0 || cols < 0) {

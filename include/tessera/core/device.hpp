@@ -30,7 +30,13 @@ struct Stream {
 /// True when the library was built with its CUDA backend.
 bool built_with_cuda() noexcept;
 
+/// GPUs that this process can use; 0 in a build without CUDA.
+int num_gpus() noexcept;
+
 /// Throws `backend_unavailable` unless work can run on this device.
 void require_available(Device device);
+
+/// Waits until all work queued on the stream is done. The CPU has nothing to wait for.
+void synchronise(Device device, Stream stream = {});
 
 }  // namespace tessera

@@ -27,6 +27,17 @@ class MemoryResource {
 /// that an impossible request is an error here and not a killed process later.
 MemoryResource& host_memory();
 
+/// The memory of a device: `host_memory()`, or the GPU's stream-ordered pool. Throws
+/// `backend_unavailable` where there is no such device.
+MemoryResource& default_memory(Device device);
+
+/// Copies between any two places, of which at least one is on `device`. On a GPU the copy is queued
+/// on the stream; a copy to or from ordinary host memory has happened when the call returns.
+void copy_bytes(void* to, const void* from, std::size_t bytes, Device device, Stream stream = {});
+
+/// Sets memory of a device to 0, in the order of the stream.
+void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream = {});
+
 struct MemoryUse {
   std::int64_t current_bytes = 0;
   std::int64_t peak_bytes = 0;

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "tessera/core/memory.hpp"
+
+/// What the core needs of CUDA. `cuda_backend_present.cpp` implements it with the CUDA runtime,
+/// `cuda_backend_absent.cpp` by saying that it is not there; a build contains one of the two.
+namespace tessera::cuda_backend {
+
+constexpr const char* absent_message = "built without CUDA";
+
+bool present() noexcept;
+
+/// GPUs that this process can use; 0 where there is no driver.
+int device_count() noexcept;
+
+/// The stream-ordered memory of one GPU.
+MemoryResource& memory(int index);
+
+/// Both places may be on the host or on any GPU. On a GPU's stream the copy is queued; a copy to or
+/// from ordinary host memory has happened when the call returns.
+void copy(void* to, const void* from, std::size_t bytes, Device device, Stream stream);
+
+void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream);
+
+void synchronise(Device device, Stream stream);
+
+}  // namespace tessera::cuda_backend

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/core/error.hpp"
+
+#include "core/cuda_backend.hpp"
+
+namespace tessera::cuda_backend {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw Error(ErrorCode::backend_unavailable, absent_message, "cuda",
+              "use the device cpu, or build with the preset cuda");
+}
+
+}  // namespace
+
+bool present() noexcept { return false; }
+int device_count() noexcept { return 0; }
+MemoryResource& memory(int) { refuse(); }
+void copy(void*, const void*, std::size_t, Device, Stream) { refuse(); }
+void fill_zero(void*, std::size_t, Device, Stream) { refuse(); }
+void synchronise(Device, Stream) { refuse(); }
+
+}  // namespace tessera::cuda_backend
