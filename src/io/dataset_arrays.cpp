@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/dataset_arrays.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "tessera/core/parallel.hpp"
+#include "tessera/graph/build.hpp"
+
+#include "io/file.hpp"
+
+namespace tessera::io {
+namespace {
+
+constexpr std::int64_t grain = 1 << 14;
+
+struct ArrayKind {
+  std::string_view name;
+  void (*take)(DatasetParts&, ArrayReader&);
+  std::optional<ExtraArray> (*give)(const Dataset&);
+};
+
+template <auto Member>
+void take_vector(DatasetParts& parts, ArrayReader& array) {
+  auto& place = parts.*Member;
+  place = read_vector<std::remove_cvref_t<decltype(place[0])>>(array);
+}
+
+template <auto Member>
+void take_dataset_vector(DatasetParts& parts, ArrayReader& array) {
+  auto& place = parts.dataset.*Member;
+  place = read_vector<std::remove_cvref_t<decltype(place[0])>>(array);
+}
+
+template <auto Member>
+std::optional<ExtraArray> give_dataset_vector(const Dataset& dataset) {
+  if ((dataset.*Member).empty()) return {};
+  return stored(dataset.*Member);
+}
+
+template <class T>
+std::optional<ExtraArray> unless_empty(const SharedArray<T>& values) {
+  if (values.empty()) return {};
+  return stored(values);
+}
+
+const SparseFeatures* sparse_features(const Dataset& dataset) {
+  return std::get_if<SparseFeatures>(&dataset.features);
+}
+
+/// The value of every stored feature, also where they are all 1 or have scales.
+SharedArray<float> feature_values(const SparseFeatures& features) {
+  if (features.has_values() && !features.has_row_scale() && !features.has_col_scale()) {
+    return features.values();
+  }
+  Buffer<float> values(features.num_edges());
+  parallel_for(features.num_rows(), grain, [&](std::int64_t row) {
+    const auto vertex = static_cast<VertexId>(row);
+    for (EdgeOffset e = features.row_offsets()[row]; e < features.row_offsets()[row + 1]; ++e) {
+      values[e] = features.weight(vertex, e);
+    }
+  });
+  return values;
+}
+
+void take_labels(DatasetParts& parts, ArrayReader& array) {
+  if (array.shape().size() == 2) {
+    parts.dataset.labels = read_matrix(array);
+  } else {
+    parts.dataset.labels = read_vector<std::int64_t>(array);
+  }
+}
+
+std::optional<ExtraArray> give_labels(const Dataset& dataset) {
+  if (const auto* classes = std::get_if<ClassLabels>(&dataset.labels)) return stored(*classes);
+  if (const auto* multi = std::get_if<MultiLabels>(&dataset.labels)) return stored(*multi);
+  return {};
+}
+
+const ArrayKind kinds[] = {
+    {"value", take_vector<&DatasetParts::values>,
+     [](const Dataset& d) { return unless_empty(d.graph.values()); }},
+    {"row_scale", take_vector<&DatasetParts::row_scale>,
+     [](const Dataset& d) { return unless_empty(d.graph.row_scale()); }},
+    {"col_scale", take_vector<&DatasetParts::col_scale>,
+     [](const Dataset& d) { return unless_empty(d.graph.col_scale()); }},
+    {"edge_id", take_vector<&DatasetParts::edge_ids>,
+     [](const Dataset& d) { return unless_empty(d.graph.edge_ids()); }},
+    {"x", [](DatasetParts& p, ArrayReader& a) { p.dataset.features = read_matrix(a); },
+     [](const Dataset& d) -> std::optional<ExtraArray> {
+       const auto* dense = std::get_if<DenseFeatures>(&d.features);
+       if (dense == nullptr) return {};
+       return stored(*dense);
+     }},
+    {"x_indptr", take_vector<&DatasetParts::feature_offsets>,
+     [](const Dataset& d) -> std::optional<ExtraArray> {
+       if (sparse_features(d) == nullptr) return {};
+       return stored(sparse_features(d)->row_offsets());
+     }},
+    {"x_indices", take_vector<&DatasetParts::feature_indices>,
+     [](const Dataset& d) -> std::optional<ExtraArray> {
+       if (sparse_features(d) == nullptr) return {};
+       return stored(sparse_features(d)->col_indices());
+     }},
+    {"x_data", take_vector<&DatasetParts::feature_values>,
+     [](const Dataset& d) -> std::optional<ExtraArray> {
+       if (sparse_features(d) == nullptr) return {};
+       return stored(feature_values(*sparse_features(d)));
+     }},
+    {"x_dim", [](DatasetParts& p, ArrayReader& a) { p.feature_width = read_integer(a); },
+     [](const Dataset& d) -> std::optional<ExtraArray> {
+       if (sparse_features(d) == nullptr) return {};
+       return stored(std::int64_t{sparse_features(d)->num_cols()});
+     }},
+    {"y", take_labels, give_labels},
+    {"train_idx", take_dataset_vector<&Dataset::train>, give_dataset_vector<&Dataset::train>},
+    {"val_idx", take_dataset_vector<&Dataset::validation>,
+     give_dataset_vector<&Dataset::validation>},
+    {"test_idx", take_dataset_vector<&Dataset::test>, give_dataset_vector<&Dataset::test>},
+    {"graph_id", take_dataset_vector<&Dataset::graph_ids>,
+     give_dataset_vector<&Dataset::graph_ids>},
+    {"graph_label", take_dataset_vector<&Dataset::graph_labels>,
+     give_dataset_vector<&Dataset::graph_labels>},
+};
+
+const ArrayKind* find_kind(std::string_view name) noexcept {
+  const auto* const found = std::find_if(std::begin(kinds), std::end(kinds),
+                                         [&](const ArrayKind& kind) { return kind.name == name; });
+  return found == std::end(kinds) ? nullptr : found;
+}
+
+void require_offsets(const SharedArray<EdgeOffset>& offsets, std::int64_t entries) {
+  const bool rising =
+      !offsets.empty() && offsets[0] == 0 && offsets.back() == entries &&
+      parallel_reduce(
+          offsets.size() - 1, grain, true,
+          [&](std::int64_t begin, std::int64_t end) {
+            return std::is_sorted(offsets.begin() + begin, offsets.begin() + end + 1);
+          },
+          [](bool a, bool b) { return a && b; });
+  if (!rising) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("does not rise from 0 to {}, the number of features", entries),
+                "x_indptr", damaged_file_mend);
+  }
+}
+
+bool rows_are_sorted(const SharedArray<EdgeOffset>& offsets, const SharedArray<VertexId>& indices) {
+  return parallel_reduce(
+      offsets.size() - 1, grain, true,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const VertexId* const last = indices.begin() + offsets[row + 1];
+          const VertexId* const first = indices.begin() + offsets[row];
+          if (std::adjacent_find(first, last, std::greater_equal<>()) != last) return false;
+        }
+        return true;
+      },
+      [](bool a, bool b) { return a && b; });
+}
+
+/// SciPy does not keep the columns of a row in order; a Graph does.
+Graph sorted_features(VertexId rows, VertexId width, const DatasetParts& parts,
+                      const ReadOptions& options) {
+  Buffer<VertexId> row_of(parts.feature_indices.size());
+  parallel_for(rows, grain, [&](std::int64_t row) {
+    std::fill(row_of.begin() + parts.feature_offsets[row],
+              row_of.begin() + parts.feature_offsets[row + 1], static_cast<VertexId>(row));
+  });
+  return from_coo(rows, width, row_of.span(), parts.feature_indices, parts.feature_values,
+                  {options.duplicates, false, {}});
+}
+
+bool has_sparse_features(const DatasetParts& parts) {
+  return parts.feature_width >= 0 || !parts.feature_offsets.empty() ||
+         !parts.feature_indices.empty() || !parts.feature_values.empty();
+}
+
+SparseFeatures assemble_features(const DatasetParts& parts, VertexId vertices,
+                                 const ReadOptions& options) {
+  if (parts.feature_width < 0 || parts.feature_offsets.empty() ||
+      parts.feature_values.size() != parts.feature_indices.size()) {
+    throw Error(ErrorCode::bad_data,
+                "sparse features need x_indptr, x_dim, and as many x_indices as x_data", "x_indptr",
+                "docs/formats.md says what belongs here");
+  }
+  if (!std::holds_alternative<std::monostate>(parts.dataset.features)) {
+    throw Error(ErrorCode::bad_data, "features are given twice, dense and sparse", "x, x_indptr",
+                "keep one of the two");
+  }
+  if (parts.feature_width > std::numeric_limits<VertexId>::max()) {
+    throw Error(ErrorCode::bad_data, fmt::format("{} features", parts.feature_width), "x_dim",
+                damaged_file_mend);
+  }
+  if (parts.feature_offsets.size() != std::int64_t{vertices} + 1) {
+    throw Error(
+        ErrorCode::bad_data,
+        fmt::format("has {} entries for {} vertices", parts.feature_offsets.size(), vertices),
+        "x_indptr", "it must have one more than there are vertices");
+  }
+  const auto width = static_cast<VertexId>(parts.feature_width);
+  require_offsets(parts.feature_offsets, parts.feature_indices.size());
+  if (!rows_are_sorted(parts.feature_offsets, parts.feature_indices)) {
+    return sorted_features(vertices, width, parts, options);
+  }
+  return {vertices, width, parts.feature_offsets, parts.feature_indices, parts.feature_values};
+}
+
+}  // namespace
+
+bool is_dataset_array(std::string_view name) noexcept { return find_kind(name) != nullptr; }
+
+void take_dataset_array(DatasetParts& parts, ArrayReader& array) {
+  find_kind(array.name())->take(parts, array);
+}
+
+void take_extra(DatasetParts& parts, const std::string& name, ArrayReader& array) {
+  ExtraArray extra = read_as_is(array);
+  const std::scoped_lock lock(parts.extras_mutex);
+  parts.dataset.extras.emplace(name, std::move(extra));
+}
+
+Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,
+                 const ReadOptions& options) {
+  return naming_file(path, [&] {
+    Dataset dataset = std::move(parts.dataset);
+    dataset.graph = std::move(graph);
+    if (!parts.row_scale.empty() || !parts.col_scale.empty()) {
+      dataset.graph = dataset.graph.with_scales(parts.row_scale, parts.col_scale);
+    }
+    if (!parts.edge_ids.empty()) dataset.graph = dataset.graph.with_edge_ids(parts.edge_ids);
+    if (has_sparse_features(parts)) {
+      dataset.features = assemble_features(parts, dataset.graph.num_rows(), options);
+    }
+    report(options.progress, "checking");
+    dataset.validate();
+    return dataset;
+  });
+}
+
+std::vector<std::pair<std::string, ExtraArray>> arrays_to_write(const Dataset& dataset) {
+  dataset.validate();
+  std::vector<std::pair<std::string, ExtraArray>> arrays;
+  for (const ArrayKind& kind : kinds) {
+    if (auto array = kind.give(dataset)) arrays.emplace_back(kind.name, std::move(*array));
+  }
+  return arrays;
+}
+
+std::vector<std::pair<std::string, ExtraArray>> extras_to_write(const Dataset& dataset) {
+  for (const auto& [name, extra] : dataset.extras) {
+    const std::string where = "extra array '" + name + "'";
+    const ElementType type = parse_element_type(extra.type, where);
+    if (array_bytes(extra.shape, type, where) != extra.bytes.size() ||
+        type.native_name() != extra.type) {
+      throw Error(ErrorCode::invalid_argument, "type, shape and bytes do not fit together", where,
+                  "give as many bytes as type and shape ask for, in this machine's order");
+    }
+  }
+  return {dataset.extras.begin(), dataset.extras.end()};
+}
+
+VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
+                              const std::string& where) {
+  constexpr std::int64_t always_fine = 1 << 24;
+  constexpr std::int64_t per_byte = 1024;
+  const std::int64_t limit =
+      std::min<std::int64_t>(std::numeric_limits<VertexId>::max(),
+                             std::max(always_fine, std::min(file_bytes, always_fine) * per_byte));
+  if (count < 0 || count > limit) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("{} vertices, but a file of this size may claim 0 to {}", count, limit),
+                where, damaged_file_mend);
+  }
+  return static_cast<VertexId>(count);
+}
+
+void rethrow_with_file(const Error& error, const std::string& path) {
+  if (error.where().starts_with(path)) throw error;
+  std::string line = error.what();
+  if (!error.mend().empty() && line.ends_with("; " + error.mend())) {
+    line.resize(line.size() - error.mend().size() - 2);
+  }
+  throw Error(error.code(), line, path, error.mend());
+}
+
+}  // namespace tessera::io

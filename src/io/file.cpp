@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+
+namespace tessera::io {
+namespace {
+
+constexpr std::int64_t read_grain = 1 << 22;
+
+[[noreturn]] void system_failure(const std::string& attempt, const std::string& path, int reason,
+                                 const std::string& mend) {
+  throw Error(ErrorCode::io, attempt + ": " + std::generic_category().message(reason), path, mend);
+}
+
+int open_for_reading(const std::string& path) {
+  if (path.empty() || path == "-") {
+    throw Error(ErrorCode::invalid_argument, "a data set cannot be read from a pipe",
+                "'" + path + "'", "give the name of a file");
+  }
+  // Without O_NONBLOCK, opening a named pipe would wait for somebody to write to it.
+  const int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (number < 0) {
+    system_failure("cannot open", path, errno, "check the name and the permissions of the file");
+  }
+  return number;
+}
+
+struct stat status_of(int descriptor, const std::string& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) system_failure("cannot examine", path, errno, "");
+  return status;
+}
+
+/// Writing through a link changes what it points to, as it would without the temporary file.
+std::string link_target(const std::string& path) {
+  std::error_code problem;
+  if (!std::filesystem::is_symlink(path, problem)) return path;
+  const auto target = std::filesystem::weakly_canonical(path, problem);
+  return problem ? path : target.string();
+}
+
+std::string require_writable_target(const std::string& given) {
+  if (given.empty() || given == "-") {
+    throw Error(ErrorCode::invalid_argument, "a data set cannot be written to a pipe",
+                "'" + given + "'", "give the name of a file");
+  }
+  std::string path = link_target(given);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::io, "cannot write: not a regular file", path, "give another name");
+  }
+  return path;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  return fmt::format("{}/.tessera-{}-{}.tmp", folder_of(path), ::getpid(), counter++);
+}
+
+int create_exclusively(const std::string& temporary, const std::string& path) {
+  const int number = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                            S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH);
+  if (number < 0) {
+    system_failure("cannot write into folder " + folder_of(path), path, errno,
+                   "check that the folder exists and may be written to");
+  }
+  return number;
+}
+
+constexpr const char* write_mend = "check the free space and the permissions of the folder";
+
+}  // namespace
+
+bool Descriptor::close() noexcept {
+  if (number_ < 0) return true;
+  return ::close(std::exchange(number_, -1)) == 0;
+}
+
+InputFile::InputFile(std::string path)
+    : path_(std::move(path)), descriptor_(open_for_reading(path_)) {
+  const struct stat status = status_of(descriptor_.number(), path_);
+  if (S_ISDIR(status.st_mode)) {
+    throw Error(ErrorCode::io, "is a folder", path_, "give the name of a file");
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::io, "is not a regular file", path_, "copy the data to a file first");
+  }
+  if (status.st_size == 0) throw Error(ErrorCode::bad_data, "is empty", path_, damaged_file_mend);
+  size_ = status.st_size;
+}
+
+void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t count = ::pread(descriptor_.number(), out.data(), out.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) system_failure("cannot read", path_, errno, "check the disk");
+    if (count == 0) {
+      throw Error(ErrorCode::bad_data, fmt::format("ends at byte {}", offset), path_,
+                  damaged_file_mend);
+    }
+    offset += count;
+    out = out.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+Buffer<std::byte> InputFile::read_all() const {
+  Buffer<std::byte> bytes(size_);
+  parallel_ranges(size_, read_grain, [&](std::int64_t begin, std::int64_t end) {
+    read(begin, {bytes.data() + begin, static_cast<std::size_t>(end - begin)});
+  });
+  return bytes;
+}
+
+SharedArray<std::byte> InputFile::map() const {
+  const auto length = static_cast<std::size_t>(size_);
+  void* const memory = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor_.number(), 0);
+  if (memory == MAP_FAILED) {
+    system_failure("cannot map", path_, errno, "read the file instead of mapping it");
+  }
+  const std::shared_ptr<const void> owner(
+      memory, [length](const void* mapped) { ::munmap(const_cast<void*>(mapped), length); });
+  return {owner, static_cast<const std::byte*>(memory), size_};
+}
+
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(require_writable_target(path)),
+      temporary_(temporary_name(path_)),
+      descriptor_(create_exclusively(temporary_, path_)) {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) == 0) {
+    // A failure here leaves the usual permissions of a new file, which is no reason to stop.
+    [[maybe_unused]] const int result = ::fchmod(descriptor_.number(), status.st_mode & 07777);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_.number(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) system_failure("cannot write", path_, errno, write_mend);
+    size_ += count;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_.number()) != 0 || !descriptor_.close() ||
+      ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    system_failure("cannot write", path_, errno, write_mend);
+  }
+  committed_ = true;
+  // The new name itself is on the disk only once the folder is. Some file systems cannot do this.
+  const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.number() >= 0) [[maybe_unused]]
+    const int result = ::fsync(folder.number());
+}
+
+std::string stem_of(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  return std::filesystem::path(name).stem().string();
+}
+
+}  // namespace tessera::io

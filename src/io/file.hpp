@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tessera/core/memory.hpp"
+#include "tessera/core/shared_array.hpp"
+
+namespace tessera::io {
+
+/// What to do about a file that contradicts itself.
+inline constexpr const char* damaged_file_mend =
+    "the file is damaged or cut short: copy or make it again";
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) noexcept : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(); }
+
+  int number() const noexcept { return number_; }
+  /// False if the system reports a write it could not finish.
+  bool close() noexcept;
+
+ private:
+  int number_;
+};
+
+/// A regular file that is not empty, opened for reading. Any number of threads may read at once.
+class InputFile {
+ public:
+  explicit InputFile(std::string path);
+
+  const std::string& path() const noexcept { return path_; }
+  std::int64_t size() const noexcept { return size_; }
+
+  /// Fills `out` with the bytes at `offset`; `bad_data` if the file ends before.
+  void read(std::int64_t offset, std::span<std::byte> out) const;
+
+  /// The whole file, read by all threads.
+  Buffer<std::byte> read_all() const;
+
+  /// The whole file as memory; stays mapped as long as the result or a copy of it lives.
+  SharedArray<std::byte> map() const;
+
+ private:
+  std::string path_;
+  Descriptor descriptor_;
+  std::int64_t size_ = 0;
+};
+
+/// Writes a file that appears whole or not at all: bytes go to a temporary file in the same folder,
+/// and `commit` moves it to its place. Without `commit` nothing is left behind.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  void write(std::span<const std::byte> bytes);
+  std::int64_t size() const noexcept { return size_; }
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  Descriptor descriptor_;
+  std::int64_t size_ = 0;
+  bool committed_ = false;
+};
+
+/// The last part of a path without the ending of its format: "a/cora.npz" gives "cora".
+std::string stem_of(const std::string& path);
+
+inline std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+}  // namespace tessera::io

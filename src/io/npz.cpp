@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/io/npz.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/graph/build.hpp"
+
+#include "io/dataset_arrays.hpp"
+#include "io/npy.hpp"
+
+namespace tessera::io {
+namespace {
+
+/// How a .npz file holds the edges. Matrix entries (row, col) are (target, source); edge lists
+/// (src_li, dst_li) are (source, target).
+struct EdgeArrays {
+  SharedArray<VertexId> row, col, src_li, dst_li;
+  std::int64_t num_nodes = -1, num_rows = -1, num_cols = -1;
+};
+
+struct EdgeKind {
+  std::string_view name;
+  void (*take)(EdgeArrays&, ArrayReader&);
+};
+
+template <auto Member>
+void take_ids(EdgeArrays& edges, ArrayReader& array) {
+  edges.*Member = read_vector<VertexId>(array);
+}
+
+template <auto Member>
+void take_count(EdgeArrays& edges, ArrayReader& array) {
+  edges.*Member = read_integer(array);
+  if (edges.*Member < 0) array.reject("is negative");
+}
+
+constexpr EdgeKind matrix_kinds[] = {
+    {"row", take_ids<&EdgeArrays::row>},
+    {"col", take_ids<&EdgeArrays::col>},
+    {"num_nodes", take_count<&EdgeArrays::num_nodes>},
+    {"num_rows", take_count<&EdgeArrays::num_rows>},
+    {"num_cols", take_count<&EdgeArrays::num_cols>},
+};
+
+constexpr EdgeKind list_kinds[] = {
+    {"src_li", take_ids<&EdgeArrays::src_li>},
+    {"dst_li", take_ids<&EdgeArrays::dst_li>},
+    {"num_nodes", take_count<&EdgeArrays::num_nodes>},
+};
+
+const EdgeKind* find_kind(std::span<const EdgeKind> kinds, std::string_view name) {
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const EdgeKind& kind) { return kind.name == name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void incomplete(const std::string& path, const std::string& problem) {
+  throw Error(ErrorCode::bad_data, problem, path,
+              "a graph needs row, col and num_nodes (docs/formats.md)");
+}
+
+struct OpenNpz {
+  InputFile file;
+  std::vector<ZipEntry> entries;
+
+  explicit OpenNpz(const std::string& path) : file(path), entries(read_zip_directory(file)) {}
+
+  bool has(const std::string& array) const {
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const ZipEntry& entry) { return entry.name == array + ".npy"; });
+  }
+  std::int64_t unpacked_bytes() const {
+    std::int64_t sum = 0;
+    for (const ZipEntry& entry : entries) {
+      sum += std::min(entry.size, std::numeric_limits<std::int64_t>::max() - sum);
+    }
+    return sum;
+  }
+};
+
+/// Chooses which of the two ways of holding edges the file uses.
+std::span<const EdgeKind> edge_kinds(const OpenNpz& npz) {
+  if (npz.has("row") && npz.has("col")) return matrix_kinds;
+  if (npz.has("src_li") && npz.has("dst_li")) return list_kinds;
+  incomplete(npz.file.path(), "holds no edges");
+}
+
+/// Reads every array. Large ones are handed out first, so that no thread is left with one alone.
+void read_arrays(const OpenNpz& npz, EdgeArrays& edges, DatasetParts& parts,
+                 const Progress& progress) {
+  const std::span<const EdgeKind> kinds = edge_kinds(npz);
+  std::vector<const ZipEntry*> by_size;
+  for (const ZipEntry& entry : npz.entries) by_size.push_back(&entry);
+  std::stable_sort(by_size.begin(), by_size.end(), [](const ZipEntry* a, const ZipEntry* b) {
+    return std::pair(a->size, a->packed_size) > std::pair(b->size, b->packed_size);
+  });
+  report(progress, "unpacking");
+  parallel_tasks(std::ssize(by_size), [&](std::int64_t i) {
+    NpyReader array(npz.file, *by_size[static_cast<std::size_t>(i)]);
+    if (const EdgeKind* kind = find_kind(kinds, array.name())) {
+      kind->take(edges, array);
+    } else if (is_dataset_array(array.name())) {
+      take_dataset_array(parts, array);
+    } else {
+      take_extra(parts, array.name(), array);
+    }
+  });
+}
+
+Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, const OpenNpz& npz,
+                  const ReadOptions& options) {
+  const std::string& path = npz.file.path();
+  const std::int64_t claimed_rows = edges.num_rows >= 0 ? edges.num_rows : edges.num_nodes;
+  const std::int64_t claimed_cols = edges.num_cols >= 0 ? edges.num_cols : edges.num_nodes;
+  if (claimed_rows < 0 || claimed_cols < 0) incomplete(path, "does not say how many vertices");
+  const std::int64_t bytes = npz.unpacked_bytes();
+  const VertexId rows = checked_vertex_count(claimed_rows, bytes, path + ": 'num_nodes.npy'");
+  const VertexId cols = checked_vertex_count(claimed_cols, bytes, path + ": 'num_nodes.npy'");
+  if (edges.row.size() != edges.col.size() || edges.src_li.size() != edges.dst_li.size()) {
+    throw Error(ErrorCode::bad_data, "the two ends of the edges differ in number", path,
+                damaged_file_mend);
+  }
+  const EdgeOffset count = edges.row.size() + edges.src_li.size();
+  if (!values.empty() && values.size() != count) {
+    throw Error(ErrorCode::bad_data, fmt::format("{} values for {} edges", values.size(), count),
+                path + ": 'value.npy'", damaged_file_mend);
+  }
+  const BuildOptions build{options.duplicates, false, options.progress};
+  return naming_file(path, [&] {
+    if (!edges.src_li.empty()) return from_edges(rows, edges.src_li, edges.dst_li, values, build);
+    return from_coo(rows, cols, edges.row, edges.col, values, build);
+  });
+}
+
+SharedArray<VertexId> row_of_every_edge(const Graph& graph) {
+  Buffer<VertexId> rows(graph.num_edges());
+  parallel_for(graph.num_rows(), 1 << 12, [&](std::int64_t row) {
+    std::fill(rows.begin() + graph.row_offsets()[row], rows.begin() + graph.row_offsets()[row + 1],
+              static_cast<VertexId>(row));
+  });
+  return rows;
+}
+
+std::vector<std::pair<std::string, ExtraArray>> edge_arrays(const Graph& graph) {
+  std::vector<std::pair<std::string, ExtraArray>> arrays;
+  arrays.emplace_back("row", stored(row_of_every_edge(graph)));
+  arrays.emplace_back("col", stored(graph.col_indices()));
+  if (graph.is_square()) {
+    arrays.emplace_back("num_nodes", stored(std::int64_t{graph.num_rows()}));
+  } else {
+    arrays.emplace_back("num_rows", stored(std::int64_t{graph.num_rows()}));
+    arrays.emplace_back("num_cols", stored(std::int64_t{graph.num_cols()}));
+  }
+  return arrays;
+}
+
+void require_free_name(const std::string& name) {
+  if (is_dataset_array(name) || find_kind(matrix_kinds, name) != nullptr) {
+    throw Error(ErrorCode::invalid_argument, "an extra array has a name with a meaning of its own",
+                "'" + name + "'", "rename the extra array");
+  }
+}
+
+}  // namespace
+
+Dataset read_npz(const std::string& path, const ReadOptions& options) {
+  const OpenNpz npz(path);
+  DatasetParts parts;
+  EdgeArrays edges;
+  read_arrays(npz, edges, parts, options.progress);
+  parts.dataset.name = stem_of(path);
+  parts.dataset.edges_stored = std::max(edges.row.size(), edges.src_li.size());
+  Graph graph = build_graph(edges, parts.values, npz, options);
+  edges = {};
+  return assemble(std::move(parts), std::move(graph), path, options);
+}
+
+void write_npz(const Dataset& dataset, const std::string& path, const Progress& progress) {
+  auto arrays = arrays_to_write(dataset);
+  for (auto& array : extras_to_write(dataset)) {
+    require_free_name(array.first);
+    arrays.push_back(std::move(array));
+  }
+  auto edges = edge_arrays(dataset.graph);
+  arrays.insert(arrays.begin(), std::make_move_iterator(edges.begin()),
+                std::make_move_iterator(edges.end()));
+  AtomicFile file(path);
+  ZipWriter zip(file);
+  for (std::int64_t i = 0; i < std::ssize(arrays); ++i) {
+    report(progress, "packing", i, std::ssize(arrays));
+    const auto& [name, array] = arrays[static_cast<std::size_t>(i)];
+    const std::string header = npy_header(array.type, array.shape);
+    const std::span<const std::byte> contents[] = {bytes_of(header), array.bytes.span()};
+    zip.add(name + ".npy", contents);
+  }
+  zip.finish();
+  file.commit();
+}
+
+}  // namespace tessera::io
