@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/nn/layer.hpp"
+#include "tessera/nn/parts.hpp"
+
+namespace tessera::nn {
+
+struct ChebOptions {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::int64_t order = 2;  ///< K: the number of polynomials, from T_0 to T_(K-1)
+  double lambda_max = 2;   ///< the largest eigenvalue assumed of the Laplacian
+  EpilogueOptions output = {};
+};
+
+/// Defferrard et al. (2016): Y = sum over k of T_k(L) X W_k^T + b, L = 2 (I - D^-1/2 A D^-1/2) /
+/// lambda_max - I. PyG's ChebConv with "sym": `lins.0.weight`, …, `bias`. Edge weights count; the
+/// graph's own self loops do not. Summed by Clenshaw's recurrence, in the width of the output.
+class Cheb final : public Layer {
+ public:
+  explicit Cheb(const ChebOptions& options, Placement placement = {});
+
+  const Tensor& forward(const Input& input, const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t input_width() const override { return options_.in; }
+  std::int64_t output_width() const override { return options_.out; }
+  std::string describe() const override;
+
+ private:
+  void add_laplacian_product(double alpha, const Tensor& x, Tensor& y, bool backward,
+                             const Context& context);
+
+  ChebOptions options_;
+  std::vector<std::unique_ptr<Projection>> projections_;
+  Epilogue epilogue_;
+  Input input_;
+  Tensor terms_[3];
+  Tensor product_;
+  Tensor grad_input_;
+};
+
+}  // namespace tessera::nn

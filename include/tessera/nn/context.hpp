@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/core/device.hpp"
+#include "tessera/core/random.hpp"
+#include "tessera/nn/topology.hpp"
+
+namespace tessera::nn {
+
+/// What a pass needs beside its input. Backward takes the one that forward had.
+struct Context {
+  Topology* graph = nullptr;
+  /// Graph classification: which vertices belong to which graph (`pooling_graph`).
+  Topology* pooling = nullptr;
+  /// Dropout falls and batch norm uses the batch's own statistics only in training.
+  bool training = false;
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;
+  Stream stream = {};
+
+  /// The random numbers of one layer in this step.
+  Random random(std::uint32_t layer_number) const noexcept {
+    return Random(seed, layer_number, step);
+  }
+  /// The graph, or an error that says which layer misses it.
+  Topology& required_graph(const char* layer) const;
+};
+
+}  // namespace tessera::nn

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/nn/layer.hpp"
+#include "tessera/nn/parts.hpp"
+
+namespace tessera::nn {
+
+struct GcnOptions {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  bool normalise = true;  ///< otherwise the graph is used as it is given
+  bool add_self_loops = true;
+  /// The input has been multiplied with the adjacency already.
+  bool precomputed = false;
+  EpilogueOptions output = {};
+};
+
+/// Kipf and Welling (2017): Y = D^-1/2 (A + I) D^-1/2 X W^T + b. PyG's GCNConv: `lin.weight`,
+/// `bias`. Edge weights count. Works in the narrower of the two widths.
+class Gcn final : public Layer {
+ public:
+  explicit Gcn(const GcnOptions& options, Placement placement = {});
+
+  const Tensor& forward(const Input& input, const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t input_width() const override { return options_.in; }
+  std::int64_t output_width() const override { return options_.out; }
+  std::string describe() const override;
+
+ private:
+  Derivation adjacency() const;
+  bool transforms_first(const Input& input) const;
+
+  GcnOptions options_;
+  Projection projection_;
+  Epilogue epilogue_;
+  Input input_;
+  Tensor inner_;  ///< X W^T, or A X
+  Tensor outer_;  ///< the product before the bias
+  Tensor grad_inner_;
+  Tensor grad_input_;
+};
+
+}  // namespace tessera::nn

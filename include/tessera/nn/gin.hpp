@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tessera/nn/layer.hpp"
+#include "tessera/nn/linear.hpp"
+#include "tessera/nn/norm.hpp"
+#include "tessera/nn/parts.hpp"
+
+namespace tessera::nn {
+
+struct GinOptions {
+  std::int64_t in = 0;
+  std::int64_t hidden = 0;  ///< of the perceptron; 0: as `out`
+  std::int64_t out = 0;
+  double eps = 0;
+  bool train_eps = false;
+  bool batch_norm = true;  ///< after the perceptron's first layer
+  EpilogueOptions output = {};
+};
+
+/// Xu et al. (2019): Y = MLP((1 + eps) X_target + sum of X_source), where MLP is Linear, batch
+/// norm, ReLU, Linear. PyG's GINConv around Sequential(Linear, BatchNorm1d, ReLU, Linear):
+/// `nn.0.weight`, `nn.1.weight`, …, `nn.3.weight`, `eps` (without batch norm the second Linear is
+/// `nn.2`). Edge weights do not count.
+class Gin final : public PairLayer {
+ public:
+  explicit Gin(const GinOptions& options, Placement placement = {});
+
+  using PairLayer::forward;
+  const Tensor& forward(const Input& sources, const Input& targets,
+                        const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  Tensor* target_gradient() override;
+  std::int64_t input_width() const override { return options_.in; }
+  std::int64_t output_width() const override { return options_.out; }
+  std::string describe() const override;
+
+ private:
+  bool transforms_first(const Input& sources, const Input& targets) const;
+  void propagate(const Tensor& x, Tensor& y, const Context& context);
+
+  GinOptions options_;
+  Parameter eps_;
+  Projection first_;
+  Epilogue first_epilogue_;  ///< bias, and ReLU where there is no batch norm
+  std::optional<BatchNorm> norm_;
+  Linear second_;
+  Input sources_;
+  Input targets_;
+  Tensor inner_;          ///< X W^T of the sources, or nothing
+  Tensor inner_targets_;  ///< X W^T of the targets where they differ from the sources
+  Tensor combined_;       ///< (1 + eps) x + sum, in the width it was computed in
+  Tensor hidden_;
+  Tensor grad_combined_;
+  Tensor grad_inner_;
+  Tensor grad_sources_;
+  Tensor grad_targets_;
+};
+
+}  // namespace tessera::nn

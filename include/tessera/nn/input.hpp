@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tessera/data/dataset.hpp"
+#include "tessera/nn/context.hpp"
+#include "tessera/nn/tensor.hpp"
+#include "tessera/nn/topology.hpp"
+
+namespace tessera::nn {
+
+/// What a layer reads: a dense matrix, or a sparse one kept sparse. Never owns; what it was made
+/// from must live until the backward pass is over.
+class Input {
+ public:
+  Input() = default;
+  Input(const Tensor& dense) : dense_(&dense) {}
+  /// `values` (entries x 1) replaces the matrix's own values.
+  Input(Topology& sparse, const Tensor* values = nullptr) : sparse_(&sparse), values_(values) {}
+
+  bool absent() const noexcept { return dense_ == nullptr && sparse_ == nullptr; }
+  bool is_sparse() const noexcept { return sparse_ != nullptr; }
+  std::int64_t rows() const;
+  std::int64_t cols() const;
+  /// Throws `unsupported` for a sparse input, naming the layer that cannot use it.
+  const Tensor& dense(const char* layer) const;
+  Topology& sparse() const noexcept { return *sparse_; }
+  ops::ConstOperand values() const;
+
+  friend bool operator==(const Input&, const Input&) = default;
+
+ private:
+  const Tensor* dense_ = nullptr;
+  Topology* sparse_ = nullptr;
+  const Tensor* values_ = nullptr;
+};
+
+/// Owns a data set's features in the form a model reads.
+class InputFeatures {
+ public:
+  /// Sparse features stay sparse unless `densify`. A data set without features is an
+  /// `invalid_argument` error.
+  explicit InputFeatures(const Features& features, Placement placement = {}, bool densify = false);
+
+  Input input();
+  std::int64_t rows() const;
+  std::int64_t cols() const;
+
+ private:
+  std::optional<Tensor> dense_;
+  std::optional<Topology> sparse_;
+};
+
+/// Dropout on the features themselves: on the stored entries where they are sparse.
+class InputDropout {
+ public:
+  InputDropout(double share, Placement placement) : share_(share), kept_(placement) {}
+
+  /// The input itself outside training; otherwise a view of what this object holds.
+  Input forward(const Input& input, std::uint32_t layer_number, const Context& context);
+  /// In place; dense inputs only.
+  void backward(const Input& input, Tensor& grad, std::uint32_t layer_number,
+                const Context& context);
+
+ private:
+  double share_;
+  Tensor kept_;
+};
+
+}  // namespace tessera::nn

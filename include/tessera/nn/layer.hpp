@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/nn/context.hpp"
+#include "tessera/nn/input.hpp"
+#include "tessera/nn/tensor.hpp"
+
+namespace tessera::nn {
+
+struct NamedParameter {
+  std::string path;  ///< "convs.0.lin.weight"
+  Parameter* parameter;
+};
+
+struct NamedTensor {
+  std::string path;
+  Tensor* tensor;
+};
+
+/// A differentiable function with parameters. A layer owns its output and its gradients; both stay
+/// valid until its next pass. Not copied or moved, since others point at its parts.
+class Layer {
+ public:
+  explicit Layer(Placement placement) : placement_(placement) {}
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  /// `input` must live until backward is over.
+  virtual const Tensor& forward(const Input& input, const Context& context) = 0;
+
+  /// Takes the gradient of the last forward's output, which it may overwrite, writes the gradient
+  /// of every trainable parameter, and returns that of the input, which the caller may overwrite;
+  /// nullptr if the input was sparse or `set_needs_input_gradient(false)` was called.
+  virtual Tensor* backward(Tensor& grad_output, const Context& context) = 0;
+
+  virtual std::int64_t input_width() const = 0;
+  virtual std::int64_t output_width() const = 0;
+  /// One line: "GCN(1433, 16, relu)".
+  virtual std::string describe() const = 0;
+  /// False where a sparse input must be made dense first.
+  virtual bool accepts_sparse() const { return true; }
+
+  const Placement& placement() const noexcept { return placement_; }
+  Device device() const noexcept { return placement_.device(); }
+
+  /// Parameters of this layer and the layers in it, in a fixed order.
+  std::vector<NamedParameter> parameters();
+  /// Parameters and the rest that a checkpoint keeps, such as running means.
+  std::vector<NamedTensor> state();
+  std::int64_t num_parameters();
+
+  /// Draws every parameter afresh; the same seed gives the same numbers on any device.
+  void reset_parameters(std::uint64_t seed);
+
+  /// Gives this layer and those in it numbers of their own from `first` on, so that their random
+  /// numbers differ; returns the next unused one.
+  std::uint32_t assign_numbers(std::uint32_t first);
+  std::uint32_t number() const noexcept { return number_; }
+
+  /// First layers need none: skipping it saves a product.
+  virtual void set_needs_input_gradient(bool needs) { needs_input_gradient_ = needs; }
+  bool needs_input_gradient() const noexcept { return needs_input_gradient_; }
+
+ protected:
+  /// Called by a derived constructor for each of its parts, which must live as long as the layer.
+  void register_parameter(Parameter& parameter) { parameters_.push_back(&parameter); }
+  void register_buffer(std::string name, Tensor& tensor) {
+    buffers_.emplace_back(std::move(name), &tensor);
+  }
+  void register_layer(std::string name, Layer& layer) {
+    layers_.emplace_back(std::move(name), &layer);
+  }
+
+ private:
+  void collect(const std::string& prefix, std::vector<NamedParameter>& parameters,
+               std::vector<NamedTensor>& buffers);
+
+  Placement placement_;
+  std::vector<Parameter*> parameters_;
+  std::vector<std::pair<std::string, Tensor*>> buffers_;
+  std::vector<std::pair<std::string, Layer*>> layers_;
+  std::uint32_t number_ = 0;
+  bool needs_input_gradient_ = true;
+};
+
+/// A layer whose targets may have features of their own (bipartite graphs, as PyG's pairs of x).
+class PairLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  /// Every vertex is source and target: `forward(input, input)`.
+  const Tensor& forward(const Input& input, const Context& context) final {
+    return forward(input, input, context);
+  }
+  /// `sources` has the graph's columns as rows, `targets` its rows. Backward then returns the
+  /// gradient of `sources`, and `target_gradient` has that of `targets`. If both are the same
+  /// input, backward returns the sum.
+  virtual const Tensor& forward(const Input& sources, const Input& targets,
+                                const Context& context) = 0;
+  virtual Tensor* target_gradient() = 0;
+};
+
+}  // namespace tessera::nn

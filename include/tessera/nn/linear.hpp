@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/nn/layer.hpp"
+#include "tessera/nn/parts.hpp"
+
+namespace tessera::nn {
+
+struct LinearOptions {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  EpilogueOptions output = {};
+};
+
+/// y = x W^T + b, then activation and dropout. PyTorch's Linear: `weight`, `bias`.
+class Linear final : public Layer {
+ public:
+  explicit Linear(const LinearOptions& options, Placement placement = {});
+
+  const Tensor& forward(const Input& input, const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t input_width() const override { return projection_.in(); }
+  std::int64_t output_width() const override { return projection_.out(); }
+  std::string describe() const override;
+
+ private:
+  Projection projection_;
+  Epilogue epilogue_;
+  Input input_;
+  Tensor product_;
+  Tensor grad_input_;
+};
+
+}  // namespace tessera::nn

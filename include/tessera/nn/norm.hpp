@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/nn/layer.hpp"
+#include "tessera/nn/parts.hpp"
+#include "tessera/ops/batch_norm.hpp"
+
+namespace tessera::nn {
+
+struct BatchNormLayerOptions {
+  std::int64_t width = 0;
+  double epsilon = 1e-5;
+  double momentum = 0.1;
+  EpilogueOptions output = {.bias = false};
+};
+
+/// Batch norm over the vertices, then activation and dropout. PyTorch's BatchNorm1d: `weight`,
+/// `bias`, and in the state `running_mean`, `running_var`. Its gradient is that of training.
+class BatchNorm final : public Layer {
+ public:
+  explicit BatchNorm(const BatchNormLayerOptions& options, Placement placement = {});
+
+  const Tensor& forward(const Input& input, const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t input_width() const override { return options_.width; }
+  std::int64_t output_width() const override { return options_.width; }
+  std::string describe() const override;
+  bool accepts_sparse() const override { return false; }
+
+ private:
+  BatchNormLayerOptions options_;
+  Parameter weight_;
+  Parameter bias_;
+  Tensor running_mean_;
+  Tensor running_variance_;
+  Epilogue epilogue_;
+  Input input_;
+  Tensor normalised_;
+  Tensor mean_;
+  Tensor inverse_deviation_;
+  Tensor grad_input_;
+};
+
+struct ActivationLayerOptions {
+  std::int64_t width = 0;
+  EpilogueOptions output = {.bias = false};
+};
+
+/// Activation and dropout alone.
+class ActivationLayer final : public Layer {
+ public:
+  explicit ActivationLayer(const ActivationLayerOptions& options, Placement placement = {});
+
+  const Tensor& forward(const Input& input, const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t input_width() const override { return options_.width; }
+  std::int64_t output_width() const override { return options_.width; }
+  std::string describe() const override;
+  bool accepts_sparse() const override { return false; }
+
+ private:
+  ActivationLayerOptions options_;
+  const Tensor* input_ = nullptr;
+  Tensor output_;
+};
+
+}  // namespace tessera::nn

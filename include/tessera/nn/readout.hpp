@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/core/memory.hpp"
+#include "tessera/nn/layer.hpp"
+#include "tessera/ops/spmm.hpp"
+
+namespace tessera::nn {
+
+struct ReadoutOptions {
+  std::int64_t width = 0;
+  ops::Reduction reduction = ops::Reduction::sum;
+};
+
+/// One row per graph of a union: the sum, mean, max or min over its vertices. Reads
+/// `Context::pooling`. PyG's global_add_pool, global_mean_pool and global_max_pool.
+class Readout final : public Layer {
+ public:
+  explicit Readout(const ReadoutOptions& options, Placement placement = {});
+
+  const Tensor& forward(const Input& input, const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t input_width() const override { return options_.width; }
+  std::int64_t output_width() const override { return options_.width; }
+  std::string describe() const override;
+  bool accepts_sparse() const override { return false; }
+
+ private:
+  ops::SpmmOptions spmm_options() const;
+
+  ReadoutOptions options_;
+  Tensor output_;
+  Buffer<VertexId> winners_;
+  Tensor grad_input_;
+};
+
+}  // namespace tessera::nn

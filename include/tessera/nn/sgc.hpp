@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/nn/layer.hpp"
+#include "tessera/nn/parts.hpp"
+
+namespace tessera::nn {
+
+struct SgcOptions {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::int64_t hops = 1;  ///< K
+  bool add_self_loops = true;
+  /// The input has been propagated already (`propagated`): only the product with W is left.
+  bool precomputed = false;
+  EpilogueOptions output = {};
+};
+
+/// Wu et al. (2019): Y = A^K X W^T + b with GCN's normalised A. PyG's SGConv: `lin.weight`,
+/// `lin.bias`. Edge weights count. Computed as A (… (A (X W^T))), in the narrow width.
+class Sgc final : public Layer {
+ public:
+  explicit Sgc(const SgcOptions& options, Placement placement = {});
+
+  const Tensor& forward(const Input& input, const Context& context) override;
+  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t input_width() const override { return options_.in; }
+  std::int64_t output_width() const override { return options_.out; }
+  std::string describe() const override;
+
+ private:
+  SgcOptions options_;
+  Projection projection_;
+  Epilogue epilogue_;
+  Input input_;
+  Tensor even_;  ///< the hops alternate between the two
+  Tensor odd_;
+  Tensor grad_odd_;
+  Tensor grad_input_;
+};
+
+/// A^hops X, dense: what layers with `precomputed` read.
+Tensor propagated(const Input& x, Topology& graph, std::int64_t hops, Placement placement = {},
+                  Stream stream = {});
+
+}  // namespace tessera::nn

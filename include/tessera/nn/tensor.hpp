@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/core/memory.hpp"
+#include "tessera/core/random.hpp"
+#include "tessera/ops/operand.hpp"
+
+namespace tessera::nn {
+
+/// How a layer stores its numbers, and where: the resource's device is where the layer runs.
+struct Placement {
+  Precision precision = Precision::fp32;
+  MemoryResource* memory = &host_memory();
+
+  Device device() const noexcept { return memory->device(); }
+};
+
+/// An owned, contiguous, row-major matrix whose element type is known at run time. Resizing keeps
+/// the memory where it suffices, so that buffers made in the first step serve all later ones.
+class Tensor {
+ public:
+  explicit Tensor(Placement placement = {}) : placement_(placement) {}
+  Tensor(std::int64_t rows, std::int64_t cols, Placement placement = {}) : Tensor(placement) {
+    resize(rows, cols);
+  }
+
+  std::int64_t rows() const noexcept { return rows_; }
+  std::int64_t cols() const noexcept { return cols_; }
+  std::int64_t size() const noexcept { return rows_ * cols_; }
+  Precision precision() const noexcept { return placement_.precision; }
+  const Placement& placement() const noexcept { return placement_; }
+  Device device() const noexcept { return placement_.device(); }
+  std::byte* bytes() noexcept { return memory_.data(); }
+  const std::byte* bytes() const noexcept { return memory_.data(); }
+  std::int64_t num_bytes() const noexcept {
+    return size() * static_cast<std::int64_t>(bytes_per_element(precision()));
+  }
+
+  /// Contents are undefined afterwards, except where the shape stays as it was.
+  void resize(std::int64_t rows, std::int64_t cols);
+  void fill(double value, Stream stream = {});
+  /// Takes shape and contents, converting the precision.
+  void copy_from(ops::ConstOperand other, Stream stream = {});
+  /// The only element of a 1 x 1 tensor.
+  double item() const;
+
+  /// Throws unless T is the element type.
+  template <class T>
+  MatrixView<T> as() {
+    require_precision(ops::PrecisionOf<T>::value);
+    return {reinterpret_cast<T*>(memory_.data()), rows_, cols_};
+  }
+  template <class T>
+  MatrixView<const T> as() const {
+    require_precision(ops::PrecisionOf<T>::value);
+    return {reinterpret_cast<const T*>(memory_.data()), rows_, cols_};
+  }
+
+  operator ops::Operand() noexcept;
+  operator ops::ConstOperand() const noexcept;
+
+ private:
+  void require_precision(Precision asked) const;
+
+  Placement placement_;
+  Buffer<std::byte> memory_;
+  std::int64_t rows_ = 0;
+  std::int64_t cols_ = 0;
+};
+
+/// What a parameter starts as.
+struct Initial {
+  enum class Kind { constant, uniform };
+  Kind kind = Kind::constant;
+  double value = 0;  ///< the constant, or the bound of a uniform draw from [-value, value)
+
+  static Initial constant(double value) { return {Kind::constant, value}; }
+  static Initial uniform(double bound) { return {Kind::uniform, bound}; }
+  /// Glorot and Bengio (2010).
+  static Initial glorot(std::int64_t fan_in, std::int64_t fan_out);
+  /// What PyTorch's Linear starts with: uniform within 1 / sqrt(fan_in).
+  static Initial linear(std::int64_t fan_in);
+};
+
+/// What training changes.
+struct Parameter {
+  Parameter(std::string parameter_name, std::int64_t rows, std::int64_t cols, Initial start,
+            Placement placement = {});
+
+  std::string name;  ///< within its layer, as in PyG's state_dict: "lin.weight"
+  Tensor value;
+  Tensor gradient;  ///< written, not added to, by each backward pass
+  Initial initial;
+  bool trainable = true;
+  /// Which share of the optimiser's weight decay applies; 0 exempts the parameter.
+  double decay = 1;
+
+  /// `random` belongs to this parameter alone.
+  void reset(const Random& random);
+};
+
+}  // namespace tessera::nn

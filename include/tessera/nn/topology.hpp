@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "tessera/core/device.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/ops/attention.hpp"
+#include "tessera/ops/spmm.hpp"
+
+namespace tessera::nn {
+
+/// Makes the matrix a layer multiplies with from the graph it is given. The function itself is the
+/// name under which the result is kept, so all layers of a model share one.
+using Derivation = Graph (*)(const Graph& graph);
+
+Graph as_given(const Graph& graph);
+/// Without values and scales.
+Graph pattern(const Graph& graph);
+/// The pattern with every self loop present. Rectangular: i to i for i below both sizes, as PyG.
+Graph pattern_with_self_loops(const Graph& graph);
+/// D^-1/2 (A + I) D^-1/2, and the same without adding loops.
+Graph gcn_adjacency(const Graph& graph);
+Graph gcn_adjacency_without_loops(const Graph& graph);
+/// -D^-1/2 A D^-1/2 without self loops, D the weighted out-degree: Chebyshev's L - I.
+Graph negated_laplacian_rest(const Graph& graph);
+
+/// One row per graph of a union, listing its vertices: what a readout multiplies with.
+Graph pooling_graph(std::span<const std::int32_t> graph_ids, std::int64_t num_graphs);
+
+/// A graph as layers see it, with what they derive from it and the plans they made: each on first
+/// use, then kept. One thread at a time.
+class Topology {
+ public:
+  explicit Topology(Graph graph, Device device = {});
+  Topology(Topology&&) noexcept;
+  Topology& operator=(Topology&&) noexcept;
+  ~Topology();
+
+  const Graph& graph() const noexcept;
+  const Graph& derived(Derivation derivation);
+
+  /// `options.device` and `options.kernel` are the topology's own affair and are overwritten.
+  const ops::SpmmPlan& spmm(Derivation derivation, ops::SpmmOptions options);
+  const ops::SpmmBackwardPlan& spmm_backward(Derivation derivation, ops::SpmmOptions options);
+  const ops::AttentionPlan& attention(Derivation derivation, ops::AttentionOptions options);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::nn
