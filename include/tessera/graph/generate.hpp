@@ -8,11 +8,12 @@
 #include "tessera/graph/graph.hpp"
 
 /// Seeded random graphs. Each is built in parallel, is the same for any number of threads, and has
-/// no self loops and no duplicate edges. `symmetric` graphs hold each edge in both directions.
+/// no self loops and no duplicate edges. `symmetric` graphs hold each edge in both directions, and
+/// both count; an odd number of entries is then rounded. Parameters without a meaning and graphs
+/// that cannot exist, such as more edges than pairs, are `invalid_argument` errors.
 namespace tessera::generate {
 
-/// Edges drawn uniformly among all pairs: about `edges` entries (exactly so many draws, duplicates
-/// dropped, for a directed graph; half as many, mirrored, for a symmetric one).
+/// Exactly `edges` entries, drawn uniformly among all pairs.
 struct ErdosRenyi {
   VertexId vertices = 1000;
   EdgeOffset edges = 10000;
@@ -33,8 +34,8 @@ struct Rmat {
   std::uint64_t seed = 1;
 };
 
-/// Stochastic block model with contiguous communities of (nearly) equal size: a share `inside` of
-/// the edges has both ends in one community.
+/// Stochastic block model with contiguous communities of (nearly) equal size: exactly
+/// vertices * mean_degree entries, of which a share `inside` has both ends in one community.
 struct BlockModel {
   VertexId vertices = 1000;
   VertexId communities = 10;
@@ -44,8 +45,10 @@ struct BlockModel {
   std::uint64_t seed = 1;
 };
 
-/// Chung-Lu with power-law weights: expected degree of the vertex of rank r falls as
-/// (r + r0)^(-1 / (exponent - 1)), capped at `max_degree` (0: sqrt of the number of entries).
+/// Chung-Lu with power-law weights: the expected degree of the vertex of rank r falls as
+/// (r + r0)^(-1 / (exponent - 1)) from `max_degree` on (0: the square root of `edges`), exponent >
+/// 2. `edges` entries are drawn; pairs of hubs that come twice are dropped, which the default keeps
+/// to a few. Without `scramble` vertices are numbered by rank.
 struct ChungLu {
   VertexId vertices = 1000;
   EdgeOffset edges = 10000;
@@ -56,8 +59,9 @@ struct ChungLu {
   std::uint64_t seed = 1;
 };
 
-/// A disjoint union of small molecule-like graphs: chains with branches and a few rings, at most
-/// four neighbours a vertex, `mean_vertices` on average, symmetric.
+/// A disjoint union of small molecule-like graphs: chains with branches and a few rings, each
+/// connected, at most four neighbours a vertex, symmetric. Sizes vary evenly from half to one and a
+/// half times `mean_vertices`; rings are added to each tree until it has the mean degree.
 struct Molecules {
   std::int64_t graphs = 100;
   double mean_vertices = 25;
@@ -65,7 +69,7 @@ struct Molecules {
   std::uint64_t seed = 1;
 };
 
-/// Rectangular: `targets` rows, `sources` columns, entries drawn uniformly.
+/// Rectangular: `targets` rows, `sources` columns, exactly `edges` entries drawn uniformly.
 struct Bipartite {
   VertexId targets = 1000;
   VertexId sources = 500;
