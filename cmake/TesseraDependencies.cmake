@@ -7,6 +7,7 @@ find_package(fmt REQUIRED)
 # OpenBLAS, in the variant whose threads are OpenMP's (or serial): it must not fight with our own.
 set(BLA_VENDOR OpenBLAS)
 find_package(BLAS REQUIRED)
+find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas REQUIRED)
 
 # METIS has no package file of its own.
 find_path(METIS_INCLUDE_DIR metis.h)

@@ -19,6 +19,7 @@ target_include_directories(tessera
   PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
          "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
   PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_include_directories(tessera SYSTEM PRIVATE "${CBLAS_INCLUDE_DIR}")
 target_compile_features(tessera PUBLIC cxx_std_20)
 target_compile_definitions(tessera PRIVATE TESSERA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP::OpenMP_CXX
@@ -40,7 +41,8 @@ endif()
 set(TESSERA_ISAS baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND TESSERA_ISAS avx2 avx512)
-  target_compile_definitions(tessera PRIVATE TESSERA_ISA_X86)
+  # For all of our own code, tests included: src/ops/simd/isa.hpp must read the same everywhere.
+  target_compile_definitions(tessera_options INTERFACE TESSERA_ISA_X86)
 endif()
 set(TESSERA_FLAGS_baseline "")
 set(TESSERA_FLAGS_avx2 -mavx2 -mfma -mf16c -mtune=haswell)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -46,6 +47,25 @@ bool same_bits(const Matrix<T>& a, const Matrix<T>& b) {
   return a.rows() == b.rows() && a.cols() == b.cols() &&
          (a.size() == 0 ||
           std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0);
+}
+
+/// The largest |got - expected| / (1 + |expected|). Not-a-number counts as equal to itself.
+template <class T>
+double largest_difference(MatrixView<T> got, const Matrix<double>& expected) {
+  double worst = 0;
+  for (std::int64_t i = 0; i < got.rows; ++i) {
+    for (std::int64_t j = 0; j < got.cols; ++j) {
+      const auto value = static_cast<double>(got(i, j));
+      if (std::isnan(value) && std::isnan(expected(i, j))) continue;
+      const double error = std::abs(value - expected(i, j)) / (1 + std::abs(expected(i, j)));
+      if (!(error <= worst)) worst = error;
+    }
+  }
+  return worst;
+}
+template <class T>
+double largest_difference(const Matrix<T>& got, const Matrix<double>& expected) {
+  return largest_difference(got.view(), expected);
 }
 
 /// A matrix inside a wider one, whose other elements must stay as they are.

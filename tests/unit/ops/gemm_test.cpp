@@ -12,6 +12,7 @@
 #include "tessera/core/parallel.hpp"
 
 #include "ops/gemm/reference.hpp"
+#include "support/errors.hpp"
 #include "support/matrices.hpp"
 
 namespace tessera::ops {
@@ -147,34 +148,25 @@ TYPED_TEST(Gemm, AcceptsEmptyShapes) {
   EXPECT_NO_THROW(gemm(Transpose::no, Transpose::no, 1, e, d, 0, f));
 }
 
-std::string problem_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(GemmErrors, NameTheOperandAndBothShapes) {
   Matrix<float> a(3, 4), b(5, 2), c(3, 2);
-  EXPECT_EQ(problem_of([&] { gemm(Transpose::no, Transpose::no, 1, a, b, 0, c); }),
+  EXPECT_EQ(test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, a, b, 0, c); }),
             "gemm: b is 5 x 2, expected 4 x 2");
   Matrix<double> d(4, 2);
-  EXPECT_EQ(problem_of([&] { gemm(Transpose::no, Transpose::no, 1, a, d, 0, c); }),
+  EXPECT_EQ(test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, a, d, 0, c); }),
             "gemm: b is fp64, expected fp32");
   Matrix<Bfloat16> half(3, 2);
-  EXPECT_EQ(problem_of([&] { gemm(Transpose::no, Transpose::no, 1, a, b, 0, half); }),
+  EXPECT_EQ(test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, a, b, 0, half); }),
             "gemm: c is bf16, expected fp32 or fp64");
   const MatrixView<float> nowhere(nullptr, 3, 4);
-  EXPECT_EQ(problem_of([&] { gemm(Transpose::no, Transpose::no, 1, nowhere, b, 0, c); }),
-            "gemm: a is 3 x 4 but has no memory");
+  EXPECT_EQ(
+      test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, nowhere, b, 0, c); }),
+      "gemm: a is 3 x 4 but has no memory");
 }
 
 TEST(GemmErrors, RejectAnOutputOnTopOfAnInput) {
   Matrix<float> a(4, 4, 0.0f);
-  EXPECT_THAT(problem_of([&] { gemm(Transpose::no, Transpose::no, 1, a, a, 0, a); }),
+  EXPECT_THAT(test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, a, a, 0, a); }),
               testing::HasSubstr("c shares memory with a"));
   // Two halves of one matrix do not meet.
   Matrix<float> wide(4, 8, 1.0f);
