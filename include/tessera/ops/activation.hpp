@@ -19,7 +19,8 @@ struct ActivationOptions {
   Activation activation = Activation::none;
   double slope = 0.01;  ///< leaky_relu
   double alpha = 1;     ///< elu
-  /// Share of elements set to 0; the rest is divided by 1 - dropout. Element = row * cols + col.
+  /// Share of elements set to 0, drawn as dropout.hpp says; the rest is divided by 1 - dropout.
+  /// Element = row * cols + col.
   double dropout = 0;
   Random random = Random(0);
 };
@@ -35,7 +36,8 @@ void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
                                       Operand grad_x, Operand grad_bias, Device device = {},
                                       Stream stream = {});
 
-/// Rows scaled to unit length: y = x / max(|x|, epsilon), and its gradient.
+/// Rows scaled to unit length: y = x / max(|x|, epsilon), and its gradient. `y` may be the memory
+/// of `x`, and `grad_x` that of `grad_y`.
 void row_normalise(ConstOperand x, Operand y, double epsilon = 1e-12, Device device = {},
                    Stream stream = {});
 void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/activation/kernels.hpp"
+#include "ops/simd/dropout.hpp"
+
+namespace tessera::ops::TESSERA_ISA {
+namespace {
+
+float exp_minus_one(float z) { return __builtin_expm1f(z); }
+double exp_minus_one(double z) { return __builtin_expm1(z); }
+
+// Each activation: its value at z, and its derivative there. `c` is the slope or alpha. The
+// comparisons are such that a not-a-number passes.
+struct None {
+  template <class T>
+  static T value(T z, T) {
+    return z;
+  }
+  template <class T>
+  static T derivative(T, T) {
+    return T{1};
+  }
+};
+
+struct Relu {
+  template <class T>
+  static T value(T z, T) {
+    return z <= T{0} ? T{0} : z;
+  }
+  template <class T>
+  static T derivative(T z, T) {
+    return z <= T{0} ? T{0} : T{1};
+  }
+};
+
+struct LeakyRelu {
+  template <class T>
+  static T value(T z, T c) {
+    return z > T{0} ? z : c * z;
+  }
+  template <class T>
+  static T derivative(T z, T c) {
+    return z > T{0} ? T{1} : c;
+  }
+};
+
+struct Elu {
+  template <class T>
+  static T value(T z, T c) {
+    return z > T{0} ? z : c * exp_minus_one(z);
+  }
+  template <class T>
+  static T derivative(T z, T c) {
+    return z > T{0} ? T{1} : c * (exp_minus_one(z) + T{1});
+  }
+};
+
+template <class Function, class T>
+void forward_run(const T* x, const T* bias, const T* factors, T constant, T* y,
+                 std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j) {
+    y[j] = Function::value(x[j] + bias[j], constant) * factors[j];
+  }
+}
+
+template <class Function, class T>
+void backward_run(const T* x, const T* bias, const T* factors, T constant, const T* grad_y,
+                  T* gradient, std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j) {
+    gradient[j] = grad_y[j] * factors[j] * Function::derivative(x[j] + bias[j], constant);
+  }
+}
+
+/// Elements whose dropout factors are drawn at once: several short rows, or a piece of a long one.
+constexpr std::int64_t batch = 1024;
+
+/// Calls `body(row, col, count, factors)` on pieces of rows in order.
+template <class T, class Body>
+void for_each_piece(const ActivationFormula& formula, const ActivationRows<T>& rows, Body body) {
+  T factors[batch];
+  for (T& factor : factors) factor = T{1};
+  const std::int64_t width = rows.cols < batch ? rows.cols : batch;
+  const std::int64_t rows_at_once = rows.cols < batch ? batch / rows.cols : 1;
+  for (std::int64_t first = 0; first < rows.rows; first += rows_at_once) {
+    const std::int64_t left = rows.rows - first;
+    const std::int64_t height = left < rows_at_once ? left : rows_at_once;
+    for (std::int64_t col = 0; col < rows.cols; col += width) {
+      const std::int64_t count = rows.cols - col < width ? rows.cols - col : width;
+      if (formula.drops) {
+        const auto offset = static_cast<std::uint64_t>(first * rows.cols + col);
+        dropout_factors(formula.dropout, rows.first_element + offset, height * count, factors);
+      }
+      for (std::int64_t i = 0; i < height; ++i) body(first + i, col, count, factors + i * count);
+    }
+  }
+}
+
+template <class Function, class T>
+void forward_rows(const ActivationFormula& formula, const ActivationRows<T>& rows, T constant) {
+  for_each_piece(
+      formula, rows, [&](std::int64_t i, std::int64_t col, std::int64_t count, const T* factors) {
+        forward_run<Function>(rows.x + i * rows.x_stride + col, rows.bias + col, factors, constant,
+                              rows.output + i * rows.output_stride + col, count);
+      });
+}
+
+template <class Function, class T>
+void backward_rows(const ActivationFormula& formula, const ActivationRows<T>& rows, T constant) {
+  T scratch[batch];
+  for_each_piece(
+      formula, rows, [&](std::int64_t i, std::int64_t col, std::int64_t count, const T* factors) {
+        T* const gradient =
+            rows.output != nullptr ? rows.output + i * rows.output_stride + col : scratch;
+        backward_run<Function>(rows.x + i * rows.x_stride + col, rows.bias + col, factors, constant,
+                               rows.grad_y + i * rows.grad_y_stride + col, gradient, count);
+        if (rows.bias_sums == nullptr) return;
+        double* const sums = rows.bias_sums + col;
+        for (std::int64_t j = 0; j < count; ++j) {
+          sums[j] += static_cast<double>(gradient[j]);
+        }
+      });
+}
+
+template <class T>
+void forward(const ActivationFormula& formula, const ActivationRows<T>& rows) {
+  switch (formula.activation) {
+    case Activation::none: return forward_rows<None, T>(formula, rows, T{0});
+    case Activation::relu: return forward_rows<Relu, T>(formula, rows, T{0});
+    case Activation::leaky_relu:
+      return forward_rows<LeakyRelu, T>(formula, rows, static_cast<T>(formula.slope));
+    case Activation::elu: return forward_rows<Elu, T>(formula, rows, static_cast<T>(formula.alpha));
+  }
+}
+
+template <class T>
+void backward(const ActivationFormula& formula, const ActivationRows<T>& rows) {
+  switch (formula.activation) {
+    case Activation::none: return backward_rows<None, T>(formula, rows, T{0});
+    case Activation::relu: return backward_rows<Relu, T>(formula, rows, T{0});
+    case Activation::leaky_relu:
+      return backward_rows<LeakyRelu, T>(formula, rows, static_cast<T>(formula.slope));
+    case Activation::elu:
+      return backward_rows<Elu, T>(formula, rows, static_cast<T>(formula.alpha));
+  }
+}
+
+}  // namespace
+
+const ActivationTable& activation_table() {
+  static const ActivationTable table = {forward<float>, forward<double>, backward<float>,
+                                        backward<double>};
+  return table;
+}
+
+}  // namespace tessera::ops::TESSERA_ISA
