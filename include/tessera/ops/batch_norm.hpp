@@ -16,18 +16,22 @@ struct BatchNormOptions {
 };
 
 struct BatchNormState {
-  Operand running_mean;      ///< 1 x cols
-  Operand running_variance;  ///< 1 x cols
+  Operand running_mean = {};      ///< 1 x cols
+  Operand running_variance = {};  ///< 1 x cols
 };
 
 /// Training: uses the batch's mean and (biased) variance, updates `state`, and writes what backward
-/// needs into `saved_mean` and `saved_inverse_deviation` (1 x cols each). Evaluation: uses `state`.
+/// needs into `saved_mean` and `saved_inverse_deviation` (1 x cols each). Each of these four may be
+/// absent; fewer than two rows leave the running variance as it is, no rows the running mean too.
+/// Evaluation: uses `state`, writes `y` alone. `gamma` and `beta` may be absent: 1 and 0. `y` may
+/// be the memory of `x`.
 void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device = {},
                 Stream stream = {});
 
-/// Gradient of the training form. `grad_x` may be the memory of `grad_y`.
+/// Gradient of the training form. `grad_x` may be the memory of `grad_y`; each of the three
+/// gradients may be absent, and so may `gamma`.
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device = {},

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tessera/ops/batch_norm.hpp"
+
+#include "ops/dense_check.hpp"
+#include "ops/row_ranges.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr Checker check("batch_norm");
+constexpr Checker check_backward("batch_norm_backward");
+
+/// Element j of a row that may be absent.
+double value_or(const ConstOperand& row, std::int64_t j, double otherwise) {
+  if (row.absent()) return otherwise;
+  return visit_floating(row.precision, [&](auto element) {
+    return static_cast<double>(row.as<decltype(element)>()(0, j));
+  });
+}
+
+void set(const Operand& row, std::int64_t j, double value) {
+  if (row.absent()) return;
+  visit_floating(row.precision, [&](auto element) {
+    using T = decltype(element);
+    row.as<T>()(0, j) = static_cast<T>(value);
+  });
+}
+
+/// Mean and mean square distance from it, of each column.
+struct Moments {
+  Buffer<double> mean;
+  Buffer<double> variance;
+};
+
+template <class T>
+Moments batch_moments(MatrixView<const T> x) {
+  const double count = std::max(1.0, static_cast<double>(x.rows));
+  Moments moments;
+  moments.mean = sum_over_rows(x.rows, x.cols, [&](auto begin, auto end, double* sums) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* const row = x.row(i);
+      for (std::int64_t j = 0; j < x.cols; ++j) sums[j] += static_cast<double>(row[j]);
+    }
+  });
+  for (double& mean : moments.mean) mean /= count;
+  const double* const mean = moments.mean.data();
+  moments.variance = sum_over_rows(x.rows, x.cols, [&](auto begin, auto end, double* sums) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* const row = x.row(i);
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        const double distance = static_cast<double>(row[j]) - mean[j];
+        sums[j] += distance * distance;
+      }
+    }
+  });
+  for (double& variance : moments.variance) variance /= count;
+  return moments;
+}
+
+Moments running_moments(const BatchNormState& state, std::int64_t cols) {
+  Moments moments{Buffer<double>(cols), Buffer<double>(cols)};
+  for (std::int64_t j = 0; j < cols; ++j) {
+    moments.mean[j] = value_or(state.running_mean, j, 0);
+    moments.variance[j] = value_or(state.running_variance, j, 1);
+  }
+  return moments;
+}
+
+void update_running(const Moments& moments, std::int64_t rows, double momentum,
+                    const BatchNormState& state) {
+  const auto count = static_cast<double>(rows);
+  const auto move = [&](const Operand& running, std::int64_t j, double target) {
+    const double value = value_or(running, j, 0);
+    set(running, j, value + momentum * (target - value));
+  };
+  for (std::int64_t j = 0; j < moments.mean.size(); ++j) {
+    if (rows > 0) move(state.running_mean, j, moments.mean[j]);
+    if (rows > 1) move(state.running_variance, j, moments.variance[j] * count / (count - 1));
+  }
+}
+
+/// y = (x - mean) * factor + beta, where factor is gamma / deviation. The distance is taken before
+/// the product: folding the mean into beta would lose digits of columns far from 0.
+template <class T>
+void normalise_rows(MatrixView<const T> x, const Moments& moments, const ConstOperand& gamma,
+                    const ConstOperand& beta, double epsilon, MatrixView<T> y) {
+  Buffer<T> mean(x.cols), factor(x.cols), shift(x.cols);
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    mean[j] = static_cast<T>(moments.mean[j]);
+    factor[j] = static_cast<T>(value_or(gamma, j, 1) / std::sqrt(moments.variance[j] + epsilon));
+    // What the mean lost when it was rounded to T.
+    const double lost = moments.mean[j] - static_cast<double>(mean[j]);
+    shift[j] = static_cast<T>(value_or(beta, j, 0) - lost * static_cast<double>(factor[j]));
+  }
+  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* const from = x.row(i);
+      T* const to = y.row(i);
+      for (std::int64_t j = 0; j < x.cols; ++j) to[j] = (from[j] - mean[j]) * factor[j] + shift[j];
+    }
+  });
+}
+
+void check_affine(const Checker& checker, const ConstOperand& x, const ConstOperand& row,
+                  const char* name) {
+  checker.optional_matrix(row, name, x.precision, 1, x.cols);
+}
+
+}  // namespace
+
+void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
+                const BatchNormOptions& options, const BatchNormState& state, Operand y,
+                Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream) {
+  require_available(device);
+  check.floating(x, "x");
+  check_affine(check, x, gamma, "gamma");
+  check_affine(check, x, beta, "beta");
+  check_affine(check, x, state.running_mean, "running_mean");
+  check_affine(check, x, state.running_variance, "running_variance");
+  check_affine(check, x, saved_mean, "saved_mean");
+  check_affine(check, x, saved_inverse_deviation, "saved_inverse_deviation");
+  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  check.apart_or_same(y, "y", x, "x");
+  check.that(options.epsilon > 0, fmt::format("epsilon is {}, expected above 0", options.epsilon));
+  check.that(options.momentum >= 0 && options.momentum <= 1,
+             fmt::format("momentum is {}, expected 0 to 1", options.momentum));
+  if (!options.training) {
+    check.that(x.cols == 0 || (!state.running_mean.absent() && !state.running_variance.absent()),
+               "evaluation needs running statistics");
+  }
+  visit_floating(x.precision, [&](auto element) {
+    using T = decltype(element);
+    const Moments moments =
+        options.training ? batch_moments(x.as<T>()) : running_moments(state, x.cols);
+    if (options.training) {
+      update_running(moments, x.rows, options.momentum, state);
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        set(saved_mean, j, moments.mean[j]);
+        set(saved_inverse_deviation, j, 1 / std::sqrt(moments.variance[j] + options.epsilon));
+      }
+    }
+    normalise_rows(x.as<T>(), moments, gamma, beta, options.epsilon, y.as<T>());
+  });
+}
+
+namespace {
+
+/// The sums of grad_y and of grad_y * normalised x, of each column: 2 * cols numbers.
+template <class T>
+Buffer<double> gradient_sums(MatrixView<const T> x, const T* mean, const T* inverse_deviation,
+                             MatrixView<const T> grad_y) {
+  return sum_over_rows(x.rows, 2 * x.cols, [&](auto begin, auto end, double* sums) {
+    double* const weighted = sums + x.cols;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* const value = x.row(i);
+      const T* const gradient = grad_y.row(i);
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        sums[j] += static_cast<double>(gradient[j]);
+        weighted[j] +=
+            static_cast<double>(gradient[j] * ((value[j] - mean[j]) * inverse_deviation[j]));
+      }
+    }
+  });
+}
+
+template <class T>
+void write_grad_x(MatrixView<const T> x, const ConstOperand& gamma, const T* mean,
+                  const T* inverse_deviation, const Buffer<double>& sums,
+                  MatrixView<const T> grad_y, MatrixView<T> grad_x) {
+  const double count = std::max(1.0, static_cast<double>(x.rows));
+  Buffer<T> factor(x.cols), mean_gradient(x.cols), mean_weighted(x.cols);
+  for (std::int64_t j = 0; j < x.cols; ++j) {
+    factor[j] = static_cast<T>(value_or(gamma, j, 1) * static_cast<double>(inverse_deviation[j]));
+    mean_gradient[j] = static_cast<T>(sums[j] / count);
+    mean_weighted[j] = static_cast<T>(sums[x.cols + j] / count);
+  }
+  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* const value = x.row(i);
+      const T* const gradient = grad_y.row(i);
+      T* const to = grad_x.row(i);
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        const T normalised = (value[j] - mean[j]) * inverse_deviation[j];
+        to[j] = factor[j] * (gradient[j] - mean_gradient[j] - normalised * mean_weighted[j]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
+                         ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
+                         Operand grad_gamma, Operand grad_beta, Device device, Stream) {
+  require_available(device);
+  const Checker& checker = check_backward;
+  checker.floating(x, "x");
+  check_affine(checker, x, gamma, "gamma");
+  checker.matrix(saved_mean, "saved_mean", x.precision, 1, x.cols);
+  checker.matrix(saved_inverse_deviation, "saved_inverse_deviation", x.precision, 1, x.cols);
+  checker.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
+  checker.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
+  check_affine(checker, x, grad_gamma, "grad_gamma");
+  check_affine(checker, x, grad_beta, "grad_beta");
+  checker.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
+  checker.apart(grad_x, "grad_x", x, "x");
+  visit_floating(x.precision, [&](auto element) {
+    using T = decltype(element);
+    const T* const mean = saved_mean.as<T>().data;
+    const T* const inverse_deviation = saved_inverse_deviation.as<T>().data;
+    const Buffer<double> sums = gradient_sums(x.as<T>(), mean, inverse_deviation, grad_y.as<T>());
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      set(grad_beta, j, sums[j]);
+      set(grad_gamma, j, sums[x.cols + j]);
+    }
+    if (grad_x.absent()) return;
+    write_grad_x(x.as<T>(), gamma, mean, inverse_deviation, sums, grad_y.as<T>(), grad_x.as<T>());
+  });
+}
+
+}  // namespace tessera::ops
