@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/loss/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::ops::reference {
+namespace {
+
+void clear(MatrixView<double> gradient) {
+  if (gradient.data == nullptr) return;
+  for (std::int64_t i = 0; i < gradient.rows; ++i) {
+    for (std::int64_t j = 0; j < gradient.cols; ++j) gradient(i, j) = 0;
+  }
+}
+
+}  // namespace
+
+double cross_entropy(MatrixView<const double> logits, std::span<const std::int64_t> labels,
+                     std::span<const std::int64_t> rows, MatrixView<double> grad_logits) {
+  clear(grad_logits);
+  const auto count = static_cast<double>(rows.size());
+  double loss = 0;
+  for (const std::int64_t row : rows) {
+    const std::int64_t label = labels[static_cast<std::size_t>(row)];
+    double largest = logits(row, 0);
+    for (std::int64_t j = 1; j < logits.cols; ++j) largest = std::max(largest, logits(row, j));
+    double sum = 0;
+    for (std::int64_t j = 0; j < logits.cols; ++j) sum += std::exp(logits(row, j) - largest);
+    loss += (std::log(sum) + largest - logits(row, label)) / count;
+    if (grad_logits.data == nullptr) continue;
+    for (std::int64_t j = 0; j < logits.cols; ++j) {
+      const double probability = std::exp(logits(row, j) - largest) / sum;
+      grad_logits(row, j) += (probability - (j == label ? 1 : 0)) / count;
+    }
+  }
+  return loss;
+}
+
+double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const float> targets,
+                            std::span<const std::int64_t> rows, MatrixView<double> grad_logits) {
+  clear(grad_logits);
+  const double count = static_cast<double>(rows.size()) * static_cast<double>(logits.cols);
+  double loss = 0;
+  for (const std::int64_t row : rows) {
+    for (std::int64_t j = 0; j < logits.cols; ++j) {
+      const double z = logits(row, j);
+      const double target = static_cast<double>(targets(row, j));
+      loss += (std::max(z, 0.0) - z * target + std::log1p(std::exp(-std::abs(z)))) / count;
+      if (grad_logits.data == nullptr) continue;
+      grad_logits(row, j) += (1 / (1 + std::exp(-z)) - target) / count;
+    }
+  }
+  return loss;
+}
+
+}  // namespace tessera::ops::reference

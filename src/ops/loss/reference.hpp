@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/core/matrix.hpp"
+
+namespace tessera::ops::reference {
+
+/// `grad_logits` without memory is not written.
+double cross_entropy(MatrixView<const double> logits, std::span<const std::int64_t> labels,
+                     std::span<const std::int64_t> rows, MatrixView<double> grad_logits);
+
+double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const float> targets,
+                            std::span<const std::int64_t> rows, MatrixView<double> grad_logits);
+
+}  // namespace tessera::ops::reference
