@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tessera/core/parallel.hpp"
+#include "tessera/ops/optimiser.hpp"
+
+#include "ops/dense_check.hpp"
+#include "ops/row_ranges.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr Checker check("optimiser_step");
+
+/// The options as factors in the arithmetic of the parameter, worked out once in double.
+template <class T>
+struct Sgd {
+  T learning_rate, momentum, weight_decay;
+
+  explicit Sgd(const OptimiserOptions& options)
+      : learning_rate(static_cast<T>(options.learning_rate)),
+        momentum(static_cast<T>(options.momentum)),
+        weight_decay(static_cast<T>(options.weight_decay)) {}
+
+  void plain(const T* gradient, T* parameter, std::int64_t count) const {
+    for (std::int64_t j = 0; j < count; ++j) {
+      parameter[j] -= learning_rate * (gradient[j] + weight_decay * parameter[j]);
+    }
+  }
+
+  void with_momentum(const T* gradient, T* parameter, T* velocity, std::int64_t count) const {
+    for (std::int64_t j = 0; j < count; ++j) {
+      velocity[j] = momentum * velocity[j] + (gradient[j] + weight_decay * parameter[j]);
+      parameter[j] -= learning_rate * velocity[j];
+    }
+  }
+};
+
+template <class T>
+struct Adam {
+  T decay, gradient_decay, beta1, one_minus_beta1, beta2, one_minus_beta2;
+  T step_size, root_correction, epsilon;
+
+  Adam(const OptimiserOptions& options, std::int64_t step) {
+    const auto steps = static_cast<double>(step);
+    const bool decoupled = options.kind == OptimiserKind::adamw;
+    decay = static_cast<T>(decoupled ? 1 - options.learning_rate * options.weight_decay : 1);
+    gradient_decay = static_cast<T>(decoupled ? 0 : options.weight_decay);
+    beta1 = static_cast<T>(options.beta1);
+    one_minus_beta1 = static_cast<T>(1 - options.beta1);
+    beta2 = static_cast<T>(options.beta2);
+    one_minus_beta2 = static_cast<T>(1 - options.beta2);
+    step_size = static_cast<T>(options.learning_rate / (1 - std::pow(options.beta1, steps)));
+    root_correction = static_cast<T>(1 / std::sqrt(1 - std::pow(options.beta2, steps)));
+    epsilon = static_cast<T>(options.epsilon);
+  }
+
+  void operator()(const T* gradient, T* parameter, T* first, T* second, std::int64_t count) const {
+    for (std::int64_t j = 0; j < count; ++j) {
+      const T p = parameter[j] * decay;
+      const T g = gradient[j] + gradient_decay * p;
+      const T m = beta1 * first[j] + one_minus_beta1 * g;
+      const T v = beta2 * second[j] + one_minus_beta2 * g * g;
+      first[j] = m;
+      second[j] = v;
+      parameter[j] = p - step_size * m / (std::sqrt(v) * root_correction + epsilon);
+    }
+  }
+};
+
+/// Calls `body(gradient, parameter, first, second, count)` on runs of consecutive elements; where a
+/// state is absent its pointer is null.
+template <class T, class Body>
+void for_each_run(MatrixView<const T> gradient, MatrixView<T> parameter, MatrixView<T> first,
+                  MatrixView<T> second, Body&& body) {
+  const auto at = [](auto view, std::int64_t row, std::int64_t col) {
+    return view.data == nullptr ? nullptr : view.row(row) + col;
+  };
+  const auto dense = [](auto view) { return view.data == nullptr || view.stride == view.cols; };
+  if (dense(gradient) && dense(parameter) && dense(first) && dense(second)) {
+    const std::int64_t count = parameter.rows * parameter.cols;
+    parallel_ranges(count, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+      body(at(gradient, 0, begin), at(parameter, 0, begin), at(first, 0, begin),
+           at(second, 0, begin), end - begin);
+    });
+    return;
+  }
+  for_row_ranges(parameter.rows, parameter.cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      body(at(gradient, i, 0), at(parameter, i, 0), at(first, i, 0), at(second, i, 0),
+           parameter.cols);
+    }
+  });
+}
+
+template <class T>
+void run(const OptimiserOptions& options, std::int64_t step, MatrixView<const T> gradient,
+         MatrixView<T> parameter, MatrixView<T> first, MatrixView<T> second) {
+  if (options.kind != OptimiserKind::sgd) {
+    const Adam<T> adam(options, step);
+    for_each_run(gradient, parameter, first, second, adam);
+  } else if (options.momentum != 0) {
+    const Sgd<T> sgd(options);
+    for_each_run(gradient, parameter, first, second,
+                 [&](const T* g, T* p, T* velocity, T*, std::int64_t count) {
+                   sgd.with_momentum(g, p, velocity, count);
+                 });
+  } else {
+    const Sgd<T> sgd(options);
+    for_each_run(gradient, parameter, first, second,
+                 [&](const T* g, T* p, T*, T*, std::int64_t count) { sgd.plain(g, p, count); });
+  }
+}
+
+void check_options(const OptimiserOptions& options, std::int64_t step) {
+  const auto not_negative = [](const char* name, double value) {
+    check.that(std::isfinite(value) && value >= 0,
+               fmt::format("{} is {}, expected a number from 0", name, value));
+  };
+  const auto below_one = [&](const char* name, double value) {
+    check.that(value >= 0 && value < 1,
+               fmt::format("{} is {}, expected a number from 0 to below 1", name, value));
+  };
+  check.that(step >= 1, fmt::format("step is {}, steps count from 1", step));
+  not_negative("learning_rate", options.learning_rate);
+  not_negative("weight_decay", options.weight_decay);
+  if (options.kind == OptimiserKind::sgd) {
+    not_negative("momentum", options.momentum);
+  } else {
+    below_one("beta1", options.beta1);
+    below_one("beta2", options.beta2);
+    not_negative("epsilon", options.epsilon);
+  }
+}
+
+}  // namespace
+
+void optimiser_step(const OptimiserOptions& options, std::int64_t step, ConstOperand gradient,
+                    Operand parameter, Operand first, Operand second, Device device, Stream) {
+  require_available(device);
+  check_options(options, step);
+  check.floating(parameter, "parameter");
+  const auto like_parameter = [&](const ConstOperand& operand, const char* name) {
+    check.matrix(operand, name, parameter.precision, parameter.rows, parameter.cols);
+    check.apart(parameter, "parameter", operand, name);
+  };
+  like_parameter(gradient, "gradient");
+  const bool needs_second = options.kind != OptimiserKind::sgd;
+  const bool needs_first = needs_second || options.momentum != 0;
+  if (needs_first) {
+    like_parameter(first, "first");
+    check.apart(first, "first", gradient, "gradient");
+  }
+  if (needs_second) {
+    like_parameter(second, "second");
+    check.apart(second, "second", gradient, "gradient");
+    check.apart(second, "second", first, "first");
+  }
+  visit_floating(parameter.precision, [&](auto element) {
+    using T = decltype(element);
+    run(options, step, gradient.as<T>(), parameter.as<T>(),
+        needs_first ? first.as<T>() : MatrixView<T>(),
+        needs_second ? second.as<T>() : MatrixView<T>());
+  });
+}
+
+}  // namespace tessera::ops
