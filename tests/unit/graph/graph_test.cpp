@@ -6,8 +6,7 @@
 #include <sstream>
 #include <thread>
 
-#include "tessera/core/error.hpp"
-
+#include "support/expect_error.hpp"
 #include "support/random_coo.hpp"
 
 namespace tessera {
@@ -25,13 +24,7 @@ Graph small_graph() {
 }
 
 void expect_bad(const Graph& graph, const std::string& part_of_message) {
-  try {
-    graph.validate();
-    ADD_FAILURE() << "accepted; expected: " << part_of_message;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::bad_data);
-    EXPECT_NE(std::string(error.what()).find(part_of_message), std::string::npos) << error.what();
-  }
+  testing::expect_error(ErrorCode::bad_data, {part_of_message}, [&] { graph.validate(); });
 }
 
 TEST(Graph, TheDefaultHasNoVertices) {

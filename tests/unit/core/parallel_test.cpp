@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/core/parallel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include "tessera/core/error.hpp"
+
+#include "support/random_coo.hpp"
+
+namespace tessera {
+namespace {
+
+using testing::ThreadScope;
+
+TEST(Parallel, TheNumberOfThreadsIsSettable) {
+  EXPECT_GE(num_threads(), 1);
+  {
+    const ThreadScope scope(3);
+    EXPECT_EQ(num_threads(), 3);
+  }
+  EXPECT_THROW(set_num_threads(-1), Error);
+}
+
+TEST(Parallel, EveryTaskRunsOnce) {
+  for (const int threads : {1, 2, 5}) {
+    for (const std::int64_t count : {0, 1, 15, 16, 17, 1000}) {
+      SCOPED_TRACE(::testing::Message() << threads << " threads, " << count << " tasks");
+      const ThreadScope scope(threads);
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
+      parallel_tasks(count, [&](std::int64_t task) { ++runs[static_cast<std::size_t>(task)]; });
+      for (const auto& times : runs) EXPECT_EQ(times.load(), 1);
+    }
+  }
+}
+
+TEST(Parallel, RangesCoverTheCountWhateverTheGrain) {
+  for (const std::int64_t grain : {1, 7, 16, 100}) {
+    std::vector<std::atomic<int>> hits(33);
+    parallel_ranges(33, grain, [&](std::int64_t begin, std::int64_t end) {
+      EXPECT_LE(end - begin, grain);
+      EXPECT_EQ(begin % grain, 0);
+      for (std::int64_t i = begin; i < end; ++i) ++hits[static_cast<std::size_t>(i)];
+    });
+    for (const auto& times : hits) EXPECT_EQ(times.load(), 1);
+  }
+  EXPECT_THROW(parallel_ranges(1, 0, [](std::int64_t, std::int64_t) {}), Error);
+  EXPECT_NO_THROW(parallel_ranges(-1, 1, [](std::int64_t, std::int64_t) { FAIL(); }));
+}
+
+TEST(Parallel, TheLowestFailureIsTheOneThatIsThrown) {
+  for (const int threads : {1, 4}) {
+    const ThreadScope scope(threads);
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      try {
+        parallel_tasks(100, [](std::int64_t task) {
+          if (task % 10 == 3) throw std::runtime_error(std::to_string(task));
+        });
+        FAIL();
+      } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "3");
+      }
+    }
+  }
+}
+
+TEST(Parallel, NestedLoopsRunOnTheCallingThread) {
+  const ThreadScope scope(4);
+  std::atomic<int> runs{0};
+  parallel_tasks(8, [&](std::int64_t) { parallel_tasks(8, [&](std::int64_t) { ++runs; }); });
+  EXPECT_EQ(runs.load(), 64);
+}
+
+TEST(Parallel, AReductionHasTheSameBitsForAnyNumberOfThreads) {
+  const auto sum_of = [](int threads) {
+    const ThreadScope scope(threads);
+    return parallel_reduce(
+        100000, 1000, 0.0f,
+        [](std::int64_t begin, std::int64_t end) {
+          float sum = 0;
+          for (std::int64_t i = begin; i < end; ++i) sum += 1.0f / static_cast<float>(i + 1);
+          return sum;
+        },
+        [](float a, float b) { return a + b; });
+  };
+  const float expected = sum_of(1);
+  EXPECT_NEAR(expected, 12.09f, 0.01f);
+  for (const int threads : {2, 3, 4}) EXPECT_EQ(sum_of(threads), expected);
+}
+
+TEST(Parallel, AReductionOfNothingIsItsInitialValue) {
+  const auto fail = [](std::int64_t, std::int64_t) { return 1; };
+  EXPECT_EQ(parallel_reduce(0, 10, 42, fail, std::plus<>()), 42);
+}
+
+TEST(Parallel, ExclusiveScanMatchesASequentialOne) {
+  for (const std::size_t count : {0u, 1u, 17u, 65536u, 65537u, 200001u}) {
+    SCOPED_TRACE(count);
+    std::vector<std::int64_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i * i % 97);
+    std::vector<std::int64_t> expected(count);
+    std::exclusive_scan(values.begin(), values.end(), expected.begin(), std::int64_t{0});
+    const std::int64_t total = std::accumulate(values.begin(), values.end(), std::int64_t{0});
+    EXPECT_EQ(exclusive_scan(std::span<std::int64_t>(values)), total);
+    EXPECT_EQ(values, expected);
+  }
+}
+
+}  // namespace
+}  // namespace tessera
