@@ -24,6 +24,7 @@
 #include "tessera/graph/stats.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/io/container.hpp"
+#include "tessera/io/index_file.hpp"
 #include "tessera/io/matrix_market.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/open.hpp"

@@ -25,4 +25,7 @@ class Crc32 {
   std::int64_t length_ = 0;
 };
 
+/// The checksum of all bytes, by all threads.
+Crc32 parallel_crc32(std::span<const std::byte> bytes);
+
 }  // namespace tessera::io

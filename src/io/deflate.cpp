@@ -176,8 +176,7 @@ Buffer<std::byte> gunzip(std::span<const std::byte> packed, const std::string& w
   return copy_of(text.span().first(static_cast<std::size_t>(used)));
 }
 
-std::vector<Buffer<std::byte>> gzip(std::span<const std::byte> bytes) {
-  const std::span<const std::byte> parts[] = {bytes};
+std::vector<Buffer<std::byte>> gzip(std::span<const std::span<const std::byte>> parts) {
   Deflated packed = deflate(parts);
   // Magic, deflate, no flags, no time, fastest level, unknown system.
   const std::string header("\x1F\x8B\x08\0\0\0\0\0\x04\xFF", 10);

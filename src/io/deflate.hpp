@@ -56,8 +56,8 @@ Deflated deflate(std::span<const std::span<const std::byte>> parts);
 /// Undoes gzip, all members. Memory grows with the bytes that come out, not with what is claimed.
 Buffer<std::byte> gunzip(std::span<const std::byte> packed, const std::string& where);
 
-/// A gzip file of these bytes, in pieces.
-std::vector<Buffer<std::byte>> gzip(std::span<const std::byte> bytes);
+/// A gzip file of the parts, one after the other; in pieces.
+std::vector<Buffer<std::byte>> gzip(std::span<const std::span<const std::byte>> parts);
 
 bool looks_gzipped(std::span<const std::byte> bytes) noexcept;
 
