@@ -26,7 +26,7 @@ Dataset open(const std::string& source, const ReadOptions& options = {});
 
 /// Writes by the file's ending: .npz, .mtx, .mtx.gz or .tsr. The file appears whole or not at all.
 /// A format that cannot hold everything (Matrix Market: the graph alone) is an error unless
-/// `graph_only` says that is meant.
+/// `graph_only` says that is meant; then every format gets the graph alone.
 void save(const Dataset& dataset, const std::string& path, bool graph_only = false,
           const Progress& progress = {});
 

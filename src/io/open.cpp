@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/io/open.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/data/embedded.hpp"
+
+#include "io/file.hpp"
+#include "io/formats.hpp"
+#include "io/text.hpp"
+
+namespace tessera::io {
+namespace {
+
+/// Data that comes from no file.
+struct Scheme {
+  std::string_view prefix;
+  std::vector<CatalogueEntry> (*names)();
+  Dataset (*open)(const std::string& name, const Progress& progress);
+};
+
+constexpr Scheme schemes[] = {
+    {"embedded:", embedded_datasets,
+     [](const std::string& name, const Progress&) { return embedded_dataset(name); }},
+    {"generate:", generator_kinds, generate_dataset},
+    {"twin:", twins, twin},
+};
+
+/// "use embedded:karate" where the name is one of those, else a hint about what can be opened.
+std::string hint_for_missing(const std::string& source) {
+  const std::string word = source.substr(0, source.find('?'));
+  for (const Scheme& scheme : schemes) {
+    for (const CatalogueEntry& entry : scheme.names()) {
+      if (entry.name == word || entry.name == stem_of(word)) {
+        return fmt::format("for the data set of that name use {}{}", scheme.prefix,
+                           entry.name == word ? source : entry.name);
+      }
+    }
+  }
+  return "give the name of a file, or embedded:NAME, generate:KIND or twin:NAME";
+}
+
+std::string list_of_formats() {
+  std::vector<std::string> lines;
+  for (const FileFormat& format : file_formats()) {
+    lines.push_back(fmt::format("{} ({})", format.name, format.endings));
+  }
+  return fmt::format("{}", fmt::join(lines, ", "));
+}
+
+const FileFormat& recognise(const std::string& path) {
+  const InputFile file(path);
+  Buffer<std::byte> first(std::min(file.size(), bytes_to_recognise));
+  file.read(0, first.span());
+  for (const FileFormat& format : file_formats()) {
+    if (format.recognises(first.span())) return format;
+  }
+  throw Error(ErrorCode::unsupported, "the format of the file is not known", path,
+              "give one of " + list_of_formats());
+}
+
+bool has_ending(const std::string& path, const FileFormat& format) {
+  LineScanner endings(format.endings);
+  while (!endings.at_end()) {
+    if (path.ends_with(endings.word())) return true;
+  }
+  return false;
+}
+
+const FileFormat& format_by_ending(const std::string& path) {
+  for (const FileFormat& format : file_formats()) {
+    if (has_ending(path, format)) return format;
+  }
+  throw Error(ErrorCode::invalid_argument, "the ending does not say which format to write", path,
+              "use one of " + list_of_formats());
+}
+
+Dataset without_all_but_graph(const Dataset& dataset) {
+  Dataset bare;
+  bare.name = dataset.name;
+  bare.graph = dataset.graph.with_edge_ids({});
+  bare.edges_stored = dataset.edges_stored;
+  return bare;
+}
+
+/// True for a data set that is its graph, where the graph is its entries.
+bool is_graph_alone(const Dataset& dataset) {
+  return !dataset.graph.has_edge_ids() &&
+         std::holds_alternative<std::monostate>(dataset.features) &&
+         std::holds_alternative<std::monostate>(dataset.labels) && dataset.train.empty() &&
+         dataset.validation.empty() && dataset.test.empty() && dataset.graph_ids.empty() &&
+         dataset.graph_labels.empty() && dataset.extras.empty();
+}
+
+}  // namespace
+
+Dataset open(const std::string& source, const ReadOptions& options) {
+  for (const Scheme& scheme : schemes) {
+    if (source.starts_with(scheme.prefix)) {
+      return scheme.open(source.substr(scheme.prefix.size()), options.progress);
+    }
+  }
+  std::error_code problem;
+  if (!source.empty() && source != "-" &&
+      std::filesystem::status(source, problem).type() == std::filesystem::file_type::not_found) {
+    throw Error(ErrorCode::io, "there is no such file", source, hint_for_missing(source));
+  }
+  return recognise(source).read(source, options);
+}
+
+void save(const Dataset& dataset, const std::string& path, bool graph_only,
+          const Progress& progress) {
+  const FileFormat& format = format_by_ending(path);
+  if (!graph_only && !format.holds_everything && !is_graph_alone(dataset)) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} files hold the graph alone, but there is more to save", format.name), path,
+        "save as .npz or .tsr, or ask for the graph only");
+  }
+  format.write(graph_only ? without_all_but_graph(dataset) : dataset, path, progress);
+}
+
+}  // namespace tessera::io

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/io/open.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/io/index_file.hpp"
+
+#include "support/datasets.hpp"
+#include "support/files.hpp"
+
+namespace tessera {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <class Body>
+std::string error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Open, RecognisesFilesByTheirFirstBytes) {
+  const test::TemporaryFolder folder;
+  const Dataset dataset = test::graph_alone("g", test::random_graph({17, 17, 50, true, false}, 1));
+  for (const char* ending : {".npz", ".mtx", ".mtx.gz", ".tsr"}) {
+    SCOPED_TRACE(ending);
+    io::save(dataset, folder / ("g" + std::string(ending)));
+    std::filesystem::rename(folder / ("g" + std::string(ending)), folder / "unnamed");
+    EXPECT_EQ(io::open(folder / "unnamed"), dataset);
+  }
+}
+
+TEST(Open, KnowsItsSchemes) {
+  EXPECT_EQ(io::open("embedded:karate").graph.num_rows(), 34);
+  EXPECT_EQ(io::open("generate:erdos_renyi?vertices=50&edges=100").graph.num_rows(), 50);
+}
+
+TEST(Open, SaysWhatIsMissing) {
+  const test::TemporaryFolder folder;
+  EXPECT_THAT(error_of([] { io::open("karate"); }), HasSubstr("embedded:karate"));
+  EXPECT_THAT(error_of([] { io::open("data/karate.npz"); }), HasSubstr("embedded:karate"));
+  EXPECT_THAT(error_of([] { io::open("rmat?scale=3"); }), HasSubstr("generate:rmat?scale=3"));
+  EXPECT_THAT(error_of([] { io::open("reddit"); }), HasSubstr("twin:reddit"));
+  EXPECT_THAT(error_of([] { io::open("no/such/file"); }), HasSubstr("no such file"));
+  EXPECT_THAT(error_of([] { io::open("-"); }), HasSubstr("pipe"));
+  EXPECT_THAT(error_of([] { io::open(""); }), HasSubstr("name of a file"));
+  EXPECT_THAT(error_of([&] { io::open(folder.path()); }), HasSubstr("is a folder"));
+  test::write_file(folder / "empty", "");
+  EXPECT_THAT(error_of([&] { io::open(folder / "empty"); }), HasSubstr("is empty"));
+  test::write_file(folder / "letter", "Dear reader");
+  EXPECT_THAT(error_of([&] { io::open(folder / "letter"); }), HasSubstr(".mtx.gz"));
+  EXPECT_THAT(error_of([] { io::open("/dev/null"); }), HasSubstr("not a regular file"));
+}
+
+TEST(Save, LosesNothingUnlessTold) {
+  const test::TemporaryFolder folder;
+  const Dataset dataset = test::with_sparse_features_and_multi_labels();
+  EXPECT_THAT(error_of([&] { io::save(dataset, folder / "a.mtx"); }), HasSubstr("graph only"));
+  EXPECT_THAT(error_of([&] { io::save(dataset, folder / "a.txt"); }), HasSubstr(".tsr"));
+  EXPECT_EQ(folder.num_files(), 0u);
+  for (const char* name : {"a.mtx", "a.npz", "a.tsr"}) {
+    io::save(dataset, folder / name, true);
+    EXPECT_EQ(io::open(folder / name), test::graph_alone("a", dataset.graph)) << name;
+  }
+}
+
+TEST(Save, ReplacesAFileAndKeepsItsPermissions) {
+  const test::TemporaryFolder folder;
+  const Dataset dataset = test::with_everything();
+  test::write_file(folder / "a.tsr", "old");
+  std::filesystem::permissions(folder / "a.tsr", std::filesystem::perms(0640));
+  std::filesystem::create_symlink("a.tsr", folder / "link.tsr");
+  io::save(dataset, folder / "link.tsr");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.tsr"));
+  EXPECT_EQ(io::open(folder / "a.tsr"), dataset);
+  EXPECT_EQ(std::filesystem::status(folder / "a.tsr").permissions(), std::filesystem::perms(0640));
+  EXPECT_EQ(folder.num_files(), 2u);
+}
+
+TEST(Save, RefusesWhatIsNoFile) {
+  const test::TemporaryFolder folder;
+  const Dataset dataset = test::with_everything();
+  std::filesystem::create_directory(folder / "folder.tsr");
+  EXPECT_THAT(error_of([&] { io::save(dataset, folder / "folder.tsr"); }),
+              HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of([&] { io::save(dataset, folder / "none/a.tsr"); }),
+              HasSubstr("No such file or directory"));
+  EXPECT_EQ(folder.num_files(), 1u);
+}
+
+TEST(IndexFile, RoundTripsAndCounts) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::int64_t> values{3, 0, -1, 1LL << 40};
+  io::write_index_file(folder / "p", values);
+  EXPECT_EQ(test::read_file(folder / "p"), "3\n0\n-1\n1099511627776\n");
+  EXPECT_EQ(io::read_index_file(folder / "p", 4), values);
+  test::write_file(folder / "q", "% a comment\r\n 7 \r\n\n8");
+  EXPECT_THAT(io::read_index_file(folder / "q"), ElementsAre(7, 8));
+  EXPECT_THAT(error_of([&] { io::read_index_file(folder / "q", 3); }), HasSubstr("2 integers"));
+  for (const char* text :
+       {"1\n2 3\n", "1\nx\n", "1\n2.5\n", "1\n99999999999999999999\n", "1\n-\n"}) {
+    test::write_file(folder / "r", text);
+    EXPECT_THAT(error_of([&] { io::read_index_file(folder / "r"); }), HasSubstr("line 2")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tessera
