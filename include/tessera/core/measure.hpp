@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/core/parallel.hpp"
+
+/// How long things take, and how long they must take at least.
+namespace tessera {
+
+/// Runs from the moment it is made.
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  double microseconds() const { return seconds() * 1e6; }
+  void restart() { start_ = std::chrono::steady_clock::now(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+struct MeasureOptions {
+  int warmups = 2;           ///< runs whose time is thrown away
+  int repeats = 10;          ///< timed runs, at least
+  double min_seconds = 0.2;  ///< go on until this much time was measured
+  double max_seconds = 10;   ///< stop after this much, once three runs were timed
+  int max_repeats = 1 << 14;
+};
+
+/// The times of single runs, in microseconds.
+struct Timing {
+  double median_us = 0;
+  double min_us = 0;
+  double worst_us = 0;
+  double mean_us = 0;
+  std::int64_t repeats = 0;
+};
+
+/// Sums up samples; none give zeros. Of an even number the median is the mean of the middle two.
+Timing summarise(std::vector<double> samples_us);
+
+/// Times `function` run after run with warm caches, as it runs inside a training loop.
+Timing measure(FunctionRef<void()> function, const MeasureOptions& options = {});
+
+/// One measurement as every tool of this project writes and reads it.
+struct Measurement {
+  std::string op;
+  std::string graph;
+  std::int64_t features = 0;
+  std::string precision;
+  std::string device;
+  int threads = 0;
+  std::string kernel;
+  double median_us = 0;
+  double min_us = 0;
+  double worst_us = 0;
+  double floor_us = 0;   ///< see `floor_us` below
+  double max_error = 0;  ///< largest error found by the check before the measurement
+  std::string plan;      ///< why this kernel ran, in one line
+};
+
+/// Bytes per second that `num_threads()` threads move when they copy arrays too large for any
+/// cache: what was read plus what was written. Measured at the first call for each number of
+/// threads, then remembered.
+double copy_bandwidth();
+
+/// The time that moving `bytes` to and from memory takes at the bandwidth of a plain copy. No
+/// kernel whose data lies in memory can be faster; one whose data stays in a cache can.
+double floor_us(std::int64_t bytes);
+
+}  // namespace tessera
