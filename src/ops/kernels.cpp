@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/kernels.hpp"
 
+#include <algorithm>
+
 #include "ops/registry.hpp"
+#include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {
 
 std::vector<KernelInfo> kernels() {
   std::vector<KernelInfo> all;
+  append_infos(all, spmm_kernels());
+  std::sort(all.begin(), all.end(),
+            [](const KernelInfo& a, const KernelInfo& b) { return a.name < b.name; });
   return all;
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/simd/isa.hpp"
 
+#include <atomic>
 #include <cstdlib>
 
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
+
+constexpr int not_forced = -1;
+std::atomic<int> forced_isa{not_forced};
 
 Isa choose_isa() {
   const std::vector<Isa> available = available_isas();
@@ -49,8 +53,13 @@ std::vector<Isa> available_isas() {
 }
 
 Isa best_isa() {
+  const int forced = forced_isa.load(std::memory_order_relaxed);
+  if (forced != not_forced) return static_cast<Isa>(forced);
   static const Isa isa = choose_isa();
   return isa;
 }
+
+ForcedIsa::ForcedIsa(Isa isa) noexcept { forced_isa.store(static_cast<int>(isa)); }
+ForcedIsa::~ForcedIsa() { forced_isa.store(not_forced); }
 
 }  // namespace tessera::ops

@@ -24,6 +24,15 @@ Isa best_isa();
 /// What this build can choose from, on this CPU.
 std::vector<Isa> available_isas();
 
+/// Makes `best_isa` answer with one of the available ones for a scope, on all threads. For tests.
+class ForcedIsa {
+ public:
+  explicit ForcedIsa(Isa isa) noexcept;
+  ~ForcedIsa();
+  ForcedIsa(const ForcedIsa&) = delete;
+  ForcedIsa& operator=(const ForcedIsa&) = delete;
+};
+
 /// Picks a table by instruction set.
 template <class Table>
 const Table& choose([[maybe_unused]] Isa isa, const Table& baseline,

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "ops/simd/vector.hpp"
+
+/// Vectors of a chosen number of lanes, 1 included: kernels take the widest that fits a row, so a
+/// narrow or odd width needs no masks and never reads past its end.
+namespace tessera::ops::TESSERA_ISA {
+
+#define TESSERA_INLINE static inline __attribute__((always_inline))
+
+template <class Scalar, int N>
+struct LanesOf {
+  typedef Scalar type __attribute__((vector_size(N * sizeof(Scalar))));
+};
+template <class Scalar>
+struct LanesOf<Scalar, 1> {
+  using type = Scalar;
+};
+
+template <class Scalar, int N>
+using Lanes = typename LanesOf<Scalar, N>::type;
+
+template <class T>
+using ScalarOf = typename Arithmetic<T>::Scalar;
+
+/// Integers as wide as a sum, so that a comparison's mask selects among them too.
+template <class Scalar>
+using IndexOf = std::conditional_t<sizeof(Scalar) == 8, std::int64_t, std::int32_t>;
+
+/// Vector registers that accumulators may take, leaving some for loads and weights.
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int accumulator_registers = 16;
+#else
+inline constexpr int accumulator_registers = 8;
+#endif
+
+/// Calls body(0), body(1), … with compile-time numbers: arrays indexed by them stay in registers.
+template <int Count, class Body>
+TESSERA_INLINE void unrolled(Body&& body) {
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    (body(std::integral_constant<int, I>{}), ...);
+  }
+  (std::make_integer_sequence<int, Count>{});
+}
+
+/// N elements at `from`, widened to what they are summed in.
+template <int N, class T>
+TESSERA_INLINE Lanes<ScalarOf<T>, N> load_lanes(const T* from) {
+  Lanes<ScalarOf<T>, N> value;
+  if constexpr (!std::is_same_v<T, Bfloat16>) {
+    __builtin_memcpy(&value, from, sizeof value);
+  } else if constexpr (N == 1) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(from->bits) << 16;
+    __builtin_memcpy(&value, &bits, sizeof value);
+  } else {
+    Lanes<std::uint16_t, N> half;
+    __builtin_memcpy(&half, from, sizeof half);
+    const auto whole = __builtin_convertvector(half, Lanes<std::uint32_t, N>) << 16;
+    __builtin_memcpy(&value, &whole, sizeof value);
+  }
+  return value;
+}
+
+/// Stores N elements; bf16 rounds to nearest, ties to even, and not-a-number stays so.
+template <int N, class T>
+TESSERA_INLINE void store_lanes(T* to, Lanes<ScalarOf<T>, N> value) {
+  if constexpr (!std::is_same_v<T, Bfloat16>) {
+    __builtin_memcpy(to, &value, sizeof value);
+  } else {
+    Lanes<std::uint32_t, N> bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    const Lanes<std::uint32_t, N> rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    const Lanes<std::uint32_t, N> quiet = (bits >> 16) | 0x40u;
+    const auto is_nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    const Lanes<std::uint32_t, N> chosen = is_nan ? quiet : rounded;
+    if constexpr (N == 1) {
+      to->bits = static_cast<std::uint16_t>(chosen);
+    } else {
+      const auto half = __builtin_convertvector(chosen, Lanes<std::uint16_t, N>);
+      __builtin_memcpy(to, &half, sizeof half);
+    }
+  }
+}
+
+}  // namespace tessera::ops::TESSERA_ISA

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/spmm.hpp"
+
+#include "ops/check.hpp"
+#include "ops/spmm/kernel.hpp"
+#include "tessera/core/error.hpp"
+
+namespace tessera::ops {
+
+const char* to_string(Reduction reduction) noexcept {
+  switch (reduction) {
+    case Reduction::sum: return "sum";
+    case Reduction::mean: return "mean";
+    case Reduction::max: return "max";
+    case Reduction::min: return "min";
+  }
+  return "unknown";
+}
+
+Reduction parse_reduction(const std::string& text) {
+  for (const Reduction reduction :
+       {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min}) {
+    if (text == to_string(reduction)) return reduction;
+  }
+  throw Error(ErrorCode::invalid_argument, "unknown reduction '" + text + "'", "",
+              "use sum, mean, max or min");
+}
+
+struct SpmmPlan::State {
+  SpmmProblem problem;
+  SpmmOptions options;
+  const SpmmKernel* kernel = nullptr;
+  Explanation explanation;
+  std::unique_ptr<const PreparedSpmm> prepared;
+};
+
+const Graph& SpmmPlan::graph() const noexcept { return state_->problem.graph; }
+const SpmmOptions& SpmmPlan::options() const noexcept { return state_->options; }
+const KernelInfo& SpmmPlan::kernel() const noexcept { return state_->kernel->info; }
+Explanation SpmmPlan::explain() const { return state_->explanation; }
+std::int64_t SpmmPlan::workspace_bytes() const noexcept {
+  return state_->prepared->workspace_bytes();
+}
+
+SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
+  check_features(options.features);
+  auto state = std::make_shared<SpmmPlan::State>();
+  state->problem = {graph, options.reduction, options.precision, options.features,
+                    SpmmPass::forward};
+  state->options = options;
+  auto [kernel, explanation] = choose_kernel(spmm_kernels(), state->problem, options);
+  state->kernel = kernel;
+  state->explanation = std::move(explanation);
+  state->prepared = kernel->prepare(state->problem);
+  return SpmmPlan(std::move(state));
+}
+
+void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs,
+         Stream stream) {
+  const Graph& graph = plan.graph();
+  const SpmmOptions& options = plan.options();
+  check_operand("x", inputs.x, {options.precision, graph.num_cols(), options.features});
+  check_operand("y", outputs.y, {options.precision, graph.num_rows(), options.features});
+  check_apart("y", outputs.y, "x", inputs.x);
+  if (!inputs.edge_values.absent()) {
+    check_operand("edge_values", inputs.edge_values, {options.precision, graph.num_edges(), 1});
+    check_apart("y", outputs.y, "edge_values", inputs.edge_values);
+  }
+  const MatrixView<VertexId>& winners = outputs.winners;
+  if (winners.data != nullptr || winners.rows != 0 || winners.cols != 0) {
+    if (options.reduction != Reduction::max && options.reduction != Reduction::min) {
+      throw Error(ErrorCode::invalid_argument,
+                  std::string("a ") + to_string(options.reduction) + " has no winners", "winners",
+                  "ask for winners with max or min only");
+    }
+    check_shape("winners", winners.data, winners.rows, winners.cols, winners.stride,
+                graph.num_rows(), options.features);
+  }
+  plan.state().prepared->run(inputs, outputs, stream);
+}
+
+}  // namespace tessera::ops

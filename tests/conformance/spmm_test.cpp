@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/spmm.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "ops/check.hpp"
+#include "ops/simd/isa.hpp"
+#include "ops/spmm/reference.hpp"
+#include "support/error_measure.hpp"
+#include "support/kernel_names.hpp"
+#include "support/matrices.hpp"
+#include "support/odd_graphs.hpp"
+#include "tessera/graph/generate.hpp"
+
+/// Every registered kernel of spmm against the reference.
+namespace tessera::ops {
+namespace {
+
+using testing::NamedGraph;
+using testing::NumberKind;
+
+constexpr Precision precisions[] = {Precision::fp32, Precision::fp64, Precision::bf16};
+constexpr Reduction reductions[] = {Reduction::sum, Reduction::mean, Reduction::max,
+                                    Reduction::min};
+
+bool has_winners(Reduction reduction) {
+  return reduction == Reduction::max || reduction == Reduction::min;
+}
+
+/// The operands of one case, stored as T inside wider matrices.
+template <class T>
+struct Operands {
+  Operands(const Graph& graph, Matrix<T> x_values, Matrix<T> edge_values_given)
+      : x(x_values), edge_values(edge_values_given), y(graph.num_rows(), x_values.cols()) {
+    poison(y.view());
+  }
+  static void poison(MatrixView<T> view) {
+    for (std::int64_t i = 0; i < view.rows; ++i) {
+      for (std::int64_t j = 0; j < view.cols; ++j) {
+        view(i, j) = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+      }
+    }
+  }
+
+  test::Padded<T> x;
+  test::Padded<T> edge_values;
+  test::Padded<T> y;
+};
+
+struct Case {
+  std::string kernel;
+  Graph graph;
+  Reduction reduction = Reduction::sum;
+  std::int64_t features = 0;
+  bool override_values = false;
+  NumberKind kind = NumberKind::normal;
+};
+
+template <class T>
+Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, NumberKind kind, std::uint64_t seed) {
+  Matrix<T> result(rows, cols);
+  const auto values = testing::random_values(rows * cols, kind, seed);
+  for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = static_cast<T>(values[i]);
+  return result;
+}
+
+/// Each winner is a source of its row whose product is the best, within the tolerance.
+void expect_winners_hold(const Case& c, MatrixView<const double> x,
+                         MatrixView<const double> edge_values, const Matrix<VertexId>& winners,
+                         const Matrix<VertexId>& expected_winners, const Matrix<double>& expected,
+                         const Matrix<double>& magnitude, testing::Tolerance tolerance) {
+  for (VertexId row = 0; row < c.graph.num_rows(); ++row) {
+    for (std::int64_t f = 0; f < c.features; ++f) {
+      const VertexId winner = winners(row, f);
+      if (winner == expected_winners(row, f)) continue;
+      ASSERT_EQ(c.kind, NumberKind::normal) << "row " << row << ", feature " << f << ": winner "
+                                            << winner << ", not " << expected_winners(row, f);
+      const auto sources = c.graph.neighbours(row);
+      const auto found = std::lower_bound(sources.begin(), sources.end(), winner);
+      ASSERT_TRUE(found != sources.end() && *found == winner) << "row " << row;
+      const EdgeOffset edge = c.graph.row_offsets()[row] + (found - sources.begin());
+      const double scale = (c.graph.has_row_scale() ? c.graph.row_scale()[row] : 1.0) *
+                           (c.graph.has_col_scale() ? c.graph.col_scale()[winner] : 1.0);
+      const double own = c.graph.has_values() ? c.graph.values()[edge] : 1.0;
+      const double value = edge_values.data != nullptr ? edge_values(edge, 0) : own;
+      ASSERT_TRUE(testing::close(scale * value * x(winner, f), expected(row, f), magnitude(row, f),
+                                 tolerance));
+    }
+  }
+}
+
+/// Runs one case on padded operands and compares; `spoil` may put odd numbers into x.
+template <class T, class Spoil>
+void run_case(const Case& c, Spoil&& spoil) {
+  const std::int64_t num_values = c.override_values ? c.graph.num_edges() : 0;
+  Matrix<T> x_values = random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 31);
+  spoil(x_values);
+  const Matrix<T> edge_values = random_matrix<T>(num_values, 1, c.kind, 32);
+  const Matrix<double> x = test::to_double(x_values);
+  const Matrix<double> values = test::to_double(edge_values);
+  const MatrixView<const double> values_view =
+      c.override_values ? values.view() : MatrixView<const double>{};
+  Operands<T> operands(c.graph, std::move(x_values), test::copy_of(edge_values));
+
+  SpmmOptions options;
+  options.kernel = c.kernel;
+  options.reduction = c.reduction;
+  options.precision = PrecisionOf<T>::value;
+  options.features = c.features;
+  const SpmmPlan plan = plan_spmm(c.graph, options);
+  EXPECT_EQ(plan.kernel().name, c.kernel);
+  SpmmInputs inputs{operands.x.view()};
+  if (c.override_values) inputs.edge_values = operands.edge_values.view();
+  SpmmOutputs outputs{operands.y.view()};
+  Matrix<VertexId> winners(c.graph.num_rows(), c.features, VertexId{-7});
+  if (has_winners(c.reduction)) outputs.winners = winners.view();
+  run(plan, inputs, outputs);
+  EXPECT_TRUE(operands.y.margins_intact());
+
+  Matrix<double> expected(c.graph.num_rows(), c.features);
+  Matrix<double> magnitude(c.graph.num_rows(), c.features);
+  Matrix<VertexId> expected_winners(c.graph.num_rows(), c.features);
+  reference::spmm(c.graph, c.reduction, x, values_view, expected, expected_winners);
+  reference::spmm_magnitude(c.graph, c.reduction, x, values_view, magnitude);
+  testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+  if (c.kind == NumberKind::integer) {
+    // Sums of small integers are exact; only the division of a mean and the store round.
+    for (double& value : expected.span()) value = testing::rounded_to<T>(value);
+    tolerance = {};
+  }
+  EXPECT_EQ(testing::first_mismatch(operands.y.view(), expected, magnitude, tolerance), "");
+  if (has_winners(c.reduction)) {
+    expect_winners_hold(c, x, values_view, winners, expected_winners, expected, magnitude,
+                        testing::tolerance_of(PrecisionOf<T>::value));
+  }
+}
+
+template <class Spoil>
+void run_all_precisions(const Case& c, Spoil&& spoil) {
+  for (const Precision precision : precisions) {
+    SCOPED_TRACE(to_string(precision));
+    visit_precision(precision, [&]<class T>() { run_case<T>(c, spoil); });
+  }
+}
+
+void run_all_precisions(const Case& c) {
+  run_all_precisions(c, [](const auto&) {});
+}
+
+class SpmmKernels : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// Calls body(graph, reduction) for every odd graph with every kind of weight.
+  template <class Body>
+  void for_all_graphs(NumberKind kind, Body&& body) {
+    for (const NamedGraph& pattern : testing::odd_patterns()) {
+      for (const NamedGraph& named : testing::with_all_weights(pattern, kind)) {
+        SCOPED_TRACE(named.name);
+        for (const Reduction reduction : reductions) {
+          SCOPED_TRACE(to_string(reduction));
+          body(named.graph, reduction);
+        }
+      }
+    }
+  }
+};
+
+TEST_P(SpmmKernels, MatchTheReferenceOnOddGraphs) {
+  for_all_graphs(NumberKind::normal, [&](const Graph& graph, Reduction reduction) {
+    for (const bool override_values : {false, true}) {
+      run_all_precisions({GetParam(), graph, reduction, 16, override_values});
+    }
+  });
+}
+
+TEST_P(SpmmKernels, AreExactOnIntegers) {
+  for_all_graphs(NumberKind::integer, [&](const Graph& graph, Reduction reduction) {
+    run_all_precisions({GetParam(), graph, reduction, 7, false, NumberKind::integer});
+  });
+}
+
+TEST_P(SpmmKernels, MatchTheReferenceAtEveryWidth) {
+  const Graph graph = testing::with_all_weights({"", testing::random_graph(33, 40, 300, 41, false)},
+                                                NumberKind::normal)[3]
+                          .graph;
+  for (const std::int64_t features :
+       {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 64, 65, 100, 128, 257, 300, 1000}) {
+    SCOPED_TRACE(features);
+    for (const Reduction reduction : reductions) {
+      SCOPED_TRACE(to_string(reduction));
+      run_all_precisions({GetParam(), graph, reduction, features});
+    }
+  }
+}
+
+TEST_P(SpmmKernels, MatchTheReferenceOnLongRowsAtEveryWidth) {
+  const Graph graph =
+      testing::with_all_weights({"", testing::hub_graph(3, 2500, 42)}, NumberKind::normal)[2].graph;
+  for (const std::int64_t features : {1, 7, 16, 33, 64, 257}) {
+    SCOPED_TRACE(features);
+    for (const Reduction reduction : reductions) {
+      SCOPED_TRACE(to_string(reduction));
+      run_all_precisions({GetParam(), graph, reduction, features});
+    }
+  }
+}
+
+TEST_P(SpmmKernels, PassOnWhatIsNotFinite) {
+  const auto spoil = [](auto& x) {
+    using T = std::remove_cvref_t<decltype(*x.data())>;
+    const Random random(51);
+    constexpr float odd[] = {std::numeric_limits<float>::quiet_NaN(),
+                             std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity(), -0.0f};
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      const auto draw = random.below(static_cast<std::uint64_t>(i), 40);
+      if (draw < 4) x.data()[i] = static_cast<T>(odd[draw]);
+    }
+  };
+  for (const NamedGraph& pattern :
+       {NamedGraph{"square", testing::random_graph(33, 33, 150, 52, false)},
+        NamedGraph{"hub", testing::hub_graph(3, 2500, 53)}}) {
+    for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::integer)) {
+      SCOPED_TRACE(named.name);
+      for (const Reduction reduction : reductions) {
+        SCOPED_TRACE(to_string(reduction));
+        run_all_precisions({GetParam(), named.graph, reduction, 33}, spoil);
+      }
+    }
+  }
+}
+
+TEST_P(SpmmKernels, MatchTheReferenceWithEveryInstructionSet) {
+  const Graph graph = testing::with_all_weights({"", testing::random_graph(40, 33, 300, 61, false)},
+                                                NumberKind::normal)[2]
+                          .graph;
+  for (const Isa isa : available_isas()) {
+    SCOPED_TRACE(to_string(isa));
+    const ForcedIsa forced(isa);
+    for (const std::int64_t features : {1, 3, 7, 15, 16, 33, 64, 257}) {
+      for (const Reduction reduction : reductions) {
+        run_all_precisions({GetParam(), graph, reduction, features});
+      }
+    }
+  }
+}
+
+TEST_P(SpmmKernels, GiveTheSameBitsForAnyNumberOfThreads) {
+  const Graph graph =
+      testing::with_all_weights({"", testing::hub_graph(2000, 5000, 71)}, NumberKind::normal)[3]
+          .graph;
+  const Matrix<float> x = test::normal_matrix<float>(graph.num_cols(), 33, 72);
+  for (const Reduction reduction : reductions) {
+    SpmmOptions options;
+    options.kernel = GetParam();
+    options.reduction = reduction;
+    options.features = x.cols();
+    const auto result_with = [&](int threads) {
+      const testing::ThreadScope scope(threads);
+      Matrix<float> y(graph.num_rows(), x.cols(), std::numeric_limits<float>::quiet_NaN());
+      run(plan_spmm(graph, options), {x}, {y});
+      return y;
+    };
+    const Matrix<float> expected = result_with(1);
+    for (const int threads : {2, 3}) {
+      EXPECT_TRUE(test::same_bits(expected, result_with(threads)))
+          << to_string(reduction) << " with " << threads << " threads";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpmmKernels, ::testing::ValuesIn(testing::kernel_names("spmm")),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::ops
