@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/partition_methods.hpp"
+
 #include "tessera/core/error.hpp"
 #include "tessera/graph/partition.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/symmetry.hpp"
 
-#include <algorithm>
+#include <span>
 
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/transform.hpp"
@@ -22,6 +22,18 @@ struct Tally {
   }
 };
 
+/// The first element that is not less than `wanted`, or the last of all. No branch depends on what
+/// is compared: most rows are short, and there mispredicted branches cost more than the loads.
+const VertexId* lower_bound_or_last(std::span<const VertexId> sorted, VertexId wanted) {
+  const VertexId* first = sorted.data();
+  for (std::size_t left = sorted.size(); left > 1;) {
+    const std::size_t half = left / 2;
+    first += first[half - 1] < wanted ? half : 0;
+    left -= half;
+  }
+  return first;
+}
+
 /// Looks for the twins of the edges below the diagonal only: as many above have one.
 void tally_row(const Graph& graph, VertexId row, Tally& tally) {
   const bool weighted = graph.is_weighted();
@@ -35,11 +47,12 @@ void tally_row(const Graph& graph, VertexId row, Tally& tally) {
     }
     ++tally.below;
     const auto twins = graph.neighbours(col);
-    const auto twin = std::lower_bound(twins.begin(), twins.end(), row);
-    if (twin == twins.end() || *twin != row) continue;
+    if (twins.empty()) continue;
+    const VertexId* const twin = lower_bound_or_last(twins, row);
+    if (*twin != row) continue;
     ++tally.twins;
     if (weighted && tally.same_weights) {
-      const EdgeOffset twin_edge = graph.row_offsets()[col] + (twin - twins.begin());
+      const EdgeOffset twin_edge = twin - graph.col_indices().data();
       tally.same_weights = graph.weight(row, k) == graph.weight(col, twin_edge);
     }
   }
