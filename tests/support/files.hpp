@@ -42,6 +42,8 @@ class TemporaryFolder {
 };
 
 inline void write_file(const std::string& path, std::string_view bytes) {
+  // A new file, since some file systems wait for the disk when an old one is emptied and refilled.
+  std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!file.good()) throw std::runtime_error("cannot write " + path);
