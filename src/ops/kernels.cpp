@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ops/attention/kernel.hpp"
+#include "ops/edge_softmax/kernel.hpp"
 #include "ops/registry.hpp"
 #include "ops/spmm/kernel.hpp"
 
@@ -10,6 +12,8 @@ namespace tessera::ops {
 
 std::vector<KernelInfo> kernels() {
   std::vector<KernelInfo> all;
+  append_infos(all, attention_kernels());
+  append_infos(all, edge_softmax_kernels());
   append_infos(all, spmm_kernels());
   std::sort(all.begin(), all.end(),
             [](const KernelInfo& a, const KernelInfo& b) { return a.name < b.name; });

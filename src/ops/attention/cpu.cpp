@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "tessera/core/parallel.hpp"
+#include "tessera/ops/dropout.hpp"
+
+#include "ops/attention/fused.hpp"
+#include "ops/attention/kernel.hpp"
+#include "ops/attention/scratch.hpp"
+#include "ops/check.hpp"
+#include "ops/spmm/schedule.hpp"
+
+namespace tessera::ops {
+namespace {
+
+template <class T>
+const fused::Functions<T>& functions_for() {
+  const fused::Table& table = fused_attention();
+  if constexpr (std::is_same_v<T, double>) return table.fp64;
+  if constexpr (std::is_same_v<T, float>) return table.fp32;
+  if constexpr (std::is_same_v<T, Bfloat16>) return table.bf16;
+}
+
+template <class T>
+fused::Rows<T> rows_of(const ConstOperand& operand) {
+  return {static_cast<const T*>(operand.data), operand.stride};
+}
+
+/// Edges of a block: enough to fill vectors and to hide latency, few enough for the first-level
+/// cache.
+std::int64_t choose_block_edges(std::int64_t heads) {
+  constexpr std::int64_t numbers = 1024;
+  return std::clamp<std::int64_t>(numbers / heads, 16, 64);
+}
+
+/// The fused kernel: forward over rows; backward over rows, then over columns. Long lines are cut
+/// into pieces whose results lie in slots until they are joined in order.
+template <class T>
+class FusedAttention final : public PreparedAttention {
+  using S = fused::SumOf<T>;
+  using Problem = fused::Problem<T>;
+  using Scratch = fused::ThreadScratch<S>;
+
+ public:
+  explicit FusedAttention(const AttentionProblem& problem)
+      : graph_(problem.graph),
+        options_(problem.options),
+        functions_(functions_for<T>()),
+        rows_(make_row_schedule(graph_.num_rows(), graph_.row_offsets().data())) {
+    const std::int64_t heads = options_.heads;
+    const std::int64_t width = options_.features / heads;
+    strips_.resize(static_cast<std::size_t>(functions_.make_strips(heads, width, nullptr)));
+    functions_.make_strips(heads, width, strips_.data());
+    slot_size_ = options_.features + 2 * heads;
+    slots_ = Buffer<S>(checked_area(rows_.num_slots, slot_size_));
+  }
+
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream) const override {
+    const Problem p = problem_of(inputs);
+    for_ranges(rows_, [&](const RowRange& range, std::int64_t) {
+      Scratch scratch = scratch_for(p);
+      if (range.slot >= 0) {
+        functions_.forward(p, row_line(range.row_begin, range.edge_begin, range.edge_end),
+                           slot_sums(range.slot), scratch);
+        return;
+      }
+      for (VertexId row = range.row_begin; row < range.row_end; ++row) {
+        forward_row(p, row, outputs, scratch);
+      }
+    });
+    for_long_rows(rows_, [&](const LongRow& row) {
+      const fused::RowSums<S> total = slot_sums(row.first_slot);
+      for (std::int64_t i = 1; i < row.num_slots; ++i) {
+        functions_.merge(p, slot_sums(row.first_slot + i), total);
+      }
+      functions_.finish(p, total, output_row(outputs, row.row), log_sum_row(outputs, row.row));
+    });
+  }
+
+  void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients,
+                    Stream) const override {
+    Problem p = problem_of(inputs);
+    p.grad_output = rows_of<T>(grad_output);
+    compute_row_state(p, rows_of<T>(output), log_sum.as<S>());
+    p.row_state = row_state_.data();
+    if (!gradients.target.absent() || !gradients.vector.absent() || gradients.scale != nullptr) {
+      backward_by_rows(p, gradients);
+    }
+    if (!gradients.source.absent() || !gradients.value.absent()) backward_by_columns(p, gradients);
+  }
+
+  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
+               Stream) const override {
+    const Problem p = problem_of(inputs);
+    const auto to = weights.as<T>();
+    for_ranges(rows_, [&](const RowRange& range, std::int64_t) {
+      const Scratch scratch = scratch_for(p);
+      EdgeOffset begin = range.edge_begin;
+      for (VertexId row = range.row_begin; row < range.row_end; ++row) {
+        const EdgeOffset end = std::min(graph_.row_offsets()[row + 1], range.edge_end);
+        functions_.weights(p, row_line(row, begin, end), log_sum.as<S>().row(row), to.row(begin),
+                           to.stride, scratch);
+        begin = end;
+      }
+    });
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    const std::int64_t sums = slots_.size() + row_state_.size() + grad_slots_.size();
+    return sums * static_cast<std::int64_t>(sizeof(S)) +
+           shared_sums_.size() * static_cast<std::int64_t>(sizeof(double));
+  }
+
+ private:
+  Problem problem_of(const AttentionInputs& inputs) const {
+    Problem p;
+    p.form = options_.form;
+    p.heads = options_.heads;
+    p.features = options_.features;
+    p.width = p.features / p.heads;
+    p.score_cols = p.form == AttentionForm::gat ? p.heads : p.features;
+    p.block_edges = choose_block_edges(p.heads);
+    p.strips = strips_.data();
+    p.num_strips = static_cast<std::int64_t>(strips_.size());
+    p.partial_lanes = strips_.empty() ? 1 : strips_.front().place.partial_lanes;
+    p.slope = static_cast<S>(options_.negative_slope);
+    p.scale = static_cast<S>(inputs.scale);
+    const Dropout dropout{options_.dropout, inputs.random};
+    p.drops = dropout.active();
+    p.dropout = dropout.constants();
+    p.target = rows_of<T>(inputs.target);
+    p.source = rows_of<T>(inputs.source);
+    p.value = rows_of<T>(inputs.value);
+    p.vector = static_cast<const T*>(inputs.vector.data);
+    return p;
+  }
+
+  static Scratch scratch_for(const Problem& p) {
+    return Scratch(p.heads, p.features, p.block_edges, p.partial_lanes);
+  }
+
+  template <class Body>
+  static void for_ranges(const RowSchedule& schedule, Body&& body) {
+    parallel_tasks(static_cast<std::int64_t>(schedule.ranges.size()),
+                   [&](std::int64_t i) { body(schedule.ranges[static_cast<std::size_t>(i)], i); });
+  }
+  template <class Body>
+  static void for_long_rows(const RowSchedule& schedule, Body&& body) {
+    parallel_tasks(static_cast<std::int64_t>(schedule.long_rows.size()),
+                   [&](std::int64_t i) { body(schedule.long_rows[static_cast<std::size_t>(i)]); });
+  }
+
+  fused::Line row_line(VertexId row, EdgeOffset begin, EdgeOffset end) const {
+    return {row, graph_.col_indices().data() + begin, end - begin, begin, nullptr};
+  }
+  fused::Line column_line(const Csc& csc, VertexId col, EdgeOffset begin, EdgeOffset end) const {
+    return {col, csc.row_indices.data() + begin, end - begin, 0, csc.csr_positions.data() + begin};
+  }
+
+  fused::RowSums<S> slot_sums(std::int64_t slot) const {
+    S* const features = slots_.data() + slot * slot_size_;
+    S* const max = features + options_.features;
+    return {features, max, max + options_.heads};
+  }
+
+  static T* output_row(const AttentionOutputs& outputs, VertexId row) {
+    return outputs.output.as<T>().row(row);
+  }
+  static S* log_sum_row(const AttentionOutputs& outputs, VertexId row) {
+    return outputs.log_sum.absent() ? nullptr : outputs.log_sum.as<S>().row(row);
+  }
+
+  void forward_row(const Problem& p, VertexId row, const AttentionOutputs& outputs,
+                   const Scratch& scratch) const {
+    T* const output = output_row(outputs, row);
+    S* const log_sum = log_sum_row(outputs, row);
+    const EdgeOffset begin = graph_.row_offsets()[row];
+    const EdgeOffset end = graph_.row_offsets()[row + 1];
+    if (begin == end) {
+      std::fill_n(output, p.features, T(0));
+      if (log_sum != nullptr) std::fill_n(log_sum, p.heads, -std::numeric_limits<S>::infinity());
+      return;
+    }
+    functions_.forward(p, row_line(row, begin, end), scratch.row, scratch);
+    functions_.finish(p, scratch.row, output, log_sum);
+  }
+
+  /// log_sum and dO . O of every row, side by side: columns gather both at once.
+  void compute_row_state(const Problem& p, const fused::Rows<T>& output,
+                         MatrixView<const S> log_sum) const {
+    const std::int64_t size = checked_area(graph_.num_rows(), 2 * p.heads);
+    if (row_state_.size() != size) row_state_ = Buffer<S>(size);
+    constexpr std::int64_t grain = 512;
+    parallel_ranges(graph_.num_rows(), grain, [&](std::int64_t begin, std::int64_t end) {
+      const Scratch scratch = scratch_for(p);
+      for (std::int64_t row = begin; row < end; ++row) {
+        functions_.row_state(p, output, static_cast<VertexId>(row), log_sum.row(row),
+                             row_state_.data() + row * 2 * p.heads, scratch);
+      }
+    });
+  }
+
+  static void grow(Buffer<S>& buffer, std::int64_t size) {
+    if (buffer.size() < size) buffer = Buffer<S>(size);
+  }
+
+  /// Gradients that belong to targets, and those that all edges share.
+  void backward_by_rows(const Problem& p, const AttentionGradOutputs& gradients) const {
+    const auto target = gradients.target.as<T>();
+    grow(grad_slots_, checked_area(rows_.num_slots, p.score_cols));
+    // The sums that all edges share are kept apart for each range, and added in order.
+    const std::int64_t shared_size = p.features + 1;
+    const auto num_ranges = static_cast<std::int64_t>(rows_.ranges.size());
+    const bool shares = !gradients.vector.absent() || gradients.scale != nullptr;
+    if (shares) shared_sums_ = Buffer<double>(checked_area(num_ranges, shared_size), 0.0);
+    for_ranges(rows_, [&](const RowRange& range, std::int64_t index) {
+      const Scratch scratch = scratch_for(p);
+      fused::LineGradients<S> line;
+      if (!gradients.vector.absent()) line.vector = shared_sums_.data() + index * shared_size;
+      if (gradients.scale != nullptr) {
+        line.scale = shared_sums_.data() + index * shared_size + p.features;
+      }
+      EdgeOffset begin = range.edge_begin;
+      for (VertexId row = range.row_begin; row < range.row_end; ++row) {
+        const EdgeOffset end = std::min(graph_.row_offsets()[row + 1], range.edge_end);
+        if (target.data != nullptr) {
+          line.scores = range.slot < 0 ? scratch.gradients.scores
+                                       : grad_slots_.data() + range.slot * p.score_cols;
+        }
+        functions_.backward(p, row_line(row, begin, end), true, line, scratch);
+        if (target.data != nullptr && range.slot < 0) {
+          functions_.store(line.scores, p.score_cols, target.row(row));
+        }
+        begin = end;
+      }
+    });
+    if (target.data != nullptr) {
+      for_long_rows(rows_, [&](const LongRow& row) {
+        functions_.store(joined(row, grad_slots_.data(), p.score_cols, p.score_cols), p.score_cols,
+                         target.row(row.row));
+      });
+    }
+    if (shares) store_shared_sums(p, num_ranges, gradients);
+  }
+
+  void store_shared_sums(const Problem& p, std::int64_t num_ranges,
+                         const AttentionGradOutputs& gradients) const {
+    std::vector<double> total(static_cast<std::size_t>(p.features + 1), 0.0);
+    for (std::int64_t range = 0; range < num_ranges; ++range) {
+      const double* const sums = shared_sums_.data() + range * (p.features + 1);
+      for (std::size_t f = 0; f < total.size(); ++f) total[f] += sums[f];
+    }
+    if (gradients.scale != nullptr) *gradients.scale = total.back();
+    if (gradients.vector.absent()) return;
+    const std::vector<S> rounded(total.begin(), total.end() - 1);
+    functions_.store(rounded.data(), p.features, gradients.vector.as<T>().row(0));
+  }
+
+  /// Gradients that belong to sources.
+  void backward_by_columns(const Problem& p, const AttentionGradOutputs& gradients) const {
+    const Csc& csc = graph_.csc();
+    if (!has_columns_) {
+      columns_ = make_row_schedule(graph_.num_cols(), csc.col_offsets.data());
+      has_columns_ = true;
+    }
+    const auto source = gradients.source.as<T>();
+    const auto value = gradients.value.as<T>();
+    const std::int64_t slot_size = p.score_cols + p.features;
+    grow(grad_slots_, checked_area(columns_.num_slots, slot_size));
+    for_ranges(columns_, [&](const RowRange& range, std::int64_t) {
+      const Scratch scratch = scratch_for(p);
+      fused::LineGradients<S> line = scratch.gradients;
+      if (range.slot >= 0) {
+        line.scores = grad_slots_.data() + range.slot * slot_size;
+        line.values = line.scores + p.score_cols;
+      }
+      if (source.data == nullptr) line.scores = nullptr;
+      if (value.data == nullptr) line.values = nullptr;
+      EdgeOffset begin = range.edge_begin;
+      for (VertexId col = range.row_begin; col < range.row_end; ++col) {
+        const EdgeOffset end = std::min(csc.col_offsets[col + 1], range.edge_end);
+        functions_.backward(p, column_line(csc, col, begin, end), false, line, scratch);
+        if (range.slot < 0) store_column(p, line.scores, line.values, source, value, col);
+        begin = end;
+      }
+    });
+    for_long_rows(columns_, [&](const LongRow& col) {
+      const S* const sums = joined(col, grad_slots_.data(), slot_size, slot_size);
+      store_column(p, sums, sums + p.score_cols, source, value, col.row);
+    });
+  }
+
+  void store_column(const Problem& p, const S* scores, const S* values, MatrixView<T> source,
+                    MatrixView<T> value, VertexId col) const {
+    if (source.data != nullptr) functions_.store(scores, p.score_cols, source.row(col));
+    if (value.data != nullptr) functions_.store(values, p.features, value.row(col));
+  }
+
+  /// The sum of a long line's slots, in order; it replaces the first of them.
+  static S* joined(const LongRow& line, S* slots, std::int64_t slot_size, std::int64_t used) {
+    S* const total = slots + line.first_slot * slot_size;
+    for (std::int64_t i = 1; i < line.num_slots; ++i) {
+      const S* const piece = total + i * slot_size;
+      for (std::int64_t f = 0; f < used; ++f) total[f] += piece[f];
+    }
+    return total;
+  }
+
+  Graph graph_;
+  AttentionOptions options_;
+  const fused::Functions<T>& functions_;
+  std::vector<fused::Strip<T>> strips_;
+  RowSchedule rows_;
+  std::int64_t slot_size_ = 0;
+  mutable Buffer<S> slots_;
+  // Made at the first backward run: who only infers does not pay for them.
+  mutable RowSchedule columns_;
+  mutable bool has_columns_ = false;
+  mutable Buffer<S> row_state_;
+  mutable Buffer<S> grad_slots_;
+  mutable Buffer<double> shared_sums_;
+};
+
+std::string why_not_fused(const AttentionProblem& problem) {
+  return why_not_cpu_precision(problem.options.precision);
+}
+
+/// Nanoseconds per edge on one core of about 3 GHz: a part for each exponential, and one for each
+/// feature that is gathered.
+double predicted_fused_us(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  const double per_edge =
+      2 * static_cast<double>(options.heads) + 0.25 * static_cast<double>(options.features);
+  return static_cast<double>(problem.graph.num_edges()) * per_edge * 1e-3 / num_threads();
+}
+
+std::unique_ptr<const PreparedAttention> prepare_fused(const AttentionProblem& problem) {
+  return visit_precision(problem.options.precision,
+                         [&]<class T>() -> std::unique_ptr<const PreparedAttention> {
+                           return std::make_unique<FusedAttention<T>>(problem);
+                         });
+}
+
+}  // namespace
+
+std::span<const AttentionKernel> attention_kernels() {
+  static const std::array<AttentionKernel, 1> table = {{
+      {{"attention/cpu/fused",
+        "scores, softmax, dropout and weighted sum row by row in blocks of edges; backward "
+        "recomputes them",
+        "attention", DeviceKind::cpu, true},
+       why_not_fused,
+       predicted_fused_us,
+       prepare_fused},
+  }};
+  return table;
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tessera/core/dtype.hpp"
+#include "tessera/core/types.hpp"
+#include "tessera/ops/attention.hpp"
+#include "tessera/ops/dropout.hpp"
+
+#include "ops/simd/isa.hpp"
+
+/// The inner kernels of fused attention on the CPU: what they take, and their table. Plain data
+/// only, since `fused_simd.cpp` is compiled several times.
+///
+/// A *line* is a row of CSR (a target with its sources) or of CSC (a source with its targets). Its
+/// own vertex is *fixed*, the vertices at the other ends of its edges are *gathered*. Forward runs
+/// over rows; backward runs over rows for what belongs to targets, and over columns for what
+/// belongs to sources, by the same function with the roles exchanged.
+namespace tessera::ops::fused {
+
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+struct Rows {
+  const T* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// A block of gathered rows.
+template <class T>
+struct Gathered {
+  Rows<T> rows;
+  const VertexId* ids = nullptr;
+  std::int64_t count = 0;
+};
+
+/// Where a strip lies: some consecutive heads, and in each of them some consecutive vectors.
+struct StripPlace {
+  std::int64_t head = 0;           ///< the first
+  std::int64_t feature = 0;        ///< the first of that head's
+  std::int64_t heads = 1;          ///< of the whole row
+  std::int64_t width = 1;          ///< of a head
+  std::int64_t partial_lanes = 1;  ///< numbers kept per edge and head before they are summed
+  bool adds = false;               ///< an earlier strip has begun these heads
+};
+
+/// The inner loops over a block of edges for one strip, in registers. `S` arrays named after heads
+/// have one number per edge and head; others one per feature.
+template <class T>
+struct StripFunctions {
+  using S = SumOf<T>;
+  /// partial[edge][head][lane] = products of fixed and gathered features.
+  void (*dot)(const StripPlace&, const Gathered<T>&, const S* fixed, S* partial);
+  /// The same of vector * leaky_relu(fixed + gathered).
+  void (*additive)(const StripPlace&, const Gathered<T>&, const S* fixed, const S* vector, S slope,
+                   S* partial);
+  /// sums += weights[edge][head] * gathered.
+  void (*weighted_sum)(const StripPlace&, const Gathered<T>&, const S* weights, S* sums);
+  /// sums += grads[edge][head] * leaky_relu'(fixed + gathered), and activated_sums (unless null) +=
+  /// grads[edge][head] * leaky_relu(fixed + gathered).
+  void (*additive_backward)(const StripPlace&, const Gathered<T>&, const S* fixed, const S* grads,
+                            S slope, S* sums, S* activated_sums);
+};
+
+template <class T>
+struct Strip {
+  const StripFunctions<T>* functions = nullptr;
+  StripPlace place;
+};
+
+template <class T>
+struct Problem {
+  using S = SumOf<T>;
+  AttentionForm form = AttentionForm::gat;
+  std::int64_t heads = 1;
+  std::int64_t width = 0;
+  std::int64_t features = 0;
+  std::int64_t score_cols = 0;  ///< of target and source
+  std::int64_t block_edges = 1;
+  std::int64_t partial_lanes = 1;
+  const Strip<T>* strips = nullptr;
+  std::int64_t num_strips = 0;
+  S slope = 0;
+  S scale = 1;
+  bool drops = false;
+  DropoutConstants dropout;
+
+  Rows<T> target, source, value, grad_output;
+  const T* vector = nullptr;
+  /// Backward: for every row its log_sum and its dO . O, `heads` numbers each.
+  const S* row_state = nullptr;
+};
+
+/// One line, or a piece of a long one.
+struct Line {
+  std::int64_t vertex = 0;
+  const VertexId* others = nullptr;
+  std::int64_t count = 0;
+  EdgeOffset first_position = 0;          ///< in CSR
+  const EdgeOffset* positions = nullptr;  ///< in CSR, where they are not consecutive
+};
+
+/// Memory for one block of edges, private to a thread.
+template <class S>
+struct Scratch {
+  // One number per edge and head.
+  S* scores;
+  S* activations;  ///< what the scores' derivatives depend on
+  S* weights;
+  S* grads;
+  S* factors;
+  S* log_sums;
+  S* dots;
+  S* partial;  ///< partial_lanes numbers per edge and head
+  // Tiles of one number per head (see simd/heads.hpp).
+  S* score_tile;
+  S* max_tile;
+  S* dot_tile;
+  S* head_numbers;
+  // One number per feature.
+  S* fixed_scores;
+  S* fixed_values;
+  S* vector;
+  S* activated_sums;
+  S* fixed_sums;
+  std::uint64_t* counters;  ///< of dropout
+  std::uint32_t* words;
+};
+
+/// The softmax of a row or of a piece of it, not yet divided by its sum.
+template <class S>
+struct RowSums {
+  S* features;  ///< sum of exp(score - max) * value, after dropout
+  S* max;       ///< per head
+  S* sum;       ///< per head: sum of exp(score - max)
+};
+
+template <class S>
+struct LineGradients {
+  S* scores = nullptr;  ///< of the fixed vertex's target or source row; null: not wanted
+  S* values = nullptr;  ///< by columns only
+  double* vector = nullptr;
+  double* scale = nullptr;
+};
+
+template <class T>
+struct Functions {
+  using S = SumOf<T>;
+  /// Cuts a row into strips; returns how many, and writes them unless `strips` is null.
+  std::int64_t (*make_strips)(std::int64_t heads, std::int64_t width, Strip<T>* strips);
+  void (*forward)(const Problem<T>&, const Line&, const RowSums<S>&, const Scratch<S>&);
+  /// Joins a second piece to the first.
+  void (*merge)(const Problem<T>&, const RowSums<S>& piece, const RowSums<S>& total);
+  /// Divides, and stores. `log_sum` may be null.
+  void (*finish)(const Problem<T>&, const RowSums<S>&, T* output, S* log_sum);
+  /// `by_rows`: the fixed vertex is the target.
+  void (*backward)(const Problem<T>&, const Line&, bool by_rows, const LineGradients<S>&,
+                   const Scratch<S>&);
+  /// state = log_sum, then dO . O of each head of a row.
+  void (*row_state)(const Problem<T>&, const Rows<T>& output, VertexId row, const S* log_sum,
+                    S* state, const Scratch<S>&);
+  /// Softmax weights of a row's edges before dropout.
+  void (*weights)(const Problem<T>&, const Line&, const S* log_sum, T* weights, std::int64_t stride,
+                  const Scratch<S>&);
+  void (*store)(const S* from, std::int64_t count, T* to);
+};
+
+struct Table {
+  Functions<double> fp64;
+  Functions<float> fp32;
+  Functions<Bfloat16> bf16;
+};
+
+}  // namespace tessera::ops::fused
+
+TESSERA_SIMD_TABLE(fused::Table, fused_attention)

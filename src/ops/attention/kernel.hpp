@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/ops/attention.hpp"
+
+#include "ops/registry.hpp"
+
+namespace tessera::ops {
+
+struct AttentionProblem {
+  Graph graph;
+  AttentionOptions options;
+};
+
+/// What a plan keeps of a kernel. Operands have been checked.
+class PreparedAttention {
+ public:
+  virtual ~PreparedAttention() = default;
+  virtual void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
+                   Stream stream) const = 0;
+  virtual void run_backward(const AttentionInputs& inputs, ConstOperand output,
+                            ConstOperand log_sum, ConstOperand grad_output,
+                            const AttentionGradOutputs& gradients, Stream stream) const = 0;
+  virtual void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
+                       Stream stream) const = 0;
+  virtual std::int64_t workspace_bytes() const noexcept = 0;
+};
+
+using AttentionKernel = Kernel<AttentionProblem, PreparedAttention>;
+
+std::span<const AttentionKernel> attention_kernels();
+
+}  // namespace tessera::ops

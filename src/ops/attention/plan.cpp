@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/ops/attention.hpp"
+
+#include "ops/attention/kernel.hpp"
+#include "ops/check.hpp"
+
+namespace tessera::ops {
+
+const char* to_string(AttentionForm form) noexcept {
+  switch (form) {
+    case AttentionForm::gat: return "gat";
+    case AttentionForm::gatv2: return "gatv2";
+    case AttentionForm::dot: return "dot";
+  }
+  return "unknown";
+}
+
+struct AttentionPlan::State {
+  AttentionProblem problem;
+  const AttentionKernel* kernel = nullptr;
+  Explanation explanation;
+  std::unique_ptr<const PreparedAttention> prepared;
+};
+
+const Graph& AttentionPlan::graph() const noexcept { return state_->problem.graph; }
+const AttentionOptions& AttentionPlan::options() const noexcept { return state_->problem.options; }
+const KernelInfo& AttentionPlan::kernel() const noexcept { return state_->kernel->info; }
+std::int64_t AttentionPlan::workspace_bytes() const noexcept {
+  return state_->prepared->workspace_bytes();
+}
+Explanation AttentionPlan::explain() const { return state_->explanation; }
+
+namespace {
+
+[[noreturn]] void reject(const std::string& problem, const char* where) {
+  throw Error(ErrorCode::invalid_argument, problem, where);
+}
+
+void check_options(const AttentionOptions& options) {
+  check_features(options.features);
+  if (options.heads < 1) reject(fmt::format("{} heads", options.heads), "heads");
+  if (options.features % options.heads != 0) {
+    reject(fmt::format("{} features are no multiple of {} heads", options.features, options.heads),
+           "features");
+  }
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
+    reject(fmt::format("dropout of {} is not in [0, 1]", options.dropout), "dropout");
+  }
+  if (!std::isfinite(options.negative_slope)) {
+    reject(fmt::format("slope of {} is not finite", options.negative_slope), "negative_slope");
+  }
+}
+
+/// The shapes of one problem.
+struct Shapes {
+  explicit Shapes(const AttentionProblem& problem)
+      : options(problem.options),
+        rows(problem.graph.num_rows()),
+        cols(problem.graph.num_cols()),
+        score_cols(options.form == AttentionForm::gat ? options.heads : options.features) {}
+
+  Expected target() const { return {options.precision, rows, score_cols}; }
+  Expected source() const { return {options.precision, cols, score_cols}; }
+  Expected value() const { return {options.precision, cols, options.features}; }
+  Expected vector() const { return {options.precision, 1, options.features}; }
+  Expected output() const { return {options.precision, rows, options.features}; }
+  Expected log_sum() const {
+    const bool wide = options.precision == Precision::fp64;
+    return {wide ? Precision::fp64 : Precision::fp32, rows, options.heads};
+  }
+
+  const AttentionOptions& options;
+  std::int64_t rows, cols, score_cols;
+};
+
+void check_inputs(const Shapes& shapes, const AttentionInputs& inputs) {
+  check_operand("target", inputs.target, shapes.target());
+  check_operand("source", inputs.source, shapes.source());
+  check_operand("value", inputs.value, shapes.value());
+  if (shapes.options.form == AttentionForm::gatv2) {
+    check_operand("vector", inputs.vector, shapes.vector());
+  }
+}
+
+void check_apart_from_inputs(const char* name, const Operand& output,
+                             const AttentionInputs& inputs) {
+  check_apart(name, output, "target", inputs.target);
+  check_apart(name, output, "source", inputs.source);
+  check_apart(name, output, "value", inputs.value);
+  check_apart(name, output, "vector", inputs.vector);
+}
+
+/// The gradients that are present, with their names and shapes.
+void check_gradients(const Shapes& shapes, const AttentionGradOutputs& gradients) {
+  const auto check = [](const char* name, const Operand& gradient, const Expected& expected) {
+    if (!gradient.absent()) check_operand(name, gradient, expected);
+  };
+  check("gradient of target", gradients.target, shapes.target());
+  check("gradient of source", gradients.source, shapes.source());
+  check("gradient of value", gradients.value, shapes.value());
+  check("gradient of vector", gradients.vector, shapes.vector());
+  if (!gradients.vector.absent() && shapes.options.form != AttentionForm::gatv2) {
+    reject(fmt::format("form {} has no vector", to_string(shapes.options.form)), "vector");
+  }
+  if (gradients.scale != nullptr && shapes.options.form != AttentionForm::dot) {
+    reject(fmt::format("form {} has no scale", to_string(shapes.options.form)), "scale");
+  }
+}
+
+}  // namespace
+
+AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options) {
+  check_options(options);
+  auto state = std::make_shared<AttentionPlan::State>();
+  state->problem = {graph, options};
+  auto choice = choose_kernel(attention_kernels(), state->problem, options);
+  state->kernel = choice.kernel;
+  state->explanation = std::move(choice.explanation);
+  state->prepared = choice.kernel->prepare(state->problem);
+  return AttentionPlan(std::move(state));
+}
+
+void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
+         Stream stream) {
+  const Shapes shapes(plan.state().problem);
+  check_inputs(shapes, inputs);
+  check_operand("output", outputs.output, shapes.output());
+  check_apart_from_inputs("output", outputs.output, inputs);
+  if (!outputs.log_sum.absent()) {
+    check_operand("log_sum", outputs.log_sum, shapes.log_sum());
+    check_apart_from_inputs("log_sum", outputs.log_sum, inputs);
+    check_apart("log_sum", outputs.log_sum, "output", as_const(outputs.output));
+  }
+  plan.state().prepared->run(inputs, outputs, stream);
+}
+
+void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
+                  ConstOperand log_sum, ConstOperand grad_output,
+                  const AttentionGradOutputs& gradients, Stream stream) {
+  const Shapes shapes(plan.state().problem);
+  check_inputs(shapes, inputs);
+  check_operand("output", output, shapes.output());
+  check_operand("log_sum", log_sum, shapes.log_sum());
+  check_operand("gradient of output", grad_output, shapes.output());
+  check_gradients(shapes, gradients);
+  for (const Operand& gradient :
+       {gradients.target, gradients.source, gradients.value, gradients.vector}) {
+    check_apart_from_inputs("gradient", gradient, inputs);
+    check_apart("gradient", gradient, "output", output);
+    check_apart("gradient", gradient, "log_sum", log_sum);
+    check_apart("gradient", gradient, "gradient of output", grad_output);
+  }
+  plan.state().prepared->run_backward(inputs, output, log_sum, grad_output, gradients, stream);
+}
+
+void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
+                       ConstOperand log_sum, Operand weights, Stream stream) {
+  const AttentionProblem& problem = plan.state().problem;
+  const Shapes shapes(problem);
+  check_inputs(shapes, inputs);
+  check_operand("log_sum", log_sum, shapes.log_sum());
+  check_operand("weights", weights,
+                {problem.options.precision, problem.graph.num_edges(), problem.options.heads});
+  check_apart_from_inputs("weights", weights, inputs);
+  check_apart("weights", weights, "log_sum", log_sum);
+  plan.state().prepared->weights(inputs, log_sum, weights, stream);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "tessera/ops/edge_softmax.hpp"
+
+#include "ops/registry.hpp"
+
+namespace tessera::ops {
+
+struct EdgeSoftmaxProblem {
+  Graph graph;
+  EdgeSoftmaxOptions options;
+};
+
+/// What a plan keeps of a kernel. Operands have been checked.
+class PreparedEdgeSoftmax {
+ public:
+  virtual ~PreparedEdgeSoftmax() = default;
+  virtual void run(ConstOperand scores, Operand weights, Stream stream) const = 0;
+  virtual void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores,
+                            Stream stream) const = 0;
+};
+
+using EdgeSoftmaxKernel = Kernel<EdgeSoftmaxProblem, PreparedEdgeSoftmax>;
+
+std::span<const EdgeSoftmaxKernel> edge_softmax_kernels();
+
+}  // namespace tessera::ops

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/ops/edge_softmax.hpp"
+
+#include "ops/check.hpp"
+#include "ops/edge_softmax/kernel.hpp"
+
+namespace tessera::ops {
+
+struct EdgeSoftmaxPlan::State {
+  EdgeSoftmaxProblem problem;
+  const EdgeSoftmaxKernel* kernel = nullptr;
+  Explanation explanation;
+  std::unique_ptr<const PreparedEdgeSoftmax> prepared;
+};
+
+const Graph& EdgeSoftmaxPlan::graph() const noexcept { return state_->problem.graph; }
+const EdgeSoftmaxOptions& EdgeSoftmaxPlan::options() const noexcept {
+  return state_->problem.options;
+}
+const KernelInfo& EdgeSoftmaxPlan::kernel() const noexcept { return state_->kernel->info; }
+Explanation EdgeSoftmaxPlan::explain() const { return state_->explanation; }
+
+namespace {
+
+Expected edge_numbers(const EdgeSoftmaxPlan& plan) {
+  return {plan.options().precision, plan.graph().num_edges(), plan.options().heads};
+}
+
+/// An output may take the place of an input, row for row, but must not overlap it otherwise.
+void check_same_or_apart(const char* output_name, const Operand& output, const char* input_name,
+                         const ConstOperand& input) {
+  if (output.data == input.data && output.stride == input.stride) return;
+  check_apart(output_name, output, input_name, input);
+}
+
+}  // namespace
+
+EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& options) {
+  if (options.heads < 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} heads", options.heads), "heads");
+  }
+  auto state = std::make_shared<EdgeSoftmaxPlan::State>();
+  state->problem = {graph, options};
+  auto choice = choose_kernel(edge_softmax_kernels(), state->problem, options);
+  state->kernel = choice.kernel;
+  state->explanation = std::move(choice.explanation);
+  state->prepared = choice.kernel->prepare(state->problem);
+  return EdgeSoftmaxPlan(std::move(state));
+}
+
+void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream) {
+  check_operand("scores", scores, edge_numbers(plan));
+  check_operand("weights", weights, edge_numbers(plan));
+  check_same_or_apart("weights", weights, "scores", scores);
+  plan.state().prepared->run(scores, weights, stream);
+}
+
+void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperand grad_weights,
+                  Operand grad_scores, Stream stream) {
+  check_operand("weights", weights, edge_numbers(plan));
+  check_operand("gradient of weights", grad_weights, edge_numbers(plan));
+  check_operand("gradient of scores", grad_scores, edge_numbers(plan));
+  check_apart("gradient of scores", grad_scores, "weights", weights);
+  check_same_or_apart("gradient of scores", grad_scores, "gradient of weights", grad_weights);
+  plan.state().prepared->run_backward(weights, grad_weights, grad_scores, stream);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/core/types.hpp"
+
+#include "ops/simd/exp.hpp"
+#include "ops/simd/lanes.hpp"
+
+/// Numbers of a block of edges, one per edge and head, lie edge by edge in one array: number k
+/// belongs to edge k / heads and head k % heads. Vectors then run over any number of heads without
+/// waste. Arrays are long enough for whole vectors; what lies past their end is 0 where it would be
+/// summed.
+namespace tessera::ops::TESSERA_ISA {
+
+template <class S>
+using FullVector = Lanes<S, lanes<S>>;
+
+template <class S>
+TESSERA_INLINE FullVector<S> load_full(const S* from) {
+  return load_lanes<lanes<S>>(from);
+}
+template <class S>
+TESSERA_INLINE void store_full(S* to, FullVector<S> value) {
+  store_lanes<lanes<S>>(to, value);
+}
+
+/// tile[i] = per_head[i % heads]: a vector that starts at any head can be loaded from it.
+template <class S>
+TESSERA_INLINE void make_tile(const S* per_head, std::int64_t heads, S* tile) {
+  for (std::int64_t i = 0; i < heads; ++i) tile[i] = per_head[i];
+  for (std::int64_t i = heads; i < heads + lanes<S>; ++i) tile[i] = tile[i - heads];
+}
+
+/// Where in a tile the vector at k = 0, lanes, 2 * lanes, … starts.
+class TilePhase {
+ public:
+  TESSERA_INLINE TilePhase make(std::int64_t heads, int vector_lanes) {
+    TilePhase phase;
+    phase.heads_ = heads;
+    phase.step_ = vector_lanes % heads;
+    return phase;
+  }
+  __attribute__((always_inline)) std::int64_t at() const { return at_; }
+  __attribute__((always_inline)) void advance() {
+    at_ += step_;
+    at_ = at_ >= heads_ ? at_ - heads_ : at_;
+  }
+
+ private:
+  std::int64_t heads_ = 1;
+  std::int64_t step_ = 0;
+  std::int64_t at_ = 0;
+};
+
+/// Calls body(k, phase) for k = 0, lanes, … below `size`.
+template <class S, class Body>
+TESSERA_INLINE void for_vectors(std::int64_t size, std::int64_t heads, Body&& body) {
+  TilePhase phase = TilePhase::make(heads, lanes<S>);
+  for (std::int64_t k = 0; k < size; k += lanes<S>) {
+    body(k, phase.at());
+    phase.advance();
+  }
+}
+
+/// Writes 0 (or another value) from `size` to the end of its last vector.
+template <class S>
+TESSERA_INLINE void pad(S* values, std::int64_t size, S value = 0) {
+  for (std::int64_t k = size; k % lanes<S> != 0; ++k) values[k] = value;
+}
+
+struct Add {
+  template <class V>
+  TESSERA_INLINE V apply(V a, V b) {
+    return a + b;
+  }
+};
+/// Ignores not-a-number, which the exponentials bring back.
+struct Max {
+  template <class V>
+  TESSERA_INLINE V apply(V a, V b) {
+    return b > a ? b : a;
+  }
+};
+
+/// Combines the numbers of each head with what `per_head` holds. Reads past `size` to the end of a
+/// vector where a vector holds all heads; padding must not change the result then.
+template <class Combine, class S>
+static void reduce_heads(const S* values, std::int64_t edges, std::int64_t heads, S* per_head) {
+  constexpr std::int64_t n = lanes<S>;
+  if (n % heads == 0) {
+    FullVector<S> total = load_full(values);
+    for (std::int64_t k = n; k < edges * heads; k += n) {
+      total = Combine::apply(total, load_full(values + k));
+    }
+    S parts[n];
+    store_full(parts, total);
+    for (std::int64_t i = heads; i < n; ++i) {
+      parts[i % heads] = Combine::apply(parts[i % heads], parts[i]);
+    }
+    for (std::int64_t h = 0; h < heads; ++h) {
+      per_head[h] = Combine::apply(per_head[h], parts[h]);
+    }
+  } else if (heads % n == 0) {
+    for (std::int64_t h = 0; h < heads; h += n) {
+      FullVector<S> total = load_full(values + h);
+      for (std::int64_t b = 1; b < edges; ++b) {
+        total = Combine::apply(total, load_full(values + b * heads + h));
+      }
+      store_full(per_head + h, FullVector<S>(Combine::apply(load_full(per_head + h), total)));
+    }
+  } else {
+    for (std::int64_t b = 0; b < edges; ++b) {
+      for (std::int64_t h = 0; h < heads; ++h) {
+        per_head[h] = Combine::apply(per_head[h], values[b * heads + h]);
+      }
+    }
+  }
+}
+
+template <int Count, class T, class S>
+TESSERA_INLINE void gather_fixed(const T* data, std::int64_t stride, const VertexId* rows,
+                                 std::int64_t edges, S* out) {
+  constexpr int n = Count < lanes<S> ? Count : lanes<S>;
+  for (std::int64_t b = 0; b < edges; ++b) {
+    const T* const from = data + static_cast<std::int64_t>(rows[b]) * stride;
+    for (int h = 0; h < Count; h += n) {
+      store_lanes<n>(out + b * Count + h, load_lanes<n>(from + h));
+    }
+  }
+}
+
+/// out[b * heads + h] = data[rows[b]][h].
+template <class T, class S>
+static void gather_heads(const T* data, std::int64_t stride, const VertexId* rows,
+                         std::int64_t edges, std::int64_t heads, S* out) {
+  switch (heads) {
+    case 1: return gather_fixed<1>(data, stride, rows, edges, out);
+    case 2: return gather_fixed<2>(data, stride, rows, edges, out);
+    case 4: return gather_fixed<4>(data, stride, rows, edges, out);
+    case 8: return gather_fixed<8>(data, stride, rows, edges, out);
+    default: break;
+  }
+  for (std::int64_t b = 0; b < edges; ++b) {
+    const T* const from = data + static_cast<std::int64_t>(rows[b]) * stride;
+    for (std::int64_t h = 0; h < heads; ++h) out[b * heads + h] = load_lanes<1>(from + h);
+  }
+}
+
+}  // namespace tessera::ops::TESSERA_ISA
