@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "tessera/core/matrix.hpp"
 #include "tessera/core/random.hpp"
@@ -17,7 +18,12 @@ Matrix<T> normal_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed
   const Random random(seed);
   Matrix<T> result(rows, cols);
   for (std::int64_t i = 0; i < result.size(); ++i) {
-    result.data()[i] = static_cast<T>(random.normal(static_cast<std::uint64_t>(i)));
+    const double number = random.normal(static_cast<std::uint64_t>(i));
+    if constexpr (std::is_same_v<T, double>) {
+      result.data()[i] = number;
+    } else {
+      result.data()[i] = static_cast<T>(static_cast<float>(number));
+    }
   }
   return result;
 }

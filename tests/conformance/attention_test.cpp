@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/attention.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/simd/isa.hpp"
+#include "support/attention_case.hpp"
+#include "support/errors.hpp"
+#include "support/gradients.hpp"
+#include "support/kernel_names.hpp"
+#include "support/odd_graphs.hpp"
+
+/// Every registered attention kernel against the reference.
+namespace tessera::test {
+namespace {
+
+using ops::AttentionForm;
+using ops::AttentionOptions;
+
+constexpr AttentionForm all_forms[] = {AttentionForm::gat, AttentionForm::gatv2,
+                                       AttentionForm::dot};
+
+AttentionOptions options_of(const std::string& kernel, AttentionForm form, std::int64_t heads,
+                            std::int64_t width, double dropout) {
+  AttentionOptions options;
+  options.kernel = kernel;
+  options.form = form;
+  options.heads = heads;
+  options.features = heads * width;
+  options.dropout = dropout;
+  return options;
+}
+
+std::string describe(const AttentionOptions& options) {
+  return options.kernel + " " + to_string(options.form) + " " + std::to_string(options.heads) +
+         " heads, " + std::to_string(options.features) + " features, dropout " +
+         std::to_string(options.dropout);
+}
+
+/// Calls body(kernel name) for every kernel of the op and every instruction set of this CPU.
+template <class Body>
+void for_kernels(Body&& body) {
+  const std::vector<std::string> names = testing::kernel_names("attention");
+  ASSERT_FALSE(names.empty());
+  for (const ops::Isa isa : ops::available_isas()) {
+    SCOPED_TRACE(to_string(isa));
+    const ops::ForcedIsa forced(isa);
+    for (const std::string& name : names) body(name);
+  }
+}
+
+template <class T>
+void check(const Graph& graph, const AttentionOptions& options, std::uint64_t seed) {
+  SCOPED_TRACE(describe(options) + ", " + to_string(ops::PrecisionOf<T>::value) + ", seed " +
+               std::to_string(seed));
+  AttentionCase<T> run(graph, options, seed);
+  run.run_all();
+  expect_matches_reference(run);
+}
+
+void check_all_precisions(const Graph& graph, const AttentionOptions& options, std::uint64_t seed) {
+  check<float>(graph, options, seed);
+  check<double>(graph, options, seed);
+  check<Bfloat16>(graph, options, seed);
+}
+
+TEST(AttentionConformance, OddGraphs) {
+  for_kernels([](const std::string& kernel) {
+    for (const testing::NamedGraph& odd : testing::odd_patterns()) {
+      SCOPED_TRACE(odd.name);
+      for (const AttentionForm form : all_forms) {
+        check_all_precisions(odd.graph, options_of(kernel, form, 8, 8, 0), 100);
+        check_all_precisions(odd.graph, options_of(kernel, form, 3, 7, 0.4), 200);
+      }
+    }
+  });
+}
+
+TEST(AttentionConformance, AnyNumberOfHeadsAndWidth) {
+  const Graph graph = testing::random_graph(33, 21, 250, 5, false);
+  const std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {
+      {1, 0},  {1, 1},  {1, 7},  {1, 8},  {1, 33}, {1, 64}, {1, 257}, {2, 5},
+      {2, 16}, {3, 1},  {3, 8},  {3, 33}, {4, 24}, {5, 3},  {8, 1},   {8, 7},
+      {8, 33}, {8, 64}, {12, 4}, {16, 2}, {17, 9}, {33, 1}, {32, 32}};
+  for_kernels([&](const std::string& kernel) {
+    for (const auto& [heads, width] : shapes) {
+      for (const AttentionForm form : all_forms) {
+        check_all_precisions(graph, options_of(kernel, form, heads, width, 0), 300);
+        check_all_precisions(graph, options_of(kernel, form, heads, width, 0.6), 400);
+      }
+    }
+  });
+}
+
+TEST(AttentionConformance, HubsOnBothSides) {
+  const Graph graph = testing::star_graph(100000);
+  for_kernels([&](const std::string& kernel) {
+    for (const AttentionForm form : all_forms) {
+      check<float>(graph, options_of(kernel, form, 2, 4, 0), 500);
+      check<float>(graph, options_of(kernel, form, 1, 3, 0.5), 501);
+    }
+  });
+}
+
+TEST(AttentionConformance, LargeScoresDoNotOverflow) {
+  const Graph graph = testing::random_graph(40, 40, 600, 6, false);
+  for_kernels([&](const std::string& kernel) {
+    for (const float size : {1e4f, -1e4f, 80.0f}) {
+      AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 600);
+      for (float& score : run.target.span()) score += size;
+      for (std::int64_t j = 0; j < run.source.rows(); j += 3) run.source(j, 0) -= size;
+      run.run_all();
+      for (const float element : run.output.span()) ASSERT_TRUE(std::isfinite(element));
+      expect_matches_reference(run);
+    }
+  });
+}
+
+/// Rows that grow block by block towards their maximum rescale what they have summed.
+TEST(AttentionConformance, MaximumAtTheEndOfALongRow) {
+  const Graph graph = testing::star_graph(5000);
+  for_kernels([&](const std::string& kernel) {
+    AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 3, 5, 0), 700);
+    for (std::int64_t j = 0; j < run.source.rows(); ++j) {
+      run.source(j, 1) = static_cast<float>(j) * 0.01f;
+      run.source(j, 2) =
+          j == run.source.rows() - 1 ? 0.0f : -std::numeric_limits<float>::infinity();
+    }
+    run.run_all();
+    const AttentionCase<double> expected = reference_of(run);
+    for (std::int64_t f = 0; f < run.options.features; ++f) {
+      EXPECT_NEAR(static_cast<double>(run.output(0, f)), expected.output(0, f), 2e-5);
+    }
+  });
+}
+
+template <class T>
+void expect_same_results(const AttentionCase<T>& a, const AttentionCase<T>& b) {
+  EXPECT_TRUE(same_bits(a.output, b.output));
+  EXPECT_TRUE(same_bits(a.log_sum, b.log_sum));
+  EXPECT_TRUE(same_bits(a.grad_target, b.grad_target));
+  EXPECT_TRUE(same_bits(a.grad_source, b.grad_source));
+  EXPECT_TRUE(same_bits(a.grad_value, b.grad_value));
+  if (a.options.form == AttentionForm::gatv2) {
+    EXPECT_TRUE(same_bits(a.grad_vector, b.grad_vector));
+  }
+  if (a.options.form == AttentionForm::dot) {
+    EXPECT_EQ(a.grad_scale, b.grad_scale);
+  }
+}
+
+TEST(AttentionConformance, SameBitsForAnyNumberOfThreads) {
+  std::vector<testing::NamedGraph> graphs;
+  graphs.push_back({"random", testing::random_graph(3000, 2500, 20000, 8, false)});
+  graphs.push_back({"star", testing::star_graph(9000)});
+  for_kernels([&](const std::string& kernel) {
+    for (const testing::NamedGraph& named : graphs) {
+      for (const AttentionForm form : all_forms) {
+        const AttentionOptions options = options_of(kernel, form, 3, 8, 0.3);
+        const auto run_with = [&](int threads) {
+          const testing::ThreadScope scope(threads);
+          AttentionCase<float> run(named.graph, options, 800);
+          run.run_all();
+          return run;
+        };
+        const AttentionCase<float> once = run_with(1);
+        for (const int threads : {1, 2, 3}) {
+          SCOPED_TRACE(named.name + ", " + describe(options) + ", threads " +
+                       std::to_string(threads));
+          expect_same_results(once, run_with(threads));
+        }
+      }
+    }
+  });
+}
+
+/// In double precision, on a directed rectangular graph, with dropout.
+TEST(AttentionConformance, GradientsAgreeWithFiniteDifferences) {
+  const Graph graph = testing::random_graph(7, 5, 18, 9, false);
+  for_kernels([&](const std::string& kernel) {
+    for (const AttentionForm form : all_forms) {
+      SCOPED_TRACE(to_string(form));
+      AttentionCase<double> run(graph, options_of(kernel, form, 2, 3, 0.3), 900);
+      run.run_all();
+      const ops::AttentionPlan plan = ops::plan_attention(graph, run.options);
+      Matrix<double> output(graph.num_rows(), run.options.features);
+      const auto loss = [&] {
+        ops::run(plan, run.inputs(), {output, {}});
+        return inner_product(output, run.grad_output);
+      };
+      expect_gradient(loss, run.target, run.grad_target);
+      expect_gradient(loss, run.source, run.grad_source);
+      expect_gradient(loss, run.value, run.grad_value);
+      if (form == AttentionForm::gatv2) expect_gradient(loss, run.vector, run.grad_vector);
+      if (form == AttentionForm::dot) {
+        expect_gradient(loss, MatrixView<double>(&run.scale, 1, 1),
+                        MatrixView<const double>(&run.grad_scale, 1, 1));
+      }
+    }
+  });
+}
+
+TEST(AttentionConformance, EachGradientAloneIsTheSame) {
+  const Graph graph = testing::random_graph(50, 40, 400, 10, false);
+  for_kernels([&](const std::string& kernel) {
+    for (const AttentionForm form : all_forms) {
+      SCOPED_TRACE(to_string(form));
+      const AttentionOptions options = options_of(kernel, form, 2, 9, 0.2);
+      AttentionCase<float> all(graph, options, 1000);
+      all.run_all();
+      for (int wanted = 0; wanted < 5; ++wanted) {
+        AttentionCase<float> one(graph, options, 1000);
+        const ops::AttentionPlan plan = ops::plan_attention(graph, one.options);
+        ops::run(plan, one.inputs(), {one.output, one.log_sum});
+        const ops::AttentionGradOutputs whole = one.gradients();
+        ops::AttentionGradOutputs part;
+        if (wanted == 0) part.target = whole.target;
+        if (wanted == 1) part.source = whole.source;
+        if (wanted == 2) part.value = whole.value;
+        if (wanted == 3) part.vector = whole.vector;
+        if (wanted == 4) part.scale = whole.scale;
+        ops::run_backward(plan, one.inputs(), one.output, one.log_sum, one.grad_output, part);
+        EXPECT_TRUE(wanted != 0 || same_bits(one.grad_target, all.grad_target));
+        EXPECT_TRUE(wanted != 1 || same_bits(one.grad_source, all.grad_source));
+        EXPECT_TRUE(wanted != 2 || same_bits(one.grad_value, all.grad_value));
+        EXPECT_TRUE(wanted != 3 || whole.vector.absent() ||
+                    same_bits(one.grad_vector, all.grad_vector));
+        EXPECT_TRUE(wanted != 4 || whole.scale == nullptr || one.grad_scale == all.grad_scale);
+        // What was not asked for is not touched.
+        EXPECT_EQ(std::isnan(one.grad_target(0, 0)), wanted != 0);
+        EXPECT_EQ(std::isnan(one.grad_value(0, 0)), wanted != 2);
+      }
+    }
+  });
+}
+
+TEST(AttentionConformance, StridedViews) {
+  const Graph graph = testing::random_graph(17, 15, 90, 11, false);
+  for_kernels([&](const std::string& kernel) {
+    for (const AttentionForm form : all_forms) {
+      SCOPED_TRACE(to_string(form));
+      AttentionCase<float> plain(graph, options_of(kernel, form, 3, 7, 0.25), 1100);
+      plain.run_all();
+      Padded<float> target(plain.target), source(plain.source), value(plain.value),
+          vector(plain.vector), grad_output(plain.grad_output);
+      Padded<float> output(plain.output.rows(), plain.output.cols());
+      Padded<float> log_sum(plain.log_sum.rows(), plain.log_sum.cols());
+      Padded<float> grad_target(plain.target.rows(), plain.target.cols());
+      Padded<float> grad_source(plain.source.rows(), plain.source.cols());
+      Padded<float> grad_value(plain.value.rows(), plain.value.cols());
+      ops::AttentionInputs inputs = plain.inputs();
+      inputs.target = target.view();
+      inputs.source = source.view();
+      inputs.value = value.view();
+      if (form == AttentionForm::gatv2) inputs.vector = vector.view();
+      const ops::AttentionPlan plan = ops::plan_attention(graph, plain.options);
+      ops::run(plan, inputs, {output.view(), log_sum.view()});
+      ops::run_backward(plan, inputs, output.view(), log_sum.view(), grad_output.view(),
+                        {grad_target.view(), grad_source.view(), grad_value.view(), {}, nullptr});
+      const auto expect_equal = [](Padded<float>& padded, const Matrix<float>& matrix) {
+        EXPECT_TRUE(padded.margins_intact());
+        for (std::int64_t i = 0; i < matrix.rows(); ++i) {
+          for (std::int64_t j = 0; j < matrix.cols(); ++j) {
+            EXPECT_EQ(padded.view()(i, j), matrix(i, j));
+          }
+        }
+      };
+      expect_equal(output, plain.output);
+      expect_equal(log_sum, plain.log_sum);
+      expect_equal(grad_target, plain.grad_target);
+      expect_equal(grad_source, plain.grad_source);
+      expect_equal(grad_value, plain.grad_value);
+    }
+  });
+}
+
+int kind_of(double x) { return std::isnan(x) ? 0 : std::isinf(x) ? (x > 0 ? 1 : -1) : 2; }
+
+template <class T>
+void expect_same_kinds(const Matrix<T>& computed, const Matrix<double>& expected) {
+  for (std::int64_t i = 0; i < expected.rows(); ++i) {
+    for (std::int64_t j = 0; j < expected.cols(); ++j) {
+      EXPECT_EQ(kind_of(static_cast<double>(computed(i, j))), kind_of(expected(i, j)))
+          << "(" << i << ", " << j << ")";
+    }
+  }
+}
+
+TEST(AttentionConformance, NonFiniteValuesStayWhereTheReferenceHasThem) {
+  const Graph graph = testing::random_graph(33, 33, 150, 12, false);
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for_kernels([&](const std::string& kernel) {
+    for (const AttentionForm form : all_forms) {
+      for (const float odd : {inf, -inf, nan}) {
+        for (const double dropout : {0.0, 0.5}) {
+          SCOPED_TRACE(std::string(to_string(form)) + " " + std::to_string(odd));
+          AttentionCase<float> scores(graph, options_of(kernel, form, 3, 5, dropout), 1200);
+          scores.source(7, 1) = odd;
+          scores.run_all();
+          const AttentionCase<double> expected_scores = reference_of(scores);
+          expect_same_kinds(scores.output, expected_scores.output);
+          expect_same_kinds(scores.grad_value, expected_scores.grad_value);
+          AttentionCase<float> values(graph, options_of(kernel, form, 3, 5, dropout), 1300);
+          values.value(9, 6) = odd;
+          values.run_all();
+          expect_same_kinds(values.output, reference_of(values).output);
+        }
+      }
+    }
+  });
+}
+
+TEST(AttentionConformance, RowsOfMinusInfinityAreNotANumber) {
+  const Graph graph = testing::star_graph(20);
+  for_kernels([&](const std::string& kernel) {
+    AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 2, 3, 0), 1400);
+    for (std::int64_t j = 1; j <= 20; ++j)
+      run.source(j, 1) = -std::numeric_limits<float>::infinity();
+    run.run_all();
+    for (std::int64_t f = 0; f < 6; ++f) EXPECT_EQ(std::isnan(run.output(0, f)), f >= 3) << f;
+  });
+}
+
+TEST(AttentionConformance, WeightsAreThoseOfTheReference) {
+  const Graph graph = testing::random_graph(33, 20, 200, 13, false);
+  for_kernels([&](const std::string& kernel) {
+    for (const AttentionForm form : all_forms) {
+      AttentionCase<float> run(graph, options_of(kernel, form, 3, 8, 0.5), 1500);
+      run.run_all();
+      Matrix<float> weights(graph.num_edges(), 3);
+      const ops::AttentionPlan plan = ops::plan_attention(graph, run.options);
+      ops::attention_weights(plan, run.inputs(), run.log_sum, weights);
+      Matrix<double> expected(graph.num_edges(), 3);
+      const AttentionCase<double> reference = reference_of(run);
+      ops::reference::attention_weights(graph, run.options, reference.inputs(), expected);
+      for (std::int64_t k = 0; k < weights.size(); ++k) {
+        EXPECT_NEAR(static_cast<double>(weights.data()[k]), expected.data()[k], 1e-5);
+      }
+    }
+  });
+}
+
+TEST(AttentionConformance, KeepsNothingOfTheSizeOfEdges) {
+  const Graph graph = testing::random_graph(300, 300, 40000, 14, false);
+  for_kernels([&](const std::string& kernel) {
+    AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gatv2, 8, 8, 0.5), 1600);
+    const ops::AttentionPlan plan = ops::plan_attention(graph, run.options);
+    ops::run(plan, run.inputs(), {run.output, run.log_sum});
+    ops::run_backward(plan, run.inputs(), run.output, run.log_sum, run.grad_output,
+                      run.gradients());
+    EXPECT_GT(plan.workspace_bytes(), 0);
+    EXPECT_LT(plan.workspace_bytes(), graph.num_edges() * 8);
+  });
+}
+
+TEST(AttentionConformance, RejectsWhatDoesNotFit) {
+  const Graph graph = testing::random_graph(6, 5, 12, 15, false);
+  AttentionCase<float> run(graph, options_of("", AttentionForm::gat, 2, 3, 0), 1700);
+  const ops::AttentionPlan plan = ops::plan_attention(graph, run.options);
+  const auto problem_with = [&](auto&& change) {
+    ops::AttentionInputs inputs = run.inputs();
+    ops::AttentionOutputs outputs{run.output, run.log_sum};
+    change(inputs, outputs);
+    return argument_problem([&] { ops::run(plan, inputs, outputs); });
+  };
+  EXPECT_NE(problem_with([&](auto& in, auto&) { in.target = run.source; }).find("5 x 2"),
+            std::string::npos);
+  EXPECT_NE(problem_with([&](auto& in, auto&) { in.value = {}; }).find("value"), std::string::npos);
+  EXPECT_NE(problem_with([&](auto& in, auto&) {
+              in.target.precision = Precision::bf16;
+            }).find("target is bf16"),
+            std::string::npos);
+  EXPECT_NE(problem_with([&](auto&, auto& out) { out.log_sum = run.output; }).find("log_sum"),
+            std::string::npos);
+  EXPECT_NE(argument_problem([&] {
+              double scale = 0;
+              ops::run_backward(plan, run.inputs(), run.output, run.log_sum, run.grad_output,
+                                {.scale = &scale});
+            }).find("scale"),
+            std::string::npos);
+  AttentionOptions options = run.options;
+  options.features = 7;
+  EXPECT_NE(argument_problem([&] { ops::plan_attention(graph, options); }).find("2 heads"),
+            std::string::npos);
+  options = run.options;
+  options.dropout = 1.5;
+  EXPECT_NE(argument_problem([&] { ops::plan_attention(graph, options); }).find("dropout"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera::test

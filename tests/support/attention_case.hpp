@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <gtest/gtest.h>
+
+#include "tessera/ops/attention.hpp"
+#include "tessera/ops/dropout.hpp"
+
+#include "ops/attention/reference.hpp"
+#include "support/error_measure.hpp"
+#include "support/matrices.hpp"
+
+namespace tessera::test {
+
+/// Operands and results of one attention problem, stored as T.
+template <class T>
+struct AttentionCase {
+  using S = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+  AttentionCase(const Graph& the_graph, const ops::AttentionOptions& the_options,
+                std::uint64_t seed)
+      : graph(the_graph), options(the_options) {
+    options.precision = ops::PrecisionOf<T>::value;
+    const std::int64_t score_cols =
+        options.form == ops::AttentionForm::gat ? options.heads : options.features;
+    const auto width = static_cast<double>(options.features) / static_cast<double>(options.heads);
+    target = normal_matrix<T>(graph.num_rows(), score_cols, seed);
+    source = normal_matrix<T>(graph.num_cols(), score_cols, seed + 1);
+    value = normal_matrix<T>(graph.num_cols(), options.features, seed + 2);
+    vector = normal_matrix<T>(1, options.features, seed + 3);
+    grad_output = normal_matrix<T>(graph.num_rows(), options.features, seed + 4);
+    if (width > 0) scale = 1 / std::sqrt(width);
+    output = poisoned(graph.num_rows(), options.features);
+    log_sum = Matrix<S>(graph.num_rows(), options.heads, std::numeric_limits<S>::quiet_NaN());
+    grad_target = poisoned(graph.num_rows(), score_cols);
+    grad_source = poisoned(graph.num_cols(), score_cols);
+    grad_value = poisoned(graph.num_cols(), options.features);
+    grad_vector = poisoned(1, options.features);
+  }
+
+  static Matrix<T> poisoned(std::int64_t rows, std::int64_t cols) {
+    return Matrix<T>(rows, cols, static_cast<T>(std::numeric_limits<float>::quiet_NaN()));
+  }
+
+  ops::AttentionInputs inputs() const {
+    ops::AttentionInputs inputs{target, source, value, {}, 1, random};
+    if (options.form == ops::AttentionForm::gatv2) inputs.vector = vector;
+    if (options.form == ops::AttentionForm::dot) inputs.scale = scale;
+    return inputs;
+  }
+
+  ops::AttentionGradOutputs gradients() {
+    ops::AttentionGradOutputs gradients{grad_target, grad_source, grad_value, {}, nullptr};
+    if (options.form == ops::AttentionForm::gatv2) gradients.vector = grad_vector;
+    if (options.form == ops::AttentionForm::dot) gradients.scale = &grad_scale;
+    return gradients;
+  }
+
+  /// Forward and backward with a plan of these options.
+  void run_all() {
+    const ops::AttentionPlan plan = ops::plan_attention(graph, options);
+    ops::run(plan, inputs(), {output, log_sum});
+    ops::run_backward(plan, inputs(), output, log_sum, grad_output, gradients());
+  }
+
+  Graph graph;
+  ops::AttentionOptions options;
+  Matrix<T> target, source, value, vector, grad_output;
+  double scale = 1;
+  Random random = Random(12, 3, 4);
+
+  Matrix<T> output, grad_target, grad_source, grad_value, grad_vector;
+  Matrix<S> log_sum;
+  double grad_scale = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// The same operands in double precision, with the reference's results.
+template <class T>
+AttentionCase<double> reference_of(const AttentionCase<T>& from) {
+  AttentionCase<double> result(from.graph, from.options, 0);
+  result.target = to_double(from.target);
+  result.source = to_double(from.source);
+  result.value = to_double(from.value);
+  result.vector = to_double(from.vector);
+  result.grad_output = to_double(from.grad_output);
+  result.scale = from.scale;
+  result.random = from.random;
+  ops::reference::attention(result.graph, result.options, result.inputs(),
+                            {result.output, result.log_sum});
+  ops::reference::attention_backward(result.graph, result.options, result.inputs(),
+                                     result.grad_output, result.gradients());
+  return result;
+}
+
+/// The sums behind each result with every term replaced by its magnitude: what rounding errors are
+/// measured against.
+struct AttentionMagnitudes {
+  explicit AttentionMagnitudes(const AttentionCase<double>& of)
+      : output(of.graph.num_rows(), of.options.features, 0.0),
+        target(of.target.rows(), of.target.cols(), 0.0),
+        source(of.source.rows(), of.source.cols(), 0.0),
+        value(of.value.rows(), of.value.cols(), 0.0),
+        vector(1, of.options.features, 0.0) {
+    const std::int64_t heads = of.options.heads;
+    Matrix<double> weights(of.graph.num_edges(), heads);
+    ops::reference::attention_weights(of.graph, of.options, of.inputs(), weights);
+    for (VertexId i = 0; i < of.graph.num_rows(); ++i) {
+      for (std::int64_t head = 0; head < heads; ++head) add_outputs(of, weights, i, head);
+      for (std::int64_t head = 0; head < heads; ++head) add_gradients(of, weights, i, head);
+    }
+  }
+
+  Matrix<double> output, target, source, value, vector;
+  double scale = 0;
+  /// The largest sum of magnitudes behind a score: its error enters the exponent.
+  double score = 0;
+
+ private:
+  using Case = AttentionCase<double>;
+
+  template <class Body>
+  static void for_edges(const Case& of, VertexId i, std::int64_t head, Body&& body) {
+    const ops::Dropout dropout{of.options.dropout, of.random};
+    for (EdgeOffset e = of.graph.row_offsets()[i]; e < of.graph.row_offsets()[i + 1]; ++e) {
+      const auto element = static_cast<std::uint64_t>(e * of.options.heads + head);
+      body(e, of.graph.col_indices()[e], dropout.factor(element));
+    }
+  }
+
+  void add_outputs(const Case& of, const Matrix<double>& weights, VertexId i, std::int64_t head) {
+    const std::int64_t width = of.options.features / of.options.heads;
+    for_edges(of, i, head, [&](EdgeOffset e, VertexId j, double factor) {
+      for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
+        output(i, f) += weights(e, head) * factor * std::abs(of.value(j, f));
+        value(j, f) += weights(e, head) * factor * std::abs(of.grad_output(i, f));
+      }
+    });
+  }
+
+  void add_gradients(const Case& of, const Matrix<double>& weights, VertexId i, std::int64_t head) {
+    const std::int64_t width = of.options.features / of.options.heads;
+    double row_dot = 0;
+    for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
+      row_dot += std::abs(of.grad_output(i, f)) * output(i, f);
+    }
+    for_edges(of, i, head, [&](EdgeOffset e, VertexId j, double factor) {
+      double grad = row_dot;
+      for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
+        grad += factor * std::abs(of.grad_output(i, f) * of.value(j, f));
+      }
+      add_score_gradients(of, i, j, head, weights(e, head) * grad);
+    });
+  }
+
+  void add_score_gradients(const Case& of, VertexId i, VertexId j, std::int64_t head, double grad) {
+    const bool gat = of.options.form == ops::AttentionForm::gat;
+    const bool dot = of.options.form == ops::AttentionForm::dot;
+    const std::int64_t width = gat ? 1 : of.options.features / of.options.heads;
+    double score_sum = 0;
+    for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
+      const double t = std::abs(of.target(i, f));
+      const double s = std::abs(of.source(j, f));
+      const double a = gat ? 1 : std::abs(of.vector(0, f));
+      score_sum += dot ? std::abs(of.scale) * t * s : a * (t + s);
+      target(i, f) += grad * (dot ? std::abs(of.scale) * s : a);
+      source(j, f) += grad * (dot ? std::abs(of.scale) * t : a);
+      if (dot) scale += grad * t * s;
+      if (!dot && !gat) vector(0, f) += grad * (t + s);
+    }
+    score = std::max(score, score_sum);
+  }
+};
+
+/// How far results may be from the reference, relative to their magnitudes.
+template <class T>
+double attention_tolerance(const AttentionMagnitudes& magnitudes) {
+  const double unit = std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24;
+  return testing::tolerance_of(ops::PrecisionOf<T>::value).of_magnitude +
+         8 * unit * magnitudes.score;
+}
+
+template <class T>
+void expect_within(const Matrix<T>& computed, const Matrix<double>& expected,
+                   const Matrix<double>& magnitude, double tolerance, const char* what) {
+  const double storage = testing::tolerance_of(ops::PrecisionOf<T>::value).of_result;
+  EXPECT_EQ(testing::first_mismatch(computed.view(), expected, magnitude, {tolerance, storage}), "")
+      << what << ", tolerance " << tolerance;
+}
+
+/// All results of a case that has been run, against the reference.
+template <class T>
+void expect_matches_reference(const AttentionCase<T>& run) {
+  const AttentionCase<double> expected = reference_of(run);
+  const AttentionMagnitudes magnitudes(expected);
+  const double tolerance = attention_tolerance<T>(magnitudes);
+  // Backward starts from the stored output, whose 16-bit rounding enters dO . O.
+  const double grad_tolerance = 4 * tolerance + (sizeof(T) == 2 ? 0x1p-8 : 0);
+  expect_within(run.output, expected.output, magnitudes.output, tolerance, "output");
+  for (std::int64_t i = 0; i < expected.log_sum.size(); ++i) {
+    const double log_sum = expected.log_sum.data()[i];
+    const auto computed = static_cast<double>(run.log_sum.data()[i]);
+    if (std::isinf(log_sum)) {
+      EXPECT_EQ(computed, log_sum);
+    } else {
+      EXPECT_NEAR(computed, log_sum, tolerance * (1 + std::abs(log_sum)));
+    }
+  }
+  expect_within(run.grad_value, expected.grad_value, magnitudes.value, grad_tolerance, "value");
+  expect_within(run.grad_target, expected.grad_target, magnitudes.target, grad_tolerance, "target");
+  expect_within(run.grad_source, expected.grad_source, magnitudes.source, grad_tolerance, "source");
+  if (run.options.form == ops::AttentionForm::gatv2) {
+    expect_within(run.grad_vector, expected.grad_vector, magnitudes.vector, grad_tolerance,
+                  "vector");
+  }
+  if (run.options.form == ops::AttentionForm::dot) {
+    EXPECT_NEAR(run.grad_scale, expected.grad_scale, grad_tolerance * magnitudes.scale);
+  }
+}
+
+}  // namespace tessera::test
