@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdint>
+
+#include "tessera/ops/elementwise.hpp"
+
+#include "ops/check.hpp"
+#include "ops/dense_check.hpp"
+#include "ops/row_ranges.hpp"
+
+namespace tessera::ops {
+namespace {
+
+template <class From, class To>
+void copy_rows(MatrixView<const From> x, MatrixView<To> y) {
+  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        // Through fp32 where either side is narrower: there is no direct way to bf16.
+        if constexpr (std::is_same_v<To, Bfloat16>) {
+          y(i, j) = Bfloat16(static_cast<float>(x(i, j)));
+        } else {
+          y(i, j) = static_cast<To>(x(i, j));
+        }
+      }
+    }
+  });
+}
+
+/// Square tiles, so that both matrices are read and written by whole cache lines.
+template <class T>
+void transpose_tiles(MatrixView<const T> x, MatrixView<T> y) {
+  constexpr std::int64_t tile = 16;
+  const std::int64_t tile_rows = (x.rows + tile - 1) / tile;
+  for_row_ranges(tile_rows, tile * x.cols, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t last_row = std::min(end * tile, x.rows);
+    for (std::int64_t top = begin * tile; top < last_row; top += tile) {
+      const std::int64_t bottom = std::min(top + tile, last_row);
+      for (std::int64_t left = 0; left < x.cols; left += tile) {
+        const std::int64_t right = std::min(left + tile, x.cols);
+        for (std::int64_t j = left; j < right; ++j) {
+          for (std::int64_t i = top; i < bottom; ++i) y(j, i) = x(i, j);
+        }
+      }
+    }
+  });
+}
+
+template <class T>
+void add_scaled_rows(T alpha, MatrixView<const T> x, T beta, MatrixView<T> y) {
+  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* const from = x.row(i);
+      T* const to = y.row(i);
+      if (beta == T{0}) {
+        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = alpha * from[j];
+      } else {
+        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = alpha * from[j] + beta * to[j];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void fill(Operand y, double value, Device device, Stream) {
+  constexpr Checker check("fill");
+  require_available(device);
+  check.floating(y, "y");
+  visit_floating(y.precision, [&](auto element) {
+    using T = decltype(element);
+    const MatrixView<T> view = y.as<T>();
+    for_row_ranges(y.rows, y.cols, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::fill_n(view.row(i), view.cols, static_cast<T>(value));
+      }
+    });
+  });
+}
+
+void copy(ConstOperand x, Operand y, Device device, Stream) {
+  constexpr Checker check("copy");
+  require_available(device);
+  check.readable(x, "x");
+  check.matrix(y, "y", y.precision, x.rows, x.cols);
+  check.apart(y, "y", x, "x");
+  for (const Precision precision : {x.precision, y.precision}) {
+    check.that(why_not_cpu_precision(precision).empty(), why_not_cpu_precision(precision));
+  }
+  visit_precision(x.precision, [&]<class From>() {
+    visit_precision(y.precision, [&]<class To>() { copy_rows(x.as<From>(), y.as<To>()); });
+  });
+}
+
+void transpose(ConstOperand x, Operand y, Device device, Stream) {
+  constexpr Checker check("transpose");
+  require_available(device);
+  check.floating(x, "x");
+  check.matrix(y, "y", x.precision, x.cols, x.rows);
+  check.apart(y, "y", x, "x");
+  visit_floating(x.precision, [&](auto element) {
+    using T = decltype(element);
+    transpose_tiles(x.as<T>(), y.as<T>());
+  });
+}
+
+void add_scaled(double alpha, ConstOperand x, double beta, Operand y, Device device, Stream) {
+  constexpr Checker check("add_scaled");
+  require_available(device);
+  check.floating(x, "x");
+  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  check.apart_or_same(y, "y", x, "x");
+  visit_floating(x.precision, [&](auto element) {
+    using T = decltype(element);
+    add_scaled_rows(static_cast<T>(alpha), x.as<T>(), static_cast<T>(beta), y.as<T>());
+  });
+}
+
+double dot(ConstOperand x, ConstOperand y, Device device, Stream) {
+  constexpr Checker check("dot");
+  require_available(device);
+  check.floating(x, "x");
+  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  return visit_floating(x.precision, [&](auto element) {
+    using T = decltype(element);
+    const MatrixView<const T> a = x.as<T>();
+    const MatrixView<const T> b = y.as<T>();
+    const auto add_rows = [&](std::int64_t begin, std::int64_t end, double* sum) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        for (std::int64_t j = 0; j < a.cols; ++j) {
+          *sum += static_cast<double>(a(i, j)) * static_cast<double>(b(i, j));
+        }
+      }
+    };
+    return sum_over_rows(a.rows, 1, add_rows)[0];
+  });
+}
+
+}  // namespace tessera::ops
