@@ -33,15 +33,18 @@ class Cheb final : public Layer {
   std::string describe() const override;
 
  private:
-  void add_laplacian_product(double alpha, const Tensor& x, Tensor& y, bool backward,
-                             const Context& context);
+  enum class Direction { forward, backward };
+
+  Projection& projection(std::int64_t k) { return *projections_[static_cast<std::size_t>(k)]; }
+  /// y = factor * L x - minus, with L transposed on the way back.
+  void laplacian_step(double factor, const Tensor& x, const Tensor* minus, Tensor& y,
+                      Direction direction, const Context& context);
 
   ChebOptions options_;
   std::vector<std::unique_ptr<Projection>> projections_;
   Epilogue epilogue_;
   Input input_;
   Tensor terms_[3];
-  Tensor product_;
   Tensor grad_input_;
 };
 

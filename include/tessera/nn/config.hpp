@@ -32,6 +32,7 @@ struct ModelConfig {
   std::int64_t output_heads = 1;  ///< GAT, GATv2: of the last, averaged
   double input_dropout = 0;       ///< on the features
   double dropout = 0;             ///< on what each layer but the last puts out
+  double head_dropout = 0;        ///< graph classification: inside the perceptron at the end
   double attention_dropout = 0;   ///< GAT, GATv2
   double negative_slope = 0.2;    ///< GAT, GATv2
   bool share_weights = false;     ///< GATv2

@@ -41,7 +41,14 @@ class Gin final : public PairLayer {
 
  private:
   bool transforms_first(const Input& sources, const Input& targets) const;
-  void propagate(const Tensor& x, Tensor& y, const Context& context);
+  bool has_own_targets() const { return !targets_.absent() && !(sources_ == targets_); }
+  const Tensor& summed_sources() const;
+  const Tensor& summed_targets() const;
+  /// From the gradient of (1 + eps) x_target + sum of x_source to those of eps and both x.
+  void backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,
+                    const Context& context);
+  Tensor* backward_transformed(const Tensor& grad, const Context& context);
+  Tensor* backward_aggregated(const Tensor& grad, const Context& context);
 
   GinOptions options_;
   Parameter eps_;
@@ -55,8 +62,8 @@ class Gin final : public PairLayer {
   Tensor inner_targets_;  ///< X W^T of the targets where they differ from the sources
   Tensor combined_;       ///< (1 + eps) x + sum, in the width it was computed in
   Tensor hidden_;
-  Tensor grad_combined_;
   Tensor grad_inner_;
+  Tensor grad_inner_targets_;
   Tensor grad_sources_;
   Tensor grad_targets_;
 };

@@ -17,7 +17,7 @@ class Input {
  public:
   Input() = default;
   Input(const Tensor& dense) : dense_(&dense) {}
-  /// `values` (entries x 1) replaces the matrix's own values.
+  /// `values` replaces the matrix's own, and has the shape of `Topology::values`.
   Input(Topology& sparse, const Tensor* values = nullptr) : sparse_(&sparse), values_(values) {}
 
   bool absent() const noexcept { return dense_ == nullptr && sparse_ == nullptr; }
@@ -27,6 +27,7 @@ class Input {
   /// Throws `unsupported` for a sparse input, naming the layer that cannot use it.
   const Tensor& dense(const char* layer) const;
   Topology& sparse() const noexcept { return *sparse_; }
+  /// One value per stored entry, entries x 1; absent: the matrix's own.
   ops::ConstOperand values() const;
 
   friend bool operator==(const Input&, const Input&) = default;

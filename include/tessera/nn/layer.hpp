@@ -58,8 +58,8 @@ class Layer {
   /// Draws every parameter afresh; the same seed gives the same numbers on any device.
   void reset_parameters(std::uint64_t seed);
 
-  /// Gives this layer and those in it numbers of their own from `first` on, so that their random
-  /// numbers differ; returns the next unused one.
+  /// Gives this layer and those in it four numbers each from `first` on, so that their random
+  /// numbers differ; returns the next unused one. `number()` is the first of a layer's four.
   std::uint32_t assign_numbers(std::uint32_t first);
   std::uint32_t number() const noexcept { return number_; }
 

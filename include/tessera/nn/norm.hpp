@@ -63,8 +63,7 @@ class ActivationLayer final : public Layer {
 
  private:
   ActivationLayerOptions options_;
-  const Tensor* input_ = nullptr;
-  Tensor output_;
+  Epilogue epilogue_;
 };
 
 }  // namespace tessera::nn

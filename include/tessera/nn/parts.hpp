@@ -37,7 +37,6 @@ class Projection {
   Tensor product_;  ///< for a sparse x with beta = 1
 };
 
-/// What follows a layer's sums: y = drop(activate(x + bias)), in one pass.
 struct EpilogueOptions {
   bool bias = true;
   ops::Activation activation = ops::Activation::none;
@@ -46,26 +45,30 @@ struct EpilogueOptions {
   double dropout = 0;
 };
 
+/// What follows a layer's sums: y = drop(activate(x + bias)), in one pass.
 class Epilogue {
  public:
-  Epilogue(const EpilogueOptions& options, std::int64_t width, Initial bias_initial,
-           Placement placement);
+  Epilogue(const EpilogueOptions& options, std::int64_t width, Placement placement,
+           Initial bias_initial = {}, std::string bias_name = "bias");
 
-  std::optional<Parameter> bias;  ///< named "bias", 1 x width
+  std::optional<Parameter> bias;  ///< 1 x width
   const EpilogueOptions& options() const noexcept { return options_; }
 
-  /// `x` must live until backward; it is overwritten where the result can take its place. Returns
-  /// where the result is.
-  const Tensor& forward(Tensor& x, std::uint32_t layer_number, const Context& context);
+  /// Returns where the result is: `x` itself if there is nothing to do. `x` must live until
+  /// backward.
+  const Tensor& forward(const Tensor& x, std::uint32_t layer_number, const Context& context);
+  /// The same, overwriting `x` where the result can take its place.
+  const Tensor& forward_in_place(Tensor& x, std::uint32_t layer_number, const Context& context);
   /// Turns the gradient of y into that of x, in place, and writes the bias's.
   void backward(Tensor& grad, std::uint32_t layer_number, const Context& context);
 
  private:
   bool is_linear(const Context& context) const;
+  ops::ConstOperand bias_value() const;
   ops::ActivationOptions pass_options(std::uint32_t layer_number, const Context& context) const;
 
   EpilogueOptions options_;
-  Tensor* x_ = nullptr;
+  const Tensor* x_ = nullptr;
   Tensor y_;
 };
 

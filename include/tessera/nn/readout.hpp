@@ -29,8 +29,6 @@ class Readout final : public Layer {
   bool accepts_sparse() const override { return false; }
 
  private:
-  ops::SpmmOptions spmm_options() const;
-
   ReadoutOptions options_;
   Tensor output_;
   Buffer<VertexId> winners_;

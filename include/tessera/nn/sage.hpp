@@ -56,11 +56,12 @@ class Sage final : public PairLayer {
   Projection neighbours_;
   std::optional<Projection> root_;
   Epilogue epilogue_;
+  std::optional<Epilogue> after_unit_;  ///< what follows where rows are brought to unit length
   Input sources_;
   Input targets_;
   Tensor inner_;
   Tensor outer_;
-  Tensor unit_;  ///< rows of unit length, where asked for
+  Tensor unit_;
   Buffer<VertexId> winners_;
   Tensor grad_inner_;
   Tensor grad_sources_;

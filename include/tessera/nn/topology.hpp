@@ -7,6 +7,7 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
+#include "tessera/nn/tensor.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -41,6 +42,10 @@ class Topology {
 
   const Graph& graph() const noexcept;
   const Graph& derived(Derivation derivation);
+  /// The graph's values (1 where it has none) in CSR order, as a matrix of `values_width` columns
+  /// whose last row is filled up with zeros.
+  const Tensor& values(const Placement& placement);
+  static constexpr std::int64_t values_width = 256;
 
   /// `options.device` and `options.kernel` are the topology's own affair and are overwritten.
   const ops::SpmmPlan& spmm(Derivation derivation, ops::SpmmOptions options);

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/build_stack.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/nn/agnn.hpp"
+#include "tessera/nn/cheb.hpp"
+#include "tessera/nn/gat.hpp"
+#include "tessera/nn/gcn.hpp"
+#include "tessera/nn/gin.hpp"
+#include "tessera/nn/linear.hpp"
+#include "tessera/nn/norm.hpp"
+#include "tessera/nn/readout.hpp"
+#include "tessera/nn/sage.hpp"
+#include "tessera/nn/sgc.hpp"
+
+namespace tessera::nn {
+namespace {
+
+/// One convolution of a stack.
+struct Place {
+  std::int64_t index = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;  ///< of the whole layer, all heads together
+  bool last = false;     ///< puts out logits
+};
+
+GatOptions attention_options(const ModelConfig& config, const Place& place,
+                             const EpilogueOptions& output) {
+  GatOptions options;
+  options.in = place.in;
+  options.heads = place.last ? config.output_heads : config.heads;
+  options.concat = !place.last;
+  options.out = place.last ? place.out : config.hidden;
+  options.negative_slope = config.negative_slope;
+  options.dropout = config.attention_dropout;
+  options.share_weights = config.share_weights;
+  options.output = output;
+  return options;
+}
+
+std::unique_ptr<Layer> convolution(const ModelConfig& config, const Place& place,
+                                   const EpilogueOptions& output, Placement placement) {
+  switch (config.kind) {
+    case ModelKind::gcn: {
+      GcnOptions options;
+      options.in = place.in;
+      options.out = place.out;
+      options.precomputed = config.precomputed && place.index == 0;
+      options.output = output;
+      return std::make_unique<Gcn>(options, placement);
+    }
+    case ModelKind::sage: {
+      SageOptions options;
+      options.in = place.in;
+      options.out = place.out;
+      options.aggregation = config.aggregation;
+      options.output = output;
+      return std::make_unique<Sage>(options, placement);
+    }
+    case ModelKind::gin: {
+      GinOptions options;
+      options.in = place.in;
+      options.hidden = config.hidden;
+      options.out = place.out;
+      options.train_eps = config.train_eps;
+      options.output = output;
+      return std::make_unique<Gin>(options, placement);
+    }
+    case ModelKind::gat:
+      return std::make_unique<Gat>(attention_options(config, place, output), placement);
+    case ModelKind::gatv2:
+      return std::make_unique<Gatv2>(attention_options(config, place, output), placement);
+    case ModelKind::cheb: {
+      ChebOptions options;
+      options.in = place.in;
+      options.out = place.out;
+      options.order = config.hops;
+      options.output = output;
+      return std::make_unique<Cheb>(options, placement);
+    }
+    case ModelKind::sgc: {
+      SgcOptions options;
+      options.in = place.in;
+      options.out = place.out;
+      options.hops = config.hops;
+      options.precomputed = config.precomputed;
+      options.output = output;
+      return std::make_unique<Sgc>(options, placement);
+    }
+    case ModelKind::agnn: break;
+  }
+  throw Error(ErrorCode::internal, "agnn is not a stack of convolutions", "model");
+}
+
+EpilogueOptions hidden_epilogue(const ModelConfig& config, bool activates, bool drops) {
+  EpilogueOptions output;
+  if (activates) output.activation = config.activation;
+  if (drops) output.dropout = config.dropout;
+  return output;
+}
+
+/// Convolution, batch norm, activation, residual, dropout: what is not asked for is left out, and
+/// activation and dropout go into the layer before them where nothing stands between.
+void add_block(const ModelConfig& config, const Place& place, Sequential& stack) {
+  const Placement placement = stack.placement();
+  const std::string name = fmt::format("convs.{}", place.index);
+  if (place.last) {
+    stack.add(name, convolution(config, place, {}, placement));
+    return;
+  }
+  const bool residual = config.residual && place.in == place.out;
+  const bool normed = config.batch_norm;
+  auto conv =
+      convolution(config, place, hidden_epilogue(config, !normed, !normed && !residual), placement);
+  BatchNormLayerOptions norm;
+  norm.width = place.out;
+  norm.output = hidden_epilogue(config, true, !residual);
+  norm.output.bias = false;
+  const std::string norm_name = fmt::format("norms.{}", place.index);
+  if (!residual) {
+    stack.add(name, std::move(conv));
+    if (normed) stack.add(norm_name, std::make_unique<BatchNorm>(norm, placement));
+    return;
+  }
+  auto inner = std::make_unique<Sequential>(placement);
+  inner->add(name, std::move(conv));
+  if (normed) inner->add(norm_name, std::make_unique<BatchNorm>(norm, placement));
+  stack.add("", std::make_unique<Residual>(std::move(inner), placement));
+  if (config.dropout > 0) {
+    ActivationLayerOptions dropout;
+    dropout.width = place.out;
+    dropout.output.dropout = config.dropout;
+    stack.add("", std::make_unique<ActivationLayer>(dropout, placement));
+  }
+}
+
+void add_linear(const char* name, std::int64_t in, std::int64_t out, const EpilogueOptions& output,
+                Sequential& stack) {
+  stack.add(name, std::make_unique<Linear>(LinearOptions{in, out, output}, stack.placement()));
+}
+
+/// Propagations by attention, between two linear layers.
+void build_agnn(const ModelConfig& config, std::int64_t features, std::int64_t outputs,
+                Sequential& stack) {
+  add_linear("lin1", features, config.hidden, hidden_epilogue(config, true, false), stack);
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    AgnnOptions options;
+    options.width = config.hidden;
+    options.requires_grad = i > 0 || !config.fix_first_beta;
+    if (i + 1 == config.layers) options.output.dropout = config.dropout;
+    stack.add(fmt::format("prop{}", i + 1), std::make_unique<Agnn>(options, stack.placement()));
+  }
+  if (!config.readout) add_linear("lin2", config.hidden, outputs, {}, stack);
+}
+
+void build_convolutions(const ModelConfig& config, std::int64_t features, std::int64_t outputs,
+                        Sequential& stack) {
+  const bool attends = config.kind == ModelKind::gat || config.kind == ModelKind::gatv2;
+  const std::int64_t hidden = attends ? config.hidden * config.heads : config.hidden;
+  Place place{0, features, hidden, false};
+  for (; place.index < config.layers; ++place.index, place.in = hidden) {
+    place.last = place.index + 1 == config.layers && !config.readout;
+    if (place.last) place.out = outputs;
+    add_block(config, place, stack);
+  }
+}
+
+}  // namespace
+
+void build_stack(const ModelConfig& config, std::int64_t features, std::int64_t outputs,
+                 Sequential& stack) {
+  if (config.kind == ModelKind::agnn) {
+    build_agnn(config, features, outputs, stack);
+  } else {
+    build_convolutions(config, features, outputs, stack);
+  }
+  if (!config.readout) return;
+  const std::int64_t width = stack.output_width();
+  stack.add("",
+            std::make_unique<Readout>(ReadoutOptions{width, *config.readout}, stack.placement()));
+  EpilogueOptions hidden;
+  hidden.activation = ops::Activation::relu;
+  hidden.dropout = config.head_dropout;
+  add_linear("mlp.lins.0", width, width, hidden, stack);
+  add_linear("mlp.lins.1", width, outputs, {}, stack);
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::nn {
+namespace {
+
+struct KindInfo {
+  ModelKind kind;
+  const char* name;
+  const char* summary;
+};
+
+constexpr std::array<KindInfo, 8> kinds = {{
+    {ModelKind::gcn, "gcn", "graph convolution (Kipf and Welling 2017)"},
+    {ModelKind::sage, "sage", "GraphSAGE: mean, max or gcn aggregation (Hamilton et al. 2017)"},
+    {ModelKind::gin, "gin", "graph isomorphism network (Xu et al. 2019)"},
+    {ModelKind::gat, "gat", "graph attention (Velickovic et al. 2018)"},
+    {ModelKind::gatv2, "gatv2", "dynamic graph attention (Brody et al. 2022)"},
+    {ModelKind::agnn, "agnn", "attention by cosine (Thekumparampil et al. 2018)"},
+    {ModelKind::sgc, "sgc", "simplified graph convolution (Wu et al. 2019)"},
+    {ModelKind::cheb, "cheb", "Chebyshev convolution (Defferrard et al. 2016)"},
+}};
+
+bool mentions(std::string text, const char* word) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text.find(word) != std::string::npos;
+}
+
+void set_attention_defaults(ModelConfig& config, bool pubmed) {
+  config.hidden = 8;
+  config.heads = 8;
+  config.output_heads = pubmed ? 8 : 1;
+  config.input_dropout = config.dropout = config.attention_dropout = 0.6;
+  config.activation = ops::Activation::elu;
+}
+
+void set_citation_defaults(ModelConfig& config) {
+  config.hidden = 16;
+  config.input_dropout = config.dropout = 0.5;
+}
+
+[[noreturn]] void reject(const std::string& problem, const std::string& mend) {
+  throw Error(ErrorCode::invalid_argument, problem, "model", mend);
+}
+
+void require_positive(const char* field, std::int64_t value) {
+  if (value < 1) reject(fmt::format("{} is {}", field, value), "give at least 1");
+}
+
+void require_share(const char* field, double value) {
+  if (!(value >= 0 && value < 1)) {
+    reject(fmt::format("{} is {}", field, value), "give a number from 0 to below 1");
+  }
+}
+
+}  // namespace
+
+const char* to_string(ModelKind kind) noexcept {
+  for (const KindInfo& info : kinds) {
+    if (info.kind == kind) return info.name;
+  }
+  return "unknown";
+}
+
+ModelKind parse_model_kind(const std::string& text) {
+  std::string names;
+  for (const KindInfo& info : kinds) {
+    if (text == info.name) return info.kind;
+    names += names.empty() ? info.name : fmt::format(", {}", info.name);
+  }
+  throw Error(ErrorCode::invalid_argument, "unknown model '" + text + "'", "", "use " + names);
+}
+
+std::vector<CatalogueEntry> model_kinds() {
+  std::vector<CatalogueEntry> entries;
+  for (const KindInfo& info : kinds) entries.push_back({info.name, info.summary});
+  return entries;
+}
+
+ModelConfig paper_defaults(ModelKind kind, const std::string& dataset, bool graph_task) {
+  const bool pubmed = mentions(dataset, "pubmed");
+  ModelConfig config;
+  config.kind = kind;
+  switch (kind) {
+    case ModelKind::gcn:
+    case ModelKind::cheb:
+      set_citation_defaults(config);
+      config.decay_first_layer_only = true;
+      break;
+    case ModelKind::sage:
+      set_citation_defaults(config);
+      config.hidden = 64;
+      break;
+    case ModelKind::gin:
+      config.hidden = 64;
+      config.layers = graph_task ? 5 : 2;
+      config.batch_norm = true;
+      break;
+    case ModelKind::gat:
+    case ModelKind::gatv2: set_attention_defaults(config, pubmed); break;
+    case ModelKind::agnn:
+      set_citation_defaults(config);
+      config.layers = pubmed ? 4 : 2;
+      config.fix_first_beta = true;
+      break;
+    case ModelKind::sgc: config.layers = 1; break;
+  }
+  if (graph_task) {
+    config.readout = ops::Reduction::sum;
+    config.head_dropout = 0.5;
+    config.input_dropout = 0;
+  }
+  return config;
+}
+
+void validate(const ModelConfig& config) {
+  require_positive("layers", config.layers);
+  require_positive("hidden", config.hidden);
+  require_positive("heads", config.heads);
+  require_positive("output_heads", config.output_heads);
+  require_share("dropout", config.dropout);
+  require_share("input_dropout", config.input_dropout);
+  require_share("head_dropout", config.head_dropout);
+  require_share("attention_dropout", config.attention_dropout);
+  if (config.kind == ModelKind::cheb) require_positive("hops", config.hops);
+  if (config.hops < 0) reject(fmt::format("hops is {}", config.hops), "give 0 or more");
+  if (config.kind == ModelKind::sgc && config.layers != 1) {
+    reject(fmt::format("sgc with {} layers", config.layers),
+           "sgc has one layer; set hops for a wider reach");
+  }
+  if (config.precomputed) precomputed_hops(config);
+}
+
+std::int64_t precomputed_hops(const ModelConfig& config) {
+  if (config.input_dropout == 0) {
+    if (config.kind == ModelKind::sgc) return config.hops;
+    if (config.kind == ModelKind::gcn) return 1;
+  }
+  const bool by_dropout = config.kind == ModelKind::sgc || config.kind == ModelKind::gcn;
+  throw Error(ErrorCode::unsupported,
+              by_dropout ? "features with dropout cannot be propagated beforehand"
+                         : fmt::format("{} does not begin with a propagation of its features",
+                                       to_string(config.kind)),
+              "model",
+              by_dropout ? "set the input dropout to 0, or do without precomputation"
+                         : "do without precomputation, or use sgc or gcn");
+}
+
+std::string describe(const ModelConfig& config) {
+  std::string text = fmt::format("{}, {} {}, {} hidden", to_string(config.kind), config.layers,
+                                 config.layers == 1 ? "layer" : "layers", config.hidden);
+  const bool attends = config.kind == ModelKind::gat || config.kind == ModelKind::gatv2;
+  if (attends) text += fmt::format(" x {} heads", config.heads);
+  if (config.kind == ModelKind::sgc || config.kind == ModelKind::cheb) {
+    text += fmt::format(", K {}", config.hops);
+  }
+  if (config.kind == ModelKind::sage) text += fmt::format(", {}", to_string(config.aggregation));
+  if (config.dropout > 0) text += fmt::format(", dropout {}", config.dropout);
+  if (config.batch_norm) text += ", batch norm";
+  if (config.residual) text += ", residual";
+  if (config.readout) text += fmt::format(", {} readout", ops::to_string(*config.readout));
+  if (config.precomputed) text += ", precomputed propagation";
+  return text;
+}
+
+}  // namespace tessera::nn

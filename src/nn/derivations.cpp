@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/graph/build.hpp"
+#include "tessera/graph/normalise.hpp"
+#include "tessera/graph/transform.hpp"
+#include "tessera/nn/topology.hpp"
+
+namespace tessera::nn {
+namespace {
+
+Graph rectangular_with_self_loops(const Graph& graph) {
+  std::vector<VertexId> rows;
+  std::vector<VertexId> cols;
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    for (const VertexId col : graph.neighbours(row)) {
+      rows.push_back(row);
+      cols.push_back(col);
+    }
+  }
+  for (VertexId i = 0; i < std::min(graph.num_rows(), graph.num_cols()); ++i) {
+    rows.push_back(i);
+    cols.push_back(i);
+  }
+  return from_coo(graph.num_rows(), graph.num_cols(), rows, cols, {},
+                  {.duplicates = Duplicates::first});
+}
+
+double column_sum(const Graph& graph, VertexId col) {
+  const Csc& csc = graph.csc();
+  const EdgeOffset begin = csc.col_offsets[col];
+  const EdgeOffset end = csc.col_offsets[col + 1];
+  if (!graph.has_values()) return static_cast<double>(end - begin);
+  double sum = 0;
+  for (EdgeOffset k = begin; k < end; ++k) sum += graph.values()[csc.csr_positions[k]];
+  return sum;
+}
+
+}  // namespace
+
+Graph as_given(const Graph& graph) { return graph; }
+
+Graph pattern(const Graph& graph) { return graph.with_values({}).with_scales({}, {}); }
+
+Graph pattern_with_self_loops(const Graph& graph) {
+  if (graph.is_square()) return with_self_loops(pattern(graph));
+  return rectangular_with_self_loops(graph);
+}
+
+Graph gcn_adjacency(const Graph& graph) { return gcn_normalised(graph, true); }
+
+Graph gcn_adjacency_without_loops(const Graph& graph) { return gcn_normalised(graph, false); }
+
+Graph negated_laplacian_rest(const Graph& graph) {
+  const Graph loop_free = without_self_loops(graph);
+  Buffer<float> row_scale(graph.num_rows());
+  Buffer<float> col_scale(graph.num_rows());
+  parallel_for(graph.num_rows(), even_grain(graph.num_rows()), [&](std::int64_t vertex) {
+    const double degree = column_sum(loop_free, static_cast<VertexId>(vertex));
+    row_scale[vertex] = static_cast<float>(degree <= 0 ? 0.0 : 1 / std::sqrt(degree));
+    col_scale[vertex] = -row_scale[vertex];
+  });
+  return loop_free.with_scales(std::move(row_scale), std::move(col_scale));
+}
+
+Graph pooling_graph(std::span<const std::int32_t> graph_ids, std::int64_t num_graphs) {
+  std::vector<VertexId> vertices(graph_ids.size());
+  std::iota(vertices.begin(), vertices.end(), VertexId{0});
+  return from_coo(static_cast<VertexId>(num_graphs), static_cast<VertexId>(graph_ids.size()),
+                  graph_ids, vertices);
+}
+
+}  // namespace tessera::nn

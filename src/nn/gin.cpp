@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/gin.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/ops/elementwise.hpp"
+
+#include "nn/propagate.hpp"
+
+namespace tessera::nn {
+namespace {
+
+constexpr Propagation sum{"GIN", pattern};
+
+std::int64_t hidden_width(const GinOptions& options) {
+  return options.hidden == 0 ? options.out : options.hidden;
+}
+
+EpilogueOptions first_epilogue(const GinOptions& options) {
+  EpilogueOptions first;
+  if (!options.batch_norm) first.activation = ops::Activation::relu;
+  return first;
+}
+
+BatchNormLayerOptions norm_options(const GinOptions& options) {
+  BatchNormLayerOptions norm;
+  norm.width = hidden_width(options);
+  norm.output.activation = ops::Activation::relu;
+  return norm;
+}
+
+}  // namespace
+
+Gin::Gin(const GinOptions& options, Placement placement)
+    : PairLayer(placement),
+      options_(options),
+      eps_("eps", 1, 1, Initial::constant(options.eps), placement),
+      first_("nn.0.weight", options.in, hidden_width(options), Initial::linear(options.in),
+             placement),
+      first_epilogue_(first_epilogue(options), hidden_width(options), placement,
+                      Initial::linear(options.in), "nn.0.bias"),
+      second_({hidden_width(options), options.out, options.output}, placement),
+      inner_(placement),
+      inner_targets_(placement),
+      combined_(placement),
+      hidden_(placement),
+      grad_inner_(placement),
+      grad_inner_targets_(placement),
+      grad_sources_(placement),
+      grad_targets_(placement) {
+  eps_.trainable = options.train_eps;
+  register_parameter(eps_);
+  register_parameter(first_.weight);
+  register_parameter(*first_epilogue_.bias);
+  if (options.batch_norm) {
+    norm_.emplace(norm_options(options), placement);
+    register_layer("nn.1", *norm_);
+  }
+  register_layer(options.batch_norm ? "nn.3" : "nn.2", second_);
+}
+
+bool Gin::transforms_first(const Input& sources, const Input& targets) const {
+  return sources.is_sparse() || targets.is_sparse() || hidden_width(options_) < options_.in;
+}
+
+// What the sum runs over: the products X W^T, or X itself.
+const Tensor& Gin::summed_sources() const {
+  return transforms_first(sources_, targets_) ? inner_ : sources_.dense("GIN");
+}
+
+const Tensor& Gin::summed_targets() const {
+  if (sources_ == targets_) return summed_sources();
+  return transforms_first(sources_, targets_) ? inner_targets_ : targets_.dense("GIN");
+}
+
+const Tensor& Gin::forward(const Input& sources, const Input& targets, const Context& context) {
+  sources_ = sources;
+  targets_ = targets;
+  const bool transforms = transforms_first(sources, targets);
+  if (transforms) {
+    first_.forward(sources, 0, inner_, context);
+    if (has_own_targets()) first_.forward(targets, 0, inner_targets_, context);
+  }
+  propagate(sum, summed_sources(), combined_, context);
+  if (!targets.absent()) {
+    ops::add_scaled(1 + eps_.value.item(), summed_targets(), 1, combined_, device(),
+                    context.stream);
+  }
+  if (!transforms) first_.forward(combined_, 0, hidden_, context);
+  const Tensor& biased =
+      first_epilogue_.forward_in_place(transforms ? combined_ : hidden_, number(), context);
+  return second_.forward(norm_ ? norm_->forward(biased, context) : biased, context);
+}
+
+void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,
+                       const Context& context) {
+  propagate_backward(sum, grad, grad_sources, context);
+  if (targets_.absent()) return eps_.gradient.fill(0, context.stream);
+  const double factor = 1 + eps_.value.item();
+  if (has_own_targets()) {
+    grad_targets.resize(grad.rows(), grad.cols());
+    ops::add_scaled(factor, grad, 0, grad_targets, device(), context.stream);
+  } else {
+    ops::add_scaled(factor, grad, 1, grad_sources, device(), context.stream);
+  }
+  if (eps_.trainable) {
+    eps_.gradient.fill(ops::dot(grad, summed_targets(), device(), context.stream), context.stream);
+  }
+}
+
+Tensor* Gin::backward(Tensor& grad_output, const Context& context) {
+  Tensor* grad = second_.backward(grad_output, context);
+  if (norm_) grad = norm_->backward(*grad, context);
+  first_epilogue_.backward(*grad, number(), context);
+  return transforms_first(sources_, targets_) ? backward_transformed(*grad, context)
+                                              : backward_aggregated(*grad, context);
+}
+
+Tensor* Gin::backward_transformed(const Tensor& grad, const Context& context) {
+  backward_sum(grad, grad_inner_, grad_inner_targets_, context);
+  first_.backward_weight(sources_, grad_inner_, context);
+  if (has_own_targets()) {
+    first_.backward_weight(targets_, grad_inner_targets_, context, true);
+    if (needs_input_gradient() && !targets_.is_sparse()) {
+      first_.backward_input(grad_inner_targets_, 0, grad_targets_, context);
+    }
+  }
+  if (!needs_input_gradient() || sources_.is_sparse()) return nullptr;
+  first_.backward_input(grad_inner_, 0, grad_sources_, context);
+  return &grad_sources_;
+}
+
+Tensor* Gin::backward_aggregated(const Tensor& grad, const Context& context) {
+  first_.backward_weight(combined_, grad, context);
+  if (!needs_input_gradient() && !eps_.trainable) return nullptr;
+  first_.backward_input(grad, 0, grad_inner_, context);
+  backward_sum(grad_inner_, grad_sources_, grad_targets_, context);
+  return needs_input_gradient() ? &grad_sources_ : nullptr;
+}
+
+Tensor* Gin::target_gradient() {
+  const bool has_one = needs_input_gradient() && has_own_targets() && !targets_.is_sparse();
+  return has_one ? &grad_targets_ : nullptr;
+}
+
+std::string Gin::describe() const {
+  return fmt::format("GIN({}, {}, {}{}{})", options_.in, hidden_width(options_), options_.out,
+                     options_.batch_norm ? ", batch norm" : "", nn::describe(options_.output));
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/input.hpp"
+
+#include <variant>
+
+#include "tessera/core/error.hpp"
+#include "tessera/ops/activation.hpp"
+
+namespace tessera::nn {
+namespace {
+
+Matrix<float> dense_copy(const Graph& sparse) {
+  Matrix<float> dense(sparse.num_rows(), sparse.num_cols(), 0.0f);
+  for (VertexId row = 0; row < sparse.num_rows(); ++row) {
+    for (EdgeOffset k = sparse.row_offsets()[row]; k < sparse.row_offsets()[row + 1]; ++k) {
+      dense(row, sparse.col_indices()[k]) = sparse.weight(row, k);
+    }
+  }
+  return dense;
+}
+
+ops::ActivationOptions dropout_options(double share, std::uint32_t layer_number,
+                                       const Context& context) {
+  ops::ActivationOptions options;
+  options.dropout = share;
+  options.random = context.random(layer_number);
+  return options;
+}
+
+}  // namespace
+
+std::int64_t Input::rows() const {
+  return is_sparse() ? sparse_->graph().num_rows() : dense_->rows();
+}
+
+std::int64_t Input::cols() const {
+  return is_sparse() ? sparse_->graph().num_cols() : dense_->cols();
+}
+
+const Tensor& Input::dense(const char* layer) const {
+  if (dense_ != nullptr) return *dense_;
+  throw Error(ErrorCode::unsupported,
+              is_sparse() ? "this layer cannot read sparse features" : "the input is absent", layer,
+              is_sparse() ? "make the features dense first" : "give the layer an input");
+}
+
+ops::ConstOperand Input::values() const {
+  if (values_ == nullptr) return {};
+  ops::ConstOperand column = *values_;
+  column.rows = sparse_->graph().num_edges();
+  column.cols = 1;
+  column.stride = 1;
+  return column;
+}
+
+InputFeatures::InputFeatures(const Features& features, Placement placement, bool densify) {
+  if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
+    dense_.emplace(placement);
+    dense_->copy_from(**dense);
+  } else if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
+    if (densify) {
+      dense_.emplace(placement);
+      dense_->copy_from(dense_copy(*sparse));
+    } else {
+      sparse_.emplace(*sparse, placement.device());
+    }
+  } else {
+    throw Error(ErrorCode::invalid_argument, "the data set has no features", "features",
+                "use a data set with features, or give it some");
+  }
+}
+
+Input InputFeatures::input() { return dense_ ? Input(*dense_) : Input(*sparse_); }
+std::int64_t InputFeatures::rows() const {
+  return dense_ ? dense_->rows() : sparse_->graph().num_rows();
+}
+std::int64_t InputFeatures::cols() const {
+  return dense_ ? dense_->cols() : sparse_->graph().num_cols();
+}
+
+Input InputDropout::forward(const Input& input, std::uint32_t layer_number,
+                            const Context& context) {
+  if (share_ == 0 || !context.training) return input;
+  const Tensor& from =
+      input.is_sparse() ? input.sparse().values(kept_.placement()) : input.dense("dropout");
+  kept_.resize(from.rows(), from.cols());
+  ops::bias_activation_dropout(from, {}, dropout_options(share_, layer_number, context), kept_,
+                               kept_.device(), context.stream);
+  return input.is_sparse() ? Input(input.sparse(), &kept_) : Input(kept_);
+}
+
+void InputDropout::backward(const Input& input, Tensor& grad, std::uint32_t layer_number,
+                            const Context& context) {
+  if (share_ == 0 || !context.training) return;
+  ops::bias_activation_dropout_backward(input.dense("dropout"), {},
+                                        dropout_options(share_, layer_number, context), grad, grad,
+                                        {}, grad.device(), context.stream);
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/linear.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::nn {
+
+Linear::Linear(const LinearOptions& options, Placement placement)
+    : Layer(placement),
+      projection_("weight", options.in, options.out, Initial::linear(options.in), placement),
+      epilogue_(options.output, options.out, placement, Initial::linear(options.in)),
+      product_(placement),
+      grad_input_(placement) {
+  register_parameter(projection_.weight);
+  if (epilogue_.bias) register_parameter(*epilogue_.bias);
+}
+
+const Tensor& Linear::forward(const Input& input, const Context& context) {
+  input_ = input;
+  projection_.forward(input, 0, product_, context);
+  return epilogue_.forward_in_place(product_, number(), context);
+}
+
+Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
+  epilogue_.backward(grad_output, number(), context);
+  projection_.backward_weight(input_, grad_output, context);
+  if (!needs_input_gradient() || input_.is_sparse()) return nullptr;
+  projection_.backward_input(grad_output, 0, grad_input_, context);
+  return &grad_input_;
+}
+
+std::string Linear::describe() const {
+  return fmt::format("Linear({}, {}{})", input_width(), output_width(),
+                     nn::describe(epilogue_.options()));
+}
+
+}  // namespace tessera::nn

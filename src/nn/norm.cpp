@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/norm.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::nn {
+
+BatchNorm::BatchNorm(const BatchNormLayerOptions& options, Placement placement)
+    : Layer(placement),
+      options_(options),
+      weight_("weight", 1, options.width, Initial::constant(1), placement),
+      bias_("bias", 1, options.width, Initial::constant(0), placement),
+      running_mean_(1, options.width, placement),
+      running_variance_(1, options.width, placement),
+      epilogue_(options.output, options.width, placement),
+      normalised_(placement),
+      mean_(1, options.width, placement),
+      inverse_deviation_(1, options.width, placement),
+      grad_input_(placement) {
+  running_mean_.fill(0);
+  running_variance_.fill(1);
+  register_parameter(weight_);
+  register_parameter(bias_);
+  register_buffer("running_mean", running_mean_);
+  register_buffer("running_var", running_variance_);
+}
+
+const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
+  input_ = input;
+  const Tensor& x = input.dense("BatchNorm");
+  normalised_.resize(x.rows(), x.cols());
+  ops::batch_norm(x, weight_.value, bias_.value,
+                  {options_.epsilon, options_.momentum, context.training},
+                  {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_,
+                  device(), context.stream);
+  return epilogue_.forward_in_place(normalised_, number(), context);
+}
+
+Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {
+  if (!context.training) {
+    throw Error(ErrorCode::unsupported, "batch norm has a gradient in training only", "BatchNorm",
+                "set Context::training");
+  }
+  epilogue_.backward(grad_output, number(), context);
+  const Tensor& x = input_.dense("BatchNorm");
+  grad_input_.resize(x.rows(), x.cols());
+  ops::batch_norm_backward(x, weight_.value, mean_, inverse_deviation_, grad_output, grad_input_,
+                           weight_.gradient, bias_.gradient, device(), context.stream);
+  return &grad_input_;
+}
+
+std::string BatchNorm::describe() const {
+  return fmt::format("BatchNorm({}{})", options_.width, nn::describe(options_.output));
+}
+
+ActivationLayer::ActivationLayer(const ActivationLayerOptions& options, Placement placement)
+    : Layer(placement), options_(options), epilogue_(options.output, options.width, placement) {
+  if (epilogue_.bias) register_parameter(*epilogue_.bias);
+}
+
+const Tensor& ActivationLayer::forward(const Input& input, const Context& context) {
+  return epilogue_.forward(input.dense("Activation"), number(), context);
+}
+
+Tensor* ActivationLayer::backward(Tensor& grad_output, const Context& context) {
+  epilogue_.backward(grad_output, number(), context);
+  return &grad_output;
+}
+
+std::string ActivationLayer::describe() const {
+  return fmt::format("Activation({}{})", options_.width, nn::describe(options_.output));
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/propagate.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::nn {
+namespace {
+
+ops::SpmmOptions options_for(const Propagation& propagation, const Tensor& x) {
+  ops::SpmmOptions options;
+  options.reduction = propagation.reduction;
+  options.precision = x.precision();
+  options.features = x.cols();
+  return options;
+}
+
+void require_rows(const Propagation& propagation, const Tensor& x, VertexId vertices) {
+  if (x.rows() == vertices) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the input has {} rows, but the graph {} vertices", x.rows(), vertices),
+              propagation.layer, "give one row of features per vertex");
+}
+
+}  // namespace
+
+void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const Context& context,
+               MatrixView<VertexId> winners) {
+  Topology& graph = context.required_graph(propagation.layer);
+  require_rows(propagation, x, graph.graph().num_cols());
+  y.resize(graph.graph().num_rows(), x.cols());
+  ops::run(graph.spmm(propagation.derivation, options_for(propagation, x)), {x, {}}, {y, winners},
+           context.stream);
+}
+
+void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Tensor& grad_x,
+                        const Context& context, MatrixView<const VertexId> winners) {
+  Topology& graph = context.required_graph(propagation.layer);
+  grad_x.resize(graph.graph().num_cols(), grad_y.cols());
+  ops::run(graph.spmm_backward(propagation.derivation, options_for(propagation, grad_y)),
+           {grad_y, {}, {}, winners}, {grad_x, {}}, context.stream);
+}
+
+}  // namespace tessera::nn

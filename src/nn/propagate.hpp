@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/nn/context.hpp"
+#include "tessera/nn/tensor.hpp"
+#include "tessera/nn/topology.hpp"
+
+namespace tessera::nn {
+
+/// Which product with a graph a layer means.
+struct Propagation {
+  const char* layer;  ///< for errors
+  Derivation derivation;
+  ops::Reduction reduction = ops::Reduction::sum;
+};
+
+/// Y = A X; `y` takes the shape it needs. `winners` is for max alone.
+void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const Context& context,
+               MatrixView<VertexId> winners = {});
+
+/// dX = A^T dY.
+void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Tensor& grad_x,
+                        const Context& context, MatrixView<const VertexId> winners = {});
+
+}  // namespace tessera::nn

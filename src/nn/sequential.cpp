@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/sequential.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/ops/elementwise.hpp"
+
+namespace tessera::nn {
+
+Layer& Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
+  if (!layers_.empty() && output_width() != layer->input_width()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} follows {}: {} features meet {}", layer->describe(),
+                            layers_.back()->describe(), output_width(), layer->input_width()),
+                "Sequential", "make the widths equal");
+  }
+  register_layer(std::move(name), *layer);
+  layers_.push_back(std::move(layer));
+  outputs_.push_back(nullptr);
+  if (layers_.size() == 1) layers_.front()->set_needs_input_gradient(needs_input_gradient());
+  return *layers_.back();
+}
+
+const Tensor& Sequential::forward(const Input& input, const Context& context) {
+  Input next = input;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    outputs_[i] = &layers_[i]->forward(next, context);
+    next = *outputs_[i];
+  }
+  return *outputs_.back();
+}
+
+Tensor* Sequential::backward(Tensor& grad_output, const Context& context) {
+  Tensor* grad = &grad_output;
+  for (std::size_t i = layers_.size(); i-- > 0;) grad = layers_[i]->backward(*grad, context);
+  return grad;
+}
+
+std::int64_t Sequential::input_width() const { return layers_.front()->input_width(); }
+
+std::int64_t Sequential::output_width() const { return layers_.back()->output_width(); }
+
+std::string Sequential::describe() const {
+  std::string text;
+  for (const auto& layer : layers_) {
+    text += text.empty() ? "" : " > ";
+    text += layer->describe();
+  }
+  return text;
+}
+
+bool Sequential::accepts_sparse() const { return layers_.front()->accepts_sparse(); }
+
+void Sequential::set_needs_input_gradient(bool needs) {
+  Layer::set_needs_input_gradient(needs);
+  if (!layers_.empty()) layers_.front()->set_needs_input_gradient(needs);
+}
+
+Residual::Residual(std::unique_ptr<Layer> inner, Placement placement)
+    : Layer(placement), inner_(std::move(inner)), output_(placement), grad_(placement) {
+  if (inner_->input_width() != inner_->output_width()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a residual around {}: its input has {} features, its output {}",
+                            inner_->describe(), inner_->input_width(), inner_->output_width()),
+                "Residual", "make the widths equal");
+  }
+  register_layer("", *inner_);
+}
+
+const Tensor& Residual::forward(const Input& input, const Context& context) {
+  output_.copy_from(input.dense("Residual"), context.stream);
+  ops::add_scaled(1, inner_->forward(input, context), 1, output_, device(), context.stream);
+  return output_;
+}
+
+Tensor* Residual::backward(Tensor& grad_output, const Context& context) {
+  grad_.copy_from(grad_output, context.stream);
+  const Tensor* through = inner_->backward(grad_output, context);
+  if (!needs_input_gradient()) return nullptr;
+  ops::add_scaled(1, *through, 1, grad_, device(), context.stream);
+  return &grad_;
+}
+
+std::string Residual::describe() const { return "Residual(" + inner_->describe() + ")"; }
+
+}  // namespace tessera::nn

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/tensor.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/ops/elementwise.hpp"
+
+namespace tessera::nn {
+namespace {
+
+template <class Result, class Data>
+Result operand_of(Data* data, const Tensor& tensor) {
+  Result operand;
+  operand.data = data;
+  operand.precision = tensor.precision();
+  operand.rows = tensor.rows();
+  operand.cols = tensor.cols();
+  operand.stride = tensor.cols();
+  return operand;
+}
+
+}  // namespace
+
+void Tensor::resize(std::int64_t rows, std::int64_t cols) {
+  const std::int64_t elements = checked_area(rows, cols);
+  const auto needed =
+      static_cast<std::int64_t>(checked_bytes(elements, bytes_per_element(precision())));
+  if (needed > memory_.size()) memory_ = Buffer<std::byte>(needed, *placement_.memory);
+  rows_ = rows;
+  cols_ = cols;
+}
+
+void Tensor::fill(double value, Stream stream) { ops::fill(*this, value, device(), stream); }
+
+void Tensor::copy_from(ops::ConstOperand other, Stream stream) {
+  resize(other.rows, other.cols);
+  ops::copy(other, *this, device(), stream);
+}
+
+double Tensor::item() const {
+  if (size() != 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("item() of a tensor that is {} x {}", rows_, cols_), "Tensor");
+  }
+  Matrix<double> value(1, 1);
+  ops::copy(*this, value, device());
+  return value(0, 0);
+}
+
+Tensor::operator ops::Operand() noexcept { return operand_of<ops::Operand>(memory_.data(), *this); }
+
+Tensor::operator ops::ConstOperand() const noexcept {
+  return operand_of<ops::ConstOperand>(memory_.data(), *this);
+}
+
+void Tensor::require_precision(Precision asked) const {
+  if (asked != precision()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a tensor of {} was read as {}", to_string(precision()), to_string(asked)),
+        "Tensor");
+  }
+}
+
+Initial Initial::glorot(std::int64_t fan_in, std::int64_t fan_out) {
+  return uniform(std::sqrt(6.0 / static_cast<double>(std::max<std::int64_t>(fan_in + fan_out, 1))));
+}
+
+Initial Initial::linear(std::int64_t fan_in) {
+  return uniform(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(fan_in, 1))));
+}
+
+Parameter::Parameter(std::string parameter_name, std::int64_t rows, std::int64_t cols,
+                     Initial start, Placement placement)
+    : name(std::move(parameter_name)),
+      value(rows, cols, placement),
+      gradient(rows, cols, placement),
+      initial(start) {
+  gradient.fill(0);
+  reset(Random(0));
+}
+
+void Parameter::reset(const Random& random) {
+  if (initial.kind == Initial::Kind::constant) return value.fill(initial.value);
+  Matrix<double> drawn(value.rows(), value.cols());
+  for (std::int64_t i = 0; i < drawn.size(); ++i) {
+    const double unit = random.uniform(static_cast<std::uint64_t>(i));
+    drawn.data()[i] = initial.value * (2 * unit - 1);
+  }
+  value.copy_from(drawn);
+}
+
+}  // namespace tessera::nn
