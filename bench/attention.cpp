@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/attention.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/graph/transform.hpp"
+
+#include "bench/inputs.hpp"
+#include "bench/ops.hpp"
+#include "bench/prepare.hpp"
+#include "bench/sample.hpp"
+#include "ops/attention/reference.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using ops::AttentionForm;
+using ops::AttentionInputs;
+
+/// Log-sums are kept in at least fp32.
+template <class T>
+using LogSum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+ops::AttentionOptions options_of(const Problem& problem, AttentionForm form) {
+  ops::AttentionOptions options;
+  options.kernel = problem.kernel;
+  options.form = form;
+  options.precision = problem.precision;
+  options.heads = problem.heads;
+  options.features = problem.features;
+  return options;
+}
+
+/// The same problem on some rows, in double, with the operands of those rows.
+struct SampledInputs {
+  RowSample sample;
+  Matrix<double> target, source, value, vector;
+  double scale = 1;
+
+  AttentionInputs inputs() const { return {target, source, value, vector, scale, Random(0)}; }
+};
+
+template <class T>
+class Forward : public Trial {
+ public:
+  Forward(const Problem& problem, AttentionForm form)
+      : plan_(ops::plan_attention(problem.graph, options_of(problem, form))),
+        seed_(problem.seed),
+        scale_(1 / std::sqrt(std::max(1.0, static_cast<double>(width())))),
+        target_(random_matrix<T>(problem.graph.num_rows(), score_width(), seed_)),
+        source_(random_matrix<T>(problem.graph.num_cols(), score_width(), seed_ + 1)),
+        value_(random_matrix<T>(problem.graph.num_cols(), problem.features, seed_ + 2)),
+        vector_(
+            random_matrix<T>(form == AttentionForm::gatv2 ? 1 : 0, problem.features, seed_ + 3)),
+        output_(zero_matrix<T>(problem.graph.num_rows(), problem.features)),
+        log_sum_(zero_matrix<LogSum<T>>(problem.graph.num_rows(), problem.heads)) {}
+
+  Gate check() override {
+    run();
+    return check_output();
+  }
+  void run() override { ops::run(plan_, inputs(), {output_, log_sum_}); }
+  std::int64_t bytes() const override {
+    return structure_bytes(plan_.graph()) + bytes_of(target_) + bytes_of(source_) +
+           bytes_of(value_) + bytes_of(output_);
+  }
+  std::string kernel() const override { return plan_.kernel().name; }
+  std::string plan() const override { return plan_.explain().summary; }
+
+ protected:
+  std::int64_t width() const { return plan_.options().features / plan_.options().heads; }
+  std::int64_t score_width() const {
+    return plan_.options().form == AttentionForm::gat ? plan_.options().heads
+                                                      : plan_.options().features;
+  }
+  AttentionInputs inputs() const { return {target_, source_, value_, vector_, scale_, Random(0)}; }
+
+  SampledInputs sampled(RowSample sample) const {
+    SampledInputs result;
+    result.target = gather(target_.view(), sample.rows);
+    result.source = gather(source_.view(), sample.cols);
+    result.value = gather(value_.view(), sample.cols);
+    result.vector = gather(vector_.view(), spread_rows(vector_.rows(), 1));
+    result.scale = scale_;
+    result.sample = std::move(sample);
+    return result;
+  }
+
+  /// Beside the sum, rounding of the score enters the exponent. Inputs are below 1.
+  double bound() const {
+    const double unit = plan_.options().precision == Precision::fp64 ? 0x1p-53 : 0x1p-24;
+    const double largest_score =
+        plan_.options().form == AttentionForm::gat ? 2 : 2 * static_cast<double>(width());
+    return error_bound(plan_.options().precision) + 8 * unit * largest_score;
+  }
+
+  Gate check_output() const {
+    SampledInputs sample = sampled(sample_rows(plan_.graph(), seed_));
+    const Matrix<double> computed = gather(output_.view(), sample.sample.rows);
+    Matrix<double> expected(computed.rows(), computed.cols());
+    Matrix<double> magnitude(computed.rows(), computed.cols());
+    ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {expected});
+    sample.value = absolute(std::move(sample.value));
+    ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {magnitude});
+    return {largest_error(computed.view(), expected, magnitude), bound(), computed.rows(),
+            output_.rows()};
+  }
+
+  ops::AttentionPlan plan_;
+  std::uint64_t seed_;
+  double scale_;
+  Matrix<T> target_, source_, value_, vector_, output_;
+  Matrix<LogSum<T>> log_sum_;
+};
+
+/// Forward and backward: what a training step does. The check covers the output and the gradients
+/// of values and sources.
+template <class T>
+class Step : public Forward<T> {
+ public:
+  Step(const Problem& problem, AttentionForm form)
+      : Forward<T>(problem, form),
+        grad_output_(
+            random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed + 4)),
+        grad_target_(zero_matrix<T>(problem.graph.num_rows(), this->score_width())),
+        grad_source_(zero_matrix<T>(problem.graph.num_cols(), this->score_width())),
+        grad_value_(zero_matrix<T>(problem.graph.num_cols(), problem.features)),
+        grad_vector_(zero_matrix<T>(this->vector_.rows(), problem.features)) {}
+
+  void run() override {
+    Forward<T>::run();
+    ops::AttentionGradOutputs gradients{grad_target_, grad_source_, grad_value_, {}, nullptr};
+    if (grad_vector_.rows() > 0) gradients.vector = grad_vector_;
+    if (this->plan_.options().form == AttentionForm::dot) gradients.scale = &grad_scale_;
+    ops::run_backward(this->plan_, this->inputs(), this->output_, this->log_sum_, grad_output_,
+                      gradients);
+  }
+
+  Gate check() override {
+    run();
+    Gate gate = this->check_output();
+    gate.max_error = std::max(gate.max_error, gradient_error() / 4);
+    return gate;
+  }
+
+  std::int64_t bytes() const override {
+    // Backward reads what forward read and wrote, and writes a gradient for each input.
+    return 2 * Forward<T>::bytes() + bytes_of(this->output_) + bytes_of(grad_target_) +
+           bytes_of(grad_source_) + bytes_of(grad_value_);
+  }
+
+ private:
+  /// The rows that some sampled sources send to, whole: all that their gradients depend on.
+  SampledInputs rows_of_some_sources(std::vector<VertexId>& sources) const {
+    const Graph by_source = transposed(this->plan_.graph());
+    const RowSample reached = sample_rows(by_source, this->seed_, 64);
+    sources = reached.rows;
+    return this->sampled(take_rows(this->plan_.graph(), reached.cols));
+  }
+
+  /// The largest error of the gradients of values and GAT's source scores, a quarter of which
+  /// counts: a gradient has passed through about four times as many roundings as the output.
+  double gradient_error() const {
+    std::vector<VertexId> sources;
+    const SampledInputs sample = rows_of_some_sources(sources);
+    const Matrix<double> grad_output = gather(grad_output_.view(), sample.sample.rows);
+    const auto gradients_for = [&](const Matrix<double>& of_output, Matrix<double>& of_source) {
+      Matrix<double> of_value(sample.value.rows(), sample.value.cols());
+      of_source = Matrix<double>(sample.source.rows(), sample.source.cols());
+      ops::reference::attention_backward(sample.sample.graph, this->plan_.options(),
+                                         sample.inputs(), of_output,
+                                         {{}, of_source, of_value, {}, nullptr});
+      return of_value;
+    };
+    Matrix<double> source_gradient, unused;
+    const Matrix<double> value_gradient = gradients_for(grad_output, source_gradient);
+    const Matrix<double> value_magnitude =
+        gradients_for(absolute(gather(grad_output_.view(), sample.sample.rows)), unused);
+    const Matrix<double> per_head = gradients_for(head_sums(grad_output), unused);
+
+    double worst = 0;
+    for (const VertexId source : sources) {
+      const auto& cols = sample.sample.cols;
+      const auto place = std::lower_bound(cols.begin(), cols.end(), source);
+      if (place == cols.end() || *place != source) continue;
+      const std::int64_t j = place - cols.begin();
+      for (std::int64_t f = 0; f < value_gradient.cols(); ++f) {
+        worst = std::max(worst, error_of(static_cast<double>(grad_value_(source, f)),
+                                         value_gradient(j, f), value_magnitude(j, f)));
+      }
+      if (this->plan_.options().form != AttentionForm::gat) continue;
+      for (std::int64_t head = 0; head < source_gradient.cols(); ++head) {
+        worst =
+            std::max(worst, error_of(static_cast<double>(grad_source_(source, head)),
+                                     source_gradient(j, head), per_head(j, head * this->width())));
+      }
+    }
+    return worst;
+  }
+
+  /// Twice the sum of |dO| over each head, in every feature of it: bounds the terms of a score's
+  /// gradient, since values are below 1.
+  Matrix<double> head_sums(const Matrix<double>& grad_output) const {
+    Matrix<double> result(grad_output.rows(), grad_output.cols());
+    const std::int64_t width = std::max<std::int64_t>(this->width(), 1);
+    for (std::int64_t i = 0; i < result.rows(); ++i) {
+      for (std::int64_t first = 0; first < result.cols(); first += width) {
+        double sum = 0;
+        for (std::int64_t f = first; f < first + width; ++f) sum += std::abs(grad_output(i, f));
+        for (std::int64_t f = first; f < first + width; ++f) result(i, f) = 2 * sum;
+      }
+    }
+    return result;
+  }
+
+  Matrix<T> grad_output_, grad_target_, grad_source_, grad_value_, grad_vector_;
+  double grad_scale_ = 0;
+};
+
+template <template <class> class TrialOf>
+Suite suite_of(const std::string& name, const std::string& summary, AttentionForm form) {
+  return {name,
+          summary,
+          "attention",
+          {Precision::fp32, Precision::fp64, Precision::bf16},
+          true,
+          [form](const Problem& problem) { return prepare_stored<TrialOf>(problem, form); }};
+}
+
+}  // namespace
+
+std::vector<Suite> attention_suites() {
+  return {
+      suite_of<Forward>("attention_gat", "fused GAT attention", AttentionForm::gat),
+      suite_of<Forward>("attention_gatv2", "fused GATv2 attention", AttentionForm::gatv2),
+      suite_of<Forward>("attention_dot", "fused dot-product attention", AttentionForm::dot),
+      suite_of<Step>("attention_gat_step", "GAT attention, forward and backward",
+                     AttentionForm::gat),
+      suite_of<Step>("attention_gatv2_step", "GATv2 attention, forward and backward",
+                     AttentionForm::gatv2),
+      suite_of<Step>("attention_dot_step", "dot-product attention, forward and backward",
+                     AttentionForm::dot),
+  };
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/edge_softmax.hpp"
+
+#include "bench/inputs.hpp"
+#include "bench/ops.hpp"
+#include "bench/prepare.hpp"
+#include "bench/sample.hpp"
+#include "ops/edge_softmax/reference.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// The weights of every edge; the width of a problem is its number of heads.
+template <class T>
+class EdgeSoftmax : public Trial {
+ public:
+  explicit EdgeSoftmax(const Problem& problem)
+      : plan_(ops::plan_edge_softmax(problem.graph, options_of(problem))),
+        seed_(problem.seed),
+        scores_(random_matrix<T>(problem.graph.num_edges(), problem.features, problem.seed)),
+        weights_(zero_matrix<T>(problem.graph.num_edges(), problem.features)) {}
+
+  Gate check() override {
+    // Beside the sum, the exponential rounds.
+    constexpr double exponential = 1e-6;
+    run();
+    const RowSample sample = sample_rows(plan_.graph(), seed_);
+    const Matrix<double> scores = gather(scores_.view(), sample.edges);
+    const Matrix<double> computed = gather(weights_.view(), sample.edges);
+    Matrix<double> expected(scores.rows(), scores.cols());
+    ops::reference::edge_softmax(sample.graph, scores, expected);
+    const double bound = error_bound(plan_.options().precision) +
+                         (plan_.options().precision == Precision::fp64 ? 0 : exponential);
+    return {largest_error(computed.view(), expected, expected), bound, sample.graph.num_rows(),
+            plan_.graph().num_rows()};
+  }
+  void run() override { ops::run(plan_, scores_, weights_); }
+  std::int64_t bytes() const override {
+    const auto offsets = static_cast<std::int64_t>(sizeof(EdgeOffset));
+    return offsets * plan_.graph().row_offsets().size() + bytes_of(scores_) + bytes_of(weights_);
+  }
+  std::string kernel() const override { return plan_.kernel().name; }
+  std::string plan() const override { return plan_.explain().summary; }
+
+ private:
+  static ops::EdgeSoftmaxOptions options_of(const Problem& problem) {
+    ops::EdgeSoftmaxOptions options;
+    options.kernel = problem.kernel;
+    options.precision = problem.precision;
+    options.heads = problem.features;
+    return options;
+  }
+
+  ops::EdgeSoftmaxPlan plan_;
+  std::uint64_t seed_;
+  Matrix<T> scores_, weights_;
+};
+
+}  // namespace
+
+std::vector<Suite> edge_softmax_suites() {
+  Suite suite{
+      "edge_softmax", "weights of every edge that sum to 1 for each target; features are heads",
+      "edge_softmax", {Precision::fp32, Precision::fp64, Precision::bf16},
+      false,          [](const Problem& problem) { return prepare_stored<EdgeSoftmax>(problem); },
+      {1, 8}};
+  return {suite};
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/core/dtype.hpp"
+#include "tessera/core/matrix.hpp"
+
+/// The check that comes before every measurement.
+namespace tessera::bench {
+
+struct Gate {
+  /// max |y' - y| / magnitude, where the magnitude of a sum is the sum of its absolute products.
+  double max_error = 0;
+  double bound = 0;
+  std::int64_t rows_checked = 0;
+  std::int64_t rows_total = 0;
+
+  bool passed() const noexcept { return max_error <= bound; }
+};
+
+/// The largest error that a result stored in this precision may have.
+double error_bound(Precision precision);
+
+/// |computed - expected| / magnitude; 0 where both are not a number, infinite where only one is, or
+/// where something appears out of nothing.
+double error_of(double computed, double expected, double magnitude);
+
+/// The largest error over two matrices of one shape.
+template <class T>
+double largest_error(MatrixView<T> computed, MatrixView<const double> expected,
+                     MatrixView<const double> magnitude) {
+  double worst = 0;
+  for (std::int64_t i = 0; i < expected.rows; ++i) {
+    for (std::int64_t j = 0; j < expected.cols; ++j) {
+      const double error =
+          error_of(static_cast<double>(computed(i, j)), expected(i, j), magnitude(i, j));
+      if (error > worst) worst = error;
+    }
+  }
+  return worst;
+}
+
+}  // namespace tessera::bench

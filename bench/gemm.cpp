@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/gemm.hpp"
+
+#include "bench/inputs.hpp"
+#include "bench/ops.hpp"
+#include "bench/prepare.hpp"
+#include "bench/sample.hpp"
+#include "ops/gemm/reference.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using ops::Transpose;
+
+std::int64_t count_of(const std::vector<std::int64_t>& rows) {
+  return static_cast<std::int64_t>(rows.size());
+}
+
+/// Y = X W with as many rows as the graph has vertices: what follows an aggregation.
+template <class T>
+class Update : public Trial {
+ public:
+  explicit Update(const Problem& problem)
+      : precision_(problem.precision),
+        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
+        weight_(random_matrix<T>(problem.features, problem.features, problem.seed + 1)),
+        y_(zero_matrix<T>(x_.rows(), problem.features)) {}
+
+  Gate check() override {
+    run();
+    const auto rows = spread_rows(x_.rows(), 1024);
+    const Matrix<double> x = gather(x_.view(), rows);
+    const Matrix<double> weight = to_double(weight_);
+    Matrix<double> expected(count_of(rows), y_.cols()), magnitude(count_of(rows), y_.cols());
+    ops::reference::gemm(Transpose::no, Transpose::no, 1, x, weight, 0, expected);
+    ops::reference::gemm(Transpose::no, Transpose::no, 1, absolute(gather(x_.view(), rows)),
+                         absolute(to_double(weight_)), 0, magnitude);
+    const Matrix<double> computed = gather(y_.view(), rows);
+    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
+            count_of(rows), x_.rows()};
+  }
+  void run() override { ops::gemm(Transpose::no, Transpose::no, 1, x_, weight_, 0, y_); }
+  std::int64_t bytes() const override { return bytes_of(x_) + bytes_of(weight_) + bytes_of(y_); }
+  std::string kernel() const override { return "gemm/cpu/openblas"; }
+
+ private:
+  static Matrix<double> to_double(const Matrix<T>& matrix) {
+    return gather(matrix.view(), spread_rows(matrix.rows(), matrix.rows()));
+  }
+
+  Precision precision_;
+  Matrix<T> x_, weight_, y_;
+};
+
+/// dW = X^T dY: a small result that sums over all vertices.
+template <class T>
+class WeightGradient : public Trial {
+ public:
+  explicit WeightGradient(const Problem& problem)
+      : precision_(problem.precision),
+        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
+        grad_y_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed + 1)),
+        grad_weight_(zero_matrix<T>(problem.features, problem.features)) {}
+
+  Gate check() override {
+    run();
+    // A few columns of X, over all vertices.
+    const auto cols = spread_rows(x_.cols(), 8);
+    Matrix<double> expected(count_of(cols), grad_y_.cols(), 0.0);
+    Matrix<double> magnitude(count_of(cols), grad_y_.cols(), 0.0);
+    for (std::int64_t vertex = 0; vertex < x_.rows(); ++vertex) {
+      for (std::int64_t i = 0; i < count_of(cols); ++i) {
+        const auto value = static_cast<double>(x_(vertex, cols[static_cast<std::size_t>(i)]));
+        for (std::int64_t j = 0; j < grad_y_.cols(); ++j) {
+          const double product = value * static_cast<double>(grad_y_(vertex, j));
+          expected(i, j) += product;
+          magnitude(i, j) += product < 0 ? -product : product;
+        }
+      }
+    }
+    const Matrix<double> computed = gather(grad_weight_.view(), cols);
+    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
+            count_of(cols), x_.cols()};
+  }
+  void run() override { ops::gemm(Transpose::yes, Transpose::no, 1, x_, grad_y_, 0, grad_weight_); }
+  std::int64_t bytes() const override {
+    return bytes_of(x_) + bytes_of(grad_y_) + bytes_of(grad_weight_);
+  }
+  std::string kernel() const override { return "gemm/cpu/openblas"; }
+
+ private:
+  Precision precision_;
+  Matrix<T> x_, grad_y_, grad_weight_;
+};
+
+}  // namespace
+
+std::vector<Suite> gemm_suites() {
+  const std::vector<Precision> precisions = {Precision::fp32, Precision::fp64};
+  return {
+      {"gemm", "X W, with a row of X for each vertex", "", precisions, false,
+       prepare_floating<Update>},
+      {"gemm_weight_gradient", "X^T dY, a sum over all vertices", "", precisions, false,
+       prepare_floating<WeightGradient>},
+  };
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tessera/ops/activation.hpp"
+#include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/loss.hpp"
+
+#include "bench/inputs.hpp"
+#include "bench/ops.hpp"
+#include "bench/prepare.hpp"
+#include "bench/sample.hpp"
+#include "ops/activation/reference.hpp"
+#include "ops/batch_norm/reference.hpp"
+#include "ops/loss/reference.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// The first rows of a matrix: what the checks of ops that treat rows alike look at.
+template <class T>
+Matrix<double> head_of(const Matrix<T>& matrix, std::int64_t wanted = 4096) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(std::min(matrix.rows(), wanted)));
+  std::iota(rows.begin(), rows.end(), 0);
+  return gather(matrix.view(), rows);
+}
+
+template <class T>
+Matrix<double> columns_of(const Matrix<T>& matrix, const std::vector<std::int64_t>& cols) {
+  Matrix<double> result(matrix.rows(), static_cast<std::int64_t>(cols.size()));
+  for (std::int64_t i = 0; i < result.rows(); ++i) {
+    for (std::int64_t j = 0; j < result.cols(); ++j) {
+      result(i, j) = static_cast<double>(matrix(i, cols[static_cast<std::size_t>(j)]));
+    }
+  }
+  return result;
+}
+
+/// relu(X + b) with half of it dropped.
+template <class T>
+class BiasActivationDropout : public Trial {
+ public:
+  explicit BiasActivationDropout(const Problem& problem)
+      : precision_(problem.precision),
+        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
+        bias_(random_matrix<T>(1, problem.features, problem.seed + 1)),
+        y_(zero_matrix<T>(x_.rows(), problem.features)) {
+    options_.activation = ops::Activation::relu;
+    options_.dropout = 0.5;
+    options_.random = Random(problem.seed);
+  }
+
+  Gate check() override {
+    run();
+    const Matrix<double> x = head_of(x_), bias = head_of(bias_), computed = head_of(y_);
+    Matrix<double> expected(x.rows(), x.cols()), magnitude(x.rows(), x.cols());
+    ops::reference::bias_activation_dropout(x, bias, options_, expected);
+    for (std::int64_t i = 0; i < x.rows(); ++i) {
+      for (std::int64_t j = 0; j < x.cols(); ++j) {
+        magnitude(i, j) = std::abs(x(i, j)) + std::abs(bias(0, j));
+      }
+    }
+    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_), x.rows(),
+            x_.rows()};
+  }
+  void run() override { ops::bias_activation_dropout(x_, bias_, options_, y_); }
+  std::int64_t bytes() const override { return bytes_of(x_) + bytes_of(y_); }
+  std::string kernel() const override { return "bias_activation_dropout/cpu/rows"; }
+
+ private:
+  Precision precision_;
+  ops::ActivationOptions options_;
+  Matrix<T> x_, bias_, y_;
+};
+
+/// The training form.
+template <class T>
+class BatchNorm : public Trial {
+ public:
+  explicit BatchNorm(const Problem& problem)
+      : precision_(problem.precision),
+        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
+        gamma_(random_matrix<T>(1, problem.features, problem.seed + 1)),
+        beta_(random_matrix<T>(1, problem.features, problem.seed + 2)),
+        y_(zero_matrix<T>(x_.rows(), problem.features)) {}
+
+  Gate check() override {
+    run();
+    const auto cols = spread_rows(x_.cols(), 8);
+    const Matrix<double> x = columns_of(x_, cols), computed = columns_of(y_, cols);
+    const Matrix<double> gamma = columns_of(gamma_, cols), beta = columns_of(beta_, cols);
+    Matrix<double> expected(x.rows(), x.cols()), magnitude(x.rows(), x.cols());
+    Matrix<double> mean(1, x.cols(), 0.0), variance(1, x.cols(), 1.0);
+    Matrix<double> saved_mean(1, x.cols()), inverse_deviation(1, x.cols());
+    ops::reference::batch_norm(x, gamma, beta, {}, mean, variance, expected, saved_mean,
+                               inverse_deviation);
+    for (std::int64_t i = 0; i < x.rows(); ++i) {
+      for (std::int64_t j = 0; j < x.cols(); ++j) {
+        const double spread = std::abs(x(i, j)) + std::abs(saved_mean(0, j));
+        magnitude(i, j) =
+            std::abs(gamma(0, j)) * spread * inverse_deviation(0, j) + std::abs(beta(0, j));
+      }
+    }
+    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_), x.rows(),
+            x_.rows()};
+  }
+  void run() override { ops::batch_norm(x_, gamma_, beta_, {}, {}, y_, {}, {}); }
+  std::int64_t bytes() const override { return 2 * bytes_of(x_) + bytes_of(y_); }
+  std::string kernel() const override { return "batch_norm/cpu/rows"; }
+
+ private:
+  Precision precision_;
+  Matrix<T> x_, gamma_, beta_, y_;
+};
+
+/// Loss and gradient over all rows.
+template <class T>
+class CrossEntropy : public Trial {
+ public:
+  explicit CrossEntropy(const Problem& problem)
+      : precision_(problem.precision),
+        logits_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
+        gradient_(zero_matrix<T>(logits_.rows(), problem.features)) {
+    const Random random(problem.seed + 1);
+    for (std::int64_t i = 0; i < logits_.rows() && problem.features > 0; ++i) {
+      rows_.push_back(i);
+      labels_.push_back(static_cast<std::int64_t>(random.below(
+          static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(problem.features))));
+    }
+    labels_.resize(static_cast<std::size_t>(logits_.rows()), -1);
+  }
+
+  Gate check() override {
+    run();
+    // The gradient of a row depends on that row and on how many there are.
+    const Matrix<double> logits = head_of(logits_);
+    Matrix<double> computed = head_of(gradient_);
+    const auto checked = static_cast<std::size_t>(
+        std::min<std::int64_t>(logits.rows(), static_cast<std::int64_t>(rows_.size())));
+    const std::vector<std::int64_t> rows(rows_.begin(),
+                                         rows_.begin() + static_cast<std::ptrdiff_t>(checked));
+    Matrix<double> expected(logits.rows(), logits.cols(), 0.0);
+    ops::reference::cross_entropy(logits, labels_, rows, expected);
+    const double share =
+        static_cast<double>(rows_.size()) / std::max(1.0, static_cast<double>(checked));
+    for (double& value : computed.span()) value *= share;
+    const Matrix<double> magnitude(logits.rows(), logits.cols(),
+                                   1 / std::max(1.0, static_cast<double>(checked)));
+    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
+            logits.rows(), logits_.rows()};
+  }
+  void run() override { ops::cross_entropy(logits_, labels_, rows_, gradient_); }
+  std::int64_t bytes() const override { return bytes_of(logits_) + bytes_of(gradient_); }
+  std::string kernel() const override { return "cross_entropy/cpu/rows"; }
+
+ private:
+  Precision precision_;
+  Matrix<T> logits_, gradient_;
+  std::vector<std::int64_t> labels_, rows_;
+};
+
+}  // namespace
+
+std::vector<Suite> layer_suites() {
+  const std::vector<Precision> precisions = {Precision::fp32, Precision::fp64};
+  return {
+      {"bias_activation_dropout", "relu(X + b) with half of it dropped", "", precisions, false,
+       prepare_floating<BiasActivationDropout>},
+      {"batch_norm", "batch normalisation in training", "", precisions, false,
+       prepare_floating<BatchNorm>},
+      {"cross_entropy", "loss and gradient over all rows", "", precisions, false,
+       prepare_floating<CrossEntropy>},
+  };
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "tessera/core/error.hpp"
+
+#include "bench/suite.hpp"
+#include "ops/check.hpp"
+#include "ops/dense_check.hpp"
+
+/// From a problem to a trial of its element type.
+namespace tessera::bench {
+
+/// For ops that know fp32 and fp64.
+template <template <class> class TrialOf>
+std::unique_ptr<Trial> prepare_floating(const Problem& problem) {
+  return ops::visit_floating(problem.precision, [&](auto element) -> std::unique_ptr<Trial> {
+    return std::make_unique<TrialOf<decltype(element)>>(problem);
+  });
+}
+
+/// For sparse ops, which also store bf16. More arguments go to the trial's constructor.
+template <template <class> class TrialOf, class... Arguments>
+std::unique_ptr<Trial> prepare_stored(const Problem& problem, const Arguments&... arguments) {
+  return ops::visit_precision(problem.precision, [&]<class T>() -> std::unique_ptr<Trial> {
+    return std::make_unique<TrialOf<T>>(problem, arguments...);
+  });
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/sample.hpp"
+
+#include <algorithm>
+
+#include "tessera/core/random.hpp"
+
+namespace tessera::bench {
+namespace {
+
+EdgeOffset hub_degree(const Graph& graph) {
+  constexpr EdgeOffset shortest_hub = 256;
+  constexpr EdgeOffset times_the_mean = 16;
+  const EdgeOffset rows = std::max<EdgeOffset>(graph.num_rows(), 1);
+  return std::max(shortest_hub, times_the_mean * graph.num_edges() / rows);
+}
+
+SharedArray<float> pick(const SharedArray<float>& values, const std::vector<VertexId>& chosen) {
+  std::vector<float> picked;
+  if (!values.empty()) {
+    for (const VertexId vertex : chosen) picked.push_back(values[vertex]);
+  }
+  return picked;
+}
+
+std::vector<VertexId> columns_of(const Graph& graph, const std::vector<VertexId>& rows) {
+  std::vector<VertexId> cols;
+  for (const VertexId row : rows) {
+    const auto sources = graph.neighbours(row);
+    cols.insert(cols.end(), sources.begin(), sources.end());
+  }
+  std::sort(cols.begin(), cols.end());
+  cols.erase(std::unique(cols.begin(), cols.end()), cols.end());
+  return cols;
+}
+
+}  // namespace
+
+RowSample take_rows(const Graph& graph, std::vector<VertexId> rows) {
+  RowSample sample;
+  sample.rows = std::move(rows);
+  sample.cols = columns_of(graph, sample.rows);
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> indices;
+  std::vector<float> values;
+  for (const VertexId row : sample.rows) {
+    for (EdgeOffset edge = graph.row_offsets()[row]; edge < graph.row_offsets()[row + 1]; ++edge) {
+      const VertexId source = graph.col_indices()[edge];
+      const auto place = std::lower_bound(sample.cols.begin(), sample.cols.end(), source);
+      indices.push_back(static_cast<VertexId>(place - sample.cols.begin()));
+      if (graph.has_values()) values.push_back(graph.values()[edge]);
+      sample.edges.push_back(edge);
+    }
+    offsets.push_back(static_cast<EdgeOffset>(indices.size()));
+  }
+  sample.graph =
+      Graph(static_cast<VertexId>(sample.rows.size()), static_cast<VertexId>(sample.cols.size()),
+            std::move(offsets), std::move(indices), std::move(values))
+          .with_scales(pick(graph.row_scale(), sample.rows), pick(graph.col_scale(), sample.cols));
+  return sample;
+}
+
+RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wanted) {
+  std::vector<VertexId> rows;
+  const std::int64_t count = graph.num_rows();
+  if (count <= wanted) {
+    for (VertexId row = 0; row < graph.num_rows(); ++row) rows.push_back(row);
+    return take_rows(graph, std::move(rows));
+  }
+  const Random random(seed);
+  for (std::int64_t part = 0; part < wanted; ++part) {
+    const std::int64_t begin = part * count / wanted;
+    const std::int64_t end = (part + 1) * count / wanted;
+    const auto offset =
+        random.below(static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(end - begin));
+    rows.push_back(static_cast<VertexId>(begin + static_cast<std::int64_t>(offset)));
+  }
+  const EdgeOffset hub = hub_degree(graph);
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    if (graph.degree(row) >= hub) rows.push_back(row);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return take_rows(graph, std::move(rows));
+}
+
+}  // namespace tessera::bench

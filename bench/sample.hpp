@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/graph/graph.hpp"
+
+/// Some rows of a graph, small enough for the sequential reference.
+namespace tessera::bench {
+
+struct RowSample {
+  std::vector<VertexId> rows;     ///< of the whole graph, in increasing order
+  std::vector<VertexId> cols;     ///< those that occur in the rows, in increasing order
+  Graph graph;                    ///< rows.size() x cols.size(), with the values and scales of both
+  std::vector<EdgeOffset> edges;  ///< where each edge of `graph` stands in the whole one
+};
+
+/// `wanted` rows spread over the graph, and every hub: a row far longer than the mean. All rows if
+/// there are no more than `wanted`.
+RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wanted = 4096);
+
+/// These rows, given in increasing order.
+RowSample take_rows(const Graph& graph, std::vector<VertexId> rows);
+
+/// The chosen rows of a matrix as double.
+template <class T, class Index>
+Matrix<double> gather(MatrixView<T> matrix, const std::vector<Index>& rows) {
+  Matrix<double> result(static_cast<std::int64_t>(rows.size()), matrix.cols);
+  for (std::int64_t i = 0; i < result.rows(); ++i) {
+    const auto* const from =
+        matrix.row(static_cast<std::int64_t>(rows[static_cast<std::size_t>(i)]));
+    for (std::int64_t j = 0; j < result.cols(); ++j) result(i, j) = static_cast<double>(from[j]);
+  }
+  return result;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/spmm.hpp"
+
+#include "bench/inputs.hpp"
+#include "bench/ops.hpp"
+#include "bench/prepare.hpp"
+#include "bench/sample.hpp"
+#include "ops/spmm/reference.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using ops::Reduction;
+
+ops::SpmmOptions options_of(const Problem& problem, Reduction reduction) {
+  ops::SpmmOptions options;
+  options.kernel = problem.kernel;
+  options.reduction = reduction;
+  options.precision = problem.precision;
+  options.features = problem.features;
+  return options;
+}
+
+/// Compares the sampled rows of a sum over `sample` with the reference.
+template <class T>
+Gate compare_rows(const RowSample& sample, Reduction reduction, const Matrix<T>& x,
+                  const Matrix<T>& y, Precision precision) {
+  const Matrix<double> sources = gather(x.view(), sample.cols);
+  const Matrix<double> computed = gather(y.view(), sample.rows);
+  Matrix<double> expected(computed.rows(), computed.cols());
+  Matrix<double> magnitude(computed.rows(), computed.cols());
+  ops::reference::spmm(sample.graph, reduction, sources, {}, expected);
+  ops::reference::spmm_magnitude(sample.graph, reduction, sources, {}, magnitude);
+  return {largest_error(computed.view(), expected, magnitude), error_bound(precision),
+          computed.rows(), y.rows()};
+}
+
+template <class T>
+class Forward : public Trial {
+ public:
+  Forward(const Problem& problem, Reduction reduction)
+      : plan_(ops::plan_spmm(problem.graph, options_of(problem, reduction))),
+        seed_(problem.seed),
+        x_(random_matrix<T>(problem.graph.num_cols(), problem.features, problem.seed)),
+        y_(zero_matrix<T>(problem.graph.num_rows(), problem.features)) {}
+
+  Gate check() override {
+    run();
+    return compare_rows(sample_rows(plan_.graph(), seed_), plan_.options().reduction, x_, y_,
+                        plan_.options().precision);
+  }
+  void run() override { ops::run(plan_, {x_}, {y_}); }
+  std::int64_t bytes() const override {
+    return structure_bytes(plan_.graph()) + weight_bytes(plan_.graph()) + bytes_of(x_) +
+           bytes_of(y_);
+  }
+  std::string kernel() const override { return plan_.kernel().name; }
+  std::string plan() const override { return plan_.explain().summary; }
+
+ private:
+  ops::SpmmPlan plan_;
+  std::uint64_t seed_;
+  Matrix<T> x_, y_;
+};
+
+Suite forward_suite(const char* name, const char* summary, Reduction reduction) {
+  return {
+      name,
+      summary,
+      "spmm",
+      {Precision::fp32, Precision::fp64, Precision::bf16},
+      false,
+      [reduction](const Problem& problem) { return prepare_stored<Forward>(problem, reduction); }};
+}
+
+}  // namespace
+
+std::vector<Suite> spmm_suites() {
+  return {
+      forward_suite("spmm", "A X, the sum over each target's sources", Reduction::sum),
+      forward_suite("spmm_mean", "the mean over each target's sources", Reduction::mean),
+      forward_suite("spmm_max", "the maximum over each target's sources", Reduction::max),
+      forward_suite("spmm_min", "the minimum over each target's sources", Reduction::min),
+  };
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/suite.hpp"
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+
+#include "bench/ops.hpp"
+
+namespace tessera::bench {
+
+const std::vector<Suite>& suites() {
+  static const std::vector<Suite> all = [] {
+    std::vector<Suite> list;
+    for (const auto& of_one_file : {spmm_suites(), edge_softmax_suites(), attention_suites(),
+                                    gemm_suites(), layer_suites()}) {
+      list.insert(list.end(), of_one_file.begin(), of_one_file.end());
+    }
+    return list;
+  }();
+  return all;
+}
+
+const Suite& find_suite(const std::string& op) {
+  std::string names;
+  for (const Suite& suite : suites()) {
+    if (suite.op == op) return suite;
+    names += (names.empty() ? "" : ", ") + suite.op;
+  }
+  throw Error(ErrorCode::invalid_argument, "no op is called '" + op + "'", "", "use " + names);
+}
+
+std::int64_t default_heads(const Suite& suite, std::int64_t features) {
+  constexpr std::int64_t usual = 8;
+  return suite.has_heads && features > 0 && features % usual == 0 ? usual : 1;
+}
+
+Result run_suite(const Suite& suite, const Problem& problem, const MeasureOptions& timing) {
+  const std::unique_ptr<Trial> trial = suite.prepare(problem);
+  Result result;
+  result.gate = trial->check();
+  result.bytes = trial->bytes();
+  Measurement& record = result.record;
+  record.op = suite.op;
+  record.graph = problem.graph_name;
+  record.features = problem.features;
+  record.precision = to_string(problem.precision);
+  record.device = "cpu";
+  record.threads = num_threads();
+  record.kernel = trial->kernel();
+  record.plan = trial->plan();
+  record.max_error = result.gate.max_error;
+  if (!result.gate.passed()) return result;
+  const Timing times = measure([&] { trial->run(); }, timing);
+  record.median_us = times.median_us;
+  record.min_us = times.min_us;
+  record.worst_us = times.worst_us;
+  record.floor_us = floor_us(result.bytes);
+  result.repeats = times.repeats;
+  return result;
+}
+
+}  // namespace tessera::bench

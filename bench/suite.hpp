@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tessera/core/dtype.hpp"
+#include "tessera/core/measure.hpp"
+#include "tessera/graph/graph.hpp"
+
+#include "bench/gate.hpp"
+
+/// What `tessera bench` measures and `tessera check` checks.
+namespace tessera::bench {
+
+/// One thing to compute.
+struct Problem {
+  Graph graph = {};
+  std::string graph_name = {};
+  std::int64_t features = 0;
+  Precision precision = Precision::fp32;
+  std::int64_t heads = 1;
+  std::string kernel = {};  ///< empty: the plan chooses
+  std::uint64_t seed = 1;
+};
+
+/// A problem made ready: inputs drawn, plan made, outputs allocated.
+class Trial {
+ public:
+  virtual ~Trial() = default;
+
+  /// Runs once and compares with the reference: every row of a small graph, sampled rows and all
+  /// hubs of a large one.
+  virtual Gate check() = 0;
+
+  /// What is timed.
+  virtual void run() = 0;
+
+  /// Bytes that any implementation must read and write: each operand once.
+  virtual std::int64_t bytes() const = 0;
+
+  virtual std::string kernel() const = 0;
+  virtual std::string plan() const { return {}; }
+};
+
+/// One op, or one form of it.
+struct Suite {
+  std::string op;       ///< the name in records: "spmm", "spmm_max"
+  std::string summary;  ///< one line
+  /// Whose kernels the registry lists; empty for ops without plans.
+  std::string registry_op;
+  std::vector<Precision> precisions;
+  /// True when the number of heads matters.
+  bool has_heads = false;
+  std::function<std::unique_ptr<Trial>(const Problem&)> prepare;
+  /// Widths to use where the user names none; empty: those of the workload.
+  std::vector<std::int64_t> features = {};
+};
+
+/// All of them, in the order they are listed and run.
+const std::vector<Suite>& suites();
+
+/// Throws `invalid_argument` with the names there are.
+const Suite& find_suite(const std::string& op);
+
+/// Heads that a suite uses where the user named none: 8 where they divide the width.
+std::int64_t default_heads(const Suite& suite, std::int64_t features);
+
+/// Checks, then measures. The record's `max_error` is above the gate's bound where the check
+/// failed, and then there are no times in it.
+struct Result {
+  Gate gate;
+  Measurement record;
+  std::int64_t bytes = 0;
+  std::int64_t repeats = 0;
+};
+Result run_suite(const Suite& suite, const Problem& problem, const MeasureOptions& timing);
+
+}  // namespace tessera::bench

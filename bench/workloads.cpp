@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/workloads.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace tessera::bench {
+namespace {
+
+/// Appends those of the named graphs that the folder TESSERA_DATA has.
+void add_data_folder(const std::vector<std::string>& names, std::vector<std::string>& sources) {
+  const char* const folder = std::getenv("TESSERA_DATA");
+  if (folder == nullptr || *folder == '\0') return;
+  for (const std::string& name : names) {
+    const auto path = std::filesystem::path(folder) / name / (name + ".npz");
+    if (std::filesystem::exists(path)) sources.push_back(path.string());
+  }
+}
+
+}  // namespace
+
+Workload quick_workload() {
+  Workload workload;
+  workload.sources = {"embedded:karate", "embedded:citation",
+                      "generate:rmat?scale=13&edges=100000&seed=1"};
+  add_data_folder({"cora", "pubmed", "amazon-computers"}, workload.sources);
+  workload.features = {16, 64};
+  workload.timing.warmups = 1;
+  workload.timing.repeats = 5;
+  workload.timing.min_seconds = 0.02;
+  workload.timing.max_seconds = 1;
+  return workload;
+}
+
+Workload full_workload() {
+  Workload workload;
+  workload.sources = {"embedded:citation", "generate:rmat?scale=13&edges=100000&seed=1",
+                      "generate:rmat?scale=17&edges=2000000&seed=1"};
+  add_data_folder({"cora", "pubmed", "amazon-computers", "ego-twitter", "COLLAB"},
+                  workload.sources);
+  workload.features = {16, 32, 64, 128, 256};
+  workload.timing.repeats = 10;
+  workload.timing.min_seconds = 0.5;
+  workload.timing.max_seconds = 20;
+  return workload;
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/core/measure.hpp"
+
+namespace tessera::bench {
+
+/// What to run where the user does not say.
+struct Workload {
+  std::vector<std::string> sources;  ///< data sets, as `io::open` takes them
+  std::vector<std::int64_t> features;
+  MeasureOptions timing;
+};
+
+/// A minute or so: small graphs, two widths, few repeats.
+Workload quick_workload();
+
+/// The figures to keep: five widths, more graphs, more repeats. With TESSERA_DATA in the
+/// environment both also take graphs from that folder, where they are there.
+Workload full_workload();
+
+}  // namespace tessera::bench
