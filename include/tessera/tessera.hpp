@@ -42,6 +42,7 @@
 #include "tessera/nn/model.hpp"
 #include "tessera/nn/norm.hpp"
 #include "tessera/nn/parts.hpp"
+#include "tessera/nn/propagate.hpp"
 #include "tessera/nn/readout.hpp"
 #include "tessera/nn/sage.hpp"
 #include "tessera/nn/sequential.hpp"

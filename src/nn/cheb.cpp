@@ -6,9 +6,8 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/nn/propagate.hpp"
 #include "tessera/ops/elementwise.hpp"
-
-#include "nn/propagate.hpp"
 
 namespace tessera::nn {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "nn/propagate.hpp"
+#include "tessera/nn/propagate.hpp"
 
 namespace tessera::nn {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/propagate.hpp"
+#include "tessera/nn/propagate.hpp"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-
-#include "nn/propagate.hpp"
+#include "tessera/nn/propagate.hpp"
 
 namespace tessera::nn {
 namespace {

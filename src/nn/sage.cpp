@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/nn/propagate.hpp"
 #include "tessera/ops/activation.hpp"
-
-#include "nn/propagate.hpp"
 
 namespace tessera::nn {
 namespace {

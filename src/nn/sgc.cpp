@@ -5,9 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/nn/propagate.hpp"
 #include "tessera/ops/elementwise.hpp"
-
-#include "nn/propagate.hpp"
 
 namespace tessera::nn {
 

@@ -7,7 +7,7 @@
 
 namespace tessera::nn {
 
-/// Which product with a graph a layer means.
+/// Which product with a graph a layer means: the matrix is what `derivation` makes of the graph.
 struct Propagation {
   const char* layer;  ///< for errors
   Derivation derivation;
