@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/io/index_file.hpp"
 
+#include <filesystem>
+#include <system_error>
+
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
@@ -9,9 +12,20 @@
 #include "io/text.hpp"
 
 namespace tessera::io {
+namespace {
+
+// A graph without vertices has an empty list, which is an empty file.
+Buffer<std::byte> load_list(const std::string& path) {
+  std::error_code unknown;
+  const bool is_file = std::filesystem::is_regular_file(path, unknown);
+  return is_file && std::filesystem::is_empty(path, unknown) ? Buffer<std::byte>()
+                                                             : load_text(path);
+}
+
+}  // namespace
 
 std::vector<std::int64_t> read_index_file(const std::string& path, std::int64_t expected_count) {
-  const Buffer<std::byte> bytes = load_text(path);
+  const Buffer<std::byte> bytes = load_list(path);
   const TextEntries entries(text_of(bytes), 1);
   if (expected_count >= 0 && entries.count() != expected_count) {
     throw Error(

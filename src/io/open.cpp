@@ -114,6 +114,8 @@ Dataset open(const std::string& source, const ReadOptions& options) {
   return recognise(source).read(source, options);
 }
 
+void require_known_ending(const std::string& path) { format_by_ending(path); }
+
 void save(const Dataset& dataset, const std::string& path, bool graph_only,
           const Progress& progress) {
   const FileFormat& format = format_by_ending(path);

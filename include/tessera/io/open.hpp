@@ -24,6 +24,10 @@ struct ReadOptions {
 ///     twin:reddit                                  a generated graph of a known size
 Dataset open(const std::string& source, const ReadOptions& options = {});
 
+/// Throws `invalid_argument` unless `save` knows the ending of this path: for those who want to
+/// hear of it before the work rather than after.
+void require_known_ending(const std::string& path);
+
 /// Writes by the file's ending: .npz, .mtx, .mtx.gz or .tsr. The file appears whole or not at all.
 /// A format that cannot hold everything (Matrix Market: the graph alone) is an error unless
 /// `graph_only` says that is meant; then every format gets the graph alone.
