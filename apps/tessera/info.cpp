@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "describe.hpp"
+#include "numbers.hpp"
+#include "options.hpp"
+#include "table.hpp"
+#include "tessera/graph/stats.hpp"
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+Json null_if_negative(std::int64_t count) { return count < 0 ? Json() : Json(count); }
+
+Json to_json(const LoadedData& data, const GraphStats& stats, const DatasetSummary& summary) {
+  const Dataset& dataset = data.dataset;
+  Json extras = Json::array();
+  for (const auto& [name, extra] : dataset.extras) extras.push_back(name);
+  return {
+      {"verb", "info"},
+      {"name", dataset.name},
+      {"vertices", stats.num_rows},
+      {"columns", stats.num_cols},
+      {"edges", stats.num_edges},
+      {"edges_stored", null_if_negative(dataset.edges_stored)},
+      {"self_loops", stats.num_self_loops},
+      {"edges_symmetrised_loop_free", null_if_negative(stats.edges_symmetrised_loop_free)},
+      {"weighted", dataset.graph.is_weighted()},
+      {"symmetric_pattern", stats.symmetric_pattern},
+      {"symmetric_values", stats.symmetric_values},
+      {"degree",
+       {{"min", stats.min_degree},
+        {"mean", stats.mean_degree},
+        {"median", stats.median_degree},
+        {"max", stats.max_degree},
+        {"histogram", stats.degree_histogram}}},
+      {"isolated", stats.num_isolated},
+      {"empty_rows", stats.num_empty_rows},
+      {"components", stats.num_components},
+      {"largest_component", stats.largest_component},
+      {"bandwidth", stats.bandwidth},
+      {"features", dataset.num_features()},
+      {"feature_kind", summary.feature_kind},
+      {"feature_nonzeros", summary.feature_nonzeros},
+      {"classes", summary.classes},
+      {"label_width", dataset.num_classes()},
+      {"multi_label", dataset.is_multi_label()},
+      {"labelled", summary.labelled},
+      {"train", dataset.train.size()},
+      {"validation", dataset.validation.size()},
+      {"test", dataset.test.size()},
+      {"graphs", dataset.num_graphs()},
+      {"extras", extras},
+      {"memory_bytes", summary.memory_bytes},
+      {"load_seconds", data.seconds},
+  };
+}
+
+std::string symmetry(const GraphStats& stats) {
+  if (stats.num_rows != stats.num_cols) return "rectangular";
+  if (stats.symmetric_values) return "symmetric";
+  return stats.symmetric_pattern ? "symmetric pattern, values differ" : "directed";
+}
+
+void add_graph(const Dataset& dataset, const GraphStats& stats, Table& table) {
+  table.add({"edges", fmt::format("{}, {}, {}", grouped(stats.num_edges), symmetry(stats),
+                                  dataset.graph.is_weighted() ? "weighted" : "no weights")});
+  if (dataset.edges_stored >= 0 && dataset.edges_stored != stats.num_edges) {
+    table.add({"stored in the file", grouped(dataset.edges_stored)});
+  }
+  if (stats.num_self_loops > 0) table.add({"self loops", grouped(stats.num_self_loops)});
+  if (stats.edges_symmetrised_loop_free >= 0 &&
+      stats.edges_symmetrised_loop_free != stats.num_edges) {
+    table.add({"both ways, no loops", grouped(stats.edges_symmetrised_loop_free)});
+  }
+  table.add({"degree", fmt::format("mean {}, median {}, from {} to {}",
+                                   human_real(stats.mean_degree), stats.median_degree,
+                                   grouped(stats.min_degree), grouped(stats.max_degree))});
+  table.add(
+      {"components", fmt::format("{}, the largest has {} vertices", grouped(stats.num_components),
+                                 grouped(stats.largest_component))});
+  if (stats.num_isolated > 0) table.add({"isolated", grouped(stats.num_isolated)});
+  table.add({"bandwidth", grouped(stats.bandwidth)});
+}
+
+void add_vertex_data(const Dataset& dataset, const DatasetSummary& summary, Table& table) {
+  if (const std::int64_t features = dataset.num_features(); features > 0) {
+    const double cells =
+        static_cast<double>(features) * static_cast<double>(dataset.graph.num_rows());
+    const double share = cells > 0 ? static_cast<double>(summary.feature_nonzeros) / cells : 0;
+    table.add({"features", fmt::format("{}, {}, {} nonzero", grouped(features),
+                                       summary.feature_kind, human_share(share))});
+  }
+  if (summary.classes > 0) {
+    table.add({"classes",
+               fmt::format("{}{}, {} vertices labelled", grouped(summary.classes),
+                           dataset.is_multi_label() ? " at once" : "", grouped(summary.labelled))});
+  }
+  if (!dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty()) {
+    table.add(
+        {"split", fmt::format("{} train, {} validation, {} test", grouped(dataset.train.size()),
+                              grouped(dataset.validation.size()), grouped(dataset.test.size()))});
+  }
+  if (!dataset.graph_ids.empty()) {
+    table.add({"union of", fmt::format("{} graphs", grouped(dataset.num_graphs()))});
+  }
+  if (!dataset.extras.empty()) {
+    std::string names;
+    for (const auto& [name, extra] : dataset.extras) names += (names.empty() ? "" : ", ") + name;
+    table.add({"other arrays", names});
+  }
+}
+
+// Bucket k holds the degrees from 2^(k-1) to 2^k - 1.
+std::string bucket_name(std::size_t bucket) {
+  if (bucket < 2) return std::to_string(bucket);
+  const std::int64_t low = std::int64_t{1} << (bucket - 1);
+  return fmt::format("{}-{}", grouped(low), grouped(2 * low - 1));
+}
+
+std::string histogram(const GraphStats& stats) {
+  constexpr double full_bar = 40;
+  const auto& buckets = stats.degree_histogram;
+  if (buckets.empty()) return {};
+  const std::int64_t most =
+      std::max<std::int64_t>(1, *std::max_element(buckets.begin(), buckets.end()));
+  Table table("rrl");
+  table.add({"degree", "rows"});
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    const double share = static_cast<double>(buckets[bucket]) / static_cast<double>(most);
+    auto length = static_cast<std::size_t>(share * full_bar);
+    if (buckets[bucket] > 0 && length == 0) length = 1;
+    table.add({bucket_name(bucket), grouped(buckets[bucket]), std::string(length, '#')});
+  }
+  return "\n" + table.text();
+}
+
+std::string to_text(const LoadedData& data, const GraphStats& stats,
+                    const DatasetSummary& summary) {
+  Table table("ll");
+  add_graph(data.dataset, stats, table);
+  add_vertex_data(data.dataset, summary, table);
+  table.add({"memory", human_bytes(summary.memory_bytes)});
+  table.add({"loaded in", human_seconds(data.seconds)});
+  return headline(data.dataset) + "\n" + table.text() + histogram(stats);
+}
+
+Action setup(CLI::App& app) {
+  auto options = std::make_shared<DataOptions>();
+  add_data_options(app, *options);
+  return [options](Session& session) {
+    const LoadedData data = load(session, *options);
+    session.stage("counting");
+    const GraphStats stats = compute_stats(data.dataset.graph);
+    session.stage("summarising");
+    const DatasetSummary summary = summarise(data.dataset);
+    session.deliver(to_text(data, stats, summary), to_json(data, stats, summary));
+    return ExitCode::ok;
+  };
+}
+
+}  // namespace
+
+const Verb info_verb{"info", "describe a graph and its data", "[options] SOURCE",
+                     "tessera info embedded:citation\n"
+                     "tessera info --data graph.npz --json -\n"
+                     "tessera info --data 'generate:rmat?scale=14&edges=200000'",
+                     setup};
+
+}  // namespace tessera::app

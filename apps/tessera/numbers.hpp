@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// Numbers as people read them. Machines read the JSON.
+namespace tessera::app {
+
+/// 1234567 as "1,234,567".
+std::string grouped(std::int64_t number);
+
+/// "312 bytes", "1.25 MiB".
+std::string human_bytes(std::int64_t bytes);
+
+/// "0.8 ms", "12.3 ms", "1.24 s".
+std::string human_seconds(double seconds);
+
+/// "3.90", or a grouped whole number where decimals mean little.
+std::string human_real(double number);
+
+/// 0.0127 as "1.27 %".
+std::string human_share(double share);
+
+}  // namespace tessera::app

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <sstream>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "output.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/io/open.hpp"
+
+namespace tessera::app {
+namespace {
+
+constexpr const char* generate_prefix = "generate:";
+
+bool starts_with(const std::string& text, const std::string& prefix) {
+  return text.rfind(prefix, 0) == 0;
+}
+
+std::vector<std::string> parameters_of(const std::string& description) {
+  std::vector<std::string> parameters;
+  const std::size_t question = description.find('?');
+  if (question == std::string::npos) return parameters;
+  std::istringstream text(description.substr(question + 1));
+  for (std::string parameter; std::getline(text, parameter, '&');) parameters.push_back(parameter);
+  return parameters;
+}
+
+bool is_seed(const std::string& parameter) { return starts_with(parameter, "seed="); }
+
+bool names_seed(const std::string& description) {
+  for (const std::string& parameter : parameters_of(description)) {
+    if (is_seed(parameter)) return true;
+  }
+  return false;
+}
+
+Duplicates parse_duplicates(const std::string& text) {
+  if (text == "sum") return Duplicates::sum;
+  if (text == "first") return Duplicates::first;
+  return Duplicates::reject;
+}
+
+}  // namespace
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  const std::string group = "Common options";
+  app.add_option("--json", options.json, "write the results as JSON; - is stdout, for JSON alone")
+      ->type_name("FILE|-")
+      ->group(group);
+  app.add_option("--threads", options.threads, "threads to use; 0 is one per core")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--seed", options.seed, "seed of everything random (default 1)")
+      ->type_name("S")
+      ->group(group);
+  app.add_flag("--quiet,-q", options.quiet, "no progress and no report, only errors")->group(group);
+  app.set_help_flag("-h,--help", "show this text")->group(group);
+}
+
+void add_data_options(CLI::App& app, DataOptions& options) {
+  app.add_option("-d,--data,SOURCE", options.source,
+                 "a file (.npz, .mtx, .mtx.gz, .tsr), embedded:NAME, "
+                 "generate:KIND?PARAMETERS or twin:NAME; --data itself may be left out")
+      ->type_name("SOURCE");
+  app.add_option("--duplicates", options.duplicates,
+                 "what to do with an edge that a file lists twice: reject, sum or first")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"reject", "sum", "first"}))
+      ->capture_default_str();
+}
+
+LoadedData load(Session& session, const DataOptions& options) {
+  if (options.source.empty()) {
+    throw Error(ErrorCode::invalid_argument, "no data named", "",
+                "give --data SOURCE, for example --data embedded:karate");
+  }
+  std::string source = options.source;
+  if (session.given_seed() && starts_with(source, generate_prefix) && !names_seed(source)) {
+    source = with_seed(source, *session.given_seed());
+  }
+  session.stage("opening");
+  const Stopwatch watch;
+  io::ReadOptions read;
+  read.duplicates = parse_duplicates(options.duplicates);
+  read.progress = session.progress();
+  LoadedData loaded{io::open(source, read), 0};
+  loaded.seconds = watch.seconds();
+  return loaded;
+}
+
+std::string with_seed(const std::string& description, std::uint64_t seed) {
+  std::string seeded = description.substr(0, description.find('?')) + '?';
+  for (const std::string& parameter : parameters_of(description)) {
+    if (!is_seed(parameter)) seeded += parameter + '&';
+  }
+  return seeded + fmt::format("seed={}", seed);
+}
+
+void add_force_option(CLI::App& app, bool& force) {
+  app.add_flag("--force,-f", force, "replace output files that exist");
+}
+
+void add_dataset_output_options(CLI::App& app, OutputOptions& options) {
+  app.add_option("-o,--output", options.path,
+                 "file to write; its ending says the format: .npz, .mtx, .mtx.gz or .tsr")
+      ->type_name("FILE");
+  app.add_flag("--graph-only", options.graph_only,
+               "write the graph without features, labels and splits");
+  add_force_option(app, options.force);
+}
+
+void require_savable(const OutputOptions& options) {
+  if (options.path.empty()) return;
+  require_writable(options.path, options.force);
+  io::require_known_ending(options.path);
+}
+
+void save(Session& session, const OutputOptions& options, const Dataset& dataset) {
+  if (options.path.empty()) return;
+  session.stage("writing");
+  io::save(dataset, options.path, options.graph_only, session.progress());
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "session.hpp"
+#include "tessera/data/dataset.hpp"
+
+/// Options that several verbs share, each defined once.
+namespace tessera::app {
+
+void add_common_options(CLI::App& app, CommonOptions& options);
+
+struct DataOptions {
+  std::string source;
+  std::string duplicates = "reject";
+};
+
+/// `--data SOURCE`, also accepted without the `--data`, and `--duplicates`.
+void add_data_options(CLI::App& app, DataOptions& options);
+
+struct LoadedData {
+  Dataset dataset;
+  double seconds = 0;
+};
+
+/// Opens what was named. `--seed` reaches a `generate:` source that names no seed of its own.
+LoadedData load(Session& session, const DataOptions& options);
+
+/// The description of a random graph ("rmat?scale=17") with this seed, in place of any it names.
+std::string with_seed(const std::string& description, std::uint64_t seed);
+
+struct OutputOptions {
+  std::string path;
+  bool force = false;
+  bool graph_only = false;
+};
+
+/// `--force`: every verb that writes files asks before replacing one.
+void add_force_option(CLI::App& app, bool& force);
+
+/// `-o FILE`, `--force` and `--graph-only`, for verbs that write a data set.
+void add_dataset_output_options(CLI::App& app, OutputOptions& options);
+
+/// Finds what would stop `save` before the work starts. No path means no output, and passes.
+void require_savable(const OutputOptions& options);
+
+/// Writes the data set where a path was given.
+void save(Session& session, const OutputOptions& options, const Dataset& dataset);
+
+}  // namespace tessera::app

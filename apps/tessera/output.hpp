@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+/// Where results go: stdout and files.
+namespace tessera::app {
+
+/// Makes sure that descriptors 0 to 2 are taken, so that no file opened later becomes stdout by
+/// accident; writing to a stdout that was closed then fails as it should.
+void guard_standard_streams();
+
+/// Throws `io` where stdout is closed, full or no longer read.
+void write_stdout(std::string_view text);
+
+/// The file appears whole or not at all. Devices and pipes are written directly.
+void write_text_file(const std::string& path, std::string_view text);
+
+/// Throws before the work is done rather than after: where the folder is missing or not writable,
+/// and where `path` exists and `force` was not given. An empty path means no output.
+void require_writable(const std::string& path, bool force);
+
+}  // namespace tessera::app

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/graph/partition.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "describe.hpp"
+#include "numbers.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "table.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/io/index_file.hpp"
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+struct PartitionArguments {
+  DataOptions data;
+  std::int32_t parts = 0;
+  std::string method = "auto";
+  double imbalance = 0.05;
+  std::string existing;
+  std::string output;
+  bool force = false;
+};
+
+void require_sense(const PartitionArguments& arguments) {
+  if (arguments.parts == 0 && arguments.existing.empty()) {
+    throw Error(ErrorCode::invalid_argument, "no number of parts given", "",
+                "give --parts K, or --partition FILE to assess one made elsewhere");
+  }
+  require_writable(arguments.output, arguments.force);
+}
+
+Partition read_partition(const PartitionArguments& arguments, VertexId vertices) {
+  const std::vector<std::int64_t> numbers = io::read_index_file(arguments.existing, vertices);
+  Partition result;
+  result.method = "file";
+  result.parts = arguments.parts;
+  result.assignment.reserve(numbers.size());
+  for (std::size_t vertex = 0; vertex < numbers.size(); ++vertex) {
+    const std::int64_t part = numbers[vertex];
+    if (part < 0 || part >= std::numeric_limits<std::int32_t>::max()) {
+      throw Error(ErrorCode::bad_data, fmt::format("part {} is out of range", part),
+                  fmt::format("{}, line {}", arguments.existing, vertex + 1),
+                  "number the parts from 0");
+    }
+    result.assignment.push_back(static_cast<std::int32_t>(part));
+    if (arguments.parts == 0) {
+      result.parts = std::max(result.parts, static_cast<std::int32_t>(part + 1));
+    }
+  }
+  result.parts = std::max(result.parts, 1);
+  result.validate(vertices);
+  return result;
+}
+
+Partition make_partition(Session& session, const PartitionArguments& arguments,
+                         const Graph& graph) {
+  if (!arguments.existing.empty()) return read_partition(arguments, graph.num_rows());
+  PartitionOptions options;
+  options.parts = arguments.parts;
+  options.method = arguments.method;
+  options.imbalance = arguments.imbalance;
+  options.seed = session.seed();
+  options.progress = session.progress();
+  return partition(graph, options);
+}
+
+std::string method_note(const PartitionArguments& arguments, const Partition& result) {
+  if (!arguments.existing.empty()) return "read from " + arguments.existing;
+  if (arguments.method == "auto" && !built_with_metis()) {
+    return result.method + " (built in; this build has no METIS, see 'tessera doctor')";
+  }
+  return result.method;
+}
+
+std::string to_text(const PartitionArguments& arguments, const Dataset& dataset,
+                    const Partition& result, const PartitionQuality& quality, double seconds) {
+  Table table("ll");
+  table.add({"method", method_note(arguments, result)});
+  table.add({"parts", fmt::format("{}, from {} to {} vertices", grouped(result.parts),
+                                  grouped(quality.smallest), grouped(quality.largest))});
+  table.add({"largest part", fmt::format("{} above the mean", human_share(quality.imbalance))});
+  table.add({"edges cut",
+             fmt::format("{} ({})", grouped(quality.cut_edges), human_share(quality.cut_share))});
+  table.add({"took", human_seconds(seconds)});
+  if (!arguments.output.empty()) table.add({"written", arguments.output});
+  return headline(dataset) + "\n" + table.text();
+}
+
+Json to_json(const PartitionArguments& arguments, const Dataset& dataset, const Partition& result,
+             const PartitionQuality& quality, double seconds) {
+  Json json{{"verb", "partition"}, {"source", arguments.data.source}};
+  json.update(brief_json(dataset));
+  json["method_requested"] = arguments.existing.empty() ? arguments.method : "file";
+  json["method"] = result.method;
+  json["parts"] = result.parts;
+  json["cut_edges"] = quality.cut_edges;
+  json["cut_share"] = quality.cut_share;
+  json["smallest"] = quality.smallest;
+  json["largest"] = quality.largest;
+  json["imbalance"] = quality.imbalance;
+  json["partition_seconds"] = seconds;
+  if (!arguments.output.empty()) json["output"] = arguments.output;
+  return json;
+}
+
+ExitCode run_partition(Session& session, const PartitionArguments& arguments) {
+  require_sense(arguments);
+  const LoadedData data = load(session, arguments.data);
+  session.stage("partitioning");
+  const Stopwatch watch;
+  const Partition result = make_partition(session, arguments, data.dataset.graph);
+  const double seconds = watch.seconds();
+  session.stage("assessing");
+  const PartitionQuality quality = assess(data.dataset.graph, result);
+  if (!arguments.output.empty()) {
+    session.stage("writing");
+    const std::vector<std::int64_t> numbers(result.assignment.begin(), result.assignment.end());
+    io::write_index_file(arguments.output, numbers);
+  }
+  session.deliver(to_text(arguments, data.dataset, result, quality, seconds),
+                  to_json(arguments, data.dataset, result, quality, seconds));
+  return ExitCode::ok;
+}
+
+Action setup(CLI::App& app) {
+  auto arguments = std::make_shared<PartitionArguments>();
+  add_data_options(app, arguments->data);
+  app.add_option("-k,--parts", arguments->parts, "number of parts")
+      ->type_name("K")
+      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()));
+  app.add_option("-m,--method", arguments->method,
+                 "metis, grow (built in), contiguous (ranges of numbers) or auto (metis where this "
+                 "build has it, else grow)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"auto", "metis", "grow", "contiguous"}))
+      ->capture_default_str();
+  app.add_option("--imbalance", arguments->imbalance, "how much larger than the mean a part may be")
+      ->type_name("SHARE")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--partition", arguments->existing,
+                 "assess this partition instead of making one: line i holds the part of vertex i")
+      ->type_name("FILE");
+  app.add_option("-o,--output", arguments->output, "file for the parts, one line per vertex")
+      ->type_name("FILE");
+  add_force_option(app, arguments->force);
+  return [arguments](Session& session) { return run_partition(session, *arguments); };
+}
+
+}  // namespace
+
+const Verb partition_verb{"partition", "split the vertices into balanced parts with few edges cut",
+                          "[options] SOURCE --parts K [-o FILE]",
+                          "tessera partition embedded:citation --parts 4\n"
+                          "tessera partition --data graph.npz --parts 16 -o parts.txt\n"
+                          "tessera partition --data graph.npz --partition parts.txt",
+                          setup};
+
+}  // namespace tessera::app

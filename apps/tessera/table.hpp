@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::app {
+
+/// Rows of text with aligned columns, two spaces apart and indented by two.
+class Table {
+ public:
+  /// One letter per column: 'l' for left, 'r' for right.
+  explicit Table(std::string alignment) : alignment_(std::move(alignment)) {}
+
+  /// Missing cells are empty.
+  void add(std::vector<std::string> cells);
+  std::string text() const;
+
+ private:
+  std::string alignment_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Breaks text between words at 96 columns; lines after the first start at `column`.
+std::string wrapped(const std::string& text, std::size_t column);
+
+}  // namespace tessera::app

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verb.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "suggest.hpp"
+
+namespace tessera::app {
+
+std::span<const Verb* const> verbs() {
+  static constexpr std::array<const Verb*, 6> all{&info_verb,    &generate_verb,  &convert_verb,
+                                                  &reorder_verb, &partition_verb, &doctor_verb};
+  return all;
+}
+
+const Verb& find_verb(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Verb* verb : verbs()) {
+    if (name == verb->name) return *verb;
+    names.emplace_back(verb->name);
+  }
+  const bool is_option = !name.empty() && name[0] == '-';
+  const std::string near_name = suggestion(name, names);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} '{}'",
+                          is_option ? "expected a verb before the option" : "unknown verb", name),
+              "", near_name.empty() ? "see 'tessera help'" : near_name);
+}
+
+}  // namespace tessera::app
