@@ -6,6 +6,7 @@
 #include "ops/attention/kernel.hpp"
 #include "ops/edge_softmax/kernel.hpp"
 #include "ops/registry.hpp"
+#include "ops/sddmm/kernel.hpp"
 #include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {
@@ -14,6 +15,7 @@ std::vector<KernelInfo> kernels() {
   std::vector<KernelInfo> all;
   append_infos(all, attention_kernels());
   append_infos(all, edge_softmax_kernels());
+  append_infos(all, sddmm_kernels());
   append_infos(all, spmm_kernels());
   std::sort(all.begin(), all.end(),
             [](const KernelInfo& a, const KernelInfo& b) { return a.name < b.name; });

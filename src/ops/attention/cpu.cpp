@@ -11,7 +11,7 @@
 #include "ops/attention/kernel.hpp"
 #include "ops/attention/scratch.hpp"
 #include "ops/check.hpp"
-#include "ops/spmm/schedule.hpp"
+#include "ops/row_schedule.hpp"
 
 namespace tessera::ops {
 namespace {

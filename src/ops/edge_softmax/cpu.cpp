@@ -8,7 +8,7 @@
 #include "ops/check.hpp"
 #include "ops/edge_softmax/kernel.hpp"
 #include "ops/edge_softmax/rows.hpp"
-#include "ops/spmm/schedule.hpp"
+#include "ops/row_schedule.hpp"
 
 namespace tessera::ops {
 namespace {

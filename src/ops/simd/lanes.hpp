@@ -87,4 +87,27 @@ TESSERA_INLINE void store_lanes(T* to, Lanes<ScalarOf<T>, N> value) {
   }
 }
 
+template <class Scalar, int N>
+TESSERA_INLINE Scalar horizontal_sum(Lanes<Scalar, N> value) {
+  if constexpr (N == 1) {
+    return value;
+  } else {
+    const auto [low, high] = [&]<int... I>(std::integer_sequence<int, I...>)
+        __attribute__((always_inline)) {
+      struct Halves {
+        Lanes<Scalar, N / 2> low;
+        Lanes<Scalar, N / 2> high;
+      };
+      if constexpr (N == 2) {
+        return Halves{value[0], value[1]};
+      } else {
+        return Halves{__builtin_shufflevector(value, value, I...),
+                      __builtin_shufflevector(value, value, (I + N / 2)...)};
+      }
+    }
+    (std::make_integer_sequence<int, N / 2>{});
+    return horizontal_sum<Scalar, N / 2>(low + high);
+  }
+}
+
 }  // namespace tessera::ops::TESSERA_ISA

@@ -9,7 +9,8 @@
 
 namespace tessera::ops {
 
-/// The product itself, or the gradient with respect to X of a sum or mean: A^T dY.
+/// The product itself, or its gradient with respect to X: A^T dY for a sum or mean, dY sent to the
+/// winners for max and min.
 enum class SpmmPass { forward, backward };
 
 struct SpmmProblem {
@@ -18,14 +19,26 @@ struct SpmmProblem {
   Precision precision = Precision::fp32;
   std::int64_t features = 0;
   SpmmPass pass = SpmmPass::forward;
+  /// Edge values are num_edges x heads; each head weighs its own share of the features.
+  std::int64_t heads = 1;
+  /// x has one row per edge in CSR order, not one per source; nothing is weighted.
+  bool edge_rows = false;
 };
 
-/// What a plan keeps of a kernel. In a backward pass `x` is dY and `y` is dX. Operands have been
-/// checked.
+/// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX.
+struct SpmmCall {
+  ConstOperand x;
+  ConstOperand edge_values;           ///< absent: the graph's own
+  MatrixView<const VertexId> won_by;  ///< backward of max and min
+  Operand y;
+  MatrixView<VertexId> winners;  ///< forward of max and min; no memory: not wanted
+};
+
+/// What a plan keeps of a kernel.
 class PreparedSpmm {
  public:
   virtual ~PreparedSpmm() = default;
-  virtual void run(const SpmmInputs& inputs, const SpmmOutputs& outputs, Stream stream) const = 0;
+  virtual void run(const SpmmCall& call, Stream stream) const = 0;
   virtual std::int64_t workspace_bytes() const noexcept = 0;
 };
 

@@ -45,8 +45,7 @@ std::int64_t SpmmPlan::workspace_bytes() const noexcept {
 SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   check_features(options.features);
   auto state = std::make_shared<SpmmPlan::State>();
-  state->problem = {graph, options.reduction, options.precision, options.features,
-                    SpmmPass::forward};
+  state->problem = {graph, options.reduction, options.precision, options.features};
   state->options = options;
   auto [kernel, explanation] = choose_kernel(spmm_kernels(), state->problem, options);
   state->kernel = kernel;
@@ -76,7 +75,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
     check_shape("winners", winners.data, winners.rows, winners.cols, winners.stride,
                 graph.num_rows(), options.features);
   }
-  plan.state().prepared->run(inputs, outputs, stream);
+  plan.state().prepared->run({inputs.x, inputs.edge_values, {}, outputs.y, winners}, stream);
 }
 
 }  // namespace tessera::ops

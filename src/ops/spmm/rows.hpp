@@ -3,24 +3,13 @@
 
 #include <cstdint>
 
+#include "ops/row_schedule.hpp"
 #include "ops/simd/isa.hpp"
 #include "tessera/core/types.hpp"
 
 /// The inner kernels of spmm on the CPU: what one range of rows needs, and their table. Plain data
 /// only, since `rows_simd.cpp` is compiled several times.
 namespace tessera::ops {
-
-/// Whole rows with at most `max_edges_per_range` edges together, or (slot >= 0) so many edges of
-/// one long row, whose result goes to a slot of the workspace.
-struct RowRange {
-  VertexId row_begin = 0;
-  VertexId row_end = 0;
-  EdgeOffset edge_begin = 0;
-  EdgeOffset edge_end = 0;
-  std::int64_t slot = -1;
-};
-
-inline constexpr EdgeOffset max_edges_per_range = 2048;
 
 /// Sums this long stay in fp32; longer ones add such sums in fp64. It bounds the rounding error of
 /// a hub's row without slowing the others.
@@ -46,8 +35,10 @@ struct SpmmRows {
   std::int64_t x_stride = 0;
   void* y = nullptr;
   std::int64_t y_stride = 0;
-  VertexId* winners = nullptr;
+  VertexId* winners = nullptr;  ///< of `best`, or null
   std::int64_t winners_stride = 0;
+  const VertexId* won_by = nullptr;  ///< of `won`: the winning source of each element of x
+  std::int64_t won_by_stride = 0;
 
   double* slots = nullptr;  ///< one row of sums (or best values, times sign) per slot
   VertexId* slot_winners = nullptr;
@@ -66,8 +57,10 @@ struct SpmmRowsFunctions {
 };
 
 struct SpmmRowsTable {
-  SpmmRowsFunctions sum;   ///< sum and mean
-  SpmmRowsFunctions best;  ///< max and min
+  SpmmRowsFunctions sum;        ///< weight * x of every source
+  SpmmRowsFunctions won;        ///< the same where the source's element was won by this row
+  SpmmRowsFunctions edge_rows;  ///< the row of x that belongs to the edge, not to its source
+  SpmmRowsFunctions best;       ///< the largest product, not their sum
 };
 
 }  // namespace tessera::ops

@@ -4,10 +4,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/spmm/rows.hpp"
 #include "tessera/core/types.hpp"
 
+/// Rows cut into pieces of work, for all ops that go over a graph row by row.
 namespace tessera::ops {
+
+/// Whole rows with at most `max_edges_per_range` edges together, or (slot >= 0) so many edges of
+/// one long row. Where rows are summed, the result of such a part goes to a slot of a workspace.
+struct RowRange {
+  VertexId row_begin = 0;
+  VertexId row_end = 0;
+  EdgeOffset edge_begin = 0;
+  EdgeOffset edge_end = 0;
+  std::int64_t slot = -1;
+};
+
+inline constexpr EdgeOffset max_edges_per_range = 2048;
 
 /// A row too long for one range: its partial results are `num_slots` consecutive slots.
 struct LongRow {

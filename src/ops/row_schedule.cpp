@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/schedule.hpp"
+#include "ops/row_schedule.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "ops/registry.hpp"
+#include "tessera/ops/sddmm.hpp"
+
+namespace tessera::ops {
+
+/// What every edge's number is multiplied with.
+enum class EdgeFactor {
+  none,
+  scales,       ///< row_scale * col_scale: the gradient of a sum's edge values
+  mean_scales,  ///< the same over the row's degree: that of a mean's
+};
+
+struct SddmmProblem {
+  Graph graph;
+  EdgeFunction function = EdgeFunction::dot;
+  Precision precision = Precision::fp32;
+  std::int64_t features = 0;
+  std::int64_t heads = 1;
+  EdgeFactor factor = EdgeFactor::none;
+};
+
+/// What a plan keeps of a kernel. Operands have been checked.
+class PreparedSddmm {
+ public:
+  virtual ~PreparedSddmm() = default;
+  virtual void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
+                   Stream stream) const = 0;
+};
+
+using SddmmKernel = Kernel<SddmmProblem, PreparedSddmm>;
+
+std::span<const SddmmKernel> sddmm_kernels();
+
+}  // namespace tessera::ops

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/sddmm.hpp"
+
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "ops/check.hpp"
+#include "ops/sddmm/kernel.hpp"
+#include "ops/spmm/kernel.hpp"
+#include "tessera/core/error.hpp"
+
+namespace tessera::ops {
+
+const char* to_string(EdgeFunction function) noexcept {
+  return function == EdgeFunction::dot ? "dot" : "add";
+}
+
+struct SddmmPlan::State {
+  SddmmProblem problem;
+  SddmmOptions options;
+  const SddmmKernel* kernel = nullptr;
+  Explanation explanation;
+  std::unique_ptr<const PreparedSddmm> prepared;
+
+  // Gradients are sums over rows and columns. Many plans never need them, and the columns may have
+  // to be sorted first, so they are prepared by the first backward run.
+  mutable std::once_flag once;
+  mutable std::unique_ptr<const PreparedSpmm> grad_u;
+  mutable std::unique_ptr<const PreparedSpmm> grad_v;
+
+  void prepare_backward() const {
+    std::call_once(once, [&] {
+      grad_u = prepare_gradient(SpmmPass::forward);
+      grad_v = prepare_gradient(SpmmPass::backward);
+    });
+  }
+
+ private:
+  std::unique_ptr<const PreparedSpmm> prepare_gradient(SpmmPass pass) const {
+    SpmmProblem sums;
+    sums.graph = problem.graph.with_values({}).with_scales({}, {});
+    sums.precision = problem.precision;
+    sums.features = problem.features;
+    sums.pass = pass;
+    sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
+    sums.edge_rows = problem.function == EdgeFunction::add;
+    PlanOptions any = options;
+    any.kernel.clear();
+    return choose_kernel(spmm_kernels(), sums, any).kernel->prepare(sums);
+  }
+};
+
+const Graph& SddmmPlan::graph() const noexcept { return state_->problem.graph; }
+const SddmmOptions& SddmmPlan::options() const noexcept { return state_->options; }
+const KernelInfo& SddmmPlan::kernel() const noexcept { return state_->kernel->info; }
+Explanation SddmmPlan::explain() const { return state_->explanation; }
+
+SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
+  check_features(options.features);
+  if (options.heads < 1 || options.features % options.heads != 0) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} features cannot be shared by {} heads", options.features, options.heads),
+        "heads", "choose a number of heads that divides the features");
+  }
+  if (options.function == EdgeFunction::add && options.features != options.heads) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("add needs one feature per head, not {} features for {} heads",
+                            options.features, options.heads),
+                "heads", "set heads to the number of features");
+  }
+  auto state = std::make_shared<SddmmPlan::State>();
+  state->problem = {graph, options.function, options.precision, options.features, options.heads};
+  state->options = options;
+  auto [kernel, explanation] = choose_kernel(sddmm_kernels(), state->problem, options);
+  state->kernel = kernel;
+  state->explanation = std::move(explanation);
+  state->prepared = kernel->prepare(state->problem);
+  return SddmmPlan(std::move(state));
+}
+
+void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream) {
+  const Graph& graph = plan.graph();
+  const SddmmOptions& options = plan.options();
+  check_operand("u", u, {options.precision, graph.num_rows(), options.features});
+  check_operand("v", v, {options.precision, graph.num_cols(), options.features});
+  check_operand("edges", edges, {options.precision, graph.num_edges(), options.heads});
+  check_apart("edges", edges, "u", u);
+  check_apart("edges", edges, "v", v);
+  plan.state().prepared->run(u, v, edges, stream);
+}
+
+void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOperand grad_edges,
+                  Operand grad_u, Operand grad_v, Stream stream) {
+  const Graph& graph = plan.graph();
+  const SddmmOptions& options = plan.options();
+  const bool is_dot = options.function == EdgeFunction::dot;
+  const Expected of_targets{options.precision, graph.num_rows(), options.features};
+  const Expected of_sources{options.precision, graph.num_cols(), options.features};
+  check_operand("grad_edges", grad_edges, {options.precision, graph.num_edges(), options.heads});
+  const auto check_gradient = [&](const char* name, const Operand& gradient,
+                                  const Expected& expected, const char* input_name,
+                                  const ConstOperand& input, const Expected& expected_input) {
+    if (gradient.absent()) return;
+    check_operand(name, gradient, expected);
+    check_apart(name, gradient, "grad_edges", grad_edges);
+    if (!is_dot) return;
+    check_operand(input_name, input, expected_input);
+    check_apart(name, gradient, input_name, input);
+  };
+  check_gradient("grad_u", grad_u, of_targets, "v", v, of_sources);
+  check_gradient("grad_v", grad_v, of_sources, "u", u, of_targets);
+  plan.state().prepare_backward();
+  const auto run_gradient = [&](const PreparedSpmm& sums, const ConstOperand& input,
+                                const Operand& gradient) {
+    if (gradient.absent()) return;
+    SpmmCall call;
+    call.x = is_dot ? input : grad_edges;
+    if (is_dot) call.edge_values = grad_edges;
+    call.y = gradient;
+    sums.run(call, stream);
+  };
+  run_gradient(*plan.state().grad_u, v, grad_u);
+  run_gradient(*plan.state().grad_v, u, grad_v);
+}
+
+}  // namespace tessera::ops

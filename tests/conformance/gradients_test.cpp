@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "ops/check.hpp"
+#include "ops/sddmm/reference.hpp"
+#include "ops/spmm/reference.hpp"
+#include "support/error_measure.hpp"
+#include "support/finite_differences.hpp"
+#include "support/kernel_names.hpp"
+#include "support/matrices.hpp"
+#include "support/odd_graphs.hpp"
+#include "tessera/ops/sddmm.hpp"
+#include "tessera/ops/spmm.hpp"
+
+/// Gradients of spmm and sddmm: in double against finite differences, and in every precision
+/// against the reference's own backward pass.
+namespace tessera::ops {
+namespace {
+
+using testing::gradient_mismatch;
+using testing::NamedGraph;
+using testing::NumberKind;
+using testing::weighted_sum;
+
+constexpr Precision precisions[] = {Precision::fp32, Precision::fp64, Precision::bf16};
+constexpr Reduction reductions[] = {Reduction::sum, Reduction::mean, Reduction::max,
+                                    Reduction::min};
+
+bool has_winners(Reduction reduction) {
+  return reduction == Reduction::max || reduction == Reduction::min;
+}
+
+/// Directed, with loops, an empty row, values and scales.
+Graph weighted_graph(VertexId num_rows, VertexId num_cols) {
+  return testing::with_all_weights(
+             {"", testing::random_graph(num_rows, num_cols, 4 * num_rows, 81, false)},
+             NumberKind::normal)[3]
+      .graph;
+}
+
+SpmmOptions spmm_options(const std::string& kernel, Reduction reduction, Precision precision,
+                         std::int64_t features) {
+  SpmmOptions options;
+  options.kernel = kernel;
+  options.reduction = reduction;
+  options.precision = precision;
+  options.features = features;
+  return options;
+}
+
+class SpmmGradients : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SpmmGradients, MatchFiniteDifferences) {
+  constexpr std::int64_t features = 5;
+  for (const auto& [rows, cols] : {std::pair<VertexId, VertexId>{17, 17}, {9, 21}, {21, 9}}) {
+    const Graph graph = weighted_graph(rows, cols);
+    Matrix<double> x = test::normal_matrix<double>(cols, features, 82);
+    Matrix<double> edge_values = test::normal_matrix<double>(graph.num_edges(), 1, 83);
+    const Matrix<double> grad_y = test::normal_matrix<double>(rows, features, 84);
+    for (const Reduction reduction : reductions) {
+      SCOPED_TRACE(std::string(to_string(reduction)) + ", " + std::to_string(rows) + " rows");
+      const SpmmOptions options = spmm_options(GetParam(), reduction, Precision::fp64, features);
+      const SpmmPlan plan = plan_spmm(graph, options);
+      Matrix<double> y(rows, features);
+      Matrix<VertexId> winners(rows, features);
+      const auto loss = [&] {
+        SpmmOutputs outputs{y};
+        if (has_winners(reduction)) outputs.winners = winners.view();
+        run(plan, {x, edge_values}, outputs);
+        return weighted_sum(y, grad_y);
+      };
+      loss();
+      Matrix<double> grad_x(cols, features, std::numeric_limits<double>::quiet_NaN());
+      Matrix<double> grad_values(graph.num_edges(), 1, std::numeric_limits<double>::quiet_NaN());
+      SpmmGradInputs inputs{grad_y, x, edge_values};
+      if (has_winners(reduction)) inputs.winners = winners.view();
+      run(plan_spmm_backward(graph, options), inputs, {grad_x, grad_values});
+      EXPECT_EQ(gradient_mismatch(x, grad_x, loss), "");
+      EXPECT_EQ(gradient_mismatch(edge_values, grad_values, loss), "");
+    }
+  }
+}
+
+/// One backward run in T against the reference fed the same numbers.
+template <class T>
+void compare_spmm_backward(const std::string& kernel, const Graph& graph, Reduction reduction,
+                           std::int64_t features) {
+  const Matrix<T> grad_y = test::normal_matrix<T>(graph.num_rows(), features, 91);
+  const Matrix<T> x = test::normal_matrix<T>(graph.num_cols(), features, 92);
+  const Matrix<double> grad_y_exact = test::to_double(grad_y);
+  const Matrix<double> x_exact = test::to_double(x);
+  Matrix<double> y(graph.num_rows(), features);
+  Matrix<VertexId> winners(graph.num_rows(), features);
+  reference::spmm(graph, reduction, x_exact, {}, y, winners);
+
+  test::Padded<T> grad_x(graph.num_cols(), features);
+  test::Padded<T> grad_values(graph.num_edges(), 1);
+  const SpmmOptions options = spmm_options(kernel, reduction, PrecisionOf<T>::value, features);
+  run(plan_spmm_backward(graph, options), {grad_y, x, {}, std::as_const(winners).view()},
+      {grad_x.view(), grad_values.view()});
+  EXPECT_TRUE(grad_x.margins_intact());
+  EXPECT_TRUE(grad_values.margins_intact());
+
+  Matrix<double> expected_x(graph.num_cols(), features);
+  Matrix<double> expected_values(graph.num_edges(), 1);
+  reference::spmm_backward(graph, reduction, grad_y_exact, x_exact, {}, winners, expected_x,
+                           expected_values);
+  // The same with absolute numbers is the scale of the errors.
+  const auto absolute = [](const Matrix<double>& from) {
+    Matrix<double> result = test::copy_of(from);
+    for (double& value : result.span()) value = std::abs(value);
+    return result;
+  };
+  const auto absolute_array = [](const SharedArray<float>& from) {
+    std::vector<float> result(from.begin(), from.end());
+    for (float& value : result) value = std::abs(value);
+    return SharedArray<float>(std::move(result));
+  };
+  const Graph positive =
+      graph.with_values(absolute_array(graph.values()))
+          .with_scales(absolute_array(graph.row_scale()), absolute_array(graph.col_scale()));
+  Matrix<double> magnitude_x(graph.num_cols(), features);
+  Matrix<double> magnitude_values(graph.num_edges(), 1);
+  reference::spmm_backward(positive, reduction, absolute(grad_y_exact), absolute(x_exact), {},
+                           winners, magnitude_x, magnitude_values);
+  const testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+  EXPECT_EQ(testing::first_mismatch(grad_x.view(), expected_x, magnitude_x, tolerance), "");
+  EXPECT_EQ(
+      testing::first_mismatch(grad_values.view(), expected_values, magnitude_values, tolerance),
+      "");
+}
+
+TEST_P(SpmmGradients, MatchTheReferenceOnOddGraphs) {
+  for (const NamedGraph& pattern : testing::odd_patterns()) {
+    for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::normal)) {
+      SCOPED_TRACE(named.name);
+      for (const Reduction reduction : reductions) {
+        SCOPED_TRACE(to_string(reduction));
+        for (const Precision precision : precisions) {
+          SCOPED_TRACE(to_string(precision));
+          visit_precision(precision, [&]<class T>() {
+            compare_spmm_backward<T>(GetParam(), named.graph, reduction, 7);
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SpmmGradients, MatchTheReferenceAtEveryWidth) {
+  const Graph graph = weighted_graph(33, 40);
+  for (const std::int64_t features : {1, 7, 16, 33, 64, 257}) {
+    SCOPED_TRACE(features);
+    for (const Reduction reduction : reductions) {
+      SCOPED_TRACE(to_string(reduction));
+      compare_spmm_backward<float>(GetParam(), graph, reduction, features);
+      compare_spmm_backward<Bfloat16>(GetParam(), graph, reduction, features);
+    }
+  }
+}
+
+TEST_P(SpmmGradients, GiveTheSameBitsForAnyNumberOfThreads) {
+  const Graph graph =
+      testing::with_all_weights({"", transposed(testing::hub_graph(2000, 5000, 71))},
+                                NumberKind::normal)[3]
+          .graph;
+  constexpr std::int64_t features = 17;
+  const Matrix<float> grad_y = test::normal_matrix<float>(graph.num_rows(), features, 72);
+  for (const Reduction reduction : reductions) {
+    SpmmOptions options = spmm_options(GetParam(), reduction, Precision::fp32, features);
+    const auto result_with = [&](int threads) {
+      const testing::ThreadScope scope(threads);
+      Matrix<float> y(graph.num_rows(), features);
+      Matrix<VertexId> winners(graph.num_rows(), features);
+      const Matrix<float> x = test::normal_matrix<float>(graph.num_cols(), features, 73);
+      SpmmOutputs outputs{y};
+      if (has_winners(reduction)) outputs.winners = winners.view();
+      run(plan_spmm(graph, options), {x}, outputs);
+      Matrix<float> grad_x(graph.num_cols(), features, std::numeric_limits<float>::quiet_NaN());
+      run(plan_spmm_backward(graph, options), {grad_y, x, {}, std::as_const(winners).view()},
+          {grad_x});
+      return grad_x;
+    };
+    const Matrix<float> expected = result_with(1);
+    for (const int threads : {2, 3}) {
+      EXPECT_TRUE(test::same_bits(expected, result_with(threads)))
+          << to_string(reduction) << " with " << threads << " threads";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpmmGradients, ::testing::ValuesIn(testing::kernel_names("spmm")),
+                         testing::kernel_test_name);
+
+struct SddmmShape {
+  EdgeFunction function;
+  std::int64_t features;
+  std::int64_t heads;
+};
+
+constexpr SddmmShape sddmm_shapes[] = {
+    {EdgeFunction::dot, 5, 1}, {EdgeFunction::dot, 12, 3}, {EdgeFunction::add, 4, 4}};
+
+SddmmOptions sddmm_options(const SddmmShape& shape, Precision precision) {
+  SddmmOptions options;
+  options.function = shape.function;
+  options.precision = precision;
+  options.features = shape.features;
+  options.heads = shape.heads;
+  return options;
+}
+
+TEST(SddmmGradients, MatchFiniteDifferences) {
+  for (const auto& [rows, cols] : {std::pair<VertexId, VertexId>{17, 17}, {9, 21}, {21, 9}}) {
+    const Graph graph = weighted_graph(rows, cols);
+    for (const SddmmShape& shape : sddmm_shapes) {
+      SCOPED_TRACE(to_string(shape.function));
+      Matrix<double> u = test::normal_matrix<double>(rows, shape.features, 82);
+      Matrix<double> v = test::normal_matrix<double>(cols, shape.features, 83);
+      const Matrix<double> grad_edges =
+          test::normal_matrix<double>(graph.num_edges(), shape.heads, 84);
+      const SddmmPlan plan = plan_sddmm(graph, sddmm_options(shape, Precision::fp64));
+      Matrix<double> edges(graph.num_edges(), shape.heads);
+      const auto loss = [&] {
+        run(plan, u, v, edges);
+        return weighted_sum(edges, grad_edges);
+      };
+      Matrix<double> grad_u(rows, shape.features, std::numeric_limits<double>::quiet_NaN());
+      Matrix<double> grad_v(cols, shape.features, std::numeric_limits<double>::quiet_NaN());
+      run_backward(plan, u, v, grad_edges, grad_u, grad_v);
+      EXPECT_EQ(gradient_mismatch(u, grad_u, loss), "");
+      EXPECT_EQ(gradient_mismatch(v, grad_v, loss), "");
+    }
+  }
+}
+
+template <class T>
+void compare_sddmm_backward(const Graph& graph, const SddmmShape& shape) {
+  const Matrix<T> u = test::normal_matrix<T>(graph.num_rows(), shape.features, 92);
+  const Matrix<T> v = test::normal_matrix<T>(graph.num_cols(), shape.features, 93);
+  const Matrix<T> grad_edges = test::normal_matrix<T>(graph.num_edges(), shape.heads, 94);
+  test::Padded<T> grad_u(graph.num_rows(), shape.features);
+  test::Padded<T> grad_v(graph.num_cols(), shape.features);
+  run_backward(plan_sddmm(graph, sddmm_options(shape, PrecisionOf<T>::value)), u, v, grad_edges,
+               grad_u.view(), grad_v.view());
+  EXPECT_TRUE(grad_u.margins_intact());
+  EXPECT_TRUE(grad_v.margins_intact());
+
+  const auto reference_of = [&](bool of_absolutes) {
+    const auto prepared = [&](const Matrix<T>& from) {
+      Matrix<double> result = test::to_double(from);
+      if (of_absolutes) {
+        for (double& value : result.span()) value = std::abs(value);
+      }
+      return result;
+    };
+    std::pair<Matrix<double>, Matrix<double>> result{
+        Matrix<double>(graph.num_rows(), shape.features),
+        Matrix<double>(graph.num_cols(), shape.features)};
+    reference::sddmm_backward(graph, shape.function, shape.heads, prepared(u), prepared(v),
+                              prepared(grad_edges), result.first, result.second);
+    return result;
+  };
+  const auto expected = reference_of(false);
+  const auto magnitude = reference_of(true);
+  const testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+  EXPECT_EQ(testing::first_mismatch(grad_u.view(), expected.first, magnitude.first, tolerance), "");
+  EXPECT_EQ(testing::first_mismatch(grad_v.view(), expected.second, magnitude.second, tolerance),
+            "");
+}
+
+TEST(SddmmGradients, MatchTheReferenceOnOddGraphs) {
+  for (const NamedGraph& named : testing::odd_patterns()) {
+    SCOPED_TRACE(named.name);
+    for (const SddmmShape& shape : sddmm_shapes) {
+      SCOPED_TRACE(to_string(shape.function));
+      for (const Precision precision : precisions) {
+        SCOPED_TRACE(to_string(precision));
+        visit_precision(precision,
+                        [&]<class T>() { compare_sddmm_backward<T>(named.graph, shape); });
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::ops

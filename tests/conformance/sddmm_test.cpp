@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/sddmm.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "ops/check.hpp"
+#include "ops/sddmm/reference.hpp"
+#include "ops/simd/isa.hpp"
+#include "support/error_measure.hpp"
+#include "support/kernel_names.hpp"
+#include "support/matrices.hpp"
+#include "support/odd_graphs.hpp"
+
+/// Every registered kernel of sddmm against the reference.
+namespace tessera::ops {
+namespace {
+
+using testing::NamedGraph;
+using testing::NumberKind;
+
+constexpr Precision precisions[] = {Precision::fp32, Precision::fp64, Precision::bf16};
+
+struct Case {
+  std::string kernel;
+  Graph graph;
+  EdgeFunction function = EdgeFunction::dot;
+  std::int64_t features = 0;
+  std::int64_t heads = 1;
+  NumberKind kind = NumberKind::normal;
+};
+
+template <class T>
+Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, NumberKind kind, std::uint64_t seed) {
+  Matrix<T> result(rows, cols);
+  const auto values = testing::random_values(rows * cols, kind, seed);
+  for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = static_cast<T>(values[i]);
+  return result;
+}
+
+Matrix<double> absolute(const Matrix<double>& matrix) {
+  Matrix<double> result = test::copy_of(matrix);
+  for (double& value : result.span()) value = std::abs(value);
+  return result;
+}
+
+template <class T, class Spoil>
+void run_case(const Case& c, Spoil&& spoil) {
+  Matrix<T> u_values = random_matrix<T>(c.graph.num_rows(), c.features, c.kind, 31);
+  Matrix<T> v_values = random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 32);
+  spoil(u_values, 33);
+  spoil(v_values, 34);
+  const Matrix<double> u = test::to_double(u_values);
+  const Matrix<double> v = test::to_double(v_values);
+  test::Padded<T> u_stored(u_values);
+  test::Padded<T> v_stored(v_values);
+  test::Padded<T> edges(Matrix<T>(c.graph.num_edges(), c.heads,
+                                  static_cast<T>(std::numeric_limits<float>::quiet_NaN())));
+  SddmmOptions options;
+  options.kernel = c.kernel;
+  options.function = c.function;
+  options.precision = PrecisionOf<T>::value;
+  options.features = c.features;
+  options.heads = c.heads;
+  const SddmmPlan plan = plan_sddmm(c.graph, options);
+  EXPECT_EQ(plan.kernel().name, c.kernel);
+  run(plan, u_stored.view(), v_stored.view(), edges.view());
+  EXPECT_TRUE(edges.margins_intact());
+
+  Matrix<double> expected(c.graph.num_edges(), c.heads);
+  Matrix<double> magnitude(c.graph.num_edges(), c.heads);
+  reference::sddmm(c.graph, c.function, c.heads, u, v, expected);
+  reference::sddmm(c.graph, c.function, c.heads, absolute(u), absolute(v), magnitude);
+  testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+  if (c.kind == NumberKind::integer) {
+    for (double& value : expected.span()) value = testing::rounded_to<T>(value);
+    tolerance = {};
+  }
+  EXPECT_EQ(testing::first_mismatch(edges.view(), expected, magnitude, tolerance), "");
+}
+
+template <class Spoil>
+void run_all_precisions(const Case& c, Spoil&& spoil) {
+  for (const Precision precision : precisions) {
+    SCOPED_TRACE(to_string(precision));
+    visit_precision(precision, [&]<class T>() { run_case<T>(c, spoil); });
+  }
+}
+
+void run_all_precisions(const Case& c) {
+  run_all_precisions(c, [](const auto&, std::uint64_t) {});
+}
+
+class SddmmKernels : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
+  for (const NamedGraph& named : testing::odd_patterns()) {
+    SCOPED_TRACE(named.name);
+    run_all_precisions({GetParam(), named.graph, EdgeFunction::dot, 16, 1});
+    run_all_precisions({GetParam(), named.graph, EdgeFunction::dot, 24, 3});
+    run_all_precisions({GetParam(), named.graph, EdgeFunction::add, 3, 3});
+  }
+}
+
+TEST_P(SddmmKernels, AreExactOnIntegers) {
+  for (const NamedGraph& named : testing::odd_patterns()) {
+    SCOPED_TRACE(named.name);
+    run_all_precisions({GetParam(), named.graph, EdgeFunction::dot, 7, 1, NumberKind::integer});
+    run_all_precisions({GetParam(), named.graph, EdgeFunction::add, 7, 7, NumberKind::integer});
+  }
+}
+
+TEST_P(SddmmKernels, IgnoreValuesAndScales) {
+  const NamedGraph pattern{"", testing::random_graph(17, 31, 120, 41, false)};
+  for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::normal)) {
+    SCOPED_TRACE(named.name);
+    run_all_precisions({GetParam(), named.graph, EdgeFunction::dot, 16, 2});
+  }
+}
+
+TEST_P(SddmmKernels, MatchTheReferenceAtEveryWidthWithEveryInstructionSet) {
+  const Graph graph = testing::random_graph(33, 40, 300, 42, false);
+  for (const Isa isa : available_isas()) {
+    SCOPED_TRACE(to_string(isa));
+    const ForcedIsa forced(isa);
+    for (const std::int64_t width : {0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 257}) {
+      SCOPED_TRACE(width);
+      for (const std::int64_t heads : {1, 4}) {
+        run_all_precisions({GetParam(), graph, EdgeFunction::dot, width * heads, heads});
+      }
+      if (width > 0) run_all_precisions({GetParam(), graph, EdgeFunction::add, width, width});
+    }
+  }
+}
+
+TEST_P(SddmmKernels, PassOnWhatIsNotFinite) {
+  const auto spoil = [](auto& matrix, std::uint64_t seed) {
+    using T = std::remove_cvref_t<decltype(*matrix.data())>;
+    const Random random(seed);
+    constexpr float odd[] = {std::numeric_limits<float>::quiet_NaN(),
+                             std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity(), 0.0f};
+    for (std::int64_t i = 0; i < matrix.size(); ++i) {
+      const auto draw = random.below(static_cast<std::uint64_t>(i), 160);
+      if (draw < 4) matrix.data()[i] = static_cast<T>(odd[draw]);
+    }
+  };
+  const Graph graph = testing::random_graph(33, 33, 300, 52, false);
+  for (const std::int64_t width : {3, 7, 16, 33}) {
+    SCOPED_TRACE(width);
+    run_all_precisions({GetParam(), graph, EdgeFunction::dot, width, 1}, spoil);
+    run_all_precisions({GetParam(), graph, EdgeFunction::add, width, width}, spoil);
+  }
+}
+
+TEST_P(SddmmKernels, GiveTheSameBitsForAnyNumberOfThreads) {
+  const Graph graph = testing::hub_graph(2000, 5000, 71);
+  const Matrix<float> u = test::normal_matrix<float>(graph.num_rows(), 33, 72);
+  const Matrix<float> v = test::normal_matrix<float>(graph.num_cols(), 33, 73);
+  SddmmOptions options;
+  options.kernel = GetParam();
+  options.features = u.cols();
+  const auto result_with = [&](int threads) {
+    const testing::ThreadScope scope(threads);
+    Matrix<float> edges(graph.num_edges(), 1, std::numeric_limits<float>::quiet_NaN());
+    run(plan_sddmm(graph, options), u, v, edges);
+    return edges;
+  };
+  const Matrix<float> expected = result_with(1);
+  for (const int threads : {2, 3}) EXPECT_TRUE(test::same_bits(expected, result_with(threads)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SddmmKernels, ::testing::ValuesIn(testing::kernel_names("sddmm")),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::ops
