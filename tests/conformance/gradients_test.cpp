@@ -194,6 +194,57 @@ TEST_P(SpmmGradients, GiveTheSameBitsForAnyNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(All, SpmmGradients, ::testing::ValuesIn(testing::kernel_names("spmm")),
                          testing::kernel_test_name);
 
+/// Kernels that know the backward pass of sums and means alone.
+class SpmmSumGradients : public ::testing::TestWithParam<std::string> {};
+
+constexpr Reduction sums[] = {Reduction::sum, Reduction::mean};
+
+TEST_P(SpmmSumGradients, MatchTheReferenceOnOddGraphs) {
+  for (const NamedGraph& pattern : testing::odd_patterns()) {
+    for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::normal)) {
+      SCOPED_TRACE(named.name);
+      for (const Reduction reduction : sums) {
+        SCOPED_TRACE(to_string(reduction));
+        compare_spmm_backward<float>(GetParam(), named.graph, reduction, 7);
+        compare_spmm_backward<double>(GetParam(), named.graph, reduction, 7);
+      }
+    }
+  }
+}
+
+TEST_P(SpmmSumGradients, MatchTheReferenceAtEveryWidth) {
+  const Graph graph = weighted_graph(1000, 40);
+  for (const std::int64_t features : {1, 7, 16, 33, 64, 257}) {
+    SCOPED_TRACE(features);
+    for (const Reduction reduction : sums) {
+      compare_spmm_backward<float>(GetParam(), graph, reduction, features);
+      compare_spmm_backward<double>(GetParam(), graph, reduction, features);
+    }
+  }
+}
+
+TEST_P(SpmmSumGradients, GiveTheSameBitsForAnyNumberOfThreads) {
+  const Graph graph = transposed(testing::hub_graph(2000, 5000, 71));
+  constexpr std::int64_t features = 17;
+  const Matrix<float> grad_y = test::normal_matrix<float>(graph.num_rows(), features, 72);
+  const Matrix<float> values = test::normal_matrix<float>(graph.num_edges(), 1, 73);
+  const SpmmOptions options = spmm_options(GetParam(), Reduction::sum, Precision::fp32, features);
+  const SpmmBackwardPlan plan = plan_spmm_backward(graph, options);
+  const auto result_with = [&](int threads) {
+    const testing::ThreadScope scope(threads);
+    Matrix<float> grad_x(graph.num_cols(), features, std::numeric_limits<float>::quiet_NaN());
+    run(plan, {grad_y, {}, values}, {grad_x});
+    return grad_x;
+  };
+  const Matrix<float> expected = result_with(1);
+  EXPECT_TRUE(test::same_bits(expected, result_with(2)));
+  EXPECT_TRUE(test::same_bits(expected, result_with(3)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpmmSumGradients,
+                         ::testing::ValuesIn(testing::kernel_names("spmm_backward")),
+                         testing::kernel_test_name);
+
 struct SddmmShape {
   EdgeFunction function;
   std::int64_t features;
