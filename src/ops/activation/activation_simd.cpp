@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/activation/kernels.hpp"
 #include "ops/simd/dropout.hpp"
+#include "ops/simd/exp.hpp"
 
 namespace tessera::ops::TESSERA_ISA {
 namespace {
 
-float exp_minus_one(float z) { return __builtin_expm1f(z); }
-double exp_minus_one(double z) { return __builtin_expm1(z); }
+/// `a` where the mask of a comparison is set, else `b`.
+template <class T, int N, class Mask>
+TESSERA_INLINE Lanes<T, N> select(Mask mask, Lanes<T, N> a, Lanes<T, N> b) {
+  return mask ? a : b;
+}
+
+/// exp(z) - 1 for z <= 0: by its series near 0, where the difference would lose its digits.
+template <class T, int N>
+TESSERA_INLINE Lanes<T, N> exp_minus_one(Lanes<T, N> z) {
+  constexpr int degree = std::is_same_v<T, double> ? 15 : 8;
+  Lanes<T, N> series = Lanes<T, N>{} + static_cast<T>(reciprocal_factorial(degree));
+  unrolled<degree - 1>([&](auto i) __attribute__((always_inline)) {
+    series = series * z + static_cast<T>(reciprocal_factorial(degree - 1 - i.value));
+  });
+  return select<T, N>(z > T(-0.5), Lanes<T, N>(series * z), Lanes<T, N>(exp_lanes<T, N>(z) - 1));
+}
 
 // Each activation: its value at z, and its derivative there. `c` is the slope or alpha. The
 // comparisons are such that a not-a-number passes.
@@ -43,30 +58,58 @@ struct LeakyRelu {
   }
 };
 
+/// In vectors of N lanes, since compilers call a function for each element otherwise.
 struct Elu {
-  template <class T>
-  static T value(T z, T c) {
-    return z > T{0} ? z : c * exp_minus_one(z);
+  template <int N, class T>
+  static Lanes<T, N> value(Lanes<T, N> z, T c) {
+    return select<T, N>(z > T{0}, z, Lanes<T, N>(c * exp_minus_one<T, N>(z)));
   }
-  template <class T>
-  static T derivative(T z, T c) {
-    return z > T{0} ? T{1} : c * (exp_minus_one(z) + T{1});
+  template <int N, class T>
+  static Lanes<T, N> derivative(Lanes<T, N> z, T c) {
+    return select<T, N>(z > T{0}, Lanes<T, N>{} + T{1}, Lanes<T, N>(c * exp_lanes<T, N>(z)));
   }
 };
+
+/// Calls `body.template operator()<N>(j)` for vectors of N elements from j on, then for single
+/// ones.
+template <class T, class Body>
+TESSERA_INLINE void for_vectors(std::int64_t count, Body&& body) {
+  std::int64_t j = 0;
+  for (; j + lanes<T> <= count; j += lanes<T>) body.template operator()<lanes<T>>(j);
+  for (; j < count; ++j) body.template operator()<1>(j);
+}
 
 template <class Function, class T>
 void forward_run(const T* x, const T* bias, const T* factors, T constant, T* y,
                  std::int64_t count) {
-  for (std::int64_t j = 0; j < count; ++j) {
-    y[j] = Function::value(x[j] + bias[j], constant) * factors[j];
+  if constexpr (std::is_same_v<Function, Elu>) {
+    for_vectors<T>(
+        count, [&]<int N>(std::int64_t j) __attribute__((always_inline)) {
+          const Lanes<T, N> z = load_lanes<N>(x + j) + load_lanes<N>(bias + j);
+          const Lanes<T, N> value = Elu::value<N>(z, constant);
+          store_lanes<N>(y + j, Lanes<T, N>(value * load_lanes<N>(factors + j)));
+        });
+  } else {
+    for (std::int64_t j = 0; j < count; ++j) {
+      y[j] = Function::value(x[j] + bias[j], constant) * factors[j];
+    }
   }
 }
 
 template <class Function, class T>
 void backward_run(const T* x, const T* bias, const T* factors, T constant, const T* grad_y,
                   T* gradient, std::int64_t count) {
-  for (std::int64_t j = 0; j < count; ++j) {
-    gradient[j] = grad_y[j] * factors[j] * Function::derivative(x[j] + bias[j], constant);
+  if constexpr (std::is_same_v<Function, Elu>) {
+    for_vectors<T>(
+        count, [&]<int N>(std::int64_t j) __attribute__((always_inline)) {
+          const Lanes<T, N> z = load_lanes<N>(x + j) + load_lanes<N>(bias + j);
+          const Lanes<T, N> grad = load_lanes<N>(grad_y + j) * load_lanes<N>(factors + j);
+          store_lanes<N>(gradient + j, Lanes<T, N>(grad * Elu::derivative<N>(z, constant)));
+        });
+  } else {
+    for (std::int64_t j = 0; j < count; ++j) {
+      gradient[j] = grad_y[j] * factors[j] * Function::derivative(x[j] + bias[j], constant);
+    }
   }
 }
 
