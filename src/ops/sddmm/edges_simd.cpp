@@ -7,7 +7,7 @@ namespace tessera::ops::TESSERA_ISA {
 namespace {
 
 /// Edges ahead whose features are asked for.
-constexpr EdgeOffset prefetch_distance = 8;
+constexpr EdgeOffset prefetch_distance = 16;
 /// Bytes of a row that are asked for; the hardware follows a longer row by itself.
 constexpr std::int64_t max_prefetch_bytes = 512;
 

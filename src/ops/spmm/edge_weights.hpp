@@ -48,16 +48,20 @@ class Weights {
  private:
   void fill(const SpmmRows& rows, const RowRange& range) {
     const EdgeOffset count = range.edge_end - range.edge_begin;
+    const auto* const col_scale = static_cast<const S*>(rows.col_scale);
+    const VertexId* const cols = rows.col_indices + range.edge_begin;
     if (rows.values == nullptr) {
-      for (EdgeOffset i = 0; i < count; ++i) buffer_[i] = 1;
-    } else if (rows.values_are_stored) {
+      for (EdgeOffset i = 0; i < count; ++i) {
+        buffer_[i] = col_scale == nullptr ? S(1) : col_scale[cols[i]];
+      }
+      return;
+    }
+    if (rows.values_are_stored) {
       fill_values(static_cast<const T*>(rows.values), rows, range);
     } else {
       fill_values(static_cast<const float*>(rows.values), rows, range);
     }
-    if (rows.col_scale == nullptr) return;
-    const auto* const col_scale = static_cast<const S*>(rows.col_scale);
-    const VertexId* const cols = rows.col_indices + range.edge_begin;
+    if (col_scale == nullptr) return;
     for (EdgeOffset i = 0; i < count; ++i) buffer_[i] *= col_scale[cols[i]];
   }
 

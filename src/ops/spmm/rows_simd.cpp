@@ -9,7 +9,7 @@ namespace {
 
 /// Edges ahead whose features are asked for while an edge is added: enough to hide memory, few
 /// enough to stay in the nearest cache.
-constexpr EdgeOffset prefetch_distance = 8;
+constexpr EdgeOffset prefetch_distance = 16;
 
 /// What a row adds up.
 enum class Terms {
