@@ -141,10 +141,11 @@ Entries mirrored(const Entries& half, float sign) {
 
 Dataset read_matrix_market(const std::string& path, const ReadOptions& options) {
   report(options.progress, "reading text");
-  const Buffer<std::byte> bytes = load_text(path);
+  Buffer<std::byte> bytes = load_text(path);
   const MatrixHeader header = parse_matrix_header(text_of(bytes), path);
   report(options.progress, "parsing");
   Entries entries = parse_entries(header, path);
+  bytes = {};
   if (header.symmetry != MatrixSymmetry::general) {
     entries = mirrored(entries, header.symmetry == MatrixSymmetry::symmetric ? 1.0f : -1.0f);
   }

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
@@ -81,6 +84,39 @@ TEST(Save, ReplacesAFileAndKeepsItsPermissions) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.tsr"));
   EXPECT_EQ(io::open(folder / "a.tsr"), dataset);
   EXPECT_EQ(std::filesystem::status(folder / "a.tsr").permissions(), std::filesystem::perms(0640));
+  EXPECT_EQ(folder.num_files(), 2u);
+}
+
+/// Lets files grow no larger than so many bytes, as a full disk does.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST(Save, AFullDiskLeavesTheOldFile) {
+  const test::TemporaryFolder folder;
+  const Dataset dataset = test::with_everything();
+  for (const char* name : {"a.npz", "a.tsr"}) {
+    test::write_file(folder / name, "old");
+    const FullDisk full(1000);
+    EXPECT_THAT(error_of([&] { io::save(dataset, folder / name); }), HasSubstr("File too large"));
+    EXPECT_EQ(test::read_file(folder / name), "old");
+  }
   EXPECT_EQ(folder.num_files(), 2u);
 }
 
