@@ -99,6 +99,9 @@ std::shared_ptr<const Matrix<float>> read_matrix(ArrayReader& array);
 /// The array as it is.
 ExtraArray read_as_is(ArrayReader& array);
 
+/// An array to be written, and its name in the file.
+using NamedArray = std::pair<std::string, ExtraArray>;
+
 /// For writing: the same memory seen as bytes, kept alive.
 template <class T>
 ExtraArray stored(const SharedArray<T>& values) {

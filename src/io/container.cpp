@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
 
-#include "io/checksum.hpp"
-#include "io/container_layout.hpp"
 #include "io/dataset_arrays.hpp"
+#include "io/sections.hpp"
 
 namespace tessera::io {
 namespace {
@@ -19,51 +17,6 @@ namespace {
 /// Sections of arrays Tessera has no use for carry this before their name, so that they never meet
 /// a name with a meaning.
 constexpr std::string_view extra_prefix = "extra:";
-
-/// One section, read by all threads: each checks its part while it is in the cache.
-class SectionReader final : public ArrayReader {
- public:
-  SectionReader(const InputFile& file, const Section& section, SharedArray<std::byte> mapped)
-      : ArrayReader(section.name, file.path() + ": section '" + section.name + "'", section.type,
-                    section.shape),
-        file_(file),
-        section_(section),
-        mapped_(std::move(mapped)) {}
-
-  SharedArray<std::byte> bytes() override {
-    if (mapped_.empty()) return ArrayReader::bytes();
-    const auto owner = std::make_shared<const SharedArray<std::byte>>(mapped_);
-    const SharedArray<std::byte> bytes(owner, mapped_.data() + section_.offset, section_.bytes);
-    check(parallel_crc32(bytes.span()));
-    return bytes;
-  }
-
-  void copy_to(std::byte* out) override {
-    constexpr std::int64_t grain = 1 << 20;
-    check(parallel_reduce(
-        section_.bytes, grain, Crc32(),
-        [&](std::int64_t begin, std::int64_t end) {
-          const std::span<std::byte> part(out + begin, static_cast<std::size_t>(end - begin));
-          file_.read(section_.offset + begin, part);
-          return Crc32(part);
-        },
-        [](Crc32 sum, const Crc32& next) {
-          sum.join(next);
-          return sum;
-        }));
-  }
-
- private:
-  void check(const Crc32& crc) const {
-    if (crc.value() != section_.crc) {
-      throw Error(ErrorCode::bad_data, "the checksum does not match", where(), damaged_file_mend);
-    }
-  }
-
-  const InputFile& file_;
-  const Section& section_;
-  SharedArray<std::byte> mapped_;
-};
 
 /// What the container holds besides the arrays that all formats share.
 struct OwnParts {
@@ -79,16 +32,6 @@ struct OwnKind {
   void (*take)(OwnParts&, ArrayReader&);
   ExtraArray (*give)(const Dataset&);
 };
-
-std::string read_text(ArrayReader& array) {
-  if (array.type() != type_name<std::uint8_t>()) array.reject("is not a text");
-  const SharedArray<std::byte> bytes = array.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(bytes.size())};
-}
-
-ExtraArray stored_text(const std::string& text) {
-  return stored(SharedArray<std::uint8_t>(std::vector<std::uint8_t>(text.begin(), text.end())));
-}
 
 const OwnKind own_kinds[] = {
     {"name", [](OwnParts& p, ArrayReader& a) { p.name = read_text(a); },
@@ -112,6 +55,9 @@ void take_section(const Section& section, ArrayReader& array, OwnParts& own, Dat
     take_dataset_array(parts, array);
   } else if (section.name.starts_with(extra_prefix)) {
     take_extra(parts, section.name.substr(extra_prefix.size()), array);
+  } else if (section.name == checkpoint_section) {
+    throw Error(ErrorCode::bad_data, "is a checkpoint of a training run, not a data set",
+                array.where(), "name the data, and give this file as --checkpoint");
   } else {
     throw Error(ErrorCode::unsupported, "is not known to this program", array.where(),
                 "use a newer tessera");
@@ -129,8 +75,8 @@ Graph build_graph(const OwnParts& own, const SharedArray<float>& values, const I
   return {rows, cols, own.row_offsets, own.col_indices, values};
 }
 
-std::vector<std::pair<std::string, ExtraArray>> all_arrays(const Dataset& dataset) {
-  std::vector<std::pair<std::string, ExtraArray>> arrays;
+std::vector<NamedArray> all_arrays(const Dataset& dataset) {
+  std::vector<NamedArray> arrays;
   auto shared = arrays_to_write(dataset);
   for (const OwnKind& kind : own_kinds) arrays.emplace_back(kind.name, kind.give(dataset));
   std::move(shared.begin(), shared.end(), std::back_inserter(arrays));
@@ -138,10 +84,6 @@ std::vector<std::pair<std::string, ExtraArray>> all_arrays(const Dataset& datase
     arrays.emplace_back(std::string(extra_prefix) + name, std::move(array));
   }
   return arrays;
-}
-
-void pad_to(AtomicFile& file, std::int64_t offset) {
-  file.write(bytes_of(std::string(static_cast<std::size_t>(offset - file.size()), '\0')));
 }
 
 }  // namespace
@@ -164,21 +106,7 @@ Dataset read_container(const std::string& path, const ReadOptions& options) {
 }
 
 void write_container(const Dataset& dataset, const std::string& path, const Progress& progress) {
-  const auto arrays = all_arrays(dataset);
-  std::vector<Section> sections;
-  for (const auto& [name, array] : arrays) {
-    sections.push_back({name, array.type, array.shape, array.bytes.size(),
-                        parallel_crc32(array.bytes.span()).value(), 0});
-  }
-  place_sections(sections);
-  AtomicFile file(path);
-  file.write(bytes_of(encode_container_header(sections)));
-  for (std::size_t i = 0; i < sections.size(); ++i) {
-    report(progress, "writing", file.size(), sections.back().offset + sections.back().bytes);
-    pad_to(file, sections[i].offset);
-    file.write(arrays[i].second.bytes.span());
-  }
-  file.commit();
+  write_sections(path, all_arrays(dataset), progress);
 }
 
 }  // namespace tessera::io

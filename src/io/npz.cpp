@@ -15,6 +15,7 @@
 
 #include "io/dataset_arrays.hpp"
 #include "io/npy.hpp"
+#include "io/npz_arrays.hpp"
 
 namespace tessera::io {
 namespace {
@@ -192,6 +193,11 @@ void write_npz(const Dataset& dataset, const std::string& path, const Progress& 
   auto edges = edge_arrays(dataset.graph);
   arrays.insert(arrays.begin(), std::make_move_iterator(edges.begin()),
                 std::make_move_iterator(edges.end()));
+  write_npz_arrays(path, arrays, progress);
+}
+
+void write_npz_arrays(const std::string& path, const std::vector<NamedArray>& arrays,
+                      const Progress& progress) {
   AtomicFile file(path);
   ZipWriter zip(file);
   for (std::int64_t i = 0; i < std::ssize(arrays); ++i) {

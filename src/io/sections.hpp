@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/core/progress.hpp"
+#include "tessera/data/dataset.hpp"
+
+#include "io/array.hpp"
+#include "io/container_layout.hpp"
+#include "io/file.hpp"
+
+/// Reading and writing the sections of a container, whatever they mean.
+namespace tessera::io {
+
+/// One section, read by all threads: each checks its part while it is in the cache.
+class SectionReader final : public ArrayReader {
+ public:
+  /// `mapped` is the whole file or empty. All must outlive the reader.
+  SectionReader(const InputFile& file, const Section& section, SharedArray<std::byte> mapped = {});
+
+  SharedArray<std::byte> bytes() override;
+  void copy_to(std::byte* out) override;
+
+ private:
+  void check(std::uint32_t crc) const;
+
+  const InputFile& file_;
+  const Section& section_;
+  SharedArray<std::byte> mapped_;
+};
+
+/// The section that makes a container a checkpoint of training instead of a data set.
+inline constexpr std::string_view checkpoint_section = "checkpoint";
+
+/// Writes a container of these sections. The file appears whole or not at all.
+void write_sections(const std::string& path, const std::vector<NamedArray>& arrays,
+                    const Progress& progress = {});
+
+/// Texts are arrays of bytes.
+std::string read_text(ArrayReader& array);
+ExtraArray stored_text(const std::string& text);
+
+}  // namespace tessera::io
