@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/core/matrix.hpp"
+
+/// How good predictions are, as shares from 0 to 1. Each looks at chosen rows of `logits` only.
+namespace tessera::train {
+
+enum class Metric { automatic, accuracy, micro_f1, roc_auc };
+
+const char* to_string(Metric metric) noexcept;
+/// An unknown name is an `invalid_argument` error that lists those there are.
+Metric parse_metric(const std::string& text);
+
+/// The class of the highest logit of a row, the lowest class among ties; -1 where a logit is not a
+/// number.
+std::int64_t predicted_class(MatrixView<const float> logits, std::int64_t row);
+
+/// The share of rows whose predicted class is their label. No rows give 0.
+double accuracy(MatrixView<const float> logits, std::span<const std::int64_t> labels,
+                std::span<const std::int64_t> rows);
+
+/// F1 = 2 TP / (2 TP + FP + FN) over all rows and columns together, where a logit above 0 says yes.
+/// Nothing to find and nothing found gives 0.
+double micro_f1(MatrixView<const float> logits, MatrixView<const float> targets,
+                std::span<const std::int64_t> rows);
+
+/// The chance that a positive has a higher score than a negative; ties count half. Without a
+/// positive or without a negative it means nothing: an `invalid_argument` error.
+double roc_auc(std::span<const float> scores, const std::vector<bool>& positive);
+
+/// Two classes: the score is the second logit less the first.
+double roc_auc(MatrixView<const float> logits, std::span<const std::int64_t> labels,
+               std::span<const std::int64_t> rows);
+
+/// Several labels: the mean over the columns that have both positives and negatives.
+double roc_auc(MatrixView<const float> logits, MatrixView<const float> targets,
+               std::span<const std::int64_t> rows);
+
+}  // namespace tessera::train

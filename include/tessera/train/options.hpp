@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/core/progress.hpp"
+#include "tessera/graph/partition.hpp"
+#include "tessera/nn/config.hpp"
+#include "tessera/nn/tensor.hpp"
+#include "tessera/ops/optimiser.hpp"
+#include "tessera/train/metrics.hpp"
+#include "tessera/train/report.hpp"
+#include "tessera/train/split.hpp"
+
+namespace tessera::train {
+
+/// What is classified. `automatic`: graphs where the data set has labels for them.
+enum class Task { automatic, node, graph };
+
+/// What one step of training sees.
+enum class Batching {
+  full,      ///< everything at once
+  clusters,  ///< some parts of a partition and the edges among them (Chiang et al. 2019)
+  graphs,    ///< some graphs of a union
+};
+
+/// Whether every row of features is divided by the sum of its absolute values. `automatic`: for
+/// vertices whose features are never negative, as counts of words.
+enum class RowNormalise { automatic, on, off };
+
+const char* to_string(Task task) noexcept;
+const char* to_string(Batching batching) noexcept;
+const char* to_string(RowNormalise choice) noexcept;
+Task parse_task(const std::string& text);
+Batching parse_batching(const std::string& text);
+RowNormalise parse_row_normalise(const std::string& text);
+
+struct CheckpointOptions {
+  std::string path;         ///< empty: none is written
+  std::int64_t every = 10;  ///< epochs; one is always written at the end
+  bool resume = false;      ///< go on from the file at `path`, if there is one
+};
+
+struct TrainOptions {
+  ops::OptimiserOptions optimiser;
+  /// Every so many epochs the learning rate is multiplied by `rate_decay`; 0: never.
+  std::int64_t rate_decay_every = 0;
+  double rate_decay = 0.5;
+  std::int64_t epochs = 200;
+  /// Stop after so many epochs in which neither metric nor loss on the validation items got better;
+  /// 0: never.
+  std::int64_t patience = 0;
+
+  Task task = Task::automatic;
+  Metric metric = Metric::automatic;
+  RowNormalise row_normalise = RowNormalise::automatic;
+  /// For data without a split of its own.
+  SplitShares split;
+  /// Cross-validation: run r is tested on fold r of so many; 0: off. See `fold_split`.
+  std::int64_t folds = 0;
+
+  Batching batching = Batching::full;
+  std::int64_t parts = 16;           ///< clusters: how many to make
+  std::int64_t parts_per_batch = 1;  ///< clusters: how many a step sees
+  std::string partition_method = "auto";
+  std::optional<Partition> partition;  ///< clusters: use these instead
+  std::int64_t graphs_per_batch = 128;
+
+  std::uint64_t seed = 1;  ///< of the first run; each further run has the next
+  std::int64_t runs = 1;
+  /// As many runs at a time as there are threads, one thread each, instead of one run on all.
+  bool parallel_runs = false;
+  nn::Placement placement;
+  CheckpointOptions checkpoint;
+
+  /// Called after every epoch, from one thread at a time. May throw to stop; a checkpoint, if there
+  /// is to be one, is written first.
+  std::function<void(const EpochRecord&)> on_epoch;
+  Progress progress;  ///< of the work before the first epoch
+};
+
+/// What the model's paper trained with: see `nn::paper_defaults`.
+TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset = {},
+                           bool graph_task = false);
+
+/// Throws `invalid_argument` naming the option that makes no sense, and what would.
+void validate(const TrainOptions& options);
+
+/// A name and its value as text.
+struct Setting {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
+/// Every field that shapes the result, in a fixed order.
+std::vector<Setting> settings_of(const nn::ModelConfig& config);
+std::vector<Setting> settings_of(const TrainOptions& options);
+
+}  // namespace tessera::train

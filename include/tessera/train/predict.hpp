@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/data/dataset.hpp"
+#include "tessera/nn/tensor.hpp"
+#include "tessera/train/checkpoint.hpp"
+
+namespace tessera::train {
+
+struct Prediction {
+  bool graph_task = false;
+  bool multi_label = false;
+  Matrix<float> logits;  ///< one row per vertex or graph
+  /// The class of each item as the data calls it; empty for multi-label.
+  std::vector<std::int64_t> classes;
+  Matrix<float> embeddings;  ///< what went into the last layer, where asked for
+};
+
+struct PredictOptions {
+  bool embeddings = false;
+  nn::Placement placement;
+};
+
+/// Runs a checkpoint's best weights on a data set, which needs no labels. Features of another width
+/// than the model's are an `invalid_argument` error.
+Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
+                   const PredictOptions& options = {});
+
+/// Writes by the file's ending. .npz: the arrays `prediction` (classes, or 0 and 1 for
+/// multi-label), `logits` and, where there are any, `embeddings`. .txt: one class per line.
+void save(const Prediction& prediction, const std::string& path);
+/// Throws `invalid_argument` where `save` could not write such a file.
+void require_prediction_ending(const std::string& path, bool multi_label);
+
+}  // namespace tessera::train

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/data/dataset.hpp"
+#include "tessera/nn/config.hpp"
+#include "tessera/train/options.hpp"
+
+namespace tessera::train {
+
+/// A data set made ready for a model: checked, with features, with a split. "Items" are what is
+/// classified: vertices, or the graphs of a union.
+struct Problem {
+  std::string name;
+  bool graph_task = false;
+  Graph graph;
+  Features features;
+  SharedArray<std::int32_t> graph_ids;  ///< graph task
+  std::int64_t num_items = 0;
+  std::vector<std::int64_t> labels;  ///< class of each item, -1 unknown; empty for multi-label
+  MultiLabels targets;               ///< multi-label, else null
+  std::int64_t outputs = 0;          ///< width of the logits
+  /// What class k is called in the data set; empty: k.
+  std::vector<std::int64_t> class_values;
+  Split split;
+  Metric metric = Metric::accuracy;
+  bool row_normalised = false;
+  std::vector<std::string> notes;  ///< what was decided for the user, in words
+
+  bool multi_label() const { return targets != nullptr; }
+  std::int64_t num_features() const;
+  nn::DataShape shape() const;
+};
+
+/// True if graphs are to be classified.
+bool is_graph_task(const Dataset& dataset, Task task);
+
+/// Every request that cannot work is an error here, before anything is trained: no labels, one
+/// class only, an empty part of the split, an unlabelled item in it, features that are not finite.
+///
+/// Data without features gets some: one per vertex for vertices; for graphs, vertex labels or else
+/// degrees. A model with `precomputed` gets its features propagated.
+Problem prepare(const Dataset& dataset, const nn::ModelConfig& config, const TrainOptions& options);
+
+/// The features alone, for predictions: no labels and no split are needed. `row_normalise` says
+/// what training did.
+Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,
+                         bool row_normalise, const TrainOptions& options = {});
+
+}  // namespace tessera::train

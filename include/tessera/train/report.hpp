@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/train/metrics.hpp"
+
+namespace tessera::train {
+
+/// Where the time of training goes.
+enum class Phase { batches, forward, loss, backward, optimiser, evaluation, checkpoint };
+inline constexpr std::size_t num_phases = 7;
+
+const char* to_string(Phase phase) noexcept;
+
+/// Seconds spent in each phase.
+struct PhaseTimes {
+  std::array<double, num_phases> seconds{};
+
+  double& operator[](Phase phase) { return seconds[static_cast<std::size_t>(phase)]; }
+  double operator[](Phase phase) const { return seconds[static_cast<std::size_t>(phase)]; }
+  double total() const;
+  PhaseTimes& operator+=(const PhaseTimes& other);
+};
+
+/// The metric on the three parts of the split, and the loss on the validation part.
+struct Evaluation {
+  double train = 0;
+  double validation = 0;
+  double test = 0;
+  double validation_loss = 0;
+
+  friend bool operator==(const Evaluation&, const Evaluation&) = default;
+};
+
+/// True if `a` is to be preferred: a better metric on the validation part, or the same with less
+/// loss there.
+bool better(const Evaluation& a, const Evaluation& b);
+
+struct EpochRecord {
+  std::int64_t run = 0;
+  std::int64_t epoch = 0;  ///< from 1
+  double loss = 0;         ///< mean over the training items
+  Evaluation evaluation;
+};
+
+struct RunReport {
+  std::uint64_t seed = 0;
+  std::int64_t epochs = 0;
+  std::int64_t best_epoch = 0;
+  Evaluation best;  ///< at the epoch that is best on the validation items
+  bool stopped_early = false;
+  std::vector<EpochRecord> curve;  ///< every epoch; of runs finished before a resume, nothing
+};
+
+/// The mean over runs and their standard deviation (of a sample: n - 1; 0 for a single run).
+struct Summary {
+  double mean = 0;
+  double deviation = 0;
+};
+
+struct TrainReport {
+  std::string model;  ///< its layers in words
+  std::int64_t parameters = 0;
+  Metric metric = Metric::accuracy;
+  std::vector<RunReport> runs;
+  Summary test;
+  Summary validation;
+  double step_ms = 0;       ///< median: the batches, forward, backward and optimiser of a step
+  double epoch_ms = 0;      ///< median: all steps of an epoch and its evaluation
+  std::int64_t epochs = 0;  ///< those trained here, in all runs
+  PhaseTimes times;
+  std::int64_t peak_memory_bytes = 0;
+  std::vector<std::string> notes;  ///< what was decided for the user, in words
+};
+
+Summary summarise_test(const std::vector<RunReport>& runs);
+Summary summarise_validation(const std::vector<RunReport>& runs);
+
+}  // namespace tessera::train

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/features.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+
+namespace tessera::train {
+namespace {
+
+constexpr std::int64_t grain = 1 << 10;
+
+const Matrix<float>* dense_of(const Features& features) {
+  const auto* const dense = std::get_if<DenseFeatures>(&features);
+  return dense == nullptr ? nullptr : dense->get();
+}
+
+std::span<const float> row_of(const Matrix<float>& matrix, std::int64_t row) {
+  return {matrix.row(row), static_cast<std::size_t>(matrix.cols())};
+}
+
+std::span<const float> row_of(const Graph& sparse, std::int64_t row) {
+  if (!sparse.has_values()) return {};
+  const EdgeOffset begin = sparse.row_offsets()[row];
+  return {sparse.values().data() + begin,
+          static_cast<std::size_t>(sparse.row_offsets()[row + 1] - begin)};
+}
+
+/// Calls `visit(row, values)` for the stored values of every row, on all threads.
+template <class Visit>
+void for_each_row(const Features& features, Visit&& visit) {
+  if (const Matrix<float>* dense = dense_of(features)) {
+    parallel_for(dense->rows(), grain, [&](std::int64_t row) { visit(row, row_of(*dense, row)); });
+  } else if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
+    parallel_for(sparse->num_rows(), grain,
+                 [&](std::int64_t row) { visit(row, row_of(*sparse, row)); });
+  }
+}
+
+/// What a row's values are multiplied by.
+float row_factor(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += std::abs(static_cast<double>(value));
+  return sum > 0 ? static_cast<float>(1 / sum) : 1.0f;
+}
+
+Features normalised_dense(const Matrix<float>& from) {
+  auto to = std::make_shared<Matrix<float>>(from.rows(), from.cols());
+  parallel_for(from.rows(), grain, [&](std::int64_t row) {
+    const auto values = row_of(from, row);
+    const float factor = row_factor(values);
+    std::transform(values.begin(), values.end(), to->row(row),
+                   [factor](float value) { return value * factor; });
+  });
+  return DenseFeatures(std::move(to));
+}
+
+Features normalised_sparse(const Graph& from) {
+  Buffer<float> values(from.num_edges());
+  parallel_for(from.num_rows(), grain, [&](std::int64_t row) {
+    const EdgeOffset begin = from.row_offsets()[row];
+    const EdgeOffset end = from.row_offsets()[row + 1];
+    const float factor = from.has_values()
+                             ? row_factor(row_of(from, row))
+                             : 1.0f / static_cast<float>(std::max<EdgeOffset>(end - begin, 1));
+    for (EdgeOffset k = begin; k < end; ++k) {
+      values[k] = factor * (from.has_values() ? from.values()[k] : 1.0f);
+    }
+  });
+  return from.with_values(std::move(values));
+}
+
+Features taken_dense(const Matrix<float>& from, std::span<const VertexId> vertices) {
+  auto to = std::make_shared<Matrix<float>>(std::ssize(vertices), from.cols());
+  parallel_for(to->rows(), grain, [&](std::int64_t i) {
+    const auto values = row_of(from, vertices[static_cast<std::size_t>(i)]);
+    std::copy(values.begin(), values.end(), to->row(i));
+  });
+  return DenseFeatures(std::move(to));
+}
+
+Features taken_sparse(const Graph& from, std::span<const VertexId> vertices) {
+  const std::int64_t rows = std::ssize(vertices);
+  Buffer<EdgeOffset> offsets(rows + 1);
+  offsets[0] = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    offsets[i + 1] = offsets[i] + from.degree(vertices[static_cast<std::size_t>(i)]);
+  }
+  Buffer<VertexId> cols(offsets[rows]);
+  Buffer<float> values(from.has_values() ? offsets[rows] : 0);
+  parallel_for(rows, grain, [&](std::int64_t i) {
+    const VertexId row = vertices[static_cast<std::size_t>(i)];
+    const auto neighbours = from.neighbours(row);
+    std::copy(neighbours.begin(), neighbours.end(), cols.begin() + offsets[i]);
+    const auto stored = row_of(from, row);
+    std::copy(stored.begin(), stored.end(), values.begin() + offsets[i]);
+  });
+  return Graph(static_cast<VertexId>(rows), from.num_cols(), std::move(offsets), std::move(cols),
+               std::move(values));
+}
+
+}  // namespace
+
+void require_finite(const Features& features) {
+  for_each_row(features, [](std::int64_t row, std::span<const float> values) {
+    const auto wrong = std::find_if(values.begin(), values.end(),
+                                    [](float value) { return !std::isfinite(value); });
+    if (wrong == values.end()) return;
+    throw Error(ErrorCode::bad_data, fmt::format("vertex {} has a feature of {}", row, *wrong),
+                "features", "replace what is infinite or not a number");
+  });
+}
+
+bool any_negative(const Features& features) {
+  std::atomic<bool> found{false};
+  for_each_row(features, [&](std::int64_t, std::span<const float> values) {
+    if (std::any_of(values.begin(), values.end(), [](float value) { return value < 0; })) {
+      found.store(true, std::memory_order_relaxed);
+    }
+  });
+  return found.load();
+}
+
+Features row_normalised(const Features& features) {
+  if (const Matrix<float>* dense = dense_of(features)) return normalised_dense(*dense);
+  if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
+    return normalised_sparse(*sparse);
+  }
+  return features;
+}
+
+Features one_hot(std::span<const std::int64_t> columns, std::int64_t width) {
+  const std::int64_t rows = std::ssize(columns);
+  Buffer<EdgeOffset> offsets(rows + 1);
+  offsets[0] = 0;
+  std::vector<VertexId> cols;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t column = columns[static_cast<std::size_t>(i)];
+    if (column >= 0) cols.push_back(static_cast<VertexId>(column));
+    offsets[i + 1] = std::ssize(cols);
+  }
+  std::vector<float> values(cols.size(), 1.0f);
+  return Graph(static_cast<VertexId>(rows), static_cast<VertexId>(width), std::move(offsets),
+               std::move(cols), std::move(values));
+}
+
+Features take_rows(const Features& features, std::span<const VertexId> vertices) {
+  if (const Matrix<float>* dense = dense_of(features)) return taken_dense(*dense, vertices);
+  if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
+    return taken_sparse(*sparse, vertices);
+  }
+  return features;
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/data/dataset.hpp"
+
+/// Features as models take them.
+namespace tessera::train {
+
+/// Throws `bad_data` naming the first vertex with a feature that is not finite.
+void require_finite(const Features& features);
+
+bool any_negative(const Features& features);
+
+/// Every row divided by the sum of its absolute values; rows of zeros stay.
+Features row_normalised(const Features& features);
+
+/// Row i is 1 in column `columns[i]`, or empty where that is negative.
+Features one_hot(std::span<const std::int64_t> columns, std::int64_t width);
+
+/// Rows `vertices[0], vertices[1], …`.
+Features take_rows(const Features& features, std::span<const VertexId> vertices);
+
+}  // namespace tessera::train

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/nn/tensor.hpp"
+
+namespace tessera::train {
+
+/// A tensor of any device and precision as floats of this process.
+Matrix<float> to_host(const nn::Tensor& tensor, Stream stream = {});
+
+}  // namespace tessera::train

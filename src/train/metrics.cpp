@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tessera/core/error.hpp"
+
+#include "train/names.hpp"
+
+namespace tessera::train {
+namespace {
+
+constexpr std::array<Named<Metric>, 4> metric_names = {{{Metric::automatic, "auto"},
+                                                        {Metric::accuracy, "accuracy"},
+                                                        {Metric::micro_f1, "micro_f1"},
+                                                        {Metric::roc_auc, "roc_auc"}}};
+
+std::int64_t label_of(std::span<const std::int64_t> labels, std::int64_t row) {
+  return labels[static_cast<std::size_t>(row)];
+}
+
+bool has_both(const std::vector<bool>& positive) {
+  const auto count = std::count(positive.begin(), positive.end(), true);
+  return count > 0 && count < std::ssize(positive);
+}
+
+[[noreturn]] void one_sided() {
+  throw Error(ErrorCode::invalid_argument, "ROC-AUC needs positives and negatives", "metric",
+              "use the accuracy, or a split with both");
+}
+
+}  // namespace
+
+const char* to_string(Metric metric) noexcept { return name_of(metric_names, metric); }
+
+Metric parse_metric(const std::string& text) { return parse_name(metric_names, "metric", text); }
+
+std::int64_t predicted_class(MatrixView<const float> logits, std::int64_t row) {
+  std::int64_t best = -1;
+  for (std::int64_t k = 0; k < logits.cols; ++k) {
+    if (std::isnan(logits(row, k))) return -1;
+    if (best < 0 || logits(row, k) > logits(row, best)) best = k;
+  }
+  return best;
+}
+
+double accuracy(MatrixView<const float> logits, std::span<const std::int64_t> labels,
+                std::span<const std::int64_t> rows) {
+  if (rows.empty()) return 0;
+  const auto correct = std::count_if(rows.begin(), rows.end(), [&](std::int64_t row) {
+    return predicted_class(logits, row) == label_of(labels, row);
+  });
+  return static_cast<double>(correct) / static_cast<double>(rows.size());
+}
+
+double micro_f1(MatrixView<const float> logits, MatrixView<const float> targets,
+                std::span<const std::int64_t> rows) {
+  std::int64_t found = 0, wrong = 0;
+  for (const std::int64_t row : rows) {
+    for (std::int64_t k = 0; k < logits.cols; ++k) {
+      const bool said = logits(row, k) > 0;
+      const bool is = targets(row, k) > 0;
+      found += said && is ? 1 : 0;
+      wrong += said != is ? 1 : 0;
+    }
+  }
+  const std::int64_t all = 2 * found + wrong;
+  return all == 0 ? 0 : 2 * static_cast<double>(found) / static_cast<double>(all);
+}
+
+double roc_auc(std::span<const float> scores, const std::vector<bool>& positive) {
+  if (!has_both(positive)) one_sided();
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
+  // Pairs (negative below positive) counted twice, so that half a pair is a whole number.
+  std::int64_t doubled_pairs = 0, negatives_below = 0, positives = 0;
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin;
+    std::int64_t tied_positives = 0, tied_negatives = 0;
+    for (; end < order.size() && scores[order[end]] == scores[order[begin]]; ++end) {
+      ++(positive[order[end]] ? tied_positives : tied_negatives);
+    }
+    if (end == begin) {
+      throw Error(ErrorCode::invalid_argument, "a score is not a number", "metric",
+                  "train with a lower learning rate");
+    }
+    doubled_pairs += tied_positives * (2 * negatives_below + tied_negatives);
+    negatives_below += tied_negatives;
+    positives += tied_positives;
+    begin = end;
+  }
+  return static_cast<double>(doubled_pairs) /
+         (2 * static_cast<double>(positives) * static_cast<double>(negatives_below));
+}
+
+double roc_auc(MatrixView<const float> logits, std::span<const std::int64_t> labels,
+               std::span<const std::int64_t> rows) {
+  if (logits.cols != 2) {
+    throw Error(ErrorCode::invalid_argument, "ROC-AUC of more than two classes", "metric",
+                "use the accuracy");
+  }
+  std::vector<float> scores;
+  std::vector<bool> positive;
+  for (const std::int64_t row : rows) {
+    scores.push_back(logits(row, 1) - logits(row, 0));
+    positive.push_back(label_of(labels, row) == 1);
+  }
+  return roc_auc(scores, positive);
+}
+
+double roc_auc(MatrixView<const float> logits, MatrixView<const float> targets,
+               std::span<const std::int64_t> rows) {
+  double sum = 0;
+  std::int64_t counted = 0;
+  for (std::int64_t k = 0; k < logits.cols; ++k) {
+    std::vector<float> scores;
+    std::vector<bool> positive;
+    for (const std::int64_t row : rows) {
+      scores.push_back(logits(row, k));
+      positive.push_back(targets(row, k) > 0);
+    }
+    if (!has_both(positive)) continue;
+    sum += roc_auc(scores, positive);
+    ++counted;
+  }
+  if (counted == 0) one_sided();
+  return sum / static_cast<double>(counted);
+}
+
+}  // namespace tessera::train

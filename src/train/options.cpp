@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/options.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+#include "train/names.hpp"
+
+namespace tessera::train {
+namespace {
+
+constexpr std::array<Named<Task>, 3> task_names = {
+    {{Task::automatic, "auto"}, {Task::node, "node"}, {Task::graph, "graph"}}};
+constexpr std::array<Named<Batching>, 3> batching_names = {
+    {{Batching::full, "full"}, {Batching::clusters, "clusters"}, {Batching::graphs, "graphs"}}};
+constexpr std::array<Named<RowNormalise>, 3> row_normalise_names = {
+    {{RowNormalise::automatic, "auto"}, {RowNormalise::on, "on"}, {RowNormalise::off, "off"}}};
+
+void require(bool holds, const std::string& problem, const std::string& mend) {
+  if (!holds) throw Error(ErrorCode::invalid_argument, problem, "training", mend);
+}
+
+void require_at_least(const char* name, std::int64_t value, std::int64_t least) {
+  require(value >= least, fmt::format("{} is {}", name, value),
+          fmt::format("give at least {}", least));
+}
+
+void require_not_negative(const char* name, double value) {
+  require(value >= 0 && std::isfinite(value), fmt::format("{} is {}", name, value),
+          "give a finite number of at least 0");
+}
+
+bool is_pubmed(const std::string& dataset) { return dataset.find("pubmed") != std::string::npos; }
+
+void set_attention_defaults(TrainOptions& options, bool pubmed) {
+  options.optimiser.learning_rate = pubmed ? 0.01 : 0.005;
+  options.optimiser.weight_decay = pubmed ? 1e-3 : 5e-4;
+  options.epochs = 1000;
+  options.patience = 100;
+}
+
+}  // namespace
+
+const char* to_string(Task task) noexcept { return name_of(task_names, task); }
+const char* to_string(Batching batching) noexcept { return name_of(batching_names, batching); }
+const char* to_string(RowNormalise choice) noexcept { return name_of(row_normalise_names, choice); }
+Task parse_task(const std::string& text) { return parse_name(task_names, "task", text); }
+Batching parse_batching(const std::string& text) {
+  return parse_name(batching_names, "batching", text);
+}
+RowNormalise parse_row_normalise(const std::string& text) {
+  return parse_name(row_normalise_names, "choice of row normalisation", text);
+}
+
+TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset, bool graph_task) {
+  TrainOptions options;
+  options.optimiser.learning_rate = 0.01;
+  options.optimiser.weight_decay = 5e-4;
+  if (graph_task) {
+    options.optimiser.weight_decay = 0;
+    options.epochs = 100;
+    options.rate_decay_every = 50;
+    options.batching = Batching::graphs;
+    return options;
+  }
+  switch (kind) {
+    case nn::ModelKind::gat:
+    case nn::ModelKind::gatv2: set_attention_defaults(options, is_pubmed(dataset)); break;
+    case nn::ModelKind::sgc:
+      options.optimiser.learning_rate = 0.2;
+      options.optimiser.weight_decay = 5e-5;
+      options.epochs = 100;
+      break;
+    default: break;
+  }
+  return options;
+}
+
+void validate(const TrainOptions& options) {
+  require_at_least("epochs", options.epochs, 1);
+  require_at_least("runs", options.runs, 1);
+  require_at_least("patience", options.patience, 0);
+  require_at_least("rate_decay_every", options.rate_decay_every, 0);
+  require_at_least("parts", options.parts, 1);
+  require_at_least("parts_per_batch", options.parts_per_batch, 1);
+  require_at_least("graphs_per_batch", options.graphs_per_batch, 1);
+  require_at_least("checkpoint.every", options.checkpoint.every, 1);
+  require_not_negative("learning_rate", options.optimiser.learning_rate);
+  require_not_negative("weight_decay", options.optimiser.weight_decay);
+  require_not_negative("momentum", options.optimiser.momentum);
+  require_not_negative("rate_decay", options.rate_decay);
+  require(options.folds == 0 || options.folds >= 3, fmt::format("folds is {}", options.folds),
+          "give 0 for none, or at least 3");
+  require(!options.parallel_runs || options.checkpoint.path.empty(),
+          "runs side by side cannot be checkpointed",
+          "do without the checkpoint, or run one after the other");
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/predict.hpp"
+
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/io/index_file.hpp"
+#include "tessera/nn/model.hpp"
+#include "tessera/train/metrics.hpp"
+
+#include "io/npz_arrays.hpp"
+#include "train/batch.hpp"
+#include "train/host.hpp"
+
+namespace tessera::train {
+namespace {
+
+std::vector<std::int64_t> classes_of(const Matrix<float>& logits,
+                                     const std::vector<std::int64_t>& names) {
+  std::vector<std::int64_t> classes;
+  for (std::int64_t row = 0; row < logits.rows(); ++row) {
+    const std::int64_t k = predicted_class(logits, row);
+    classes.push_back(k < 0 || names.empty() ? k : names[static_cast<std::size_t>(k)]);
+  }
+  return classes;
+}
+
+/// 1 where the logit says yes.
+io::NamedArray yes_or_no(const Matrix<float>& logits) {
+  auto answers = std::make_shared<Matrix<float>>(logits.rows(), logits.cols());
+  for (std::int64_t i = 0; i < logits.size(); ++i) {
+    answers->data()[i] = logits.data()[i] > 0 ? 1.0f : 0.0f;
+  }
+  return {"prediction", io::stored(std::shared_ptr<const Matrix<float>>(std::move(answers)))};
+}
+
+io::NamedArray borrowed(std::string name, const Matrix<float>& matrix) {
+  return {std::move(name),
+          io::stored(std::shared_ptr<const Matrix<float>>(&matrix, [](const auto*) {}))};
+}
+
+bool is_text(const std::string& path) { return path.ends_with(".txt"); }
+
+void require_width(const Checkpoint& checkpoint, const Problem& problem) {
+  if (problem.num_features() == checkpoint.features) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the data has {} features, the checkpoint's model {}",
+                          problem.num_features(), checkpoint.features),
+              problem.name, "use data of the kind the model was trained on");
+}
+
+}  // namespace
+
+Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
+                   const PredictOptions& options) {
+  if (checkpoint.weights.empty()) {
+    throw Error(ErrorCode::invalid_argument, "the checkpoint holds no trained weights",
+                "checkpoint", "train for at least one epoch");
+  }
+  TrainOptions how;
+  how.placement = options.placement;
+  const Problem problem = prepare_features(dataset, checkpoint.model, checkpoint.graph_task,
+                                           checkpoint.row_normalised, how);
+  require_width(checkpoint, problem);
+  nn::Model model(checkpoint.model, checkpoint.features, checkpoint.outputs, 0, options.placement);
+  restore(checkpoint.weights, model.state(), "checkpoint");
+  Batch batch = full_batch(problem, {}, {options.placement, !model.accepts_sparse()});
+  const nn::Tensor& logits = model.forward(batch.features.input(), batch.context(false, 0, 0));
+  Prediction prediction;
+  prediction.graph_task = checkpoint.graph_task;
+  prediction.multi_label = checkpoint.multi_label;
+  prediction.logits = to_host(logits);
+  if (!prediction.multi_label) {
+    prediction.classes = classes_of(prediction.logits, checkpoint.class_values);
+  }
+  if (options.embeddings) prediction.embeddings = to_host(model.embeddings());
+  return prediction;
+}
+
+void require_prediction_ending(const std::string& path, bool multi_label) {
+  if (path.ends_with(".npz") || (is_text(path) && !multi_label)) return;
+  throw Error(ErrorCode::invalid_argument,
+              is_text(path) ? "several labels per item do not fit into a text of one class a line"
+                            : "unknown ending of the file for predictions",
+              path, multi_label ? "use .npz" : "use .npz or .txt");
+}
+
+void save(const Prediction& prediction, const std::string& path) {
+  require_prediction_ending(path, prediction.multi_label);
+  if (is_text(path)) return io::write_index_file(path, prediction.classes);
+  std::vector<io::NamedArray> arrays;
+  if (prediction.multi_label) {
+    arrays.push_back(yes_or_no(prediction.logits));
+  } else {
+    arrays.emplace_back("prediction", io::stored(SharedArray<std::int64_t>(prediction.classes)));
+  }
+  arrays.push_back(borrowed("logits", prediction.logits));
+  if (prediction.embeddings.size() > 0) {
+    arrays.push_back(borrowed("embeddings", prediction.embeddings));
+  }
+  io::write_npz_arrays(path, arrays);
+}
+
+}  // namespace tessera::train

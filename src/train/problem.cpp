@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/problem.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/nn/input.hpp"
+#include "tessera/nn/sgc.hpp"
+
+#include "train/features.hpp"
+#include "train/host.hpp"
+
+namespace tessera::train {
+namespace {
+
+[[noreturn]] void reject(const std::string& problem, const std::string& where,
+                         const std::string& mend) {
+  throw Error(ErrorCode::invalid_argument, problem, where, mend);
+}
+
+std::size_t index_of(std::int64_t item) { return static_cast<std::size_t>(item); }
+
+Features vertex_numbers(const Graph& graph) {
+  std::vector<std::int64_t> columns(index_of(graph.num_rows()));
+  std::iota(columns.begin(), columns.end(), std::int64_t{0});
+  return one_hot(columns, graph.num_rows());
+}
+
+/// Vertices of this many neighbours and more look alike.
+constexpr std::int64_t highest_degree = 511;
+
+Features degrees(const Graph& graph) {
+  std::vector<std::int64_t> columns(index_of(graph.num_rows()));
+  for (VertexId v = 0; v < graph.num_rows(); ++v) {
+    columns[index_of(v)] = std::min<std::int64_t>(graph.degree(v), highest_degree);
+  }
+  return one_hot(columns, highest_degree + 1);
+}
+
+void add_missing_features(const Dataset& dataset, Problem& problem) {
+  const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
+  if (!problem.graph_task) {
+    problem.features = vertex_numbers(dataset.graph);
+    problem.notes.push_back("no features in the data: every vertex is its own");
+  } else if (labels != nullptr) {
+    problem.features = one_hot(*labels, dataset.num_classes());
+    problem.notes.push_back("no features in the data: vertex labels are used");
+  } else {
+    problem.features = degrees(dataset.graph);
+    problem.notes.push_back("no features in the data: degrees are used");
+  }
+}
+
+void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& options,
+                          Problem& problem) {
+  const std::int64_t hops = nn::precomputed_hops(config);
+  report(options.progress, "propagating features");
+  nn::InputFeatures features(problem.features, options.placement);
+  nn::Topology topology(problem.graph, options.placement.device());
+  const nn::Tensor product = nn::propagated(features.input(), topology, hops, options.placement);
+  problem.features = std::make_shared<const Matrix<float>>(to_host(product));
+  problem.notes.push_back(
+      fmt::format("features propagated {} {} beforehand", hops, hops == 1 ? "hop" : "hops"));
+}
+
+void take_vertex_labels(const Dataset& dataset, Problem& problem) {
+  problem.num_items = dataset.graph.num_rows();
+  problem.outputs = dataset.num_classes();
+  if (dataset.is_multi_label()) {
+    problem.targets = std::get<MultiLabels>(dataset.labels);
+    if (problem.outputs == 0) {
+      reject("the label matrix has no columns", dataset.name, "use data with labels");
+    }
+    return;
+  }
+  const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
+  if (labels == nullptr || problem.outputs == 0) {
+    reject("the data set has no labels", dataset.name, "use data with labels to train on");
+  }
+  problem.labels.assign(labels->begin(), labels->end());
+}
+
+void take_graph_labels(const Dataset& dataset, Problem& problem) {
+  if (dataset.graph_ids.empty() || dataset.graph_labels.empty()) {
+    reject("the data set has no labels for graphs", dataset.name,
+           "use a union of graphs with labels, or classify vertices");
+  }
+  problem.num_items = dataset.num_graphs();
+  problem.graph_ids = dataset.graph_ids;
+  const std::set<std::int64_t> values(dataset.graph_labels.begin(), dataset.graph_labels.end());
+  std::copy_if(values.begin(), values.end(), std::back_inserter(problem.class_values),
+               [](std::int64_t value) { return value >= 0; });
+  problem.outputs = std::ssize(problem.class_values);
+  for (const std::int64_t value : dataset.graph_labels) {
+    const auto place =
+        std::lower_bound(problem.class_values.begin(), problem.class_values.end(), value);
+    problem.labels.push_back(value < 0 ? -1 : place - problem.class_values.begin());
+  }
+}
+
+void require_two_classes(const Problem& problem) {
+  if (problem.multi_label()) return;
+  std::int64_t first = -1;
+  for (const std::int64_t label : problem.labels) {
+    if (label < 0) continue;
+    if (first >= 0 && label != first) return;
+    first = label;
+  }
+  reject(first < 0 ? "no item has a label" : fmt::format("all labels are {}", first), problem.name,
+         "use data with at least two classes");
+}
+
+Metric chosen_metric(const Problem& problem, Metric asked) {
+  if (asked == Metric::automatic) {
+    return problem.multi_label() ? Metric::micro_f1 : Metric::accuracy;
+  }
+  if (problem.multi_label() && asked == Metric::accuracy) {
+    reject("accuracy of several labels per item", "metric", "use micro_f1 or roc_auc");
+  }
+  if (!problem.multi_label() && asked == Metric::micro_f1) {
+    reject("micro_f1 of one label per item is its accuracy", "metric", "use accuracy");
+  }
+  if (!problem.multi_label() && asked == Metric::roc_auc && problem.outputs != 2) {
+    reject(fmt::format("ROC-AUC of {} classes", problem.outputs), "metric", "use accuracy");
+  }
+  return asked;
+}
+
+std::vector<std::int64_t> labelled_items(const Problem& problem) {
+  std::vector<std::int64_t> items;
+  for (std::int64_t item = 0; item < problem.num_items; ++item) {
+    if (problem.multi_label() || problem.labels[index_of(item)] >= 0) items.push_back(item);
+  }
+  return items;
+}
+
+void require_usable(const Problem& problem, const char* name,
+                    const std::vector<std::int64_t>& part) {
+  if (part.empty()) {
+    reject(fmt::format("the {} part of the split is empty", name), problem.name,
+           "give it vertices, or remove the split to have one drawn");
+  }
+  if (problem.multi_label()) return;
+  for (const std::int64_t item : part) {
+    if (problem.labels[index_of(item)] < 0) {
+      reject(fmt::format("{} {} of the {} part has no label",
+                         problem.graph_task ? "graph" : "vertex", item, name),
+             problem.name, "take it out of the split, or label it");
+    }
+  }
+}
+
+void make_split(const Dataset& dataset, const TrainOptions& options, Problem& problem) {
+  const bool has_split =
+      !dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty();
+  if (options.folds > 0) {
+    if (problem.multi_label()) reject("folds of several labels per item", "folds", "use a split");
+    problem.split = fold_split(problem.labels, options.folds, 0, options.seed);
+    problem.notes.push_back(fmt::format("{}-fold cross-validation, one fold a run", options.folds));
+  } else if (has_split && !problem.graph_task) {
+    const auto copied = [](const SharedArray<std::int64_t>& part) {
+      return std::vector<std::int64_t>(part.begin(), part.end());
+    };
+    problem.split = {copied(dataset.train), copied(dataset.validation), copied(dataset.test)};
+  } else {
+    problem.split = random_split(labelled_items(problem), options.split, options.seed);
+    problem.notes.push_back(fmt::format("no split in the data: {}, {}, {} drawn with seed {}",
+                                        options.split.train, options.split.validation,
+                                        options.split.test, options.seed));
+  }
+  require_usable(problem, "training", problem.split.train);
+  require_usable(problem, "validation", problem.split.validation);
+  require_usable(problem, "test", problem.split.test);
+}
+
+void require_fit(const nn::ModelConfig& config, bool graph_task) {
+  nn::validate(config);
+  if (config.readout.has_value() == graph_task) return;
+  reject(graph_task ? "graphs are to be classified, but the model has no readout"
+                    : "vertices are to be classified, but the model has a readout",
+         "model", graph_task ? "set a readout" : "do without a readout");
+}
+
+bool normalises_rows(const Problem& problem, RowNormalise choice) {
+  if (choice != RowNormalise::automatic) return choice == RowNormalise::on;
+  return !problem.graph_task && !any_negative(problem.features);
+}
+
+Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task) {
+  require_fit(config, graph_task);
+  dataset.validate();
+  if (!dataset.graph.is_square()) {
+    reject(fmt::format("the graph is {} x {}", dataset.graph.num_rows(), dataset.graph.num_cols()),
+           dataset.name, "use a graph whose targets are its sources");
+  }
+  Problem problem;
+  problem.name = dataset.name;
+  problem.graph_task = graph_task;
+  problem.graph = dataset.graph;
+  problem.features = dataset.features;
+  if (dataset.num_features() == 0) add_missing_features(dataset, problem);
+  require_finite(problem.features);
+  return problem;
+}
+
+void finish_features(const nn::ModelConfig& config, bool row_normalise, const TrainOptions& options,
+                     Problem& problem) {
+  problem.row_normalised = row_normalise;
+  if (row_normalise) problem.features = row_normalised(problem.features);
+  if (config.precomputed) propagate_beforehand(config, options, problem);
+}
+
+}  // namespace
+
+std::int64_t Problem::num_features() const {
+  if (const auto* dense = std::get_if<DenseFeatures>(&features)) return (*dense)->cols();
+  if (const auto* sparse = std::get_if<SparseFeatures>(&features)) return sparse->num_cols();
+  return 0;
+}
+
+nn::DataShape Problem::shape() const {
+  nn::DataShape shape;
+  shape.vertices = graph.num_rows();
+  shape.edges = graph.num_edges();
+  shape.features = num_features();
+  if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
+    shape.feature_entries = sparse->num_edges();
+  }
+  shape.outputs = outputs;
+  shape.graphs = graph_task ? num_items : 1;
+  return shape;
+}
+
+bool is_graph_task(const Dataset& dataset, Task task) {
+  return task == Task::automatic ? !dataset.graph_labels.empty() : task == Task::graph;
+}
+
+Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
+                const TrainOptions& options) {
+  validate(options);
+  Problem problem = start(dataset, config, is_graph_task(dataset, options.task));
+  problem.graph_task ? take_graph_labels(dataset, problem) : take_vertex_labels(dataset, problem);
+  require_two_classes(problem);
+  problem.metric = chosen_metric(problem, options.metric);
+  make_split(dataset, options, problem);
+  finish_features(config, normalises_rows(problem, options.row_normalise), options, problem);
+  if (options.batching == Batching::graphs && !problem.graph_task) {
+    reject("batches of graphs, but vertices are to be classified", "batching",
+           "use full or clusters");
+  }
+  if (options.batching == Batching::clusters && problem.graph_task) {
+    reject("batches of clusters, but graphs are to be classified", "batching",
+           "use full or graphs");
+  }
+  return problem;
+}
+
+Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,
+                         bool row_normalise, const TrainOptions& options) {
+  Problem problem = start(dataset, config, graph_task);
+  if (graph_task && dataset.graph_ids.empty()) {
+    reject("the data set is one graph, but the model classifies graphs of a union", dataset.name,
+           "use data with graph ids");
+  }
+  problem.graph_ids = dataset.graph_ids;
+  problem.num_items = graph_task ? dataset.num_graphs() : dataset.graph.num_rows();
+  finish_features(config, row_normalise, options, problem);
+  return problem;
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/settings.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+#include "io/file.hpp"
+#include "train/names.hpp"
+
+namespace tessera::train {
+namespace {
+
+constexpr std::array<Named<ops::OptimiserKind>, 3> optimiser_names = {
+    {{ops::OptimiserKind::sgd, "sgd"},
+     {ops::OptimiserKind::adam, "adam"},
+     {ops::OptimiserKind::adamw, "adamw"}}};
+
+constexpr const char* none = "none";
+
+/// Every field that shapes a model, with its name: written, read and compared through this list.
+template <class Config, class Visit>
+void for_each_field(Config& config, Visit&& visit) {
+  visit("model.kind", config.kind);
+  visit("model.layers", config.layers);
+  visit("model.hidden", config.hidden);
+  visit("model.heads", config.heads);
+  visit("model.output_heads", config.output_heads);
+  visit("model.input_dropout", config.input_dropout);
+  visit("model.dropout", config.dropout);
+  visit("model.head_dropout", config.head_dropout);
+  visit("model.attention_dropout", config.attention_dropout);
+  visit("model.negative_slope", config.negative_slope);
+  visit("model.share_weights", config.share_weights);
+  visit("model.aggregation", config.aggregation);
+  visit("model.hops", config.hops);
+  visit("model.train_eps", config.train_eps);
+  visit("model.fix_first_beta", config.fix_first_beta);
+  visit("model.activation", config.activation);
+  visit("model.batch_norm", config.batch_norm);
+  visit("model.residual", config.residual);
+  visit("model.readout", config.readout);
+  visit("model.precomputed", config.precomputed);
+  visit("model.decay_first_layer_only", config.decay_first_layer_only);
+}
+
+std::string text_of(std::int64_t value) { return fmt::format("{}", value); }
+std::string text_of(std::uint64_t value) { return fmt::format("{}", value); }
+std::string text_of(double value) { return exact_text(value); }
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(ops::OptimiserKind kind) { return name_of(optimiser_names, kind); }
+std::string text_of(const std::string& value) { return value; }
+template <class Enum>
+requires std::is_enum_v<Enum> std::string text_of(Enum value) { return to_string(value); }
+std::string text_of(const std::optional<ops::Reduction>& value) {
+  return value ? ops::to_string(*value) : none;
+}
+
+template <class Number>
+Number number_from(const std::string& text) {
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size()) {
+    throw Error(ErrorCode::bad_data, "'" + text + "' is no number");
+  }
+  return value;
+}
+
+void assign(const std::string& text, std::int64_t& value) {
+  value = number_from<std::int64_t>(text);
+}
+void assign(const std::string& text, double& value) { value = number_from<double>(text); }
+void assign(const std::string& text, bool& value) { value = text == "true"; }
+void assign(const std::string& text, nn::ModelKind& value) { value = nn::parse_model_kind(text); }
+void assign(const std::string& text, nn::SageAggregation& value) {
+  value = nn::parse_sage_aggregation(text);
+}
+void assign(const std::string& text, ops::Activation& value) {
+  value = ops::parse_activation(text);
+}
+void assign(const std::string& text, std::optional<ops::Reduction>& value) {
+  value.reset();
+  if (text != none) value = ops::parse_reduction(text);
+}
+
+/// Whatever is wrong with a value is wrong with the file it came from.
+template <class Work>
+auto reading(const std::string& name, const std::string& where, Work&& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw Error(ErrorCode::bad_data, fmt::format("setting '{}': {}", name, error.what()), where,
+                io::damaged_file_mend);
+  }
+}
+
+std::string partition_text(const TrainOptions& options) {
+  if (!options.partition) return options.partition_method;
+  std::uint64_t sum = 0;
+  for (const std::int32_t part : options.partition->assignment) {
+    sum = sum * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(part) + 1;
+  }
+  return fmt::format("given {:016x}", sum);
+}
+
+}  // namespace
+
+std::string exact_text(double value) { return fmt::format("{}", value); }
+
+std::vector<Setting> settings_of(const nn::ModelConfig& config) {
+  std::vector<Setting> settings;
+  for_each_field(config, [&](const char* name, const auto& value) {
+    settings.push_back({name, text_of(value)});
+  });
+  return settings;
+}
+
+std::vector<Setting> settings_of(const TrainOptions& options) {
+  std::vector<Setting> settings;
+  const auto add = [&](const char* name, const auto& value) {
+    settings.push_back({name, text_of(value)});
+  };
+  const ops::OptimiserOptions& optimiser = options.optimiser;
+  add("training.optimiser", optimiser.kind);
+  add("training.learning_rate", optimiser.learning_rate);
+  add("training.weight_decay", optimiser.weight_decay);
+  add("training.momentum", optimiser.momentum);
+  add("training.beta1", optimiser.beta1);
+  add("training.beta2", optimiser.beta2);
+  add("training.epsilon", optimiser.epsilon);
+  add("training.rate_decay_every", options.rate_decay_every);
+  add("training.rate_decay", options.rate_decay);
+  add("training.epochs", options.epochs);
+  add("training.patience", options.patience);
+  add("training.metric", options.metric);
+  add("training.row_normalise", options.row_normalise);
+  add("training.split",
+      fmt::format("{},{},{}", options.split.train, options.split.validation, options.split.test));
+  add("training.folds", options.folds);
+  add("training.batching", options.batching);
+  add("training.parts", options.parts);
+  add("training.parts_per_batch", options.parts_per_batch);
+  add("training.partition", partition_text(options));
+  add("training.graphs_per_batch", options.graphs_per_batch);
+  add("training.seed", options.seed);
+  add("training.runs", options.runs);
+  add("training.precision", std::string(tessera::to_string(options.placement.precision)));
+  return settings;
+}
+
+const std::string& setting(const std::vector<Setting>& settings, const std::string& name,
+                           const std::string& where) {
+  for (const Setting& entry : settings) {
+    if (entry.name == name) return entry.value;
+  }
+  throw Error(ErrorCode::bad_data, "setting '" + name + "' is missing", where,
+              io::damaged_file_mend);
+}
+
+std::int64_t integer_setting(const std::vector<Setting>& settings, const std::string& name,
+                             const std::string& where) {
+  const std::string& text = setting(settings, name, where);
+  return reading(name, where, [&] { return number_from<std::int64_t>(text); });
+}
+
+double real_setting(const std::vector<Setting>& settings, const std::string& name,
+                    const std::string& where) {
+  const std::string& text = setting(settings, name, where);
+  return reading(name, where, [&] { return number_from<double>(text); });
+}
+
+nn::ModelConfig model_config_from(const std::vector<Setting>& settings, const std::string& where) {
+  nn::ModelConfig config;
+  for_each_field(config, [&](const char* name, auto& value) {
+    const std::string& text = setting(settings, name, where);
+    reading(name, where, [&] { assign(text, value); });
+  });
+  return config;
+}
+
+std::string to_text(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& entry : settings) text += entry.name + " = " + entry.value + "\n";
+  return text;
+}
+
+std::vector<Setting> parse_settings(const std::string& text, const std::string& where) {
+  constexpr std::string_view separator = " = ";
+  std::vector<Setting> settings;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t place = line.find(separator);
+    if (place == std::string::npos) {
+      throw Error(ErrorCode::bad_data, "'" + line + "' is no setting", where,
+                  io::damaged_file_mend);
+    }
+    settings.push_back({line.substr(0, place), line.substr(place + separator.size())});
+  }
+  return settings;
+}
+
+}  // namespace tessera::train

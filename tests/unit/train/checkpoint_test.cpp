@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "support/expect_error.hpp"
+#include "support/files.hpp"
+#include "support/training_data.hpp"
+#include "tessera/io/open.hpp"
+#include "tessera/train/fit.hpp"
+
+namespace tessera::train {
+namespace {
+
+using test::learnable_vertices;
+using test::read_file;
+using test::short_training;
+using test::small_model;
+using test::TemporaryFolder;
+using test::write_file;
+using testing::expect_error;
+
+struct Stop : std::runtime_error {
+  Stop() : std::runtime_error("stop") {}
+};
+
+TrainOptions checkpointed(const std::string& path, std::int64_t epochs = 12) {
+  TrainOptions options = short_training(epochs);
+  options.runs = 2;
+  options.checkpoint = {path, 3, true};
+  return options;
+}
+
+/// Trains, interrupted after `epochs` epochs of the whole.
+void train_until(TrainOptions options, const nn::ModelConfig& config, std::int64_t epochs) {
+  options.on_epoch = [&](const EpochRecord&) {
+    if (--epochs == 0) throw Stop();
+  };
+  EXPECT_THROW(fit(learnable_vertices(), config, options), Stop);
+}
+
+TEST(Checkpoint, a_resumed_run_ends_in_the_same_bits) {
+  for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::gin, nn::ModelKind::gat}) {
+    SCOPED_TRACE(nn::to_string(kind));
+    const TemporaryFolder folder;
+    const nn::ModelConfig config = small_model(kind);
+    fit(learnable_vertices(), config, checkpointed(folder / "whole"));
+    for (const std::int64_t epochs : {1, 5, 12, 13, 20}) {
+      std::filesystem::remove(folder / "broken");
+      train_until(checkpointed(folder / "broken"), config, epochs);
+      fit(learnable_vertices(), config, checkpointed(folder / "broken"));
+      EXPECT_EQ(read_file(folder / "whole"), read_file(folder / "broken")) << epochs;
+    }
+  }
+}
+
+TEST(Checkpoint, resuming_from_an_earlier_file_ends_in_the_same_bits) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  TrainOptions options = checkpointed(folder / "file");
+  options.on_epoch = [&](const EpochRecord& record) {
+    // What a kill after this epoch would leave behind.
+    if (record.run == 0 && record.epoch == 8) {
+      std::filesystem::copy_file(folder / "file", folder / "killed");
+    }
+  };
+  fit(learnable_vertices(), config, options);
+  EXPECT_EQ(load_checkpoint(folder / "killed").position.epoch, 6);
+  fit(learnable_vertices(), config, checkpointed(folder / "killed"));
+  EXPECT_EQ(read_file(folder / "file"), read_file(folder / "killed"));
+}
+
+TEST(Checkpoint, the_report_of_a_resumed_run_is_that_of_an_unbroken_one) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const TrainReport whole = fit(learnable_vertices(), config, checkpointed(folder / "whole"));
+  train_until(checkpointed(folder / "broken"), config, 17);
+  const TrainReport resumed = fit(learnable_vertices(), config, checkpointed(folder / "broken"));
+  ASSERT_EQ(resumed.runs.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(resumed.runs[i].best, whole.runs[i].best);
+    EXPECT_EQ(resumed.runs[i].best_epoch, whole.runs[i].best_epoch);
+  }
+  EXPECT_EQ(resumed.runs[1].curve.size(), 12u);
+  EXPECT_EQ(resumed.epochs, 7);
+}
+
+TEST(Checkpoint, more_epochs_and_runs_go_on_where_it_ended) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  TrainOptions longer = checkpointed(folder / "whole");
+  longer.runs = 3;
+  fit(learnable_vertices(), config, longer);
+  fit(learnable_vertices(), config, checkpointed(folder / "more"));
+  longer.checkpoint.path = folder / "more";
+  fit(learnable_vertices(), config, longer);
+  EXPECT_EQ(read_file(folder / "whole"), read_file(folder / "more"));
+}
+
+TEST(Checkpoint, a_finished_one_has_nothing_left_to_train) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const TrainReport first = fit(learnable_vertices(), config, checkpointed(folder / "file"));
+  const TrainReport again = fit(learnable_vertices(), config, checkpointed(folder / "file"));
+  EXPECT_EQ(again.epochs, 0);
+  EXPECT_EQ(again.test.mean, first.test.mean);
+  EXPECT_EQ(again.model, first.model);
+}
+
+TEST(Checkpoint, another_model_or_data_set_is_a_clear_error) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const TrainOptions options = checkpointed(folder / "file", 3);
+  fit(learnable_vertices(), config, options);
+  expect_error(ErrorCode::invalid_argument, {"model.kind = gcn, not sage"},
+               [&] { fit(learnable_vertices(), small_model(nn::ModelKind::sage), options); });
+  nn::ModelConfig wider = config;
+  wider.hidden = 9;
+  expect_error(ErrorCode::invalid_argument, {"model.hidden = 8, not 9"},
+               [&] { fit(learnable_vertices(), wider, options); });
+  TrainOptions faster = options;
+  faster.optimiser.learning_rate = 0.5;
+  expect_error(ErrorCode::invalid_argument, {"training.learning_rate = 0.02, not 0.5"},
+               [&] { fit(learnable_vertices(), config, faster); });
+  expect_error(ErrorCode::invalid_argument, {"data.vertices = 120, not 90"},
+               [&] { fit(learnable_vertices(90), config, options); });
+}
+
+TEST(Checkpoint, survives_writing_and_reading) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gat);
+  train_until(checkpointed(folder / "file"), config, 15);
+  const Checkpoint loaded = load_checkpoint(folder / "file");
+  EXPECT_EQ(loaded.model, config);
+  EXPECT_EQ(loaded.finished.size(), 1u);
+  EXPECT_EQ(loaded.position.epoch, 3);
+  EXPECT_EQ(loaded.curve.size(), 3u);
+  save(loaded, folder / "copy");
+  EXPECT_EQ(read_file(folder / "file"), read_file(folder / "copy"));
+}
+
+TEST(Checkpoint, damage_is_found_wherever_it_is) {
+  const TemporaryFolder folder;
+  TrainOptions options = checkpointed(folder / "file", 2);
+  options.runs = 1;
+  fit(learnable_vertices(), small_model(nn::ModelKind::sgc), options);
+  const std::string whole = read_file(folder / "file");
+  for (std::size_t place = 0; place < whole.size(); place += 37) {
+    std::string damaged = whole;
+    damaged[place] = static_cast<char>(damaged[place] ^ 0x10);
+    write_file(folder / "damaged", damaged);
+    EXPECT_THROW(load_checkpoint(folder / "damaged"), Error) << place;
+    write_file(folder / "cut", whole.substr(0, place));
+    EXPECT_THROW(load_checkpoint(folder / "cut"), Error) << place;
+  }
+}
+
+TEST(Checkpoint, a_data_set_is_no_checkpoint_and_the_other_way_round) {
+  const TemporaryFolder folder;
+  io::save(learnable_vertices(), folder / "data.tsr");
+  expect_error(ErrorCode::bad_data, {"is a data set, not a checkpoint"},
+               [&] { load_checkpoint(folder / "data.tsr"); });
+  TrainOptions options = checkpointed(folder / "run.tsr", 2);
+  fit(learnable_vertices(), small_model(nn::ModelKind::sgc), options);
+  expect_error(ErrorCode::bad_data, {"checkpoint"}, [&] { io::open(folder / "run.tsr"); });
+}
+
+}  // namespace
+}  // namespace tessera::train

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "support/expect_error.hpp"
+#include "support/random_coo.hpp"
+#include "support/training_data.hpp"
+
+namespace tessera::train {
+namespace {
+
+using test::learnable_graphs;
+using test::learnable_multi_labels;
+using test::learnable_vertices;
+using test::short_training;
+using test::small_model;
+using testing::expect_error;
+using testing::ThreadScope;
+
+/// Every number of a report that must not depend on time or threads.
+std::vector<double> numbers_of(const TrainReport& report) {
+  std::vector<double> numbers;
+  for (const RunReport& run : report.runs) {
+    for (const EpochRecord& record : run.curve) {
+      const Evaluation& e = record.evaluation;
+      numbers.insert(numbers.end(),
+                     {record.loss, e.train, e.validation, e.test, e.validation_loss});
+    }
+  }
+  return numbers;
+}
+
+class EveryModel : public ::testing::TestWithParam<nn::ModelKind> {};
+
+TEST_P(EveryModel, learns_the_communities) {
+  TrainOptions options = short_training(60);
+  if (GetParam() == nn::ModelKind::sgc) options.optimiser.learning_rate = 0.2;
+  const TrainReport report = fit(learnable_vertices(), small_model(GetParam()), options);
+  ASSERT_EQ(report.runs.size(), 1u);
+  EXPECT_GT(report.test.mean, 0.75) << report.model;
+  EXPECT_LT(report.runs[0].curve.back().loss, report.runs[0].curve.front().loss);
+  EXPECT_GT(report.parameters, 0);
+}
+
+TEST_P(EveryModel, same_bits_for_any_number_of_threads) {
+  const auto with_threads = [&](int threads) {
+    const ThreadScope scope(threads);
+    return numbers_of(fit(learnable_vertices(), small_model(GetParam()), short_training(4)));
+  };
+  EXPECT_EQ(with_threads(1), with_threads(3));
+}
+
+TEST_P(EveryModel, classifies_graphs) {
+  TrainOptions options = short_training(30);
+  options.batching = Batching::graphs;
+  options.graphs_per_batch = 16;
+  const TrainReport report = fit(learnable_graphs(), small_model(GetParam(), true), options);
+  EXPECT_GT(report.test.mean, 0.7) << report.model;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EveryModel,
+                         ::testing::Values(nn::ModelKind::gcn, nn::ModelKind::sage,
+                                           nn::ModelKind::gin, nn::ModelKind::gat,
+                                           nn::ModelKind::gatv2, nn::ModelKind::agnn,
+                                           nn::ModelKind::sgc, nn::ModelKind::cheb),
+                         [](const auto& instance) {
+                           return std::string(to_string(instance.param));
+                         });
+
+TEST(Fit, several_labels_per_vertex) {
+  const TrainReport report =
+      fit(learnable_multi_labels(), small_model(nn::ModelKind::gcn), short_training(80));
+  EXPECT_EQ(report.metric, Metric::micro_f1);
+  EXPECT_GT(report.test.mean, 0.8);
+}
+
+TEST(Fit, clusters_reach_what_the_full_batch_reaches) {
+  for (const std::int64_t together : {1, 2}) {
+    TrainOptions options = short_training(40);
+    options.batching = Batching::clusters;
+    options.parts = 5;
+    options.parts_per_batch = together;
+    options.partition_method = "grow";
+    const TrainReport report = fit(learnable_vertices(), small_model(nn::ModelKind::sage), options);
+    EXPECT_GT(report.test.mean, 0.75) << together;
+  }
+}
+
+TEST(Fit, a_given_partition_is_used) {
+  TrainOptions options = short_training(2);
+  options.batching = Batching::clusters;
+  Partition halves;
+  halves.parts = 2;
+  for (int v = 0; v < 120; ++v) halves.assignment.push_back(v % 2);
+  options.partition = halves;
+  EXPECT_NO_THROW(fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options));
+  options.partition->assignment.pop_back();
+  expect_error(ErrorCode::bad_data, {},
+               [&] { fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options); });
+}
+
+TEST(Fit, a_full_batch_of_graphs_works_too) {
+  const TrainReport report =
+      fit(learnable_graphs(), small_model(nn::ModelKind::gin, true), short_training(40));
+  EXPECT_GT(report.test.mean, 0.7);
+}
+
+TEST(Fit, runs_differ_by_seed_and_are_summed_up) {
+  TrainOptions options = short_training(5);
+  options.runs = 3;
+  options.seed = 11;
+  const TrainReport report = fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options);
+  ASSERT_EQ(report.runs.size(), 3u);
+  EXPECT_EQ(report.runs[2].seed, 13u);
+  EXPECT_NE(report.runs[0].curve[0].loss, report.runs[1].curve[0].loss);
+  const double mean =
+      (report.runs[0].best.test + report.runs[1].best.test + report.runs[2].best.test) / 3;
+  EXPECT_NEAR(report.test.mean, mean, 1e-12);
+  EXPECT_EQ(report.epochs, 15);
+}
+
+TEST(Fit, runs_side_by_side_are_the_same_runs) {
+  const ThreadScope scope(3);
+  TrainOptions options = short_training(5);
+  options.runs = 4;
+  const auto one_by_one =
+      numbers_of(fit(learnable_vertices(), small_model(nn::ModelKind::gat), options));
+  options.parallel_runs = true;
+  EXPECT_EQ(numbers_of(fit(learnable_vertices(), small_model(nn::ModelKind::gat), options)),
+            one_by_one);
+}
+
+TEST(Fit, folds_test_every_graph_once) {
+  TrainOptions options = short_training(2);
+  options.folds = 5;
+  options.runs = 5;
+  const TrainReport report =
+      fit(learnable_graphs(), small_model(nn::ModelKind::gin, true), options);
+  EXPECT_EQ(report.runs.size(), 5u);
+  EXPECT_NE(report.notes.back().find("5-fold"), std::string::npos);
+}
+
+TEST(Fit, stops_early) {
+  TrainOptions options = short_training(500);
+  options.patience = 5;
+  const TrainReport report = fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options);
+  EXPECT_TRUE(report.runs[0].stopped_early);
+  EXPECT_LT(report.runs[0].epochs, 500);
+}
+
+TEST(Fit, the_best_validation_epoch_counts) {
+  const TrainReport report =
+      fit(learnable_vertices(), small_model(nn::ModelKind::gcn), short_training(25));
+  const RunReport& run = report.runs[0];
+  for (const EpochRecord& record : run.curve) {
+    EXPECT_FALSE(better(record.evaluation, run.best)) << record.epoch;
+  }
+  EXPECT_EQ(run.curve[static_cast<std::size_t>(run.best_epoch - 1)].evaluation, run.best);
+}
+
+TEST(Fit, precomputed_features_change_nothing_but_rounding) {
+  nn::ModelConfig sgc = small_model(nn::ModelKind::sgc);
+  const TrainReport plain = fit(learnable_vertices(), sgc, short_training(10));
+  sgc.precomputed = true;
+  const TrainReport precomputed = fit(learnable_vertices(), sgc, short_training(10));
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_NEAR(plain.runs[0].curve[i].loss, precomputed.runs[0].curve[i].loss, 1e-4);
+  }
+}
+
+TEST(Fit, every_optimiser_lowers_the_loss) {
+  for (const auto kind :
+       {ops::OptimiserKind::adam, ops::OptimiserKind::adamw, ops::OptimiserKind::sgd}) {
+    TrainOptions options = short_training(30);
+    options.optimiser.kind = kind;
+    options.optimiser.momentum = kind == ops::OptimiserKind::sgd ? 0.9 : 0;
+    options.optimiser.learning_rate = kind == ops::OptimiserKind::sgd ? 0.2 : 0.02;
+    nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+    config.dropout = config.input_dropout = 0;
+    const TrainReport report = fit(learnable_vertices(), config, options);
+    EXPECT_LT(report.runs[0].curve.back().loss, report.runs[0].curve.front().loss);
+  }
+}
+
+TEST(Fit, tells_of_every_epoch_and_stops_when_told_to) {
+  std::int64_t told = 0;
+  TrainOptions options = short_training(10);
+  options.on_epoch = [&](const EpochRecord& record) {
+    EXPECT_EQ(record.epoch, ++told);
+    if (told == 4) throw std::runtime_error("enough");
+  };
+  EXPECT_THROW(fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options),
+               std::runtime_error);
+  EXPECT_EQ(told, 4);
+}
+
+TEST(Fit, divergence_is_an_error) {
+  TrainOptions options = short_training(50);
+  options.optimiser.kind = ops::OptimiserKind::sgd;
+  options.optimiser.learning_rate = 1e30;
+  expect_error(ErrorCode::invalid_argument, {"diverged", "lower the learning rate"},
+               [&] { fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options); });
+}
+
+TEST(Fit, a_device_that_is_not_there_is_an_error) {
+  if (num_gpus() > 0) GTEST_SKIP() << "there is a GPU";
+  expect_error(ErrorCode::backend_unavailable, {}, [] {
+    require_available({DeviceKind::cuda, 0});
+  });
+}
+
+}  // namespace
+}  // namespace tessera::train

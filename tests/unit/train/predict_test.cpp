@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/predict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/expect_error.hpp"
+#include "support/files.hpp"
+#include "support/training_data.hpp"
+#include "tessera/io/index_file.hpp"
+#include "tessera/train/fit.hpp"
+
+namespace tessera::train {
+namespace {
+
+using test::learnable_graphs;
+using test::learnable_multi_labels;
+using test::learnable_vertices;
+using test::short_training;
+using test::small_model;
+using test::TemporaryFolder;
+using testing::expect_error;
+
+struct Trained {
+  TrainReport report;
+  Checkpoint checkpoint;
+};
+
+Trained trained(const Dataset& dataset, const nn::ModelConfig& config) {
+  const TemporaryFolder folder;
+  TrainOptions options = short_training(30);
+  options.runs = 2;
+  options.checkpoint.path = folder / "model";
+  Trained result;
+  result.report = fit(dataset, config, options);
+  result.checkpoint = load_checkpoint(options.checkpoint.path);
+  return result;
+}
+
+TEST(Predict, gives_back_the_accuracy_of_the_best_run) {
+  for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::gin, nn::ModelKind::gatv2}) {
+    const Dataset dataset = learnable_vertices();
+    const Trained model = trained(dataset, small_model(kind));
+    const Prediction prediction = predict(model.checkpoint, dataset);
+    ASSERT_EQ(prediction.classes.size(), 120u);
+    const ClassLabels labels = std::get<ClassLabels>(dataset.labels);
+    double right = 0;
+    for (const std::int64_t v : dataset.test) {
+      right += prediction.classes[static_cast<std::size_t>(v)] == labels[v] ? 1 : 0;
+    }
+    const auto best = static_cast<std::size_t>(model.checkpoint.best_run);
+    EXPECT_DOUBLE_EQ(right / static_cast<double>(dataset.test.size()),
+                     model.report.runs[best].best.test);
+    EXPECT_EQ(model.checkpoint.best, model.report.runs[best].best);
+  }
+}
+
+TEST(Predict, needs_no_labels_and_no_split) {
+  Dataset dataset = learnable_vertices();
+  const Trained model = trained(dataset, small_model(nn::ModelKind::gcn));
+  const Prediction with = predict(model.checkpoint, dataset);
+  dataset.labels = std::monostate();
+  dataset.train = dataset.validation = dataset.test = SharedArray<std::int64_t>();
+  EXPECT_EQ(predict(model.checkpoint, dataset).classes, with.classes);
+}
+
+TEST(Predict, precomputed_models_propagate_again) {
+  nn::ModelConfig config = small_model(nn::ModelKind::sgc);
+  config.precomputed = true;
+  const Dataset dataset = learnable_vertices();
+  const Trained model = trained(dataset, config);
+  const Prediction prediction = predict(model.checkpoint, dataset);
+  EXPECT_EQ(prediction.classes.size(), 120u);
+}
+
+TEST(Predict, embeddings_have_the_hidden_width) {
+  const Dataset dataset = learnable_vertices();
+  const Trained model = trained(dataset, small_model(nn::ModelKind::gcn));
+  PredictOptions options;
+  options.embeddings = true;
+  const Prediction prediction = predict(model.checkpoint, dataset, options);
+  EXPECT_EQ(prediction.embeddings.rows(), 120);
+  EXPECT_EQ(prediction.embeddings.cols(), 8);
+  EXPECT_EQ(predict(model.checkpoint, dataset).embeddings.size(), 0);
+}
+
+TEST(Predict, graphs_get_the_names_of_their_classes) {
+  const Dataset dataset = learnable_graphs();
+  const Trained model = trained(dataset, small_model(nn::ModelKind::gin, true));
+  const Prediction prediction = predict(model.checkpoint, dataset);
+  ASSERT_EQ(prediction.classes.size(), 60u);
+  for (const std::int64_t label : prediction.classes) EXPECT_TRUE(label == 1 || label == 2);
+  expect_error(ErrorCode::invalid_argument, {"graph ids"},
+               [&] { predict(model.checkpoint, learnable_vertices()); });
+}
+
+TEST(Predict, features_of_another_width_are_an_error) {
+  const Trained model = trained(learnable_vertices(), small_model(nn::ModelKind::gcn));
+  Dataset other = learnable_vertices();
+  other.features = DenseFeatures(std::make_shared<Matrix<float>>(120, 4, 1.0f));
+  expect_error(ErrorCode::invalid_argument, {"has 4 features", "model 9"},
+               [&] { predict(model.checkpoint, other); });
+}
+
+TEST(Predict, tensors_of_another_shape_are_an_error) {
+  Trained model = trained(learnable_vertices(), small_model(nn::ModelKind::gcn));
+  model.checkpoint.weights[0].array.shape[0] += 1;
+  expect_error(ErrorCode::invalid_argument, {"another model", "shape"},
+               [&] { predict(model.checkpoint, learnable_vertices()); });
+  model.checkpoint.weights.pop_back();
+  expect_error(ErrorCode::invalid_argument, {"tensors instead of"},
+               [&] { predict(model.checkpoint, learnable_vertices()); });
+  model.checkpoint.weights.clear();
+  expect_error(ErrorCode::invalid_argument, {"no trained weights"},
+               [&] { predict(model.checkpoint, learnable_vertices()); });
+}
+
+TEST(Predict, writes_texts_and_arrays) {
+  const TemporaryFolder folder;
+  const Trained model = trained(learnable_vertices(), small_model(nn::ModelKind::gcn));
+  const Prediction prediction = predict(model.checkpoint, learnable_vertices());
+  save(prediction, folder / "classes.txt");
+  EXPECT_EQ(io::read_index_file(folder / "classes.txt"), prediction.classes);
+  save(prediction, folder / "all.npz");
+  EXPECT_NE(test::read_file(folder / "all.npz").find("logits.npy"), std::string::npos);
+  expect_error(ErrorCode::invalid_argument, {".npz or .txt"},
+               [&] { save(prediction, folder / "classes.csv"); });
+}
+
+TEST(Predict, several_labels_go_into_arrays_alone) {
+  const TemporaryFolder folder;
+  const Trained model = trained(learnable_multi_labels(), small_model(nn::ModelKind::gcn));
+  const Prediction prediction = predict(model.checkpoint, learnable_multi_labels());
+  EXPECT_TRUE(prediction.multi_label);
+  EXPECT_TRUE(prediction.classes.empty());
+  save(prediction, folder / "all.npz");
+  expect_error(ErrorCode::invalid_argument, {"use .npz"},
+               [&] { save(prediction, folder / "classes.txt"); });
+}
+
+}  // namespace
+}  // namespace tessera::train

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/problem.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/expect_error.hpp"
+#include "support/training_data.hpp"
+#include "tessera/data/embedded.hpp"
+#include "tessera/graph/build.hpp"
+
+namespace tessera::train {
+namespace {
+
+using test::learnable_graphs;
+using test::learnable_multi_labels;
+using test::learnable_vertices;
+using test::short_training;
+using test::small_model;
+using testing::expect_error;
+
+const nn::ModelConfig gcn = small_model(nn::ModelKind::gcn);
+
+void expect_impossible(const std::vector<std::string>& parts, const Dataset& dataset,
+                       const TrainOptions& options = short_training(),
+                       ErrorCode code = ErrorCode::invalid_argument) {
+  const bool graph_task = is_graph_task(dataset, options.task);
+  expect_error(code, parts,
+               [&] { prepare(dataset, small_model(nn::ModelKind::gcn, graph_task), options); });
+}
+
+TEST(Prepare, takes_split_labels_and_features_as_they_are) {
+  const Dataset dataset = learnable_vertices();
+  TrainOptions options = short_training();
+  options.row_normalise = RowNormalise::off;
+  const Problem problem = prepare(dataset, gcn, options);
+  EXPECT_EQ(problem.num_items, 120);
+  EXPECT_EQ(problem.outputs, 3);
+  EXPECT_EQ(problem.num_features(), 9);
+  EXPECT_EQ(problem.split.train.size(), 40u);
+  EXPECT_EQ(problem.metric, Metric::accuracy);
+  EXPECT_TRUE(problem.notes.empty());
+  EXPECT_EQ(std::get<DenseFeatures>(problem.features), std::get<DenseFeatures>(dataset.features));
+}
+
+TEST(Prepare, rows_of_features_sum_to_one) {
+  Dataset dataset = learnable_vertices();
+  const Problem problem = prepare(dataset, gcn, short_training());
+  ASSERT_TRUE(problem.row_normalised);
+  const Matrix<float>& dense = *std::get<DenseFeatures>(problem.features);
+  for (std::int64_t v = 0; v < dense.rows(); ++v) {
+    double sum = 0;
+    for (std::int64_t f = 0; f < dense.cols(); ++f) sum += static_cast<double>(dense(v, f));
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+  auto negative = std::make_shared<Matrix<float>>(120, 2, 1.0f);
+  (*negative)(3, 1) = -1;
+  dataset.features = DenseFeatures(negative);
+  EXPECT_FALSE(prepare(dataset, gcn, short_training()).row_normalised);
+}
+
+TEST(Prepare, sparse_features_stay_sparse_and_rows_of_zeros_stay_zero) {
+  Dataset dataset = learnable_vertices(33);
+  const std::vector<VertexId> rows{0, 0, 2}, cols{1, 4, 0};
+  const std::vector<float> values{3, 1, 5};
+  dataset.features = from_coo(33, 5, rows, cols, values);
+  const Problem problem = prepare(dataset, gcn, short_training());
+  const Graph& sparse = std::get<SparseFeatures>(problem.features);
+  EXPECT_EQ(sparse.num_edges(), 3);
+  EXPECT_FLOAT_EQ(sparse.values()[0], 0.75f);
+  EXPECT_FLOAT_EQ(sparse.values()[1], 0.25f);
+  EXPECT_FLOAT_EQ(sparse.values()[2], 1.0f);
+  EXPECT_EQ(problem.shape().feature_entries, 3);
+}
+
+TEST(Prepare, draws_a_split_where_there_is_none_and_says_so) {
+  Dataset dataset = learnable_vertices();
+  dataset.train = dataset.validation = dataset.test = SharedArray<std::int64_t>();
+  const Problem problem = prepare(dataset, gcn, short_training());
+  EXPECT_EQ(problem.split.train.size(), 72u);
+  ASSERT_EQ(problem.notes.size(), 1u);
+  EXPECT_NE(problem.notes[0].find("no split in the data"), std::string::npos);
+}
+
+TEST(Prepare, missing_features_are_made) {
+  Dataset dataset = learnable_vertices();
+  dataset.features = std::monostate();
+  const Problem vertices = prepare(dataset, gcn, short_training());
+  EXPECT_EQ(vertices.num_features(), 120);
+
+  const nn::ModelConfig gin = small_model(nn::ModelKind::gin, true);
+  Dataset graphs = learnable_graphs();
+  EXPECT_EQ(prepare(graphs, gin, short_training()).num_features(), 2);
+  graphs.labels = std::monostate();
+  const Problem by_degree = prepare(graphs, gin, short_training());
+  EXPECT_EQ(by_degree.num_features(), 512);
+  EXPECT_NE(by_degree.notes[0].find("degrees"), std::string::npos);
+}
+
+TEST(Prepare, graph_labels_are_numbered_from_zero) {
+  const Problem problem =
+      prepare(learnable_graphs(), small_model(nn::ModelKind::gin, true), short_training());
+  EXPECT_TRUE(problem.graph_task);
+  EXPECT_EQ(problem.outputs, 2);
+  EXPECT_EQ(problem.class_values, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(problem.labels[0], 0);
+  EXPECT_EQ(problem.labels[1], 1);
+}
+
+TEST(Prepare, precomputed_features_are_propagated) {
+  nn::ModelConfig sgc = small_model(nn::ModelKind::sgc);
+  sgc.precomputed = true;
+  const Problem problem = prepare(learnable_vertices(), sgc, short_training());
+  EXPECT_NE(problem.notes.back().find("propagated 2 hops"), std::string::npos);
+  nn::ModelConfig gat = small_model(nn::ModelKind::gat);
+  gat.precomputed = true;
+  expect_error(ErrorCode::unsupported, {"gat"},
+               [&] { prepare(learnable_vertices(), gat, short_training()); });
+}
+
+TEST(ImpossibleRequest, labels_missing) {
+  Dataset dataset = learnable_vertices();
+  dataset.labels = std::monostate();
+  expect_impossible({"has no labels"}, dataset);
+  dataset.labels = ClassLabels(std::vector<std::int64_t>(120, -1));
+  expect_impossible({"has no labels"}, dataset);
+  TrainOptions graphs = short_training();
+  graphs.task = Task::graph;
+  expect_impossible({"no labels for graphs"}, learnable_vertices(), graphs);
+}
+
+TEST(ImpossibleRequest, one_class_only) {
+  Dataset dataset = learnable_vertices();
+  dataset.labels = ClassLabels(std::vector<std::int64_t>(120, 2));
+  expect_impossible({"all labels are 2", "at least two classes"}, dataset);
+}
+
+TEST(ImpossibleRequest, empty_part_of_the_split) {
+  Dataset dataset = learnable_vertices();
+  dataset.validation = SharedArray<std::int64_t>();
+  expect_impossible({"validation part of the split is empty"}, dataset);
+}
+
+TEST(ImpossibleRequest, unlabelled_vertex_in_the_split) {
+  Dataset dataset = learnable_vertices();
+  const ClassLabels old = std::get<ClassLabels>(dataset.labels);
+  std::vector<std::int64_t> labels(old.begin(), old.end());
+  labels[2] = -1;
+  dataset.labels = ClassLabels(labels);
+  expect_impossible({"vertex 2 of the test part has no label"}, dataset);
+}
+
+TEST(ImpossibleRequest, features_that_are_not_finite) {
+  for (const float wrong : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    Dataset dataset = learnable_vertices();
+    auto features = std::make_shared<Matrix<float>>(120, 3, 0.0f);
+    (*features)(77, 1) = wrong;
+    dataset.features = DenseFeatures(features);
+    expect_impossible({"vertex 77 has a feature of"}, dataset, short_training(),
+                      ErrorCode::bad_data);
+    const std::vector<VertexId> rows{5}, cols{0};
+    const std::vector<float> values{wrong};
+    dataset.features = from_coo(120, 4, rows, cols, values);
+    expect_impossible({"vertex 5 has a feature of"}, dataset, short_training(),
+                      ErrorCode::bad_data);
+  }
+}
+
+TEST(ImpossibleRequest, rectangular_graph) {
+  Dataset dataset = learnable_vertices(33);
+  const std::vector<VertexId> rows{0}, cols{8};
+  dataset.graph = from_coo(33, 40, rows, cols);
+  expect_impossible({"33 x 40"}, dataset);
+}
+
+TEST(ImpossibleRequest, metric_that_does_not_fit) {
+  TrainOptions options = short_training();
+  options.metric = Metric::roc_auc;
+  expect_impossible({"ROC-AUC of 3 classes"}, learnable_vertices(), options);
+  options.metric = Metric::micro_f1;
+  expect_impossible({"accuracy"}, learnable_vertices(), options);
+  options.metric = Metric::accuracy;
+  expect_impossible({"micro_f1"}, learnable_multi_labels(), options);
+}
+
+TEST(ImpossibleRequest, batches_that_do_not_fit) {
+  TrainOptions options = short_training();
+  options.batching = Batching::graphs;
+  expect_impossible({"vertices are to be classified"}, learnable_vertices(), options);
+  options.batching = Batching::clusters;
+  expect_impossible({"graphs are to be classified"}, learnable_graphs(), options);
+}
+
+TEST(ImpossibleRequest, model_for_the_other_task) {
+  expect_error(ErrorCode::invalid_argument, {"no readout"},
+               [] { prepare(learnable_graphs(), gcn, short_training()); });
+  expect_error(ErrorCode::invalid_argument, {"has a readout"}, [] {
+    prepare(learnable_vertices(), small_model(nn::ModelKind::gin, true), short_training());
+  });
+}
+
+TEST(ImpossibleRequest, options_without_a_meaning) {
+  const auto expect_option_error = [](const std::string& part, auto change) {
+    TrainOptions options = short_training();
+    change(options);
+    expect_error(ErrorCode::invalid_argument, {part},
+                 [&] { prepare(learnable_vertices(), gcn, options); });
+  };
+  expect_option_error("epochs is 0", [](TrainOptions& o) { o.epochs = 0; });
+  expect_option_error("runs is -1", [](TrainOptions& o) { o.runs = -1; });
+  expect_option_error("learning_rate", [](TrainOptions& o) { o.optimiser.learning_rate = -1; });
+  expect_option_error("weight_decay", [](TrainOptions& o) {
+    o.optimiser.weight_decay = std::numeric_limits<double>::quiet_NaN();
+  });
+  expect_option_error("folds is 2", [](TrainOptions& o) { o.folds = 2; });
+  expect_option_error("side by side", [](TrainOptions& o) {
+    o.parallel_runs = true;
+    o.checkpoint.path = "x";
+  });
+}
+
+}  // namespace
+}  // namespace tessera::train
