@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/graph/partition.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -11,6 +10,7 @@
 #include "numbers.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "partition_file.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
@@ -37,32 +37,11 @@ void require_sense(const PartitionArguments& arguments) {
   require_writable(arguments.output, arguments.force);
 }
 
-Partition read_partition(const PartitionArguments& arguments, VertexId vertices) {
-  const std::vector<std::int64_t> numbers = io::read_index_file(arguments.existing, vertices);
-  Partition result;
-  result.method = "file";
-  result.parts = arguments.parts;
-  result.assignment.reserve(numbers.size());
-  for (std::size_t vertex = 0; vertex < numbers.size(); ++vertex) {
-    const std::int64_t part = numbers[vertex];
-    if (part < 0 || part >= std::numeric_limits<std::int32_t>::max()) {
-      throw Error(ErrorCode::bad_data, fmt::format("part {} is out of range", part),
-                  fmt::format("{}, line {}", arguments.existing, vertex + 1),
-                  "number the parts from 0");
-    }
-    result.assignment.push_back(static_cast<std::int32_t>(part));
-    if (arguments.parts == 0) {
-      result.parts = std::max(result.parts, static_cast<std::int32_t>(part + 1));
-    }
-  }
-  result.parts = std::max(result.parts, 1);
-  result.validate(vertices);
-  return result;
-}
-
 Partition make_partition(Session& session, const PartitionArguments& arguments,
                          const Graph& graph) {
-  if (!arguments.existing.empty()) return read_partition(arguments, graph.num_rows());
+  if (!arguments.existing.empty()) {
+    return read_partition_file(arguments.existing, graph.num_rows(), arguments.parts);
+  }
   PartitionOptions options;
   options.parts = arguments.parts;
   options.method = arguments.method;

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/predict.hpp"
+
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "describe.hpp"
+#include "numbers.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "table.hpp"
+#include "tessera/core/error.hpp"
+#include "train_options.hpp"
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+struct PredictArguments {
+  DataOptions data;
+  std::string checkpoint;
+  std::string output;
+  bool embeddings = false;
+  bool force = false;
+  std::string device = "cpu";
+};
+
+void require_sense(const PredictArguments& arguments) {
+  checked_device(arguments.device);
+  if (arguments.checkpoint.empty()) {
+    throw Error(ErrorCode::invalid_argument, "no checkpoint named", "",
+                "give --checkpoint FILE, written by 'tessera train'");
+  }
+  if (!arguments.output.empty()) train::require_prediction_ending(arguments.output, false);
+  require_writable(arguments.output, arguments.force);
+}
+
+/// How good the predictions are where the data says what is right.
+struct Quality {
+  std::string items;  ///< "the test part" or "all labelled items"
+  double metric = 0;
+  std::int64_t count = 0;
+};
+
+std::vector<std::int64_t> true_labels(const Dataset& dataset, bool graph_task) {
+  if (graph_task) return {dataset.graph_labels.begin(), dataset.graph_labels.end()};
+  const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
+  if (labels == nullptr) return {};
+  return {labels->begin(), labels->end()};
+}
+
+std::vector<std::int64_t> all_labelled(const std::vector<std::int64_t>& labels) {
+  std::vector<std::int64_t> items;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] >= 0) items.push_back(static_cast<std::int64_t>(i));
+  }
+  return items;
+}
+
+std::optional<Quality> assess(const Dataset& dataset, const train::Prediction& prediction) {
+  const bool has_test = !dataset.test.empty() && !prediction.graph_task;
+  const std::vector<std::int64_t> test(dataset.test.begin(), dataset.test.end());
+  Quality quality{has_test ? "the test part" : "all labelled items", 0, 0};
+  if (prediction.multi_label) {
+    const auto* const targets = std::get_if<MultiLabels>(&dataset.labels);
+    if (targets == nullptr || (*targets)->cols() != prediction.logits.cols()) return {};
+    std::vector<std::int64_t> items(static_cast<std::size_t>(prediction.logits.rows()));
+    std::iota(items.begin(), items.end(), std::int64_t{0});
+    const auto& chosen = has_test ? test : items;
+    quality.metric = train::micro_f1(prediction.logits, **targets, chosen);
+    quality.count = std::ssize(chosen);
+    return quality;
+  }
+  const std::vector<std::int64_t> labels = true_labels(dataset, prediction.graph_task);
+  const std::vector<std::int64_t> items = has_test ? test : all_labelled(labels);
+  if (labels.size() != prediction.classes.size() || items.empty()) return {};
+  for (const std::int64_t item : items) {
+    const auto i = static_cast<std::size_t>(item);
+    quality.metric += labels[i] == prediction.classes[i] ? 1 : 0;
+  }
+  quality.count = std::ssize(items);
+  quality.metric /= static_cast<double>(quality.count);
+  return quality;
+}
+
+std::map<std::int64_t, std::int64_t> class_counts(const train::Prediction& prediction) {
+  std::map<std::int64_t, std::int64_t> counts;
+  for (const std::int64_t label : prediction.classes) ++counts[label];
+  return counts;
+}
+
+const char* metric_name(const train::Prediction& prediction) {
+  return prediction.multi_label ? "micro_f1" : "accuracy";
+}
+
+std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
+                    const train::Checkpoint& checkpoint, const train::Prediction& prediction) {
+  Table table("ll");
+  table.add({"model", nn::describe(checkpoint.model)});
+  table.add({"weights",
+             fmt::format("of run {}, epoch {}", checkpoint.best_run + 1, checkpoint.best_epoch)});
+  table.add({prediction.graph_task ? "graphs" : "vertices", grouped(prediction.logits.rows())});
+  std::string counts;
+  for (const auto& [label, count] : class_counts(prediction)) {
+    counts += fmt::format("{}{}: {}", counts.empty() ? "" : ", ", label, grouped(count));
+  }
+  if (!counts.empty()) table.add({"classes", counts});
+  if (const auto quality = assess(dataset, prediction)) {
+    table.add({metric_name(prediction), fmt::format("{:.2f} % of {} ({})", quality->metric * 100,
+                                                    quality->items, grouped(quality->count))});
+  }
+  if (!arguments.output.empty()) table.add({"written", arguments.output});
+  return headline(dataset) + "\n" + table.text();
+}
+
+Json to_json(const PredictArguments& arguments, const Dataset& dataset,
+             const train::Checkpoint& checkpoint, const train::Prediction& prediction) {
+  Json json{{"verb", "predict"}, {"source", arguments.data.source}};
+  json.update(brief_json(dataset));
+  json["checkpoint"] = arguments.checkpoint;
+  json["model"] = nn::to_string(checkpoint.model.kind);
+  json["items"] = prediction.logits.rows();
+  json["task"] = prediction.graph_task ? "graph" : "node";
+  for (const auto& [label, count] : class_counts(prediction)) {
+    json["predicted"][fmt::format("{}", label)] = count;
+  }
+  if (const auto quality = assess(dataset, prediction)) {
+    json["test"] = {
+        {"metric", metric_name(prediction)}, {"value", quality->metric}, {"items", quality->count}};
+  }
+  if (!arguments.output.empty()) json["output"] = arguments.output;
+  return json;
+}
+
+ExitCode run_predict(Session& session, const PredictArguments& arguments) {
+  require_sense(arguments);
+  session.stage("reading the checkpoint");
+  const train::Checkpoint checkpoint = train::load_checkpoint(arguments.checkpoint);
+  if (!arguments.output.empty()) {
+    train::require_prediction_ending(arguments.output, checkpoint.multi_label);
+  }
+  const LoadedData data = load(session, arguments.data);
+  session.stage("predicting");
+  train::PredictOptions options;
+  options.embeddings = arguments.embeddings;
+  options.placement.memory = &default_memory(checked_device(arguments.device));
+  const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
+  if (!arguments.output.empty()) {
+    session.stage("writing");
+    train::save(prediction, arguments.output);
+  }
+  session.deliver(to_text(arguments, data.dataset, checkpoint, prediction),
+                  to_json(arguments, data.dataset, checkpoint, prediction));
+  return ExitCode::ok;
+}
+
+Action setup(CLI::App& app) {
+  auto arguments = std::make_shared<PredictArguments>();
+  add_data_options(app, arguments->data);
+  app.add_option("-c,--checkpoint", arguments->checkpoint, "what 'tessera train' wrote")
+      ->type_name("FILE");
+  app.add_option("-o,--output", arguments->output,
+                 ".npz for classes, logits and embeddings; .txt for one class a line")
+      ->type_name("FILE");
+  app.add_flag("--embeddings", arguments->embeddings, "also write what went into the last layer");
+  add_force_option(app, arguments->force);
+  app.add_option("--device", arguments->device, "cpu or cuda")
+      ->type_name("NAME")
+      ->capture_default_str();
+  return [arguments](Session& session) { return run_predict(session, *arguments); };
+}
+
+}  // namespace
+
+const Verb predict_verb{"predict", "classify with a trained model",
+                        "[options] SOURCE --checkpoint FILE -o FILE",
+                        "tessera train embedded:citation --checkpoint model.tsr\n"
+                        "tessera predict embedded:citation --checkpoint model.tsr -o classes.txt\n"
+                        "tessera predict --data new.npz -c model.tsr -o new.npz --embeddings",
+                        setup};
+
+}  // namespace tessera::app

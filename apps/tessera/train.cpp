@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "options.hpp"
+#include "tessera/core/memory.hpp"
+#include "tessera/train/fit.hpp"
+#include "train_options.hpp"
+#include "train_report.hpp"
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+/// The live line: where the training is and how it does.
+std::function<void(const train::EpochRecord&)> epoch_line(Session& session,
+                                                          const train::TrainOptions& options) {
+  return [&session, runs = options.runs,
+          epochs = options.epochs](const train::EpochRecord& record) {
+    const std::string run = runs > 1 ? fmt::format("run {}/{}  ", record.run + 1, runs) : "";
+    session.progress()(fmt::format("{}epoch {}  loss {:.3f}  validation {:.1f} %", run,
+                                   record.epoch, record.loss, record.evaluation.validation * 100),
+                       record.run * epochs + record.epoch, runs * epochs);
+  };
+}
+
+ExitCode predict_memory(Session& session, const TrainArguments& arguments, const Dataset& dataset,
+                        const TrainPlan& plan) {
+  nn::validate(plan.config);
+  TrainPlan shape_only = plan;
+  shape_only.config.precomputed = false;
+  nn::DataShape shape = train::prepare(dataset, shape_only.config, plan.options).shape();
+  if (plan.config.precomputed) shape.feature_entries = 0;
+  const nn::PredictedMemory memory = nn::predicted_memory(plan.config, shape);
+  session.deliver(dry_run_text(dataset, plan, memory),
+                  dry_run_json(arguments, dataset, plan, memory));
+  return ExitCode::ok;
+}
+
+ExitCode run_train(Session& session, const TrainArguments& arguments) {
+  require_sense(arguments);
+  const LoadedData data = load(session, arguments.data);
+  TrainPlan plan = plan_training(arguments, data.dataset, session.seed());
+  plan.options.progress = session.progress();
+  if (arguments.dry_run) return predict_memory(session, arguments, data.dataset, plan);
+  session.stage("preparing");
+  plan.options.on_epoch = epoch_line(session, plan.options);
+  reset_host_memory_peak();
+  const train::TrainReport report = train::fit(data.dataset, plan.config, plan.options);
+  session.deliver(train_text(arguments, data.dataset, plan, report),
+                  train_json(arguments, data.dataset, plan, report));
+  return ExitCode::ok;
+}
+
+Action setup(CLI::App& app) {
+  auto arguments = std::make_shared<TrainArguments>();
+  add_train_options(app, *arguments);
+  return [arguments](Session& session) { return run_train(session, *arguments); };
+}
+
+}  // namespace
+
+const Verb train_verb{"train", "train a model and say how good it got",
+                      "[options] SOURCE --model NAME",
+                      "tessera train embedded:citation --model gcn --curve\n"
+                      "tessera train --data cora.npz --model gat --runs 10 --json gat.json\n"
+                      "tessera train --data graph.npz --model sage --batch clusters --parts 50\n"
+                      "tessera train --data graph.npz --checkpoint run.tsr --resume",
+                      setup};
+
+}  // namespace tessera::app

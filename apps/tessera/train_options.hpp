@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "options.hpp"
+#include "tessera/nn/config.hpp"
+#include "tessera/train/options.hpp"
+
+namespace tessera::app {
+
+/// What was given on the command line of `train`. Whatever is absent is as in the model's paper.
+struct TrainArguments {
+  DataOptions data;
+  std::string model = "gcn";
+  std::optional<std::int64_t> layers, hidden, heads, output_heads, hops;
+  std::optional<double> dropout, input_dropout, attention_dropout;
+  std::optional<std::string> aggregation, activation, readout;
+  bool batch_norm = false, residual = false, precompute = false;
+
+  std::optional<std::int64_t> epochs, early_stopping;
+  std::optional<double> learning_rate, weight_decay, momentum;
+  std::optional<std::string> optimiser, batch;
+  std::optional<std::int64_t> parts, parts_per_batch, graphs_per_batch;
+  std::string partition_file, method = "auto";
+
+  std::string task = "auto", metric = "auto", normalise = "auto", split;
+  std::int64_t folds = 0;
+  std::optional<std::int64_t> runs;  ///< 1, or one for each fold
+  bool parallel_runs = false;
+  std::string device = "cpu";
+
+  std::string checkpoint;
+  std::int64_t checkpoint_every = 10;
+  bool resume = false, force = false;
+  bool dry_run = false, curve = false;
+};
+
+void add_train_options(CLI::App& app, TrainArguments& arguments);
+
+/// What to train and how.
+struct TrainPlan {
+  nn::ModelConfig config;
+  train::TrainOptions options;
+};
+
+/// Throws where an option contradicts another or names nothing, before any data is read.
+void require_sense(const TrainArguments& arguments);
+
+/// The paper's choices for this data, with what was given in their place.
+TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
+                        std::uint64_t seed);
+
+/// The device named, which must be there.
+Device checked_device(const std::string& name);
+
+}  // namespace tessera::app

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train_report.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "curve.hpp"
+#include "describe.hpp"
+#include "numbers.hpp"
+#include "table.hpp"
+#include "tessera/core/parallel.hpp"
+
+namespace tessera::app {
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
+std::string short_real(double value) { return fmt::format("{:.3f}", value); }
+
+std::string training_line(const train::TrainOptions& options) {
+  const auto settings = train::settings_of(options);
+  std::string text =
+      fmt::format("{}, learning rate {}, weight decay {}, {} epochs", settings.front().value,
+                  options.optimiser.learning_rate, options.optimiser.weight_decay, options.epochs);
+  if (options.patience > 0) text += fmt::format(", early stopping after {}", options.patience);
+  return text + fmt::format(", {} batch", train::to_string(options.batching));
+}
+
+std::string shares_of_time(const train::PhaseTimes& times) {
+  std::vector<std::pair<double, std::string>> shares;
+  const double total = times.total();
+  for (std::size_t i = 0; i < train::num_phases; ++i) {
+    const auto phase = static_cast<train::Phase>(i);
+    if (total > 0 && times[phase] / total >= 0.005) {
+      shares.emplace_back(times[phase] / total, train::to_string(phase));
+    }
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [share, name] : shares) {
+    text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", name, share * 100);
+  }
+  return text;
+}
+
+std::string epochs_line(const train::TrainReport& report) {
+  const auto& run = report.runs.back();
+  if (report.runs.size() == 1) {
+    return fmt::format("best {} of {}{}", run.best_epoch, run.epochs,
+                       run.stopped_early ? ", stopped early" : "");
+  }
+  std::int64_t sum = 0, early = 0;
+  for (const train::RunReport& each : report.runs) {
+    sum += each.epochs;
+    early += each.stopped_early ? 1 : 0;
+  }
+  return fmt::format("{} in all{}", grouped(sum),
+                     early > 0 ? fmt::format(", {} runs stopped early", early) : "");
+}
+
+std::string curves(const train::TrainReport& report) {
+  const auto& curve = report.runs.back().curve;
+  std::vector<double> loss, validation;
+  for (const train::EpochRecord& record : curve) {
+    loss.push_back(record.loss);
+    validation.push_back(record.evaluation.validation);
+  }
+  const std::string last = fmt::format("epoch {}", curve.size());
+  const std::string title = fmt::format("validation {}", train::to_string(report.metric));
+  return "\n" + draw({"training loss", loss, short_real, "1", last}) + "\n" +
+         draw({title, validation, percent, "1", last});
+}
+
+/// Settings are text; JSON has types.
+Json typed(const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  if (text == "none") return nullptr;
+  double number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || end != text.data() + text.size()) return text;
+  const auto whole = static_cast<std::int64_t>(number);
+  const bool is_whole = text.find_first_not_of("0123456789") == std::string::npos;
+  return is_whole ? Json(whole) : Json(number);
+}
+
+Json config_json(const TrainPlan& plan) {
+  Json json = Json::object();
+  auto settings = train::settings_of(plan.config);
+  const auto training = train::settings_of(plan.options);
+  settings.insert(settings.end(), training.begin(), training.end());
+  for (const auto& [name, value] : settings) {
+    const std::size_t dot = name.find('.');
+    json[name.substr(0, dot)][name.substr(dot + 1)] = typed(value);
+  }
+  return json;
+}
+
+Json runs_json(const train::TrainReport& report) {
+  Json runs = Json::array();
+  for (const train::RunReport& run : report.runs) {
+    runs.push_back({{"seed", run.seed},
+                    {"epochs", run.epochs},
+                    {"best_epoch", run.best_epoch},
+                    {"train", run.best.train},
+                    {"validation", run.best.validation},
+                    {"test", run.best.test},
+                    {"validation_loss", run.best.validation_loss},
+                    {"stopped_early", run.stopped_early}});
+  }
+  return runs;
+}
+
+Json curve_json(const train::TrainReport& report) {
+  Json curve = Json::array();
+  for (const train::EpochRecord& record : report.runs.back().curve) {
+    curve.push_back({{"epoch", record.epoch},
+                     {"loss", record.loss},
+                     {"train", record.evaluation.train},
+                     {"validation", record.evaluation.validation},
+                     {"test", record.evaluation.test}});
+  }
+  return curve;
+}
+
+Json beginning(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan) {
+  Json json{{"verb", "train"}, {"source", arguments.data.source}};
+  json.update(brief_json(dataset));
+  json["model"] = nn::to_string(plan.config.kind);
+  json["device"] = to_string(plan.options.placement.device());
+  json["threads"] = num_threads();
+  return json;
+}
+
+}  // namespace
+
+std::string human_metric(const train::Summary& summary, std::size_t runs) {
+  if (runs < 2) return fmt::format("{:.2f} %", summary.mean * 100);
+  return fmt::format("{:.2f} {} {:.2f} %", summary.mean * 100, utf8_output() ? "±" : "+-",
+                     summary.deviation * 100);
+}
+
+std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
+                       const TrainPlan& plan, const train::TrainReport& report) {
+  const std::string metric = train::to_string(report.metric);
+  const std::size_t runs = report.runs.size();
+  Table table("ll");
+  table.add({"model", report.model});
+  table.add({"parameters", grouped(report.parameters)});
+  table.add({"training", training_line(plan.options)});
+  for (const std::string& note : report.notes) table.add({"note", note});
+  table.add({"test " + metric,
+             fmt::format("{} at the best validation epoch{}", human_metric(report.test, runs),
+                         runs > 1 ? fmt::format(", {} runs", runs) : "")});
+  table.add({"validation", human_metric(report.validation, runs)});
+  table.add({"epochs", epochs_line(report)});
+  if (report.epochs > 0) {
+    table.add(
+        {"an epoch takes", fmt::format("{}, {} of it a step", human_seconds(report.epoch_ms / 1e3),
+                                       human_seconds(report.step_ms / 1e3))});
+    table.add({"time goes to", shares_of_time(report.times)});
+  }
+  table.add({"peak memory", human_bytes(report.peak_memory_bytes)});
+  if (!arguments.checkpoint.empty()) table.add({"checkpoint", arguments.checkpoint});
+  std::string text = headline(dataset) + "\n" + table.text();
+  if (arguments.curve && !report.runs.back().curve.empty()) text += curves(report);
+  return text;
+}
+
+Json train_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
+                const train::TrainReport& report) {
+  Json json = beginning(arguments, dataset, plan);
+  json["layers"] = report.model;
+  json["parameters"] = report.parameters;
+  json["test"] = {{"metric", train::to_string(report.metric)},
+                  {"mean", report.test.mean},
+                  {"std", report.test.deviation},
+                  {"runs", report.runs.size()}};
+  json["validation"] = {{"mean", report.validation.mean}, {"std", report.validation.deviation}};
+  json["step_ms"] = report.step_ms;
+  json["epoch_ms"] = report.epoch_ms;
+  json["epochs"] = report.epochs;
+  for (std::size_t i = 0; i < train::num_phases; ++i) {
+    const auto phase = static_cast<train::Phase>(i);
+    json["seconds"][train::to_string(phase)] = report.times[phase];
+  }
+  json["peak_memory_bytes"] = report.peak_memory_bytes;
+  json["config"] = config_json(plan);
+  json["notes"] = report.notes;
+  json["runs"] = runs_json(report);
+  json["curve"] = curve_json(report);
+  if (!arguments.checkpoint.empty()) json["checkpoint"] = arguments.checkpoint;
+  return json;
+}
+
+std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
+                         const nn::PredictedMemory& memory) {
+  Table table("lr");
+  table.add({"parameters", human_bytes(memory.parameters)});
+  table.add({"activations", human_bytes(memory.activations)});
+  table.add({"graph", human_bytes(memory.graph)});
+  table.add({"features", human_bytes(memory.features)});
+  table.add({"together", human_bytes(memory.total())});
+  return fmt::format("{}\n{}\ntraining it would take about\n", headline(dataset),
+                     nn::describe(plan.config)) +
+         table.text();
+}
+
+Json dry_run_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
+                  const nn::PredictedMemory& memory) {
+  Json json = beginning(arguments, dataset, plan);
+  json["dry_run"] = true;
+  json["predicted_memory_bytes"] = {{"parameters", memory.parameters},
+                                    {"activations", memory.activations},
+                                    {"graph", memory.graph},
+                                    {"features", memory.features},
+                                    {"total", memory.total()}};
+  json["config"] = config_json(plan);
+  return json;
+}
+
+}  // namespace tessera::app

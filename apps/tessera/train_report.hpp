@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "session.hpp"
+#include "tessera/data/dataset.hpp"
+#include "tessera/train/problem.hpp"
+#include "tessera/train/report.hpp"
+#include "train_options.hpp"
+
+namespace tessera::app {
+
+/// "81.52 %", or "81.52 ± 0.61 %".
+std::string human_metric(const train::Summary& summary, std::size_t runs);
+
+std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
+                       const TrainPlan& plan, const train::TrainReport& report);
+Json train_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
+                const train::TrainReport& report);
+
+std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
+                         const nn::PredictedMemory& memory);
+Json dry_run_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
+                  const nn::PredictedMemory& memory);
+
+}  // namespace tessera::app

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training and predicting from the command line."""
+import io
+import unittest
+import zipfile
+
+import cli
+
+KARATE = ["embedded:karate", "--split", "0.3,0.3,0.4"]
+SHORT = ["--epochs", "5"]
+EDGES = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2), (3, 4), (4, 3)]
+
+
+class Train(cli.CliTest):
+    def write(self, **arrays):
+        path = self.folder / "graph.npz"
+        path.write_bytes(cli.graph_npz(5, EDGES, **arrays))
+        return path
+
+    def test_json_keeps_the_contract(self):
+        found = self.json("train", *KARATE, *SHORT, "--runs", "2")
+        self.assertEqual(found["verb"], "train")
+        self.assertEqual(set(found["test"]), {"metric", "mean", "std", "runs"})
+        self.assertEqual(found["test"]["runs"], 2)
+        for key in ["step_ms", "epoch_ms", "peak_memory_bytes"]:
+            self.assertGreater(found[key], 0, key)
+        self.assertEqual(found["config"]["model"]["kind"], "gcn")
+        self.assertEqual(found["config"]["training"]["epochs"], 5)
+        self.assertEqual(len(found["curve"]), 5)
+        self.assertEqual([run["seed"] for run in found["runs"]], [1, 2])
+
+    def test_results_do_not_depend_on_threads(self):
+        for extra in [[], ["--parallel-runs"]]:
+            runs = [self.json("train", *KARATE, *SHORT, "--model", "gat", "--runs", "2",
+                              "--threads", threads, *extra)["runs"] for threads in "12"]
+            self.assertEqual(*runs)
+
+    def test_every_model_trains(self):
+        for model in "gcn sage gin gat gatv2 agnn sgc cheb".split():
+            with self.subTest(model=model):
+                found = self.json("train", *KARATE, *SHORT, "--model", model)
+                self.assertEqual(found["model"], model)
+
+    def test_report_for_people(self):
+        out = self.succeed("train", *KARATE, *SHORT, "--curve").out
+        for part in ["test accuracy", "an epoch takes", "time goes to", "training loss",
+                     "no split in the data", "every vertex is its own"]:
+            self.assertIn(part, out)
+
+    def test_clusters_and_a_partition_of_ones_own(self):
+        parts = self.folder / "parts.txt"
+        self.succeed("partition", "embedded:karate", "--parts", "3", "-o", parts)
+        made = self.json("train", *KARATE, *SHORT, "--batch", "clusters", "--parts", "3")
+        self.assertEqual(made["config"]["training"]["batching"], "clusters")
+        given = self.json("train", *KARATE, *SHORT, "--partition", parts)
+        self.assertEqual(given["config"]["training"]["batching"], "clusters")
+
+    def test_dry_run_predicts_memory_and_writes_nothing(self):
+        checkpoint = self.folder / "model.tsr"
+        found = self.json("train", *KARATE, "--dry-run", "--checkpoint", checkpoint)
+        self.assertGreater(found["predicted_memory_bytes"]["total"], 0)
+        self.assertEqual(self.leftovers(), [])
+        self.assertIn("together", self.succeed("train", *KARATE, "--dry-run").out)
+
+    def test_predict_after_train(self):
+        checkpoint = self.folder / "model.tsr"
+        best = self.json("train", *KARATE, *SHORT, "--checkpoint", checkpoint)
+        classes = self.folder / "classes.txt"
+        found = self.json("predict", "embedded:karate", "--checkpoint", checkpoint, "-o", classes)
+        self.assertEqual(found["items"], 34)
+        self.assertEqual(sum(found["predicted"].values()), 34)
+        self.assertEqual(len(classes.read_text().split()), 34)
+        self.assertEqual(best["checkpoint"], str(checkpoint))
+        arrays = self.folder / "all.npz"
+        self.succeed("predict", "embedded:karate", "-c", checkpoint, "-o", arrays, "--embeddings")
+        with zipfile.ZipFile(io.BytesIO(arrays.read_bytes())) as archive:
+            self.assertEqual(set(archive.namelist()),
+                             {"prediction.npy", "logits.npy", "embeddings.npy"})
+
+    def test_resuming_with_other_options_is_an_error(self):
+        checkpoint = self.folder / "model.tsr"
+        self.succeed("train", *KARATE, *SHORT, "--checkpoint", checkpoint)
+        self.fail_with(cli.USAGE, "train", *KARATE, *SHORT, "--checkpoint", checkpoint)
+        failed = self.fail_with(cli.USAGE, "train", *KARATE, *SHORT, "--checkpoint", checkpoint,
+                                "--resume", "--hidden", "9")
+        self.assertIn("model.hidden = 16, not 9", failed.err)
+        self.succeed("train", *KARATE, "--epochs", "6", "--checkpoint", checkpoint, "--resume")
+
+
+class Impossible(cli.CliTest):
+    write = Train.write
+
+    def reason(self, code, *arguments):
+        return self.fail_with(code, *arguments).err
+
+    def test_labels(self):
+        self.assertIn("no labels", self.reason(cli.USAGE, "train", self.write()))
+        labels = cli.npy([3] * 5, "q")
+        self.assertIn("at least two classes", self.reason(cli.USAGE, "train", self.write(y=labels)))
+
+    def test_split(self):
+        path = self.write(y=cli.npy([0, 1, 0, 1, -1], "q"), train_idx=cli.npy([0], "q"),
+                          val_idx=cli.npy([1], "q"))
+        self.assertIn("test part of the split is empty", self.reason(cli.USAGE, "train", path))
+        path = self.write(y=cli.npy([0, 1, 0, 1, -1], "q"), train_idx=cli.npy([0], "q"),
+                          val_idx=cli.npy([1], "q"), test_idx=cli.npy([4], "q"))
+        self.assertIn("vertex 4", self.reason(cli.USAGE, "train", path))
+        self.assertIn("three shares",
+                      self.reason(cli.USAGE, "train", "embedded:karate", "--split", "0.5,0.5"))
+
+    def test_features(self):
+        path = self.write(y=cli.npy([0, 1, 0, 1, 0], "q"),
+                          x=cli.npy([1, float("nan"), 0, 0, 1], "f", (5, 1)))
+        self.assertIn("vertex 1", self.reason(cli.BAD_DATA, "train", path))
+
+    def test_widths(self):
+        self.assertIn("hidden is 0",
+                      self.reason(cli.USAGE, "train", "embedded:karate", "--hidden", "0"))
+        checkpoint = self.folder / "model.tsr"
+        self.succeed("train", *KARATE, *SHORT, "--checkpoint", checkpoint)
+        other = self.reason(cli.USAGE, "predict", "embedded:citation", "-c", checkpoint)
+        self.assertIn("has 1433 features", other)
+
+    def test_checkpoints(self):
+        self.reason(cli.IO, "predict", "embedded:karate", "-c", self.folder / "missing.tsr")
+        data = self.folder / "data.tsr"
+        self.succeed("convert", "embedded:karate", "-o", data)
+        self.assertIn("not a checkpoint",
+                      self.reason(cli.BAD_DATA, "predict", "embedded:karate", "-c", data))
+        self.assertIn("--checkpoint",
+                      self.reason(cli.USAGE, "train", "embedded:karate", "--resume"))
+
+    def test_names(self):
+        self.assertIn("gatv2", self.reason(cli.USAGE, "train", "embedded:karate", "-m", "gatt"))
+        self.reason(cli.USAGE, "train", "embedded:karate", "--metric", "f2")
+        self.reason(cli.USAGE, "train", "embedded:karate", "--batch", "tiny")
+        self.reason(cli.UNAVAILABLE, "train", "embedded:karate", "--model", "gat", "--precompute")
+
+    def test_device(self):
+        built = self.json("doctor")
+        if built["gpu"].get("devices"):
+            self.skipTest("there is a GPU")
+        self.reason(cli.UNAVAILABLE, "train", "embedded:karate", "--device", "cuda")
+
+    def test_divergence(self):
+        self.assertIn("lower the learning rate",
+                      self.reason(cli.USAGE, "train", *KARATE, "--optimiser", "sgd", "--lr", "1e30"))
+
+
+if __name__ == "__main__":
+    unittest.main()
