@@ -155,10 +155,13 @@ class FusedAttention final : public PreparedAttention {
   }
 
   fused::Line row_line(VertexId row, EdgeOffset begin, EdgeOffset end) const {
-    return {row, graph_.col_indices().data() + begin, end - begin, begin, nullptr};
+    return {row,         graph_.col_indices().data() + begin,
+            end - begin, graph_.num_edges() - begin,
+            begin,       nullptr};
   }
   fused::Line column_line(const Csc& csc, VertexId col, EdgeOffset begin, EdgeOffset end) const {
-    return {col, csc.row_indices.data() + begin, end - begin, 0, csc.csr_positions.data() + begin};
+    return {col, csc.row_indices.data() + begin,  end - begin, graph_.num_edges() - begin,
+            0,   csc.csr_positions.data() + begin};
   }
 
   fused::RowSums<S> slot_sums(std::int64_t slot) const {

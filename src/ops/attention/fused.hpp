@@ -29,12 +29,14 @@ struct Rows {
   std::int64_t stride = 0;
 };
 
-/// A block of gathered rows.
+/// A block of gathered rows. Those of the next edges are asked for ahead of time, also past the
+/// block: `readable` says how many ids there are.
 template <class T>
 struct Gathered {
   Rows<T> rows;
   const VertexId* ids = nullptr;
   std::int64_t count = 0;
+  std::int64_t readable = 0;
 };
 
 /// Where a strip lies: some consecutive heads, and in each of them some consecutive vectors.
@@ -45,6 +47,9 @@ struct StripPlace {
   std::int64_t width = 1;          ///< of a head
   std::int64_t partial_lanes = 1;  ///< numbers kept per edge and head before they are summed
   bool adds = false;               ///< an earlier strip has begun these heads
+  /// The strip has whole heads, and as many as fill vectors: it sums the lanes itself, and
+  /// `partial` is one number per edge and head.
+  bool sums_lanes = false;
 };
 
 /// The inner loops over a block of edges for one strip, in registers. `S` arrays named after heads
@@ -99,6 +104,7 @@ struct Line {
   std::int64_t vertex = 0;
   const VertexId* others = nullptr;
   std::int64_t count = 0;
+  std::int64_t readable = 0;              ///< ids at `others`, those of later lines included
   EdgeOffset first_position = 0;          ///< in CSR
   const EdgeOffset* positions = nullptr;  ///< in CSR, where they are not consecutive
 };
@@ -125,7 +131,7 @@ struct Scratch {
   S* fixed_values;
   S* vector;
   S* activated_sums;
-  S* fixed_sums;
+  S* sums;
   std::uint64_t* counters;  ///< of dropout
   std::uint32_t* words;
 };

@@ -57,7 +57,7 @@ struct ThreadScratch : Scratch<S> {
     }
     for (S** array :
          {&this->fixed_scores, &this->fixed_values, &this->vector, &this->activated_sums,
-          &this->fixed_sums, &row.features, &gradients.scores, &gradients.values}) {
+          &this->sums, &row.features, &gradients.scores, &gradients.values}) {
       from.take(*array, row_size);
     }
     from.take(this->counters, num_counters);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
+
 #include <cstdint>
 
 #include "ops/attention/fused.hpp"
@@ -12,11 +16,34 @@
 /// down to a single lane: no masks, and nothing is read past a row's end.
 namespace tessera::ops::TESSERA_ISA {
 
-template <class T>
-TESSERA_INLINE const T* gathered_row(const fused::Gathered<T>& gathered, std::int64_t edge,
-                                     const fused::StripPlace& place) {
-  return gathered.rows.data + static_cast<std::int64_t>(gathered.ids[edge]) * gathered.rows.stride +
-         place.head * place.width + place.feature;
+/// How many edges ahead rows are asked for.
+inline constexpr std::int64_t prefetch_edges = 16;
+
+/// Even lanes plus odd lanes: the sums of neighbours of a, then those of b.
+template <class S, int N>
+TESSERA_INLINE Lanes<S, N> add_neighbours(Lanes<S, N> a, Lanes<S, N> b) {
+#ifdef __aarch64__
+  // One instruction, which GCC does not find by itself.
+  if constexpr (std::is_same_v<S, float> && N == 4) return vpaddq_f32(a, b);
+#endif
+  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(a, b, (2 * I)...) +
+           __builtin_shufflevector(a, b, (2 * I + 1)...);
+  }
+  (std::make_integer_sequence<int, N>{});
+}
+
+/// Lane i = the sum of all lanes of vectors[i].
+template <class S, int N>
+TESSERA_INLINE Lanes<S, N> sum_lanes(Lanes<S, N> (&vectors)[N]) {
+  if constexpr (N > 1) {
+    for (int count = N / 2; count > 0; count /= 2) {
+      for (int i = 0; i < count; ++i) {
+        vectors[i] = add_neighbours<S, N>(vectors[2 * i], vectors[2 * i + 1]);
+      }
+    }
+  }
+  return vectors[0];
 }
 
 template <class T, int N, int Heads, int Vectors>
@@ -25,6 +52,8 @@ struct StripLoops {
   using Vector = Lanes<S, N>;
   using Place = fused::StripPlace;
   using Gathered = fused::Gathered<T>;
+  // Loops work on copies of these two: a store through a pointer cannot change a copy, so its
+  // numbers stay in registers.
 
   /// The strip's part of a row that has one number per feature.
   struct Block {
@@ -33,6 +62,23 @@ struct StripLoops {
 
   TESSERA_INLINE std::int64_t first_feature(const Place& place) {
     return place.head * place.width + place.feature;
+  }
+
+  /// The strip's part of a gathered row. Asks for one of the next rows by the way.
+  TESSERA_INLINE const T* gathered_row(const Gathered& gathered, std::int64_t edge,
+                                       const Place& place) {
+    constexpr std::int64_t line = 64;
+    constexpr std::int64_t bytes = Heads * Vectors * N * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t coming = edge + prefetch_edges;
+    const std::int64_t first = first_feature(place);
+    if (coming < gathered.readable) {
+      const auto* const next = reinterpret_cast<const char*>(
+          gathered.rows.data +
+          static_cast<std::int64_t>(gathered.ids[coming]) * gathered.rows.stride + first);
+      for (std::int64_t at = 0; at < bytes; at += line) __builtin_prefetch(next + at);
+    }
+    return gathered.rows.data +
+           static_cast<std::int64_t>(gathered.ids[edge]) * gathered.rows.stride + first;
   }
 
   /// Calls body(head, vector) with compile-time numbers.
@@ -59,25 +105,62 @@ struct StripLoops {
     });
   }
 
-  /// Sums term(h, v, gathered vector) over the vectors of each head, lane by lane.
+  /// term(h, v, gathered vector) summed over the vectors of head h, lane by lane.
+  template <class Term>
+  TESSERA_INLINE Vector head_sum(const T* head, auto h, Term&& term) {
+    Vector sum = term(h, std::integral_constant<int, 0>{}, load_lanes<N>(head));
+    unrolled<Vectors - 1>([&](auto i) __attribute__((always_inline)) {
+      constexpr int v = i.value + 1;
+      sum += term(h, std::integral_constant<int, v>{}, load_lanes<N>(head + v * N));
+    });
+    return sum;
+  }
+
+  /// Leaves the sums of each head's lanes apart.
   template <bool Adds, class Term>
-  TESSERA_INLINE void partial_sums(const Place& place, const Gathered& gathered, S* partial,
+  TESSERA_INLINE void partial_sums(const Place place, const Gathered gathered, S* partial,
                                    Term&& term) {
     const std::int64_t lanes_kept = place.partial_lanes;
     S* to = partial + place.head * lanes_kept;
     for (std::int64_t edge = 0; edge < gathered.count; ++edge, to += place.heads * lanes_kept) {
       const T* const from = gathered_row(gathered, edge, place);
       unrolled<Heads>([&](auto h) __attribute__((always_inline)) {
-        const T* const head = from + h.value * place.width;
-        Vector sum = term(h, std::integral_constant<int, 0>{}, load_lanes<N>(head));
-        unrolled<Vectors - 1>([&](auto i) __attribute__((always_inline)) {
-          constexpr int v = i.value + 1;
-          sum += term(h, std::integral_constant<int, v>{}, load_lanes<N>(head + v * N));
-        });
+        Vector sum = head_sum(from + h.value * place.width, h, term);
         S* const here = to + h.value * lanes_kept;
         if constexpr (Adds) sum += load_lanes<N>(here);
         store_lanes<N>(here, sum);
       });
+    }
+  }
+
+  /// Sums the lanes too, N heads at once.
+  template <class Term>
+  TESSERA_INLINE void whole_sums(const Place place, const Gathered gathered, S* sums, Term&& term) {
+    S* to = sums + place.head;
+    for (std::int64_t edge = 0; edge < gathered.count; ++edge, to += place.heads) {
+      const T* const from = gathered_row(gathered, edge, place);
+      unrolled<Heads / N>([&](auto group) __attribute__((always_inline)) {
+        Vector vectors[N];
+        unrolled<N>([&](auto i) __attribute__((always_inline)) {
+          constexpr int h = group.value * N + i.value;
+          vectors[i.value] =
+              head_sum(from + h * place.width, std::integral_constant<int, h>{}, term);
+        });
+        store_lanes<N>(to + group.value * N, sum_lanes<S, N>(vectors));
+      });
+    }
+  }
+
+  template <class Term>
+  TESSERA_INLINE void sums_of(const Place& place, const Gathered& gathered, S* partial,
+                              Term&& term) {
+    if constexpr (Heads % N == 0) {
+      if (place.sums_lanes) return whole_sums(place, gathered, partial, term);
+    }
+    if (place.adds) {
+      partial_sums<true>(place, gathered, partial, term);
+    } else {
+      partial_sums<false>(place, gathered, partial, term);
     }
   }
 
@@ -86,11 +169,7 @@ struct StripLoops {
     const auto term = [&](auto h, auto v, Vector x) __attribute__((always_inline)) {
       return Vector(block.values[h.value][v.value] * x);
     };
-    if (place.adds) {
-      partial_sums<true>(place, gathered, partial, term);
-    } else {
-      partial_sums<false>(place, gathered, partial, term);
-    }
+    sums_of(place, gathered, partial, term);
   }
 
   static void additive(const Place& place, const Gathered& gathered, const S* fixed,
@@ -99,18 +178,16 @@ struct StripLoops {
     const Block factors = load_block(place, vector);
     const auto term = [&](auto h, auto v, Vector x) __attribute__((always_inline)) {
       const Vector sum = block.values[h.value][v.value] + x;
-      const Vector activated = sum > 0 ? sum : Vector(sum * slope);
+      const Vector activated = select_where<S, N>(sum > 0, sum, sum * slope);
       return Vector(factors.values[h.value][v.value] * activated);
     };
-    if (place.adds) {
-      partial_sums<true>(place, gathered, partial, term);
-    } else {
-      partial_sums<false>(place, gathered, partial, term);
-    }
+    sums_of(place, gathered, partial, term);
   }
 
-  static void weighted_sum(const Place& place, const Gathered& gathered, const S* weights,
+  static void weighted_sum(const Place& whole_place, const Gathered& all_gathered, const S* weights,
                            S* sums) {
+    const Place place = whole_place;
+    const Gathered gathered = all_gathered;
     Block block = {};
     for (std::int64_t edge = 0; edge < gathered.count; ++edge) {
       const T* const from = gathered_row(gathered, edge, place);
@@ -124,7 +201,7 @@ struct StripLoops {
   }
 
   template <bool WithActivated>
-  TESSERA_INLINE void additive_sums(const Place& place, const Gathered& gathered, const S* fixed,
+  TESSERA_INLINE void additive_sums(const Place place, const Gathered gathered, const S* fixed,
                                     const S* grads, S slope, S* sums, S* activated_sums) {
     const Block block = load_block(place, fixed);
     Block derivative_total = {};
@@ -139,7 +216,7 @@ struct StripLoops {
                            load_lanes<N>(from + h.value * place.width + v.value * N);
         // Both products are formed in one step with their sums, so that one does not depend on
         // whether the other is wanted.
-        const Vector slope_here = sum > 0 ? ones : slopes;
+        const Vector slope_here = select_where<S, N>(sum > 0, ones, slopes);
         derivative_total.values[h.value][v.value] += grad[h.value] * slope_here;
         if constexpr (WithActivated) {
           const Vector activated = slope_here * sum;
@@ -229,6 +306,21 @@ struct StripMaker {
   }
 };
 
+/// True when every strip will have whole heads, and a multiple of N of them.
+template <class T>
+bool can_sum_lanes(std::int64_t heads, std::int64_t width) {
+  constexpr int full = lanes<ScalarOf<T>>;
+  const std::int64_t n = power_of_two_within(width, full);
+  if (n == 0 || width % n != 0) return false;
+  const std::int64_t vectors = width / n;
+  const bool one_strip = vectors == 1 || (n == full && vectors <= max_strip_vectors<T, full> &&
+                                          (vectors & (vectors - 1)) == 0);
+  if (!one_strip) return false;
+  const std::int64_t strip_heads =
+      power_of_two_within(accumulator_registers / vectors, max_strip_heads);
+  return strip_heads % n == 0 && heads % n == 0;
+}
+
 template <class T>
 std::int64_t make_strips(std::int64_t heads, std::int64_t width, fused::Strip<T>* strips) {
   std::int64_t count = 0;
@@ -240,43 +332,19 @@ std::int64_t make_strips(std::int64_t heads, std::int64_t width, fused::Strip<T>
   maker.place.heads = heads;
   maker.place.width = width;
   maker.place.partial_lanes = power_of_two_within(width, lanes<ScalarOf<T>>);
+  maker.place.sums_lanes = can_sum_lanes<T>(heads, width);
   maker.template cover<lanes<ScalarOf<T>>>(0);
   return count;
-}
-
-/// Even lanes plus odd lanes: the sums of neighbours of a, then those of b.
-template <class S, int N>
-TESSERA_INLINE Lanes<S, N> add_neighbours(Lanes<S, N> a, Lanes<S, N> b) {
-  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
-    return __builtin_shufflevector(a, b, (2 * I)...) +
-           __builtin_shufflevector(a, b, (2 * I + 1)...);
-  }
-  (std::make_integer_sequence<int, N>{});
-}
-
-/// sums[i] = the sum of the N lanes of partial number i, for N numbers at once.
-template <class S, int N>
-TESSERA_INLINE Lanes<S, N> sum_lanes(const S* partial) {
-  if constexpr (N == 1) {
-    return *partial;
-  } else {
-    Lanes<S, N> level[N];
-    unrolled<N>([&](auto i) __attribute__((always_inline)) {
-      level[i.value] = load_lanes<N>(partial + i.value * N);
-    });
-    for (int count = N / 2; count > 0; count /= 2) {
-      for (int i = 0; i < count; ++i) {
-        level[i] = add_neighbours<S, N>(level[2 * i], level[2 * i + 1]);
-      }
-    }
-    return level[0];
-  }
 }
 
 template <class S, int N>
 void sum_partials_of(const S* partial, std::int64_t size, S* sums) {
   for (std::int64_t k = 0; k < size; k += N) {
-    store_lanes<N>(sums + k, sum_lanes<S, N>(partial + k * N));
+    Lanes<S, N> vectors[N];
+    unrolled<N>([&](auto i) __attribute__((always_inline)) {
+      vectors[i.value] = load_lanes<N>(partial + (k + i.value) * N);
+    });
+    store_lanes<N>(sums + k, sum_lanes<S, N>(vectors));
   }
 }
 

@@ -119,6 +119,46 @@ static void reduce_heads(const S* values, std::int64_t edges, std::int64_t heads
   }
 }
 
+/// Goes over a block and combines what it computes with what `per_head` holds, head by head.
+/// `prepare(offset)` loads what it needs from tiles at this offset and returns the loop's body;
+/// body(k) computes the numbers of a vector, stores them at `results` + k and returns them. Where
+/// vectors and heads fit each other, the tiles and the totals stay in registers.
+template <class Combine, class S, class Prepare>
+TESSERA_INLINE void map_heads(std::int64_t edges, std::int64_t heads, const S* results, S* per_head,
+                              Prepare&& prepare) {
+  constexpr std::int64_t n = lanes<S>;
+  const std::int64_t size = edges * heads;
+  if (n % heads != 0 && heads % n != 0) {
+    for_vectors<S>(size, heads, [&](std::int64_t k, std::int64_t phase) { prepare(phase)(k); });
+    return reduce_heads<Combine>(results, edges, heads, per_head);
+  }
+  const std::int64_t stride = heads > n ? heads : n;
+  const std::int64_t whole = size - size % n;
+  for (std::int64_t first = 0; first < stride && first < whole; first += n) {
+    const auto body = prepare(first);
+    FullVector<S> total = body(first);
+    for (std::int64_t k = first + stride; k < whole; k += stride) {
+      total = Combine::apply(total, body(k));
+    }
+    if (heads >= n) {
+      store_full(per_head + first,
+                 FullVector<S>(Combine::apply(load_full(per_head + first), total)));
+      continue;
+    }
+    S parts[n];
+    store_full(parts, total);
+    for (std::int64_t i = 0; i < n; ++i) {
+      per_head[i % heads] = Combine::apply(per_head[i % heads], parts[i]);
+    }
+  }
+  if (whole < size) {
+    prepare(0)(whole);
+    for (std::int64_t k = whole; k < size; ++k) {
+      per_head[k % heads] = Combine::apply(per_head[k % heads], results[k]);
+    }
+  }
+}
+
 template <int Count, class T, class S>
 TESSERA_INLINE void gather_fixed(const T* data, std::int64_t stride, const VertexId* rows,
                                  std::int64_t edges, S* out) {

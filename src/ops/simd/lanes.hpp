@@ -110,4 +110,21 @@ TESSERA_INLINE Scalar horizontal_sum(Lanes<Scalar, N> value) {
   }
 }
 
+/// `a` in lanes where a comparison holds, else `b`. Written with bits: from `mask ? a : b`
+/// compilers make a longer sequence that orders not-a-number as well.
+template <class Scalar, int N, class Mask>
+TESSERA_INLINE Lanes<Scalar, N> select_where(Mask mask, Lanes<Scalar, N> a, Lanes<Scalar, N> b) {
+  if constexpr (N == 1) {
+    return mask ? a : b;
+  } else {
+    Mask a_bits, b_bits;
+    __builtin_memcpy(&a_bits, &a, sizeof a_bits);
+    __builtin_memcpy(&b_bits, &b, sizeof b_bits);
+    const Mask chosen = (mask & a_bits) | (~mask & b_bits);
+    Lanes<Scalar, N> result;
+    __builtin_memcpy(&result, &chosen, sizeof result);
+    return result;
+  }
+}
+
 }  // namespace tessera::ops::TESSERA_ISA
