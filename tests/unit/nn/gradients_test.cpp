@@ -50,6 +50,28 @@ TEST(LayerGradients, dense_input) {
   }
 }
 
+TEST(LayerGradients, a_graph_without_vertices) {
+  nn::Topology graph(weighted_graph(0, 0, 0, 1));
+  const nn::Context context = training_context(graph);
+  for (const auto& entry : test::layer_zoo()) {
+    SCOPED_TRACE(entry.name);
+    auto layer = entry.make(in, double_placement());
+    const nn::Tensor x(0, in, double_placement());
+    const nn::Tensor& output = layer->forward(x, context);
+    EXPECT_EQ(output.rows(), 0);
+    EXPECT_EQ(output.cols(), layer->output_width());
+    nn::Tensor grad(0, output.cols(), double_placement());
+    const nn::Tensor* const grad_input = layer->backward(grad, context);
+    ASSERT_NE(grad_input, nullptr);
+    EXPECT_EQ(grad_input->rows(), 0);
+    for (const auto& [path, parameter] : layer->parameters()) {
+      for (std::int64_t i = 0; i < parameter->gradient.size(); ++i) {
+        EXPECT_EQ(parameter->gradient.as<double>().data[i], 0) << path;
+      }
+    }
+  }
+}
+
 TEST(LayerGradients, sparse_input) {
   constexpr VertexId vertices = 17;
   nn::Topology graph(weighted_graph(vertices, vertices, 60, 1));
