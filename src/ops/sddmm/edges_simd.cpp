@@ -8,8 +8,9 @@ namespace {
 
 /// Edges ahead whose features are asked for.
 constexpr EdgeOffset prefetch_distance = 16;
-/// Bytes of a row that are asked for; the hardware follows a longer row by itself.
-constexpr std::int64_t max_prefetch_bytes = 512;
+
+/// Vectors that one turn of the inner loop multiplies.
+constexpr int vectors_per_turn = 8;
 
 template <class T>
 TESSERA_INLINE const T* source_of(const SddmmEdges& operands, EdgeOffset edge) {
@@ -17,134 +18,180 @@ TESSERA_INLINE const T* source_of(const SddmmEdges& operands, EdgeOffset edge) {
          static_cast<std::int64_t>(operands.col_indices[edge]) * operands.v_stride;
 }
 
-template <class T>
-TESSERA_INLINE void prefetch(const SddmmEdges& operands, EdgeOffset edge) {
-  constexpr std::int64_t line = 64;
-  if (edge + prefetch_distance >= operands.num_edges) return;
-  const auto* const from =
-      reinterpret_cast<const char*>(source_of<T>(operands, edge + prefetch_distance));
-  const std::int64_t row = operands.features * static_cast<std::int64_t>(sizeof(T));
-  const std::int64_t bytes = row < max_prefetch_bytes ? row : max_prefetch_bytes;
-  for (std::int64_t at = 0; at < bytes; at += line) __builtin_prefetch(from + at);
-}
+/// Columns of a dot product: `turns` of `vectors_per_turn` vectors of N lanes, then V more. If they
+/// Overlap, the last vector starts earlier, at `last`, and its lanes before `fresh` have been
+/// counted already.
+template <int N, int V, bool Overlap>
+struct DotColumns {
+  std::int64_t first;
+  std::int64_t turns;
+  std::int64_t last;
+  std::int64_t fresh;
+};
 
-/// All lanes but the first `skipped`; the rest is 0, even where it was not a number.
-template <class S, int N>
-TESSERA_INLINE Lanes<S, N> without_first(Lanes<S, N> value, std::int64_t skipped) {
-  if constexpr (N == 1) {
-    return value;
-  } else {
+/// Vector I after the turns, with 0 in lanes that were counted already, even where they are not
+/// numbers. `row` has been moved on by the turns.
+template <class T, int N, int V, bool Overlap, int I>
+TESSERA_INLINE Lanes<ScalarOf<T>, N> load_rest(const T* row,
+                                               const DotColumns<N, V, Overlap>& columns,
+                                               std::integral_constant<int, I>) {
+  using S = ScalarOf<T>;
+  if constexpr (Overlap && I == V - 1) {
     Lanes<IndexOf<S>, N> lane;
     unrolled<N>([&](auto i) __attribute__((always_inline)) { lane[i.value] = i.value; });
-    return lane >= static_cast<IndexOf<S>>(skipped) ? value : Lanes<S, N>{};
+    const Lanes<S, N> value = load_lanes<N>(row + columns.last);
+    return lane >= static_cast<IndexOf<S>>(columns.fresh) ? value : Lanes<S, N>{};
+  } else {
+    return load_lanes<N>(row + I * N);
   }
 }
 
-/// u . v for a few edges of one row at once: they share the loads of u, and their sums do not wait
-/// for each other. `width` >= N.
-template <class T, int N, int Edges>
-TESSERA_INLINE void dots(const T* u, const T* const (&v)[Edges], std::int64_t width,
-                         ScalarOf<T> (&result)[Edges]) {
-  using S = ScalarOf<T>;
-  using Vector = Lanes<S, N>;
-  constexpr int ways = 2;
+template <int Bytes>
+TESSERA_INLINE void prefetch_bytes(const void* from) {
+  constexpr int line = 64;
+  unrolled<(Bytes + line - 1) / line>([&](auto i) __attribute__((always_inline)) {
+    __builtin_prefetch(static_cast<const char*>(from) + i.value * line);
+  });
+}
+
+/// u . v for consecutive edges of one row, still spread over lanes: the edges share the loads of u,
+/// and their sums do not wait for each other.
+template <class T, int Edges, int N, int V, bool Overlap>
+TESSERA_INLINE void multiply_edges(const SddmmEdges& operands, const T* u, EdgeOffset edge,
+                                   const DotColumns<N, V, Overlap>& columns,
+                                   Lanes<ScalarOf<T>, N> (&result)[Edges]) {
+  using Vector = Lanes<ScalarOf<T>, N>;
+  constexpr int ways = Edges == 1 ? 4 : 2;
+  constexpr int bytes = N * static_cast<int>(sizeof(T));
+  const T* v[Edges];
+  const T* coming[Edges];
   Vector sums[ways][Edges] = {};
-  std::int64_t at = 0;
-  for (; at + ways * N <= width; at += ways * N) {
-    unrolled<ways>([&](auto way) __attribute__((always_inline)) {
-      const Vector left = load_lanes<N>(u + at + way.value * N);
+  u += columns.first;
+  unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
+    const EdgeOffset here = edge + e.value;
+    const EdgeOffset later =
+        here + prefetch_distance < operands.num_edges ? here + prefetch_distance : here;
+    v[e.value] = source_of<T>(operands, here) + columns.first;
+    coming[e.value] = source_of<T>(operands, later) + columns.first;
+  });
+  for (std::int64_t turn = 0; turn < columns.turns; ++turn) {
+    unrolled<vectors_per_turn>([&](auto i) __attribute__((always_inline)) {
+      const Vector left = load_lanes<N>(u + i.value * N);
       unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-        sums[way.value][e.value] += left * load_lanes<N>(v[e.value] + at + way.value * N);
+        sums[i.value % ways][e.value] += left * load_lanes<N>(v[e.value] + i.value * N);
       });
     });
-  }
-  if (at + N <= width) {
-    const Vector left = load_lanes<N>(u + at);
+    u += vectors_per_turn * N;
     unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-      sums[0][e.value] += left * load_lanes<N>(v[e.value] + at);
-    });
-    at += N;
-  }
-  if (at < width) {
-    // The last N elements, without those already added.
-    const std::int64_t last = width - N;
-    const Vector left = without_first<S, N>(load_lanes<N>(u + last), at - last);
-    unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-      sums[1][e.value] += left * without_first<S, N>(load_lanes<N>(v[e.value] + last), at - last);
+      prefetch_bytes<vectors_per_turn * bytes>(coming[e.value]);
+      coming[e.value] += vectors_per_turn * N;
+      v[e.value] += vectors_per_turn * N;
     });
   }
   unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-    result[e.value] = horizontal_sum<S, N>(sums[0][e.value] + sums[1][e.value]);
+    prefetch_bytes<V * bytes>(coming[e.value]);
   });
-}
-
-/// All heads of `Edges` consecutive edges of one row.
-template <class T, int N, int Edges>
-TESSERA_INLINE void dot_edges(const SddmmEdges& operands, const T* u, ScalarOf<T> row_factor,
-                              EdgeOffset first) {
-  using S = ScalarOf<T>;
-  const std::int64_t width = operands.features / operands.heads;
-  const T* v[Edges];
-  S factor[Edges];
+  unrolled<V>([&](auto i) __attribute__((always_inline)) {
+    const Vector left = load_rest(u, columns, i);
+    unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
+      sums[i.value % ways][e.value] += left * load_rest(v[e.value], columns, i);
+    });
+  });
   unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-    prefetch<T>(operands, first + e.value);
-    v[e.value] = source_of<T>(operands, first + e.value);
-    factor[e.value] = row_factor;
-    if (operands.col_scale != nullptr) {
-      factor[e.value] *=
-          static_cast<const S*>(operands.col_scale)[operands.col_indices[first + e.value]];
-    }
+    result[e.value] = sums[0][e.value] + sums[1][e.value];
+    if constexpr (ways == 4) result[e.value] += sums[2][e.value] + sums[3][e.value];
   });
-  T* const out = static_cast<T*>(operands.edges) + first * operands.edges_stride;
-  for (std::int64_t head = 0; head < operands.heads; ++head) {
-    const T* at_head[Edges];
-    unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-      at_head[e.value] = v[e.value] + head * width;
-    });
-    S result[Edges];
-    dots<T, N, Edges>(u + head * width, at_head, width, result);
-    unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-      store_lanes<1>(out + e.value * operands.edges_stride + head,
-                     S(result[e.value] * factor[e.value]));
-    });
-  }
 }
 
-template <class T, int N>
-void dot_range_of(const SddmmEdges& operands, const RowRange& range) {
+/// The dot products of all edges of a range.
+template <class T, int N, int V, bool Overlap>
+void dot_edges(const SddmmEdges& operands, const RowRange& range, DotColumns<N, V, Overlap> columns,
+               ScalarOf<T>* sums) {
   using S = ScalarOf<T>;
-  const auto* const row_scale = static_cast<const S*>(operands.row_scale);
   EdgeOffset edge = range.edge_begin;
   for (VertexId row = range.row_begin; row < range.row_end; ++row) {
     const EdgeOffset row_end = operands.row_offsets[row + 1];
     const EdgeOffset end = row_end < range.edge_end ? row_end : range.edge_end;
     const T* const u = static_cast<const T*>(operands.u) + row * operands.u_stride;
-    const S factor = row_scale == nullptr ? S(1) : row_scale[row];
-    for (; edge + 4 <= end; edge += 4) dot_edges<T, N, 4>(operands, u, factor, edge);
-    if (edge + 2 <= end) {
-      dot_edges<T, N, 2>(operands, u, factor, edge);
-      edge += 2;
+    for (; edge + 4 <= end; edge += 4) {
+      Lanes<S, N> products[4];
+      multiply_edges(operands, u, edge, columns, products);
+      four_horizontal_sums<S, N>(products, sums + (edge - range.edge_begin));
     }
-    if (edge < end) dot_edges<T, N, 1>(operands, u, factor, edge++);
+    for (; edge < end; ++edge) {
+      Lanes<S, N> products[1];
+      multiply_edges(operands, u, edge, columns, products);
+      sums[edge - range.edge_begin] = horizontal_sum<S, N>(products[0]);
+    }
   }
 }
 
-/// The widest vectors that a head's features fill.
+/// The same for columns [begin, end), with the widest vectors that they fill.
 template <class T, int N>
-TESSERA_INLINE void dot_range_below(const SddmmEdges& operands, const RowRange& range) {
-  if (operands.features / operands.heads >= N) {
-    dot_range_of<T, N>(operands, range);
-  } else if constexpr (N > 1) {
-    dot_range_below<T, N / 2>(operands, range);
-  } else {
-    // No features: every product is empty.
-    dot_range_of<T, 1>(operands, range);
+void dot_columns(const SddmmEdges& operands, const RowRange& range, std::int64_t begin,
+                 std::int64_t end, ScalarOf<T>* sums) {
+  if constexpr (N > 1) {
+    if (end - begin < N) return dot_columns<T, N / 2>(operands, range, begin, end, sums);
+  }
+  const std::int64_t turns = (end - begin) / (vectors_per_turn * N);
+  const std::int64_t rest = begin + turns * vectors_per_turn * N;
+  const auto vectors = static_cast<int>((end - rest + N - 1) / N);
+  const std::int64_t beyond = rest + vectors * N - end;
+  // Fewer columns than a full vector fill at most two of half its width.
+  constexpr int max_vectors = N == lanes<ScalarOf<T>> ? vectors_per_turn : 2;
+  unrolled<max_vectors + 1>([&](auto v) __attribute__((always_inline)) {
+    if (vectors != v.value) return;
+    if (beyond == 0) {
+      dot_edges<T>(operands, range, DotColumns<N, v.value, false>{begin, turns, 0, 0}, sums);
+    } else if constexpr (v.value > 0 && N > 1) {
+      dot_edges<T>(operands, range,
+                   DotColumns<N, v.value, true>{begin, turns, end - N - rest, beyond}, sums);
+    }
+  });
+}
+
+/// Multiplies results with the scales of their edges.
+template <class T>
+void scale_edges(const SddmmEdges& operands, const RowRange& range, ScalarOf<T>* sums) {
+  using S = ScalarOf<T>;
+  if (operands.row_scale != nullptr) {
+    const auto* const row_scale = static_cast<const S*>(operands.row_scale);
+    EdgeOffset edge = range.edge_begin;
+    for (VertexId row = range.row_begin; row < range.row_end; ++row) {
+      const EdgeOffset row_end = operands.row_offsets[row + 1];
+      const EdgeOffset end = row_end < range.edge_end ? row_end : range.edge_end;
+      for (; edge < end; ++edge) sums[edge - range.edge_begin] *= row_scale[row];
+    }
+  }
+  if (operands.col_scale != nullptr) {
+    const auto* const col_scale = static_cast<const S*>(operands.col_scale);
+    const VertexId* const cols = operands.col_indices + range.edge_begin;
+    for (EdgeOffset i = 0; i < range.edge_end - range.edge_begin; ++i) {
+      sums[i] *= col_scale[cols[i]];
+    }
   }
 }
 
 template <class T>
 void dot_range(const SddmmEdges& operands, const RowRange& range) {
-  dot_range_below<T, lanes<ScalarOf<T>>>(operands, range);
+  using S = ScalarOf<T>;
+  const std::int64_t width = operands.features / operands.heads;
+  S buffer[max_edges_per_range];
+  for (std::int64_t head = 0; head < operands.heads; ++head) {
+    T* const to = static_cast<T*>(operands.edges) + head + range.edge_begin * operands.edges_stride;
+    S* sums = buffer;
+    bool in_place = false;
+    if constexpr (std::is_same_v<T, S>) {
+      in_place = operands.edges_stride == 1;
+      if (in_place) sums = to;
+    }
+    dot_columns<T, lanes<S>>(operands, range, head * width, (head + 1) * width, sums);
+    scale_edges<T>(operands, range, sums);
+    if (in_place) continue;
+    for (EdgeOffset i = 0; i < range.edge_end - range.edge_begin; ++i) {
+      store_lanes<1>(to + i * operands.edges_stride, sums[i]);
+    }
+  }
 }
 
 template <class T>

@@ -87,26 +87,52 @@ TESSERA_INLINE void store_lanes(T* to, Lanes<ScalarOf<T>, N> value) {
   }
 }
 
+/// The lower (upper) half of a vector's lanes.
+template <int N, class Vector>
+TESSERA_INLINE auto lower_half(Vector value) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(value, value, I...);
+  }
+  (std::make_integer_sequence<int, N / 2>{});
+}
+template <int N, class Vector>
+TESSERA_INLINE auto upper_half(Vector value) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(value, value, (I + N / 2)...);
+  }
+  (std::make_integer_sequence<int, N / 2>{});
+}
+
 template <class Scalar, int N>
 TESSERA_INLINE Scalar horizontal_sum(Lanes<Scalar, N> value) {
   if constexpr (N == 1) {
     return value;
+  } else if constexpr (N == 2) {
+    return value[0] + value[1];
   } else {
-    const auto [low, high] = [&]<int... I>(std::integer_sequence<int, I...>)
-        __attribute__((always_inline)) {
-      struct Halves {
-        Lanes<Scalar, N / 2> low;
-        Lanes<Scalar, N / 2> high;
-      };
-      if constexpr (N == 2) {
-        return Halves{value[0], value[1]};
-      } else {
-        return Halves{__builtin_shufflevector(value, value, I...),
-                      __builtin_shufflevector(value, value, (I + N / 2)...)};
-      }
-    }
-    (std::make_integer_sequence<int, N / 2>{});
-    return horizontal_sum<Scalar, N / 2>(low + high);
+    return horizontal_sum<Scalar, N / 2>(lower_half<N>(value) + upper_half<N>(value));
+  }
+}
+
+/// The horizontal sums of four vectors, written to `sums[0 … 3]`. Cheaper than one by one.
+template <class Scalar, int N>
+TESSERA_INLINE void four_horizontal_sums(const Lanes<Scalar, N> (&values)[4], Scalar* sums) {
+  if constexpr (N > 4) {
+    const Lanes<Scalar, N / 2> halves[4] = {lower_half<N>(values[0]) + upper_half<N>(values[0]),
+                                            lower_half<N>(values[1]) + upper_half<N>(values[1]),
+                                            lower_half<N>(values[2]) + upper_half<N>(values[2]),
+                                            lower_half<N>(values[3]) + upper_half<N>(values[3])};
+    four_horizontal_sums<Scalar, N / 2>(halves, sums);
+  } else if constexpr (N == 4) {
+    const auto pairs = [](const auto& a, const auto& b) __attribute__((always_inline)) {
+      return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+    };
+    const Lanes<Scalar, 4> result = pairs(pairs(values[0], values[1]), pairs(values[2], values[3]));
+    __builtin_memcpy(sums, &result, sizeof result);
+  } else {
+    unrolled<4>([&](auto i) __attribute__((always_inline)) {
+      sums[i.value] = horizontal_sum<Scalar, N>(values[i.value]);
+    });
   }
 }
 
