@@ -25,6 +25,10 @@ target_compile_options(tessera_options INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(tessera_options INTERFACE "$<${cxx}:-Wno-maybe-uninitialized;-Wno-restrict>")
 endif()
+# GCC 13 takes every reference that a function returns and was given a temporary for a dangling one.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(tessera_options INTERFACE "$<${cxx}:-Wno-dangling-reference>")
+endif()
 if(TESSERA_WARNINGS_AS_ERRORS)
   target_compile_options(tessera_options INTERFACE "$<${cxx}:-Werror>"
                          "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")

@@ -40,7 +40,13 @@ if(TESSERA_WITH_CUDA)
     set(CMAKE_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual")
   endif()
   enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know that nvcc speaks C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  # Policies are constexpr values with constexpr members, used on both sides.
+  string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr")
 endif()
 message(STATUS "CUDA: ${TESSERA_WITH_CUDA}")

@@ -7,10 +7,8 @@ list(FILTER TESSERA_SOURCES EXCLUDE REGEX "_simd\\.cpp$")
 # What a backend has or lacks stands in a pair of files, of which a build takes one.
 if(TESSERA_WITH_CUDA)
   list(FILTER TESSERA_SOURCES EXCLUDE REGEX "cuda_backend_absent\\.cpp$")
-  file(GLOB_RECURSE TESSERA_CUDA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cu")
-  list(APPEND TESSERA_SOURCES ${TESSERA_CUDA_SOURCES})
 else()
-  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "cuda_backend_present\\.cpp$")
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "cuda_backend_present\\.cpp$|/src/(.*/)?cuda/")
 endif()
 
 add_library(tessera ${TESSERA_SOURCES})
@@ -27,6 +25,12 @@ target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP:
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
 if(TESSERA_WITH_CUDA)
+  file(GLOB_RECURSE TESSERA_CUDA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cu")
+  add_library(tessera_cuda OBJECT ${TESSERA_CUDA_SOURCES})
+  target_include_directories(tessera_cuda PRIVATE "${PROJECT_SOURCE_DIR}/include"
+                                                  "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(tessera_cuda PRIVATE tessera_options)
+  target_sources(tessera PRIVATE $<TARGET_OBJECTS:tessera_cuda>)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_CUDA)
   target_link_libraries(tessera PRIVATE CUDA::cudart CUDA::cusparse CUDA::cublas)
 endif()
@@ -49,6 +53,14 @@ set(TESSERA_FLAGS_avx2 -mavx2 -mfma -mf16c -mtune=haswell)
 # GCC's own AVX-512 header reads a variable it leaves undefined on purpose (GCC bug 105593).
 set(TESSERA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
                          -Wno-uninitialized)
+set(TESSERA_SIMD_OPTIMISATION -O3)
+if(TESSERA_SANITIZE)
+  # Unrolled loops full of checks for undefined behaviour take the compiler minutes. Options of a file
+  # come after those of its target, so this switches them off again.
+  set(TESSERA_SIMD_OPTIMISATION -O1)
+  set_source_files_properties(${TESSERA_SIMD_SOURCES} PROPERTIES COMPILE_OPTIONS
+                              "-fno-sanitize=undefined")
+endif()
 if(TESSERA_SIMD_SOURCES)
   foreach(isa IN LISTS TESSERA_ISAS)
     add_library(tessera_simd_${isa} OBJECT ${TESSERA_SIMD_SOURCES})
@@ -57,7 +69,7 @@ if(TESSERA_SIMD_SOURCES)
     target_compile_definitions(tessera_simd_${isa} PRIVATE TESSERA_ISA=${isa})
     # Vectors wider than the baseline's registers are passed by inlined functions only.
     target_compile_options(tessera_simd_${isa} PRIVATE
-      -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi ${TESSERA_FLAGS_${isa}})
+      ${TESSERA_SIMD_OPTIMISATION} -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi ${TESSERA_FLAGS_${isa}})
     target_link_libraries(tessera_simd_${isa} PRIVATE tessera_options)
     target_sources(tessera PRIVATE $<TARGET_OBJECTS:tessera_simd_${isa}>)
   endforeach()

@@ -13,6 +13,7 @@ import sys
 RANKS = {
     "core": 0,
     "graph": 1,
+    "cuda": 2,
     "data": 2,
     "io": 3,
     "reorder": 3,

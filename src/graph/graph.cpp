@@ -2,6 +2,7 @@
 #include "tessera/graph/graph.hpp"
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <ostream>
 #include <utility>
@@ -18,6 +19,9 @@ namespace tessera {
 struct Graph::LazyCsc {
   std::once_flag once;
   Csc csc;
+
+  std::recursive_mutex derived_mutex;
+  std::map<std::string, std::shared_ptr<const void>> derived;
 };
 
 namespace {
@@ -128,6 +132,15 @@ const Csc& Graph::csc() const {
     csc_->csc = {std::move(sorted.offsets), std::move(sorted.minors), std::move(sorted.positions)};
   });
   return csc_->csc;
+}
+
+std::shared_ptr<const void> Graph::derived(const std::string& key,
+                                           FunctionRef<std::shared_ptr<const void>()> make) const {
+  // Recursive, since what is made may itself need something derived.
+  const std::scoped_lock lock(csc_->derived_mutex);
+  std::shared_ptr<const void>& kept = csc_->derived[key];
+  if (!kept) kept = make();
+  return kept;
 }
 
 Graph Graph::with_values(SharedArray<float> values) const {

@@ -191,7 +191,7 @@ TEST_P(SpmmGradients, GiveTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SpmmGradients, ::testing::ValuesIn(testing::kernel_names("spmm")),
+INSTANTIATE_TEST_SUITE_P(All, SpmmGradients, ::testing::ValuesIn(testing::cpu_kernel_names("spmm")),
                          testing::kernel_test_name);
 
 /// Kernels that know the backward pass of sums and means alone.

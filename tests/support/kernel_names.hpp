@@ -12,13 +12,27 @@
 
 namespace tessera::testing {
 
-/// The registered CPU kernels of an op.
+/// The registered kernels of an op that this machine can run.
 inline std::vector<std::string> kernel_names(const std::string& op) {
+  std::vector<std::string> names;
+  for (const ops::KernelInfo& info : ops::kernels(op)) {
+    if (info.device == DeviceKind::cpu || num_gpus() > 0) names.push_back(info.name);
+  }
+  return names;
+}
+
+/// Those on the CPU, where everything exists in fp64.
+inline std::vector<std::string> cpu_kernel_names(const std::string& op) {
   std::vector<std::string> names;
   for (const ops::KernelInfo& info : ops::kernels(op)) {
     if (info.device == DeviceKind::cpu) names.push_back(info.name);
   }
   return names;
+}
+
+/// Where a kernel of this name runs: "spmm/cuda/rows" on the first GPU.
+inline Device device_of(const std::string& kernel) {
+  return {kernel.find("/cuda/") == std::string::npos ? DeviceKind::cpu : DeviceKind::cuda, 0};
 }
 
 /// A kernel's name with underscores, as GoogleTest wants it.

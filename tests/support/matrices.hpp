@@ -80,12 +80,16 @@ class Padded {
  public:
   Padded(std::int64_t rows, std::int64_t cols, std::int64_t margin = 3)
       : whole_(rows, cols + 2 * margin, T{77}), margin_(margin), cols_(cols) {}
-  explicit Padded(const Matrix<T>& from) : Padded(from.rows(), from.cols()) {
+  explicit Padded(const Matrix<T>& from, std::int64_t margin = 3)
+      : Padded(from.rows(), from.cols(), margin) {
     for (std::int64_t i = 0; i < from.rows(); ++i) {
       for (std::int64_t j = 0; j < from.cols(); ++j) view()(i, j) = from(i, j);
     }
   }
   MatrixView<T> view() { return {whole_.data() + margin_, whole_.rows(), cols_, whole_.cols()}; }
+  /// With the margins.
+  Matrix<T>& whole() { return whole_; }
+  std::int64_t margin() const { return margin_; }
   /// True when nothing was written beside the view.
   bool margins_intact() const {
     for (std::int64_t i = 0; i < whole_.rows(); ++i) {

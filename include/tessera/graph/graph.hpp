@@ -5,7 +5,9 @@
 #include <iosfwd>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "tessera/core/parallel.hpp"
 #include "tessera/core/shared_array.hpp"
 #include "tessera/core/types.hpp"
 
@@ -70,6 +72,11 @@ class Graph {
   /// The edges by source. Made at the first call, then kept and shared by all copies; any number of
   /// threads may ask at once.
   const Csc& csc() const;
+
+  /// Something made of the structure alone, such as a copy on a GPU: `make` is called for the first
+  /// who asks for `key`, and the result is kept with the CSC and shared by all copies.
+  std::shared_ptr<const void> derived(const std::string& key,
+                                      FunctionRef<std::shared_ptr<const void>()> make) const;
 
   /// The same structure (and CSC) with other values; empty removes them.
   Graph with_values(SharedArray<float> values) const;

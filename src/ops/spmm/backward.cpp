@@ -67,6 +67,7 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   auto state = std::make_shared<SpmmBackwardPlan::State>();
   state->problem = {graph, options.reduction, options.precision, options.features,
                     SpmmPass::backward};
+  state->problem.device = options.device;
   state->options = options;
   auto [kernel, explanation] = choose_kernel(spmm_kernels(), state->problem, options);
   state->explanation = std::move(explanation);

@@ -39,7 +39,7 @@ std::unique_ptr<const PreparedSpmm> prepare_tiles(const SpmmProblem& problem) {
 
 }  // namespace
 
-std::span<const SpmmKernel> spmm_kernels() {
+std::span<const SpmmKernel> cpu_spmm_kernels() {
   static const std::array<SpmmKernel, 3> table = {{
       {{"spmm/cpu/rows", "rows in ranges of equal edges, sums in vector registers", "spmm",
         DeviceKind::cpu, true},

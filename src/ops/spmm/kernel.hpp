@@ -23,6 +23,7 @@ struct SpmmProblem {
   std::int64_t heads = 1;
   /// x has one row per edge in CSR order, not one per source; nothing is weighted.
   bool edge_rows = false;
+  Device device = {};
 };
 
 /// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX.
@@ -44,6 +45,9 @@ class PreparedSpmm {
 
 using SpmmKernel = Kernel<SpmmProblem, PreparedSpmm>;
 
+/// Every kernel of this build.
 std::span<const SpmmKernel> spmm_kernels();
+
+std::span<const SpmmKernel> cpu_spmm_kernels();
 
 }  // namespace tessera::ops

@@ -46,6 +46,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   check_features(options.features);
   auto state = std::make_shared<SpmmPlan::State>();
   state->problem = {graph, options.reduction, options.precision, options.features};
+  state->problem.device = options.device;
   state->options = options;
   auto [kernel, explanation] = choose_kernel(spmm_kernels(), state->problem, options);
   state->kernel = kernel;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "tessera/core/memory.hpp"
+
+namespace tessera::cuda {
+
+/// A copy of host values on a GPU. Has arrived when the call returns, for any stream.
+template <class T>
+Buffer<T> to_device(std::span<const T> values, Device device) {
+  Buffer<T> copy(static_cast<std::int64_t>(values.size()), default_memory(device));
+  copy_bytes(copy.data(), values.data(), values.size_bytes(), device);
+  synchronise(device);
+  return copy;
+}
+
+}  // namespace tessera::cuda

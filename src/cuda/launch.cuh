@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "core/cuda_check.hpp"
+#include "tessera/core/device.hpp"
+
+namespace tessera::cuda {
+
+inline cudaStream_t raw(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
+
+/// Enough blocks of `per_block` for `count` of something; throws where the grid has no room.
+inline unsigned num_blocks(std::int64_t count, std::int64_t per_block) {
+  const std::int64_t blocks = (count + per_block - 1) / per_block;
+  if (blocks > 0x7fffffff) {
+    throw Error(ErrorCode::unsupported, std::to_string(blocks) + " blocks in one launch", "CUDA",
+                "use a smaller graph or fewer features");
+  }
+  return static_cast<unsigned>(blocks);
+}
+
+/// Starts a kernel on the caller's stream; nothing happens for an empty grid.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, Stream stream,
+            Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  kernel<<<grid, threads, 0, raw(stream)>>>(std::forward<Arguments>(arguments)...);
+  cuda_check(cudaGetLastError(), "starting a kernel");
+}
+
+}  // namespace tessera::cuda

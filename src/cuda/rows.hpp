@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "tessera/graph/graph.hpp"
+
+namespace tessera::cuda {
+
+/// Row offsets on a GPU: with 32 bits where they fit, since short rows read more offsets than
+/// edges.
+struct Offsets {
+  const std::int32_t* narrow = nullptr;
+  const EdgeOffset* wide = nullptr;
+};
+
+/// The structure of a sparse matrix on a GPU: of A by its rows, or of A^T by A's columns.
+struct DeviceRows {
+  VertexId num_rows = 0;
+  VertexId num_cols = 0;
+  EdgeOffset num_edges = 0;
+  Buffer<std::int32_t> narrow_offsets;  ///< one of the two is empty
+  Buffer<EdgeOffset> wide_offsets;
+  Buffer<VertexId> indices;
+  /// For A^T: where each entry stands in A's CSR arrays. Empty for A.
+  Buffer<EdgeOffset> positions;
+
+  Offsets offsets() const noexcept { return {narrow_offsets.data(), wide_offsets.data()}; }
+};
+
+/// Copied at the first call for a device, then kept with the graph.
+std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, Device device);
+std::shared_ptr<const DeviceRows> device_columns(const Graph& graph, Device device);
+
+}  // namespace tessera::cuda

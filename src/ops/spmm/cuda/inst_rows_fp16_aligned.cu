@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/rows.cuh"
+
+namespace tessera::ops {
+
+const RowsFunctions rows_fp16_aligned_pattern = make_rows_functions<__half, true, false>();
+const RowsFunctions rows_fp16_aligned_weighted = make_rows_functions<__half, true, true>();
+
+}  // namespace tessera::ops

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "ops/spmm/kernel.hpp"
+
+/// The CUDA kernels of spmm, each group from the file of its name. Only in a build with CUDA.
+namespace tessera::ops {
+
+void append_cuda_rows_kernels(std::vector<SpmmKernel>& table);
+
+}  // namespace tessera::ops

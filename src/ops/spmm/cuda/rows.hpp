@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/rows.hpp"
+#include "ops/spmm/cuda/policy.hpp"
+#include "tessera/core/dtype.hpp"
+
+namespace tessera::ops {
+
+/// Some edges of a long row, which a whole block gathers. `slot` < 0: the only piece of its row.
+struct LongPiece {
+  VertexId row = 0;
+  std::int32_t slot = -1;
+  EdgeOffset begin = 0;
+  EdgeOffset end = 0;
+};
+
+/// A row of several pieces, whose sums stand in consecutive slots.
+struct SplitRow {
+  VertexId row = 0;
+  std::int32_t first_slot = 0;
+  std::int32_t num_slots = 0;
+};
+
+/// Everything a launch needs; passed to the GPU by value.
+struct RowsLaunch {
+  VertexId num_rows = 0;
+  cuda::Offsets offsets;
+  const VertexId* indices = nullptr;
+
+  /// The weight of an edge is value * col_scale[its column], each 1 if null. Values are those of
+  /// the graph (fp32), or the caller's, stored as features are.
+  const float* graph_values = nullptr;
+  const void* stored_values = nullptr;
+  std::int64_t value_stride = 1;
+  const EdgeOffset* positions = nullptr;
+  const float* col_scale = nullptr;
+  const float* row_scale = nullptr;
+  bool mean = false;
+
+  const void* x = nullptr;
+  std::int64_t x_stride = 0;  ///< in elements, as all that follow
+  void* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t features = 0;
+
+  /// Rows with more edges than this are cut into pieces and left to whole blocks.
+  EdgeOffset long_row = 0;
+  const LongPiece* pieces = nullptr;
+  std::int64_t num_pieces = 0;
+  const SplitRow* split_rows = nullptr;
+  std::int64_t num_split_rows = 0;
+  float* slots = nullptr;  ///< num_slots x features
+
+  bool weighted() const noexcept {
+    return graph_values != nullptr || stored_values != nullptr || col_scale != nullptr;
+  }
+};
+
+/// Runs one policy on the caller's stream.
+using RowsFunction = void (*)(const RowsLaunch& launch, Stream stream);
+
+}  // namespace tessera::ops

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/kernel.hpp"
+
+#include <vector>
+
+#ifdef TESSERA_WITH_CUDA
+#include "ops/spmm/cuda/kernels.hpp"
+#endif
+
+namespace tessera::ops {
+
+std::span<const SpmmKernel> spmm_kernels() {
+  static const std::vector<SpmmKernel> table = [] {
+    std::vector<SpmmKernel> kernels(cpu_spmm_kernels().begin(), cpu_spmm_kernels().end());
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_rows_kernels(kernels);
+#endif
+    return kernels;
+  }();
+  return table;
+}
+
+}  // namespace tessera::ops
