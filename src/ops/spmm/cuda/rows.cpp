@@ -161,7 +161,8 @@ double predicted_us(const SpmmProblem& problem, const RowsPolicy& policy) {
   constexpr double gather_bytes_per_us = 9e6;
   constexpr double step_us = 0.7;  // one step of a team's loop
   constexpr double team_us = 1.2;  // its start and end
-  constexpr double resident_lanes = 132 * 1536;
+  // Deep unrolling takes registers, and so leaves room for fewer teams.
+  const double resident_lanes = 132.0 * (policy.unroll > 4 ? 1024 : 1536);
   const Graph& graph = problem.graph;
   const auto edges = static_cast<double>(graph.num_edges());
   const auto rows =
