@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -44,7 +45,7 @@ Matrix<double> to_double(const Matrix<T>& matrix) {
 template <class T>
 Matrix<T> copy_of(const Matrix<T>& matrix) {
   Matrix<T> result(matrix.rows(), matrix.cols());
-  std::memcpy(result.data(), matrix.data(), static_cast<std::size_t>(matrix.size()) * sizeof(T));
+  std::copy(matrix.span().begin(), matrix.span().end(), result.data());
   return result;
 }
 
