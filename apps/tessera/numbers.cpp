@@ -34,6 +34,11 @@ std::string human_seconds(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
+std::string human_microseconds(double microseconds) {
+  if (microseconds < 1000) return fmt::format("{:.1f} us", microseconds);
+  return human_seconds(microseconds * 1e-6);
+}
+
 std::string human_real(double number) {
   if (std::isfinite(number) && std::abs(number) >= 1000 && std::abs(number) < 1e15) {
     return grouped(static_cast<std::int64_t>(std::llround(number)));

@@ -16,6 +16,9 @@ std::string human_bytes(std::int64_t bytes);
 /// "0.8 ms", "12.3 ms", "1.24 s".
 std::string human_seconds(double seconds);
 
+/// "8.3 us", then as `human_seconds`.
+std::string human_microseconds(double microseconds);
+
 /// "3.90", or a grouped whole number where decimals mean little.
 std::string human_real(double number);
 

@@ -50,11 +50,14 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--json", options.json, "write the results as JSON; - is stdout, for JSON alone")
       ->type_name("FILE|-")
       ->group(group);
-  app.add_option("--threads", options.threads, "threads to use; 0 is one per core")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str()
-      ->group(group);
+  // `bench` has one of its own, which takes several numbers.
+  if (app.get_option_no_throw("--threads") == nullptr) {
+    app.add_option("--threads", options.threads, "threads to use; 0 is one per core")
+        ->type_name("N")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str()
+        ->group(group);
+  }
   app.add_option("--seed", options.seed, "seed of everything random (default 1)")
       ->type_name("S")
       ->group(group);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "interrupt.hpp"
 #include "progress_line.hpp"
+#include "tessera/core/measure.hpp"
 #include "tessera/core/progress.hpp"
 
 namespace tessera::app {
@@ -49,17 +49,6 @@ class Session {
   ProgressLine line_;
   InterruptWatch interrupt_;
   Progress progress_;
-};
-
-/// Seconds since it was made.
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace tessera::app

@@ -10,9 +10,9 @@
 namespace tessera::app {
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array<const Verb*, 8> all{&info_verb,    &generate_verb,  &convert_verb,
-                                                  &reorder_verb, &partition_verb, &train_verb,
-                                                  &predict_verb, &doctor_verb};
+  static constexpr std::array all{&info_verb,      &generate_verb, &convert_verb, &reorder_verb,
+                                  &partition_verb, &train_verb,    &predict_verb, &check_verb,
+                                  &bench_verb,     &doctor_verb};
   return all;
 }
 

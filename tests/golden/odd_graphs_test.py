@@ -139,6 +139,13 @@ class OddGraphs(cli.CliTest):
                     else:
                         self.partition(path, rows, entries, 3, method)
 
+    def test_check(self):
+        for path, _, _, _, _ in self.each(rectangular=True):
+            with self.subTest(graph=path.stem):
+                found = self.json("check", path, "--features", "1,8")
+                self.assertTrue(found["passed"])
+                self.assertEqual({check["verdict"] for check in found["checks"]}, {"ok"})
+
     def test_rectangular_graphs_have_no_vertex_order(self):
         rows, cols, entries, _ = RECTANGULAR
         path = cli.write_mtx(self.folder / "rectangular.mtx", rows, cols, entries)

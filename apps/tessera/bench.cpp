@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "bench/suite.hpp"
+#include "bench/workloads.hpp"
+#include "bench_compare.hpp"
+#include "bench_records.hpp"
+#include "numbers.hpp"
+#include "options.hpp"
+#include "table.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/ops/kernels.hpp"
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+struct BenchArguments {
+  std::vector<std::string> words;  ///< ops, or "compare" and two files
+  std::vector<std::string> sources;
+  std::string duplicates = "reject";
+  std::vector<std::int64_t> features;
+  std::vector<std::string> precisions = {"fp32"};
+  std::vector<int> threads = {0};
+  std::int64_t heads = 0;
+  std::string kernel;
+  std::string commit;
+  bool quick = false;
+  bool full = false;
+  double fail_under = 0;
+};
+
+/// A problem of a suite, with the names that tell it from others.
+struct Case {
+  const bench::Suite* suite = nullptr;
+  bench::Problem problem;
+};
+
+std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments) {
+  std::vector<const bench::Suite*> chosen;
+  for (const std::string& word : arguments.words) chosen.push_back(&bench::find_suite(word));
+  if (chosen.empty()) {
+    for (const bench::Suite& suite : bench::suites()) chosen.push_back(&suite);
+  }
+  return chosen;
+}
+
+/// The kernels to run a suite with: the plan's choice, the one asked for, or all there are. None
+/// where the one asked for belongs to another op.
+std::vector<std::string> chosen_kernels(const bench::Suite& suite, const std::string& wish) {
+  if (wish.empty()) return {""};
+  std::vector<std::string> names;
+  for (const ops::KernelInfo& info : ops::kernels(suite.registry_op)) {
+    if (info.device == DeviceKind::cpu && (wish == "all" || wish == info.name)) {
+      names.push_back(info.name);
+    }
+  }
+  return names;
+}
+
+bool supports(const bench::Suite& suite, Precision precision) {
+  return std::find(suite.precisions.begin(), suite.precisions.end(), precision) !=
+         suite.precisions.end();
+}
+
+std::vector<Case> cases_on(const BenchArguments& arguments, const Dataset& dataset,
+                           const std::vector<std::int64_t>& widths, std::uint64_t seed) {
+  std::vector<Case> cases;
+  for (const bench::Suite* suite : chosen_suites(arguments)) {
+    for (const std::string& kernel : chosen_kernels(*suite, arguments.kernel)) {
+      for (const std::string& name : arguments.precisions) {
+        const Precision precision = parse_precision(name);
+        if (!supports(*suite, precision)) continue;
+        const bool own_widths = arguments.features.empty() && !suite->features.empty();
+        for (const std::int64_t features : own_widths ? suite->features : widths) {
+          const std::int64_t heads =
+              arguments.heads > 0 ? arguments.heads : bench::default_heads(*suite, features);
+          cases.push_back(
+              {suite, {dataset.graph, dataset.name, features, precision, heads, kernel, seed}});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+/// Everything measured so far, as a table and as JSON.
+class Report {
+ public:
+  Report() {
+    table_.add({"op", "graph", "features", "precision", "threads", "median", "min", "worst",
+                "of floor", "error", "kernel"});
+  }
+
+  void add(const Case& one, const bench::Result& result) {
+    const Measurement& record = result.record;
+    std::vector<std::string> cells = {record.op, record.graph, std::to_string(record.features),
+                                      record.precision, std::to_string(record.threads)};
+    if (result.gate.passed()) {
+      ++measured_;
+      records_.push_back(to_json(result, one.problem.heads));
+      for (const double us : {record.median_us, record.min_us, record.worst_us}) {
+        cells.push_back(human_microseconds(us));
+      }
+      cells.push_back(fmt::format("{:.0f} %", 100 * record.floor_us / record.median_us));
+    } else {
+      cells.insert(cells.end(), {"FAILED", "", "", ""});
+      failures_.push_back({{"op", record.op},
+                           {"graph", record.graph},
+                           {"features", record.features},
+                           {"precision", record.precision},
+                           {"threads", record.threads},
+                           {"kernel", record.kernel},
+                           {"max_error", record.max_error},
+                           {"bound", result.gate.bound}});
+    }
+    cells.push_back(fmt::format("{:.1e}", record.max_error));
+    cells.push_back(record.kernel);
+    table_.add(std::move(cells));
+  }
+
+  bool failed() const { return !failures_.empty(); }
+  std::int64_t measured() const { return measured_; }
+  const Json& records() const { return records_; }
+  const Json& failures() const { return failures_; }
+
+  std::string text() const {
+    std::string text = table_.text();
+    for (const Json& failure : failures_) {
+      text += fmt::format("FAILED: {} on {}: error {:.1e}, allowed {:.1e}; not measured\n",
+                          failure.at("kernel").get<std::string>(),
+                          failure.at("graph").get<std::string>(),
+                          failure.at("max_error").get<double>(), failure.at("bound").get<double>());
+    }
+    return text;
+  }
+
+ private:
+  Table table_{"llrlrrrrrrl"};
+  Json records_ = Json::array();
+  Json failures_ = Json::array();
+  std::int64_t measured_ = 0;
+};
+
+bench::Workload workload_of(const BenchArguments& arguments) {
+  bench::Workload workload = arguments.full ? bench::full_workload() : bench::quick_workload();
+  if (!arguments.sources.empty()) {
+    workload.sources = arguments.sources;
+    // On data of the user's own the time is spent on figures worth keeping, unless told not to.
+    if (!arguments.quick) workload.timing = bench::full_workload().timing;
+    workload.features = bench::full_workload().features;
+  }
+  if (!arguments.features.empty()) workload.features = arguments.features;
+  return workload;
+}
+
+std::string commit_of(const BenchArguments& arguments) {
+  if (!arguments.commit.empty()) return arguments.commit;
+  const char* const commit = std::getenv("TESSERA_COMMIT");
+  return commit == nullptr ? "" : commit;
+}
+
+void measure_source(Session& session, const BenchArguments& arguments,
+                    const bench::Workload& workload, const std::string& source, Report& report) {
+  const LoadedData data = load(session, {source, arguments.duplicates});
+  const std::vector<Case> cases =
+      cases_on(arguments, data.dataset, workload.features, session.seed());
+  std::int64_t done = 0;
+  const auto total = static_cast<std::int64_t>(cases.size() * arguments.threads.size());
+  for (const int threads : arguments.threads) {
+    set_num_threads(threads);
+    for (const Case& one : cases) {
+      session.progress()(fmt::format("{} on {}", one.suite->op, data.dataset.name), done++, total);
+      report.add(one, bench::run_suite(*one.suite, one.problem, workload.timing));
+    }
+  }
+}
+
+ExitCode run_bench(Session& session, const BenchArguments& arguments) {
+  chosen_suites(arguments);
+  for (const std::string& name : arguments.precisions) parse_precision(name);
+  const bench::Workload workload = workload_of(arguments);
+  const int threads_before = num_threads();
+  Report report;
+  for (const std::string& source : workload.sources) {
+    measure_source(session, arguments, workload, source, report);
+  }
+  Json json = bench_header(commit_of(arguments));
+  json["copy_bytes_per_second"] = bandwidth_json(arguments.threads);
+  set_num_threads(threads_before);
+  json["records"] = report.records();
+  json["failures"] = report.failures();
+  if (report.measured() == 0 && !report.failed()) {
+    throw Error(ErrorCode::invalid_argument, "nothing to measure with these options", "",
+                "see 'tessera doctor' for kernels, or leave out --kernel and --precision");
+  }
+  session.deliver(report.text(), json);
+  return report.failed() ? ExitCode::check_failed : ExitCode::ok;
+}
+
+ExitCode route(Session& session, BenchArguments arguments) {
+  if (arguments.words.empty() || arguments.words[0] != "compare") {
+    return run_bench(session, arguments);
+  }
+  if (arguments.words.size() != 3) {
+    throw Error(ErrorCode::invalid_argument, "compare needs two files", "",
+                "tessera bench compare BEFORE.json AFTER.json");
+  }
+  return compare_records(session, arguments.words[1], arguments.words[2], arguments.fail_under);
+}
+
+std::string op_names() {
+  std::string names;
+  for (const bench::Suite& suite : bench::suites()) {
+    names += (names.empty() ? "" : ", ") + suite.op;
+  }
+  return names;
+}
+
+Action setup(CLI::App& app) {
+  auto arguments = std::make_shared<BenchArguments>();
+  app.add_option(
+         "OP", arguments->words,
+         "what to measure, all if none is named: " + op_names() + "; or: compare A.json B.json")
+      ->type_name("OP");
+  app.add_option("-d,--data", arguments->sources, "a data set; may be given several times")
+      ->type_name("SOURCE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--features", arguments->features, "widths of the features, such as 16,64,256")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+  app.add_option("--precision", arguments->precisions,
+                 "fp32, fp64 or bf16, or several (default fp32)")
+      ->type_name("LIST")
+      ->delimiter(',');
+  app.add_option("--threads", arguments->threads,
+                 "numbers of threads, such as 1,2; 0, the default, is one per core")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 4096))
+      ->group("Common options");
+  app.add_option("--heads", arguments->heads, "heads of attention (default: 8 where they fit)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--kernel", arguments->kernel,
+                 "run this kernel instead of the plan's choice; all runs each of them")
+      ->type_name("NAME");
+  auto* const quick = app.add_flag("--quick", arguments->quick,
+                                   "small graphs and few repeats (the default without --data)");
+  app.add_flag("--full", arguments->full, "more graphs, five widths, more repeats")
+      ->excludes(quick);
+  app.add_option("--commit", arguments->commit,
+                 "noted in the results (default: TESSERA_COMMIT in the environment)")
+      ->type_name("ID");
+  app.add_option("--fail-under", arguments->fail_under,
+                 "compare: exit with 7 where B is less than this many times as fast as A")
+      ->type_name("RATIO")
+      ->check(CLI::Range(0.0, 1e6));
+  return [arguments](Session& session) { return route(session, *arguments); };
+}
+
+}  // namespace
+
+const Verb bench_verb{"bench", "measure kernels, each checked first, or compare two results",
+                      "[OP ...] [options] | compare A.json B.json [options]",
+                      "tessera bench --quick\n"
+                      "tessera bench spmm --data graph.npz --features 16,64 --threads 1,2\n"
+                      "tessera bench spmm --full --json after.json --commit 1a2b3c\n"
+                      "tessera bench compare before.json after.json --fail-under 0.95",
+                      setup};
+
+}  // namespace tessera::app

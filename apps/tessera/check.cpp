@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "bench/suite.hpp"
+#include "describe.hpp"
+#include "numbers.hpp"
+#include "options.hpp"
+#include "table.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/ops/kernels.hpp"
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+struct CheckArguments {
+  DataOptions data;
+  std::vector<std::int64_t> features;
+};
+
+/// One kernel on one problem, and how it did.
+struct Outcome {
+  std::string op;
+  std::string kernel;
+  std::int64_t features = 0;
+  Precision precision = Precision::fp32;
+  bench::Gate gate;
+  std::string unsupported;  ///< why it could not run, if so
+};
+
+/// The kernels of a suite by name; an op without a registry has the one it runs.
+std::vector<std::string> kernels_of(const bench::Suite& suite) {
+  if (suite.registry_op.empty()) return {""};
+  std::vector<std::string> names;
+  for (const ops::KernelInfo& info : ops::kernels(suite.registry_op)) {
+    if (info.device == DeviceKind::cpu) names.push_back(info.name);
+  }
+  return names;
+}
+
+std::vector<std::int64_t> widths_for(const bench::Suite& suite, const CheckArguments& arguments) {
+  if (!arguments.features.empty()) return arguments.features;
+  return suite.features.empty() ? std::vector<std::int64_t>{1, 16, 33, 64} : suite.features;
+}
+
+Outcome check_one(const bench::Suite& suite, const bench::Problem& problem) {
+  Outcome outcome{suite.op, problem.kernel, problem.features, problem.precision, {}, {}};
+  try {
+    const std::unique_ptr<bench::Trial> trial = suite.prepare(problem);
+    outcome.kernel = trial->kernel();
+    outcome.gate = trial->check();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    outcome.unsupported = error.what();
+  }
+  return outcome;
+}
+
+std::vector<Outcome> check_all(Session& session, const CheckArguments& arguments,
+                               const Dataset& dataset) {
+  std::vector<Outcome> outcomes;
+  std::int64_t done = 0;
+  const auto total = static_cast<std::int64_t>(bench::suites().size());
+  for (const bench::Suite& suite : bench::suites()) {
+    session.progress()("checking " + suite.op, done++, total);
+    for (const std::string& kernel : kernels_of(suite)) {
+      for (const Precision precision : suite.precisions) {
+        for (const std::int64_t features : widths_for(suite, arguments)) {
+          outcomes.push_back(
+              check_one(suite, {dataset.graph, dataset.name, features, precision,
+                                bench::default_heads(suite, features), kernel, session.seed()}));
+        }
+      }
+    }
+  }
+  return outcomes;
+}
+
+std::string verdict(const Outcome& outcome) {
+  if (!outcome.unsupported.empty()) return "unsupported";
+  return outcome.gate.passed() ? "ok" : "FAILED";
+}
+
+bool failed(const Outcome& outcome) { return verdict(outcome) == "FAILED"; }
+
+/// What a line of the table stands for: all widths of one kernel in one precision.
+bool same_line(const Outcome& a, const Outcome& b) {
+  return a.op == b.op && a.kernel == b.kernel && a.precision == b.precision;
+}
+
+/// The one that a line shows: the failed or least exact of its widths.
+const Outcome& worst_of(std::span<const Outcome> line) {
+  return *std::max_element(line.begin(), line.end(), [](const Outcome& a, const Outcome& b) {
+    return std::pair(failed(a), a.gate.max_error) < std::pair(failed(b), b.gate.max_error);
+  });
+}
+
+std::string widths_text(std::span<const Outcome> line) {
+  std::string text;
+  for (const Outcome& outcome : line) {
+    text += (text.empty() ? "" : ",") + std::to_string(outcome.features);
+  }
+  return text;
+}
+
+std::string to_text(const Dataset& dataset, std::span<const Outcome> outcomes) {
+  Table table("lllrrrll");
+  table.add({"op", "features", "precision", "rows", "error", "allowed", "", "kernel"});
+  for (std::size_t begin = 0, end = 0; begin < outcomes.size(); begin = end) {
+    while (end < outcomes.size() && same_line(outcomes[begin], outcomes[end])) ++end;
+    const auto line = outcomes.subspan(begin, end - begin);
+    const Outcome& worst = worst_of(line);
+    table.add({worst.op, widths_text(line), to_string(worst.precision),
+               grouped(worst.gate.rows_checked), fmt::format("{:.1e}", worst.gate.max_error),
+               fmt::format("{:.1e}", worst.gate.bound), verdict(worst), worst.kernel});
+  }
+  const auto failures = std::count_if(outcomes.begin(), outcomes.end(), failed);
+  return headline(dataset) + "\n" + table.text() +
+         (failures == 0 ? fmt::format("all {} checks passed\n", outcomes.size())
+                        : fmt::format("{} of {} checks FAILED\n", failures, outcomes.size()));
+}
+
+Json to_json(const Dataset& dataset, const std::vector<Outcome>& outcomes) {
+  Json checks = Json::array();
+  bool passed = true;
+  for (const Outcome& outcome : outcomes) {
+    passed = passed && !failed(outcome);
+    checks.push_back({{"op", outcome.op},
+                      {"kernel", outcome.kernel},
+                      {"features", outcome.features},
+                      {"precision", to_string(outcome.precision)},
+                      {"rows_checked", outcome.gate.rows_checked},
+                      {"rows", outcome.gate.rows_total},
+                      {"max_error", outcome.gate.max_error},
+                      {"bound", outcome.gate.bound},
+                      {"verdict", verdict(outcome)}});
+  }
+  Json json{{"verb", "check"}};
+  json.update(brief_json(dataset));
+  json["passed"] = passed;
+  json["checks"] = checks;
+  return json;
+}
+
+ExitCode run_check(Session& session, const CheckArguments& arguments) {
+  const LoadedData data = load(session, arguments.data);
+  const std::vector<Outcome> outcomes = check_all(session, arguments, data.dataset);
+  session.deliver(to_text(data.dataset, outcomes), to_json(data.dataset, outcomes));
+  for (const Outcome& outcome : outcomes) {
+    if (failed(outcome)) return ExitCode::check_failed;
+  }
+  return ExitCode::ok;
+}
+
+Action setup(CLI::App& app) {
+  auto arguments = std::make_shared<CheckArguments>();
+  add_data_options(app, arguments->data);
+  app.add_option("--features", arguments->features,
+                 "widths of the features to try (default 1,16,33,64)")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+  return [arguments](Session& session) { return run_check(session, *arguments); };
+}
+
+}  // namespace
+
+const Verb check_verb{"check", "run every kernel against the reference on your graph",
+                      "[options] SOURCE",
+                      "tessera check embedded:citation\n"
+                      "tessera check --data graph.npz --features 7,128 --json -",
+                      setup};
+
+}  // namespace tessera::app

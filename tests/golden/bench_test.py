@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench and check: the shape of what they write, and comparisons of given figures. No times."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import cli
+
+RECORD_KEYS = ["op", "graph", "features", "precision", "device", "threads", "kernel", "median_us",
+               "min_us", "worst_us", "floor_us", "max_error", "plan", "bytes", "repeats", "heads",
+               "rows_checked"]
+
+
+def record(op="spmm", graph="cora", features=16, threads=1, median=100.0, **more):
+    return {"op": op, "graph": graph, "features": features, "precision": "fp32", "device": "cpu",
+            "threads": threads, "kernel": "k", "median_us": median, "min_us": median,
+            "worst_us": median, "floor_us": None, "max_error": None, "plan": "", **more}
+
+
+class Bench(cli.CliTest):
+    def test_records_are_whole(self):
+        found = self.json("bench", "spmm", "gemm", "--data", "embedded:karate", "--features", "7,16",
+                          "--threads", "1,2", "--precision", "fp32,bf16", "--quick", "--commit", "abc")
+        self.assertEqual(found["commit"], "abc")
+        self.assertRegex(found["date"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        self.assertEqual(list(found["machine"]), ["cpu", "architecture", "cores", "memory_bytes"])
+        self.assertEqual(list(found["copy_bytes_per_second"]), ["1", "2"])
+        self.assertEqual(found["failures"], [])
+        # gemm knows no bf16.
+        self.assertEqual(len(found["records"]), 2 * 2 * 2 + 2 * 2)
+        for each in found["records"]:
+            self.assertEqual(list(each), RECORD_KEYS)
+            self.assertEqual(each["graph"], "karate")
+            self.assertEqual(each["rows_checked"], 34)
+            self.assertLessEqual(each["min_us"], each["median_us"])
+            self.assertLessEqual(each["median_us"], each["worst_us"])
+            self.assertGreater(each["min_us"], 0)
+            self.assertGreater(each["floor_us"], 0)
+
+    def test_every_op_runs(self):
+        found = self.json("bench", "--data", "embedded:karate", "--features", "8", "--threads", "1",
+                          "--quick")
+        ops = {each["op"] for each in found["records"]}
+        self.assertLess({"spmm", "spmm_max", "spmm_backward", "sddmm", "edge_softmax",
+                         "attention_gat", "attention_gat_step", "gemm", "batch_norm"}, ops)
+
+    def test_a_kernel_can_be_forced(self):
+        found = self.json("bench", "spmm", "--data", "embedded:karate", "--features", "8",
+                          "--kernel", "all", "--quick")
+        kernels = {each["kernel"] for each in found["records"]}
+        self.assertTrue(kernels)
+        name = sorted(kernels)[0]
+        found = self.json("bench", "spmm", "--data", "embedded:karate", "--features", "8",
+                          "--kernel", name, "--quick")
+        self.assertEqual({each["kernel"] for each in found["records"]}, {name})
+
+    def test_wrong_use(self):
+        karate = ["--data", "embedded:karate"]
+        for arguments in [["nothing", *karate], ["spmm", *karate, "--features", "x"],
+                          ["spmm", *karate, "--precision", "fp7"],
+                          ["spmm", *karate, "--kernel", "spmm/cpu/nothing"],
+                          ["spmm", *karate, "--quick", "--full"], ["compare"], ["compare", "a.json"],
+                          ["spmm", *karate, "--threads", "-1"]]:
+            with self.subTest(arguments=arguments):
+                self.fail_with(cli.USAGE, "bench", *arguments)
+
+
+class Compare(cli.CliTest):
+    def write(self, name, *records):
+        path = self.folder / name
+        path.write_text(json.dumps({"records": records}))
+        return path
+
+    def test_figures(self):
+        before = self.write("before.json", record(median=100), record(features=32, median=100),
+                            record(features=64, median=80), record(graph="pubmed", median=5))
+        after = self.write("after.json", record(median=50), record(features=32, median=400),
+                           record(features=64, median=20), record(op="sddmm", median=5))
+        found = self.json("bench", "compare", before, after)
+        self.assertEqual([case["ratio"] for case in found["cases"]], [2, 0.25, 4])
+        self.assertAlmostEqual(found["geometric_mean"], 2 ** (1 / 3))
+        self.assertAlmostEqual(found["win_rate"], 2 / 3)
+        self.assertEqual(found["worst"], 0.25)
+        self.assertEqual((found["only_in_a"], found["only_in_b"]), (1, 1))
+        text = self.succeed("bench", "compare", before, after).out
+        text = text.replace(str(self.folder) + "/", "")
+        self.compare_golden("bench_compare.txt", text)
+
+    def test_the_fastest_of_several_counts(self):
+        before = self.write("before.json", record(median=100), record(median=40, kernel="better"))
+        after = self.write("after.json", record(median=20))
+        case, = self.json("bench", "compare", before, after)["cases"]
+        self.assertEqual((case["a_kernel"], case["ratio"]), ("better", 2))
+
+    def test_threshold(self):
+        before, after = self.write("a.json", record(median=90)), self.write("b.json", record())
+        self.succeed("bench", "compare", before, after)
+        self.succeed("bench", "compare", before, after, "--fail-under", "0.9")
+        self.assertEqual(cli.Run(["bench", "compare", before, after, "--fail-under", "0.91"]).code,
+                         cli.CHECK_FAILED)
+
+    def test_files_that_do_not_fit(self):
+        good = self.write("good.json", record())
+        other = self.write("other.json", record(graph="elsewhere"))
+        wrong = self.write("wrong.json", {"op": "spmm"})
+        zero = self.write("zero.json", record(median=0))
+        text = self.folder / "text.json"
+        text.write_text("not JSON")
+        array = self.folder / "array.json"
+        array.write_text("[1]")
+        for path in [other, wrong, zero, text, array]:
+            with self.subTest(path=path.name):
+                self.fail_with(cli.BAD_DATA, "bench", "compare", good, path)
+        self.fail_with(cli.IO, "bench", "compare", good, self.folder / "missing.json")
+
+
+class Check(cli.CliTest):
+    def test_karate(self):
+        found = self.json("check", "embedded:karate")
+        self.assertEqual((found["verb"], found["name"], found["passed"]), ("check", "karate", True))
+        self.assertEqual(list(found["checks"][0]),
+                         ["op", "kernel", "features", "precision", "rows_checked", "rows",
+                          "max_error", "bound", "verdict"])
+        for check in found["checks"]:
+            self.assertLessEqual(check["max_error"], check["bound"])
+            self.assertLessEqual(check["rows_checked"], check["rows"])
+        self.assertRegex(self.succeed("check", "embedded:karate").out, r"all \d+ checks passed\n$")
+
+    def test_widths(self):
+        found = self.json("check", "embedded:karate", "--features", "5")
+        self.assertEqual({check["features"] for check in found["checks"]}, {5})
+
+
+class Plot(cli.CliTest):
+    def test_says_what_is_wrong(self):
+        script = pathlib.Path(cli.SOURCE) / "bench" / "plot.py"
+        path = self.folder / "none.json"
+        path.write_text("{}")
+        done = subprocess.run([sys.executable, "-B", script, path], capture_output=True, text=True,
+                              timeout=100, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^plot.py: error: (matplotlib is not installed|.*none.json)")
+
+
+if __name__ == "__main__":
+    unittest.main()
