@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/spmm.hpp"
 
+#include "tessera/graph/transform.hpp"
+
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
 #include "bench/prepare.hpp"
@@ -63,6 +65,35 @@ class Forward : public Trial {
   Matrix<T> x_, y_;
 };
 
+/// dX = A^T dY.
+template <class T>
+class Backward : public Trial {
+ public:
+  explicit Backward(const Problem& problem)
+      : plan_(ops::plan_spmm_backward(problem.graph, options_of(problem, Reduction::sum))),
+        seed_(problem.seed),
+        grad_y_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
+        grad_x_(zero_matrix<T>(problem.graph.num_cols(), problem.features)) {}
+
+  Gate check() override {
+    run();
+    return compare_rows(sample_rows(transposed(plan_.graph()), seed_), Reduction::sum, grad_y_,
+                        grad_x_, plan_.options().precision);
+  }
+  void run() override { ops::run(plan_, {grad_y_}, {grad_x_}); }
+  std::int64_t bytes() const override {
+    return structure_bytes(plan_.graph()) + weight_bytes(plan_.graph()) + bytes_of(grad_x_) +
+           bytes_of(grad_y_);
+  }
+  std::string kernel() const override { return "spmm_backward/cpu"; }
+  std::string plan() const override { return plan_.explain().summary; }
+
+ private:
+  ops::SpmmBackwardPlan plan_;
+  std::uint64_t seed_;
+  Matrix<T> grad_y_, grad_x_;
+};
+
 Suite forward_suite(const char* name, const char* summary, Reduction reduction) {
   return {
       name,
@@ -81,6 +112,12 @@ std::vector<Suite> spmm_suites() {
       forward_suite("spmm_mean", "the mean over each target's sources", Reduction::mean),
       forward_suite("spmm_max", "the maximum over each target's sources", Reduction::max),
       forward_suite("spmm_min", "the minimum over each target's sources", Reduction::min),
+      {"spmm_backward",
+       "A^T dY, the gradient of the sum",
+       "",
+       {Precision::fp32, Precision::fp64, Precision::bf16},
+       false,
+       [](const Problem& problem) { return prepare_stored<Backward>(problem); }},
   };
 }
 

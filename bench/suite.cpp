@@ -11,8 +11,8 @@ namespace tessera::bench {
 const std::vector<Suite>& suites() {
   static const std::vector<Suite> all = [] {
     std::vector<Suite> list;
-    for (const auto& of_one_file : {spmm_suites(), edge_softmax_suites(), attention_suites(),
-                                    gemm_suites(), layer_suites()}) {
+    for (const auto& of_one_file : {spmm_suites(), sddmm_suites(), edge_softmax_suites(),
+                                    attention_suites(), gemm_suites(), layer_suites()}) {
       list.insert(list.end(), of_one_file.begin(), of_one_file.end());
     }
     return list;

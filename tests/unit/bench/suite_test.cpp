@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/graph/build.hpp"
+#include "tessera/ops/kernels.hpp"
 
 #include "support/errors.hpp"
 
@@ -45,6 +46,14 @@ TEST(Suites, PassTheirOwnChecksOnOddGraphs) {
         }
       }
     }
+  }
+}
+
+TEST(Suites, CoverEveryRegisteredOp) {
+  for (const ops::KernelInfo& info : ops::kernels()) {
+    bool covered = false;
+    for (const Suite& suite : suites()) covered = covered || suite.registry_op == info.op;
+    EXPECT_TRUE(covered) << info.name << " is in no suite";
   }
 }
 
