@@ -30,6 +30,7 @@ class EdgeSoftmax : public Trial {
     Matrix<double> expected(scores.rows(), scores.cols());
     ops::reference::edge_softmax(sample.graph, scores, expected);
     const double bound = error_bound(plan_.options().precision) +
+                         double_rounding(longest_row(sample.graph)) +
                          (plan_.options().precision == Precision::fp64 ? 0 : exponential);
     return {largest_error(computed.view(), expected, expected), bound, sample.graph.num_rows(),
             plan_.graph().num_rows()};

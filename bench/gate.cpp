@@ -18,6 +18,10 @@ double error_bound(Precision precision) {
   return fp32_sum;
 }
 
+double double_rounding(std::int64_t terms) {
+  return 4 * std::sqrt(static_cast<double>(terms)) * 0x1p-53;
+}
+
 double error_of(double computed, double expected, double magnitude) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (std::isnan(expected) || std::isnan(computed)) {

@@ -22,6 +22,11 @@ struct Gate {
 /// The largest error that a result stored in this precision may have.
 double error_bound(Precision precision);
 
+/// What two sums in double over this many terms of one sign may differ by, as a share of the sum,
+/// when they add in different orders: roundings mostly cancel. The reference is one of the two, so
+/// on long rows of positive terms this matters beside the bound of fp64.
+double double_rounding(std::int64_t terms);
+
 /// |computed - expected| / magnitude; 0 where both are not a number, infinite where only one is, or
 /// where something appears out of nothing.
 double error_of(double computed, double expected, double magnitude);

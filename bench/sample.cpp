@@ -36,6 +36,14 @@ std::vector<VertexId> columns_of(const Graph& graph, const std::vector<VertexId>
 
 }  // namespace
 
+EdgeOffset longest_row(const Graph& graph) {
+  EdgeOffset longest = 0;
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    longest = std::max(longest, graph.degree(row));
+  }
+  return longest;
+}
+
 RowSample take_rows(const Graph& graph, std::vector<VertexId> rows) {
   RowSample sample;
   sample.rows = std::move(rows);

@@ -22,6 +22,9 @@ struct RowSample {
 /// there are no more than `wanted`.
 RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wanted = 4096);
 
+/// Edges of the longest row.
+EdgeOffset longest_row(const Graph& graph);
+
 /// These rows, given in increasing order.
 RowSample take_rows(const Graph& graph, std::vector<VertexId> rows);
 
