@@ -228,7 +228,7 @@ template <template <class> class TrialOf>
 Suite suite_of(const std::string& name, const std::string& summary, AttentionForm form) {
   return {name,
           summary,
-          "attention",
+          {"attention"},
           {Precision::fp32, Precision::fp64, Precision::bf16},
           true,
           [form](const Problem& problem) { return prepare_stored<TrialOf>(problem, form); }};

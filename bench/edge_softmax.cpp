@@ -60,11 +60,13 @@ class EdgeSoftmax : public Trial {
 }  // namespace
 
 std::vector<Suite> edge_softmax_suites() {
-  Suite suite{
-      "edge_softmax", "weights of every edge that sum to 1 for each target; features are heads",
-      "edge_softmax", {Precision::fp32, Precision::fp64, Precision::bf16},
-      false,          [](const Problem& problem) { return prepare_stored<EdgeSoftmax>(problem); },
-      {1, 8}};
+  Suite suite{"edge_softmax",
+              "weights of every edge that sum to 1 for each target; features are heads",
+              {"edge_softmax"},
+              {Precision::fp32, Precision::fp64, Precision::bf16},
+              false,
+              [](const Problem& problem) { return prepare_stored<EdgeSoftmax>(problem); },
+              {1, 8}};
   return {suite};
 }
 

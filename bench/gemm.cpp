@@ -98,9 +98,17 @@ class WeightGradient : public Trial {
 std::vector<Suite> gemm_suites() {
   const std::vector<Precision> precisions = {Precision::fp32, Precision::fp64};
   return {
-      {"gemm", "X W, with a row of X for each vertex", "", precisions, false,
+      {"gemm",
+       "X W, with a row of X for each vertex",
+       {},
+       precisions,
+       false,
        prepare_floating<Update>},
-      {"gemm_weight_gradient", "X^T dY, a sum over all vertices", "", precisions, false,
+      {"gemm_weight_gradient",
+       "X^T dY, a sum over all vertices",
+       {},
+       precisions,
+       false,
        prepare_floating<WeightGradient>},
   };
 }

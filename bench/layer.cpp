@@ -165,11 +165,23 @@ class CrossEntropy : public Trial {
 std::vector<Suite> layer_suites() {
   const std::vector<Precision> precisions = {Precision::fp32, Precision::fp64};
   return {
-      {"bias_activation_dropout", "relu(X + b) with half of it dropped", "", precisions, false,
+      {"bias_activation_dropout",
+       "relu(X + b) with half of it dropped",
+       {},
+       precisions,
+       false,
        prepare_floating<BiasActivationDropout>},
-      {"batch_norm", "batch normalisation in training", "", precisions, false,
+      {"batch_norm",
+       "batch normalisation in training",
+       {},
+       precisions,
+       false,
        prepare_floating<BatchNorm>},
-      {"cross_entropy", "loss and gradient over all rows", "", precisions, false,
+      {"cross_entropy",
+       "loss and gradient over all rows",
+       {},
+       precisions,
+       false,
        prepare_floating<CrossEntropy>},
   };
 }

@@ -67,7 +67,7 @@ Suite suite_of(const char* name, const char* summary, EdgeFunction function,
                std::vector<std::int64_t> widths) {
   return {name,
           summary,
-          "sddmm",
+          {"sddmm"},
           {Precision::fp32, Precision::fp64, Precision::bf16},
           false,
           [function](const Problem& problem) { return prepare_stored<Edges>(problem, function); },

@@ -85,7 +85,12 @@ class Backward : public Trial {
     return structure_bytes(plan_.graph()) + weight_bytes(plan_.graph()) + bytes_of(grad_x_) +
            bytes_of(grad_y_);
   }
-  std::string kernel() const override { return "spmm_backward/cpu"; }
+  std::string kernel() const override {
+    for (const ops::Candidate& candidate : plan_.explain().candidates) {
+      if (candidate.verdict == "chosen") return candidate.kernel;
+    }
+    return plan_.options().kernel;
+  }
   std::string plan() const override { return plan_.explain().summary; }
 
  private:
@@ -98,7 +103,7 @@ Suite forward_suite(const char* name, const char* summary, Reduction reduction) 
   return {
       name,
       summary,
-      "spmm",
+      {"spmm"},
       {Precision::fp32, Precision::fp64, Precision::bf16},
       false,
       [reduction](const Problem& problem) { return prepare_stored<Forward>(problem, reduction); }};
@@ -114,7 +119,7 @@ std::vector<Suite> spmm_suites() {
       forward_suite("spmm_min", "the minimum over each target's sources", Reduction::min),
       {"spmm_backward",
        "A^T dY, the gradient of the sum",
-       "",
+       {"spmm", "spmm_backward"},
        {Precision::fp32, Precision::fp64, Precision::bf16},
        false,
        [](const Problem& problem) { return prepare_stored<Backward>(problem); }},

@@ -3,6 +3,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/ops/kernels.hpp"
 
 #include "bench/ops.hpp"
 
@@ -27,6 +28,16 @@ const Suite& find_suite(const std::string& op) {
     names += (names.empty() ? "" : ", ") + suite.op;
   }
   throw Error(ErrorCode::invalid_argument, "no op is called '" + op + "'", "", "use " + names);
+}
+
+std::vector<std::string> kernel_names(const Suite& suite) {
+  std::vector<std::string> names;
+  for (const std::string& op : suite.registry_ops) {
+    for (const ops::KernelInfo& info : ops::kernels(op)) {
+      if (info.device == DeviceKind::cpu) names.push_back(info.name);
+    }
+  }
+  return names;
 }
 
 std::int64_t default_heads(const Suite& suite, std::int64_t features) {

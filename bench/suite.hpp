@@ -50,8 +50,8 @@ class Trial {
 struct Suite {
   std::string op;       ///< the name in records: "spmm", "spmm_max"
   std::string summary;  ///< one line
-  /// Whose kernels the registry lists; empty for ops without plans.
-  std::string registry_op;
+  /// Ops of the registry whose kernels can run this; empty for ops without plans.
+  std::vector<std::string> registry_ops;
   std::vector<Precision> precisions;
   /// True when the number of heads matters.
   bool has_heads = false;
@@ -62,6 +62,9 @@ struct Suite {
 
 /// All of them, in the order they are listed and run.
 const std::vector<Suite>& suites();
+
+/// The names of the registered CPU kernels that can run a suite.
+std::vector<std::string> kernel_names(const Suite& suite);
 
 /// Throws `invalid_argument` with the names there are.
 const Suite& find_suite(const std::string& op);

@@ -14,7 +14,6 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
-#include "tessera/ops/kernels.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -54,12 +53,8 @@ std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments) 
 /// where the one asked for belongs to another op.
 std::vector<std::string> chosen_kernels(const bench::Suite& suite, const std::string& wish) {
   if (wish.empty()) return {""};
-  std::vector<std::string> names;
-  for (const ops::KernelInfo& info : ops::kernels(suite.registry_op)) {
-    if (info.device == DeviceKind::cpu && (wish == "all" || wish == info.name)) {
-      names.push_back(info.name);
-    }
-  }
+  std::vector<std::string> names = bench::kernel_names(suite);
+  if (wish != "all") std::erase_if(names, [&](const std::string& name) { return name != wish; });
   return names;
 }
 
@@ -176,7 +171,12 @@ void measure_source(Session& session, const BenchArguments& arguments,
     set_num_threads(threads);
     for (const Case& one : cases) {
       session.progress()(fmt::format("{} on {}", one.suite->op, data.dataset.name), done++, total);
-      report.add(one, bench::run_suite(*one.suite, one.problem, workload.timing));
+      try {
+        report.add(one, bench::run_suite(*one.suite, one.problem, workload.timing));
+      } catch (const Error& error) {
+        // Of all kernels, those that cannot run this problem are passed over.
+        if (arguments.kernel != "all" || error.code() != ErrorCode::unsupported) throw;
+      }
     }
   }
 }

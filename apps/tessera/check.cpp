@@ -12,7 +12,6 @@
 #include "options.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
-#include "tessera/ops/kernels.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -35,12 +34,7 @@ struct Outcome {
 
 /// The kernels of a suite by name; an op without a registry has the one it runs.
 std::vector<std::string> kernels_of(const bench::Suite& suite) {
-  if (suite.registry_op.empty()) return {""};
-  std::vector<std::string> names;
-  for (const ops::KernelInfo& info : ops::kernels(suite.registry_op)) {
-    if (info.device == DeviceKind::cpu) names.push_back(info.name);
-  }
-  return names;
+  return suite.registry_ops.empty() ? std::vector<std::string>{""} : bench::kernel_names(suite);
 }
 
 std::vector<std::int64_t> widths_for(const bench::Suite& suite, const CheckArguments& arguments) {
@@ -120,9 +114,15 @@ std::string to_text(const Dataset& dataset, std::span<const Outcome> outcomes) {
                fmt::format("{:.1e}", worst.gate.bound), verdict(worst), worst.kernel});
   }
   const auto failures = std::count_if(outcomes.begin(), outcomes.end(), failed);
-  return headline(dataset) + "\n" + table.text() +
-         (failures == 0 ? fmt::format("all {} checks passed\n", outcomes.size())
-                        : fmt::format("{} of {} checks FAILED\n", failures, outcomes.size()));
+  const auto unsupported = std::count_if(outcomes.begin(), outcomes.end(), [](const Outcome& one) {
+    return !one.unsupported.empty();
+  });
+  const auto run = static_cast<std::ptrdiff_t>(outcomes.size()) - unsupported;
+  std::string summary = failures == 0 ? fmt::format("all {} checks passed", run)
+                                      : fmt::format("{} of {} checks FAILED", failures, run);
+  if (unsupported > 0)
+    summary += fmt::format("; {} cases that a kernel does not take", unsupported);
+  return headline(dataset) + "\n" + table.text() + summary + "\n";
 }
 
 Json to_json(const Dataset& dataset, const std::vector<Outcome>& outcomes) {
