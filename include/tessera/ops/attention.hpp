@@ -15,8 +15,9 @@
 /// attention: scores, softmax over each target's sources, dropout and the weighted sum, in one pass
 /// that keeps nothing of the size of edges x features.
 ///
-///     O[i][h] = sum over j in row i of  drop(softmax_j S[i][j][h]) * V[j][h]          (w features
-///     a head)
+///     O[i][h] = sum over j in row i of  drop(softmax_j S[i][j][h]) * V[j][h]
+///
+/// with w = features / heads numbers a head, and
 ///
 ///     gat    S = leaky_relu(target[i][h] + source[j][h])            one number a head and vertex
 ///     gatv2  S = a[h] . leaky_relu(target[i][h] + source[j][h])     w numbers a head and vertex
@@ -40,6 +41,7 @@ struct AttentionOptions : PlanOptions {
   double dropout = 0;
 };
 
+/// Immutable and reusable. It owns the workspace of its runs, so one plan runs once at a time.
 class AttentionPlan {
  public:
   struct State;
@@ -48,6 +50,8 @@ class AttentionPlan {
   const Graph& graph() const noexcept;
   const AttentionOptions& options() const noexcept;
   const KernelInfo& kernel() const noexcept;
+  /// What the plan holds beside the graph. Grows at the first backward run, which makes what only
+  /// backward needs.
   std::int64_t workspace_bytes() const noexcept;
   Explanation explain() const;
   const State& state() const noexcept { return *state_; }
@@ -71,8 +75,8 @@ struct AttentionInputs {
 
 struct AttentionOutputs {
   Operand output;  ///< num_rows x features
-  /// What backward needs, one number a row and head, at least fp32: log of the sum of exponentials,
-  /// with the maximum inside. Absent: not kept.
+  /// What backward needs, num_rows x heads, fp64 where the plan is, else fp32: the log of the sum
+  /// of exponentials, with the maximum inside; -inf for a row without edges. Absent: not kept.
   Operand log_sum = {};
 };
 
