@@ -38,7 +38,8 @@ static inline __attribute__((always_inline)) WideProduct multiply_wide(WordVecto
 /// The even words of both, multiplied.
 static inline __attribute__((always_inline)) LongVector multiply_even(LongVector a, LongVector b) {
 #if defined(__AVX512F__)
-  return (LongVector)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+  // The form without a mask reads an undefined vector, of which GCC 12 warns.
+  return (LongVector)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);
 #elif defined(__AVX2__)
   return (LongVector)_mm256_mul_epu32((__m256i)a, (__m256i)b);
 #else
