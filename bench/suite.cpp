@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/suite.hpp"
 
+#include <algorithm>
+
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/kernels.hpp"
@@ -12,8 +14,9 @@ namespace tessera::bench {
 const std::vector<Suite>& suites() {
   static const std::vector<Suite> all = [] {
     std::vector<Suite> list;
-    for (const auto& of_one_file : {spmm_suites(), sddmm_suites(), edge_softmax_suites(),
-                                    attention_suites(), gemm_suites(), layer_suites()}) {
+    for (const auto& of_one_file :
+         {spmm_suites(), sddmm_suites(), edge_softmax_suites(), attention_suites(), gemm_suites(),
+          layer_suites(), model_layer_suites(), model_suites()}) {
       list.insert(list.end(), of_one_file.begin(), of_one_file.end());
     }
     return list;
@@ -40,6 +43,17 @@ std::vector<std::string> kernel_names(const Suite& suite) {
   return names;
 }
 
+std::vector<const Suite*> find_suites(const std::string& name) {
+  std::vector<const Suite*> found;
+  for (const Suite& suite : suites()) {
+    if (suite.op.starts_with(name + "_")) found.push_back(&suite);
+  }
+  const bool is_group = std::none_of(suites().begin(), suites().end(),
+                                     [&](const Suite& suite) { return suite.op == name; });
+  if (is_group && !found.empty()) return found;
+  return {&find_suite(name)};
+}
+
 std::int64_t default_heads(const Suite& suite, std::int64_t features) {
   constexpr std::int64_t usual = 8;
   return suite.has_heads && features > 0 && features % usual == 0 ? usual : 1;
@@ -53,7 +67,7 @@ Result run_suite(const Suite& suite, const Problem& problem, const MeasureOption
   Measurement& record = result.record;
   record.op = suite.op;
   record.graph = problem.graph_name;
-  record.features = problem.features;
+  record.features = trial->features() >= 0 ? trial->features() : problem.features;
   record.precision = to_string(problem.precision);
   record.device = "cpu";
   record.threads = num_threads();

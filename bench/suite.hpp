@@ -9,6 +9,7 @@
 
 #include "tessera/core/dtype.hpp"
 #include "tessera/core/measure.hpp"
+#include "tessera/data/dataset.hpp"
 #include "tessera/graph/graph.hpp"
 
 #include "bench/gate.hpp"
@@ -25,6 +26,8 @@ struct Problem {
   std::int64_t heads = 1;
   std::string kernel = {};  ///< empty: the plan chooses
   std::uint64_t seed = 1;
+  /// Where the graph came from: models use its features and labels. May be null.
+  std::shared_ptr<const Dataset> dataset = {};
 };
 
 /// A problem made ready: inputs drawn, plan made, outputs allocated.
@@ -42,6 +45,9 @@ class Trial {
   /// Bytes that any implementation must read and write: each operand once.
   virtual std::int64_t bytes() const = 0;
 
+  /// The width that is noted; -1: the problem's.
+  virtual std::int64_t features() const { return -1; }
+
   virtual std::string kernel() const = 0;
   virtual std::string plan() const { return {}; }
 };
@@ -58,6 +64,8 @@ struct Suite {
   std::function<std::unique_ptr<Trial>(const Problem&)> prepare;
   /// Widths to use where the user names none; empty: those of the workload.
   std::vector<std::int64_t> features = {};
+  /// Runs only where it is named.
+  bool on_request = false;
 };
 
 /// All of them, in the order they are listed and run.
@@ -68,6 +76,9 @@ std::vector<std::string> kernel_names(const Suite& suite);
 
 /// Throws `invalid_argument` with the names there are.
 const Suite& find_suite(const std::string& op);
+
+/// The suite of that name, or all whose names begin with it: "epoch" means "epoch_gcn", …
+std::vector<const Suite*> find_suites(const std::string& name);
 
 /// Heads that a suite uses where the user named none: 8 where they divide the width.
 std::int64_t default_heads(const Suite& suite, std::int64_t features);

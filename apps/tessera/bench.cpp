@@ -42,9 +42,13 @@ struct Case {
 
 std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments) {
   std::vector<const bench::Suite*> chosen;
-  for (const std::string& word : arguments.words) chosen.push_back(&bench::find_suite(word));
-  if (chosen.empty()) {
-    for (const bench::Suite& suite : bench::suites()) chosen.push_back(&suite);
+  for (const std::string& word : arguments.words) {
+    const auto named = bench::find_suites(word);
+    chosen.insert(chosen.end(), named.begin(), named.end());
+  }
+  if (!arguments.words.empty()) return chosen;
+  for (const bench::Suite& suite : bench::suites()) {
+    if (!suite.on_request) chosen.push_back(&suite);
   }
   return chosen;
 }
@@ -66,6 +70,7 @@ bool supports(const bench::Suite& suite, Precision precision) {
 std::vector<Case> cases_on(const BenchArguments& arguments, const Dataset& dataset,
                            const std::vector<std::int64_t>& widths, std::uint64_t seed) {
   std::vector<Case> cases;
+  const auto shared = std::make_shared<const Dataset>(dataset);
   for (const bench::Suite* suite : chosen_suites(arguments)) {
     for (const std::string& kernel : chosen_kernels(*suite, arguments.kernel)) {
       for (const std::string& name : arguments.precisions) {
@@ -76,7 +81,8 @@ std::vector<Case> cases_on(const BenchArguments& arguments, const Dataset& datas
           const std::int64_t heads =
               arguments.heads > 0 ? arguments.heads : bench::default_heads(*suite, features);
           cases.push_back(
-              {suite, {dataset.graph, dataset.name, features, precision, heads, kernel, seed}});
+              {suite,
+               {dataset.graph, dataset.name, features, precision, heads, kernel, seed, shared}});
         }
       }
     }
@@ -217,7 +223,7 @@ ExitCode route(Session& session, BenchArguments arguments) {
 std::string op_names() {
   std::string names;
   for (const bench::Suite& suite : bench::suites()) {
-    names += (names.empty() ? "" : ", ") + suite.op;
+    if (!suite.on_request) names += (names.empty() ? "" : ", ") + suite.op;
   }
   return names;
 }
@@ -226,7 +232,9 @@ Action setup(CLI::App& app) {
   auto arguments = std::make_shared<BenchArguments>();
   app.add_option(
          "OP", arguments->words,
-         "what to measure, all if none is named: " + op_names() + "; or: compare A.json B.json")
+         "what to measure, all ops if none is named: " + op_names() +
+             "; layer, step and epoch for every model, or one as in epoch_gcn, with the data's "
+             "own features; or: compare A.json B.json")
       ->type_name("OP");
   app.add_option("-d,--data", arguments->sources, "a data set; may be given several times")
       ->type_name("SOURCE")
@@ -272,6 +280,7 @@ const Verb bench_verb{"bench", "measure kernels, each checked first, or compare 
                       "[OP ...] [options] | compare A.json B.json [options]",
                       "tessera bench --quick\n"
                       "tessera bench spmm --data graph.npz --features 16,64 --threads 1,2\n"
+                      "tessera bench epoch_gcn epoch_gat --data graph.npz\n"
                       "tessera bench spmm --full --json after.json --commit 1a2b3c\n"
                       "tessera bench compare before.json after.json --fail-under 0.95",
                       setup};

@@ -61,6 +61,7 @@ std::vector<Outcome> check_all(Session& session, const CheckArguments& arguments
   std::int64_t done = 0;
   const auto total = static_cast<std::int64_t>(bench::suites().size());
   for (const bench::Suite& suite : bench::suites()) {
+    if (suite.on_request) continue;
     session.progress()("checking " + suite.op, done++, total);
     for (const std::string& kernel : kernels_of(suite)) {
       for (const Precision precision : suite.precisions) {

@@ -120,7 +120,8 @@ Json curve_json(const train::TrainReport& report) {
                      {"loss", record.loss},
                      {"train", record.evaluation.train},
                      {"validation", record.evaluation.validation},
-                     {"test", record.evaluation.test}});
+                     {"test", record.evaluation.test},
+                     {"validation_loss", record.evaluation.validation_loss}});
   }
   return curve;
 }

@@ -35,11 +35,15 @@ void require_not_negative(const char* name, double value) {
 
 bool is_pubmed(const std::string& dataset) { return dataset.find("pubmed") != std::string::npos; }
 
+void set_long_training(TrainOptions& options) {
+  options.epochs = 1000;
+  options.patience = 100;
+}
+
 void set_attention_defaults(TrainOptions& options, bool pubmed) {
   options.optimiser.learning_rate = pubmed ? 0.01 : 0.005;
   options.optimiser.weight_decay = pubmed ? 1e-3 : 5e-4;
-  options.epochs = 1000;
-  options.patience = 100;
+  set_long_training(options);
 }
 
 }  // namespace
@@ -69,6 +73,7 @@ TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset, bool 
   switch (kind) {
     case nn::ModelKind::gat:
     case nn::ModelKind::gatv2: set_attention_defaults(options, is_pubmed(dataset)); break;
+    case nn::ModelKind::agnn: set_long_training(options); break;
     case nn::ModelKind::sgc:
       options.optimiser.learning_rate = 0.2;
       options.optimiser.weight_decay = 5e-5;

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tessera/core/error.hpp"
+#include "tessera/data/embedded.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/ops/kernels.hpp"
 
@@ -36,6 +38,7 @@ TEST(Suites, HaveNamesOfTheirOwn) {
 TEST(Suites, PassTheirOwnChecksOnOddGraphs) {
   const Graph graphs[] = {Graph(), from_coo(1, 1, {}, {}), directed_graph()};
   for (const Suite& suite : suites()) {
+    if (suite.on_request) continue;
     for (const Graph& graph : graphs) {
       for (const Precision precision : suite.precisions) {
         for (const std::int64_t features : {1, 16, 33}) {
@@ -49,6 +52,39 @@ TEST(Suites, PassTheirOwnChecksOnOddGraphs) {
       }
     }
   }
+}
+
+TEST(Suites, LayersAndModelsPassTheirChecks) {
+  const auto dataset = std::make_shared<const Dataset>(embedded_dataset("karate"));
+  for (const Suite& suite : suites()) {
+    if (!suite.on_request) continue;
+    for (const std::int64_t features : {0, 16}) {
+      if (features == 0 && suite.features.empty()) continue;
+      SCOPED_TRACE(testing::Message() << suite.op << " " << features);
+      const Problem problem{dataset->graph,
+                            "karate",
+                            features,
+                            Precision::fp32,
+                            default_heads(suite, features),
+                            "",
+                            1,
+                            dataset};
+      const Result result = run_suite(suite, problem, shortest());
+      EXPECT_TRUE(result.gate.passed()) << result.gate.max_error;
+      EXPECT_GT(result.record.features, 0);
+      EXPECT_GT(result.record.median_us, 0);
+    }
+  }
+  const Suite& epoch = find_suite("epoch_gcn");
+  const Problem rectangular{directed_graph(), "odd", 0, Precision::fp32, 1, "", 1, {}};
+  EXPECT_THROW(epoch.prepare(rectangular), Error);
+}
+
+TEST(Suites, AreFoundByTheBeginningOfTheirNames) {
+  EXPECT_EQ(find_suites("spmm").size(), 1u);
+  EXPECT_EQ(find_suites("epoch").size(), 8u);
+  EXPECT_EQ(find_suites("epoch_gat").front(), &find_suite("epoch_gat"));
+  EXPECT_THROW(find_suites("epo"), Error);
 }
 
 TEST(Suites, CoverEveryRegisteredOp) {

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <utility>
+
+#include "tessera/core/error.hpp"
+#include "tessera/nn/agnn.hpp"
+#include "tessera/nn/cheb.hpp"
+#include "tessera/nn/config.hpp"
+#include "tessera/nn/gat.hpp"
+#include "tessera/nn/gcn.hpp"
+#include "tessera/nn/gin.hpp"
+#include "tessera/nn/sage.hpp"
+#include "tessera/nn/sgc.hpp"
+
+#include "bench/inputs.hpp"
+#include "bench/ops.hpp"
+#include "bench/wide_check.hpp"
+
+namespace tessera::bench {
+namespace {
+
+/// A layer that keeps the width, with the heads that fit.
+std::unique_ptr<nn::Layer> make_layer(nn::ModelKind kind, std::int64_t width, std::int64_t heads,
+                                      nn::Placement placement) {
+  nn::GatOptions attention;
+  attention.in = width;
+  attention.heads = width % heads == 0 ? heads : 1;
+  attention.out = width / attention.heads;
+  switch (kind) {
+    case nn::ModelKind::gcn:
+      return std::make_unique<nn::Gcn>(nn::GcnOptions{.in = width, .out = width}, placement);
+    case nn::ModelKind::sage:
+      return std::make_unique<nn::Sage>(nn::SageOptions{.in = width, .out = width}, placement);
+    case nn::ModelKind::gin:
+      return std::make_unique<nn::Gin>(nn::GinOptions{.in = width, .out = width}, placement);
+    case nn::ModelKind::gat: return std::make_unique<nn::Gat>(attention, placement);
+    case nn::ModelKind::gatv2: return std::make_unique<nn::Gatv2>(attention, placement);
+    case nn::ModelKind::agnn:
+      return std::make_unique<nn::Agnn>(nn::AgnnOptions{.width = width}, placement);
+    case nn::ModelKind::sgc:
+      return std::make_unique<nn::Sgc>(nn::SgcOptions{.in = width, .out = width, .hops = 2},
+                                       placement);
+    case nn::ModelKind::cheb:
+      return std::make_unique<nn::Cheb>(nn::ChebOptions{.in = width, .out = width}, placement);
+  }
+  throw Error(ErrorCode::internal, "a layer without a kind", "bench");
+}
+
+/// Forward and backward of one layer on dense features.
+class LayerTrial : public Trial {
+ public:
+  LayerTrial(const Problem& problem, nn::ModelKind kind)
+      : kind_(kind),
+        width_(problem.features),
+        heads_(problem.heads),
+        seed_(problem.seed),
+        graph_(problem.graph) {
+    if (!problem.graph.is_square() || width_ < 1) {
+      throw Error(ErrorCode::unsupported, "layers need a square graph and a width",
+                  problem.graph_name, "use another graph");
+    }
+    layer_ = make_layer(kind, width_, heads_, {});
+    layer_->reset_parameters(seed_);
+    x_.copy_from(random_matrix<float>(problem.graph.num_rows(), width_, seed_));
+    gradient_.copy_from(random_matrix<float>(problem.graph.num_rows(), width_, seed_ + 1));
+    spent_.resize(gradient_.rows(), gradient_.cols());
+    context_.graph = &graph_;
+    context_.training = true;
+  }
+
+  Gate check() override {
+    const nn::Placement wide{Precision::fp64};
+    const auto reference = make_layer(kind_, width_, heads_, wide);
+    copy_state(*layer_, *reference);
+    nn::Tensor x(wide);
+    x.copy_from(x_);
+    const nn::Tensor& expected = reference->forward(x, context_);
+    return wide_gate(layer_->forward(x_, context_), expected);
+  }
+
+  void run() override {
+    layer_->forward(x_, context_);
+    spent_.copy_from(gradient_);
+    layer_->backward(spent_, context_);
+  }
+
+  std::int64_t bytes() const override {
+    return 2 * (structure_bytes(graph_.graph()) + x_.num_bytes() + gradient_.num_bytes());
+  }
+  std::string kernel() const override { return "layer/cpu/forward+backward"; }
+  std::string plan() const override { return layer_->describe(); }
+
+ private:
+  nn::ModelKind kind_;
+  std::int64_t width_;
+  std::int64_t heads_;
+  std::uint64_t seed_;
+  nn::Topology graph_;
+  std::unique_ptr<nn::Layer> layer_;
+  nn::Tensor x_;
+  nn::Tensor gradient_;
+  nn::Tensor spent_;
+  nn::Context context_;
+};
+
+}  // namespace
+
+std::vector<Suite> model_layer_suites() {
+  std::vector<Suite> suites;
+  for (const CatalogueEntry& entry : nn::model_kinds()) {
+    const nn::ModelKind kind = nn::parse_model_kind(entry.name);
+    Suite suite;
+    suite.op = "layer_" + entry.name;
+    suite.summary = "forward and backward of a layer";
+    suite.precisions = {Precision::fp32};
+    suite.has_heads = kind == nn::ModelKind::gat || kind == nn::ModelKind::gatv2;
+    suite.on_request = true;
+    suite.prepare = [kind](const Problem& problem) {
+      return std::make_unique<LayerTrial>(problem, kind);
+    };
+    suites.push_back(std::move(suite));
+  }
+  return suites;
+}
+
+}  // namespace tessera::bench

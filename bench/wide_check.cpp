@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/wide_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::bench {
+namespace {
+
+/// Several sums one after the other, each with its own rounding.
+constexpr double bound = 1e-4;
+
+}  // namespace
+
+void copy_state(nn::Layer& narrow, nn::Layer& wide) {
+  const auto from = narrow.state();
+  const auto to = wide.state();
+  for (std::size_t i = 0; i < from.size(); ++i) to[i].tensor->copy_from(*from[i].tensor);
+}
+
+Gate wide_gate(const nn::Tensor& computed, const nn::Tensor& expected) {
+  const auto narrow = computed.as<float>();
+  const auto wide = expected.as<double>();
+  double largest = 0, error = 0;
+  for (std::int64_t i = 0; i < wide.rows; ++i) {
+    for (std::int64_t j = 0; j < wide.cols; ++j) {
+      largest = std::max(largest, std::abs(wide(i, j)));
+      error = std::max(error, error_of(static_cast<double>(narrow(i, j)), wide(i, j), 1));
+    }
+  }
+  return {error / (largest > 0 ? largest : 1), bound, wide.rows, wide.rows};
+}
+
+}  // namespace tessera::bench
