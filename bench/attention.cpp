@@ -8,6 +8,7 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
+#include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
 #include "ops/attention/reference.hpp"
@@ -24,7 +25,7 @@ using LogSum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 ops::AttentionOptions options_of(const Problem& problem, AttentionForm form) {
   ops::AttentionOptions options;
-  options.kernel = problem.kernel;
+  set_plan_options(problem, options);
   options.form = form;
   options.precision = problem.precision;
   options.heads = problem.heads;
@@ -48,22 +49,24 @@ class Forward : public Trial {
       : plan_(ops::plan_attention(problem.graph, options_of(problem, form))),
         seed_(problem.seed),
         scale_(1 / std::sqrt(std::max(1.0, static_cast<double>(width())))),
-        target_(random_matrix<T>(problem.graph.num_rows(), score_width(), seed_)),
-        source_(random_matrix<T>(problem.graph.num_cols(), score_width(), seed_ + 1)),
-        value_(random_matrix<T>(problem.graph.num_cols(), problem.features, seed_ + 2)),
-        vector_(
-            random_matrix<T>(form == AttentionForm::gatv2 ? 1 : 0, problem.features, seed_ + 3)),
-        output_(zero_matrix<T>(problem.graph.num_rows(), problem.features)),
-        log_sum_(zero_matrix<LogSum<T>>(problem.graph.num_rows(), problem.heads)) {}
+        target_(random_placed<T>(problem.graph.num_rows(), score_width(), seed_, problem.device)),
+        source_(
+            random_placed<T>(problem.graph.num_cols(), score_width(), seed_ + 1, problem.device)),
+        value_(random_placed<T>(problem.graph.num_cols(), problem.features, seed_ + 2,
+                                problem.device)),
+        vector_(random_placed<T>(form == AttentionForm::gatv2 ? 1 : 0, problem.features, seed_ + 3,
+                                 problem.device)),
+        output_(problem.graph.num_rows(), problem.features, problem.device),
+        log_sum_(problem.graph.num_rows(), problem.heads, problem.device) {}
 
   Gate check() override {
-    run();
+    run({});
     return check_output();
   }
-  void run() override { ops::run(plan_, inputs(), {output_, log_sum_}); }
+  void run(Stream stream) override { ops::run(plan_, inputs(), {output_, log_sum_}, stream); }
   std::int64_t bytes() const override {
-    return structure_bytes(plan_.graph()) + bytes_of(target_) + bytes_of(source_) +
-           bytes_of(value_) + bytes_of(output_);
+    return structure_bytes(plan_.graph(), plan_.options().device) + target_.bytes() +
+           source_.bytes() + value_.bytes() + output_.bytes();
   }
   std::string kernel() const override { return plan_.kernel().name; }
   std::string plan() const override { return plan_.explain().summary; }
@@ -74,14 +77,14 @@ class Forward : public Trial {
     return plan_.options().form == AttentionForm::gat ? plan_.options().heads
                                                       : plan_.options().features;
   }
-  AttentionInputs inputs() const { return {target_, source_, value_, vector_, scale_, Random(0)}; }
+  AttentionInputs inputs() { return {target_, source_, value_, vector_, scale_, Random(0)}; }
 
   SampledInputs sampled(RowSample sample) const {
     SampledInputs result;
-    result.target = gather(target_.view(), sample.rows);
-    result.source = gather(source_.view(), sample.cols);
-    result.value = gather(value_.view(), sample.cols);
-    result.vector = gather(vector_.view(), spread_rows(vector_.rows(), 1));
+    result.target = gather(target_.host().view(), sample.rows);
+    result.source = gather(source_.host().view(), sample.cols);
+    result.value = gather(value_.host().view(), sample.cols);
+    result.vector = gather(vector_.host().view(), spread_rows(vector_.rows(), 1));
     result.scale = scale_;
     result.sample = std::move(sample);
     return result;
@@ -96,9 +99,9 @@ class Forward : public Trial {
            double_rounding(longest_row(plan_.graph()));
   }
 
-  Gate check_output() const {
+  Gate check_output() {
     SampledInputs sample = sampled(sample_rows(plan_.graph(), seed_));
-    const Matrix<double> computed = gather(output_.view(), sample.sample.rows);
+    const Matrix<double> computed = gather(output_.fetch().view(), sample.sample.rows);
     Matrix<double> expected(computed.rows(), computed.cols());
     Matrix<double> magnitude(computed.rows(), computed.cols());
     ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {expected});
@@ -111,8 +114,8 @@ class Forward : public Trial {
   ops::AttentionPlan plan_;
   std::uint64_t seed_;
   double scale_;
-  Matrix<T> target_, source_, value_, vector_, output_;
-  Matrix<LogSum<T>> log_sum_;
+  Placed<T> target_, source_, value_, vector_, output_;
+  Placed<LogSum<T>> log_sum_;
 };
 
 /// Forward and backward: what a training step does. The check covers the output and the gradients
@@ -122,33 +125,37 @@ class Step : public Forward<T> {
  public:
   Step(const Problem& problem, AttentionForm form)
       : Forward<T>(problem, form),
-        grad_output_(
-            random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed + 4)),
-        grad_target_(zero_matrix<T>(problem.graph.num_rows(), this->score_width())),
-        grad_source_(zero_matrix<T>(problem.graph.num_cols(), this->score_width())),
-        grad_value_(zero_matrix<T>(problem.graph.num_cols(), problem.features)),
-        grad_vector_(zero_matrix<T>(this->vector_.rows(), problem.features)) {}
+        grad_output_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed + 4,
+                                      problem.device)),
+        grad_target_(problem.graph.num_rows(), this->score_width(), problem.device),
+        grad_source_(problem.graph.num_cols(), this->score_width(), problem.device),
+        grad_value_(problem.graph.num_cols(), problem.features, problem.device),
+        grad_vector_(this->vector_.rows(), problem.features, problem.device) {}
 
-  void run() override {
-    Forward<T>::run();
+  void run(Stream stream) override {
+    Forward<T>::run(stream);
     ops::AttentionGradOutputs gradients{grad_target_, grad_source_, grad_value_, {}, nullptr};
     if (grad_vector_.rows() > 0) gradients.vector = grad_vector_;
-    if (this->plan_.options().form == AttentionForm::dot) gradients.scale = &grad_scale_;
+    // A number of this process: on a GPU it would have to wait for it.
+    const bool on_host = this->plan_.options().device.kind == DeviceKind::cpu;
+    if (this->plan_.options().form == AttentionForm::dot && on_host) gradients.scale = &grad_scale_;
     ops::run_backward(this->plan_, this->inputs(), this->output_, this->log_sum_, grad_output_,
-                      gradients);
+                      gradients, stream);
   }
 
   Gate check() override {
-    run();
+    run({});
     Gate gate = this->check_output();
+    grad_value_.fetch();
+    grad_source_.fetch();
     gate.max_error = std::max(gate.max_error, gradient_error() / 4);
     return gate;
   }
 
   std::int64_t bytes() const override {
     // Backward reads what forward read and wrote, and writes a gradient for each input.
-    return 2 * Forward<T>::bytes() + bytes_of(this->output_) + bytes_of(grad_target_) +
-           bytes_of(grad_source_) + bytes_of(grad_value_);
+    return 2 * Forward<T>::bytes() + this->output_.bytes() + grad_target_.bytes() +
+           grad_source_.bytes() + grad_value_.bytes();
   }
 
  private:
@@ -170,7 +177,7 @@ class Step : public Forward<T> {
   double gradient_error() const {
     std::vector<VertexId> sources;
     const SampledInputs sample = rows_of_some_sources(sources);
-    const Matrix<double> grad_output = gather(grad_output_.view(), sample.sample.rows);
+    const Matrix<double> grad_output = gather(grad_output_.host().view(), sample.sample.rows);
     const auto gradients_for = [&](const Matrix<double>& of_output, Matrix<double>& of_source) {
       Matrix<double> of_value(sample.value.rows(), sample.value.cols());
       of_source = Matrix<double>(sample.source.rows(), sample.source.cols());
@@ -182,7 +189,7 @@ class Step : public Forward<T> {
     Matrix<double> source_gradient, unused;
     const Matrix<double> value_gradient = gradients_for(grad_output, source_gradient);
     const Matrix<double> value_magnitude =
-        gradients_for(absolute(gather(grad_output_.view(), sample.sample.rows)), unused);
+        gradients_for(absolute(gather(grad_output_.host().view(), sample.sample.rows)), unused);
     const Matrix<double> per_head = gradients_for(head_sums(grad_output), unused);
 
     double worst = 0;
@@ -192,13 +199,13 @@ class Step : public Forward<T> {
       if (place == cols.end() || *place != source) continue;
       const std::int64_t j = place - cols.begin();
       for (std::int64_t f = 0; f < value_gradient.cols(); ++f) {
-        worst = std::max(worst, error_of(static_cast<double>(grad_value_(source, f)),
+        worst = std::max(worst, error_of(static_cast<double>(grad_value_.host()(source, f)),
                                          value_gradient(j, f), value_magnitude(j, f)));
       }
       if (this->plan_.options().form != AttentionForm::gat) continue;
       for (std::int64_t head = 0; head < source_gradient.cols(); ++head) {
         worst =
-            std::max(worst, error_of(static_cast<double>(grad_source_(source, head)),
+            std::max(worst, error_of(static_cast<double>(grad_source_.host()(source, head)),
                                      source_gradient(j, head), per_head(j, head * this->width())));
       }
     }
@@ -220,7 +227,7 @@ class Step : public Forward<T> {
     return result;
   }
 
-  Matrix<T> grad_output_, grad_target_, grad_source_, grad_value_, grad_vector_;
+  Placed<T> grad_output_, grad_target_, grad_source_, grad_value_, grad_vector_;
   double grad_scale_ = 0;
 };
 

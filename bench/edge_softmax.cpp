@@ -3,6 +3,7 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
+#include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
 #include "ops/edge_softmax/reference.hpp"
@@ -17,16 +18,17 @@ class EdgeSoftmax : public Trial {
   explicit EdgeSoftmax(const Problem& problem)
       : plan_(ops::plan_edge_softmax(problem.graph, options_of(problem))),
         seed_(problem.seed),
-        scores_(random_matrix<T>(problem.graph.num_edges(), problem.features, problem.seed)),
-        weights_(zero_matrix<T>(problem.graph.num_edges(), problem.features)) {}
+        scores_(random_placed<T>(problem.graph.num_edges(), problem.features, problem.seed,
+                                 problem.device)),
+        weights_(problem.graph.num_edges(), problem.features, problem.device) {}
 
   Gate check() override {
     // Beside the sum, the exponential rounds.
     constexpr double exponential = 1e-6;
-    run();
+    run({});
     const RowSample sample = sample_rows(plan_.graph(), seed_);
-    const Matrix<double> scores = gather(scores_.view(), sample.edges);
-    const Matrix<double> computed = gather(weights_.view(), sample.edges);
+    const Matrix<double> scores = gather(scores_.host().view(), sample.edges);
+    const Matrix<double> computed = gather(weights_.fetch().view(), sample.edges);
     Matrix<double> expected(scores.rows(), scores.cols());
     ops::reference::edge_softmax(sample.graph, scores, expected);
     const double bound = error_bound(plan_.options().precision) +
@@ -35,10 +37,10 @@ class EdgeSoftmax : public Trial {
     return {largest_error(computed.view(), expected, expected), bound, sample.graph.num_rows(),
             plan_.graph().num_rows()};
   }
-  void run() override { ops::run(plan_, scores_, weights_); }
+  void run(Stream stream) override { ops::run(plan_, scores_, weights_, stream); }
   std::int64_t bytes() const override {
     const auto offsets = static_cast<std::int64_t>(sizeof(EdgeOffset));
-    return offsets * plan_.graph().row_offsets().size() + bytes_of(scores_) + bytes_of(weights_);
+    return offsets * plan_.graph().row_offsets().size() + scores_.bytes() + weights_.bytes();
   }
   std::string kernel() const override { return plan_.kernel().name; }
   std::string plan() const override { return plan_.explain().summary; }
@@ -46,7 +48,7 @@ class EdgeSoftmax : public Trial {
  private:
   static ops::EdgeSoftmaxOptions options_of(const Problem& problem) {
     ops::EdgeSoftmaxOptions options;
-    options.kernel = problem.kernel;
+    set_plan_options(problem, options);
     options.precision = problem.precision;
     options.heads = problem.features;
     return options;
@@ -54,7 +56,7 @@ class EdgeSoftmax : public Trial {
 
   ops::EdgeSoftmaxPlan plan_;
   std::uint64_t seed_;
-  Matrix<T> scores_, weights_;
+  Placed<T> scores_, weights_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
+#include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
 #include "ops/gemm/reference.hpp"
@@ -16,32 +17,39 @@ std::int64_t count_of(const std::vector<std::int64_t>& rows) {
   return static_cast<std::int64_t>(rows.size());
 }
 
+std::string kernel_on(Device device) {
+  return device.kind == DeviceKind::cpu ? "gemm/cpu/openblas" : "gemm/cuda/cublas";
+}
+
 /// Y = X W with as many rows as the graph has vertices: what follows an aggregation.
 template <class T>
 class Update : public Trial {
  public:
   explicit Update(const Problem& problem)
       : precision_(problem.precision),
-        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
-        weight_(random_matrix<T>(problem.features, problem.features, problem.seed + 1)),
-        y_(zero_matrix<T>(x_.rows(), problem.features)) {}
+        device_(problem.device),
+        x_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed, device_)),
+        weight_(random_placed<T>(problem.features, problem.features, problem.seed + 1, device_)),
+        y_(x_.rows(), problem.features, device_) {}
 
   Gate check() override {
-    run();
+    run({});
     const auto rows = spread_rows(x_.rows(), 1024);
-    const Matrix<double> x = gather(x_.view(), rows);
-    const Matrix<double> weight = to_double(weight_);
+    const Matrix<double> x = gather(x_.host().view(), rows);
+    const Matrix<double> weight = to_double(weight_.host());
     Matrix<double> expected(count_of(rows), y_.cols()), magnitude(count_of(rows), y_.cols());
     ops::reference::gemm(Transpose::no, Transpose::no, 1, x, weight, 0, expected);
-    ops::reference::gemm(Transpose::no, Transpose::no, 1, absolute(gather(x_.view(), rows)),
-                         absolute(to_double(weight_)), 0, magnitude);
-    const Matrix<double> computed = gather(y_.view(), rows);
+    ops::reference::gemm(Transpose::no, Transpose::no, 1, absolute(gather(x_.host().view(), rows)),
+                         absolute(to_double(weight_.host())), 0, magnitude);
+    const Matrix<double> computed = gather(y_.fetch().view(), rows);
     return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
             count_of(rows), x_.rows()};
   }
-  void run() override { ops::gemm(Transpose::no, Transpose::no, 1, x_, weight_, 0, y_); }
-  std::int64_t bytes() const override { return bytes_of(x_) + bytes_of(weight_) + bytes_of(y_); }
-  std::string kernel() const override { return "gemm/cpu/openblas"; }
+  void run(Stream stream) override {
+    ops::gemm(Transpose::no, Transpose::no, 1, x_, weight_, 0, y_, device_, stream);
+  }
+  std::int64_t bytes() const override { return x_.bytes() + weight_.bytes() + y_.bytes(); }
+  std::string kernel() const override { return kernel_on(device_); }
 
  private:
   static Matrix<double> to_double(const Matrix<T>& matrix) {
@@ -49,7 +57,8 @@ class Update : public Trial {
   }
 
   Precision precision_;
-  Matrix<T> x_, weight_, y_;
+  Device device_;
+  Placed<T> x_, weight_, y_;
 };
 
 /// dW = X^T dY: a small result that sums over all vertices.
@@ -58,39 +67,45 @@ class WeightGradient : public Trial {
  public:
   explicit WeightGradient(const Problem& problem)
       : precision_(problem.precision),
-        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
-        grad_y_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed + 1)),
-        grad_weight_(zero_matrix<T>(problem.features, problem.features)) {}
+        device_(problem.device),
+        x_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed, device_)),
+        grad_y_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed + 1,
+                                 device_)),
+        grad_weight_(problem.features, problem.features, device_) {}
 
   Gate check() override {
-    run();
+    run({});
     // A few columns of X, over all vertices.
     const auto cols = spread_rows(x_.cols(), 8);
     Matrix<double> expected(count_of(cols), grad_y_.cols(), 0.0);
     Matrix<double> magnitude(count_of(cols), grad_y_.cols(), 0.0);
     for (std::int64_t vertex = 0; vertex < x_.rows(); ++vertex) {
       for (std::int64_t i = 0; i < count_of(cols); ++i) {
-        const auto value = static_cast<double>(x_(vertex, cols[static_cast<std::size_t>(i)]));
+        const auto value =
+            static_cast<double>(x_.host()(vertex, cols[static_cast<std::size_t>(i)]));
         for (std::int64_t j = 0; j < grad_y_.cols(); ++j) {
-          const double product = value * static_cast<double>(grad_y_(vertex, j));
+          const double product = value * static_cast<double>(grad_y_.host()(vertex, j));
           expected(i, j) += product;
           magnitude(i, j) += product < 0 ? -product : product;
         }
       }
     }
-    const Matrix<double> computed = gather(grad_weight_.view(), cols);
+    const Matrix<double> computed = gather(grad_weight_.fetch().view(), cols);
     return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
             count_of(cols), x_.cols()};
   }
-  void run() override { ops::gemm(Transpose::yes, Transpose::no, 1, x_, grad_y_, 0, grad_weight_); }
-  std::int64_t bytes() const override {
-    return bytes_of(x_) + bytes_of(grad_y_) + bytes_of(grad_weight_);
+  void run(Stream stream) override {
+    ops::gemm(Transpose::yes, Transpose::no, 1, x_, grad_y_, 0, grad_weight_, device_, stream);
   }
-  std::string kernel() const override { return "gemm/cpu/openblas"; }
+  std::int64_t bytes() const override {
+    return x_.bytes() + grad_y_.bytes() + grad_weight_.bytes();
+  }
+  std::string kernel() const override { return kernel_on(device_); }
 
  private:
   Precision precision_;
-  Matrix<T> x_, grad_y_, grad_weight_;
+  Device device_;
+  Placed<T> x_, grad_y_, grad_weight_;
 };
 
 }  // namespace

@@ -32,10 +32,12 @@ Matrix<T> zero_matrix(std::int64_t rows, std::int64_t cols) {
   return result;
 }
 
-/// Bytes of the arrays of a graph that a sparse op must read.
-inline std::int64_t structure_bytes(const Graph& graph) {
-  return static_cast<std::int64_t>(sizeof(EdgeOffset)) * graph.row_offsets().size() +
-         static_cast<std::int64_t>(sizeof(VertexId)) * graph.num_edges();
+/// Bytes of the arrays of a graph that a sparse op must read. On a GPU only the edges count, four
+/// bytes each: formats differ in how they say where rows begin.
+inline std::int64_t structure_bytes(const Graph& graph, Device device = {}) {
+  const std::int64_t edges = static_cast<std::int64_t>(sizeof(VertexId)) * graph.num_edges();
+  if (device.kind != DeviceKind::cpu) return edges;
+  return static_cast<std::int64_t>(sizeof(EdgeOffset)) * graph.row_offsets().size() + edges;
 }
 inline std::int64_t weight_bytes(const Graph& graph) {
   return static_cast<std::int64_t>(sizeof(float)) *

@@ -9,6 +9,7 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
+#include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
 #include "ops/activation/reference.hpp"
@@ -24,6 +25,11 @@ Matrix<double> head_of(const Matrix<T>& matrix, std::int64_t wanted = 4096) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(std::min(matrix.rows(), wanted)));
   std::iota(rows.begin(), rows.end(), 0);
   return gather(matrix.view(), rows);
+}
+
+/// "batch_norm/cpu/rows".
+std::string kernel_on(Device device, const char* op) {
+  return std::string(op) + (device.kind == DeviceKind::cpu ? "/cpu/rows" : "/cuda/rows");
 }
 
 template <class T>
@@ -43,17 +49,19 @@ class BiasActivationDropout : public Trial {
  public:
   explicit BiasActivationDropout(const Problem& problem)
       : precision_(problem.precision),
-        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
-        bias_(random_matrix<T>(1, problem.features, problem.seed + 1)),
-        y_(zero_matrix<T>(x_.rows(), problem.features)) {
+        device_(problem.device),
+        x_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed, device_)),
+        bias_(random_placed<T>(1, problem.features, problem.seed + 1, device_)),
+        y_(x_.rows(), problem.features, device_) {
     options_.activation = ops::Activation::relu;
     options_.dropout = 0.5;
     options_.random = Random(problem.seed);
   }
 
   Gate check() override {
-    run();
-    const Matrix<double> x = head_of(x_), bias = head_of(bias_), computed = head_of(y_);
+    run({});
+    const Matrix<double> x = head_of(x_.host()), bias = head_of(bias_.host());
+    const Matrix<double> computed = head_of(y_.fetch());
     Matrix<double> expected(x.rows(), x.cols()), magnitude(x.rows(), x.cols());
     ops::reference::bias_activation_dropout(x, bias, options_, expected);
     for (std::int64_t i = 0; i < x.rows(); ++i) {
@@ -64,14 +72,17 @@ class BiasActivationDropout : public Trial {
     return {largest_error(computed.view(), expected, magnitude), error_bound(precision_), x.rows(),
             x_.rows()};
   }
-  void run() override { ops::bias_activation_dropout(x_, bias_, options_, y_); }
-  std::int64_t bytes() const override { return bytes_of(x_) + bytes_of(y_); }
-  std::string kernel() const override { return "bias_activation_dropout/cpu/rows"; }
+  void run(Stream stream) override {
+    ops::bias_activation_dropout(x_, bias_, options_, y_, device_, stream);
+  }
+  std::int64_t bytes() const override { return x_.bytes() + y_.bytes(); }
+  std::string kernel() const override { return kernel_on(device_, "bias_activation_dropout"); }
 
  private:
   Precision precision_;
   ops::ActivationOptions options_;
-  Matrix<T> x_, bias_, y_;
+  Device device_;
+  Placed<T> x_, bias_, y_;
 };
 
 /// The training form.
@@ -80,16 +91,19 @@ class BatchNorm : public Trial {
  public:
   explicit BatchNorm(const Problem& problem)
       : precision_(problem.precision),
-        x_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
-        gamma_(random_matrix<T>(1, problem.features, problem.seed + 1)),
-        beta_(random_matrix<T>(1, problem.features, problem.seed + 2)),
-        y_(zero_matrix<T>(x_.rows(), problem.features)) {}
+        device_(problem.device),
+        x_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed, device_)),
+        gamma_(random_placed<T>(1, problem.features, problem.seed + 1, device_)),
+        beta_(random_placed<T>(1, problem.features, problem.seed + 2, device_)),
+        y_(x_.rows(), problem.features, device_) {}
 
   Gate check() override {
-    run();
+    run({});
     const auto cols = spread_rows(x_.cols(), 8);
-    const Matrix<double> x = columns_of(x_, cols), computed = columns_of(y_, cols);
-    const Matrix<double> gamma = columns_of(gamma_, cols), beta = columns_of(beta_, cols);
+    const Matrix<double> x = columns_of(x_.host(), cols);
+    const Matrix<double> computed = columns_of(y_.fetch(), cols);
+    const Matrix<double> gamma = columns_of(gamma_.host(), cols);
+    const Matrix<double> beta = columns_of(beta_.host(), cols);
     Matrix<double> expected(x.rows(), x.cols()), magnitude(x.rows(), x.cols());
     Matrix<double> mean(1, x.cols(), 0.0), variance(1, x.cols(), 1.0);
     Matrix<double> saved_mean(1, x.cols()), inverse_deviation(1, x.cols());
@@ -105,13 +119,16 @@ class BatchNorm : public Trial {
     return {largest_error(computed.view(), expected, magnitude), error_bound(precision_), x.rows(),
             x_.rows()};
   }
-  void run() override { ops::batch_norm(x_, gamma_, beta_, {}, {}, y_, {}, {}); }
-  std::int64_t bytes() const override { return 2 * bytes_of(x_) + bytes_of(y_); }
-  std::string kernel() const override { return "batch_norm/cpu/rows"; }
+  void run(Stream stream) override {
+    ops::batch_norm(x_, gamma_, beta_, {}, {}, y_, {}, {}, device_, stream);
+  }
+  std::int64_t bytes() const override { return 2 * x_.bytes() + y_.bytes(); }
+  std::string kernel() const override { return kernel_on(device_, "batch_norm"); }
 
  private:
   Precision precision_;
-  Matrix<T> x_, gamma_, beta_, y_;
+  Device device_;
+  Placed<T> x_, gamma_, beta_, y_;
 };
 
 /// Loss and gradient over all rows.
@@ -120,8 +137,10 @@ class CrossEntropy : public Trial {
  public:
   explicit CrossEntropy(const Problem& problem)
       : precision_(problem.precision),
-        logits_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
-        gradient_(zero_matrix<T>(logits_.rows(), problem.features)) {
+        device_(problem.device),
+        logits_(
+            random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed, device_)),
+        gradient_(logits_.rows(), problem.features, device_) {
     const Random random(problem.seed + 1);
     for (std::int64_t i = 0; i < logits_.rows() && problem.features > 0; ++i) {
       rows_.push_back(i);
@@ -132,10 +151,10 @@ class CrossEntropy : public Trial {
   }
 
   Gate check() override {
-    run();
+    run({});
     // The gradient of a row depends on that row and on how many there are.
-    const Matrix<double> logits = head_of(logits_);
-    Matrix<double> computed = head_of(gradient_);
+    const Matrix<double> logits = head_of(logits_.host());
+    Matrix<double> computed = head_of(gradient_.fetch());
     const auto checked = static_cast<std::size_t>(
         std::min<std::int64_t>(logits.rows(), static_cast<std::int64_t>(rows_.size())));
     const std::vector<std::int64_t> rows(rows_.begin(),
@@ -150,13 +169,17 @@ class CrossEntropy : public Trial {
     return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
             logits.rows(), logits_.rows()};
   }
-  void run() override { ops::cross_entropy(logits_, labels_, rows_, gradient_); }
-  std::int64_t bytes() const override { return bytes_of(logits_) + bytes_of(gradient_); }
-  std::string kernel() const override { return "cross_entropy/cpu/rows"; }
+  void run(Stream stream) override {
+    ops::cross_entropy(logits_, labels_, rows_, gradient_, device_, stream);
+  }
+  bool only_queues() const override { return false; }
+  std::int64_t bytes() const override { return logits_.bytes() + gradient_.bytes(); }
+  std::string kernel() const override { return kernel_on(device_, "cross_entropy"); }
 
  private:
   Precision precision_;
-  Matrix<T> logits_, gradient_;
+  Device device_;
+  Placed<T> logits_, gradient_;
   std::vector<std::int64_t> labels_, rows_;
 };
 

@@ -47,7 +47,7 @@ Dataset dataset_of(const Problem& problem) {
 }
 
 nn::Tensor logits_of(nn::Model& model, const train::Problem& problem, nn::Placement placement) {
-  nn::Topology graph(problem.graph);
+  nn::Topology graph(problem.graph, placement.device());
   nn::InputFeatures features(problem.features, placement, !model.accepts_sparse());
   nn::Context context;
   context.graph = &graph;
@@ -68,6 +68,7 @@ class ModelTrial : public Trial {
         evaluates_(evaluates) {
     options_.task = train::Task::node;
     options_.seed = seed_;
+    options_.placement.memory = &default_memory(problem.device);
     problem_ = train::prepare(dataset_, config_, options_);
     trainer_ = std::make_unique<train::Trainer>(problem_, problem_.split, config_, options_, seed_);
   }
@@ -75,15 +76,18 @@ class ModelTrial : public Trial {
   Gate check() override {
     const nn::Placement wide{Precision::fp64};
     nn::Model reference(config_, problem_.num_features(), problem_.outputs, seed_, wide);
-    nn::Model model(config_, problem_.num_features(), problem_.outputs, seed_);
+    const nn::Placement& own = options_.placement;
+    nn::Model model(config_, problem_.num_features(), problem_.outputs, seed_, own);
     copy_state(model, reference);
-    return wide_gate(logits_of(model, problem_, {}), logits_of(reference, problem_, wide));
+    return wide_gate(logits_of(model, problem_, own), logits_of(reference, problem_, wide));
   }
 
-  void run() override {
+  void run(Stream) override {
     trainer_->train_epoch();
     if (evaluates_) trainer_->evaluate();
   }
+
+  bool only_queues() const override { return false; }
 
   /// The features, the adjacency and the parameters, forward and backward.
   std::int64_t bytes() const override {
@@ -92,13 +96,17 @@ class ModelTrial : public Trial {
         shape.feature_entries > 0 ? 2 * shape.feature_entries : shape.vertices * shape.features;
     const std::int64_t passes = evaluates_ ? 3 : 2;
     const auto word = static_cast<std::int64_t>(sizeof(float));
-    return passes * (word * entries + structure_bytes(problem_.graph));
+    return passes * (word * entries + structure_bytes(problem_.graph, device()));
   }
   std::int64_t features() const override { return problem_.num_features(); }
-  std::string kernel() const override { return "train/cpu/full"; }
+  std::string kernel() const override {
+    return device().kind == DeviceKind::cpu ? "train/cpu/full" : "train/cuda/full";
+  }
   std::string plan() const override { return trainer_->model().describe(); }
 
  private:
+  Device device() const { return options_.placement.device(); }
+
   Dataset dataset_;
   nn::ModelConfig config_;
   train::TrainOptions options_;

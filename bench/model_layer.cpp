@@ -15,6 +15,7 @@
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
 #include "bench/wide_check.hpp"
+#include "train/host.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -54,12 +55,16 @@ class LayerTrial : public Trial {
         width_(problem.features),
         heads_(problem.heads),
         seed_(problem.seed),
-        graph_(problem.graph) {
+        placement_{Precision::fp32, &default_memory(problem.device)},
+        graph_(problem.graph, problem.device),
+        x_(placement_),
+        gradient_(placement_),
+        spent_(placement_) {
     if (!problem.graph.is_square() || width_ < 1) {
       throw Error(ErrorCode::unsupported, "layers need a square graph and a width",
                   problem.graph_name, "use another graph");
     }
-    layer_ = make_layer(kind, width_, heads_, {});
+    layer_ = make_layer(kind, width_, heads_, placement_);
     layer_->reset_parameters(seed_);
     x_.copy_from(random_matrix<float>(problem.graph.num_rows(), width_, seed_));
     gradient_.copy_from(random_matrix<float>(problem.graph.num_rows(), width_, seed_ + 1));
@@ -73,21 +78,29 @@ class LayerTrial : public Trial {
     const auto reference = make_layer(kind_, width_, heads_, wide);
     copy_state(*layer_, *reference);
     nn::Tensor x(wide);
-    x.copy_from(x_);
-    const nn::Tensor& expected = reference->forward(x, context_);
+    x.copy_from(train::to_host(x_));
+    nn::Topology graph(graph_.graph());
+    nn::Context context = context_;
+    context.graph = &graph;
+    const nn::Tensor& expected = reference->forward(x, context);
     return wide_gate(layer_->forward(x_, context_), expected);
   }
 
-  void run() override {
+  void run(Stream stream) override {
+    context_.stream = stream;
     layer_->forward(x_, context_);
-    spent_.copy_from(gradient_);
+    spent_.copy_from(gradient_, stream);
     layer_->backward(spent_, context_);
   }
 
   std::int64_t bytes() const override {
-    return 2 * (structure_bytes(graph_.graph()) + x_.num_bytes() + gradient_.num_bytes());
+    return 2 * (structure_bytes(graph_.graph(), placement_.device()) + x_.num_bytes() +
+                gradient_.num_bytes());
   }
-  std::string kernel() const override { return "layer/cpu/forward+backward"; }
+  std::string kernel() const override {
+    return placement_.device().kind == DeviceKind::cpu ? "layer/cpu/forward+backward"
+                                                       : "layer/cuda/forward+backward";
+  }
   std::string plan() const override { return layer_->describe(); }
 
  private:
@@ -95,6 +108,7 @@ class LayerTrial : public Trial {
   std::int64_t width_;
   std::int64_t heads_;
   std::uint64_t seed_;
+  nn::Placement placement_;
   nn::Topology graph_;
   std::unique_ptr<nn::Layer> layer_;
   nn::Tensor x_;

@@ -20,9 +20,12 @@ std::unique_ptr<Trial> prepare_floating(const Problem& problem) {
   });
 }
 
-/// For sparse ops, which also store bf16. More arguments go to the trial's constructor.
+/// For sparse ops, which also store 16 bits. More arguments go to the trial's constructor.
 template <template <class> class TrialOf, class... Arguments>
 std::unique_ptr<Trial> prepare_stored(const Problem& problem, const Arguments&... arguments) {
+  if (problem.precision == Precision::fp16) {
+    return std::make_unique<TrialOf<Float16>>(problem, arguments...);
+  }
   return ops::visit_precision(problem.precision, [&]<class T>() -> std::unique_ptr<Trial> {
     return std::make_unique<TrialOf<T>>(problem, arguments...);
   });

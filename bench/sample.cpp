@@ -2,6 +2,7 @@
 #include "bench/sample.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/core/random.hpp"
 
@@ -13,6 +14,23 @@ EdgeOffset hub_degree(const Graph& graph) {
   constexpr EdgeOffset times_the_mean = 16;
   const EdgeOffset rows = std::max<EdgeOffset>(graph.num_rows(), 1);
   return std::max(shortest_hub, times_the_mean * graph.num_edges() / rows);
+}
+
+/// The longest rows, as many as `sampled_edges` holds, at least one where there is any.
+std::vector<VertexId> longest_hubs(const Graph& graph) {
+  const EdgeOffset least = hub_degree(graph);
+  std::vector<VertexId> hubs;
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    if (graph.degree(row) >= least) hubs.push_back(row);
+  }
+  std::sort(hubs.begin(), hubs.end(), [&](VertexId a, VertexId b) {
+    return std::pair(-graph.degree(a), a) < std::pair(-graph.degree(b), b);
+  });
+  EdgeOffset edges = 0;
+  std::size_t kept = 0;
+  while (kept < hubs.size() && edges < sampled_edges) edges += graph.degree(hubs[kept++]);
+  hubs.resize(kept);
+  return hubs;
 }
 
 SharedArray<float> pick(const SharedArray<float>& values, const std::vector<VertexId>& chosen) {
@@ -75,6 +93,9 @@ RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wante
     for (VertexId row = 0; row < graph.num_rows(); ++row) rows.push_back(row);
     return take_rows(graph, std::move(rows));
   }
+  constexpr std::int64_t fewest = 256;
+  const EdgeOffset mean = std::max<EdgeOffset>(graph.num_edges() / count, 1);
+  wanted = std::min(wanted, std::max(fewest, sampled_edges / mean));
   const Random random(seed);
   for (std::int64_t part = 0; part < wanted; ++part) {
     const std::int64_t begin = part * count / wanted;
@@ -83,10 +104,8 @@ RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wante
         random.below(static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(end - begin));
     rows.push_back(static_cast<VertexId>(begin + static_cast<std::int64_t>(offset)));
   }
-  const EdgeOffset hub = hub_degree(graph);
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    if (graph.degree(row) >= hub) rows.push_back(row);
-  }
+  const std::vector<VertexId> hubs = longest_hubs(graph);
+  rows.insert(rows.end(), hubs.begin(), hubs.end());
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return take_rows(graph, std::move(rows));

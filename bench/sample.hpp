@@ -18,8 +18,10 @@ struct RowSample {
   std::vector<EdgeOffset> edges;  ///< where each edge of `graph` stands in the whole one
 };
 
-/// `wanted` rows spread over the graph, and every hub: a row far longer than the mean. All rows if
-/// there are no more than `wanted`.
+/// `wanted` rows spread over the graph, and the hubs: rows far longer than the mean. All rows if
+/// there are no more than `wanted`. On large graphs fewer, since the reference takes them one by
+/// one: about `sampled_edges` edges of ordinary rows, and as many of hubs, the longest first.
+constexpr EdgeOffset sampled_edges = 1 << 20;
 RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wanted = 4096);
 
 /// Edges of the longest row.

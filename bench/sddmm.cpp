@@ -3,6 +3,7 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
+#include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
 #include "ops/sddmm/reference.hpp"
@@ -18,15 +19,18 @@ class Edges : public Trial {
   Edges(const Problem& problem, EdgeFunction function)
       : plan_(ops::plan_sddmm(problem.graph, options_of(problem, function))),
         seed_(problem.seed),
-        u_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
-        v_(random_matrix<T>(problem.graph.num_cols(), problem.features, problem.seed + 1)),
-        edges_(zero_matrix<T>(problem.graph.num_edges(), plan_.options().heads)) {}
+        u_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed,
+                            problem.device)),
+        v_(random_placed<T>(problem.graph.num_cols(), problem.features, problem.seed + 1,
+                            problem.device)),
+        edges_(problem.graph.num_edges(), plan_.options().heads, problem.device) {}
 
   Gate check() override {
-    run();
+    run({});
     const RowSample sample = sample_rows(plan_.graph(), seed_);
-    const Matrix<double> computed = gather(edges_.view(), sample.edges);
-    Matrix<double> u = gather(u_.view(), sample.rows), v = gather(v_.view(), sample.cols);
+    const Matrix<double> computed = gather(edges_.fetch().view(), sample.edges);
+    Matrix<double> u = gather(u_.host().view(), sample.rows);
+    Matrix<double> v = gather(v_.host().view(), sample.cols);
     Matrix<double> expected(computed.rows(), computed.cols());
     Matrix<double> magnitude(computed.rows(), computed.cols());
     const auto run_reference = [&](Matrix<double>& edges) {
@@ -40,9 +44,10 @@ class Edges : public Trial {
     return {largest_error(computed.view(), expected, magnitude),
             error_bound(plan_.options().precision), sample.graph.num_rows(), u_.rows()};
   }
-  void run() override { ops::run(plan_, u_, v_, edges_); }
+  void run(Stream stream) override { ops::run(plan_, u_, v_, edges_, stream); }
   std::int64_t bytes() const override {
-    return structure_bytes(plan_.graph()) + bytes_of(u_) + bytes_of(v_) + bytes_of(edges_);
+    return structure_bytes(plan_.graph(), plan_.options().device) + u_.bytes() + v_.bytes() +
+           edges_.bytes();
   }
   std::string kernel() const override { return plan_.kernel().name; }
   std::string plan() const override { return plan_.explain().summary; }
@@ -50,7 +55,7 @@ class Edges : public Trial {
  private:
   static ops::SddmmOptions options_of(const Problem& problem, EdgeFunction function) {
     ops::SddmmOptions options;
-    options.kernel = problem.kernel;
+    set_plan_options(problem, options);
     options.function = function;
     options.precision = problem.precision;
     options.features = problem.features;
@@ -60,7 +65,7 @@ class Edges : public Trial {
 
   ops::SddmmPlan plan_;
   std::uint64_t seed_;
-  Matrix<T> u_, v_, edges_;
+  Placed<T> u_, v_, edges_;
 };
 
 Suite suite_of(const char* name, const char* summary, EdgeFunction function,

@@ -5,6 +5,7 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
+#include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
 #include "ops/spmm/reference.hpp"
@@ -16,7 +17,7 @@ using ops::Reduction;
 
 ops::SpmmOptions options_of(const Problem& problem, Reduction reduction) {
   ops::SpmmOptions options;
-  options.kernel = problem.kernel;
+  set_plan_options(problem, options);
   options.reduction = reduction;
   options.precision = problem.precision;
   options.features = problem.features;
@@ -25,10 +26,10 @@ ops::SpmmOptions options_of(const Problem& problem, Reduction reduction) {
 
 /// Compares the sampled rows of a sum over `sample` with the reference.
 template <class T>
-Gate compare_rows(const RowSample& sample, Reduction reduction, const Matrix<T>& x,
-                  const Matrix<T>& y, Precision precision) {
-  const Matrix<double> sources = gather(x.view(), sample.cols);
-  const Matrix<double> computed = gather(y.view(), sample.rows);
+Gate compare_rows(const RowSample& sample, Reduction reduction, const Placed<T>& x, Placed<T>& y,
+                  Precision precision) {
+  const Matrix<double> sources = gather(x.host().view(), sample.cols);
+  const Matrix<double> computed = gather(y.fetch().view(), sample.rows);
   Matrix<double> expected(computed.rows(), computed.cols());
   Matrix<double> magnitude(computed.rows(), computed.cols());
   ops::reference::spmm(sample.graph, reduction, sources, {}, expected);
@@ -43,18 +44,19 @@ class Forward : public Trial {
   Forward(const Problem& problem, Reduction reduction)
       : plan_(ops::plan_spmm(problem.graph, options_of(problem, reduction))),
         seed_(problem.seed),
-        x_(random_matrix<T>(problem.graph.num_cols(), problem.features, problem.seed)),
-        y_(zero_matrix<T>(problem.graph.num_rows(), problem.features)) {}
+        x_(random_placed<T>(problem.graph.num_cols(), problem.features, problem.seed,
+                            problem.device)),
+        y_(problem.graph.num_rows(), problem.features, problem.device) {}
 
   Gate check() override {
-    run();
+    run({});
     return compare_rows(sample_rows(plan_.graph(), seed_), plan_.options().reduction, x_, y_,
                         plan_.options().precision);
   }
-  void run() override { ops::run(plan_, {x_}, {y_}); }
+  void run(Stream stream) override { ops::run(plan_, {x_}, {y_}, stream); }
   std::int64_t bytes() const override {
-    return structure_bytes(plan_.graph()) + weight_bytes(plan_.graph()) + bytes_of(x_) +
-           bytes_of(y_);
+    return structure_bytes(plan_.graph(), plan_.options().device) + weight_bytes(plan_.graph()) +
+           x_.bytes() + y_.bytes();
   }
   std::string kernel() const override { return plan_.kernel().name; }
   std::string plan() const override { return plan_.explain().summary; }
@@ -62,7 +64,7 @@ class Forward : public Trial {
  private:
   ops::SpmmPlan plan_;
   std::uint64_t seed_;
-  Matrix<T> x_, y_;
+  Placed<T> x_, y_;
 };
 
 /// dX = A^T dY.
@@ -72,18 +74,19 @@ class Backward : public Trial {
   explicit Backward(const Problem& problem)
       : plan_(ops::plan_spmm_backward(problem.graph, options_of(problem, Reduction::sum))),
         seed_(problem.seed),
-        grad_y_(random_matrix<T>(problem.graph.num_rows(), problem.features, problem.seed)),
-        grad_x_(zero_matrix<T>(problem.graph.num_cols(), problem.features)) {}
+        grad_y_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed,
+                                 problem.device)),
+        grad_x_(problem.graph.num_cols(), problem.features, problem.device) {}
 
   Gate check() override {
-    run();
+    run({});
     return compare_rows(sample_rows(transposed(plan_.graph()), seed_), Reduction::sum, grad_y_,
                         grad_x_, plan_.options().precision);
   }
-  void run() override { ops::run(plan_, {grad_y_}, {grad_x_}); }
+  void run(Stream stream) override { ops::run(plan_, {grad_y_}, {grad_x_}, stream); }
   std::int64_t bytes() const override {
-    return structure_bytes(plan_.graph()) + weight_bytes(plan_.graph()) + bytes_of(grad_x_) +
-           bytes_of(grad_y_);
+    return structure_bytes(plan_.graph(), plan_.options().device) + weight_bytes(plan_.graph()) +
+           grad_x_.bytes() + grad_y_.bytes();
   }
   std::string kernel() const override {
     for (const ops::Candidate& candidate : plan_.explain().candidates) {
@@ -96,7 +99,7 @@ class Backward : public Trial {
  private:
   ops::SpmmBackwardPlan plan_;
   std::uint64_t seed_;
-  Matrix<T> grad_y_, grad_x_;
+  Placed<T> grad_y_, grad_x_;
 };
 
 Suite forward_suite(const char* name, const char* summary, Reduction reduction) {

@@ -5,11 +5,25 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
-#include "tessera/ops/kernels.hpp"
 
 #include "bench/ops.hpp"
 
 namespace tessera::bench {
+namespace {
+
+Timing time_trial(Trial& trial, Device device, const MeasureOptions& options) {
+  if (trial.only_queues()) {
+    return measure_on(
+        device, [&](Stream stream) { trial.run(stream); }, options);
+  }
+  const auto whole_run = [&] {
+    trial.run({});
+    synchronise(device);
+  };
+  return measure(whole_run, options);
+}
+
+}  // namespace
 
 const std::vector<Suite>& suites() {
   static const std::vector<Suite> all = [] {
@@ -33,14 +47,25 @@ const Suite& find_suite(const std::string& op) {
   throw Error(ErrorCode::invalid_argument, "no op is called '" + op + "'", "", "use " + names);
 }
 
-std::vector<std::string> kernel_names(const Suite& suite) {
+std::vector<std::string> kernel_names(const Suite& suite, DeviceKind device) {
   std::vector<std::string> names;
   for (const std::string& op : suite.registry_ops) {
     for (const ops::KernelInfo& info : ops::kernels(op)) {
-      if (info.device == DeviceKind::cpu) names.push_back(info.name);
+      if (info.device == device) names.push_back(info.name);
     }
   }
   return names;
+}
+
+std::vector<Precision> precisions_on(const Suite& suite, DeviceKind device) {
+  if (device == DeviceKind::cpu) return suite.precisions;
+  std::vector<Precision> precisions;
+  for (const Precision precision : suite.precisions) {
+    if (precision == Precision::fp64) continue;
+    precisions.push_back(precision);
+    if (precision == Precision::bf16) precisions.push_back(Precision::fp16);
+  }
+  return precisions;
 }
 
 std::vector<const Suite*> find_suites(const std::string& name) {
@@ -69,17 +94,18 @@ Result run_suite(const Suite& suite, const Problem& problem, const MeasureOption
   record.graph = problem.graph_name;
   record.features = trial->features() >= 0 ? trial->features() : problem.features;
   record.precision = to_string(problem.precision);
-  record.device = "cpu";
+  record.device = to_string(problem.device);
   record.threads = num_threads();
   record.kernel = trial->kernel();
   record.plan = trial->plan();
   record.max_error = result.gate.max_error;
   if (!result.gate.passed()) return result;
-  const Timing times = measure([&] { trial->run(); }, timing);
+  const Timing times = time_trial(*trial, problem.device, timing);
   record.median_us = times.median_us;
   record.min_us = times.min_us;
   record.worst_us = times.worst_us;
-  record.floor_us = floor_us(result.bytes);
+  record.chain_us = times.chain_us;
+  record.floor_us = floor_us(result.bytes, problem.device);
   result.repeats = times.repeats;
   return result;
 }

@@ -11,6 +11,7 @@
 #include "tessera/core/measure.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/graph.hpp"
+#include "tessera/ops/kernels.hpp"
 
 #include "bench/gate.hpp"
 
@@ -28,7 +29,14 @@ struct Problem {
   std::uint64_t seed = 1;
   /// Where the graph came from: models use its features and labels. May be null.
   std::shared_ptr<const Dataset> dataset = {};
+  Device device = {};
 };
+
+/// The part of a plan's options that every op has.
+inline void set_plan_options(const Problem& problem, ops::PlanOptions& options) {
+  options.device = problem.device;
+  options.kernel = problem.kernel;
+}
 
 /// A problem made ready: inputs drawn, plan made, outputs allocated.
 class Trial {
@@ -39,8 +47,11 @@ class Trial {
   /// hubs of a large one.
   virtual Gate check() = 0;
 
-  /// What is timed.
-  virtual void run() = 0;
+  /// What is timed: queues the work on a stream of the problem's device.
+  virtual void run(Stream stream) = 0;
+
+  /// False where the host works too and waits, as in a training step: then its clock counts.
+  virtual bool only_queues() const { return true; }
 
   /// Bytes that any implementation must read and write: each operand once.
   virtual std::int64_t bytes() const = 0;
@@ -71,8 +82,11 @@ struct Suite {
 /// All of them, in the order they are listed and run.
 const std::vector<Suite>& suites();
 
-/// The names of the registered CPU kernels that can run a suite.
-std::vector<std::string> kernel_names(const Suite& suite);
+/// The names of the registered kernels of a kind of device that can run a suite.
+std::vector<std::string> kernel_names(const Suite& suite, DeviceKind device = DeviceKind::cpu);
+
+/// The precisions of a suite there: sparse ops store fp16 on a GPU, and nothing has fp64 on it.
+std::vector<Precision> precisions_on(const Suite& suite, DeviceKind device);
 
 /// Throws `invalid_argument` with the names there are.
 const Suite& find_suite(const std::string& op);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "train/host.hpp"
+
 namespace tessera::bench {
 namespace {
 
@@ -15,11 +17,13 @@ constexpr double bound = 1e-4;
 void copy_state(nn::Layer& narrow, nn::Layer& wide) {
   const auto from = narrow.state();
   const auto to = wide.state();
-  for (std::size_t i = 0; i < from.size(); ++i) to[i].tensor->copy_from(*from[i].tensor);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    to[i].tensor->copy_from(train::to_host(*from[i].tensor));
+  }
 }
 
 Gate wide_gate(const nn::Tensor& computed, const nn::Tensor& expected) {
-  const auto narrow = computed.as<float>();
+  const Matrix<float> narrow = train::to_host(computed);
   const auto wide = expected.as<double>();
   double largest = 0, error = 0;
   for (std::int64_t i = 0; i < wide.rows; ++i) {

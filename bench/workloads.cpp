@@ -32,6 +32,16 @@ Workload quick_workload() {
   return workload;
 }
 
+MeasureOptions gpu_timing(bool quick) {
+  MeasureOptions timing;
+  timing.warmups = quick ? 3 : 10;
+  timing.repeats = quick ? 10 : 50;
+  timing.min_seconds = 0;
+  timing.max_seconds = quick ? 1 : 5;
+  timing.chain = 20;
+  return timing;
+}
+
 Workload full_workload() {
   Workload workload;
   workload.sources = {"embedded:citation", "generate:rmat?scale=13&edges=100000&seed=1",

@@ -19,6 +19,10 @@ struct Workload {
 /// A minute or so: small graphs, two widths, few repeats.
 Workload quick_workload();
 
+/// How runs on a GPU are timed: the median of 50 after 10 warm-ups, short ones also in a captured
+/// chain of 20. `quick`: fewer.
+MeasureOptions gpu_timing(bool quick);
+
 /// The figures to keep: five widths, more graphs, more repeats. With TESSERA_DATA in the
 /// environment both also take graphs from that folder, where they are there.
 Workload full_workload();

@@ -27,6 +27,7 @@ struct BenchArguments {
   std::vector<std::string> precisions = {"fp32"};
   std::vector<int> threads = {0};
   std::int64_t heads = 0;
+  std::string device = "cpu";
   std::string kernel;
   std::string commit;
   bool quick = false;
@@ -55,34 +56,36 @@ std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments) 
 
 /// The kernels to run a suite with: the plan's choice, the one asked for, or all there are. None
 /// where the one asked for belongs to another op.
-std::vector<std::string> chosen_kernels(const bench::Suite& suite, const std::string& wish) {
+std::vector<std::string> chosen_kernels(const bench::Suite& suite, const std::string& wish,
+                                        DeviceKind device) {
   if (wish.empty()) return {""};
-  std::vector<std::string> names = bench::kernel_names(suite);
+  std::vector<std::string> names = bench::kernel_names(suite, device);
   if (wish != "all") std::erase_if(names, [&](const std::string& name) { return name != wish; });
   return names;
 }
 
-bool supports(const bench::Suite& suite, Precision precision) {
-  return std::find(suite.precisions.begin(), suite.precisions.end(), precision) !=
-         suite.precisions.end();
+bool supports(const bench::Suite& suite, Precision precision, DeviceKind device) {
+  const std::vector<Precision> all = bench::precisions_on(suite, device);
+  return std::find(all.begin(), all.end(), precision) != all.end();
 }
 
 std::vector<Case> cases_on(const BenchArguments& arguments, const Dataset& dataset,
                            const std::vector<std::int64_t>& widths, std::uint64_t seed) {
   std::vector<Case> cases;
   const auto shared = std::make_shared<const Dataset>(dataset);
+  const Device device = parse_device(arguments.device);
   for (const bench::Suite* suite : chosen_suites(arguments)) {
-    for (const std::string& kernel : chosen_kernels(*suite, arguments.kernel)) {
+    for (const std::string& kernel : chosen_kernels(*suite, arguments.kernel, device.kind)) {
       for (const std::string& name : arguments.precisions) {
         const Precision precision = parse_precision(name);
-        if (!supports(*suite, precision)) continue;
+        if (!supports(*suite, precision, device.kind)) continue;
         const bool own_widths = arguments.features.empty() && !suite->features.empty();
         for (const std::int64_t features : own_widths ? suite->features : widths) {
           const std::int64_t heads =
               arguments.heads > 0 ? arguments.heads : bench::default_heads(*suite, features);
-          cases.push_back(
-              {suite,
-               {dataset.graph, dataset.name, features, precision, heads, kernel, seed, shared}});
+          cases.push_back({suite,
+                           {dataset.graph, dataset.name, features, precision, heads, kernel, seed,
+                            shared, device}});
         }
       }
     }
@@ -125,10 +128,24 @@ class Report {
     table_.add(std::move(cells));
   }
 
+  /// Something that no kernel of the device can do; noted once for all widths and graphs.
+  void skip(const Case& one, const std::string& reason) {
+    const std::string precision = to_string(one.problem.precision);
+    for (const Json& known : skipped_) {
+      if (known.at("op") == one.suite->op && known.at("precision") == precision) return;
+    }
+    skipped_.push_back({{"op", one.suite->op},
+                        {"graph", one.problem.graph_name},
+                        {"features", one.problem.features},
+                        {"precision", precision},
+                        {"reason", reason}});
+  }
+
   bool failed() const { return !failures_.empty(); }
   std::int64_t measured() const { return measured_; }
   const Json& records() const { return records_; }
   const Json& failures() const { return failures_; }
+  const Json& skipped() const { return skipped_; }
 
   std::string text() const {
     std::string text = table_.text();
@@ -138,6 +155,11 @@ class Report {
                           failure.at("graph").get<std::string>(),
                           failure.at("max_error").get<double>(), failure.at("bound").get<double>());
     }
+    for (const Json& skipped : skipped_) {
+      text += fmt::format("skipped: {} in {}: {}\n", skipped.at("op").get<std::string>(),
+                          skipped.at("precision").get<std::string>(),
+                          skipped.at("reason").get<std::string>());
+    }
     return text;
   }
 
@@ -145,18 +167,23 @@ class Report {
   Table table_{"llrlrrrrrrl"};
   Json records_ = Json::array();
   Json failures_ = Json::array();
+  Json skipped_ = Json::array();
   std::int64_t measured_ = 0;
 };
 
 bench::Workload workload_of(const BenchArguments& arguments) {
   bench::Workload workload = arguments.full ? bench::full_workload() : bench::quick_workload();
+  const bool quick_timing = arguments.sources.empty() ? !arguments.full : arguments.quick;
   if (!arguments.sources.empty()) {
     workload.sources = arguments.sources;
     // On data of the user's own the time is spent on figures worth keeping, unless told not to.
-    if (!arguments.quick) workload.timing = bench::full_workload().timing;
+    if (!quick_timing) workload.timing = bench::full_workload().timing;
     workload.features = bench::full_workload().features;
   }
   if (!arguments.features.empty()) workload.features = arguments.features;
+  if (parse_device(arguments.device).kind == DeviceKind::cuda) {
+    workload.timing = bench::gpu_timing(quick_timing);
+  }
   return workload;
 }
 
@@ -180,8 +207,11 @@ void measure_source(Session& session, const BenchArguments& arguments,
       try {
         report.add(one, bench::run_suite(*one.suite, one.problem, workload.timing));
       } catch (const Error& error) {
+        if (error.code() != ErrorCode::unsupported) throw;
         // Of all kernels, those that cannot run this problem are passed over.
-        if (arguments.kernel != "all" || error.code() != ErrorCode::unsupported) throw;
+        if (arguments.kernel == "all") continue;
+        if (one.problem.device.kind == DeviceKind::cpu) throw;
+        report.skip(one, error.what());
       }
     }
   }
@@ -190,6 +220,8 @@ void measure_source(Session& session, const BenchArguments& arguments,
 ExitCode run_bench(Session& session, const BenchArguments& arguments) {
   chosen_suites(arguments);
   for (const std::string& name : arguments.precisions) parse_precision(name);
+  const Device device = parse_device(arguments.device);
+  require_available(device);
   const bench::Workload workload = workload_of(arguments);
   const int threads_before = num_threads();
   Report report;
@@ -197,11 +229,15 @@ ExitCode run_bench(Session& session, const BenchArguments& arguments) {
     measure_source(session, arguments, workload, source, report);
   }
   Json json = bench_header(commit_of(arguments));
-  json["copy_bytes_per_second"] = bandwidth_json(arguments.threads);
+  json["copy_bytes_per_second"] = bandwidth_json(arguments.threads, device);
   set_num_threads(threads_before);
   json["records"] = report.records();
   json["failures"] = report.failures();
+  json["skipped"] = report.skipped();
   if (report.measured() == 0 && !report.failed()) {
+    if (!report.skipped().empty()) {
+      throw Error(ErrorCode::unsupported, report.skipped()[0].at("reason").get<std::string>());
+    }
     throw Error(ErrorCode::invalid_argument, "nothing to measure with these options", "",
                 "see 'tessera doctor' for kernels, or leave out --kernel and --precision");
   }
@@ -244,8 +280,10 @@ Action setup(CLI::App& app) {
       ->type_name("LIST")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+  app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
+      ->type_name("DEVICE");
   app.add_option("--precision", arguments->precisions,
-                 "fp32, fp64 or bf16, or several (default fp32)")
+                 "fp32, fp64, bf16 or, on a GPU, fp16, or several (default fp32)")
       ->type_name("LIST")
       ->delimiter(',');
   app.add_option("--threads", arguments->threads,
@@ -282,6 +320,7 @@ const Verb bench_verb{"bench", "measure kernels, each checked first, or compare 
                       "tessera bench spmm --data graph.npz --features 16,64 --threads 1,2\n"
                       "tessera bench epoch_gcn epoch_gat --data graph.npz\n"
                       "tessera bench spmm --full --json after.json --commit 1a2b3c\n"
+                      "tessera bench spmm sddmm --device cuda --precision fp32,bf16 --data a.npz\n"
                       "tessera bench compare before.json after.json --fail-under 0.95",
                       setup};
 

@@ -34,6 +34,7 @@ Measurement parse_record(const Json& json) {
     return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
   };
   record.floor_us = number("floor_us");
+  record.chain_us = number("chain_us");
   record.max_error = number("max_error");
   record.plan = json.value("plan", std::string());
   if (!(record.median_us > 0)) throw Error(ErrorCode::bad_data, "median_us is not above 0");
@@ -57,6 +58,9 @@ Json read_json(const std::string& path) {
 Json bench_header(const std::string& commit) {
   const CpuInfo cpu = probe_cpu();
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  Json gpus = Json::array();
+  const GpuInfo gpu_info = probe_gpu();
+  for (const GpuDevice& gpu : gpu_info.devices) gpus.push_back(gpu.name);
   return {
       {"verb", "bench"},
       {"version", version()},
@@ -66,12 +70,17 @@ Json bench_header(const std::string& commit) {
        {{"cpu", cpu.model},
         {"architecture", cpu.architecture},
         {"cores", cpu.cores},
-        {"memory_bytes", cpu.memory_bytes}}},
+        {"memory_bytes", cpu.memory_bytes},
+        {"gpus", gpus}}},
   };
 }
 
-Json bandwidth_json(const std::vector<int>& thread_counts) {
+Json bandwidth_json(const std::vector<int>& thread_counts, Device device) {
   Json json = Json::object();
+  if (device.kind != DeviceKind::cpu) {
+    json[to_string(device)] = copy_bandwidth(device);
+    return json;
+  }
   const int before = num_threads();
   for (const int threads : thread_counts) {
     set_num_threads(threads);
@@ -83,7 +92,7 @@ Json bandwidth_json(const std::vector<int>& thread_counts) {
 
 Json to_json(const bench::Result& result, std::int64_t heads) {
   const Measurement& record = result.record;
-  return {
+  Json json{
       {"op", record.op},
       {"graph", record.graph},
       {"features", record.features},
@@ -102,6 +111,8 @@ Json to_json(const bench::Result& result, std::int64_t heads) {
       {"heads", heads},
       {"rows_checked", result.gate.rows_checked},
   };
+  if (record.chain_us > 0) json["chain_us"] = record.chain_us;
+  return json;
 }
 
 std::vector<Measurement> read_records(const std::string& path) {

@@ -15,8 +15,9 @@ namespace tessera::app {
 /// `bandwidth_json`.
 Json bench_header(const std::string& commit);
 
-/// The copy bandwidth of each of these numbers of threads, in bytes per second.
-Json bandwidth_json(const std::vector<int>& thread_counts);
+/// The copy bandwidth of each of these numbers of threads, in bytes per second; that of a GPU under
+/// the device's name.
+Json bandwidth_json(const std::vector<int>& thread_counts, Device device);
 
 /// The fields of the record, then how it came about: bytes, repeats, heads.
 Json to_json(const bench::Result& result, std::int64_t heads);

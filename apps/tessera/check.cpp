@@ -19,6 +19,7 @@ namespace {
 
 struct CheckArguments {
   DataOptions data;
+  std::string device = "cpu";
   std::vector<std::int64_t> features;
 };
 
@@ -33,8 +34,9 @@ struct Outcome {
 };
 
 /// The kernels of a suite by name; an op without a registry has the one it runs.
-std::vector<std::string> kernels_of(const bench::Suite& suite) {
-  return suite.registry_ops.empty() ? std::vector<std::string>{""} : bench::kernel_names(suite);
+std::vector<std::string> kernels_of(const bench::Suite& suite, DeviceKind device) {
+  return suite.registry_ops.empty() ? std::vector<std::string>{""}
+                                    : bench::kernel_names(suite, device);
 }
 
 std::vector<std::int64_t> widths_for(const bench::Suite& suite, const CheckArguments& arguments) {
@@ -59,16 +61,24 @@ std::vector<Outcome> check_all(Session& session, const CheckArguments& arguments
                                const Dataset& dataset) {
   std::vector<Outcome> outcomes;
   std::int64_t done = 0;
+  const Device device = parse_device(arguments.device);
+  require_available(device);
   const auto total = static_cast<std::int64_t>(bench::suites().size());
   for (const bench::Suite& suite : bench::suites()) {
     if (suite.on_request) continue;
     session.progress()("checking " + suite.op, done++, total);
-    for (const std::string& kernel : kernels_of(suite)) {
-      for (const Precision precision : suite.precisions) {
+    for (const std::string& kernel : kernels_of(suite, device.kind)) {
+      for (const Precision precision : bench::precisions_on(suite, device.kind)) {
         for (const std::int64_t features : widths_for(suite, arguments)) {
-          outcomes.push_back(
-              check_one(suite, {dataset.graph, dataset.name, features, precision,
-                                bench::default_heads(suite, features), kernel, session.seed()}));
+          bench::Problem problem{dataset.graph,
+                                 dataset.name,
+                                 features,
+                                 precision,
+                                 bench::default_heads(suite, features),
+                                 kernel,
+                                 session.seed()};
+          problem.device = device;
+          outcomes.push_back(check_one(suite, problem));
         }
       }
     }
@@ -161,6 +171,8 @@ ExitCode run_check(Session& session, const CheckArguments& arguments) {
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   add_data_options(app, arguments->data);
+  app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
+      ->type_name("DEVICE");
   app.add_option("--features", arguments->features,
                  "widths of the features to try (default 1,16,33,64)")
       ->type_name("LIST")

@@ -11,26 +11,12 @@
 
 #include "core/cuda_backend.hpp"
 #include "core/cuda_check.hpp"
+#include "core/cuda_handles.hpp"
 
 namespace tessera::cuda_backend {
 namespace {
 
 cudaStream_t raw(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
-
-/// Makes a GPU current for as long as it lives, and the former one again afterwards.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int index) {
-    cuda_check(cudaGetDevice(&former_), "reading the current GPU");
-    if (former_ != index) cuda_check(cudaSetDevice(index), "choosing a GPU");
-  }
-  ~CurrentDevice() { cudaSetDevice(former_); }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
- private:
-  int former_ = 0;
-};
 
 /// Memory from the GPU's own pool, in the order of the stream that asks: no call waits for the GPU.
 class DeviceMemory final : public MemoryResource {

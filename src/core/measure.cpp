@@ -9,6 +9,8 @@
 
 #include "tessera/core/memory.hpp"
 
+#include "core/cuda_timing.hpp"
+
 namespace tessera {
 namespace {
 
@@ -35,6 +37,23 @@ double measure_copy_bandwidth() {
   return 2 * static_cast<double>(copied_bytes) / (best_us * 1e-6);
 }
 
+/// 1 GiB each way, as a copy on the GPU itself.
+double measure_device_bandwidth(Device device) {
+  constexpr std::int64_t bytes = std::int64_t{1} << 30;
+  Buffer<char> from(bytes, default_memory(device)), to(bytes, default_memory(device));
+  fill_zero(from.data(), bytes, device);
+  fill_zero(to.data(), bytes, device);
+  synchronise(device);
+  MeasureOptions options;
+  options.warmups = 3;
+  options.repeats = 20;
+  options.min_seconds = 0;
+  const Timing timing = measure_on(
+      device, [&](Stream stream) { copy_bytes(to.data(), from.data(), bytes, device, stream); },
+      options);
+  return 2 * static_cast<double>(bytes) / (timing.min_us * 1e-6);
+}
+
 }  // namespace
 
 Timing summarise(std::vector<double> samples_us) {
@@ -52,21 +71,47 @@ Timing summarise(std::vector<double> samples_us) {
 }
 
 Timing measure(FunctionRef<void()> function, const MeasureOptions& options) {
-  constexpr std::size_t fewest = 3;
   for (int i = 0; i < options.warmups; ++i) function();
+  return summarise(repeat_timed(options, [&] {
+    const Stopwatch watch;
+    function();
+    return watch.microseconds();
+  }));
+}
+
+std::vector<double> repeat_timed(const MeasureOptions& options, FunctionRef<double()> timed_run) {
+  constexpr std::size_t fewest = 3;
   const auto wanted = static_cast<std::size_t>(std::max(options.repeats, 1));
   const auto most = std::max(static_cast<std::size_t>(std::max(options.max_repeats, 1)), wanted);
   std::vector<double> samples;
   const Stopwatch total;
   while (samples.size() < most) {
-    const Stopwatch watch;
-    function();
-    samples.push_back(watch.microseconds());
+    samples.push_back(timed_run());
     const double elapsed = total.seconds();
     if (samples.size() >= wanted && elapsed >= options.min_seconds) break;
     if (samples.size() >= fewest && elapsed >= options.max_seconds) break;
   }
-  return summarise(std::move(samples));
+  return samples;
+}
+
+Timing measure_on(Device device, FunctionRef<void(Stream)> enqueue, const MeasureOptions& options) {
+  require_available(device);
+  if (device.kind == DeviceKind::cpu) return measure([&] { enqueue({}); }, options);
+  Timing timing = summarise(cuda_backend::time_runs(device, enqueue, options));
+  if (options.chain > 0 && timing.median_us < chained_below_us) {
+    timing.chain_us = cuda_backend::time_chain(device, enqueue, options.chain);
+  }
+  return timing;
+}
+
+double copy_bandwidth(Device device) {
+  if (device.kind == DeviceKind::cpu) return copy_bandwidth();
+  static std::mutex mutex;
+  static std::map<int, double> known;
+  const std::scoped_lock lock(mutex);
+  const auto place = known.find(device.index);
+  if (place != known.end()) return place->second;
+  return known[device.index] = measure_device_bandwidth(device);
 }
 
 double copy_bandwidth() {
@@ -78,6 +123,8 @@ double copy_bandwidth() {
   return place->second;
 }
 
-double floor_us(std::int64_t bytes) { return static_cast<double>(bytes) / copy_bandwidth() * 1e6; }
+double floor_us(std::int64_t bytes, Device device) {
+  return static_cast<double>(bytes) / copy_bandwidth(device) * 1e6;
+}
 
 }  // namespace tessera

@@ -25,7 +25,7 @@ class Bench(cli.CliTest):
                           "--threads", "1,2", "--precision", "fp32,bf16", "--quick", "--commit", "abc")
         self.assertEqual(found["commit"], "abc")
         self.assertRegex(found["date"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-        self.assertEqual(list(found["machine"]), ["cpu", "architecture", "cores", "memory_bytes"])
+        self.assertEqual(list(found["machine"]), ["cpu", "architecture", "cores", "memory_bytes", "gpus"])
         self.assertEqual(list(found["copy_bytes_per_second"]), ["1", "2"])
         self.assertEqual(found["failures"], [])
         # gemm knows no bf16.

@@ -24,6 +24,10 @@ template <>
 struct PrecisionOf<Bfloat16> {
   static constexpr Precision value = Precision::bf16;
 };
+template <>
+struct PrecisionOf<Float16> {
+  static constexpr Precision value = Precision::fp16;
+};
 
 /// A matrix whose element type is known at run time: what ops take, so that one function serves all
 /// precisions and devices. Made from a `MatrixView<T>` or `Matrix<T>` without a cast. Never owns.

@@ -54,6 +54,34 @@ TEST(Suites, PassTheirOwnChecksOnOddGraphs) {
   }
 }
 
+/// Ops that the GPU does not have yet are passed over.
+TEST(Suites, CudaKernelsPassTheirChecksOnOddGraphs) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  int passed = 0;
+  for (const Suite& suite : suites()) {
+    if (suite.on_request) continue;
+    for (const Precision precision : precisions_on(suite, DeviceKind::cuda)) {
+      for (const std::int64_t features : {1, 16, 33}) {
+        SCOPED_TRACE(testing::Message()
+                     << suite.op << " " << to_string(precision) << " " << features);
+        Problem problem{
+            directed_graph(), "odd", features, precision, default_heads(suite, features), "", 1};
+        problem.device = {DeviceKind::cuda, 0};
+        try {
+          const Result result = run_suite(suite, problem, shortest());
+          EXPECT_TRUE(result.gate.passed())
+              << result.gate.max_error << " above " << result.gate.bound;
+          EXPECT_EQ(result.record.device, "cuda:0");
+          ++passed;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+        }
+      }
+    }
+  }
+  EXPECT_GT(passed, 0);
+}
+
 TEST(Suites, LayersAndModelsPassTheirChecks) {
   const auto dataset = std::make_shared<const Dataset>(embedded_dataset("karate"));
   for (const Suite& suite : suites()) {
@@ -91,7 +119,7 @@ TEST(Suites, CoverEveryRegisteredOp) {
   for (const ops::KernelInfo& info : ops::kernels()) {
     bool covered = false;
     for (const Suite& suite : suites()) {
-      const std::vector<std::string> names = kernel_names(suite);
+      const std::vector<std::string> names = kernel_names(suite, info.device);
       covered = covered || std::find(names.begin(), names.end(), info.name) != names.end();
     }
     EXPECT_TRUE(covered) << info.name << " is in no suite";
@@ -119,7 +147,7 @@ TEST(Suites, MakeWholeRecords) {
 class Wrong : public Trial {
  public:
   Gate check() override { return {1, 1e-6, 1, 1}; }
-  void run() override { FAIL() << "measured although it is wrong"; }
+  void run(Stream) override { FAIL() << "measured although it is wrong"; }
   std::int64_t bytes() const override { return 1; }
   std::string kernel() const override { return "wrong"; }
 };

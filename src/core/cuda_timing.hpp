@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "tessera/core/measure.hpp"
+
+namespace tessera {
+
+/// Times runs until the options are content. `timed_run` returns microseconds.
+std::vector<double> repeat_timed(const MeasureOptions& options, FunctionRef<double()> timed_run);
+
+/// Times on a GPU. As in cuda_backend.hpp, a build contains one of two implementations.
+namespace cuda_backend {
+
+/// Microseconds between an event before and one after each run.
+std::vector<double> time_runs(Device device, FunctionRef<void(Stream)> enqueue,
+                              const MeasureOptions& options);
+
+/// Microseconds of one run inside a captured chain of `length`; 0 where it cannot be captured.
+double time_chain(Device device, FunctionRef<void(Stream)> enqueue, int length);
+
+}  // namespace cuda_backend
+}  // namespace tessera
