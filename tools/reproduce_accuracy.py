@@ -7,6 +7,7 @@
 Reads the graphs from the folder that TESSERA_DATA names. Each job is one process of one thread that does a
 share of the runs of one model and data set; seeds decide the results, so the table does not depend on the
 number of jobs. GIN classifies the graphs of unions in ten-fold cross-validation, its folds side by side.
+With --pieces FOLDER every finished job is kept there, and a run that was broken off goes on from them.
 With --pyg PYTHON, a Python that has PyG, bench/baselines/accuracy_torch.py trains PyG's layers in the same way.
 Writes docs/results/accuracy.json (every run) and docs/results/accuracy.md.
 """
@@ -45,11 +46,13 @@ def arguments():
     parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "tessera"))
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--models", default=",".join(PUBLISHED))
-    parser.add_argument("--datasets", default=",".join(DATASETS))
-    parser.add_argument("--unions", default=",".join(UNIONS), help="for gin; empty: none")
+    parser.add_argument("--models", default=",".join(PUBLISHED), metavar="LIST")
+    parser.add_argument("--datasets", default=",".join(DATASETS), metavar="LIST")
+    parser.add_argument("--unions", default=",".join(UNIONS), metavar="LIST", help="for gin; empty: none")
     parser.add_argument("--pyg", metavar="PYTHON", help="also train PyG's layers with this Python")
     parser.add_argument("--pyg-runs", type=int, default=10)
+    parser.add_argument("--pyg-device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--pieces", metavar="FOLDER", help="keep finished jobs here, and use those that are here")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     options = parser.parse_args()
@@ -57,6 +60,9 @@ def arguments():
     options.datasets = options.datasets.split(",")
     options.unions = [name for name in options.unions.split(",") if name]
     options.data = pathlib.Path(os.environ.get("TESSERA_DATA", ""))
+    options.pieces = pathlib.Path(options.pieces) if options.pieces else None
+    if options.pieces:
+        options.pieces.mkdir(parents=True, exist_ok=True)
     if not options.data.is_dir() or not os.environ.get("TESSERA_DATA"):
         parser.error("TESSERA_DATA must name the folder of the graphs")
     return options
@@ -66,30 +72,42 @@ def file_of(options, dataset):
     return str(options.data / dataset / f"{dataset}.npz")
 
 
-def reported(command):
-    """Runs a command that writes its report to the file named after --json."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        subprocess.run([*command, "--json", report.name], check=True, stdout=subprocess.DEVNULL)
-        return json.load(open(report.name))
+def reported(options, name, command):
+    """The report that a command writes to the file named after --json; kept under `name`."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        kept = options.pieces / f"{name}.json" if options.pieces else None
+        if kept is None or not kept.exists():
+            subprocess.run([*command, "--json", str(report)], check=True, stdout=subprocess.DEVNULL)
+            if kept is None:
+                return json.loads(report.read_text())
+            part = kept.with_suffix(".part")
+            part.write_text(report.read_text())
+            part.replace(kept)
+        return json.loads(kept.read_text())
 
 
 def train(options, model, dataset, seed, runs):
     """One process: runs `seed` to `seed + runs - 1`."""
-    return reported([options.program, "train", "--data", file_of(options, dataset), "--model", model,
+    return reported(options, f"{model}_{dataset}_{seed}_{runs}",
+                    [options.program, "train", "--data", file_of(options, dataset), "--model", model,
                      "--runs", str(runs), "--seed", str(seed), "--threads", "1", "--quiet"])
 
 
 def train_folds(options, dataset):
     """All folds of a union, as many at a time as there are jobs."""
-    return reported([options.program, "train", "--data", file_of(options, dataset), "--model", "gin",
+    return reported(options, f"gin_{dataset}_{options.seed}_{FOLDS}",
+                    [options.program, "train", "--data", file_of(options, dataset), "--model", "gin",
                      "--folds", str(FOLDS), "--seed", str(options.seed), "--parallel-runs",
                      "--threads", str(min(FOLDS, options.jobs)), "--quiet"])
 
 
 def train_pyg(options, model, dataset):
     script = ROOT / "bench" / "baselines" / "accuracy_torch.py"
-    return reported([options.pyg, "-W", "ignore", str(script), "--data", file_of(options, dataset),
-                     "--model", model, "--runs", str(options.pyg_runs), "--folds", str(FOLDS)])
+    return reported(options, f"pyg_{model}_{dataset}_{options.pyg_runs}",
+                    [options.pyg, "-W", "ignore", str(script), "--data", file_of(options, dataset),
+                     "--model", model, "--runs", str(options.pyg_runs), "--folds", str(FOLDS),
+                     "--device", options.pyg_device])
 
 
 def all_pieces(options):

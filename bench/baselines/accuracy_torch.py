@@ -3,7 +3,7 @@
 """Accuracies of PyG's layers in tessera's harness: the same hyperparameters, split rule and choice of epoch.
 
     accuracy_torch.py --data cora.npz --model agnn --runs 10 --json agnn.json
-    accuracy_torch.py --data PROTEINS_full.npz --model gin --folds 10 --json gin.json
+    accuracy_torch.py --data PROTEINS_full.npz --model gin --folds 10 --device cuda --json gin.json
 
 Writes `test: {metric, mean, std, runs}` as `tessera train --json` does.
 """
@@ -171,15 +171,16 @@ class Union:
 
 def folds_of(labels, folds):
     """Class by class in random order, dealt to the folds."""
+    labels = labels.cpu().numpy()
     random = numpy.random.default_rng(1)
     order = numpy.concatenate([random.permutation(numpy.flatnonzero(labels == k))
                                for k in numpy.unique(labels)])
-    return [torch.from_numpy(numpy.sort(order[k::folds])) for k in range(folds)]
+    return [torch.as_tensor(numpy.sort(order[k::folds])) for k in range(folds)]
 
 
 def train_graphs(data, folds, fold, seed, epochs=100, batch_size=128):
     torch.manual_seed(seed)
-    hands = folds_of(data.y.numpy(), folds)
+    hands = folds_of(data.y, folds)
     validation, test = hands[fold - 1], hands[fold]
     train = torch.cat([hand for k, hand in enumerate(hands) if k not in (fold, (fold - 1) % folds)])
     model = Gin(data.x.shape[1], data.classes)
@@ -205,6 +206,15 @@ def train_graphs(data, folds, fold, seed, epochs=100, batch_size=128):
     return selection.best[2]
 
 
+def placed(data, device):
+    """The data and all new tensors on this device."""
+    torch.set_default_device(device)
+    for name, value in vars(data).items():
+        if isinstance(value, torch.Tensor):
+            setattr(data, name, value.to(device))
+    return data
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, metavar="FILE.npz")
@@ -214,15 +224,16 @@ def main():
     parser.add_argument("--folds", type=int, default=10, help="gin: one run for each")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.model == "gin":
-        union = Union(options.data)
+        union = placed(Union(options.data), options.device)
         tests = [train_graphs(union, options.folds, fold, options.seed + fold)
                  for fold in range(options.folds)]
     else:
-        data = Data(options.data)
+        data = placed(Data(options.data), options.device)
         tests = [train_nodes(options.model, data, options.seed + run) for run in range(options.runs)]
     result = {"metric": "accuracy", "mean": statistics.mean(tests),
               "std": statistics.stdev(tests) if len(tests) > 1 else 0.0, "runs": len(tests)}
