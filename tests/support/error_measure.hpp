@@ -22,6 +22,7 @@ inline Tolerance tolerance_of(Precision precision) {
   switch (precision) {
     case Precision::fp64: return {1e-14, 0};
     case Precision::bf16: return {2e-6, 0x1p-8};
+    case Precision::fp16: return {2e-6, 0x1p-11};
     default: return {2e-6, 0};
   }
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/instances.hpp"
 #include "ops/spmm/cuda/rows.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_bf16_aligned_pattern = make_rows_functions<__nv_bfloat16, true, false>();
-const RowsFunctions rows_bf16_aligned_weighted = make_rows_functions<__nv_bfloat16, true, true>();
+const RowsFunctions rows_bf16_aligned = {
+    make_rows_functions<rows_policies, __nv_bfloat16, true, PatternSum<__nv_bfloat16>>(),
+    make_rows_functions<rows_policies, __nv_bfloat16, true, WeightedSum<__nv_bfloat16>>(),
+};
 
 }  // namespace tessera::ops

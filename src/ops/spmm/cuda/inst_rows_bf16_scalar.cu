@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/instances.hpp"
 #include "ops/spmm/cuda/rows.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_bf16_scalar_pattern = make_rows_functions<__nv_bfloat16, false, false>();
-const RowsFunctions rows_bf16_scalar_weighted = make_rows_functions<__nv_bfloat16, false, true>();
+const RowsFunctions rows_bf16_scalar = {
+    make_rows_functions<rows_policies, __nv_bfloat16, false, PatternSum<__nv_bfloat16>>(),
+    make_rows_functions<rows_policies, __nv_bfloat16, false, WeightedSum<__nv_bfloat16>>(),
+};
 
 }  // namespace tessera::ops

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/instances.hpp"
 #include "ops/spmm/cuda/rows.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_fp16_aligned_pattern = make_rows_functions<__half, true, false>();
-const RowsFunctions rows_fp16_aligned_weighted = make_rows_functions<__half, true, true>();
+const RowsFunctions rows_fp16_aligned = {
+    make_rows_functions<rows_policies, __half, true, PatternSum<__half>>(),
+    make_rows_functions<rows_policies, __half, true, WeightedSum<__half>>(),
+};
 
 }  // namespace tessera::ops

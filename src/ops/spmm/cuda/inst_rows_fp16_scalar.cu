@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/instances.hpp"
 #include "ops/spmm/cuda/rows.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_fp16_scalar_pattern = make_rows_functions<__half, false, false>();
-const RowsFunctions rows_fp16_scalar_weighted = make_rows_functions<__half, false, true>();
+const RowsFunctions rows_fp16_scalar = {
+    make_rows_functions<rows_policies, __half, false, PatternSum<__half>>(),
+    make_rows_functions<rows_policies, __half, false, WeightedSum<__half>>(),
+};
 
 }  // namespace tessera::ops

@@ -5,17 +5,28 @@
 
 #include "ops/spmm/cuda/rows.hpp"
 
-/// The kernels, compiled in units of their own (inst_rows_*.cu): for every policy one function for
-/// each precision, rows of X on 16-byte boundaries or anywhere, edges without or with weights.
+/// The kernels, compiled in units of their own (inst_*.cu): for every policy one function for each
+/// precision, and for rows of X on 16-byte boundaries or anywhere.
 namespace tessera::ops {
 
-using RowsFunctions = std::array<RowsFunction, rows_policies.size()>;
+/// Sums over edges without or with weights.
+struct RowsFunctions {
+  using Functions = std::array<RowsFunction, rows_policies.size()>;
+  Functions pattern, weighted;
+};
 
-extern const RowsFunctions rows_fp32_aligned_pattern, rows_fp32_aligned_weighted;
-extern const RowsFunctions rows_fp32_scalar_pattern, rows_fp32_scalar_weighted;
-extern const RowsFunctions rows_bf16_aligned_pattern, rows_bf16_aligned_weighted;
-extern const RowsFunctions rows_bf16_scalar_pattern, rows_bf16_scalar_weighted;
-extern const RowsFunctions rows_fp16_aligned_pattern, rows_fp16_aligned_weighted;
-extern const RowsFunctions rows_fp16_scalar_pattern, rows_fp16_scalar_weighted;
+extern const RowsFunctions rows_fp32_aligned, rows_fp32_scalar;
+extern const RowsFunctions rows_bf16_aligned, rows_bf16_scalar;
+extern const RowsFunctions rows_fp16_aligned, rows_fp16_scalar;
+
+/// Max and min, and their gradient with respect to X.
+struct BestFunctions {
+  using Functions = std::array<RowsFunction, best_policies.size()>;
+  Functions best, won;
+};
+
+extern const BestFunctions best_fp32_aligned, best_fp32_scalar;
+extern const BestFunctions best_bf16_aligned, best_bf16_scalar;
+extern const BestFunctions best_fp16_aligned, best_fp16_scalar;
 
 }  // namespace tessera::ops

@@ -9,5 +9,6 @@
 namespace tessera::ops {
 
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table);
+void append_cusparse_kernels(std::vector<SpmmKernel>& table);
 
 }  // namespace tessera::ops

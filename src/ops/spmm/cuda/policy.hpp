@@ -56,12 +56,22 @@ inline constexpr std::array<RowsPolicy, 18> rows_policies = {{
     {32, 1, 8, true},
 }};
 
-constexpr bool all_rows_policies_valid() {
-  for (const RowsPolicy& policy : rows_policies) {
+/// For max and min and their gradient, which keep or read two words an element: one for each width.
+inline constexpr std::array<RowsPolicy, 6> best_policies = {{
+    {1, 8, 4, false},
+    {2, 4, 4, false},
+    {4, 4, 4, false},
+    {8, 2, 4, false},
+    {16, 1, 4, false},
+    {32, 1, 4, false},
+}};
+
+constexpr bool all_valid(auto& policies) {
+  for (const RowsPolicy& policy : policies) {
     if (!policy.valid()) return false;
   }
   return true;
 }
-static_assert(all_rows_policies_valid());
+static_assert(all_valid(rows_policies) && all_valid(best_policies));
 
 }  // namespace tessera::ops

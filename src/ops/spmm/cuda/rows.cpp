@@ -11,56 +11,60 @@
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
-#include "ops/scales.hpp"
 #include "ops/spmm/cuda/instances.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/matrix.hpp"
 #include "ops/spmm/cuda/schedule.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
 
-const RowsFunctions& functions_of(Precision precision, bool aligned, bool weighted) {
-  switch (precision) {
-    case Precision::bf16:
-      if (aligned) return weighted ? rows_bf16_aligned_weighted : rows_bf16_aligned_pattern;
-      return weighted ? rows_bf16_scalar_weighted : rows_bf16_scalar_pattern;
-    case Precision::fp16:
-      if (aligned) return weighted ? rows_fp16_aligned_weighted : rows_fp16_aligned_pattern;
-      return weighted ? rows_fp16_scalar_weighted : rows_fp16_scalar_pattern;
-    default:
-      if (aligned) return weighted ? rows_fp32_aligned_weighted : rows_fp32_aligned_pattern;
-      return weighted ? rows_fp32_scalar_weighted : rows_fp32_scalar_pattern;
-  }
+/// Of both kinds of tables.
+template <class Functions>
+const Functions& of_precision(Precision precision, const Functions& fp32, const Functions& bf16,
+                              const Functions& fp16) {
+  if (precision == Precision::bf16) return bf16;
+  return precision == Precision::fp16 ? fp16 : fp32;
 }
 
-/// Sums over rows of A, or over its columns in the backward pass, by one policy.
+const RowsFunctions& rows_functions(Precision precision, bool aligned) {
+  return aligned ? of_precision(precision, rows_fp32_aligned, rows_bf16_aligned, rows_fp16_aligned)
+                 : of_precision(precision, rows_fp32_scalar, rows_bf16_scalar, rows_fp16_scalar);
+}
+
+const BestFunctions& best_functions(Precision precision, bool aligned) {
+  return aligned ? of_precision(precision, best_fp32_aligned, best_bf16_aligned, best_fp16_aligned)
+                 : of_precision(precision, best_fp32_scalar, best_bf16_scalar, best_fp16_scalar);
+}
+
+bool of_winners(const SpmmProblem& problem) {
+  return problem.reduction == Reduction::max || problem.reduction == Reduction::min;
+}
+
+const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
+  return of_winners(problem) ? best_policies[index] : rows_policies[index];
+}
+
+/// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
  public:
-  CudaRows(const SpmmProblem& problem, std::size_t policy) : problem_(problem), policy_(policy) {
+  CudaRows(const SpmmProblem& problem, std::size_t policy)
+      : problem_(problem), policy_(policy), matrix_(problem) {
     const Graph& graph = problem.graph;
     const bool forward = problem.pass == SpmmPass::forward;
-    rows_ = forward ? cuda::device_rows(graph, problem.device)
-                    : cuda::device_columns(graph, problem.device);
-    values_ = cuda::to_device(graph.values().span(), problem.device);
-    row_scale_ =
-        cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), problem.device);
-    if (!forward && problem.reduction == Reduction::mean) {
-      col_scale_ = cuda::to_device(mean_scale<float>(graph).span(), problem.device);
-    } else {
-      col_scale_ =
-          cuda::to_device((forward ? graph.col_scale() : graph.row_scale()).span(), problem.device);
-    }
     const auto offsets = forward ? graph.row_offsets().span() : graph.csc().col_offsets.span();
     const double gathered = static_cast<double>(graph.num_edges()) *
                             static_cast<double>(problem.features) *
                             static_cast<double>(bytes_per_element(problem.precision));
     const RowsSchedule schedule =
-        make_rows_schedule(offsets, rows_policies[policy], steps_before_cut(gathered));
+        make_rows_schedule(offsets, policy_of(problem, policy), steps_before_cut(gathered));
     long_row_ = schedule.long_row;
     pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), problem.device);
     split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), problem.device);
-    slots_ = Buffer<float>(checked_area(schedule.num_slots, problem.features),
+    // A best product has its source beside it.
+    const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
+    slots_ = Buffer<float>(checked_area(schedule.num_slots * words, problem.features),
                            default_memory(problem.device));
     synchronise(problem.device);
   }
@@ -68,34 +72,16 @@ class CudaRows final : public PreparedSpmm {
   void run(const SpmmCall& call, Stream stream) const override {
     if (problem_.features == 0) return;
     check_row_bytes(call.x);
-    RowsLaunch launch;
-    launch.num_rows = rows_->num_rows;
-    launch.offsets = rows_->offsets();
-    launch.indices = rows_->indices.data();
-    if (call.edge_values.absent()) {
-      launch.graph_values = values_.data();
-    } else {
-      launch.stored_values = call.edge_values.data;
-      launch.value_stride = call.edge_values.stride;
-    }
-    launch.positions = rows_->positions.data();
-    launch.col_scale = col_scale_.data();
-    launch.row_scale = row_scale_.data();
-    launch.mean = problem_.pass == SpmmPass::forward && problem_.reduction == Reduction::mean;
-    launch.x = call.x.data;
-    launch.x_stride = call.x.stride;
-    launch.y = call.y.data;
-    launch.y_stride = call.y.stride;
-    launch.features = problem_.features;
+    RowsLaunch launch = matrix_.launch(call);
     launch.long_row = long_row_;
     launch.pieces = pieces_.data();
     launch.num_pieces = pieces_.size();
     launch.split_rows = split_rows_.data();
     launch.num_split_rows = split_rows_.size();
-    launch.slots = const_cast<float*>(slots_.data());
+    launch.slots = slots_.data();
     const bool aligned =
         on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
-    functions_of(problem_.precision, aligned, launch.weighted())[policy_](launch, stream);
+    function(aligned, launch.weighted())(launch, stream);
   }
 
   std::int64_t workspace_bytes() const noexcept override {
@@ -103,6 +89,15 @@ class CudaRows final : public PreparedSpmm {
   }
 
  private:
+  RowsFunction function(bool aligned, bool weighted) const {
+    if (of_winners(problem_)) {
+      const BestFunctions& functions = best_functions(problem_.precision, aligned);
+      return (problem_.pass == SpmmPass::forward ? functions.best : functions.won)[policy_];
+    }
+    const RowsFunctions& functions = rows_functions(problem_.precision, aligned);
+    return (weighted ? functions.weighted : functions.pattern)[policy_];
+  }
+
   /// The kernels multiply a column id by the distance between rows with 32 bits each.
   static void check_row_bytes(const ConstOperand& x) {
     const auto bytes = x.stride * static_cast<std::int64_t>(bytes_per_element(x.precision));
@@ -121,14 +116,11 @@ class CudaRows final : public PreparedSpmm {
 
   SpmmProblem problem_;
   std::size_t policy_;
-  std::shared_ptr<const cuda::DeviceRows> rows_;
-  Buffer<float> values_;
-  Buffer<float> row_scale_;
-  Buffer<float> col_scale_;
+  DeviceMatrix matrix_;
   EdgeOffset long_row_ = 0;
   Buffer<LongPiece> pieces_;
   Buffer<SplitRow> split_rows_;
-  Buffer<float> slots_;
+  mutable Buffer<float> slots_;  ///< the workspace of a run
 };
 
 /// Lanes that one row of X keeps busy: 16 bytes each, or a feature each where rows are not on
@@ -141,9 +133,6 @@ std::int64_t lanes_wanted(const SpmmProblem& problem) {
 
 std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
-  if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
-    return "sums and means only";
-  }
   if (problem.heads > 1) return "several values per edge";
   if (problem.edge_rows) return "features of edges, not of vertices";
   const std::int64_t wanted = lanes_wanted(problem);
@@ -178,22 +167,25 @@ double predicted_us(const SpmmProblem& problem, const RowsPolicy& policy) {
   return launch_us + std::max(waiting, moving) + 0.1 * waiting;
 }
 
+std::string name_of(const RowsPolicy& policy) {
+  return fmt::format("{}x{}x{}{}", policy.lanes, policy.edges, policy.unroll,
+                     policy.shared_ids ? "_shared" : "");
+}
+
+std::string work_split(const RowsPolicy& policy) {
+  return fmt::format("{} lanes an edge, {} edges of a row at once, {} loads in flight{}",
+                     policy.lanes, policy.edges, policy.unroll,
+                     policy.shared_ids ? ", ids passed round" : "");
+}
+
+/// What kernels of both kinds have in common.
 template <std::size_t index>
-SpmmKernel kernel_of_policy() {
-  constexpr RowsPolicy policy = rows_policies[index];
+SpmmKernel kernel_with_policy() {
   SpmmKernel kernel;
-  kernel.info.name = fmt::format("spmm/cuda/rows_{}x{}x{}{}", policy.lanes, policy.edges,
-                                 policy.unroll, policy.shared_ids ? "_shared" : "");
-  kernel.info.description = fmt::format(
-      "sums in registers, {} lanes an edge, {} edges of a row at once, {} loads in flight{}",
-      policy.lanes, policy.edges, policy.unroll, policy.shared_ids ? ", ids passed round" : "");
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
-  kernel.why_not = [](const SpmmProblem& problem) {
-    return why_not(problem, rows_policies[index]);
-  };
   kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predicted_us(problem, rows_policies[index]);
+    return predicted_us(problem, policy_of(problem, index));
   };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     return std::make_unique<CudaRows>(problem, index);
@@ -201,13 +193,39 @@ SpmmKernel kernel_of_policy() {
   return kernel;
 }
 
+template <std::size_t index>
+SpmmKernel sum_kernel() {
+  constexpr RowsPolicy policy = rows_policies[index];
+  SpmmKernel kernel = kernel_with_policy<index>();
+  kernel.info.name = "spmm/cuda/rows_" + name_of(policy);
+  kernel.info.description = "sums in registers, " + work_split(policy);
+  kernel.why_not = [](const SpmmProblem& problem) {
+    if (of_winners(problem)) return std::string("sums and means only");
+    return why_not(problem, rows_policies[index]);
+  };
+  return kernel;
+}
+
+template <std::size_t index>
+SpmmKernel best_kernel() {
+  constexpr RowsPolicy policy = best_policies[index];
+  SpmmKernel kernel = kernel_with_policy<index>();
+  kernel.info.name = "spmm/cuda/best_" + name_of(policy);
+  kernel.info.description = "largest or smallest product in registers, " + work_split(policy);
+  kernel.why_not = [](const SpmmProblem& problem) {
+    if (!of_winners(problem)) return std::string("max and min only");
+    return why_not(problem, best_policies[index]);
+  };
+  return kernel;
+}
+
 }  // namespace
 
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (table.push_back(kernel_of_policy<i>()), ...);
-  }
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(sum_kernel<i>()), ...); }
   (std::make_index_sequence<rows_policies.size()>{});
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(best_kernel<i>()), ...); }
+  (std::make_index_sequence<best_policies.size()>{});
 }
 
 }  // namespace tessera::ops

@@ -17,7 +17,7 @@ struct LongPiece {
   EdgeOffset end = 0;
 };
 
-/// A row of several pieces, whose sums stand in consecutive slots.
+/// A row of several pieces, whose results stand in consecutive slots.
 struct SplitRow {
   VertexId row = 0;
   std::int32_t first_slot = 0;
@@ -39,6 +39,7 @@ struct RowsLaunch {
   const float* col_scale = nullptr;
   const float* row_scale = nullptr;
   bool mean = false;
+  float sign = 1;  ///< of max and min: -1 turns the largest into the smallest
 
   const void* x = nullptr;
   std::int64_t x_stride = 0;  ///< in elements, as all that follow
@@ -46,13 +47,19 @@ struct RowsLaunch {
   std::int64_t y_stride = 0;
   std::int64_t features = 0;
 
+  VertexId* winners = nullptr;  ///< of max and min, or null
+  std::int64_t winners_stride = 0;
+  /// Of their gradient: the row of Y that won each element of x.
+  const VertexId* won_by = nullptr;
+  std::int64_t won_by_stride = 0;
+
   /// Rows with more edges than this are cut into pieces and left to whole blocks.
   EdgeOffset long_row = 0;
   const LongPiece* pieces = nullptr;
   std::int64_t num_pieces = 0;
   const SplitRow* split_rows = nullptr;
   std::int64_t num_split_rows = 0;
-  float* slots = nullptr;  ///< num_slots x features
+  void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
 
   bool weighted() const noexcept {
     return graph_values != nullptr || stored_values != nullptr || col_scale != nullptr;

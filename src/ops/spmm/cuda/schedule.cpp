@@ -13,7 +13,7 @@ constexpr double step_us = 0.7;              ///< a load from L2, and what depen
 
 int steps_before_cut(double gathered_bytes) {
   const double whole_us = gathered_bytes / gather_bytes_per_us;
-  return static_cast<int>(std::clamp(whole_us / 4 / step_us, 8.0, 256.0));
+  return static_cast<int>(std::clamp(whole_us / 4 / step_us, 2.0, 256.0));
 }
 
 RowsSchedule make_rows_schedule(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,

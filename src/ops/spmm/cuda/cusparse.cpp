@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cusparse.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cuda/array.hpp"
+#include "ops/spmm/cuda/edge_weights.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/matrix.hpp"
+
+/// The vendor's library as one of the candidates, so that no plan is slower than it.
+namespace tessera::ops {
+namespace {
+
+struct Algorithm {
+  const char* name;
+  cusparseSpMMAlg_t id;
+  /// Only the third promises the same bits in every run.
+  bool deterministic;
+};
+
+constexpr std::array<Algorithm, 3> algorithms = {{
+    {"spmm/cuda/cusparse_alg1", CUSPARSE_SPMM_CSR_ALG1, false},
+    {"spmm/cuda/cusparse_alg2", CUSPARSE_SPMM_CSR_ALG2, false},
+    {"spmm/cuda/cusparse_alg3", CUSPARSE_SPMM_CSR_ALG3, true},
+}};
+
+/// Preprocessed once. cuSPARSE wants a value for every edge: its whole weight.
+class CusparseSpmm final : public PreparedSpmm {
+ public:
+  CusparseSpmm(const SpmmProblem& problem, cusparseSpMMAlg_t algorithm)
+      : problem_(problem),
+        algorithm_(algorithm),
+        matrix_(problem),
+        handle_(cuda::make_cusparse_handle()) {
+    const cuda::DeviceRows& rows = matrix_.rows();
+    MemoryResource& memory = default_memory(problem.device);
+    const auto element = static_cast<std::int64_t>(bytes_per_element(problem.precision));
+    weights_ = Buffer<std::byte>(rows.num_edges * element, memory);
+    callers_weights_ = Buffer<std::byte>(rows.num_edges * element, memory);
+    write_edge_weights(matrix_.launch({}), problem.precision, weights_.data(), {});
+    if (rows.wide_offsets.size() > 0) copy_wide_indices();
+    make_descriptor();
+
+    // Preprocessing looks at the shapes of the operands alone.
+    const void* const somewhere = weights_.data();
+    const cuda::DenseMatrix x = dense(somewhere, rows.num_cols, problem.features);
+    const cuda::DenseMatrix y = dense(somewhere, rows.num_rows, problem.features);
+    std::size_t bytes = 0;
+    cuda::cusparse_check(
+        cusparseSpMM_bufferSize(handle_.get(), plain, plain, &one, descriptor_.get(), x.get(),
+                                &zero, y.get(), CUDA_R_32F, algorithm_, &bytes),
+        "cusparseSpMM_bufferSize");
+    workspace_ =
+        Buffer<std::byte>(static_cast<std::int64_t>(std::max<std::size_t>(bytes, 16)), memory);
+    cuda::cusparse_check(
+        cusparseSpMM_preprocess(handle_.get(), plain, plain, &one, descriptor_.get(), x.get(),
+                                &zero, y.get(), CUDA_R_32F, algorithm_, workspace_.data()),
+        "cusparseSpMM_preprocess");
+    synchronise(problem.device);
+  }
+
+  void run(const SpmmCall& call, Stream stream) const override {
+    if (problem_.features == 0 || matrix_.rows().num_rows == 0) return;
+    void* weights = weights_.data();
+    if (!call.edge_values.absent()) {
+      weights = callers_weights_.data();
+      write_edge_weights(matrix_.launch(call), problem_.precision, weights, stream);
+    }
+    cuda::cusparse_check(cusparseSpMatSetValues(descriptor_.get(), weights),
+                         "cusparseSpMatSetValues");
+    const cuda::DenseMatrix x =
+        cuda::dense_matrix(call.x.data, call.x.rows, call.x.cols, call.x.stride, call.x.precision);
+    const cuda::DenseMatrix y =
+        cuda::dense_matrix(call.y.data, call.y.rows, call.y.cols, call.y.stride, call.y.precision);
+    cuda::cusparse_check(cusparseSetStream(handle_.get(), static_cast<cudaStream_t>(stream.handle)),
+                         "cusparseSetStream");
+    cuda::cusparse_check(cusparseSpMM(handle_.get(), plain, plain, &one, descriptor_.get(), x.get(),
+                                      &zero, y.get(), CUDA_R_32F, algorithm_, workspace_.data()),
+                         "cusparseSpMM");
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return weights_.size() + callers_weights_.size() + workspace_.size();
+  }
+
+ private:
+  static constexpr cusparseOperation_t plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
+  static constexpr float one = 1;
+  static constexpr float zero = 0;
+
+  cuda::DenseMatrix dense(const void* data, std::int64_t rows, std::int64_t cols) const {
+    return cuda::dense_matrix(data, rows, cols, cols, problem_.precision);
+  }
+
+  /// Beyond 2^31 edges cuSPARSE wants offsets and indices of 64 bits.
+  void copy_wide_indices() {
+    const Graph& graph = problem_.graph;
+    const SharedArray<VertexId>& narrow =
+        problem_.pass == SpmmPass::forward ? graph.col_indices() : graph.csc().row_indices;
+    const std::vector<std::int64_t> wide(narrow.begin(), narrow.end());
+    wide_indices_ = cuda::to_device(std::span<const std::int64_t>(wide), problem_.device);
+  }
+
+  void make_descriptor() {
+    const cuda::DeviceRows& rows = matrix_.rows();
+    const bool wide = wide_indices_.size() > 0;
+    const void* const offsets = wide ? static_cast<const void*>(rows.wide_offsets.data())
+                                     : static_cast<const void*>(rows.narrow_offsets.data());
+    const void* const indices = wide ? static_cast<const void*>(wide_indices_.data())
+                                     : static_cast<const void*>(rows.indices.data());
+    const cusparseIndexType_t type = wide ? CUSPARSE_INDEX_64I : CUSPARSE_INDEX_32I;
+    cusparseSpMatDescr_t descriptor = nullptr;
+    cuda::cusparse_check(
+        cusparseCreateCsr(&descriptor, rows.num_rows, rows.num_cols, rows.num_edges,
+                          const_cast<void*>(offsets), const_cast<void*>(indices), weights_.data(),
+                          type, type, CUSPARSE_INDEX_BASE_ZERO,
+                          cuda::cuda_type(problem_.precision)),
+        "cusparseCreateCsr");
+    descriptor_.reset(descriptor);
+  }
+
+  SpmmProblem problem_;
+  cusparseSpMMAlg_t algorithm_;
+  DeviceMatrix matrix_;
+  cuda::CusparseHandle handle_;
+  cuda::SparseMatrix descriptor_;
+  Buffer<std::int64_t> wide_indices_;
+  mutable Buffer<std::byte> weights_;          ///< with the graph's values
+  mutable Buffer<std::byte> callers_weights_;  ///< apart, so that a captured run finds its own
+  mutable Buffer<std::byte> workspace_;
+};
+
+std::string why_not(const SpmmProblem& problem) {
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
+    return "sums and means only";
+  }
+  if (problem.heads > 1) return "several values per edge";
+  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (problem.features == 0) return "no features";
+  const Graph& graph = problem.graph;
+  if (graph.num_rows() == 0 || graph.num_cols() == 0 || graph.num_edges() == 0) {
+    return "no edges";
+  }
+  const bool weighted = graph.has_values() || graph.has_row_scale() || graph.has_col_scale() ||
+                        problem.reduction == Reduction::mean;
+  if (weighted && problem.precision != Precision::fp32) {
+    return "would round the weights to 16 bits";
+  }
+  return {};
+}
+
+/// From measurements on an H200: it starts slowly, then gathers at a steady pace.
+double predicted_us(const SpmmProblem& problem) {
+  const double rows =
+      problem.pass == SpmmPass::forward ? problem.graph.num_rows() : problem.graph.num_cols();
+  const auto edges = static_cast<double>(problem.graph.num_edges());
+  const double bytes = static_cast<double>(problem.features) *
+                       static_cast<double>(bytes_per_element(problem.precision));
+  return 14 + edges * std::max(bytes, 128.0) / 7e6 + rows * (bytes + 64) / 2e6;
+}
+
+template <std::size_t index>
+SpmmKernel kernel_of_algorithm() {
+  SpmmKernel kernel;
+  kernel.info.name = algorithms[index].name;
+  kernel.info.description = fmt::format("cuSPARSE, CSR, algorithm {}", index + 1);
+  kernel.info.op = "spmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.deterministic = algorithms[index].deterministic;
+  kernel.why_not = why_not;
+  kernel.predicted_us = predicted_us;
+  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+    return std::make_unique<CusparseSpmm>(problem, algorithms[index].id);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+void append_cusparse_kernels(std::vector<SpmmKernel>& table) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (table.push_back(kernel_of_algorithm<i>()), ...);
+  }
+  (std::make_index_sequence<algorithms.size()>{});
+}
+
+}  // namespace tessera::ops
