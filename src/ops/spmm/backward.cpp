@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/check.hpp"
-#include "ops/scales.hpp"
 #include "ops/sddmm/kernel.hpp"
-#include "ops/spmm/kernel.hpp"
-#include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
+#include "ops/spmm/won_edges.hpp"
 #include "tessera/ops/spmm.hpp"
 
 namespace tessera::ops {
@@ -24,28 +21,11 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   return dots;
 }
 
-/// The same for max and min: over the elements that the edge's source won.
-template <class T>
-void won_edge_gradients(const SpmmProblem& problem, const SpmmGradInputs& inputs,
-                        const Operand& grad_edge_values) {
-  using S = SumOf<T>;
-  const Graph& graph = problem.graph;
-  const auto grad_y = inputs.grad_y.as<T>();
-  const auto x = inputs.x.as<T>();
-  const auto result = grad_edge_values.as<T>();
-  parallel_for(graph.num_rows(), 64, [&](std::int64_t row) {
-    const S row_scale = graph.has_row_scale() ? static_cast<S>(graph.row_scale()[row]) : S(1);
-    for (EdgeOffset edge = graph.row_offsets()[row]; edge < graph.row_offsets()[row + 1]; ++edge) {
-      const VertexId col = graph.col_indices()[edge];
-      double sum = 0;
-      for (std::int64_t k = 0; k < problem.features; ++k) {
-        if (inputs.winners(row, k) != col) continue;
-        sum += static_cast<double>(grad_y(row, k)) * static_cast<double>(x(col, k));
-      }
-      const S col_scale = graph.has_col_scale() ? static_cast<S>(graph.col_scale()[col]) : S(1);
-      result(edge, 0) = static_cast<T>(static_cast<S>(sum) * row_scale * col_scale);
-    }
-  });
+std::unique_ptr<const WonEdgeGradients> won_edge_gradients(const SpmmProblem& problem) {
+#ifdef TESSERA_WITH_CUDA
+  if (problem.device.kind == DeviceKind::cuda) return cuda_won_edge_gradients(problem);
+#endif
+  return cpu_won_edge_gradients(problem);
 }
 
 }  // namespace
@@ -55,7 +35,8 @@ struct SpmmBackwardPlan::State {
   SpmmOptions options;
   Explanation explanation;
   std::unique_ptr<const PreparedSpmm> grad_x;
-  std::unique_ptr<const PreparedSddmm> grad_edge_values;  ///< none for max and min
+  std::unique_ptr<const PreparedSddmm> grad_edge_values;         ///< of sum and mean
+  std::unique_ptr<const WonEdgeGradients> grad_won_edge_values;  ///< of max and min
 };
 
 const Graph& SpmmBackwardPlan::graph() const noexcept { return state_->problem.graph; }
@@ -72,7 +53,9 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   auto [kernel, explanation] = choose_kernel(spmm_kernels(), state->problem, options);
   state->explanation = std::move(explanation);
   state->grad_x = kernel->prepare(state->problem);
-  if (!of_winners(options.reduction)) {
+  if (of_winners(options.reduction)) {
+    state->grad_won_edge_values = won_edge_gradients(state->problem);
+  } else {
     const SddmmProblem dots = edge_gradient_problem(state->problem);
     PlanOptions any = options;
     any.kernel.clear();
@@ -115,9 +98,7 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
   if (state.grad_edge_values != nullptr) {
     state.grad_edge_values->run(inputs.grad_y, inputs.x, outputs.grad_edge_values, stream);
   } else {
-    visit_precision(options.precision, [&]<class T>() {
-      won_edge_gradients<T>(state.problem, inputs, outputs.grad_edge_values);
-    });
+    state.grad_won_edge_values->run(inputs, outputs.grad_edge_values, stream);
   }
 }
 
