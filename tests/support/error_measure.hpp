@@ -16,13 +16,14 @@ namespace tessera::testing {
 struct Tolerance {
   double of_magnitude = 0;  ///< of the sum of absolute products behind an element
   double of_result = 0;     ///< of the element itself: rounding to 16 bits
+  double absolute = 0;      ///< rounding of the smallest numbers
 };
 
 inline Tolerance tolerance_of(Precision precision) {
   switch (precision) {
     case Precision::fp64: return {1e-14, 0};
     case Precision::bf16: return {2e-6, 0x1p-8};
-    case Precision::fp16: return {2e-6, 0x1p-11};
+    case Precision::fp16: return {2e-6, 0x1p-11, 0x1p-25};
     default: return {2e-6, 0};
   }
 }
@@ -30,8 +31,9 @@ inline Tolerance tolerance_of(Precision precision) {
 inline bool close(double computed, double expected, double magnitude, Tolerance tolerance) {
   if (std::isnan(expected)) return std::isnan(computed);
   if (std::isinf(expected)) return computed == expected;
-  return std::abs(computed - expected) <=
-         tolerance.of_magnitude * magnitude + tolerance.of_result * std::abs(expected);
+  return std::abs(computed - expected) <= tolerance.of_magnitude * magnitude +
+                                              tolerance.of_result * std::abs(expected) +
+                                              tolerance.absolute;
 }
 
 /// What remains of a number stored as T.

@@ -28,19 +28,21 @@ constexpr std::array<Algorithm, 3> algorithms = {{
     {"spmm/cuda/cusparse_alg3", CUSPARSE_SPMM_CSR_ALG3, true},
 }};
 
-/// Preprocessed once. cuSPARSE wants a value for every edge: its whole weight.
+/// Preprocessed once. cuSPARSE wants a value for every edge: its whole weight. It reads beyond, or
+/// wrongly, rows that are not on 16-byte boundaries: those, and runs with the caller's own edge
+/// values, go to a kernel of ours.
 class CusparseSpmm final : public PreparedSpmm {
  public:
   CusparseSpmm(const SpmmProblem& problem, cusparseSpMMAlg_t algorithm)
       : problem_(problem),
         algorithm_(algorithm),
         matrix_(problem),
+        other_runs_(prepare_cuda_rows(problem)),
         handle_(cuda::make_cusparse_handle()) {
     const cuda::DeviceRows& rows = matrix_.rows();
     MemoryResource& memory = default_memory(problem.device);
     const auto element = static_cast<std::int64_t>(bytes_per_element(problem.precision));
     weights_ = Buffer<std::byte>(rows.num_edges * element, memory);
-    callers_weights_ = Buffer<std::byte>(rows.num_edges * element, memory);
     write_edge_weights(matrix_.launch({}), problem.precision, weights_.data(), {});
     if (rows.wide_offsets.size() > 0) copy_wide_indices();
     make_descriptor();
@@ -64,14 +66,10 @@ class CusparseSpmm final : public PreparedSpmm {
   }
 
   void run(const SpmmCall& call, Stream stream) const override {
-    if (problem_.features == 0 || matrix_.rows().num_rows == 0) return;
-    void* weights = weights_.data();
-    if (!call.edge_values.absent()) {
-      weights = callers_weights_.data();
-      write_edge_weights(matrix_.launch(call), problem_.precision, weights, stream);
+    if (!call.edge_values.absent() || !on_boundaries(call.x.data, call.x.stride) ||
+        !on_boundaries(call.y.data, call.y.stride)) {
+      return other_runs_->run(call, stream);
     }
-    cuda::cusparse_check(cusparseSpMatSetValues(descriptor_.get(), weights),
-                         "cusparseSpMatSetValues");
     const cuda::DenseMatrix x =
         cuda::dense_matrix(call.x.data, call.x.rows, call.x.cols, call.x.stride, call.x.precision);
     const cuda::DenseMatrix y =
@@ -84,13 +82,18 @@ class CusparseSpmm final : public PreparedSpmm {
   }
 
   std::int64_t workspace_bytes() const noexcept override {
-    return weights_.size() + callers_weights_.size() + workspace_.size();
+    return weights_.size() + workspace_.size() + other_runs_->workspace_bytes();
   }
 
  private:
   static constexpr cusparseOperation_t plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
   static constexpr float one = 1;
   static constexpr float zero = 0;
+
+  bool on_boundaries(const void* data, std::int64_t stride) const {
+    const auto element = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * element % 16 == 0;
+  }
 
   cuda::DenseMatrix dense(const void* data, std::int64_t rows, std::int64_t cols) const {
     return cuda::dense_matrix(data, rows, cols, cols, problem_.precision);
@@ -126,29 +129,28 @@ class CusparseSpmm final : public PreparedSpmm {
   SpmmProblem problem_;
   cusparseSpMMAlg_t algorithm_;
   DeviceMatrix matrix_;
+  std::unique_ptr<const PreparedSpmm> other_runs_;
   cuda::CusparseHandle handle_;
   cuda::SparseMatrix descriptor_;
   Buffer<std::int64_t> wide_indices_;
-  mutable Buffer<std::byte> weights_;          ///< with the graph's values
-  mutable Buffer<std::byte> callers_weights_;  ///< apart, so that a captured run finds its own
+  Buffer<std::byte> weights_;
   mutable Buffer<std::byte> workspace_;
 };
 
-std::string why_not(const SpmmProblem& problem) {
+std::string why_not(const SpmmProblem& problem, bool deterministic) {
+  const bool narrow = problem.precision != Precision::fp32;
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
-  if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
-    return "sums and means only";
-  }
+  if (problem.reduction != Reduction::sum) return "sums only";
   if (problem.heads > 1) return "several values per edge";
   if (problem.edge_rows) return "features of edges, not of vertices";
-  if (problem.features == 0) return "no features";
-  const Graph& graph = problem.graph;
-  if (graph.num_rows() == 0 || graph.num_cols() == 0 || graph.num_edges() == 0) {
-    return "no edges";
+  if (narrow && !deterministic) return "adds parts of a row in 16 bits";
+  const auto element = static_cast<std::int64_t>(bytes_per_element(problem.precision));
+  if (problem.features == 0 || problem.features * element % 16 != 0) {
+    return "rows of features that do not fill 16 bytes";
   }
-  const bool weighted = graph.has_values() || graph.has_row_scale() || graph.has_col_scale() ||
-                        problem.reduction == Reduction::mean;
-  if (weighted && problem.precision != Precision::fp32) {
+  const Graph& graph = problem.graph;
+  if (graph.num_edges() == 0) return "no edges";
+  if (narrow && (graph.has_values() || graph.has_row_scale() || graph.has_col_scale())) {
     return "would round the weights to 16 bits";
   }
   return {};
@@ -172,7 +174,9 @@ SpmmKernel kernel_of_algorithm() {
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.deterministic = algorithms[index].deterministic;
-  kernel.why_not = why_not;
+  kernel.why_not = [](const SpmmProblem& problem) {
+    return why_not(problem, algorithms[index].deterministic);
+  };
   kernel.predicted_us = predicted_us;
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     return std::make_unique<CusparseSpmm>(problem, algorithms[index].id);

@@ -16,10 +16,11 @@ __global__ void write_weights(const RowsLaunch launch, T* weights) {
   if (row >= launch.num_rows) return;
   const EdgeOffset begin = offset_at(launch.offsets, row);
   const EdgeOffset end = offset_at(launch.offsets, row + 1);
-  const RowFactor factor(launch, static_cast<VertexId>(row), end - begin);
   for (EdgeOffset edge = begin + threadIdx.x % 32; edge < end; edge += 32) {
-    const float weight = weight_of<T>(launch, edge, __ldg(launch.indices + edge));
-    weights[edge] = cuda::narrow<T>(factor(weight));
+    const float weight[1] = {weight_of<T>(launch, edge, __ldg(launch.indices + edge))};
+    float whole[1];
+    Sum::finish(launch, {static_cast<VertexId>(row), 0}, weight, whole);
+    weights[edge] = cuda::narrow<T>(whole[0]);
   }
 }
 

@@ -66,19 +66,20 @@ class TeamGather {
 
   __device__ int group() const { return lane_ / policy.lanes; }
 
+  /// All but the last step are whole, so that all their loads are in flight together.
   __device__ void gather_own_ids(EdgeOffset begin, int left) {
     const VertexId* indices = launch_.indices + begin + group();
     Columns next = loaded(indices, left);
-    for (; left > 0; left -= policy.step(), begin += policy.step()) {
+#pragma unroll 1
+    while (left >= policy.step()) {
       const Columns columns = next;
       indices += policy.step();
-      if (left > policy.step()) next = loaded(indices, left - policy.step());
-      if (left >= policy.step()) {
-        add<true>(begin, left, columns);
-      } else {
-        add<false>(begin, left, columns);
-      }
+      left -= policy.step();
+      next = loaded(indices, left);
+      add<true>(begin, policy.step(), columns);
+      begin += policy.step();
     }
+    if (left > 0) add<false>(begin, left, next);
   }
 
   /// The warp loads 32 ids at once, and every lane gets those of its edges from the others.

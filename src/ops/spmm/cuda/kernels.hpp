@@ -11,4 +11,7 @@ namespace tessera::ops {
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table);
 void append_cusparse_kernels(std::vector<SpmmKernel>& table);
 
+/// The row kernel of the policy that should be fastest: takes every sum and mean.
+std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem);
+
 }  // namespace tessera::ops

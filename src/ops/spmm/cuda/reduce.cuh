@@ -9,7 +9,7 @@
 ///   none()     the Element of no edges
 ///   add        one edge's features into a lane's Elements
 ///   merge      the Element of some edges with that of others
-///   finish     the value to store
+///   finish     the values to store
 namespace tessera::ops {
 
 __device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) {
@@ -44,18 +44,6 @@ struct ReducedRow {
   std::int64_t feature = 0;
 };
 
-/// What the sum of a row is multiplied and divided by.
-struct RowFactor {
-  float scale = 1;
-  float divisor = 1;
-
-  __device__ RowFactor(const RowsLaunch& launch, VertexId row, EdgeOffset degree) {
-    if (launch.row_scale != nullptr) scale = __ldg(launch.row_scale + row);
-    if (launch.mean && degree > 0) divisor = static_cast<float>(degree);
-  }
-  __device__ float operator()(float sum) const { return sum * scale / divisor; }
-};
-
 struct Sum {
   using Element = float;
 
@@ -64,9 +52,19 @@ struct Sum {
   __device__ static float from_lane(unsigned mask, float sum, int distance) {
     return __shfl_xor_sync(mask, sum, distance);
   }
-  __device__ static float finish(const RowsLaunch& launch, const ReducedRow& at, float sum,
-                                 EdgeOffset degree) {
-    return RowFactor(launch, at.row, degree)(sum);
+  template <int width>
+  __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
+                                const float (&sums)[width], float (&values)[width]) {
+    const float scale = launch.row_scale != nullptr ? __ldg(launch.row_scale + at.row) : 1.0f;
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] = sums[i] * scale;
+    if (!launch.mean) return;
+    // Read again: to keep it would cost every kernel a register.
+    const EdgeOffset degree =
+        offset_at(launch.offsets, std::int64_t{at.row} + 1) - offset_at(launch.offsets, at.row);
+    if (degree == 0) return;
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] /= static_cast<float>(degree);
   }
 };
 
@@ -148,12 +146,17 @@ struct Best {
 #pragma unroll
     for (int i = 0; i < width; ++i) merge(best[i], {weight * values[i], edge.column});
   }
-  __device__ static float finish(const RowsLaunch& launch, const ReducedRow& at,
-                                 const BestElement& best, EdgeOffset) {
-    if (launch.winners != nullptr) {
-      launch.winners[at.row * launch.winners_stride + at.feature] = best.source;
+  template <int width>
+  __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
+                                const BestElement (&best)[width], float (&values)[width]) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      values[i] = best[i].source < 0 ? 0.0f : best[i].value * launch.sign;
     }
-    return best.source < 0 ? 0.0f : best.value * launch.sign;
+    if (launch.winners == nullptr) return;
+    VertexId* const winners = launch.winners + at.row * launch.winners_stride + at.feature;
+#pragma unroll
+    for (int i = 0; i < width; ++i) winners[i] = best[i].source;
   }
 };
 

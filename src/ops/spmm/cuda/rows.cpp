@@ -221,6 +221,18 @@ SpmmKernel best_kernel() {
 
 }  // namespace
 
+std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem) {
+  std::size_t best = rows_policies.size();
+  for (std::size_t i = 0; i < rows_policies.size(); ++i) {
+    if (!why_not(problem, rows_policies[i]).empty()) continue;
+    if (best == rows_policies.size() ||
+        predicted_us(problem, rows_policies[i]) < predicted_us(problem, rows_policies[best])) {
+      best = i;
+    }
+  }
+  return std::make_unique<CudaRows>(problem, best);
+}
+
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(sum_kernel<i>()), ...); }
   (std::make_index_sequence<rows_policies.size()>{});

@@ -21,15 +21,13 @@ constexpr RowsPolicy whole_warp(RowsPolicy policy) {
   return policy;
 }
 
-__device__ inline EdgeOffset degree_of(const RowsLaunch& launch, VertexId row) {
-  return offset_at(launch.offsets, std::int64_t{row} + 1) - offset_at(launch.offsets, row);
-}
-
 template <class T, class Reduction>
 __device__ void store_element(const RowsLaunch& launch, const ReducedRow& at,
                               const typename Reduction::Element& element) {
-  static_cast<T*>(launch.y)[at.row * launch.y_stride + at.feature] =
-      cuda::narrow<T>(Reduction::finish(launch, at, element, degree_of(launch, at.row)));
+  const typename Reduction::Element elements[1] = {element};
+  float values[1];
+  Reduction::finish(launch, at, elements, values);
+  static_cast<T*>(launch.y)[at.row * launch.y_stride + at.feature] = cuda::narrow<T>(values[0]);
 }
 
 template <RowsPolicy policy, class T, bool aligned, class Reduction>
@@ -81,11 +79,7 @@ __device__ void reduce_short_row(const RowsLaunch& launch, std::int64_t team,
   gather.combine_groups();
   if (!gather.writes()) return;
   float values[Gather::width];
-#pragma unroll
-  for (int i = 0; i < Gather::width; ++i) {
-    values[i] = Reduction::finish(launch, {row, gather.at().feature + i}, gather.elements()[i],
-                                  end - begin);
-  }
+  Reduction::finish(launch, gather.at(), gather.elements(), values);
   Gather::FeatureVector::narrowed(values).store(static_cast<T*>(launch.y) + row * launch.y_stride +
                                                 gather.at().feature);
 }
