@@ -16,14 +16,14 @@ class TeamGather {
 
   /// `first_vector` is the position of the team's first vector in a row of X. Lanes beyond the last
   /// feature load the first one instead and write nothing: no load in the loop has a condition.
-  __device__ TeamGather(const RowsLaunch& launch, VertexId row, std::int64_t first_vector)
+  __device__ TeamGather(const RowsLaunch& launch, VertexId row, int first_vector)
       : launch_(launch),
         lane_(static_cast<int>(threadIdx.x) % policy.team()),
         at_{row, (first_vector + lane_ % policy.lanes) * width},
         active_(at_.feature < launch.features),
         row_bytes_(static_cast<std::uint32_t>(launch.x_stride * sizeof(T))) {
     if (!active_) at_.feature = 0;
-    features_ = static_cast<const char*>(launch.x) + at_.feature * sizeof(T);
+    features_ = static_cast<const char*>(launch.x) + std::int64_t{at_.feature} * sizeof(T);
 #pragma unroll
     for (Element& element : elements_) element = Reduction::none();
   }

@@ -9,6 +9,7 @@
 ///   none()     the Element of no edges
 ///   add        one edge's features into a lane's Elements
 ///   merge      the Element of some edges with that of others
+///   read       an Element that another block wrote
 ///   finish     the values to store
 namespace tessera::ops {
 
@@ -41,7 +42,7 @@ struct GatheredEdge {
 /// A row that is reduced, from feature `feature` on.
 struct ReducedRow {
   VertexId row = 0;
-  std::int64_t feature = 0;
+  int feature = 0;
 };
 
 struct Sum {
@@ -49,6 +50,7 @@ struct Sum {
 
   __device__ static float none() { return 0; }
   __device__ static void merge(float& sum, float other) { sum += other; }
+  __device__ static float read(const volatile float* slot) { return *slot; }
   __device__ static float from_lane(unsigned mask, float sum, int distance) {
     return __shfl_xor_sync(mask, sum, distance);
   }
@@ -71,6 +73,7 @@ struct Sum {
 /// Of the features themselves. What is loaded for an edge that does not exist is 0.
 template <class T>
 struct PatternSum : Sum {
+  static constexpr bool needs_weights = false;
   template <int width>
   __device__ static void add(const RowsLaunch&, const ReducedRow&, const GatheredEdge&,
                              const float (&values)[width], float (&sums)[width]) {
@@ -81,6 +84,7 @@ struct PatternSum : Sum {
 
 template <class T>
 struct WeightedSum : Sum {
+  static constexpr bool needs_weights = true;
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow&, const GatheredEdge& edge,
                              const float (&values)[width], float (&sums)[width]) {
@@ -93,6 +97,7 @@ struct WeightedSum : Sum {
 /// The gradient of max and min: over the elements that this row won.
 template <class T>
 struct WonSum : Sum {
+  static constexpr bool needs_weights = true;
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
                              const GatheredEdge& edge, const float (&values)[width],
@@ -125,11 +130,15 @@ __device__ inline bool beats(const BestElement& challenger, const BestElement& h
 
 template <class T>
 struct Best {
+  static constexpr bool needs_weights = true;
   using Element = BestElement;
 
   __device__ static BestElement none() { return {0, -1}; }
   __device__ static void merge(BestElement& holder, BestElement challenger) {
     if (beats(challenger, holder)) holder = challenger;
+  }
+  __device__ static BestElement read(const volatile BestElement* slot) {
+    return {slot->value, slot->source};
   }
   __device__ static BestElement from_lane(unsigned mask, BestElement best, int distance) {
     return {__shfl_xor_sync(mask, best.value, distance),

@@ -66,6 +66,10 @@ class CudaRows final : public PreparedSpmm {
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
     slots_ = Buffer<float>(checked_area(schedule.num_slots * words, problem.features),
                            default_memory(problem.device));
+    num_done_ = Buffer<unsigned>(split_rows_.size() * num_blocks_of_features(),
+                                 default_memory(problem.device));
+    fill_zero(num_done_.data(), static_cast<std::size_t>(num_done_.size()) * sizeof(unsigned),
+              problem.device);
     synchronise(problem.device);
   }
 
@@ -77,15 +81,15 @@ class CudaRows final : public PreparedSpmm {
     launch.pieces = pieces_.data();
     launch.num_pieces = pieces_.size();
     launch.split_rows = split_rows_.data();
-    launch.num_split_rows = split_rows_.size();
     launch.slots = slots_.data();
+    launch.num_done = num_done_.data();
     const bool aligned =
         on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
     function(aligned, launch.weighted())(launch, stream);
   }
 
   std::int64_t workspace_bytes() const noexcept override {
-    return slots_.size() * static_cast<std::int64_t>(sizeof(float));
+    return (slots_.size() + num_done_.size()) * static_cast<std::int64_t>(sizeof(float));
   }
 
  private:
@@ -96,6 +100,12 @@ class CudaRows final : public PreparedSpmm {
     }
     const RowsFunctions& functions = rows_functions(problem_.precision, aligned);
     return (weighted ? functions.weighted : functions.pattern)[policy_];
+  }
+
+  /// At most: where rows are not on boundaries, a lane takes one feature.
+  std::int64_t num_blocks_of_features() const {
+    const std::int64_t lanes = policy_of(problem_, policy_).lanes;
+    return (problem_.features + lanes - 1) / lanes;
   }
 
   /// The kernels multiply a column id by the distance between rows with 32 bits each.
@@ -120,7 +130,8 @@ class CudaRows final : public PreparedSpmm {
   EdgeOffset long_row_ = 0;
   Buffer<LongPiece> pieces_;
   Buffer<SplitRow> split_rows_;
-  mutable Buffer<float> slots_;  ///< the workspace of a run
+  mutable Buffer<float> slots_;  ///< the workspace of a run, as `num_done_`
+  mutable Buffer<unsigned> num_done_;
 };
 
 /// Lanes that one row of X keeps busy: 16 bytes each, or a feature each where rows are not on
@@ -133,6 +144,7 @@ std::int64_t lanes_wanted(const SpmmProblem& problem) {
 
 std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.features > std::numeric_limits<std::int32_t>::max() / 2) return "too many features";
   if (problem.heads > 1) return "several values per edge";
   if (problem.edge_rows) return "features of edges, not of vertices";
   const std::int64_t wanted = lanes_wanted(problem);

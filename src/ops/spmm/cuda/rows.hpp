@@ -9,9 +9,10 @@
 
 namespace tessera::ops {
 
-/// Some edges of a long row, which a whole block gathers. `slot` < 0: the only piece of its row.
+/// Some edges of a long row, which a whole block gathers.
 struct LongPiece {
   VertexId row = 0;
+  std::int32_t split_row = -1;  ///< which; < 0: the only piece of its row
   std::int32_t slot = -1;
   EdgeOffset begin = 0;
   EdgeOffset end = 0;
@@ -19,7 +20,6 @@ struct LongPiece {
 
 /// A row of several pieces, whose results stand in consecutive slots.
 struct SplitRow {
-  VertexId row = 0;
   std::int32_t first_slot = 0;
   std::int32_t num_slots = 0;
 };
@@ -58,8 +58,9 @@ struct RowsLaunch {
   const LongPiece* pieces = nullptr;
   std::int64_t num_pieces = 0;
   const SplitRow* split_rows = nullptr;
-  std::int64_t num_split_rows = 0;
   void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
+  /// Pieces that are done, for each split row and block of features; all 0 between two runs.
+  unsigned* num_done = nullptr;
 
   bool weighted() const noexcept {
     return graph_values != nullptr || stored_values != nullptr || col_scale != nullptr;
