@@ -15,6 +15,9 @@
 #include "support/kernel_names.hpp"
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
+#include "support/placed.hpp"
+#include "support/placed_matrix.hpp"
+#include "tessera/core/error.hpp"
 
 /// Every registered edge_softmax kernel against the reference.
 namespace tessera::test {
@@ -26,6 +29,7 @@ ops::EdgeSoftmaxOptions options_of(const std::string& kernel, Precision precisio
   options.kernel = kernel;
   options.precision = precision;
   options.heads = heads;
+  options.device = testing::device_of(kernel);
   return options;
 }
 
@@ -37,8 +41,36 @@ void for_kernels(Body&& body) {
   for (const ops::Isa isa : ops::available_isas()) {
     SCOPED_TRACE(to_string(isa));
     const ops::ForcedIsa forced(isa);
-    for (const std::string& name : names) body(name);
+    for (const std::string& name : names) {
+      const bool on_cpu = testing::device_of(name).kind == DeviceKind::cpu;
+      if (on_cpu || isa == ops::available_isas()[0]) body(name);
+    }
   }
+}
+
+/// CPU kernels take every case. A CUDA kernel may decline some, but then another one takes it.
+bool supported(const Graph& graph, ops::EdgeSoftmaxOptions options) {
+  if (options.device.kind == DeviceKind::cpu) return true;
+  try {
+    ops::plan_edge_softmax(graph, options);
+    return true;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+  }
+  options.kernel.clear();
+  if (options.precision != Precision::fp64) {
+    EXPECT_NO_THROW(ops::plan_edge_softmax(graph, options));
+  }
+  return false;
+}
+
+/// A run on operands that are brought to the plan's device and back.
+template <class T>
+void run_placed(const ops::EdgeSoftmaxPlan& plan, Matrix<T>& scores, Matrix<T>& weights) {
+  PlacedMatrix<T> placed_scores(scores, plan.options().device);
+  PlacedMatrix<T> placed_weights(weights, plan.options().device);
+  ops::run(plan, placed_scores.view(), placed_weights.view());
+  placed_weights.fetch();
 }
 
 /// Relative to each weight; 16-bit results may also be off by their rounding.
@@ -46,6 +78,8 @@ template <class T>
 double tolerance(double magnitude) {
   if constexpr (std::is_same_v<T, double>) return 1e-14 * magnitude;
   if constexpr (std::is_same_v<T, float>) return 3e-6 * magnitude;
+  // Below 2^-14 fp16 keeps multiples of 2^-24.
+  if constexpr (std::is_same_v<T, Float16>) return (3e-6 + 0x1p-11) * magnitude + 0x1p-24;
   return (3e-6 + 0x1p-8) * magnitude;
 }
 
@@ -54,15 +88,22 @@ void check(const std::string& kernel, const Graph& graph, std::int64_t heads, st
   SCOPED_TRACE(kernel + ", " + to_string(ops::PrecisionOf<T>::value) + ", heads " +
                std::to_string(heads) + ", seed " + std::to_string(seed));
   const std::int64_t edges = graph.num_edges();
-  const auto plan =
-      ops::plan_edge_softmax(graph, options_of(kernel, ops::PrecisionOf<T>::value, heads));
+  const auto options = options_of(kernel, ops::PrecisionOf<T>::value, heads);
+  if (!supported(graph, options)) return;
+  const auto plan = ops::plan_edge_softmax(graph, options);
+  const Device device = options.device;
   const auto poison = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
-  const Matrix<T> scores = normal_matrix<T>(edges, heads, seed);
-  const Matrix<T> grad_weights = normal_matrix<T>(edges, heads, seed + 1);
+  Matrix<T> scores = normal_matrix<T>(edges, heads, seed);
+  Matrix<T> grad_weights = normal_matrix<T>(edges, heads, seed + 1);
   Matrix<T> weights(edges, heads, poison);
   Matrix<T> grad_scores(edges, heads, poison);
-  ops::run(plan, scores, weights);
-  ops::run_backward(plan, weights, grad_weights, grad_scores);
+  PlacedMatrix<T> placed_weights(weights, device), placed_grad_weights(grad_weights, device),
+      placed_grad_scores(grad_scores, device);
+  ops::run(plan, PlacedMatrix<T>(scores, device).view(), placed_weights.view());
+  ops::run_backward(plan, placed_weights.view(), placed_grad_weights.view(),
+                    placed_grad_scores.view());
+  placed_weights.fetch();
+  placed_grad_scores.fetch();
 
   Matrix<double> expected(edges, heads), expected_grad(edges, heads), magnitude(edges, heads);
   ops::reference::edge_softmax(graph, to_double(scores), expected);
@@ -78,14 +119,21 @@ void check(const std::string& kernel, const Graph& graph, std::int64_t heads, st
   }
 
   Matrix<T> in_place = copy_of(scores);
-  ops::run(plan, in_place, in_place);
+  PlacedMatrix<T> placed_in_place(in_place, device);
+  ops::run(plan, placed_in_place.view(), placed_in_place.view());
+  placed_in_place.fetch();
   EXPECT_TRUE(same_bits(in_place, weights));
-  in_place = copy_of(grad_weights);
-  ops::run_backward(plan, weights, in_place, in_place);
-  EXPECT_TRUE(same_bits(in_place, grad_scores));
+  Matrix<T> in_place_grad = copy_of(grad_weights);
+  PlacedMatrix<T> placed_in_place_grad(in_place_grad, device);
+  ops::run_backward(plan, placed_weights.view(), placed_in_place_grad.view(),
+                    placed_in_place_grad.view());
+  placed_in_place_grad.fetch();
+  EXPECT_TRUE(same_bits(in_place_grad, grad_scores));
 
   Padded<T> padded_scores(scores), padded_weights(edges, heads);
-  ops::run(plan, padded_scores.view(), padded_weights.view());
+  Placed<T> placed_padded_weights(padded_weights, device);
+  ops::run(plan, Placed<T>(padded_scores, device).view(), placed_padded_weights.view());
+  placed_padded_weights.fetch();
   EXPECT_TRUE(padded_weights.margins_intact());
   for (std::int64_t e = 0; e < edges; ++e) {
     for (std::int64_t h = 0; h < heads; ++h) {
@@ -103,6 +151,9 @@ TEST(EdgeSoftmaxConformance, OddGraphsAndAnyNumberOfHeads) {
         check<float>(kernel, odd.graph, heads, 10);
         check<double>(kernel, odd.graph, heads, 20);
         check<Bfloat16>(kernel, odd.graph, heads, 30);
+        if (testing::device_of(kernel).kind != DeviceKind::cpu) {
+          check<Float16>(kernel, odd.graph, heads, 35);
+        }
       }
     }
   });
@@ -119,7 +170,9 @@ TEST(EdgeSoftmaxConformance, Hub) {
 TEST(EdgeSoftmaxConformance, LargeScoresDoNotOverflow) {
   for_kernels([](const std::string& kernel) {
     const Graph graph = testing::random_graph(20, 20, 200, 1, false);
-    const auto plan = ops::plan_edge_softmax(graph, options_of(kernel, Precision::fp32, 4));
+    const auto options = options_of(kernel, Precision::fp32, 4);
+    if (!supported(graph, options)) return;
+    const auto plan = ops::plan_edge_softmax(graph, options);
     Matrix<float> scores = normal_matrix<float>(graph.num_edges(), 4, 60);
     for (std::int64_t e = 0; e < scores.rows(); ++e) {
       scores(e, 0) += 1e4f;
@@ -128,7 +181,7 @@ TEST(EdgeSoftmaxConformance, LargeScoresDoNotOverflow) {
     }
     Matrix<float> weights(graph.num_edges(), 4);
     Matrix<double> expected(graph.num_edges(), 4);
-    ops::run(plan, scores, weights);
+    run_placed(plan, scores, weights);
     ops::reference::edge_softmax(graph, to_double(scores), expected);
     for (std::int64_t k = 0; k < weights.size(); ++k) {
       EXPECT_NEAR(static_cast<double>(weights.data()[k]), expected.data()[k], 1e-6);
@@ -142,7 +195,9 @@ TEST(EdgeSoftmaxConformance, NonFiniteScoresStayWithTheirRowAndHead) {
     const Graph graph = testing::random_graph(33, 33, 300, 2, false);
     for (const std::int64_t heads : {1, 2, 3, 8}) {
       for (const float odd : {inf, -inf, std::numeric_limits<float>::quiet_NaN()}) {
-        const auto plan = ops::plan_edge_softmax(graph, options_of(kernel, Precision::fp32, heads));
+        const auto options = options_of(kernel, Precision::fp32, heads);
+        if (!supported(graph, options)) continue;
+        const auto plan = ops::plan_edge_softmax(graph, options);
         Matrix<float> scores = normal_matrix<float>(graph.num_edges(), heads, 70);
         scores(17, heads - 1) = odd;
         // A whole row of minus infinity.
@@ -151,7 +206,7 @@ TEST(EdgeSoftmaxConformance, NonFiniteScoresStayWithTheirRowAndHead) {
         }
         Matrix<float> weights(graph.num_edges(), heads);
         Matrix<double> expected(graph.num_edges(), heads);
-        ops::run(plan, scores, weights);
+        run_placed(plan, scores, weights);
         ops::reference::edge_softmax(graph, to_double(scores), expected);
         for (std::int64_t k = 0; k < weights.size(); ++k) {
           EXPECT_EQ(std::isnan(weights.data()[k]), std::isnan(expected.data()[k])) << k;
@@ -164,12 +219,14 @@ TEST(EdgeSoftmaxConformance, NonFiniteScoresStayWithTheirRowAndHead) {
 TEST(EdgeSoftmaxConformance, SameBitsForAnyNumberOfThreads) {
   for_kernels([](const std::string& kernel) {
     const Graph graph = testing::star_graph(9000);
-    const auto plan = ops::plan_edge_softmax(graph, options_of(kernel, Precision::fp32, 3));
-    const Matrix<float> scores = normal_matrix<float>(graph.num_edges(), 3, 80);
+    const auto options = options_of(kernel, Precision::fp32, 3);
+    if (!supported(graph, options)) return;
+    const auto plan = ops::plan_edge_softmax(graph, options);
+    Matrix<float> scores = normal_matrix<float>(graph.num_edges(), 3, 80);
     const auto run_with = [&](int threads) {
       const testing::ThreadScope scope(threads);
       Matrix<float> weights(graph.num_edges(), 3);
-      ops::run(plan, scores, weights);
+      run_placed(plan, scores, weights);
       return weights;
     };
     const Matrix<float> once = run_with(1);
@@ -179,6 +236,7 @@ TEST(EdgeSoftmaxConformance, SameBitsForAnyNumberOfThreads) {
 
 TEST(EdgeSoftmaxConformance, GradientAgreesWithFiniteDifferences) {
   for_kernels([](const std::string& kernel) {
+    if (testing::device_of(kernel).kind != DeviceKind::cpu) return;
     const Graph graph = testing::random_graph(7, 5, 18, 3, false);
     const auto plan = ops::plan_edge_softmax(graph, options_of(kernel, Precision::fp64, 3));
     Matrix<double> scores = normal_matrix<double>(graph.num_edges(), 3, 90);

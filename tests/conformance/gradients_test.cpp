@@ -11,6 +11,8 @@
 #include "support/kernel_names.hpp"
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
+#include "support/placed.hpp"
+#include "support/placed_matrix.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -24,7 +26,6 @@ using testing::NamedGraph;
 using testing::NumberKind;
 using testing::weighted_sum;
 
-constexpr Precision precisions[] = {Precision::fp32, Precision::fp64, Precision::bf16};
 constexpr Reduction reductions[] = {Reduction::sum, Reduction::mean, Reduction::max,
                                     Reduction::min};
 
@@ -40,19 +41,48 @@ Graph weighted_graph(VertexId num_rows, VertexId num_cols) {
       .graph;
 }
 
+/// Whatever kernel a plan for the GPU chooses.
+const std::string chosen_on_gpu = "chosen/cuda/any";
+
+std::vector<std::string> cpu_kernels_and_gpu(const std::string& op) {
+  std::vector<std::string> names = testing::cpu_kernel_names(op);
+  if (num_gpus() > 0) names.push_back(chosen_on_gpu);
+  return names;
+}
+
+std::vector<Device> devices() {
+  std::vector<Device> all = {Device{}};
+  if (num_gpus() > 0) all.push_back({DeviceKind::cuda, 0});
+  return all;
+}
+
+/// Calls body(T{}) for every precision that a device stores.
+template <class Body>
+void for_precisions(Device device, Body&& body) {
+  body(float{});
+  body(Bfloat16{});
+  if (device.kind == DeviceKind::cpu) {
+    body(double{});
+  } else {
+    body(Float16{});
+  }
+}
+
 SpmmOptions spmm_options(const std::string& kernel, Reduction reduction, Precision precision,
                          std::int64_t features) {
   SpmmOptions options;
-  options.kernel = kernel;
+  if (kernel != chosen_on_gpu) options.kernel = kernel;
   options.reduction = reduction;
   options.precision = precision;
   options.features = features;
+  options.device = testing::device_of(kernel);
   return options;
 }
 
 class SpmmGradients : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SpmmGradients, MatchFiniteDifferences) {
+  if (GetParam() == chosen_on_gpu) return;  // fp64 exists on the CPU only
   constexpr std::int64_t features = 5;
   for (const auto& [rows, cols] : {std::pair<VertexId, VertexId>{17, 17}, {9, 21}, {21, 9}}) {
     const Graph graph = weighted_graph(rows, cols);
@@ -87,8 +117,8 @@ TEST_P(SpmmGradients, MatchFiniteDifferences) {
 template <class T>
 void compare_spmm_backward(const std::string& kernel, const Graph& graph, Reduction reduction,
                            std::int64_t features) {
-  const Matrix<T> grad_y = test::normal_matrix<T>(graph.num_rows(), features, 91);
-  const Matrix<T> x = test::normal_matrix<T>(graph.num_cols(), features, 92);
+  Matrix<T> grad_y = test::normal_matrix<T>(graph.num_rows(), features, 91);
+  Matrix<T> x = test::normal_matrix<T>(graph.num_cols(), features, 92);
   const Matrix<double> grad_y_exact = test::to_double(grad_y);
   const Matrix<double> x_exact = test::to_double(x);
   Matrix<double> y(graph.num_rows(), features);
@@ -98,8 +128,15 @@ void compare_spmm_backward(const std::string& kernel, const Graph& graph, Reduct
   test::Padded<T> grad_x(graph.num_cols(), features);
   test::Padded<T> grad_values(graph.num_edges(), 1);
   const SpmmOptions options = spmm_options(kernel, reduction, PrecisionOf<T>::value, features);
-  run(plan_spmm_backward(graph, options), {grad_y, x, {}, std::as_const(winners).view()},
-      {grad_x.view(), grad_values.view()});
+  const Device device = options.device;
+  test::PlacedMatrix<T> placed_grad_y(grad_y, device), placed_x(x, device);
+  test::PlacedMatrix<VertexId> placed_winners(winners, device);
+  test::Placed<T> placed_grad_x(grad_x, device), placed_grad_values(grad_values, device);
+  run(plan_spmm_backward(graph, options),
+      {placed_grad_y.view(), placed_x.view(), {}, placed_winners.view()},
+      {placed_grad_x.view(), placed_grad_values.view()});
+  placed_grad_x.fetch();
+  placed_grad_values.fetch();
   EXPECT_TRUE(grad_x.margins_intact());
   EXPECT_TRUE(grad_values.margins_intact());
 
@@ -138,12 +175,10 @@ TEST_P(SpmmGradients, MatchTheReferenceOnOddGraphs) {
       SCOPED_TRACE(named.name);
       for (const Reduction reduction : reductions) {
         SCOPED_TRACE(to_string(reduction));
-        for (const Precision precision : precisions) {
-          SCOPED_TRACE(to_string(precision));
-          visit_precision(precision, [&]<class T>() {
-            compare_spmm_backward<T>(GetParam(), named.graph, reduction, 7);
-          });
-        }
+        for_precisions(testing::device_of(GetParam()), [&]<class T>(T) {
+          SCOPED_TRACE(to_string(PrecisionOf<T>::value));
+          compare_spmm_backward<T>(GetParam(), named.graph, reduction, 7);
+        });
       }
     }
   }
@@ -162,6 +197,7 @@ TEST_P(SpmmGradients, MatchTheReferenceAtEveryWidth) {
 }
 
 TEST_P(SpmmGradients, GiveTheSameBitsForAnyNumberOfThreads) {
+  if (GetParam() == chosen_on_gpu) return;
   const Graph graph =
       testing::with_all_weights({"", transposed(testing::hub_graph(2000, 5000, 71))},
                                 NumberKind::normal)[3]
@@ -191,7 +227,7 @@ TEST_P(SpmmGradients, GiveTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SpmmGradients, ::testing::ValuesIn(testing::cpu_kernel_names("spmm")),
+INSTANTIATE_TEST_SUITE_P(All, SpmmGradients, ::testing::ValuesIn(cpu_kernels_and_gpu("spmm")),
                          testing::kernel_test_name);
 
 /// Kernels that know the backward pass of sums and means alone.
@@ -251,8 +287,11 @@ struct SddmmShape {
   std::int64_t heads;
 };
 
-constexpr SddmmShape sddmm_shapes[] = {
-    {EdgeFunction::dot, 5, 1}, {EdgeFunction::dot, 12, 3}, {EdgeFunction::add, 4, 4}};
+constexpr SddmmShape sddmm_shapes[] = {{EdgeFunction::dot, 5, 1},
+                                       {EdgeFunction::dot, 12, 3},
+                                       {EdgeFunction::dot, 48, 3},
+                                       {EdgeFunction::add, 4, 4},
+                                       {EdgeFunction::add, 40, 40}};
 
 SddmmOptions sddmm_options(const SddmmShape& shape, Precision precision) {
   SddmmOptions options;
@@ -288,14 +327,21 @@ TEST(SddmmGradients, MatchFiniteDifferences) {
 }
 
 template <class T>
-void compare_sddmm_backward(const Graph& graph, const SddmmShape& shape) {
-  const Matrix<T> u = test::normal_matrix<T>(graph.num_rows(), shape.features, 92);
-  const Matrix<T> v = test::normal_matrix<T>(graph.num_cols(), shape.features, 93);
-  const Matrix<T> grad_edges = test::normal_matrix<T>(graph.num_edges(), shape.heads, 94);
+void compare_sddmm_backward(const Graph& graph, const SddmmShape& shape, Device device) {
+  Matrix<T> u = test::normal_matrix<T>(graph.num_rows(), shape.features, 92);
+  Matrix<T> v = test::normal_matrix<T>(graph.num_cols(), shape.features, 93);
+  Matrix<T> grad_edges = test::normal_matrix<T>(graph.num_edges(), shape.heads, 94);
   test::Padded<T> grad_u(graph.num_rows(), shape.features);
   test::Padded<T> grad_v(graph.num_cols(), shape.features);
-  run_backward(plan_sddmm(graph, sddmm_options(shape, PrecisionOf<T>::value)), u, v, grad_edges,
-               grad_u.view(), grad_v.view());
+  SddmmOptions options = sddmm_options(shape, PrecisionOf<T>::value);
+  options.device = device;
+  test::PlacedMatrix<T> placed_u(u, device), placed_v(v, device);
+  test::PlacedMatrix<T> placed_grad_edges(grad_edges, device);
+  test::Placed<T> placed_grad_u(grad_u, device), placed_grad_v(grad_v, device);
+  run_backward(plan_sddmm(graph, options), placed_u.view(), placed_v.view(),
+               placed_grad_edges.view(), placed_grad_u.view(), placed_grad_v.view());
+  placed_grad_u.fetch();
+  placed_grad_v.fetch();
   EXPECT_TRUE(grad_u.margins_intact());
   EXPECT_TRUE(grad_v.margins_intact());
 
@@ -327,10 +373,12 @@ TEST(SddmmGradients, MatchTheReferenceOnOddGraphs) {
     SCOPED_TRACE(named.name);
     for (const SddmmShape& shape : sddmm_shapes) {
       SCOPED_TRACE(to_string(shape.function));
-      for (const Precision precision : precisions) {
-        SCOPED_TRACE(to_string(precision));
-        visit_precision(precision,
-                        [&]<class T>() { compare_sddmm_backward<T>(named.graph, shape); });
+      for (const Device device : devices()) {
+        SCOPED_TRACE(to_string(device));
+        for_precisions(device, [&]<class T>(T) {
+          SCOPED_TRACE(to_string(PrecisionOf<T>::value));
+          compare_sddmm_backward<T>(named.graph, shape, device);
+        });
       }
     }
   }

@@ -15,6 +15,7 @@
 #include "ops/attention/reference.hpp"
 #include "support/error_measure.hpp"
 #include "support/matrices.hpp"
+#include "support/placed_matrix.hpp"
 
 namespace tessera::test {
 
@@ -63,11 +64,7 @@ struct AttentionCase {
   }
 
   /// Forward and backward with a plan of these options.
-  void run_all() {
-    const ops::AttentionPlan plan = ops::plan_attention(graph, options);
-    ops::run(plan, inputs(), {output, log_sum});
-    ops::run_backward(plan, inputs(), output, log_sum, grad_output, gradients());
-  }
+  void run_all();
 
   Graph graph;
   ops::AttentionOptions options;
@@ -80,10 +77,87 @@ struct AttentionCase {
   double grad_scale = std::numeric_limits<double>::quiet_NaN();
 };
 
+/// The matrices of a case on the device of its plan. `fetch` brings all results back.
+template <class T>
+struct PlacedAttention {
+  using S = typename AttentionCase<T>::S;
+
+  explicit PlacedAttention(AttentionCase<T>& of)
+      : PlacedAttention(of, ops::plan_attention(of.graph, of.options)) {}
+  PlacedAttention(AttentionCase<T>& of, const ops::AttentionPlan& the_plan)
+      : source_case(of),
+        plan(the_plan),
+        device(the_plan.options().device),
+        target(of.target, device),
+        source(of.source, device),
+        value(of.value, device),
+        vector(of.vector, device),
+        grad_output(of.grad_output, device),
+        output(of.output, device),
+        grad_target(of.grad_target, device),
+        grad_source(of.grad_source, device),
+        grad_value(of.grad_value, device),
+        grad_vector(of.grad_vector, device),
+        log_sum(of.log_sum, device),
+        host_grad_scale(1, 1, of.grad_scale),
+        grad_scale(host_grad_scale, device) {}
+
+  ops::AttentionInputs inputs() {
+    ops::AttentionInputs inputs = source_case.inputs();
+    inputs.target = target.view();
+    inputs.source = source.view();
+    inputs.value = value.view();
+    if (!inputs.vector.absent()) inputs.vector = vector.view();
+    return inputs;
+  }
+  ops::AttentionOutputs outputs() { return {output.view(), log_sum.view()}; }
+  ops::AttentionGradOutputs gradients() {
+    ops::AttentionGradOutputs gradients = source_case.gradients();
+    gradients.target = grad_target.view();
+    gradients.source = grad_source.view();
+    gradients.value = grad_value.view();
+    if (!gradients.vector.absent()) gradients.vector = grad_vector.view();
+    if (gradients.scale != nullptr) gradients.scale = grad_scale.view().data;
+    return gradients;
+  }
+
+  void run_forward() { ops::run(plan, inputs(), outputs()); }
+  void run_backward(const ops::AttentionGradOutputs& wanted) {
+    ops::run_backward(plan, inputs(), output.view(), log_sum.view(), grad_output.view(), wanted);
+  }
+  void fetch() {
+    for (PlacedMatrix<T>* matrix :
+         {&output, &grad_target, &grad_source, &grad_value, &grad_vector}) {
+      matrix->fetch();
+    }
+    log_sum.fetch();
+    grad_scale.fetch();
+    source_case.grad_scale = host_grad_scale(0, 0);
+  }
+
+  AttentionCase<T>& source_case;
+  ops::AttentionPlan plan;
+  Device device;
+  PlacedMatrix<T> target, source, value, vector, grad_output;
+  PlacedMatrix<T> output, grad_target, grad_source, grad_value, grad_vector;
+  PlacedMatrix<S> log_sum;
+  Matrix<double> host_grad_scale;
+  PlacedMatrix<double> grad_scale;
+};
+
+template <class T>
+void AttentionCase<T>::run_all() {
+  PlacedAttention<T> placed(*this);
+  placed.run_forward();
+  placed.run_backward(placed.gradients());
+  placed.fetch();
+}
+
 /// The same operands in double precision, with the reference's results.
 template <class T>
 AttentionCase<double> reference_of(const AttentionCase<T>& from) {
   AttentionCase<double> result(from.graph, from.options, 0);
+  result.options.device = {};
   result.target = to_double(from.target);
   result.source = to_double(from.source);
   result.value = to_double(from.value);
@@ -200,7 +274,8 @@ void expect_matches_reference(const AttentionCase<T>& run) {
   const AttentionMagnitudes magnitudes(expected);
   const double tolerance = attention_tolerance<T>(magnitudes);
   // Backward starts from the stored output, whose 16-bit rounding enters dO . O.
-  const double grad_tolerance = 4 * tolerance + (sizeof(T) == 2 ? 0x1p-8 : 0);
+  const double grad_tolerance =
+      4 * tolerance + testing::tolerance_of(ops::PrecisionOf<T>::value).of_result;
   expect_within(run.output, expected.output, magnitudes.output, tolerance, "output");
   for (std::int64_t i = 0; i < expected.log_sum.size(); ++i) {
     const double log_sum = expected.log_sum.data()[i];

@@ -88,8 +88,12 @@ struct AttentionGradOutputs {
   Operand source = {};
   Operand value = {};
   Operand vector = {};
-  double* scale = nullptr;
+  double* scale = nullptr;  ///< where the plan's device writes: GPU memory on a GPU
 };
+
+/// Makes what `run_backward` needs: columns, schedule and workspace. The first backward run does so
+/// otherwise, which on a GPU allocates; so call this before a backward run is captured.
+void prepare_backward(const AttentionPlan& plan);
 
 /// `inputs`, `output` and `log_sum` as in the forward run. Where `value` and `source` are the same
 /// matrix (GATv2, AGNN), the caller adds the two gradients.

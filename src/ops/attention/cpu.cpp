@@ -350,7 +350,7 @@ std::unique_ptr<const PreparedAttention> prepare_fused(const AttentionProblem& p
 
 }  // namespace
 
-std::span<const AttentionKernel> attention_kernels() {
+std::span<const AttentionKernel> cpu_attention_kernels() {
   static const std::array<AttentionKernel, 1> table = {{
       {{"attention/cpu/fused",
         "scores, softmax, dropout and weighted sum row by row in blocks of edges; backward "

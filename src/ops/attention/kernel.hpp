@@ -26,11 +26,16 @@ class PreparedAttention {
                             const AttentionGradOutputs& gradients, Stream stream) const = 0;
   virtual void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
                        Stream stream) const = 0;
+  /// Makes what `run_backward` needs, if its first call would do so.
+  virtual void prepare_backward() const {}
   virtual std::int64_t workspace_bytes() const noexcept = 0;
 };
 
 using AttentionKernel = Kernel<AttentionProblem, PreparedAttention>;
 
+/// Every kernel of this build.
 std::span<const AttentionKernel> attention_kernels();
+
+std::span<const AttentionKernel> cpu_attention_kernels();
 
 }  // namespace tessera::ops

@@ -139,6 +139,8 @@ void run(const AttentionPlan& plan, const AttentionInputs& inputs, const Attenti
   plan.state().prepared->run(inputs, outputs, stream);
 }
 
+void prepare_backward(const AttentionPlan& plan) { plan.state().prepared->prepare_backward(); }
+
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
                   const AttentionGradOutputs& gradients, Stream stream) {

@@ -153,7 +153,7 @@ std::unique_ptr<const PreparedEdgeSoftmax> prepare_rows(const EdgeSoftmaxProblem
 
 }  // namespace
 
-std::span<const EdgeSoftmaxKernel> edge_softmax_kernels() {
+std::span<const EdgeSoftmaxKernel> cpu_edge_softmax_kernels() {
   static const std::array<EdgeSoftmaxKernel, 1> table = {{
       {{"edge_softmax/cpu/rows", "each row's edges in blocks, all heads in one vector stream",
         "edge_softmax", DeviceKind::cpu, true},

@@ -25,6 +25,9 @@ class PreparedEdgeSoftmax {
 
 using EdgeSoftmaxKernel = Kernel<EdgeSoftmaxProblem, PreparedEdgeSoftmax>;
 
+/// Every kernel of this build.
 std::span<const EdgeSoftmaxKernel> edge_softmax_kernels();
+
+std::span<const EdgeSoftmaxKernel> cpu_edge_softmax_kernels();
 
 }  // namespace tessera::ops

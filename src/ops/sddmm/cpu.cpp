@@ -95,7 +95,7 @@ std::unique_ptr<const PreparedSddmm> prepare(const SddmmProblem& problem) {
 
 }  // namespace
 
-std::span<const SddmmKernel> sddmm_kernels() {
+std::span<const SddmmKernel> cpu_sddmm_kernels() {
   static const std::array<SddmmKernel, 1> table = {{
       {{"sddmm/cpu/rows", "rows in ranges of equal edges, four edges at a time in vector registers",
         "sddmm", DeviceKind::cpu, true},

@@ -23,6 +23,7 @@ struct SddmmProblem {
   std::int64_t features = 0;
   std::int64_t heads = 1;
   EdgeFactor factor = EdgeFactor::none;
+  Device device = {};
 };
 
 /// What a plan keeps of a kernel. Operands have been checked.
@@ -35,6 +36,9 @@ class PreparedSddmm {
 
 using SddmmKernel = Kernel<SddmmProblem, PreparedSddmm>;
 
+/// Every kernel of this build.
 std::span<const SddmmKernel> sddmm_kernels();
+
+std::span<const SddmmKernel> cpu_sddmm_kernels();
 
 }  // namespace tessera::ops

@@ -45,6 +45,7 @@ struct SddmmPlan::State {
     sums.pass = pass;
     sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
     sums.edge_rows = problem.function == EdgeFunction::add;
+    sums.device = problem.device;
     PlanOptions any = options;
     any.kernel.clear();
     return choose_kernel(spmm_kernels(), sums, any).kernel->prepare(sums);
@@ -72,6 +73,7 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   }
   auto state = std::make_shared<SddmmPlan::State>();
   state->problem = {graph, options.function, options.precision, options.features, options.heads};
+  state->problem.device = options.device;
   state->options = options;
   auto [kernel, explanation] = choose_kernel(sddmm_kernels(), state->problem, options);
   state->kernel = kernel;
@@ -90,6 +92,8 @@ void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, S
   check_apart("edges", edges, "v", v);
   plan.state().prepared->run(u, v, edges, stream);
 }
+
+void prepare_backward(const SddmmPlan& plan) { plan.state().prepare_backward(); }
 
 void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOperand grad_edges,
                   Operand grad_u, Operand grad_v, Stream stream) {

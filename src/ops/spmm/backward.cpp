@@ -18,6 +18,7 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   dots.precision = problem.precision;
   dots.features = problem.features;
   dots.factor = problem.reduction == Reduction::mean ? EdgeFactor::mean_scales : EdgeFactor::scales;
+  dots.device = problem.device;
   return dots;
 }
 

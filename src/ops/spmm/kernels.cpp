@@ -15,6 +15,7 @@ std::span<const SpmmKernel> spmm_kernels() {
 #ifdef TESSERA_WITH_CUDA
     append_cuda_rows_kernels(kernels);
     append_cusparse_kernels(kernels);
+    append_cuda_heads_kernels(kernels);
 #endif
     return kernels;
   }();

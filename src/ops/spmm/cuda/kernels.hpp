@@ -8,6 +8,7 @@
 /// The CUDA kernels of spmm, each group from the file of its name. Only in a build with CUDA.
 namespace tessera::ops {
 
+void append_cuda_heads_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table);
 void append_cusparse_kernels(std::vector<SpmmKernel>& table);
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/cuts.hpp"
+
+#include <vector>
+
+#include "cuda/array.hpp"
+
+namespace tessera::cuda {
+
+Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, Device device) {
+  Cuts cuts;
+  cuts.longest = longest;
+  std::vector<Piece> pieces;
+  std::vector<CutLine> cut_lines;
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    const EdgeOffset begin = offsets[i];
+    const EdgeOffset length = offsets[i + 1] - begin;
+    if (length <= longest) continue;
+    const auto line = static_cast<VertexId>(i);
+    const auto first_slot = static_cast<std::int32_t>(cuts.num_slots);
+    const EdgeOffset parts = (length + longest - 1) / longest;
+    cut_lines.push_back({line, first_slot, static_cast<std::int32_t>(parts)});
+    for (EdgeOffset part = 0; part < parts; ++part) {
+      pieces.push_back({line, static_cast<std::int32_t>(cuts.num_slots++), first_slot,
+                        static_cast<std::int32_t>(parts), begin + length * part / parts,
+                        begin + length * (part + 1) / parts});
+    }
+  }
+  cuts.pieces = to_device(std::span<const Piece>(pieces), device);
+  cuts.cut_lines = to_device(std::span<const CutLine>(cut_lines), device);
+  return cuts;
+}
+
+}  // namespace tessera::cuda

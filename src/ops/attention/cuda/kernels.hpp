@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "ops/attention/kernel.hpp"
+
+/// The CUDA kernels of attention. Only in a build with CUDA.
+namespace tessera::ops {
+
+void append_cuda_attention_kernels(std::vector<AttentionKernel>& table);
+
+}  // namespace tessera::ops

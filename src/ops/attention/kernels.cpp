@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "ops/attention/kernel.hpp"
+
+#ifdef TESSERA_WITH_CUDA
+#include "ops/attention/cuda/kernels.hpp"
+#endif
+
+namespace tessera::ops {
+
+std::span<const AttentionKernel> attention_kernels() {
+  static const std::vector<AttentionKernel> table = [] {
+    std::vector<AttentionKernel> kernels(cpu_attention_kernels().begin(),
+                                         cpu_attention_kernels().end());
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_attention_kernels(kernels);
+#endif
+    return kernels;
+  }();
+  return table;
+}
+
+}  // namespace tessera::ops

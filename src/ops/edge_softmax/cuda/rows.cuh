@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/cuts.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/softmax.cuh"
+#include "cuda/vectors.cuh"
+#include "ops/edge_softmax/cuda/rows.hpp"
+
+/// Softmax over the edges of each row. A team of lanes measures a row (maximum and sum, or the sum
+/// of P dP), then changes it; the first numbers of a lane stay in registers between the two. Rows
+/// that are cut are measured piece by piece in one launch and changed in another.
+namespace tessera::ops {
+
+/// How a team goes over the numbers of some edges.
+template <class T, int team>
+class TeamNumbers {
+ public:
+  static constexpr int kept = 4;  ///< numbers of a lane that stay in registers
+
+  __device__ TeamNumbers(const SoftmaxLaunch& launch, EdgeOffset begin, EdgeOffset end)
+      : launch_(launch),
+        lanes_(team, padded_heads(launch)),
+        head_(std::int64_t{blockIdx.y} * 32 + lanes_.head),
+        begin_(begin + lanes_.edge),
+        end_(head_ < launch.heads ? end : begin) {}
+
+  __device__ static int padded_heads(const SoftmaxLaunch& launch) {
+    const auto heads = static_cast<int>(launch.heads < 32 ? launch.heads : 32);
+    return 1 << (32 - __clz(heads - 1));
+  }
+
+  /// Calls body(edge, index): `index` counts this lane's numbers.
+  template <class Body>
+  __device__ void for_each(Body&& body) const {
+    EdgeOffset edge = begin_;
+#pragma unroll
+    for (int i = 0; i < kept; ++i, edge += lanes_.batch_edges) {
+      if (edge < end_) body(edge, i);
+    }
+    for (; edge < end_; edge += lanes_.batch_edges) body(edge, kept);
+  }
+
+  __device__ float load(const EdgeNumbers& numbers, EdgeOffset edge) const {
+    return cuda::widen(static_cast<const T*>(numbers.data)[edge * numbers.stride + head_]);
+  }
+  __device__ void store(EdgeOffset edge, float value) const {
+    static_cast<T*>(launch_.result)[edge * launch_.result_stride + head_] = cuda::narrow<T>(value);
+  }
+  __device__ float sum(float value) const { return cuda::sum_over_edges<team>(lanes_, value); }
+  __device__ const cuda::HeadLanes& head_lanes() const { return lanes_; }
+  __device__ std::int64_t head() const { return head_; }
+
+ protected:
+  const SoftmaxLaunch& launch_;
+  cuda::HeadLanes lanes_;
+  std::int64_t head_;
+  EdgeOffset begin_;
+  EdgeOffset end_;
+};
+
+/// exp(S - max) / sum.
+template <class T, int team>
+class ForwardRow {
+ public:
+  __device__ ForwardRow(const SoftmaxLaunch& launch, EdgeOffset begin, EdgeOffset end)
+      : launch_(launch), numbers_(launch, begin, end) {}
+
+  __device__ void measure() {
+    numbers_.for_each([&](EdgeOffset edge, int index) {
+      const float score = numbers_.load(launch_.first, edge);
+      keep(index, score);
+      total_.add(score);
+    });
+    cuda::over_edges<team>(numbers_.head_lanes(), [&](int distance) {
+      cuda::RunningSum other;
+      other.max = __shfl_xor_sync(cuda::team_mask<team>(), total_.max, distance);
+      other.sum = __shfl_xor_sync(cuda::team_mask<team>(), total_.sum, distance);
+      total_.join(other);
+    });
+  }
+  __device__ void apply() {
+    total_.finish();
+    const float reciprocal = 1 / total_.sum;
+    numbers_.for_each([&](EdgeOffset edge, int index) {
+      const float score = index < kept_scores ? scores_[index] : numbers_.load(launch_.first, edge);
+      numbers_.store(edge, expf(score - total_.max) * reciprocal);
+    });
+  }
+
+  /// Scores that `apply` reads again although `measure` was another launch's.
+  __device__ void reload() {
+    numbers_.for_each([&](EdgeOffset edge, int index) {
+      if (index < kept_scores) keep(index, numbers_.load(launch_.first, edge));
+    });
+  }
+  __device__ void save(std::int64_t slot) const {
+    if (numbers_.head_lanes().edge != 0 || numbers_.head() >= launch_.heads) return;
+    float* const to = launch_.slots + (slot * launch_.heads + numbers_.head()) * 2;
+    to[0] = total_.max;
+    to[1] = total_.sum;
+  }
+  __device__ void join_slot(std::int64_t slot) {
+    if (numbers_.head() >= launch_.heads) return;
+    const float* const from = launch_.slots + (slot * launch_.heads + numbers_.head()) * 2;
+    total_.join({from[0], from[1]});
+  }
+
+ private:
+  static constexpr int kept_scores = TeamNumbers<T, team>::kept;
+
+  __device__ void keep(int index, float score) {
+    if (index < kept_scores) scores_[index] = score;
+  }
+
+  const SoftmaxLaunch& launch_;
+  TeamNumbers<T, team> numbers_;
+  cuda::RunningSum total_;
+  float scores_[kept_scores];
+};
+
+/// P (dP - sum of P dP).
+template <class T, int team>
+class BackwardRow {
+ public:
+  __device__ BackwardRow(const SoftmaxLaunch& launch, EdgeOffset begin, EdgeOffset end)
+      : launch_(launch), numbers_(launch, begin, end) {}
+
+  __device__ void measure() {
+    float sum = 0;
+    numbers_.for_each([&](EdgeOffset edge, int index) {
+      const Pair pair = load(edge);
+      if (index < kept_pairs) pairs_[index] = pair;
+      sum = fmaf(pair.weight, pair.grad, sum);
+    });
+    total_ = numbers_.sum(sum);
+  }
+  __device__ void apply() {
+    numbers_.for_each([&](EdgeOffset edge, int index) {
+      const Pair pair = index < kept_pairs ? pairs_[index] : load(edge);
+      numbers_.store(edge, pair.weight * (pair.grad - total_));
+    });
+  }
+  __device__ void reload() {
+    numbers_.for_each([&](EdgeOffset edge, int index) {
+      if (index < kept_pairs) pairs_[index] = load(edge);
+    });
+  }
+  __device__ void save(std::int64_t slot) const {
+    if (numbers_.head_lanes().edge != 0 || numbers_.head() >= launch_.heads) return;
+    launch_.slots[slot * launch_.heads + numbers_.head()] = total_;
+  }
+  __device__ void join_slot(std::int64_t slot) {
+    if (numbers_.head() >= launch_.heads) return;
+    total_ += launch_.slots[slot * launch_.heads + numbers_.head()];
+  }
+
+ private:
+  struct Pair {
+    float weight;
+    float grad;
+  };
+  static constexpr int kept_pairs = TeamNumbers<T, team>::kept;
+
+  __device__ Pair load(EdgeOffset edge) const {
+    return {numbers_.load(launch_.first, edge), numbers_.load(launch_.second, edge)};
+  }
+
+  const SoftmaxLaunch& launch_;
+  TeamNumbers<T, team> numbers_;
+  float total_ = 0;
+  Pair pairs_[kept_pairs];
+};
+
+/// Rows that are not cut, a team each.
+template <class Row, int team>
+__global__ __launch_bounds__(softmax_block_threads) void softmax_short_rows(
+    const SoftmaxLaunch launch) {
+  const std::int64_t row = (std::int64_t{blockIdx.x} * softmax_block_threads + threadIdx.x) / team;
+  if (row >= launch.rows.num_lines) return;
+  const EdgeOffset begin = cuda::line_offset(launch.rows, row);
+  const EdgeOffset end = cuda::line_offset(launch.rows, row + 1);
+  if (begin == end || end - begin > launch.rows.longest) return;
+  Row numbers(launch, begin, end);
+  numbers.measure();
+  numbers.apply();
+}
+
+/// A piece of a long row, a warp each.
+template <class Row>
+__global__ __launch_bounds__(softmax_block_threads) void measure_pieces(
+    const SoftmaxLaunch launch) {
+  const std::int64_t index = (std::int64_t{blockIdx.x} * softmax_block_threads + threadIdx.x) / 32;
+  if (index >= launch.rows.num_pieces) return;
+  const cuda::Piece piece = launch.rows.pieces[index];
+  Row numbers(launch, piece.begin, piece.end);
+  numbers.measure();
+  numbers.save(piece.slot);
+}
+
+template <class Row>
+__global__ __launch_bounds__(softmax_block_threads) void change_pieces(const SoftmaxLaunch launch) {
+  const std::int64_t index = (std::int64_t{blockIdx.x} * softmax_block_threads + threadIdx.x) / 32;
+  if (index >= launch.rows.num_pieces) return;
+  const cuda::Piece piece = launch.rows.pieces[index];
+  Row numbers(launch, piece.begin, piece.end);
+  numbers.reload();
+  for (int i = 0; i < piece.num_slots; ++i) numbers.join_slot(piece.first_slot + i);
+  numbers.apply();
+}
+
+template <template <class, int> class Row, class T, int team>
+void launch_softmax(const SoftmaxLaunch& launch, Stream stream) {
+  const unsigned head_blocks = cuda::num_blocks(launch.heads, 32);
+  const dim3 row_grid(cuda::num_blocks(launch.rows.num_lines, softmax_block_threads / team),
+                      head_blocks);
+  const dim3 piece_grid(cuda::num_blocks(launch.rows.num_pieces, softmax_block_threads / 32),
+                        head_blocks);
+  cuda::launch(softmax_short_rows<Row<T, team>, team>, row_grid, softmax_block_threads, stream,
+               launch);
+  cuda::launch(measure_pieces<Row<T, 32>>, piece_grid, softmax_block_threads, stream, launch);
+  cuda::launch(change_pieces<Row<T, 32>>, piece_grid, softmax_block_threads, stream, launch);
+}
+
+template <class T>
+constexpr SoftmaxFunctions make_softmax_functions() {
+  return {{launch_softmax<ForwardRow, T, 4>, launch_softmax<ForwardRow, T, 8>,
+           launch_softmax<ForwardRow, T, 16>, launch_softmax<ForwardRow, T, 32>},
+          {launch_softmax<BackwardRow, T, 4>, launch_softmax<BackwardRow, T, 8>,
+           launch_softmax<BackwardRow, T, 16>, launch_softmax<BackwardRow, T, 32>}};
+}
+
+}  // namespace tessera::ops

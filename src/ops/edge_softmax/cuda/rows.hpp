@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cuda/cuts.hpp"
+
+namespace tessera::ops {
+
+/// Lanes that share a row; a row's numbers are edges x heads.
+inline constexpr std::array<int, 4> softmax_teams = {4, 8, 16, 32};
+inline constexpr int softmax_block_threads = 256;
+
+/// Edges x heads numbers, stored as T.
+struct EdgeNumbers {
+  const void* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// Everything a launch needs; passed to the GPU by value.
+struct SoftmaxLaunch {
+  cuda::Lines rows;
+  std::int64_t heads = 1;
+  EdgeNumbers first;   ///< scores; backward: weights
+  EdgeNumbers second;  ///< backward: gradients of weights
+  void* result = nullptr;
+  std::int64_t result_stride = 0;
+  float* slots = nullptr;  ///< two numbers for each piece and head
+};
+
+using SoftmaxFunction = void (*)(const SoftmaxLaunch& launch, Stream stream);
+
+/// One function per size of teams, which deals with long rows too.
+struct SoftmaxFunctions {
+  std::array<SoftmaxFunction, softmax_teams.size()> forward;
+  std::array<SoftmaxFunction, softmax_teams.size()> backward;
+};
+
+extern const SoftmaxFunctions softmax_rows_fp32, softmax_rows_bf16, softmax_rows_fp16;
+
+}  // namespace tessera::ops

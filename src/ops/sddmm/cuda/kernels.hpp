@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "ops/sddmm/kernel.hpp"
+
+/// The CUDA kernels of sddmm. Only in a build with CUDA.
+namespace tessera::ops {
+
+void append_cuda_sddmm_kernels(std::vector<SddmmKernel>& table);
+
+}  // namespace tessera::ops

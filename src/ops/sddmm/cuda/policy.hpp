@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+namespace tessera::ops {
+
+/// How a warp shares the dot products of consecutive edges.
+///
+/// `lanes` neighbouring lanes form a group, which computes `edges` consecutive dot products, one
+/// after the other; a lane holds `vectors` vectors of each row (of 16 bytes, or of one feature
+/// where rows are not on 16-byte boundaries). Eight lanes load a whole line of the cache at once,
+/// and fewer lanes an edge mean fewer instructions to add up what they hold.
+///
+///     lanes = 8, edges = 8:   | edges 0-7 | edges 8-15 | edges 16-23 | edges 24-31 |   of a warp
+struct EdgesPolicy {
+  int lanes = 8;
+  int vectors = 1;
+  int edges = 8;
+  int batch = 2;      ///< edges of a group whose loads are in flight together
+  bool keeps = true;  ///< the row of one end stays in registers until an edge has another there
+
+  constexpr int tile() const { return 32 / lanes * edges; }
+  constexpr bool valid() const {
+    const auto power = [](int n) { return n >= 1 && (n & (n - 1)) == 0; };
+    return power(lanes) && power(edges) && power(batch) && lanes <= 32 && edges <= lanes &&
+           batch <= edges && vectors >= 1;
+  }
+};
+
+inline constexpr int edges_block_threads = 256;
+inline constexpr int edges_block_warps = edges_block_threads / 32;
+
+/// For vectors of 16 bytes. Few edges a group make more warps, which small graphs want.
+inline constexpr std::array<EdgesPolicy, 15> vector_policies = {{
+    {1, 1, 1, 1, true},
+    {2, 1, 2, 2, true},
+    {4, 1, 4, 4, true},
+    {8, 1, 2, 2, true},
+    {8, 1, 8, 4, true},
+    {8, 1, 8, 4, false},
+    {8, 2, 2, 2, true},
+    {8, 2, 8, 4, true},
+    {8, 2, 8, 2, false},
+    {8, 4, 2, 2, true},
+    {8, 4, 8, 2, true},
+    {8, 4, 8, 1, false},
+    {8, 8, 8, 1, true},
+    {16, 4, 2, 2, true},
+    {16, 4, 16, 2, true},
+}};
+
+/// For single features.
+inline constexpr std::array<EdgesPolicy, 4> scalar_policies = {{
+    {1, 1, 1, 1, true},
+    {4, 1, 4, 4, true},
+    {16, 1, 8, 4, true},
+    {32, 4, 8, 2, true},
+}};
+
+template <std::size_t size>
+constexpr bool all_valid(const std::array<EdgesPolicy, size>& policies) {
+  for (const EdgesPolicy& policy : policies) {
+    if (!policy.valid()) return false;
+  }
+  return true;
+}
+static_assert(all_valid(vector_policies) && all_valid(scalar_policies));
+
+}  // namespace tessera::ops

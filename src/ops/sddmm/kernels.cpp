@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include "ops/sddmm/kernel.hpp"
+
+#ifdef TESSERA_WITH_CUDA
+#include "ops/sddmm/cuda/kernels.hpp"
+#endif
+
+namespace tessera::ops {
+
+std::span<const SddmmKernel> sddmm_kernels() {
+  static const std::vector<SddmmKernel> table = [] {
+    std::vector<SddmmKernel> kernels(cpu_sddmm_kernels().begin(), cpu_sddmm_kernels().end());
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_sddmm_kernels(kernels);
+#endif
+    return kernels;
+  }();
+  return table;
+}
+
+}  // namespace tessera::ops

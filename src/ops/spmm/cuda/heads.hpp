@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/cuts.hpp"
+
+namespace tessera::ops {
+
+/// Everything a launch needs; passed to the GPU by value.
+struct HeadsLaunch {
+  cuda::Lines lines;
+  const VertexId* indices = nullptr;
+  const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a line is a column
+  bool edge_rows = false;                 ///< x has a row per edge; nothing is weighted
+
+  const void* values = nullptr;  ///< edges x heads, stored as features are
+  std::int64_t value_stride = 0;
+  std::int64_t width = 1;  ///< features of a head
+
+  const void* x = nullptr;
+  std::int64_t x_stride = 0;
+  void* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t features = 0;
+  int lanes = 32;  ///< that load one row of x: a power of two
+
+  float* slots = nullptr;  ///< pieces x features
+};
+
+using HeadsFunction = void (*)(const HeadsLaunch& launch, Stream stream);
+
+extern const HeadsFunction heads_fp32_aligned, heads_fp32_scalar;
+extern const HeadsFunction heads_bf16_aligned, heads_bf16_scalar;
+extern const HeadsFunction heads_fp16_aligned, heads_fp16_scalar;
+
+}  // namespace tessera::ops
