@@ -30,12 +30,16 @@ struct Problem {
   /// Where the graph came from: models use its features and labels. May be null.
   std::shared_ptr<const Dataset> dataset = {};
   Device device = {};
+  ops::Tune tune = ops::Tune::predicted;
+  std::shared_ptr<ops::PlanStore> store = {};
 };
 
 /// The part of a plan's options that every op has.
 inline void set_plan_options(const Problem& problem, ops::PlanOptions& options) {
   options.device = problem.device;
   options.kernel = problem.kernel;
+  options.tune = problem.tune;
+  options.store = problem.store;
 }
 
 /// A problem made ready: inputs drawn, plan made, outputs allocated.

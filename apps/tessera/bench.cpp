@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/ops/plan_store.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -29,6 +31,9 @@ struct BenchArguments {
   std::int64_t heads = 0;
   std::string device = "cpu";
   std::string kernel;
+  std::string tune = "predicted";
+  std::string plans;
+  std::shared_ptr<ops::PlanStore> store;  ///< what `plans` names
   std::string commit;
   bool quick = false;
   bool full = false;
@@ -85,7 +90,7 @@ std::vector<Case> cases_on(const BenchArguments& arguments, const Dataset& datas
               arguments.heads > 0 ? arguments.heads : bench::default_heads(*suite, features);
           cases.push_back({suite,
                            {dataset.graph, dataset.name, features, precision, heads, kernel, seed,
-                            shared, device}});
+                            shared, device, ops::parse_tune(arguments.tune), arguments.store}});
         }
       }
     }
@@ -217,8 +222,17 @@ void measure_source(Session& session, const BenchArguments& arguments,
   }
 }
 
-ExitCode run_bench(Session& session, const BenchArguments& arguments) {
+/// The file of `--plans` where there is one, else an empty store to fill.
+std::shared_ptr<ops::PlanStore> open_store(const std::string& path) {
+  if (path.empty()) return nullptr;
+  if (!std::filesystem::exists(path)) return std::make_shared<ops::PlanStore>();
+  return std::make_shared<ops::PlanStore>(ops::PlanStore::load(path));
+}
+
+ExitCode run_bench(Session& session, BenchArguments arguments) {
   chosen_suites(arguments);
+  ops::parse_tune(arguments.tune);
+  arguments.store = open_store(arguments.plans);
   for (const std::string& name : arguments.precisions) parse_precision(name);
   const Device device = parse_device(arguments.device);
   require_available(device);
@@ -228,6 +242,7 @@ ExitCode run_bench(Session& session, const BenchArguments& arguments) {
   for (const std::string& source : workload.sources) {
     measure_source(session, arguments, workload, source, report);
   }
+  if (arguments.store != nullptr) arguments.store->save(arguments.plans);
   Json json = bench_header(commit_of(arguments));
   json["copy_bytes_per_second"] = bandwidth_json(arguments.threads, device);
   set_num_threads(threads_before);
@@ -298,6 +313,12 @@ Action setup(CLI::App& app) {
   app.add_option("--kernel", arguments->kernel,
                  "run this kernel instead of the plan's choice; all runs each of them")
       ->type_name("NAME");
+  app.add_option("--tune", arguments->tune,
+                 "how plans choose: predicted (by the cost model, the default) or measured")
+      ->type_name("HOW");
+  app.add_option("--plans", arguments->plans,
+                 "take the choices in this file, and add to it those that it lacks")
+      ->type_name("FILE");
   auto* const quick = app.add_flag("--quick", arguments->quick,
                                    "small graphs and few repeats (the default without --data)");
   app.add_flag("--full", arguments->full, "more graphs, five widths, more repeats")

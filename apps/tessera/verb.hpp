@@ -34,6 +34,7 @@ extern const Verb reorder_verb;
 extern const Verb partition_verb;
 extern const Verb train_verb;
 extern const Verb predict_verb;
+extern const Verb plan_verb;
 extern const Verb bench_verb;
 extern const Verb check_verb;
 extern const Verb doctor_verb;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tessera/core/measure.hpp"
@@ -10,8 +11,11 @@ namespace tessera {
 /// Times runs until the options are content. `timed_run` returns microseconds.
 std::vector<double> repeat_timed(const MeasureOptions& options, FunctionRef<double()> timed_run);
 
-/// Times on a GPU. As in cuda_backend.hpp, a build contains one of two implementations.
+/// What measurements need of a GPU. As in cuda_backend.hpp, a build contains one of two implementations.
 namespace cuda_backend {
+
+/// What the driver calls a GPU.
+std::string gpu_name(int index);
 
 /// Microseconds between an event before and one after each run.
 std::vector<double> time_runs(Device device, FunctionRef<void(Stream)> enqueue,

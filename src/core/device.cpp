@@ -4,8 +4,10 @@
 #include <charconv>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
 
 #include "core/cuda_backend.hpp"
+#include "core/cuda_timing.hpp"
 
 namespace tessera {
 
@@ -24,6 +26,12 @@ Device parse_device(const std::string& text) {
   }
   throw Error(ErrorCode::invalid_argument, "unknown device '" + text + "'", "",
               "use cpu, cuda or cuda:N");
+}
+
+std::string device_name(Device device) {
+  if (device.kind == DeviceKind::cpu) return "cpu, " + std::to_string(num_threads()) + " threads";
+  require_available(device);
+  return cuda_backend::gpu_name(device.index);
 }
 
 bool built_with_cuda() noexcept { return cuda_backend::present(); }

@@ -6,6 +6,11 @@
 
 namespace tessera::cuda_backend {
 
+std::string gpu_name(int index) {
+  require_available({DeviceKind::cuda, index});
+  return {};
+}
+
 std::vector<double> time_runs(Device device, FunctionRef<void(Stream)>, const MeasureOptions&) {
   require_available(device);
   return {};

@@ -36,6 +36,12 @@ double time_between(Event& begin, Event& end, const OwnedStream& stream,
 
 }  // namespace
 
+std::string gpu_name(int index) {
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, index), "asking for a GPU's name");
+  return properties.name;
+}
+
 std::vector<double> time_runs(Device device, FunctionRef<void(Stream)> enqueue,
                               const MeasureOptions& options) {
   const CurrentDevice current(device.index);

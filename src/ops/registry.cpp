@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/registry.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
-
-/// Why the options rule this offer out; empty if they do not.
-std::string objection(const Offer& offer, const PlanOptions& options) {
-  if (offer.info->device != options.device.kind) {
-    return fmt::format("runs on another device than {}", to_string(options.device));
-  }
-  if (!offer.why_not.empty()) return offer.why_not;
-  // Who names a kernel has accepted what it does.
-  if (options.kernel.empty() && !offer.info->deterministic && !options.allow_nondeterministic) {
-    return "not deterministic";
-  }
-  return {};
-}
 
 std::string names_of(std::span<const Offer> offers) {
   std::string names;
@@ -48,11 +38,24 @@ std::size_t find_named(std::span<const Offer> offers, const PlanOptions& options
               "kernel", "kernels of this op: " + names_of(offers));
 }
 
+/// What an offer is judged by: the clock where a plan asked it, else the cost
+/// model.
+double cost_of(const Offer& offer, bool timed) {
+  if (!timed) return offer.predicted_us;
+  return offer.measured_us > 0 ? offer.measured_us : std::numeric_limits<double>::infinity();
+}
+
+bool any_timed(std::span<const Offer> offers) {
+  return std::any_of(offers.begin(), offers.end(),
+                     [](const Offer& offer) { return offer.measured_us > 0; });
+}
+
 std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& options) {
+  const bool timed = any_timed(offers);
   std::size_t best = offers.size();
   for (std::size_t i = 0; i < offers.size(); ++i) {
     if (!objection(offers[i], options).empty()) continue;
-    if (best == offers.size() || offers[i].predicted_us < offers[best].predicted_us) best = i;
+    if (best == offers.size() || cost_of(offers[i], timed) < cost_of(offers[best], timed)) best = i;
   }
   if (best < offers.size()) return best;
   std::string reasons;
@@ -63,35 +66,69 @@ std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& optio
   throw Error(ErrorCode::unsupported, "no kernel supports this problem", reasons);
 }
 
+std::string summary_of(const Offer& winner, std::span<const Offer> offers, bool forced) {
+  if (forced) return fmt::format("{}: asked for by name", winner.info->name);
+  if (!any_timed(offers)) {
+    return fmt::format("{}: {:.1f} us predicted", winner.info->name, winner.predicted_us);
+  }
+  const auto timed = std::count_if(offers.begin(), offers.end(),
+                                   [](const Offer& offer) { return offer.measured_us > 0; });
+  return fmt::format("{}: {:.1f} us measured, the fastest of {} timed", winner.info->name,
+                     winner.measured_us, timed);
+}
+
+/// Why an admissible offer was not taken.
+std::string lost(const Offer& offer, const Offer& winner, bool timed, bool forced) {
+  if (forced) return "another was asked for";
+  if (!offer.why_untimed.empty()) return offer.why_untimed;
+  return fmt::format("slower by {:.1f} us", cost_of(offer, timed) - cost_of(winner, timed));
+}
+
 }  // namespace
 
 ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& options) {
-  require_available(options.device);
   const bool forced = !options.kernel.empty();
+  const bool timed = any_timed(offers);
   const std::size_t index = forced ? find_named(offers, options) : find_fastest(offers, options);
-  ChosenOffer chosen{index, {}};
   const Offer& winner = offers[index];
-  chosen.explanation.summary =
-      forced ? fmt::format("{}: asked for by name", winner.info->name)
-             : fmt::format("{}: {:.1f} us predicted", winner.info->name, winner.predicted_us);
+  ChosenOffer chosen{index, {summary_of(winner, offers, forced), {}}};
   for (std::size_t i = 0; i < offers.size(); ++i) {
-    std::string verdict = objection(offers[i], options);
-    if (verdict.empty()) {
-      verdict =
-          forced ? "another was asked for"
-                 : fmt::format("slower by {:.1f} us", offers[i].predicted_us - winner.predicted_us);
-    }
+    const Offer& offer = offers[i];
+    std::string verdict = objection(offer, options);
+    if (i == index) verdict = "chosen";
+    if (verdict.empty()) verdict = lost(offer, winner, timed, forced);
     chosen.explanation.candidates.push_back(
-        {offers[i].info->name, i == index ? "chosen" : verdict, offers[i].predicted_us});
+        {offer.info->name, std::move(verdict), offer.predicted_us, offer.measured_us});
   }
   return chosen;
+}
+
+ChosenOffer choose_stored(std::span<const Offer> offers, const PlanOptions& options,
+                          const StoredChoice& stored) {
+  PlanOptions named = options;
+  named.kernel = stored.kernel;
+  try {
+    ChosenOffer chosen = choose_offer(offers, named);
+    chosen.explanation.summary = fmt::format("{}: stored choice", stored.kernel);
+    chosen.explanation.candidates = stored.candidates;
+    return chosen;
+  } catch (const Error& error) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("the stored plan cannot be used: {}", error.what()), "plan store",
+                "make the plan again and save it");
+  }
 }
 
 std::string to_string(const Explanation& explanation) {
   std::string text = explanation.summary;
   for (const Candidate& candidate : explanation.candidates) {
     text += fmt::format("\n  {}: {}", candidate.kernel, candidate.verdict);
-    if (candidate.predicted_us > 0) text += fmt::format(" ({:.1f} us)", candidate.predicted_us);
+    if (candidate.measured_us > 0) {
+      text += fmt::format(" ({:.1f} us measured, {:.1f} predicted)", candidate.measured_us,
+                          candidate.predicted_us);
+    } else if (candidate.predicted_us > 0) {
+      text += fmt::format(" ({:.1f} us)", candidate.predicted_us);
+    }
   }
   return text;
 }

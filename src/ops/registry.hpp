@@ -3,21 +3,26 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ops/tune.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/ops/kernels.hpp"
+#include "tessera/ops/plan_store.hpp"
 
-/// How a plan finds its kernel. Each op has a `Problem` (what to compute, on which graph), a
-/// `Kernel` as below, and a function that returns the table of its kernels. `kernels.cpp` lists
-/// those functions: a table that registers itself by static initialisation would be dropped from a
-/// static library.
+/// How a plan finds its kernel. Each op has a `Problem` (what to compute, on
+/// which graph), a `Kernel` as below, and a function that returns the table of
+/// its kernels. `kernels.cpp` lists those functions: a table that registers
+/// itself by static initialisation would be dropped from a static library.
 namespace tessera::ops {
 
-/// One way to solve the problems of an op. `Prepared` is what a plan keeps of it: the schedule and
-/// workspace for one problem, with a virtual function that runs.
+/// One way to solve the problems of an op. `Prepared` is what a plan keeps of
+/// it: the schedule and workspace for one problem, with a virtual function that
+/// runs.
 template <class ProblemType, class PreparedType>
 struct Kernel {
   using Problem = ProblemType;
@@ -31,43 +36,106 @@ struct Kernel {
   std::unique_ptr<const Prepared> (*prepare)(const Problem&);
 };
 
-/// A kernel as the choice sees it.
-struct Offer {
-  const KernelInfo* info = nullptr;
-  std::string why_not;
-  double predicted_us = 0;
-};
-
 struct ChosenOffer {
   std::size_t index = 0;
   Explanation explanation;
 };
 
-/// The fastest offer that the options admit. Throws `backend_unavailable` for an absent device,
-/// `invalid_argument` for an unknown kernel name, `unsupported` where no kernel fits, or not the
-/// one asked for.
+/// The fastest offer that the options admit. Throws `backend_unavailable` for
+/// an absent device, `invalid_argument` for an unknown kernel name,
+/// `unsupported` where no kernel fits, or not the one asked for.
 ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& options);
+
+/// The offer that a store names. Throws `bad_data` where it cannot run the
+/// problem after all.
+ChosenOffer choose_stored(std::span<const Offer> offers, const PlanOptions& options,
+                          const StoredChoice& stored);
+
+/// What each kernel of a table has to say about a problem. Kernels of other
+/// devices, and those that lose to a name, are not asked: some look at the
+/// whole graph for an answer.
+template <class KernelType>
+std::vector<Offer> offers_of(std::span<const KernelType> table,
+                             const typename KernelType::Problem& problem,
+                             const PlanOptions& options) {
+  require_available(options.device);
+  std::vector<Offer> offers;
+  offers.reserve(table.size());
+  for (const KernelType& kernel : table) {
+    Offer& offer = offers.emplace_back();
+    offer.info = &kernel.info;
+    if (kernel.info.device != options.device.kind) continue;
+    offer.why_not = kernel.why_not(problem);
+    const bool loses_to_a_name = !options.kernel.empty() && options.kernel != kernel.info.name;
+    if (offer.why_not.empty() && !loses_to_a_name)
+      offer.predicted_us = kernel.predicted_us(problem);
+  }
+  return offers;
+}
 
 template <class KernelType>
 struct Choice {
   const KernelType* kernel = nullptr;
   Explanation explanation;
+  std::unique_ptr<const typename KernelType::Prepared> prepared;
 };
 
-/// The kernel of `table` that a plan with these options runs for `problem`.
+/// The kernel of `table` that the cost model prefers for `problem`; not yet
+/// prepared.
 template <class KernelType>
 Choice<KernelType> choose_kernel(std::span<const KernelType> table,
                                  const typename KernelType::Problem& problem,
                                  const PlanOptions& options) {
-  std::vector<Offer> offers;
-  offers.reserve(table.size());
-  for (const KernelType& kernel : table) {
-    Offer offer{&kernel.info, kernel.why_not(problem), 0};
-    if (offer.why_not.empty()) offer.predicted_us = kernel.predicted_us(problem);
-    offers.push_back(std::move(offer));
+  ChosenOffer chosen = choose_offer(offers_of(table, problem, options), options);
+  return {&table[chosen.index], std::move(chosen.explanation), nullptr};
+}
+
+/// Times the kernels that may be the fastest; returns what was prepared of the
+/// fastest.
+template <class Rehearsal, class KernelType>
+std::unique_ptr<const typename KernelType::Prepared> measure_offers(
+    std::span<const KernelType> table, const typename KernelType::Problem& problem,
+    const PlanOptions& options, std::span<Offer> offers) {
+  std::unique_ptr<const typename KernelType::Prepared> best;
+  std::optional<Rehearsal> rehearsal;
+  tune_offers(offers, options, [&](std::size_t index, const TimeLimit& limit) {
+    if (!rehearsal) rehearsal.emplace(problem, options.device);
+    auto prepared = table[index].prepare(problem);
+    const double us = time_candidate(
+        options.device, [&](Stream stream) { rehearsal->run(*prepared, stream); }, limit);
+    if (us < limit.best_us) best = std::move(prepared);
+    return us;
+  });
+  return best;
+}
+
+/// A kernel chosen as the options say and made ready: stored choices first,
+/// then by measuring or by the cost model. `Rehearsal` describes the op's
+/// problems and has operands to time its kernels with: see spmm/rehearsal.hpp.
+template <class Rehearsal, class KernelType>
+Choice<KernelType> make_choice(std::span<const KernelType> table,
+                               const typename KernelType::Problem& problem,
+                               const PlanOptions& options) {
+  std::vector<Offer> offers = offers_of(table, problem, options);
+  Choice<KernelType> choice;
+  const bool uses_store = options.store != nullptr && options.kernel.empty();
+  const PlanKey key = uses_store ? plan_key(Rehearsal::op(problem), problem.graph,
+                                            Rehearsal::details(problem), options)
+                                 : PlanKey{};
+  const std::optional<StoredChoice> stored =
+      uses_store ? recall(*options.store, key, options.stored_only) : std::nullopt;
+  if (!stored && options.tune == Tune::measured && options.kernel.empty()) {
+    choice.prepared = measure_offers<Rehearsal>(table, problem, options, std::span<Offer>(offers));
   }
-  ChosenOffer chosen = choose_offer(offers, options);
-  return {&table[chosen.index], std::move(chosen.explanation)};
+  ChosenOffer chosen =
+      stored ? choose_stored(offers, options, *stored) : choose_offer(offers, options);
+  choice.kernel = &table[chosen.index];
+  choice.explanation = std::move(chosen.explanation);
+  if (!choice.prepared) choice.prepared = choice.kernel->prepare(problem);
+  if (uses_store && !stored) {
+    options.store->remember({key, choice.kernel->info.name, choice.explanation.candidates});
+  }
+  return choice;
 }
 
 /// Adds what a table's kernels say of themselves to a list.

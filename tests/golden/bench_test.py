@@ -116,6 +116,108 @@ class Compare(cli.CliTest):
         self.fail_with(cli.IO, "bench", "compare", good, self.folder / "missing.json")
 
 
+class Report(cli.CliTest):
+    """bench/report.py: our records beside a table of others."""
+
+    def run_script(self, records, rows, *arguments):
+        path, peers = self.folder / "bench.json", self.folder / "peers.csv"
+        path.write_text(json.dumps({"records": records, "commit": "abc",
+                                    "machine": {"gpus": ["A GPU"]}}))
+        peers.write_text("op,graph,features,peer,dtype,kernel_us,variant,preprocess_ms\n" +
+                         "".join(row + "\n" for row in rows))
+        script = pathlib.Path(cli.SOURCE) / "bench" / "report.py"
+        return subprocess.run([sys.executable, "-B", script, path, "--peers", peers, *arguments],
+                              capture_output=True, text=True, timeout=100, check=False)
+
+    def test_ratios(self):
+        records = [record(graph="reddit", median=100.0, floor_us=10.0),
+                   record(graph="cora", median=50.0, floor_us=45.0)]
+        rows = ["spmm,reddit-sbm,16,rode,fp32,300,rode_spmm,1",
+                "spmm,reddit-sbm,16,sputnik,fp32,200,sputnik_spmm,1",
+                "spmm,reddit-sbm,16,flashsparse,fp16,5,faster_but_16_bit,1",
+                "spmm,reddit-sbm,16,cusparse,fp32,350,cusparse_spmm_alg1,1",
+                "spmm,reddit-sbm,16,cusparse,fp32,400,cusparse_spmm_alg2,1",
+                "spmm,cora,16,rode,fp32,25,rode_spmm,1", "sddmm,cora,16,rode,fp32,1,rode_sddmm,1"]
+        done = self.run_script(records, rows)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| reddit | 16 | 100.0 |  | k | 10 % | sputnik fp32 | 200.0 | 2.00 | 400.0 | "
+                      "4.00 |", done.stdout)
+        self.assertIn("| cora | 16 | 50.0 |  | k | 90 % | rode fp32 | 25.0 | 0.50* |", done.stdout)
+        self.assertIn("| best public kernel | 2 | 1.00 | 0.50 (cora, 16) | 2.00 (reddit, 16) |",
+                      done.stdout)
+        self.assertIn("A GPU; commit abc", done.stdout)
+
+    def test_says_what_is_wrong(self):
+        done = self.run_script([record(op="sddmm")], [])
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^report.py: error: no record of spmm")
+
+
+class Plan(cli.CliTest):
+    def test_explains_every_candidate(self):
+        found = self.json("plan", "embedded:karate", "--features", "16")
+        self.assertEqual(list(found)[:2], ["verb", "name"])
+        self.assertEqual([one["verdict"] for one in found["candidates"]].count("chosen"), 1)
+        self.assertIn(found["kernel"], found["summary"])
+        self.assertIn("predicted", found["summary"])
+        text = self.succeed("plan", "embedded:karate", "--features", "16").out
+        self.assertIn(found["kernel"], text)
+
+    def test_measures(self):
+        for op in ["spmm", "spmm_backward", "sddmm", "edge_softmax", "attention"]:
+            found = self.json("plan", "embedded:karate", "--op", op, "--tune", "measured")
+            self.assertIsNotNone(found["kernel"], op)
+        found = self.json("plan", "embedded:karate", "--tune", "measured")
+        timed = [one for one in found["candidates"] if one["measured_us"] > 0]
+        self.assertGreaterEqual(len(timed), 2)
+        best = min(timed, key=lambda one: one["measured_us"])
+        self.assertEqual(best["kernel"], found["kernel"])
+        self.assertIn("measured", found["summary"])
+
+    def test_a_saved_choice_comes_back(self):
+        path = self.folder / "karate.plans"
+        arguments = ["plan", "embedded:karate", "--features", "16", "--threads", "2"]
+        saved = self.json(*arguments, "--tune", "measured", "--save", path)
+        loaded = self.json(*arguments, "--load", path)
+        self.assertEqual(loaded["kernel"], saved["kernel"])
+        self.assertIn("stored", loaded["summary"])
+        self.assertTrue(path.read_text().startswith("tessera plans\t1\n"))
+
+    def test_a_file_for_something_else(self):
+        path = self.folder / "karate.plans"
+        arguments = ["--features", "16", "--threads", "2"]
+        self.succeed("plan", "embedded:karate", *arguments, "--save", path)
+        for source, more, words in [("embedded:citation", arguments, "another graph"),
+                                    ("embedded:karate", ["--features", "16", "--threads", "1"],
+                                     "another device"),
+                                    ("embedded:karate", ["--features", "17", "--threads", "2"],
+                                     "features 16")]:
+            done = self.fail_with(cli.BAD_DATA, "plan", source, *more, "--load", path)
+            self.assertIn(words, done.err)
+        path.write_text(path.read_text().replace("plans\t1", "plans\t2"))
+        done = self.fail_with(cli.BAD_DATA, "plan", "embedded:karate", *arguments, "--load", path)
+        self.assertIn("format 2", done.err)
+        path.write_text("something else\n")
+        self.fail_with(cli.BAD_DATA, "plan", "embedded:karate", *arguments, "--load", path)
+        self.fail_with(cli.IO, "plan", "embedded:karate", "--load", self.folder / "missing.plans")
+
+    def test_wrong_use(self):
+        for arguments in [["--op", "nothing"], ["--tune", "guessed"], ["--form", "x", "--op", "attention"],
+                          ["--save", "a", "--load", "b"], ["--precision", "fp7"]]:
+            with self.subTest(arguments=arguments):
+                self.fail_with(cli.USAGE, "plan", "embedded:karate", *arguments)
+
+    def test_bench_keeps_its_plans(self):
+        path = self.folder / "bench.plans"
+        arguments = ["bench", "spmm", "--data", "embedded:karate", "--features", "8,16", "--threads",
+                     "2", "--quick", "--plans", path]
+        first = self.json(*arguments, "--tune", "measured")
+        again = self.json(*arguments)
+        self.assertEqual([one["kernel"] for one in first["records"]],
+                         [one["kernel"] for one in again["records"]])
+        self.assertIn("stored", again["records"][0]["plan"])
+
+
 class Check(cli.CliTest):
     def test_karate(self):
         found = self.json("check", "embedded:karate")

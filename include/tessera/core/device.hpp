@@ -27,6 +27,9 @@ struct Stream {
   void* handle = nullptr;
 };
 
+/// What the device is called: "NVIDIA H200", or "cpu, 16 threads".
+std::string device_name(Device device);
+
 /// True when the library was built with its CUDA backend.
 bool built_with_cuda() noexcept;
 

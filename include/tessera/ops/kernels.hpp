@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,17 @@ std::vector<KernelInfo> kernels();
 /// Those of one op.
 std::vector<KernelInfo> kernels(const std::string& op);
 
+/// How a plan finds the fastest kernel.
+enum class Tune {
+  predicted,  ///< by the cost model
+  measured,   ///< by timing, once, each that may be the fastest, on scratch operands
+};
+
+const char* to_string(Tune tune) noexcept;
+Tune parse_tune(const std::string& text);
+
+class PlanStore;
+
 /// How a plan may be made. The default chooses by a cost model among the deterministic kernels that
 /// support the problem.
 struct PlanOptions {
@@ -32,6 +44,12 @@ struct PlanOptions {
   std::string kernel;
   /// Admit kernels whose sums depend on timing.
   bool allow_nondeterministic = false;
+  Tune tune = Tune::predicted;
+  /// Choices made before (plan_store.hpp): a problem found there gets the kernel that it got then,
+  /// any other is added.
+  std::shared_ptr<PlanStore> store = {};
+  /// A problem that `store` does not have is an error.
+  bool stored_only = false;
 };
 
 /// One kernel considered by a plan, and what became of it.
@@ -39,6 +57,7 @@ struct Candidate {
   std::string kernel;
   std::string verdict;      ///< "chosen", or why not, in words
   double predicted_us = 0;  ///< by the cost model; 0 where it does not apply
+  double measured_us = 0;   ///< 0 where it was not timed
 };
 
 /// Why a plan is what it is.

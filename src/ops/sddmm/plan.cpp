@@ -7,7 +7,9 @@
 
 #include "ops/check.hpp"
 #include "ops/sddmm/kernel.hpp"
+#include "ops/sddmm/rehearsal.hpp"
 #include "ops/spmm/kernel.hpp"
+#include "ops/spmm/rehearsal.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
@@ -48,7 +50,8 @@ struct SddmmPlan::State {
     sums.device = problem.device;
     PlanOptions any = options;
     any.kernel.clear();
-    return choose_kernel(spmm_kernels(), sums, any).kernel->prepare(sums);
+    any.stored_only = false;
+    return make_choice<SpmmRehearsal>(spmm_kernels(), sums, any).prepared;
   }
 };
 
@@ -75,10 +78,10 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   state->problem = {graph, options.function, options.precision, options.features, options.heads};
   state->problem.device = options.device;
   state->options = options;
-  auto [kernel, explanation] = choose_kernel(sddmm_kernels(), state->problem, options);
-  state->kernel = kernel;
-  state->explanation = std::move(explanation);
-  state->prepared = kernel->prepare(state->problem);
+  auto choice = make_choice<SddmmRehearsal>(sddmm_kernels(), state->problem, options);
+  state->kernel = choice.kernel;
+  state->explanation = std::move(choice.explanation);
+  state->prepared = std::move(choice.prepared);
   return SddmmPlan(std::move(state));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/check.hpp"
 #include "ops/sddmm/kernel.hpp"
+#include "ops/sddmm/rehearsal.hpp"
+#include "ops/spmm/rehearsal.hpp"
 #include "ops/spmm/won_edges.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -51,16 +53,16 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
                     SpmmPass::backward};
   state->problem.device = options.device;
   state->options = options;
-  auto [kernel, explanation] = choose_kernel(spmm_kernels(), state->problem, options);
-  state->explanation = std::move(explanation);
-  state->grad_x = kernel->prepare(state->problem);
+  auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
+  state->explanation = std::move(choice.explanation);
+  state->grad_x = std::move(choice.prepared);
   if (of_winners(options.reduction)) {
     state->grad_won_edge_values = won_edge_gradients(state->problem);
   } else {
     const SddmmProblem dots = edge_gradient_problem(state->problem);
     PlanOptions any = options;
     any.kernel.clear();
-    state->grad_edge_values = choose_kernel(sddmm_kernels(), dots, any).kernel->prepare(dots);
+    state->grad_edge_values = make_choice<SddmmRehearsal>(sddmm_kernels(), dots, any).prepared;
   }
   return SpmmBackwardPlan(std::move(state));
 }

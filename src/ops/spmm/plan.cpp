@@ -3,6 +3,7 @@
 
 #include "ops/check.hpp"
 #include "ops/spmm/kernel.hpp"
+#include "ops/spmm/rehearsal.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
@@ -48,10 +49,10 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   state->problem = {graph, options.reduction, options.precision, options.features};
   state->problem.device = options.device;
   state->options = options;
-  auto [kernel, explanation] = choose_kernel(spmm_kernels(), state->problem, options);
-  state->kernel = kernel;
-  state->explanation = std::move(explanation);
-  state->prepared = kernel->prepare(state->problem);
+  auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
+  state->kernel = choice.kernel;
+  state->explanation = std::move(choice.explanation);
+  state->prepared = std::move(choice.prepared);
   return SpmmPlan(std::move(state));
 }
 

@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/expect_error.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/measure.hpp"
+#include "tessera/graph/fingerprint.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -104,6 +107,113 @@ TEST(Registry, ExplainsEveryCandidate) {
   EXPECT_EQ(choice.explanation.candidates[1].verdict, "more than 10");
   EXPECT_EQ(choice.explanation.candidates[2].verdict, "not deterministic");
   EXPECT_THAT(to_string(choice.explanation), HasSubstr("toy/cpu/atomic: not deterministic"));
+}
+
+/// A toy whose kernels take as long as they are told.
+struct TimedToy {
+  Graph graph;
+};
+struct PreparedTimedToy {
+  std::string name;
+};
+using TimedKernel = Kernel<TimedToy, PreparedTimedToy>;
+
+template <int index>
+std::unique_ptr<const PreparedTimedToy> prepare_named(const TimedToy&) {
+  return std::make_unique<const PreparedTimedToy>(
+      PreparedTimedToy{"toy/cpu/" + std::to_string(index)});
+}
+template <int us>
+double predicted(const TimedToy&) {
+  return us;
+}
+std::string willing(const TimedToy&) { return {}; }
+std::string unwilling(const TimedToy&) { return "never"; }
+
+/// Kernel 2 is slow to start with, 1 is the fastest, 3 is predicted to be hopeless.
+class ToyRehearsal {
+ public:
+  ToyRehearsal(const TimedToy&, Device) {}
+  void run(const PreparedTimedToy& prepared, Stream) {
+    runs.push_back(prepared.name);
+    const Stopwatch watch;
+    const double us = prepared.name == "toy/cpu/1" ? 0 : 2000;
+    while (watch.microseconds() < us) {
+    }
+  }
+  static std::string op(const TimedToy&) { return "toy"; }
+  static std::string details(const TimedToy&) { return "as it is"; }
+
+  static inline std::vector<std::string> runs;
+};
+
+const std::array<TimedKernel, 4> timed_table = {{
+    {{"toy/cpu/0", "", "toy", DeviceKind::cpu, true}, unwilling, predicted<1>, prepare_named<0>},
+    {{"toy/cpu/1", "", "toy", DeviceKind::cpu, true}, willing, predicted<5000>, prepare_named<1>},
+    {{"toy/cpu/2", "", "toy", DeviceKind::cpu, true}, willing, predicted<4000>, prepare_named<2>},
+    {{"toy/cpu/3", "", "toy", DeviceKind::cpu, true}, willing, predicted<90000>, prepare_named<3>},
+}};
+
+Choice<TimedKernel> made(const PlanOptions& options) {
+  return make_choice<ToyRehearsal>(std::span<const TimedKernel>(timed_table), TimedToy{}, options);
+}
+
+PlanOptions measuring() {
+  PlanOptions options;
+  options.tune = Tune::measured;
+  return options;
+}
+
+TEST(Registry, MeasuresWhatMayBeTheFastest) {
+  EXPECT_EQ(made({}).kernel->info.name, "toy/cpu/2") << "by prediction";
+  ToyRehearsal::runs.clear();
+  const auto choice = made(measuring());
+  EXPECT_EQ(choice.kernel->info.name, "toy/cpu/1");
+  EXPECT_EQ(choice.prepared->name, "toy/cpu/1") << "what was prepared of the fastest is kept";
+  EXPECT_THAT(ToyRehearsal::runs, ::testing::Not(::testing::Contains("toy/cpu/3")));
+  EXPECT_THAT(ToyRehearsal::runs, ::testing::Not(::testing::Contains("toy/cpu/0")));
+  const auto& candidates = choice.explanation.candidates;
+  EXPECT_EQ(candidates[0].verdict, "never");
+  EXPECT_EQ(candidates[1].verdict, "chosen");
+  EXPECT_GT(candidates[2].measured_us, candidates[1].measured_us);
+  EXPECT_THAT(candidates[3].verdict, HasSubstr("over 4 times"));
+  EXPECT_THAT(choice.explanation.summary, HasSubstr("fastest of 2 timed"));
+  EXPECT_THAT(to_string(choice.explanation), HasSubstr("us measured"));
+}
+
+TEST(Registry, DoesNotMeasureForAName) {
+  ToyRehearsal::runs.clear();
+  PlanOptions options = measuring();
+  options.kernel = "toy/cpu/3";
+  EXPECT_EQ(made(options).prepared->name, "toy/cpu/3");
+  EXPECT_TRUE(ToyRehearsal::runs.empty());
+}
+
+TEST(Registry, TakesAStoredChoiceInsteadOfMeasuring) {
+  PlanOptions options = measuring();
+  options.store = std::make_shared<PlanStore>();
+  EXPECT_EQ(made(options).kernel->info.name, "toy/cpu/1");
+  EXPECT_EQ(options.store->size(), 1u);
+  ToyRehearsal::runs.clear();
+  options.tune = Tune::predicted;
+  options.stored_only = true;
+  const auto again = made(options);
+  EXPECT_EQ(again.kernel->info.name, "toy/cpu/1");
+  EXPECT_EQ(again.prepared->name, "toy/cpu/1");
+  EXPECT_GT(again.explanation.candidates[1].measured_us, 0) << "what was known then";
+  EXPECT_TRUE(ToyRehearsal::runs.empty());
+}
+
+TEST(Registry, AStoredChoiceThatCannotBeHadIsAnError) {
+  PlanOptions options;
+  options.store = std::make_shared<PlanStore>();
+  options.stored_only = true;
+  testing::expect_error(ErrorCode::bad_data, {"no stored plan for toy"}, [&] { made(options); });
+  const PlanKey key{"toy", fingerprint_text(Graph()), "as it is", device_name({})};
+  options.store->remember({key, "toy/cpu/0", {}});
+  testing::expect_error(ErrorCode::bad_data, {"toy/cpu/0", "never"}, [&] { made(options); });
+  options.store->remember({key, "toy/cpu/gone", {}});
+  testing::expect_error(ErrorCode::bad_data, {"toy/cpu/gone"}, [&] { made(options); });
 }
 
 }  // namespace

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "describe.hpp"
+#include "numbers.hpp"
+#include "options.hpp"
+#include "table.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/ops/attention.hpp"
+#include "tessera/ops/edge_softmax.hpp"
+#include "tessera/ops/plan_store.hpp"
+#include "tessera/ops/sddmm.hpp"
+#include "tessera/ops/spmm.hpp"
+#include "verb.hpp"
+
+namespace tessera::app {
+namespace {
+
+struct PlanArguments {
+  DataOptions data;
+  std::string op = "spmm";
+  std::int64_t features = 64;
+  std::string precision = "fp32";
+  std::string reduction = "sum";
+  std::string form = "gat";
+  std::int64_t heads = 1;
+  std::string device = "cpu";
+  std::string tune = "predicted";
+  std::string kernel;
+  std::string save;
+  std::string load;
+};
+
+/// The options that every op has, filled in.
+template <class Options>
+Options common_options(const PlanArguments& arguments, std::shared_ptr<ops::PlanStore> store) {
+  Options options;
+  options.device = parse_device(arguments.device);
+  options.kernel = arguments.kernel;
+  options.tune = ops::parse_tune(arguments.tune);
+  options.store = std::move(store);
+  options.stored_only = !arguments.load.empty();
+  options.precision = parse_precision(arguments.precision);
+  return options;
+}
+
+ops::AttentionForm parse_form(const std::string& text) {
+  for (const auto form :
+       {ops::AttentionForm::gat, ops::AttentionForm::gatv2, ops::AttentionForm::dot}) {
+    if (text == ops::to_string(form)) return form;
+  }
+  throw Error(ErrorCode::invalid_argument, "unknown form '" + text + "'", "",
+              "use gat, gatv2 or dot");
+}
+
+ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& graph,
+                                const std::shared_ptr<ops::PlanStore>& store) {
+  const std::string& op = arguments.op;
+  if (op == "spmm" || op == "spmm_backward") {
+    auto options = common_options<ops::SpmmOptions>(arguments, store);
+    options.reduction = ops::parse_reduction(arguments.reduction);
+    options.features = arguments.features;
+    return op == "spmm" ? ops::plan_spmm(graph, options).explain()
+                        : ops::plan_spmm_backward(graph, options).explain();
+  }
+  if (op == "sddmm") {
+    auto options = common_options<ops::SddmmOptions>(arguments, store);
+    options.features = arguments.features;
+    options.heads = arguments.heads;
+    return ops::plan_sddmm(graph, options).explain();
+  }
+  if (op == "edge_softmax") {
+    auto options = common_options<ops::EdgeSoftmaxOptions>(arguments, store);
+    options.heads = arguments.heads;
+    return ops::plan_edge_softmax(graph, options).explain();
+  }
+  auto options = common_options<ops::AttentionOptions>(arguments, store);
+  options.features = arguments.features;
+  options.heads = arguments.heads;
+  options.form = parse_form(arguments.form);
+  return ops::plan_attention(graph, options).explain();
+}
+
+std::string time_text(double us) { return us > 0 ? human_microseconds(us) : ""; }
+
+/// Kernels of other devices are in the JSON only.
+std::string to_text(const Dataset& dataset, const ops::Explanation& explanation) {
+  Table table("lrrl");
+  table.add({"kernel", "predicted", "measured", "verdict"});
+  for (const ops::Candidate& candidate : explanation.candidates) {
+    if (candidate.verdict.starts_with("runs on another device")) continue;
+    table.add({candidate.kernel, time_text(candidate.predicted_us),
+               time_text(candidate.measured_us), candidate.verdict});
+  }
+  return fmt::format("{}\n{}{}\n", headline(dataset), table.text(), explanation.summary);
+}
+
+Json to_json(const PlanArguments& arguments, const Dataset& dataset,
+             const ops::Explanation& explanation) {
+  Json json{{"verb", "plan"}};
+  json.update(brief_json(dataset));
+  json["op"] = arguments.op;
+  json["width"] = arguments.features;
+  json["precision"] = arguments.precision;
+  json["device"] = device_name(parse_device(arguments.device));
+  json["tune"] = arguments.tune;
+  json["summary"] = explanation.summary;
+  json["kernel"] = Json();
+  Json candidates = Json::array();
+  for (const ops::Candidate& candidate : explanation.candidates) {
+    if (candidate.verdict == "chosen") json["kernel"] = candidate.kernel;
+    candidates.push_back({{"kernel", candidate.kernel},
+                          {"predicted_us", candidate.predicted_us},
+                          {"measured_us", candidate.measured_us},
+                          {"verdict", candidate.verdict}});
+  }
+  json["candidates"] = candidates;
+  return json;
+}
+
+ExitCode run_plan(Session& session, const PlanArguments& arguments) {
+  std::shared_ptr<ops::PlanStore> store;
+  if (!arguments.load.empty()) {
+    store = std::make_shared<ops::PlanStore>(ops::PlanStore::load(arguments.load));
+  } else if (!arguments.save.empty()) {
+    store = std::make_shared<ops::PlanStore>();
+  }
+  const LoadedData data = load(session, arguments.data);
+  session.stage("planning");
+  const ops::Explanation explanation = explanation_of(arguments, data.dataset.graph, store);
+  if (!arguments.save.empty()) store->save(arguments.save);
+  session.deliver(to_text(data.dataset, explanation),
+                  to_json(arguments, data.dataset, explanation));
+  return ExitCode::ok;
+}
+
+Action setup(CLI::App& app) {
+  auto arguments = std::make_shared<PlanArguments>();
+  add_data_options(app, arguments->data);
+  app.add_option("--op", arguments->op,
+                 "spmm, spmm_backward, sddmm, edge_softmax or attention (default spmm)")
+      ->type_name("OP")
+      ->check(CLI::IsMember({"spmm", "spmm_backward", "sddmm", "edge_softmax", "attention"}));
+  app.add_option("--features", arguments->features, "width of the features (default 64)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+  app.add_option("--precision", arguments->precision,
+                 "fp32, fp64, bf16 or, on a GPU, fp16 (default fp32)")
+      ->type_name("NAME");
+  app.add_option("--reduction", arguments->reduction,
+                 "of spmm: sum, mean, max or min (default sum)")
+      ->type_name("NAME");
+  app.add_option("--heads", arguments->heads, "of sddmm, edge_softmax and attention (default 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--form", arguments->form, "of attention: gat, gatv2 or dot (default gat)")
+      ->type_name("NAME");
+  app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
+      ->type_name("DEVICE");
+  app.add_option("--tune", arguments->tune,
+                 "predicted (by the cost model, the default) or measured (by timing)")
+      ->type_name("HOW");
+  app.add_option("--kernel", arguments->kernel, "ask for this kernel")->type_name("NAME");
+  auto* const save =
+      app.add_option("--save", arguments->save, "write the choice to this file")->type_name("FILE");
+  app.add_option("--load", arguments->load, "take the choice from this file, or fail")
+      ->type_name("FILE")
+      ->excludes(save);
+  return [arguments](Session& session) { return run_plan(session, *arguments); };
+}
+
+}  // namespace
+
+const Verb plan_verb{"plan", "say which kernel would run on your graph, and why",
+                     "[options] SOURCE",
+                     "tessera plan embedded:citation --op spmm --features 128\n"
+                     "tessera plan --data graph.npz --device cuda --precision bf16 --tune measured "
+                     "--save graph.plans\n"
+                     "tessera plan --data graph.npz --device cuda --precision bf16 "
+                     "--load graph.plans",
+                     setup};
+
+}  // namespace tessera::app

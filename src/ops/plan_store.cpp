@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/plan_store.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+#include "io/file.hpp"
+#include "io/text.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr std::string_view title = "tessera plans";
+constexpr int format_number = 1;
+constexpr const char* remake = "make it again with --save";
+
+[[noreturn]] void reject(const std::string& problem, const std::string& where) {
+  throw Error(ErrorCode::bad_data, problem, where, remake);
+}
+
+/// The fields of a line, which tabs part.
+std::vector<std::string> fields_of(std::string_view line) {
+  std::vector<std::string> fields;
+  while (true) {
+    const std::size_t tab = line.find('\t');
+    fields.emplace_back(line.substr(0, tab));
+    if (tab == std::string_view::npos) return fields;
+    line.remove_prefix(tab + 1);
+  }
+}
+
+/// A field is one line without tabs.
+std::string field(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+double time_of(const std::string& text, const std::string& where) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc() || stop != end || !(value >= 0)) {
+    reject(fmt::format("'{}' is no time", text.substr(0, 40)), where);
+  }
+  return value;
+}
+
+void check_title(std::string_view line, const std::string& path) {
+  const std::vector<std::string> fields = fields_of(line);
+  if (fields.size() != 2 || fields[0] != title) {
+    throw Error(ErrorCode::bad_data, "not a file of plans", path,
+                "give a file that 'tessera plan --save' wrote");
+  }
+  if (fields[1] != std::to_string(format_number)) {
+    reject(fmt::format("plans of format {}, this version reads format {}", fields[1].substr(0, 20),
+                       format_number),
+           path);
+  }
+}
+
+std::vector<StoredChoice> parsed(std::string_view text, const std::string& path) {
+  check_title(io::take_line(text), path);
+  std::vector<StoredChoice> choices;
+  for (std::int64_t number = 2; !text.empty(); ++number) {
+    const std::string_view line = io::take_line(text);
+    if (line.empty()) continue;
+    const std::string where = fmt::format("{}, line {}", path, number);
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields[0] == "choice" && fields.size() == 6) {
+      choices.push_back({{fields[1], fields[2], fields[3], fields[4]}, fields[5], {}});
+    } else if (fields[0] == "candidate" && fields.size() == 5 && !choices.empty()) {
+      choices.back().candidates.push_back(
+          {fields[1], fields[4], time_of(fields[2], where), time_of(fields[3], where)});
+    } else {
+      reject("neither a choice nor a candidate of one", where);
+    }
+  }
+  return choices;
+}
+
+std::string written(const StoredChoice& choice) {
+  const PlanKey& key = choice.key;
+  std::string text = fmt::format("choice\t{}\t{}\t{}\t{}\t{}\n", field(key.op), field(key.graph),
+                                 field(key.details), field(key.device), field(choice.kernel));
+  for (const Candidate& candidate : choice.candidates) {
+    text += fmt::format("candidate\t{}\t{:.4g}\t{:.4g}\t{}\n", field(candidate.kernel),
+                        candidate.predicted_us, candidate.measured_us, field(candidate.verdict));
+  }
+  return text;
+}
+
+/// What a store has that comes nearest to the problem that it does not have.
+std::string difference(const std::vector<StoredChoice>& choices, const PlanKey& key) {
+  if (choices.empty()) return "it is empty";
+  const auto other_graph = [&](const StoredChoice& one) { return one.key.graph != key.graph; };
+  if (std::all_of(choices.begin(), choices.end(), other_graph)) {
+    return fmt::format("it is of another graph ({}, not {})", choices[0].key.graph, key.graph);
+  }
+  const auto other_device = [&](const StoredChoice& one) { return one.key.device != key.device; };
+  if (std::all_of(choices.begin(), choices.end(), other_device)) {
+    return fmt::format("it is of another device ({}, not {})", choices[0].key.device, key.device);
+  }
+  return fmt::format("it has {}, {}", choices[0].key.op, choices[0].key.details);
+}
+
+}  // namespace
+
+struct PlanStore::State {
+  mutable std::mutex mutex;
+  std::vector<StoredChoice> choices;
+
+  auto found(const PlanKey& key) {
+    return std::find_if(choices.begin(), choices.end(),
+                        [&](const StoredChoice& choice) { return choice.key == key; });
+  }
+};
+
+PlanStore::PlanStore() : state_(std::make_unique<State>()) {}
+PlanStore::PlanStore(PlanStore&&) noexcept = default;
+PlanStore& PlanStore::operator=(PlanStore&&) noexcept = default;
+PlanStore::~PlanStore() = default;
+
+PlanStore PlanStore::load(const std::string& path) {
+  PlanStore store;
+  const Buffer<std::byte> bytes = io::InputFile(path).read_all();
+  store.state_->choices = parsed(io::text_of(bytes), path);
+  return store;
+}
+
+void PlanStore::save(const std::string& path) const {
+  std::string text = fmt::format("{}\t{}\n", title, format_number);
+  {
+    const std::scoped_lock lock(state_->mutex);
+    for (const StoredChoice& choice : state_->choices) text += written(choice);
+  }
+  io::AtomicFile file(path);
+  file.write(io::bytes_of(text));
+  file.commit();
+}
+
+std::size_t PlanStore::size() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->choices.size();
+}
+
+std::optional<StoredChoice> PlanStore::find(const PlanKey& key) const {
+  const std::scoped_lock lock(state_->mutex);
+  const auto place = state_->found(key);
+  if (place == state_->choices.end()) return std::nullopt;
+  return *place;
+}
+
+StoredChoice PlanStore::require(const PlanKey& key) const {
+  if (std::optional<StoredChoice> choice = find(key)) return std::move(*choice);
+  const std::scoped_lock lock(state_->mutex);
+  throw Error(ErrorCode::bad_data,
+              fmt::format("no stored plan for {}, {}: {}", key.op, key.details,
+                          difference(state_->choices, key)),
+              "plan store", "make a plan for this problem and save it");
+}
+
+void PlanStore::remember(StoredChoice choice) {
+  const std::scoped_lock lock(state_->mutex);
+  const auto place = state_->found(choice.key);
+  if (place == state_->choices.end()) {
+    state_->choices.push_back(std::move(choice));
+  } else {
+    *place = std::move(choice);
+  }
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/tune.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/measure.hpp"
+#include "tessera/graph/fingerprint.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr double hopeless = 4;        ///< times the fastest
+constexpr double budget_seconds = 3;  ///< for all candidates of a plan
+
+std::vector<std::size_t> in_order_of_prediction(std::span<const Offer> offers,
+                                                const PlanOptions& options) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    if (objection(offers[i], options).empty()) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return offers[a].predicted_us < offers[b].predicted_us;
+  });
+  return order;
+}
+
+}  // namespace
+
+const char* to_string(Tune tune) noexcept {
+  return tune == Tune::measured ? "measured" : "predicted";
+}
+
+Tune parse_tune(const std::string& text) {
+  for (const Tune tune : {Tune::predicted, Tune::measured}) {
+    if (text == to_string(tune)) return tune;
+  }
+  throw Error(ErrorCode::invalid_argument, "unknown way to tune '" + text + "'", "",
+              "use predicted or measured");
+}
+
+std::string objection(const Offer& offer, const PlanOptions& options) {
+  if (offer.info->device != options.device.kind) {
+    return fmt::format("runs on another device than {}", to_string(options.device));
+  }
+  if (!offer.why_not.empty()) return offer.why_not;
+  // Who names a kernel has accepted what it does.
+  if (options.kernel.empty() && !offer.info->deterministic && !options.allow_nondeterministic) {
+    return "not deterministic";
+  }
+  return {};
+}
+
+void tune_offers(std::span<Offer> offers, const PlanOptions& options,
+                 FunctionRef<double(std::size_t index, const TimeLimit& limit)> time) {
+  const std::vector<std::size_t> order = in_order_of_prediction(offers, options);
+  if (order.size() < 2) return;
+  const Stopwatch watch;
+  TimeLimit limit;
+  double best_predicted_us = 0;
+  for (const std::size_t index : order) {
+    Offer& offer = offers[index];
+    // Predictions rank better than they measure, so one is held against
+    // whichever is longer.
+    const double yardstick_us = std::max(limit.best_us, best_predicted_us);
+    if (offer.predicted_us > hopeless * yardstick_us) {
+      offer.why_untimed = fmt::format("predicted to take over {} times as long", hopeless);
+      continue;
+    }
+    if (watch.seconds() > budget_seconds) {
+      offer.why_untimed = fmt::format("not timed: the {} s for timing were over", budget_seconds);
+      continue;
+    }
+    try {
+      offer.measured_us = time(index, limit);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
+      offer.why_untimed = "not timed: out of memory";
+      continue;
+    }
+    if (offer.measured_us < limit.best_us) {
+      limit.best_us = offer.measured_us;
+      best_predicted_us = offer.predicted_us;
+    }
+  }
+}
+
+double time_candidate(Device device, FunctionRef<void(Stream)> run, const TimeLimit& limit) {
+  constexpr double wanted_us = 3000;
+  MeasureOptions options;
+  options.warmups = 1;
+  options.repeats = 1;
+  // An idle GPU takes milliseconds to come to speed, which must not count against the first.
+  options.min_seconds = std::isinf(limit.best_us) ? 0.005 : 0;
+  const double first_us = measure_on(device, run, options).median_us;
+  if (first_us > 2 * limit.best_us) return first_us;
+  options.min_seconds = 0;
+  options.repeats = static_cast<int>(std::clamp(wanted_us / std::max(first_us, 1.0), 5.0, 50.0));
+  options.max_seconds = 0.5;
+  return measure_on(device, run, options).median_us;
+}
+
+PlanKey plan_key(std::string op, const Graph& graph, const std::string& details,
+                 const PlanOptions& options) {
+  std::string all = details;
+  if (options.allow_nondeterministic) all += ", nondeterministic";
+  return {std::move(op), fingerprint_text(graph), std::move(all), device_name(options.device)};
+}
+
+std::optional<StoredChoice> recall(const PlanStore& store, const PlanKey& key, bool required) {
+  if (required) return store.require(key);
+  return store.find(key);
+}
+
+std::string weights_text(const Graph& graph) {
+  std::string text;
+  const auto add = [&](bool has, const char* what) {
+    if (has) text += (text.empty() ? "" : " and ") + std::string(what);
+  };
+  add(graph.has_values(), "values");
+  add(graph.has_row_scale(), "row scale");
+  add(graph.has_col_scale(), "column scale");
+  return text.empty() ? "pattern" : text;
+}
+
+}  // namespace tessera::ops

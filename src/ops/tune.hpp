@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tessera/core/parallel.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/ops/kernels.hpp"
+#include "tessera/ops/plan_store.hpp"
+
+/// Choosing kernels by the clock, and remembering what was chosen.
+namespace tessera::ops {
+
+/// A kernel as the choice sees it.
+struct Offer {
+  const KernelInfo* info = nullptr;
+  std::string why_not = {};
+  double predicted_us = 0;
+  double measured_us = 0;        ///< 0 where it was not timed
+  std::string why_untimed = {};  ///< by a plan that timed others
+};
+
+/// Why the options rule this offer out; empty if they do not.
+std::string objection(const Offer& offer, const PlanOptions& options);
+
+/// What is known when a candidate's turn comes.
+struct TimeLimit {
+  double best_us = std::numeric_limits<double>::infinity();  ///< of the fastest so far
+};
+
+/// Times admissible offers in the order of their predictions and fills in
+/// `measured_us`. Those that are predicted to take four times as long as the
+/// fastest so far are passed over, and what is left when a few seconds are
+/// gone. `time` prepares one and times it.
+void tune_offers(std::span<Offer> offers, const PlanOptions& options,
+                 FunctionRef<double(std::size_t index, const TimeLimit& limit)> time);
+
+/// A few runs after a few warm-ups; one run only where that is far slower than
+/// the best.
+double time_candidate(Device device, FunctionRef<void(Stream)> run, const TimeLimit& limit);
+
+/// Under which name a problem's choice is stored.
+PlanKey plan_key(std::string op, const Graph& graph, const std::string& details,
+                 const PlanOptions& options);
+
+/// What the store has for a key; `required`: or an error.
+std::optional<StoredChoice> recall(const PlanStore& store, const PlanKey& key, bool required);
+
+/// How a graph's entries are given: "pattern", "values", "row scale, column
+/// scale".
+std::string weights_text(const Graph& graph);
+
+}  // namespace tessera::ops
