@@ -25,6 +25,17 @@ class CurrentDevice {
   int former_ = 0;
 };
 
+/// Whether a pointer is to memory of a GPU.
+inline bool is_on_gpu(const void* pointer) {
+  cudaPointerAttributes attributes{};
+  if (pointer == nullptr) return false;
+  if (cudaPointerGetAttributes(&attributes, pointer) == cudaSuccess) {
+    return attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+  }
+  cudaGetLastError();
+  return false;
+}
+
 /// A stream that does not wait for the default one.
 class OwnedStream {
  public:

@@ -16,4 +16,13 @@ Buffer<T> to_device(std::span<const T> values, Device device) {
   return copy;
 }
 
+/// A copy of a GPU's values in this process.
+template <class T>
+Buffer<T> to_host(const Buffer<T>& there, Device device) {
+  Buffer<T> copy(there.size());
+  copy_bytes(copy.data(), there.data(), static_cast<std::size_t>(there.size()) * sizeof(T), device);
+  synchronise(device);
+  return copy;
+}
+
 }  // namespace tessera::cuda

@@ -25,11 +25,20 @@ struct DeviceRows {
   /// For A^T: where each entry stands in A's CSR arrays. Empty for A.
   Buffer<EdgeOffset> positions;
 
+  /// The offsets in this process: schedules are made of them.
+  SharedArray<EdgeOffset> host_offsets;
+
   Offsets offsets() const noexcept { return {narrow_offsets.data(), wide_offsets.data()}; }
 };
 
 /// Copied at the first call for a device, then kept with the graph.
 std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, Device device);
+
+/// Sorted on the GPU at the first call, then kept: the same arrays as the graph's CSC.
 std::shared_ptr<const DeviceRows> device_columns(const Graph& graph, Device device);
+
+/// A graph whose columns lie on a GPU, and come to this process only if they are asked for.
+Graph graph_on(Device device, VertexId num_rows, VertexId num_cols,
+               const Buffer<EdgeOffset>& row_offsets, Buffer<VertexId> cols);
 
 }  // namespace tessera::cuda

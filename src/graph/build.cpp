@@ -9,6 +9,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "graph/device_build.hpp"
 #include "graph/edge_sort.hpp"
 
 namespace tessera {
@@ -16,21 +17,7 @@ namespace {
 
 constexpr EdgeOffset edges_per_task = 1 << 18;
 
-/// What the caller gave, with the words the caller knows it by.
-struct Input {
-  VertexId num_rows;
-  VertexId num_cols;
-  std::span<const VertexId> rows;
-  std::span<const VertexId> cols;
-  std::span<const float> values;
-  const char* row_word;
-  const char* col_word;
-
-  EdgeOffset count() const { return static_cast<EdgeOffset>(rows.size()); }
-  VertexId row(EdgeOffset k) const { return rows[static_cast<std::size_t>(k)]; }
-  VertexId col(EdgeOffset k) const { return cols[static_cast<std::size_t>(k)]; }
-  float value(EdgeOffset k) const { return values[static_cast<std::size_t>(k)]; }
-};
+using Input = detail::EdgeInput;
 
 void check_sizes(const Input& in) {
   if (in.num_rows < 0 || in.num_cols < 0) {
@@ -55,13 +42,7 @@ void check_sizes(const Input& in) {
   for (EdgeOffset k = 0; k < in.count(); ++k) {
     const bool row_is_bad = in.row(k) < 0 || in.row(k) >= in.num_rows;
     const bool col_is_bad = in.col(k) < 0 || in.col(k) >= in.num_cols;
-    if (row_is_bad || col_is_bad) {
-      throw Error(
-          ErrorCode::bad_data,
-          fmt::format("{} index {} is outside [0, {})", row_is_bad ? in.row_word : in.col_word,
-                      row_is_bad ? in.row(k) : in.col(k), row_is_bad ? in.num_rows : in.num_cols),
-          fmt::format("edge at position {}", k), "count from 0, or raise the number of vertices");
-    }
+    if (row_is_bad || col_is_bad) detail::report_out_of_range(in, k, in.row(k), in.col(k));
   }
   throw Error(ErrorCode::internal, "no index is out of range", "building a graph");
 }
@@ -159,10 +140,7 @@ Buffer<EdgeOffset> merged_row_offsets(const detail::SortedEdges& sorted) {
   for (VertexId row = 0; row < in.num_rows; ++row) {
     for (EdgeOffset k = sorted.offsets[row] + 1; k < sorted.offsets[row + 1]; ++k) {
       if (sorted.minors[k] == sorted.minors[k - 1]) {
-        throw Error(ErrorCode::bad_data,
-                    fmt::format("the edge with {} {} and {} {} occurs more than once", in.row_word,
-                                row, in.col_word, sorted.minors[k]),
-                    "building a graph", "merge duplicates with 'sum' or 'first'");
+        detail::report_duplicate(in, row, sorted.minors[k]);
       }
     }
   }
@@ -215,6 +193,7 @@ Graph from_unsorted(const Input& in, const BuildOptions& options) {
 
 Graph build(const Input& in, const BuildOptions& options) {
   check_sizes(in);
+  if (options.device.kind != DeviceKind::cpu) return detail::build_on_device(in, options);
   report(options.progress, "checking edges", 0, in.count());
   const Scan found = scan(in);
   if (!found.in_range) report_first_out_of_range(in);
@@ -224,6 +203,26 @@ Graph build(const Input& in, const BuildOptions& options) {
 }
 
 }  // namespace
+
+namespace detail {
+
+void report_out_of_range(const EdgeInput& in, EdgeOffset position, VertexId row, VertexId col) {
+  const bool row_is_bad = row < 0 || row >= in.num_rows;
+  throw Error(ErrorCode::bad_data,
+              fmt::format("{} index {} is outside [0, {})", row_is_bad ? in.row_word : in.col_word,
+                          row_is_bad ? row : col, row_is_bad ? in.num_rows : in.num_cols),
+              fmt::format("edge at position {}", position),
+              "count from 0, or raise the number of vertices");
+}
+
+void report_duplicate(const EdgeInput& in, VertexId row, VertexId col) {
+  throw Error(ErrorCode::bad_data,
+              fmt::format("the edge with {} {} and {} {} occurs more than once", in.row_word, row,
+                          in.col_word, col),
+              "building a graph", "merge duplicates with 'sum' or 'first'");
+}
+
+}  // namespace detail
 
 Graph from_edges(VertexId num_vertices, std::span<const VertexId> sources,
                  std::span<const VertexId> targets, std::span<const float> weights,

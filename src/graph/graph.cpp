@@ -20,6 +20,10 @@ struct Graph::LazyCsc {
   std::once_flag once;
   Csc csc;
 
+  std::once_flag columns_once;
+  std::function<SharedArray<VertexId>()> fetch_columns;
+  SharedArray<VertexId> columns;
+
   std::recursive_mutex derived_mutex;
   std::map<std::string, std::shared_ptr<const void>> derived;
 };
@@ -108,6 +112,7 @@ Graph::Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_o
              SharedArray<VertexId> col_indices, SharedArray<float> values)
     : num_rows_(num_rows),
       num_cols_(num_cols),
+      num_edges_(col_indices.size()),
       row_offsets_(std::move(row_offsets)),
       col_indices_(std::move(col_indices)),
       values_(std::move(values)),
@@ -118,16 +123,33 @@ Graph::Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_o
   check_size("row_offsets", row_offsets_.size(), std::int64_t{num_rows} + 1);
 }
 
-float Graph::weight(VertexId row, EdgeOffset edge) const noexcept {
+Graph::Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
+             Device device, std::function<SharedArray<VertexId>()> fetch)
+    : Graph(num_rows, num_cols, std::move(row_offsets), {}) {
+  num_edges_ = row_offsets_.back();
+  device_ = device;
+  csc_->fetch_columns = std::move(fetch);
+}
+
+const SharedArray<VertexId>& Graph::fetched_columns() const {
+  std::call_once(csc_->columns_once, [this] {
+    csc_->columns = csc_->fetch_columns();
+    csc_->fetch_columns = {};
+    check_size("col_indices", csc_->columns.size(), num_edges_);
+  });
+  return csc_->columns;
+}
+
+float Graph::weight(VertexId row, EdgeOffset edge) const {
   float weight = has_values() ? values_[edge] : 1.0f;
   if (has_row_scale()) weight *= row_scale_[row];
-  if (has_col_scale()) weight *= col_scale_[col_indices_[edge]];
+  if (has_col_scale()) weight *= col_scale_[col_indices()[edge]];
   return weight;
 }
 
 const Csc& Graph::csc() const {
   std::call_once(csc_->once, [this] {
-    const detail::CsrByColumnSource edges{row_offsets_.span(), col_indices_.data()};
+    const detail::CsrByColumnSource edges{row_offsets_.span(), col_indices().data()};
     detail::SortedEdges sorted = detail::sort_edges(num_cols_, num_edges(), edges, true);
     csc_->csc = {std::move(sorted.offsets), std::move(sorted.minors), std::move(sorted.positions)};
   });
@@ -176,7 +198,7 @@ void Graph::validate() const {
 
 bool operator==(const Graph& a, const Graph& b) {
   return a.num_rows_ == b.num_rows_ && a.num_cols_ == b.num_cols_ &&
-         a.row_offsets_ == b.row_offsets_ && a.col_indices_ == b.col_indices_ &&
+         a.row_offsets_ == b.row_offsets_ && a.col_indices() == b.col_indices() &&
          a.values_ == b.values_ && a.row_scale_ == b.row_scale_ && a.col_scale_ == b.col_scale_ &&
          a.edge_ids_ == b.edge_ids_;
 }

@@ -6,6 +6,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/transform.hpp"
 
+#include "graph/device_build.hpp"
 #include "graph/requirements.hpp"
 
 namespace tessera {
@@ -34,6 +35,9 @@ SharedArray<float> scale_of_rows(const Graph& graph, Scale&& scale) {
 Graph gcn_normalised(const Graph& graph, bool add_self_loops) {
   detail::require_square(graph, "GCN normalisation");
   detail::require_no_scales(graph, "GCN normalisation");
+  if (graph.device().kind != DeviceKind::cpu) {
+    return detail::gcn_normalised_on_device(graph, add_self_loops);
+  }
   const Graph looped = add_self_loops ? with_self_loops(graph) : graph;
   // Asks for d <= 0, not for d > 0: a sum that is not a number must not pass for an empty row.
   const SharedArray<float> scale = scale_of_rows(looped, [&](std::int64_t row) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tessera/core/device.hpp"
 #include "tessera/core/progress.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -20,6 +21,9 @@ struct BuildOptions {
   Duplicates duplicates = Duplicates::reject;
   bool keep_edge_ids = false;
   Progress progress = {};
+  /// Where to build. On a GPU the edges given may lie in this process or on that GPU; the result is
+  /// the same bit for bit, and its columns stay on the GPU until somebody asks for them here.
+  Device device = {};
 };
 
 /// Edges (source, target) as in an edge list or PyG's `edge_index`: target aggregates from source.

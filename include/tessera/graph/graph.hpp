@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "tessera/core/device.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/core/shared_array.hpp"
 #include "tessera/core/types.hpp"
@@ -37,20 +39,29 @@ class Graph {
   Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
         SharedArray<VertexId> col_indices, SharedArray<float> values = {});
 
+  /// Columns that lie on a GPU: `fetch` brings them to this process when `col_indices` or anything
+  /// that needs it is first asked for. Until then nothing of the size of the edges is here.
+  Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets, Device device,
+        std::function<SharedArray<VertexId>()> fetch);
+
   VertexId num_rows() const noexcept { return num_rows_; }
   VertexId num_cols() const noexcept { return num_cols_; }
-  EdgeOffset num_edges() const noexcept { return col_indices_.size(); }
+  EdgeOffset num_edges() const noexcept { return num_edges_; }
   bool is_square() const noexcept { return num_rows_ == num_cols_; }
 
   const SharedArray<EdgeOffset>& row_offsets() const noexcept { return row_offsets_; }
-  const SharedArray<VertexId>& col_indices() const noexcept { return col_indices_; }
+  const SharedArray<VertexId>& col_indices() const {
+    return device_.kind == DeviceKind::cpu ? col_indices_ : fetched_columns();
+  }
+  /// Where the columns lie: on the CPU unless the graph was built on a GPU.
+  Device device() const noexcept { return device_; }
 
   EdgeOffset degree(VertexId row) const noexcept {
     return row_offsets_[row + 1] - row_offsets_[row];
   }
   /// The sources of one target.
-  std::span<const VertexId> neighbours(VertexId row) const noexcept {
-    return {col_indices_.data() + row_offsets_[row], static_cast<std::size_t>(degree(row))};
+  std::span<const VertexId> neighbours(VertexId row) const {
+    return {col_indices().data() + row_offsets_[row], static_cast<std::size_t>(degree(row))};
   }
 
   bool has_values() const noexcept { return !values_.empty(); }
@@ -62,7 +73,7 @@ class Graph {
   /// True when any entry may differ from 1.
   bool is_weighted() const noexcept { return has_values() || has_row_scale() || has_col_scale(); }
   /// A[row][col_indices()[edge]], scales included.
-  float weight(VertexId row, EdgeOffset edge) const noexcept;
+  float weight(VertexId row, EdgeOffset edge) const;
 
   /// `edge_ids()[e]` is the CSR position of the e-th edge the graph was built from; -1 if it was
   /// dropped. Present only when asked for at build time.
@@ -93,8 +104,12 @@ class Graph {
  private:
   struct LazyCsc;
 
+  const SharedArray<VertexId>& fetched_columns() const;
+
   VertexId num_rows_ = 0;
   VertexId num_cols_ = 0;
+  EdgeOffset num_edges_ = 0;
+  Device device_ = {};
   SharedArray<EdgeOffset> row_offsets_;
   SharedArray<VertexId> col_indices_;
   SharedArray<float> values_;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/edge_arrays.hpp"
+
+#include <bit>
+
+#include "cuda/launch.cuh"
+#include "cuda/search.cuh"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr unsigned block_threads = 256;
+
+/// One thread for each of `count`.
+template <class... Parameters, class... Arguments>
+void for_each(void (*kernel)(Parameters...), std::int64_t count, Arguments&&... arguments) {
+  launch(kernel, dim3(num_blocks(count, block_threads)), block_threads, Stream{},
+         std::forward<Arguments>(arguments)...);
+}
+
+/// The least position that a kernel finds.
+class FirstPosition {
+ public:
+  explicit FirstPosition(Device device) : device_(device), memory_(1, default_memory(device)) {
+    copy_bytes(memory_.data(), &no_edge, sizeof(no_edge), device);
+  }
+  long long* data() { return memory_.data(); }
+  EdgeOffset read() {
+    long long position = 0;
+    copy_bytes(&position, memory_.data(), sizeof(position), device_);
+    synchronise(device_);
+    return position;
+  }
+
+ private:
+  Device device_;
+  Buffer<long long> memory_;
+};
+
+__global__ void pack(const VertexId* rows, const VertexId* cols, EdgeOffset count,
+                     std::uint32_t num_rows, std::uint32_t num_cols, int col_bits, EdgeKey* keys,
+                     EdgeOffset* positions, long long* first_bad) {
+  const EdgeOffset k = thread_number();
+  if (k >= count) return;
+  const auto row = static_cast<std::uint32_t>(rows[k]);
+  const auto col = static_cast<std::uint32_t>(cols[k]);
+  if (row >= num_rows || col >= num_cols) atomicMin(first_bad, static_cast<long long>(k));
+  keys[k] = (EdgeKey{row} << col_bits) | col;
+  if (positions != nullptr) positions[k] = k;
+}
+
+__global__ void find_repeated(const EdgeKey* keys, EdgeOffset count, long long* first) {
+  const EdgeOffset k = thread_number() + 1;
+  if (k < count && keys[k] == keys[k - 1]) atomicMin(first, static_cast<long long>(k));
+}
+
+__global__ void mark_heads(const EdgeKey* keys, EdgeOffset count, EdgeOffset* heads) {
+  const EdgeOffset k = thread_number();
+  if (k < count) heads[k] = k == 0 || keys[k] != keys[k - 1] ? 1 : 0;
+}
+
+__global__ void merge(const EdgeKey* keys, const EdgeOffset* positions, const EdgeOffset* groups,
+                      EdgeOffset count, const float* values, bool sum, GroupOutputs outputs) {
+  const EdgeOffset head = thread_number();
+  if (head >= count || (head > 0 && keys[head] == keys[head - 1])) return;
+  const EdgeOffset group = groups[head] - 1;
+  outputs.keys[group] = keys[head];
+  double total = 0;
+  EdgeOffset k = head;
+  for (; k < count && keys[k] == keys[head]; ++k) {
+    if (values != nullptr && (sum || k == head)) total += values[positions[k]];
+    if (outputs.edge_ids != nullptr) outputs.edge_ids[positions[k]] = k == head || sum ? group : -1;
+  }
+  if (outputs.values == nullptr) return;
+  outputs.values[group] = static_cast<float>(values != nullptr ? total : double(k - head));
+}
+
+__global__ void find_rows(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, int col_bits,
+                          EdgeOffset* row_offsets) {
+  const std::int64_t row = thread_number();
+  if (row > num_rows) return;
+  row_offsets[row] =
+      row == num_rows ? count : lower_bound(keys, 0, count, static_cast<EdgeKey>(row) << col_bits);
+}
+
+__global__ void extract_columns(const EdgeKey* keys, EdgeOffset count, int col_bits,
+                                VertexId* cols) {
+  const EdgeOffset k = thread_number();
+  if (k < count) cols[k] = static_cast<VertexId>(keys[k] & ((EdgeKey{1} << col_bits) - 1));
+}
+
+__global__ void place(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
+                      EdgeOffset* ids) {
+  const EdgeOffset k = thread_number();
+  if (k >= count) return;
+  const EdgeOffset position = positions[k];
+  if (to != nullptr) to[k] = from[position];
+  if (ids != nullptr) ids[position] = k;
+}
+
+__global__ void circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
+                          VertexId* cols) {
+  const EdgeOffset edge = thread_number();
+  if (edge >= EdgeOffset{num_vertices} * degree) return;
+  const EdgeOffset row = edge / degree;
+  rows[edge] = static_cast<VertexId>(row);
+  cols[edge] = static_cast<VertexId>((row + edge % degree * stride) % num_vertices);
+}
+
+__global__ void number(const VertexId* cols, EdgeOffset count, std::uint32_t* sortable,
+                       EdgeOffset* positions) {
+  const EdgeOffset k = thread_number();
+  if (k >= count) return;
+  sortable[k] = static_cast<std::uint32_t>(cols[k]);
+  positions[k] = k;
+}
+
+__global__ void find_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
+                             EdgeOffset* col_offsets) {
+  const std::int64_t col = thread_number();
+  if (col > num_cols) return;
+  col_offsets[col] = lower_bound(columns, 0, count, static_cast<std::uint32_t>(col));
+}
+
+__global__ void find_rows_of(const EdgeOffset* positions, EdgeOffset count,
+                             const EdgeOffset* row_offsets, VertexId num_rows, VertexId* rows) {
+  const EdgeOffset k = thread_number();
+  if (k < count) rows[k] = row_of_edge(row_offsets, num_rows, positions[k]);
+}
+
+/// Sums in double and in order, as on the CPU.
+__global__ void inverse_roots(const EdgeOffset* offsets, const float* values, VertexId num_rows,
+                              float* scale) {
+  const std::int64_t row = thread_number();
+  if (row >= num_rows) return;
+  auto degree = static_cast<double>(offsets[row + 1] - offsets[row]);
+  if (values != nullptr) {
+    degree = 0;
+    for (EdgeOffset k = offsets[row]; k < offsets[row + 1]; ++k) degree += values[k];
+  }
+  scale[row] = static_cast<float>(degree <= 0 ? 0.0 : 1 / sqrt(degree));
+}
+
+}  // namespace
+
+KeyBits::KeyBits(VertexId num_rows, VertexId num_cols)
+    : col(std::bit_width(static_cast<std::uint32_t>(num_cols > 0 ? num_cols - 1 : 0))),
+      all(col + std::bit_width(static_cast<std::uint32_t>(num_rows > 0 ? num_rows - 1 : 0))) {}
+
+EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset count,
+                      VertexId num_rows, VertexId num_cols, EdgeKey* keys, EdgeOffset* positions,
+                      Device device) {
+  FirstPosition first_bad(device);
+  for_each(pack, count, rows, cols, count, static_cast<std::uint32_t>(num_rows),
+           static_cast<std::uint32_t>(num_cols), KeyBits(num_rows, num_cols).col, keys, positions,
+           first_bad.data());
+  return first_bad.read();
+}
+
+EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, Device device) {
+  FirstPosition first(device);
+  for_each(find_repeated, count > 0 ? count - 1 : 0, keys, count, first.data());
+  return first.read();
+}
+
+void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, Device device) {
+  for_each(mark_heads, count, keys, count, groups);
+  inclusive_scan(groups, count, device);
+}
+
+void merge_groups(const EdgeKey* keys, const EdgeOffset* positions, const EdgeOffset* groups,
+                  EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs) {
+  for_each(merge, count, keys, positions, groups, count, values, sum, outputs);
+}
+
+void unpack_keys(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, KeyBits bits,
+                 EdgeOffset* row_offsets, VertexId* cols) {
+  for_each(find_rows, std::int64_t{num_rows} + 1, keys, count, num_rows, bits.col, row_offsets);
+  for_each(extract_columns, count, keys, count, bits.col, cols);
+}
+
+void place_edges(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
+                 EdgeOffset* ids) {
+  for_each(place, count, positions, count, from, to, ids);
+}
+
+void fill_circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
+                    VertexId* cols) {
+  for_each(circulant, EdgeOffset{num_vertices} * degree, num_vertices, degree, stride, rows, cols);
+}
+
+void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sortable,
+                    EdgeOffset* positions) {
+  for_each(number, count, cols, count, sortable, positions);
+}
+
+void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
+                        EdgeOffset* col_offsets) {
+  for_each(find_columns, std::int64_t{num_cols} + 1, columns, count, num_cols, col_offsets);
+}
+
+void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const EdgeOffset* row_offsets,
+                       VertexId num_rows, VertexId* rows) {
+  for_each(find_rows_of, count, positions, count, row_offsets, num_rows, rows);
+}
+
+void inverse_roots_of_degrees(const EdgeOffset* offsets, const float* values, VertexId num_rows,
+                              float* scale) {
+  for_each(inverse_roots, num_rows, offsets, values, num_rows, scale);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/core/memory.hpp"
+#include "tessera/core/types.hpp"
+
+#include "cuda/rows.hpp"
+
+/// The steps of which building, transposing and normalising graphs on a GPU are made. All run on
+/// the GPU that is current, in the order of the default stream.
+namespace tessera::cuda {
+
+/// An edge as one number that sorts by row, then by column.
+using EdgeKey = std::uint64_t;
+
+/// How many of a key's lower bits hold the column, and how many there are in all.
+struct KeyBits {
+  int col = 0;
+  int all = 0;
+
+  KeyBits(VertexId num_rows, VertexId num_cols);
+};
+
+/// In place of a position where there is none.
+constexpr EdgeOffset no_edge = INT64_MAX;
+
+/// keys[k] = (rows[k], cols[k]), positions[k] = k unless null. Returns the first edge
+/// out of range.
+EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset count,
+                      VertexId num_rows, VertexId num_cols, EdgeKey* keys, EdgeOffset* positions,
+                      Device device);
+
+/// Sorts by the lower `bits` bits; equal ones keep their order. Positions follow where there are
+/// any. Needs as much memory again while it runs.
+void sort_keys(Buffer<EdgeKey>& keys, Buffer<EdgeOffset>& positions, int bits, Device device);
+void sort_columns(Buffer<std::uint32_t>& columns, Buffer<EdgeOffset>& positions, int bits,
+                  Device device);
+
+/// Where a sorted key first equals the one before; `no_edge` if all differ.
+EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, Device device);
+
+/// Sums of all values up to each, in place: with it, or without it.
+void inclusive_scan(EdgeOffset* values, EdgeOffset count, Device device);
+void exclusive_scan(EdgeOffset* values, EdgeOffset count, Device device);
+
+/// The number of the group of equal keys that each belongs to, from 1 on.
+void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, Device device);
+
+/// What becomes of groups of equal edges; null where it is not wanted.
+struct GroupOutputs {
+  EdgeKey* keys = nullptr;
+  float* values = nullptr;
+  EdgeOffset* edge_ids = nullptr;
+};
+
+/// One edge for each group: with the sum of its values (their number if `values` is null) or the
+/// first one's. Edges that are not in the sum get the id -1.
+void merge_groups(const EdgeKey* keys, const EdgeOffset* positions, const EdgeOffset* groups,
+                  EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs);
+
+/// Offsets of rows 0 … num_rows in sorted keys, and the columns of the keys.
+void unpack_keys(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, KeyBits bits,
+                 EdgeOffset* row_offsets, VertexId* cols);
+
+/// to[k] = from[positions[k]], and ids[positions[k]] = k; each null where it is not wanted.
+void place_edges(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
+                 EdgeOffset* ids);
+
+/// Entry k of row i, at i * degree + k, is (i + k * stride) mod num_vertices.
+void fill_circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
+                    VertexId* cols);
+
+/// 0, 1, 2 …, and a copy of the columns that can be sorted.
+void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sortable,
+                    EdgeOffset* positions);
+
+/// Offsets of columns in the sorted columns, and the row that each position belongs to.
+void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
+                        EdgeOffset* col_offsets);
+void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const EdgeOffset* row_offsets,
+                       VertexId num_rows, VertexId* rows);
+
+/// scale[row] = (sum of the row's values)^-1/2, 0 where that is not positive.
+void inverse_roots_of_degrees(const EdgeOffset* offsets, const float* values, VertexId num_rows,
+                              float* scale);
+
+}  // namespace tessera::cuda

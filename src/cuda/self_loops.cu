@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/self_loops.hpp"
+
+#include "cuda/launch.cuh"
+#include "cuda/search.cuh"
+
+namespace tessera::cuda {
+namespace {
+
+constexpr unsigned block_threads = 256;
+
+/// Where the row's loop is, or would be, among its old edges.
+__device__ EdgeOffset place_of_loop(const LoopedRows& rows, VertexId row) {
+  return lower_bound(rows.old_cols, rows.old_offsets[row], rows.old_offsets[row + 1], row);
+}
+
+__device__ bool misses_loop(const LoopedRows& rows, VertexId row) {
+  const EdgeOffset place = place_of_loop(rows, row);
+  return place == rows.old_offsets[row + 1] || rows.old_cols[place] != row;
+}
+
+__global__ void count_rows(LoopedRows rows, EdgeOffset* counts) {
+  const std::int64_t row = thread_number();
+  if (row > rows.num_rows) return;
+  if (row == rows.num_rows) {
+    counts[row] = 0;
+    return;
+  }
+  const EdgeOffset degree = rows.old_offsets[row + 1] - rows.old_offsets[row];
+  counts[row] = degree + (misses_loop(rows, static_cast<VertexId>(row)) ? 1 : 0);
+}
+
+/// Where an old edge goes: behind the loops added to earlier rows, and to its own row before it.
+__device__ EdgeOffset moved(const LoopedRows& rows, VertexId row, EdgeOffset edge) {
+  const EdgeOffset first = rows.offsets[row] + (edge - rows.old_offsets[row]);
+  const EdgeOffset added = (rows.offsets[row + 1] - rows.offsets[row]) -
+                           (rows.old_offsets[row + 1] - rows.old_offsets[row]);
+  return first + (added > 0 && rows.old_cols[edge] > row ? 1 : 0);
+}
+
+__global__ void move_edges(LoopedRows rows) {
+  const EdgeOffset edge = thread_number();
+  if (edge >= rows.num_edges) return;
+  const EdgeOffset to = moved(rows, row_of_edge(rows.old_offsets, rows.num_rows, edge), edge);
+  rows.cols[to] = rows.old_cols[edge];
+  if (rows.values != nullptr) rows.values[to] = rows.old_values[edge];
+}
+
+__global__ void add_loops(LoopedRows rows) {
+  const std::int64_t number = thread_number();
+  if (number >= rows.num_rows) return;
+  const auto row = static_cast<VertexId>(number);
+  if (!misses_loop(rows, row)) return;
+  const EdgeOffset to = rows.offsets[row] + (place_of_loop(rows, row) - rows.old_offsets[row]);
+  rows.cols[to] = row;
+  if (rows.values != nullptr) rows.values[to] = 1;
+}
+
+__global__ void move_ids(LoopedRows rows, EdgeOffset* ids, EdgeOffset count) {
+  const EdgeOffset k = thread_number();
+  if (k >= count || ids[k] < 0) return;
+  ids[k] = moved(rows, row_of_edge(rows.old_offsets, rows.num_rows, ids[k]), ids[k]);
+}
+
+}  // namespace
+
+void count_with_loops(const LoopedRows& rows, EdgeOffset* counts) {
+  launch(count_rows, dim3(num_blocks(std::int64_t{rows.num_rows} + 1, block_threads)),
+         block_threads, Stream{}, rows, counts);
+}
+
+void write_with_loops(const LoopedRows& rows) {
+  launch(move_edges, dim3(num_blocks(rows.num_edges, block_threads)), block_threads, Stream{},
+         rows);
+  launch(add_loops, dim3(num_blocks(rows.num_rows, block_threads)), block_threads, Stream{}, rows);
+}
+
+void move_edge_ids(const LoopedRows& rows, EdgeOffset* ids, EdgeOffset count) {
+  launch(move_ids, dim3(num_blocks(count, block_threads)), block_threads, Stream{}, rows, ids,
+         count);
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/core/device.hpp"
+
+#include "graph/device_build.hpp"
+
+namespace tessera::detail {
+
+Graph build_on_device(const EdgeInput&, const BuildOptions& options) {
+  require_available(options.device);
+  return {};
+}
+
+Graph gcn_normalised_on_device(const Graph& graph, bool) {
+  require_available(graph.device());
+  return {};
+}
+
+Graph circulant_on_device(VertexId, VertexId, VertexId, Device device) {
+  require_available(device);
+  return {};
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+
+#include "tessera/graph/build.hpp"
+#include "tessera/graph/graph.hpp"
+
+/// What graph building needs of a GPU. Implemented in src/cuda, or by saying that CUDA is absent.
+namespace tessera::detail {
+
+/// What the caller gave, with the words the caller knows it by. For a GPU the arrays may lie on it.
+struct EdgeInput {
+  VertexId num_rows;
+  VertexId num_cols;
+  std::span<const VertexId> rows;
+  std::span<const VertexId> cols;
+  std::span<const float> values;
+  const char* row_word;
+  const char* col_word;
+
+  EdgeOffset count() const { return static_cast<EdgeOffset>(rows.size()); }
+  VertexId row(EdgeOffset k) const { return rows[static_cast<std::size_t>(k)]; }
+  VertexId col(EdgeOffset k) const { return cols[static_cast<std::size_t>(k)]; }
+  float value(EdgeOffset k) const { return values[static_cast<std::size_t>(k)]; }
+};
+
+/// The edge at this position of the input has an index out of range.
+[[noreturn]] void report_out_of_range(const EdgeInput& in, EdgeOffset position, VertexId row,
+                                      VertexId col);
+[[noreturn]] void report_duplicate(const EdgeInput& in, VertexId row, VertexId col);
+
+/// Sizes have been checked.
+Graph build_on_device(const EdgeInput& in, const BuildOptions& options);
+
+/// Of a square graph without scales whose columns lie on a GPU.
+Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops);
+
+/// Row i has the sources (i + k * stride) mod num_vertices for k in [0, degree), drawn up on the GPU
+/// and built there: a graph of any size without an array of its size in this process.
+Graph circulant_on_device(VertexId num_vertices, VertexId degree, VertexId stride, Device device);
+
+}  // namespace tessera::detail
