@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <vector>
 
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/batch_norm.hpp"
@@ -140,7 +142,8 @@ class CrossEntropy : public Trial {
         device_(problem.device),
         logits_(
             random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed, device_)),
-        gradient_(logits_.rows(), problem.features, device_) {
+        gradient_(logits_.rows(), problem.features, device_),
+        loss_(1, default_memory(device_)) {
     const Random random(problem.seed + 1);
     for (std::int64_t i = 0; i < logits_.rows() && problem.features > 0; ++i) {
       rows_.push_back(i);
@@ -148,6 +151,7 @@ class CrossEntropy : public Trial {
           static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(problem.features))));
     }
     labels_.resize(static_cast<std::size_t>(logits_.rows()), -1);
+    targets_ = ops::LossTargets::classes(labels_, rows_, problem.features, device_);
   }
 
   Gate check() override {
@@ -170,9 +174,8 @@ class CrossEntropy : public Trial {
             logits.rows(), logits_.rows()};
   }
   void run(Stream stream) override {
-    ops::cross_entropy(logits_, labels_, rows_, gradient_, device_, stream);
+    ops::loss(logits_, *targets_, gradient_, loss_.data(), stream);
   }
-  bool only_queues() const override { return false; }
   std::int64_t bytes() const override { return logits_.bytes() + gradient_.bytes(); }
   std::string kernel() const override { return kernel_on(device_, "cross_entropy"); }
 
@@ -181,6 +184,8 @@ class CrossEntropy : public Trial {
   Device device_;
   Placed<T> logits_, gradient_;
   std::vector<std::int64_t> labels_, rows_;
+  std::optional<ops::LossTargets> targets_;
+  Buffer<double> loss_;
 };
 
 }  // namespace

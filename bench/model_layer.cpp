@@ -66,8 +66,8 @@ class LayerTrial : public Trial {
     }
     layer_ = make_layer(kind, width_, heads_, placement_);
     layer_->reset_parameters(seed_);
-    x_.copy_from(random_matrix<float>(problem.graph.num_rows(), width_, seed_));
-    gradient_.copy_from(random_matrix<float>(problem.graph.num_rows(), width_, seed_ + 1));
+    x_.upload(random_matrix<float>(problem.graph.num_rows(), width_, seed_));
+    gradient_.upload(random_matrix<float>(problem.graph.num_rows(), width_, seed_ + 1));
     spent_.resize(gradient_.rows(), gradient_.cols());
     context_.graph = &graph_;
     context_.training = true;

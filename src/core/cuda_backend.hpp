@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "tessera/core/memory.hpp"
+#include "tessera/core/parallel.hpp"
 
 /// What the core needs of CUDA. `cuda_backend_present.cpp` implements it with the CUDA runtime,
 /// `cuda_backend_absent.cpp` by saying that it is not there; a build contains one of the two.
@@ -26,5 +28,13 @@ void copy(void* to, const void* from, std::size_t bytes, Device device, Stream s
 void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream);
 
 void synchronise(Device device, Stream stream);
+
+/// What the GPU's pool of memory has handed out.
+MemoryUse memory_use(int index);
+void reset_memory_peak(int index);
+
+/// What `work` queues on the stream it is given, not run but kept. See core/recording.hpp.
+std::shared_ptr<const void> record(Device device, FunctionRef<void(Stream)> work);
+void replay(const void* recorded, Device device, Stream stream);
 
 }  // namespace tessera::cuda_backend

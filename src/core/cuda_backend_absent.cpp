@@ -19,5 +19,9 @@ MemoryResource& memory(int) { refuse(); }
 void copy(void*, const void*, std::size_t, Device, Stream) { refuse(); }
 void fill_zero(void*, std::size_t, Device, Stream) { refuse(); }
 void synchronise(Device, Stream) { refuse(); }
+MemoryUse memory_use(int) { refuse(); }
+void reset_memory_peak(int) { refuse(); }
+std::shared_ptr<const void> record(Device, FunctionRef<void(Stream)>) { refuse(); }
+void replay(const void*, Device, Stream) { refuse(); }
 
 }  // namespace tessera::cuda_backend

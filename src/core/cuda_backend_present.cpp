@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime_api.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +21,15 @@ namespace tessera::cuda_backend {
 namespace {
 
 cudaStream_t raw(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
+
+/// Set while this thread records: work on another stream would not be part of the recording.
+thread_local cudaStream_t recording_stream = nullptr;
+
+void require_recordable(Stream stream, const char* doing) {
+  if (recording_stream == nullptr || raw(stream) == recording_stream) return;
+  throw Error(ErrorCode::unsupported, std::string(doing) + " beside the recorded stream",
+              "recording", "pass the stream on, and prepare everything before recording");
+}
 
 /// Memory from the GPU's own pool, in the order of the stream that asks: no call waits for the GPU.
 class DeviceMemory final : public MemoryResource {
@@ -85,19 +98,143 @@ MemoryResource& memory(int index) {
 
 void copy(void* to, const void* from, std::size_t bytes, Device device, Stream stream) {
   if (bytes == 0) return;
+  require_recordable(stream, "copying memory");
   const CurrentDevice current(device.index);
   cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, raw(stream)), "copying memory");
 }
 
 void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream) {
   if (bytes == 0) return;
+  require_recordable(stream, "clearing memory");
   const CurrentDevice current(device.index);
   cuda_check(cudaMemsetAsync(memory, 0, bytes, raw(stream)), "clearing memory");
 }
 
 void synchronise(Device device, Stream stream) {
+  if (recording_stream != nullptr) {
+    throw Error(ErrorCode::unsupported, "waiting for the GPU", "recording",
+                "read results after the replay");
+  }
   const CurrentDevice current(device.index);
   cuda_check(cudaStreamSynchronize(raw(stream)), "waiting for the GPU");
+}
+
+namespace {
+
+cudaMemPool_t pool_of(int index) {
+  cudaMemPool_t pool = nullptr;
+  cuda_check(cudaDeviceGetDefaultMemPool(&pool, index), "finding the memory pool");
+  return pool;
+}
+
+std::int64_t pool_bytes(int index, cudaMemPoolAttr attribute) {
+  std::uint64_t bytes = 0;
+  cuda_check(cudaMemPoolGetAttribute(pool_of(index), attribute, &bytes), "asking the memory pool");
+  return static_cast<std::int64_t>(bytes);
+}
+
+/// Streams to record on. Workspaces belong to streams, so streams are kept and used again.
+class RecordingStreams {
+ public:
+  std::unique_ptr<OwnedStream> take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) return std::make_unique<OwnedStream>();
+    auto stream = std::move(free_.back());
+    free_.pop_back();
+    return stream;
+  }
+  void give_back(std::unique_ptr<OwnedStream> stream) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(stream));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<OwnedStream>> free_;
+};
+
+RecordingStreams& recording_streams(int index) {
+  static auto* const streams = new std::map<int, RecordingStreams>;
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  return (*streams)[index];
+}
+
+/// Recorded work. The workspaces of the stream it was recorded on stay its own as long as it lives.
+class RecordedWork {
+ public:
+  RecordedWork(int index, FunctionRef<void(Stream)> work)
+      : streams_(recording_streams(index)), stream_(streams_.take()) {
+    try {
+      work_.emplace(captured(work));
+    } catch (...) {
+      streams_.give_back(std::move(stream_));
+      throw;
+    }
+  }
+  ~RecordedWork() { streams_.give_back(std::move(stream_)); }
+  RecordedWork(const RecordedWork&) = delete;
+  RecordedWork& operator=(const RecordedWork&) = delete;
+
+  void replay(cudaStream_t stream) const { work_->launch(stream); }
+
+ private:
+  cudaGraph_t captured(FunctionRef<void(Stream)> work) {
+    cuda_check(cudaStreamBeginCapture(stream_->raw(), cudaStreamCaptureModeThreadLocal),
+               "beginning to record");
+    recording_stream = stream_->raw();
+    std::string problem;
+    try {
+      work(*stream_);
+    } catch (const Error& error) {
+      problem = error.what();
+    } catch (...) {
+      end_capture();
+      throw;
+    }
+    auto [status, graph] = end_capture();
+    if (problem.empty() && status != cudaSuccess) problem = cudaGetErrorString(status);
+    if (problem.empty()) return graph;
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw Error(ErrorCode::unsupported, problem, "recording", "run the work itself");
+  }
+
+  std::pair<cudaError_t, cudaGraph_t> end_capture() {
+    recording_stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    const cudaError_t status = cudaStreamEndCapture(stream_->raw(), &graph);
+    cudaGetLastError();
+    return {status, graph};
+  }
+
+  RecordingStreams& streams_;
+  std::unique_ptr<OwnedStream> stream_;
+  mutable std::optional<CapturedWork> work_;
+};
+
+}  // namespace
+
+MemoryUse memory_use(int index) {
+  memory(index);
+  return {pool_bytes(index, cudaMemPoolAttrUsedMemCurrent),
+          pool_bytes(index, cudaMemPoolAttrUsedMemHigh)};
+}
+
+void reset_memory_peak(int index) {
+  memory(index);
+  std::uint64_t zero = 0;
+  cuda_check(cudaMemPoolSetAttribute(pool_of(index), cudaMemPoolAttrUsedMemHigh, &zero),
+             "setting up the memory pool");
+}
+
+std::shared_ptr<const void> record(Device device, FunctionRef<void(Stream)> work) {
+  const CurrentDevice current(device.index);
+  return std::make_shared<const RecordedWork>(device.index, work);
+}
+
+void replay(const void* recorded, Device device, Stream stream) {
+  const CurrentDevice current(device.index);
+  static_cast<const RecordedWork*>(recorded)->replay(raw(stream));
 }
 
 }  // namespace tessera::cuda_backend

@@ -94,6 +94,21 @@ MemoryResource& default_memory(Device device) {
   return device.kind == DeviceKind::cpu ? host_memory() : cuda_backend::memory(device.index);
 }
 
+MemoryUse memory_use(Device device) {
+  require_available(device);
+  return device.kind == DeviceKind::cpu ? host_memory_use()
+                                        : cuda_backend::memory_use(device.index);
+}
+
+void reset_memory_peak(Device device) {
+  require_available(device);
+  if (device.kind == DeviceKind::cpu) {
+    reset_host_memory_peak();
+  } else {
+    cuda_backend::reset_memory_peak(device.index);
+  }
+}
+
 void copy_bytes(void* to, const void* from, std::size_t bytes, Device device, Stream stream) {
   if (bytes == 0) return;
   if (device.kind == DeviceKind::cpu) {

@@ -14,10 +14,11 @@ Agnn::Agnn(const AgnnOptions& options, Placement placement)
       beta_("beta", 1, 1, Initial::constant(1), placement),
       epilogue_(options.output, options.width, placement),
       unit_(placement),
+      scaled_(placement),
       attended_(placement),
       log_sum_(placement),
       grad_unit_(placement),
-      grad_source_(placement),
+      grad_scaled_(placement),
       grad_input_(placement) {
   beta_.trainable = options.requires_grad;
   register_parameter(beta_);
@@ -35,19 +36,21 @@ const ops::AttentionPlan& Agnn::plan(const Context& context) const {
 
 ops::AttentionInputs Agnn::attention_inputs() const {
   ops::AttentionInputs inputs;
-  inputs.target = unit_;
+  inputs.target = scaled_;
   inputs.source = unit_;
   inputs.value = *input_;
-  inputs.scale = beta_.value.item();
   return inputs;
 }
 
+// Beta stays on the device: the targets are multiplied by it before attention sees them.
 const Tensor& Agnn::forward(const Input& input, const Context& context) {
   input_ = &input.dense("AGNN");
-  unit_.resize(input_->rows(), input_->cols());
-  attended_.resize(input_->rows(), input_->cols());
+  for (Tensor* tensor : {&unit_, &scaled_, &attended_}) {
+    tensor->resize(input_->rows(), input_->cols());
+  }
   log_sum_.resize(input_->rows(), 1);
   ops::row_normalise(*input_, unit_, 1e-12, device(), context.stream);
+  ops::add_scaled_by(beta_.value, 0, unit_, 0, scaled_, device(), context.stream);
   ops::run(plan(context), attention_inputs(), {attended_, log_sum_}, context.stream);
   return epilogue_.forward(attended_, number(), context);
 }
@@ -55,24 +58,24 @@ const Tensor& Agnn::forward(const Input& input, const Context& context) {
 Tensor* Agnn::backward(Tensor& grad_output, const Context& context) {
   epilogue_.backward(grad_output, number(), context);
   const bool to_input = needs_input_gradient();
+  if (!to_input && !beta_.trainable) return nullptr;
   ops::AttentionGradOutputs gradients;
-  double grad_beta = 0;
-  if (beta_.trainable) gradients.scale = &grad_beta;
+  grad_scaled_.resize(input_->rows(), input_->cols());
+  gradients.target = grad_scaled_;
   if (to_input) {
-    for (Tensor* tensor : {&grad_unit_, &grad_source_, &grad_input_}) {
+    for (Tensor* tensor : {&grad_unit_, &grad_input_}) {
       tensor->resize(input_->rows(), input_->cols());
     }
-    gradients.target = grad_unit_;
-    gradients.source = grad_source_;
+    gradients.source = grad_unit_;
     gradients.value = grad_input_;
   }
   ops::run_backward(plan(context), attention_inputs(), attended_, log_sum_, grad_output, gradients,
                     context.stream);
-  if (beta_.trainable) beta_.gradient.fill(grad_beta, context.stream);
+  if (beta_.trainable) ops::dot(grad_scaled_, unit_, beta_.gradient, device(), context.stream);
   if (!to_input) return nullptr;
-  ops::add_scaled(1, grad_source_, 1, grad_unit_, device(), context.stream);
-  ops::row_normalise_backward(*input_, grad_unit_, grad_source_, 1e-12, device(), context.stream);
-  ops::add_scaled(1, grad_source_, 1, grad_input_, device(), context.stream);
+  ops::add_scaled_by(beta_.value, 0, grad_scaled_, 1, grad_unit_, device(), context.stream);
+  ops::row_normalise_backward(*input_, grad_unit_, grad_scaled_, 1e-12, device(), context.stream);
+  ops::add_scaled(1, grad_scaled_, 1, grad_input_, device(), context.stream);
   return &grad_input_;
 }
 

@@ -82,8 +82,7 @@ const Tensor& Gin::forward(const Input& sources, const Input& targets, const Con
   }
   propagate(sum, summed_sources(), combined_, context);
   if (!targets.absent()) {
-    ops::add_scaled(1 + eps_.value.item(), summed_targets(), 1, combined_, device(),
-                    context.stream);
+    ops::add_scaled_by(eps_.value, 1, summed_targets(), 1, combined_, device(), context.stream);
   }
   if (!transforms) first_.forward(combined_, 0, hidden_, context);
   const Tensor& biased =
@@ -95,15 +94,14 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
                        const Context& context) {
   propagate_backward(sum, grad, grad_sources, context);
   if (targets_.absent()) return eps_.gradient.fill(0, context.stream);
-  const double factor = 1 + eps_.value.item();
   if (has_own_targets()) {
     grad_targets.resize(grad.rows(), grad.cols());
-    ops::add_scaled(factor, grad, 0, grad_targets, device(), context.stream);
+    ops::add_scaled_by(eps_.value, 1, grad, 0, grad_targets, device(), context.stream);
   } else {
-    ops::add_scaled(factor, grad, 1, grad_sources, device(), context.stream);
+    ops::add_scaled_by(eps_.value, 1, grad, 1, grad_sources, device(), context.stream);
   }
   if (eps_.trainable) {
-    eps_.gradient.fill(ops::dot(grad, summed_targets(), device(), context.stream), context.stream);
+    ops::dot(grad, summed_targets(), eps_.gradient, device(), context.stream);
   }
 }
 

@@ -24,6 +24,7 @@ ops::ActivationOptions dropout_options(double share, std::uint32_t layer_number,
   ops::ActivationOptions options;
   options.dropout = share;
   options.random = context.random(layer_number);
+  options.clock = context.clock;
   return options;
 }
 
@@ -56,11 +57,11 @@ ops::ConstOperand Input::values() const {
 InputFeatures::InputFeatures(const Features& features, Placement placement, bool densify) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
     dense_.emplace(placement);
-    dense_->copy_from(**dense);
+    dense_->upload(**dense);
   } else if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
     if (densify) {
       dense_.emplace(placement);
-      dense_->copy_from(dense_copy(*sparse));
+      dense_->upload(dense_copy(*sparse));
     } else {
       sparse_.emplace(*sparse, placement.device());
     }

@@ -47,6 +47,7 @@ const Tensor& MultiHeadAttention::forward(const ops::AttentionInputs& inputs, co
   const Device device = attended_.device();
   ops::AttentionInputs drawn = inputs;
   drawn.random = random(number, context);
+  drawn.clock = context.clock;
   attended_.resize(inputs.target.rows, options_.attended_width());
   log_sum_.resize(inputs.target.rows, options_.heads);
   ops::run(plan(context), drawn, {attended_, log_sum_}, context.stream);
@@ -80,6 +81,7 @@ void MultiHeadAttention::backward(const ops::AttentionInputs& inputs, const Inpu
   }
   ops::AttentionInputs drawn = inputs;
   drawn.random = random(number, context);
+  drawn.clock = context.clock;
   ops::run_backward(plan(context), drawn, attended_, log_sum_,
                     averages() ? grad_attended_ : grad_output, gradients, context.stream);
 }

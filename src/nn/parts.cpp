@@ -102,6 +102,7 @@ ops::ActivationOptions Epilogue::pass_options(std::uint32_t layer_number,
   options.alpha = options_.alpha;
   options.dropout = context.training ? options_.dropout : 0;
   options.random = context.random(layer_number);
+  options.clock = context.clock;
   return options;
 }
 

@@ -36,7 +36,7 @@ std::int64_t inner_width(const ModelConfig& config, const LayerShape& layer) {
     case ModelKind::gin: return 2 * layer.out + 8 * config.hidden;
     case ModelKind::gat: return 3 * attended + 5 * heads + (heads > 1 && layer.last ? attended : 0);
     case ModelKind::gatv2: return 6 * attended + heads;
-    case ModelKind::agnn: return 4 * layer.out + 1;
+    case ModelKind::agnn: return 5 * layer.out + 1;
     case ModelKind::sgc: return 3 * layer.out;
     case ModelKind::cheb: return std::min<std::int64_t>(config.hops + 1, 4) * layer.out;
   }

@@ -69,7 +69,7 @@ Tensor propagated(const Input& x, Topology& graph, std::int64_t hops, Placement 
     // X times the identity: the same on every device.
     Matrix<float> identity(x.cols(), x.cols(), 0.0f);
     for (std::int64_t i = 0; i < x.cols(); ++i) identity(i, i) = 1;
-    next.copy_from(identity, stream);
+    next.upload(identity, stream);
     ops::SpmmOptions options;
     options.precision = placement.precision;
     options.features = x.cols();

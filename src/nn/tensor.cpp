@@ -41,13 +41,18 @@ void Tensor::copy_from(ops::ConstOperand other, Stream stream) {
   ops::copy(other, *this, device(), stream);
 }
 
+void Tensor::upload(ops::ConstOperand other, Stream stream) {
+  resize(other.rows, other.cols);
+  ops::upload(other, *this, device(), stream);
+}
+
 double Tensor::item() const {
   if (size() != 1) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("item() of a tensor that is {} x {}", rows_, cols_), "Tensor");
   }
   Matrix<double> value(1, 1);
-  ops::copy(*this, value, device());
+  ops::download(*this, value, device());
   return value(0, 0);
 }
 
@@ -91,7 +96,7 @@ void Parameter::reset(const Random& random) {
     const double unit = random.uniform(static_cast<std::uint64_t>(i));
     drawn.data()[i] = initial.value * (2 * unit - 1);
   }
-  value.copy_from(drawn);
+  value.upload(drawn);
 }
 
 }  // namespace tessera::nn

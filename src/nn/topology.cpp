@@ -78,7 +78,7 @@ const Tensor& Topology::values(const Placement& placement) {
     padded.data()[k] = graph().has_values() ? graph().values()[k] : 1.0f;
   }
   kept.emplace(placement);
-  kept->copy_from(padded);
+  kept->upload(padded);
   return *kept;
 }
 

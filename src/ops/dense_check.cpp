@@ -83,11 +83,18 @@ void Checker::optional_matrix(const ConstOperand& operand, const char* name, Pre
   if (!operand.absent()) matrix(operand, name, precision, rows, cols);
 }
 
-void Checker::floating(const ConstOperand& operand, const char* name) const {
+void Checker::floating(const ConstOperand& operand, const char* name, Device device) const {
+  require_available(device);
   readable(operand, name);
-  if (operand.precision != Precision::fp32 && operand.precision != Precision::fp64) {
-    fail(fmt::format("{} is {}, expected fp32 or fp64", name, to_string(operand.precision)));
+  const bool on_cpu = device.kind == DeviceKind::cpu;
+  const Precision precision = operand.precision;
+  if (precision == Precision::fp32) return;
+  if (on_cpu ? precision == Precision::fp64
+             : precision == Precision::bf16 || precision == Precision::fp16) {
+    return;
   }
+  fail(fmt::format("{} is {}, expected {}", name, to_string(precision),
+                   on_cpu ? "fp32 or fp64" : "fp32, bf16 or fp16 on a GPU"));
 }
 
 void Checker::apart(const ConstOperand& output, const char* output_name, const ConstOperand& other,

@@ -27,8 +27,9 @@ class Checker {
   void optional_matrix(const ConstOperand& operand, const char* name, Precision precision,
                        std::int64_t rows, std::int64_t cols) const;
 
-  /// Readable and fp32 or fp64: what sets the precision of ops that know no other.
-  void floating(const ConstOperand& operand, const char* name) const;
+  /// Readable, and of a precision that dense ops compute in: fp32 or fp64 on the CPU; fp32, bf16 or
+  /// fp16 on a GPU. Throws `backend_unavailable` first where there is no such device.
+  void floating(const ConstOperand& operand, const char* name, Device device) const;
 
   /// No byte of `output` is one of `other`. Different columns of one matrix are apart.
   void apart(const ConstOperand& output, const char* output_name, const ConstOperand& other,
@@ -52,8 +53,8 @@ class Checker {
 /// "3 x 4".
 std::string shape_text(std::int64_t rows, std::int64_t cols);
 
-/// Calls `body` with a value of the element type of `precision`: the library's one place where fp32
-/// and fp64 part. Check with `Checker::floating` first.
+/// Calls `body` with a value of the element type of `precision`: the one place where the CPU's
+/// dense ops part into fp32 and fp64. Check with `Checker::floating` first.
 template <class Body>
 decltype(auto) visit_floating(Precision precision, Body&& body) {
   if (precision == Precision::fp64) return body(double{});

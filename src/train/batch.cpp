@@ -63,6 +63,12 @@ nn::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step)
   return context;
 }
 
+ops::LossTargets Batch::targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
+                                   Device device) const {
+  return targets != nullptr ? ops::LossTargets::binary(*targets, items, device)
+                            : ops::LossTargets::classes(labels, items, outputs, device);
+}
+
 Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form) {
   Batch batch{nn::Topology(problem.graph, form.placement.device()),
               {},

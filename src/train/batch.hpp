@@ -10,6 +10,7 @@
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/topology.hpp"
+#include "tessera/ops/loss.hpp"
 #include "tessera/train/problem.hpp"
 
 namespace tessera::train {
@@ -19,9 +20,14 @@ struct Batch {
   nn::Topology graph;
   std::optional<nn::Topology> pooling;
   nn::InputFeatures features;
-  std::vector<std::int64_t> labels;       ///< one per item of the batch
-  MultiLabels targets;                    ///< or these
-  std::vector<std::int64_t> train_items;  ///< numbers within the batch
+  std::vector<std::int64_t> labels;                    ///< one per item of the batch
+  MultiLabels targets;                                 ///< or these
+  std::vector<std::int64_t> train_items;               ///< numbers within the batch
+  std::optional<ops::LossTargets> train_targets = {};  ///< of these, once they are needed
+
+  /// What the loss over some items of the batch wants, on the device of its features.
+  ops::LossTargets targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
+                              Device device) const;
 
   nn::Context context(bool training, std::uint64_t seed, std::int64_t step);
 };
@@ -45,13 +51,14 @@ class BatchSource {
   Batch& full() { return full_; }
 
   std::int64_t batches_per_epoch() const;
+  /// True if every step sees the same batch.
+  bool is_full() const { return groups_.empty(); }
   /// Fixes the order of an epoch's batches.
   void start_epoch(std::int64_t epoch);
   /// The i-th batch of the epoch; stays valid until the next call.
   Batch& batch(std::int64_t i);
 
  private:
-  bool is_full() const { return groups_.empty(); }
   Batch make_batch(std::span<const std::int64_t> groups) const;
 
   const Problem& problem_;

@@ -223,6 +223,7 @@ class Fit {
     report_.model = trainer.model().describe();
     report_.parameters = trainer.model().num_parameters();
     report_.times += samples.times;
+    note_once(trainer.recording_note());
     all_steps_.insert(all_steps_.end(), samples.steps.begin(), samples.steps.end());
     all_epochs_.insert(all_epochs_.end(), samples.epochs.begin(), samples.epochs.end());
     if (checkpoints()) {
@@ -237,13 +238,19 @@ class Fit {
     run.curve = std::move(curve);
   }
 
+  void note_once(const std::string& note) {
+    std::vector<std::string>& notes = report_.notes;
+    if (note.empty() || std::find(notes.begin(), notes.end(), note) != notes.end()) return;
+    notes.push_back(note);
+  }
+
   void finish() {
     report_.test = summarise_test(report_.runs);
     report_.validation = summarise_validation(report_.runs);
     report_.epochs = std::ssize(all_epochs_);
     report_.step_ms = summarise(std::move(all_steps_)).median_us * 1e3;
     report_.epoch_ms = summarise(std::move(all_epochs_)).median_us * 1e3;
-    report_.peak_memory_bytes = host_memory_use().peak_bytes;
+    report_.peak_memory_bytes = memory_use(options_.placement.device()).peak_bytes;
     if (report_.model.empty()) describe_finished();
   }
 

@@ -22,26 +22,39 @@ nn::Tensor moment_of(const nn::Tensor& value, bool needed) {
 
 }  // namespace
 
-Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options) : options_(options) {
+Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options)
+    : options_(options), device_(layer.device()), clock_(1, *layer.placement().memory) {
   for (const auto& [path, parameter] : layer.parameters()) {
     if (!parameter->trainable) continue;
     slots_.push_back({path, parameter, moment_of(parameter->value, needs_first(options)),
                       moment_of(parameter->value, needs_second(options))});
   }
+  set_clock();
 }
 
-void Optimiser::step(double rate_factor, Stream stream) {
-  ++steps_;
-  ops::OptimiserOptions options = options_;
-  options.learning_rate *= rate_factor;
+void Optimiser::set_clock() { copy_bytes(clock_.data(), &now_, sizeof(now_), device_); }
+
+void Optimiser::set_steps(std::int64_t steps) {
+  now_.step = steps;
+  set_clock();
+}
+
+void Optimiser::set_rate_factor(double factor) {
+  if (factor == now_.rate_factor) return;
+  now_.rate_factor = factor;
+  set_clock();
+}
+
+void Optimiser::step(Stream stream) {
+  targets_.clear();
   for (Slot& slot : slots_) {
     nn::Parameter& parameter = *slot.parameter;
-    options.weight_decay = options_.weight_decay * parameter.decay;
-    ops::optimiser_step(options, steps_, parameter.gradient, parameter.value,
-                        needs_first(options) ? ops::Operand(slot.first) : ops::Operand(),
-                        needs_second(options) ? ops::Operand(slot.second) : ops::Operand(),
-                        parameter.value.device(), stream);
+    targets_.push_back(
+        {parameter.gradient, parameter.value, slot.first, slot.second, parameter.decay});
   }
+  ops::optimiser_step(options_, clock_.data(), targets_, device_, stream);
+  ops::advance(clock_.data(), device_, stream);
+  ++now_.step;
 }
 
 std::vector<nn::NamedTensor> Optimiser::state() {

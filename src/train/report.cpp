@@ -14,6 +14,7 @@ constexpr std::array<Named<Phase>, num_phases> phase_names = {{{Phase::batches, 
                                                                {Phase::loss, "loss"},
                                                                {Phase::backward, "backward"},
                                                                {Phase::optimiser, "optimiser"},
+                                                               {Phase::device, "device"},
                                                                {Phase::evaluation, "evaluation"},
                                                                {Phase::checkpoint, "checkpoint"}}};
 

@@ -2,11 +2,14 @@
 #include "tessera/train/trainer.hpp"
 
 #include <cmath>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
+#include "tessera/core/recording.hpp"
 #include "tessera/ops/loss.hpp"
 
 #include "train/batch.hpp"
@@ -34,16 +37,6 @@ decltype(auto) timed(PhaseTimes& times, Phase phase, Work&& work) {
   return work();
 }
 
-double loss_of(const nn::Tensor& logits, const Batch& batch, std::span<const std::int64_t> items,
-               ops::Operand gradient, const nn::Context& context) {
-  const Device device = logits.device();
-  if (batch.targets != nullptr) {
-    return ops::binary_cross_entropy(logits, *batch.targets, items, gradient, device,
-                                     context.stream);
-  }
-  return ops::cross_entropy(logits, batch.labels, items, gradient, device, context.stream);
-}
-
 double metric_of(Metric metric, MatrixView<const float> logits, const Batch& batch,
                  std::span<const std::int64_t> items) {
   if (batch.targets != nullptr) {
@@ -62,41 +55,103 @@ struct Trainer::State {
       : problem(given),
         split(given_split),
         options(given_options),
+        device(given_options.placement.device()),
         seed(given_seed),
         model(config, given.num_features(), given.outputs, given_seed, given_options.placement),
         optimiser(model, given_options.optimiser),
         batches(given, given_split, given_options,
                 {given_options.placement, !model.accepts_sparse()}, given_seed),
-        gradient(given_options.placement) {}
+        gradient(given_options.placement),
+        loss(1, *given_options.placement.memory) {
+    may_record = options.record_steps && batches.is_full() && why_not_recorded(device).empty();
+  }
 
   double rate_factor() const {
     if (options.rate_decay_every == 0) return 1;
     return std::pow(options.rate_decay, static_cast<double>(epoch / options.rate_decay_every));
   }
 
-  double train_step(Batch& batch) {
-    const nn::Context context = batch.context(true, seed, step);
+  /// Waits for what was queued, and reads the loss it computed.
+  double loss_value() const {
+    double value = 0;
+    copy_bytes(&value, loss.data(), sizeof(value), device);
+    synchronise(device);
+    return value;
+  }
+
+  /// One step. Whatever differs from step to step is read from the optimiser's clock.
+  void queue_step(Batch& batch, Stream stream) {
+    nn::Context context = batch.context(true, seed, step);
+    context.clock = optimiser.clock();
+    context.stream = stream;
     const nn::Tensor& logits = timed(times, Phase::forward, [&]() -> const nn::Tensor& {
       return model.forward(batch.features.input(), context);
     });
-    const double loss = timed(times, Phase::loss, [&] {
+    timed(times, Phase::loss, [&] {
       gradient.resize(logits.rows(), logits.cols());
-      return loss_of(logits, batch, batch.train_items, gradient, context);
+      ops::loss(logits, *batch.train_targets, gradient, loss.data(), stream);
     });
     timed(times, Phase::backward, [&] { model.backward(gradient, context); });
-    timed(times, Phase::optimiser, [&] { optimiser.step(rate_factor(), context.stream); });
+    timed(times, Phase::optimiser, [&] { optimiser.step(stream); });
+  }
+
+  /// The logits of all items without dropout, and the loss of those for validation.
+  void queue_evaluation(Batch& batch, Stream stream) {
+    nn::Context context = batch.context(false, seed, step);
+    context.stream = stream;
+    evaluated = &model.forward(batch.features.input(), context);
+    ops::loss(*evaluated, *validation_targets, {}, loss.data(), stream);
+  }
+
+  /// Keeps what `work` queues, which has run once, to be replayed. What cannot be recorded goes on
+  /// as before.
+  void record(Recording& recording, FunctionRef<void(Stream)> work) {
+    try {
+      recording = Recording::of(device, work);
+      recording_note = "training steps are recorded and replayed as a whole";
+    } catch (const Error& error) {
+      may_record = false;
+      recording_note = fmt::format("training steps are not recorded: {}", error.what());
+    }
+    // Recording may have counted a step that was not done.
+    optimiser.set_steps(step);
+  }
+
+  double train_step(Batch& batch) {
+    if (!batch.train_targets) {
+      batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, device);
+    }
+    optimiser.set_rate_factor(rate_factor());
+    if (recorded_step.empty()) {
+      queue_step(batch, {});
+    } else {
+      timed(times, Phase::device, [&] { recorded_step.replay(); });
+      optimiser.count_replay();
+    }
     ++step;
-    return loss;
+    const double value = timed(times, Phase::device, [&] { return loss_value(); });
+    if (may_record && recorded_step.empty()) {
+      record(recorded_step, [&](Stream stream) { queue_step(batch, stream); });
+    }
+    return value;
   }
 
   const Problem& problem;
   Split split;
   TrainOptions options;
+  Device device;
   std::uint64_t seed;
   nn::Model model;
   Optimiser optimiser;
   BatchSource batches;
   nn::Tensor gradient;
+  Buffer<double> loss;  ///< one, on the device
+  std::optional<ops::LossTargets> validation_targets;
+  Recording recorded_step;
+  Recording recorded_evaluation;
+  const nn::Tensor* evaluated = nullptr;
+  bool may_record = false;
+  std::string recording_note;
   PhaseTimes times;
   std::int64_t epoch = 0;
   std::int64_t step = 0;
@@ -132,14 +187,24 @@ Evaluation Trainer::evaluate() {
   State& s = *state_;
   const PhaseTimer timer(s.times, Phase::evaluation);
   Batch& batch = s.batches.full();
-  const nn::Context context = batch.context(false, s.seed, s.step);
-  const nn::Tensor& logits = s.model.forward(batch.features.input(), context);
-  const Matrix<float> on_host = to_host(logits, context.stream);
+  if (!s.validation_targets) {
+    s.validation_targets = batch.targets_of(s.split.validation, s.problem.outputs, s.device);
+  }
+  if (s.recorded_evaluation.empty()) {
+    s.queue_evaluation(batch, {});
+  } else {
+    s.recorded_evaluation.replay();
+  }
+  const Matrix<float> logits = to_host(*s.evaluated);
   const auto metric = [&](std::span<const std::int64_t> items) {
-    return metric_of(s.problem.metric, on_host, batch, items);
+    return metric_of(s.problem.metric, logits, batch, items);
   };
-  return {metric(s.split.train), metric(s.split.validation), metric(s.split.test),
-          loss_of(logits, batch, s.split.validation, {}, context)};
+  const Evaluation evaluation{metric(s.split.train), metric(s.split.validation),
+                              metric(s.split.test), s.loss_value()};
+  if (s.may_record && s.recorded_evaluation.empty()) {
+    s.record(s.recorded_evaluation, [&](Stream stream) { s.queue_evaluation(batch, stream); });
+  }
+  return evaluation;
 }
 
 nn::Model& Trainer::model() noexcept { return state_->model; }
@@ -147,6 +212,7 @@ Optimiser& Trainer::optimiser() noexcept { return state_->optimiser; }
 std::int64_t Trainer::epoch() const noexcept { return state_->epoch; }
 std::int64_t Trainer::step() const noexcept { return state_->step; }
 const PhaseTimes& Trainer::times() const noexcept { return state_->times; }
+const std::string& Trainer::recording_note() const noexcept { return state_->recording_note; }
 
 void Trainer::set_position(std::int64_t epoch, std::int64_t step) noexcept {
   state_->epoch = epoch;

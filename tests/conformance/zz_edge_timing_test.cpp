@@ -84,8 +84,7 @@ TEST(EdgeTiming, Sddmm) {
           options.kernel = info.name;
           try {
             const ops::SddmmPlan plan = ops::plan_sddmm(graph, options);
-            const double us =
-                time_us([&] { ops::run(plan, u.operand, v.operand, edges.operand); });
+            const double us = time_us([&] { ops::run(plan, u.operand, v.operand, edges.operand); });
             line += fmt::format(" {}{}={:.1f}", info.name.substr(11),
                                 info.name == chosen ? "*" : "", us);
             if (us < best) {
@@ -111,7 +110,8 @@ TEST(EdgeTiming, SoftmaxAndAttention) {
       const Precision precision = parse_precision(stored);
       const std::int64_t heads = 8;
       {
-        Data scores(graph.num_edges(), heads, precision), weights(graph.num_edges(), heads, precision);
+        Data scores(graph.num_edges(), heads, precision),
+            weights(graph.num_edges(), heads, precision);
         std::string line;
         for (const ops::KernelInfo& info : ops::kernels("edge_softmax")) {
           if (info.device != DeviceKind::cuda) continue;
@@ -121,9 +121,8 @@ TEST(EdgeTiming, SoftmaxAndAttention) {
           options.precision = precision;
           options.device = gpu;
           const auto plan = ops::plan_edge_softmax(graph, options);
-          line += fmt::format(" {}={:.1f}", info.name.substr(18), time_us([&] {
-                                ops::run(plan, scores.operand, weights.operand);
-                              }));
+          line += fmt::format(" {}={:.1f}", info.name.substr(18),
+                              time_us([&] { ops::run(plan, scores.operand, weights.operand); }));
         }
         fmt::print("SOFTMAX {} {}{}\n", source, stored, line);
       }
@@ -137,17 +136,19 @@ TEST(EdgeTiming, SoftmaxAndAttention) {
         options.device = gpu;
         const auto plan = ops::plan_attention(graph, options);
         const std::int64_t cols = form == ops::AttentionForm::gat ? heads : 64;
-        Data target(graph.num_rows(), cols, precision), source_rows(graph.num_cols(), cols, precision),
-            value(graph.num_cols(), 64, precision), vector(1, 64, precision),
-            output(graph.num_rows(), 64, precision), grad_output(graph.num_rows(), 64, precision),
+        Data target(graph.num_rows(), cols, precision),
+            source_rows(graph.num_cols(), cols, precision), value(graph.num_cols(), 64, precision),
+            vector(1, 64, precision), output(graph.num_rows(), 64, precision),
+            grad_output(graph.num_rows(), 64, precision),
             log_sum(graph.num_rows(), heads, Precision::fp32),
             grad_target(graph.num_rows(), cols, precision),
             grad_source(graph.num_cols(), cols, precision),
             grad_value(graph.num_cols(), 64, precision);
         ops::AttentionInputs inputs{target.operand, source_rows.operand, value.operand};
         if (form == ops::AttentionForm::gatv2) inputs.vector = vector.operand;
-        const double forward =
-            time_us([&] { ops::run(plan, inputs, {output.operand, log_sum.operand}); });
+        const double forward = time_us([&] {
+          ops::run(plan, inputs, {output.operand, log_sum.operand});
+        });
         ops::prepare_backward(plan);
         const double backward = time_us([&] {
           ops::run_backward(plan, inputs, output.operand, log_sum.operand, grad_output.operand,

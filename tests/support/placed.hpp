@@ -13,7 +13,14 @@ class Placed {
   Placed(Padded<T>& host, Device device) : host_(host), device_(device) {
     if (device.kind == DeviceKind::cpu) return;
     copy_ = Buffer<T>(host.whole().size(), default_memory(device));
-    copy_bytes(copy_.data(), host.whole().data(), num_bytes(), device);
+    send();
+  }
+
+  /// Takes what the host holds to the kernel's device.
+  void send() {
+    if (device_.kind == DeviceKind::cpu) return;
+    copy_bytes(copy_.data(), host_.whole().data(), num_bytes(), device_);
+    synchronise(device_);
   }
 
   MatrixView<T> view() {

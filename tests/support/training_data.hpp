@@ -9,6 +9,7 @@
 
 #include "tessera/core/random.hpp"
 #include "tessera/data/dataset.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/train/options.hpp"
@@ -46,6 +47,24 @@ inline Dataset learnable_vertices(VertexId vertices = 120, std::uint64_t seed = 
   dataset.train = parts[0];
   dataset.validation = parts[1];
   dataset.test = parts[2];
+  return dataset;
+}
+
+/// The same with features kept sparse: those above a half.
+inline Dataset with_sparse_features(Dataset dataset) {
+  const DenseFeatures dense = std::get<DenseFeatures>(dataset.features);
+  std::vector<VertexId> rows, cols;
+  std::vector<float> values;
+  for (std::int64_t v = 0; v < dense->rows(); ++v) {
+    for (std::int64_t f = 0; f < dense->cols(); ++f) {
+      if ((*dense)(v, f) <= 0.5f) continue;
+      rows.push_back(static_cast<VertexId>(v));
+      cols.push_back(static_cast<VertexId>(f));
+      values.push_back((*dense)(v, f));
+    }
+  }
+  dataset.features = from_coo(static_cast<VertexId>(dense->rows()),
+                              static_cast<VertexId>(dense->cols()), rows, cols, values);
   return dataset;
 }
 

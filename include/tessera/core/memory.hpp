@@ -49,6 +49,10 @@ MemoryUse host_memory_use() noexcept;
 /// Makes the present use the new peak, so that a stage can be measured alone.
 void reset_host_memory_peak() noexcept;
 
+/// The same of any device: what its `default_memory` has handed out.
+MemoryUse memory_use(Device device);
+void reset_memory_peak(Device device);
+
 /// count * size in bytes; throws `out_of_memory` where that does not fit 63 bits.
 std::size_t checked_bytes(std::int64_t count, std::size_t size);
 

@@ -39,10 +39,11 @@ class Agnn final : public Layer {
   Epilogue epilogue_;
   const Tensor* input_ = nullptr;
   Tensor unit_;
+  Tensor scaled_;
   Tensor attended_;
   Tensor log_sum_;
   Tensor grad_unit_;
-  Tensor grad_source_;
+  Tensor grad_scaled_;
   Tensor grad_input_;
 };
 

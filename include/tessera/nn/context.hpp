@@ -6,6 +6,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
 #include "tessera/nn/topology.hpp"
+#include "tessera/ops/step_clock.hpp"
 
 namespace tessera::nn {
 
@@ -18,6 +19,8 @@ struct Context {
   bool training = false;
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
+  /// If there is one, in the memory of the device: its step takes the place of `step`.
+  const ops::StepClock* clock = nullptr;
   Stream stream = {};
 
   /// The random numbers of one layer in this step.

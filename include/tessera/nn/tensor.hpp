@@ -44,9 +44,11 @@ class Tensor {
   /// Contents are undefined afterwards, except where the shape stays as it was.
   void resize(std::int64_t rows, std::int64_t cols);
   void fill(double value, Stream stream = {});
-  /// Takes shape and contents, converting the precision.
+  /// Takes shape and contents of a matrix on the same device, converting the precision.
   void copy_from(ops::ConstOperand other, Stream stream = {});
-  /// The only element of a 1 x 1 tensor.
+  /// The same of a matrix in memory of this process, wherever the tensor is.
+  void upload(ops::ConstOperand other, Stream stream = {});
+  /// The only element of a 1 x 1 tensor. Waits for the device.
   double item() const;
 
   /// Throws unless T is the element type.

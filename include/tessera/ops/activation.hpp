@@ -6,6 +6,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
 #include "tessera/ops/operand.hpp"
+#include "tessera/ops/step_clock.hpp"
 
 /// What follows a product in a layer, in one pass: Y = drop(activate(X + bias)).
 namespace tessera::ops {
@@ -23,6 +24,8 @@ struct ActivationOptions {
   /// Element = row * cols + col.
   double dropout = 0;
   Random random = Random(0);
+  /// If there is one, in the memory of the device: its step takes the place of `random`'s.
+  const StepClock* clock = nullptr;
 };
 
 /// `bias` is 1 x cols or absent; `y` may be the memory of `x`.

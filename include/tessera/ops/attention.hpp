@@ -11,6 +11,7 @@
 #include "tessera/graph/graph.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/operand.hpp"
+#include "tessera/ops/step_clock.hpp"
 
 /// attention: scores, softmax over each target's sources, dropout and the weighted sum, in one pass
 /// that keeps nothing of the size of edges x features.
@@ -71,6 +72,8 @@ struct AttentionInputs {
   /// Which weights fall to dropout: element = CSR position * heads + head. Unused when dropout is
   /// 0.
   Random random = Random(0);
+  /// If there is one, in the memory of the device: its step takes the place of `random`'s.
+  const StepClock* clock = nullptr;
 };
 
 struct AttentionOutputs {

@@ -5,7 +5,8 @@
 #include "tessera/ops/operand.hpp"
 
 /// batch_norm over the rows, for each column: y = gamma * (x - mean) / sqrt(variance + epsilon) +
-/// beta.
+/// beta. fp32 or fp64 on the CPU; fp32, bf16 or fp16 on a GPU, where what belongs to a column
+/// (gamma, beta, statistics and their gradients) is fp32.
 namespace tessera::ops {
 
 struct BatchNormOptions {

@@ -4,14 +4,22 @@
 #include "tessera/core/device.hpp"
 #include "tessera/ops/operand.hpp"
 
-/// Small dense helpers of layers: fp32 or fp64, all operands of one precision unless said.
+/// Small dense helpers of layers. All operands have one precision unless said: fp32 or fp64 on the
+/// CPU; fp32, bf16 or fp16 on a GPU.
 namespace tessera::ops {
 
 /// Every element becomes `value`.
 void fill(Operand y, double value, Device device = {}, Stream stream = {});
 
-/// Y = X, converted where the precisions differ.
+/// Y = X, converted where the precisions differ. On the CPU bf16 is known too.
 void copy(ConstOperand x, Operand y, Device device = {}, Stream stream = {});
+
+/// Y = X, where X lies in memory of this process and Y on the device. X may be fp64 wherever Y is.
+/// Returns when X has been read.
+void upload(ConstOperand x, Operand y, Device device = {}, Stream stream = {});
+
+/// Y = X, where X lies on the device and Y in memory of this process. Waits for the result.
+void download(ConstOperand x, Operand y, Device device = {}, Stream stream = {});
 
 /// Y = X^T.
 void transpose(ConstOperand x, Operand y, Device device = {}, Stream stream = {});
@@ -20,7 +28,12 @@ void transpose(ConstOperand x, Operand y, Device device = {}, Stream stream = {}
 void add_scaled(double alpha, ConstOperand x, double beta, Operand y, Device device = {},
                 Stream stream = {});
 
-/// Sum over all elements of X * Y, in double.
-double dot(ConstOperand x, ConstOperand y, Device device = {}, Stream stream = {});
+/// Y = (offset + factor) * X + beta * Y with a factor that was learned: a 1 x 1 matrix on the
+/// device, which need not be read back.
+void add_scaled_by(ConstOperand factor, double offset, ConstOperand x, double beta, Operand y,
+                   Device device = {}, Stream stream = {});
+
+/// result = sum over all elements of X * Y, added up in double; `result` is 1 x 1.
+void dot(ConstOperand x, ConstOperand y, Operand result, Device device = {}, Stream stream = {});
 
 }  // namespace tessera::ops

@@ -8,12 +8,15 @@ namespace tessera::ops {
 
 enum class Transpose { no, yes };
 
-/// C = alpha * op(A) * op(B) + beta * C, fp32 or fp64. With beta = 0 what C held plays no part, not
-/// even a not-a-number. Empty shapes are allowed; an inner size of 0, or alpha = 0, gives beta * C.
+/// C = alpha * op(A) * op(B) + beta * C. With beta = 0 what C held plays no part, not even a
+/// not-a-number. Empty shapes are allowed; an inner size of 0, or alpha = 0, gives beta * C.
 ///
-/// The product is cut into BLAS calls by its sizes alone, so the result is the same bits for any
-/// number of threads. Rows may number more than 2^31; a row longer than 2^31 - 1 elements is an
-/// `unsupported` error.
+/// On the CPU fp32 or fp64: the product is cut into BLAS calls by its sizes alone, so the result is
+/// the same bits for any number of threads. Rows may number more than 2^31; a row longer than
+/// 2^31 - 1 elements is an `unsupported` error.
+///
+/// On a GPU fp32 (never rounded to tf32), bf16 or fp16, by cuBLAS, with sums in fp32; C of 16-bit
+/// factors may be fp32. The same bits at every call.
 void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
           ConstOperand b, double beta, Operand c, Device device = {}, Stream stream = {});
 

@@ -2,25 +2,49 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "tessera/core/device.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// Losses over chosen rows, as means, with their gradients in the same pass. A row chosen twice
-/// counts twice. `grad_logits` may be the memory of `logits`, or absent.
+/// counts twice. `grad_logits` may be the memory of `logits`, or absent; if present it is written
+/// whole: 0 in rows that were not chosen. fp32 or fp64 on the CPU; fp32, bf16 or fp16 on a GPU.
 namespace tessera::ops {
 
-/// Mean over `rows` of -log softmax(logits[row])[labels[row]]. `labels` has one class per row of
-/// `logits`; a chosen row without a label (-1) or with a class out of range is an error. No rows
-/// give 0. `grad_logits`, if present, is written whole: 0 in rows that were not chosen.
+/// What is wanted of the chosen rows: checked once and kept where the loss is computed, so that
+/// `loss` itself neither copies nor waits.
+class LossTargets {
+ public:
+  /// One class per row of logits. A chosen row without a label (-1) or with a class out of range is
+  /// an error.
+  static LossTargets classes(std::span<const std::int64_t> labels,
+                             std::span<const std::int64_t> rows, std::int64_t num_classes,
+                             Device device = {});
+  /// Yes or no for every element: 1 or 0; anything else in a chosen row is an error.
+  static LossTargets binary(MatrixView<const float> targets, std::span<const std::int64_t> rows,
+                            Device device = {});
+
+  struct State;
+  explicit LossTargets(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  const State& state() const noexcept { return *state_; }
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+/// The mean over the chosen rows of -log softmax(logits[row])[class], or over their elements of the
+/// binary cross-entropy of sigmoid(logits), computed without overflow. It is written to `value`, in
+/// the memory of the targets' device. No rows give 0.
+void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
+          Stream stream = {});
+
+/// The same at once, for those who need it once: prepares the targets and waits for the value.
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
                      std::span<const std::int64_t> rows, Operand grad_logits, Device device = {},
                      Stream stream = {});
-
-/// Mean over `rows` and columns of the binary cross-entropy of sigmoid(logits) with targets of 0
-/// and 1 (anything else in a chosen row is an error), computed without overflow. `grad_logits` as
-/// above.
 double binary_cross_entropy(ConstOperand logits, MatrixView<const float> targets,
                             std::span<const std::int64_t> rows, Operand grad_logits,
                             Device device = {}, Stream stream = {});

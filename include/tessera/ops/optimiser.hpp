@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tessera/core/device.hpp"
 #include "tessera/ops/operand.hpp"
+#include "tessera/ops/step_clock.hpp"
 
 namespace tessera::ops {
 
@@ -23,9 +25,24 @@ struct OptimiserOptions {
 
 /// One step on one parameter, as PyTorch's optimisers of the same names. `step` counts from 1.
 /// `first` (momentum) and `second` (adam) have the parameter's shape and start as 0; sgd without
-/// momentum needs neither.
+/// momentum needs neither. fp32 or fp64 on the CPU, fp32 on a GPU.
 void optimiser_step(const OptimiserOptions& options, std::int64_t step, ConstOperand gradient,
                     Operand parameter, Operand first, Operand second, Device device = {},
+                    Stream stream = {});
+
+/// A parameter and what belongs to it, as above.
+struct OptimiserTarget {
+  ConstOperand gradient;
+  Operand parameter;
+  Operand first = {};
+  Operand second = {};
+  double decay = 1;  ///< what the weight decay of the options is multiplied by
+};
+
+/// The same on several parameters at once, by a clock in the memory of the device: it is step
+/// `clock->step + 1`, at a learning rate of `clock->rate_factor` times that of the options.
+void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
+                    std::span<const OptimiserTarget> targets, Device device = {},
                     Stream stream = {});
 
 }  // namespace tessera::ops

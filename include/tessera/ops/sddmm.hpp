@@ -49,8 +49,8 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options);
 /// u: num_rows x features, v: num_cols x features, edges: num_edges x heads.
 void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream = {});
 
-/// Makes what `run_backward` needs: columns, schedules and workspace. The first backward run does so
-/// otherwise, which on a GPU allocates; so call this before a backward run is captured.
+/// Makes what `run_backward` needs: columns, schedules and workspace. The first backward run does
+/// so otherwise, which on a GPU allocates; so call this before a backward run is captured.
 void prepare_backward(const SddmmPlan& plan);
 
 /// Gradients: dU[i] = sum over j of dE[e] V[j], dV[j] = sum over i of dE[e] U[i]; either may be

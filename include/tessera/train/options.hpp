@@ -75,6 +75,9 @@ struct TrainOptions {
   /// As many runs at a time as there are threads, one thread each, instead of one run on all.
   bool parallel_runs = false;
   nn::Placement placement;
+  /// On a GPU, full batches: after the first step record the next one and replay it as a whole
+  /// (core/recording.hpp). The results are the same; a step of a small graph takes a fraction.
+  bool record_steps = true;
   CheckpointOptions checkpoint;
 
   /// Called after every epoch, from one thread at a time. May throw to stop; a checkpoint, if there

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "tessera/nn/model.hpp"
 #include "tessera/train/optimiser.hpp"
@@ -32,6 +33,9 @@ class Trainer {
   void set_position(std::int64_t epoch, std::int64_t step) noexcept;
   std::int64_t step() const noexcept;
   const PhaseTimes& times() const noexcept;
+  /// Whether steps are recorded (core/recording.hpp), or why not, in words; empty before the first
+  /// step and where it was not tried.
+  const std::string& recording_note() const noexcept;
 
  private:
   struct State;

@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
-#include <fmt/format.h>
-
-#include "tessera/core/error.hpp"
-#include "tessera/ops/activation.hpp"
-#include "tessera/ops/dropout.hpp"
-
 #include "ops/activation/kernels.hpp"
+#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr Activation all_activations[] = {Activation::none, Activation::relu,
-                                          Activation::leaky_relu, Activation::elu};
-
-ActivationFormula checked_formula(const Checker& check, const ActivationOptions& options) {
-  check.that(options.dropout >= 0 && options.dropout <= 1,
-             fmt::format("dropout is {}, expected 0 to 1", options.dropout));
-  check.that(std::isfinite(options.slope), fmt::format("slope is {}", options.slope));
-  check.that(std::isfinite(options.alpha), fmt::format("alpha is {}", options.alpha));
-  const Dropout dropout{options.dropout, options.random};
-  return {options.activation, options.slope, options.alpha, dropout.active(), dropout.constants()};
+/// With the step that the clock shows.
+ActivationFormula at_present(const ActivationFormula& formula) {
+  ActivationFormula present = formula;
+  present.dropout = formula.dropout.at_present();
+  return present;
 }
 
 /// The bias as an array of its own, zeros if absent, so that kernels need not ask.
@@ -85,36 +73,9 @@ void run_backward(const ActivationFormula& formula, MatrixView<const T> x, const
 
 }  // namespace
 
-const char* to_string(Activation activation) noexcept {
-  switch (activation) {
-    case Activation::none: return "none";
-    case Activation::relu: return "relu";
-    case Activation::leaky_relu: return "leaky_relu";
-    case Activation::elu: return "elu";
-  }
-  return "unknown";
-}
-
-Activation parse_activation(const std::string& text) {
-  std::string names;
-  for (const Activation activation : all_activations) {
-    if (text == to_string(activation)) return activation;
-    names += (names.empty() ? "" : ", ") + std::string(to_string(activation));
-  }
-  throw Error(ErrorCode::invalid_argument, "unknown activation '" + text + "'", "",
-              "use one of " + names);
-}
-
-void bias_activation_dropout(ConstOperand x, ConstOperand bias, const ActivationOptions& options,
-                             Operand y, Device device, Stream) {
-  constexpr Checker check("bias_activation_dropout");
-  require_available(device);
-  check.floating(x, "x");
-  check.optional_matrix(bias, "bias", x.precision, 1, x.cols);
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
-  check.apart_or_same(y, "y", x, "x");
-  const ActivationFormula formula = checked_formula(check, options);
-  if (x.rows == 0 || x.cols == 0) return;
+void CpuDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
+                           Operand y, Stream) const {
+  const ActivationFormula present = at_present(formula);
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     const Buffer<T> values = bias_values<T>(bias, x.cols);
@@ -122,29 +83,19 @@ void bias_activation_dropout(ConstOperand x, ConstOperand bias, const Activation
       ActivationRows<T> rows = rows_of(x.as<T>(), values, begin, end);
       rows.output = y.as<T>().row(begin);
       rows.output_stride = y.stride;
-      forward(formula, rows);
+      forward(present, rows);
     });
   });
 }
 
-void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
-                                      const ActivationOptions& options, ConstOperand grad_y,
-                                      Operand grad_x, Operand grad_bias, Device device, Stream) {
-  constexpr Checker check("bias_activation_dropout_backward");
-  require_available(device);
-  check.floating(x, "x");
-  check.optional_matrix(bias, "bias", x.precision, 1, x.cols);
-  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
-  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
-  check.optional_matrix(grad_bias, "grad_bias", x.precision, 1, x.cols);
-  check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
-  check.apart(grad_x, "grad_x", x, "x");
-  const ActivationFormula formula = checked_formula(check, options);
-  if (x.cols == 0 || (grad_x.absent() && grad_bias.absent())) return;
+void CpuDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
+                                    const ActivationFormula& formula, ConstOperand grad_y,
+                                    Operand grad_x, Operand grad_bias, Stream) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     const Buffer<T> values = bias_values<T>(bias, x.cols);
-    run_backward(formula, x.as<T>(), values, grad_y.as<T>(), grad_x.as<T>(), grad_bias.as<T>());
+    run_backward(at_present(formula), x.as<T>(), values, grad_y.as<T>(), grad_x.as<T>(),
+                 grad_bias.as<T>());
   });
 }
 

@@ -3,21 +3,10 @@
 
 #include <cstdint>
 
-#include "tessera/ops/activation.hpp"
-#include "tessera/ops/dropout.hpp"
-
+#include "ops/activation/formula.hpp"
 #include "ops/simd/isa.hpp"
 
 namespace tessera::ops {
-
-/// `ActivationOptions` as the kernels take them: plain numbers.
-struct ActivationFormula {
-  Activation activation = Activation::none;
-  double slope = 0;
-  double alpha = 0;
-  bool drops = false;
-  DropoutConstants dropout = {};
-};
 
 /// Some consecutive rows. Pointers and distances instead of views: see simd/isa.hpp.
 template <class T>

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include "tessera/ops/activation.hpp"
-
+#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
@@ -14,7 +11,7 @@ namespace {
 /// a . b in double, so that squares neither overflow nor vanish. Eight sums side by side, because
 /// the compiler may not reorder one.
 template <class T>
-double dot(const T* a, const T* b, std::int64_t count) {
+double row_dot(const T* a, const T* b, std::int64_t count) {
   constexpr int lanes = 8;
   double sums[lanes] = {};
   std::int64_t j = 0;
@@ -29,27 +26,16 @@ double dot(const T* a, const T* b, std::int64_t count) {
   return sum;
 }
 
-void check_epsilon(const Checker& check, double epsilon) {
-  check.that(std::isfinite(epsilon) && epsilon > 0,
-             fmt::format("epsilon is {}, expected a number above 0", epsilon));
-}
-
 }  // namespace
 
-void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Stream) {
-  constexpr Checker check("row_normalise");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
-  check.apart_or_same(y, "y", x, "x");
-  check_epsilon(check, epsilon);
+void CpuDenseOps::row_normalise(ConstOperand x, Operand y, double epsilon, Stream) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const T* const from = x.as<T>().row(i);
         T* const to = y.as<T>().row(i);
-        const double length = std::sqrt(dot(from, from, x.cols));
+        const double length = std::sqrt(row_dot(from, from, x.cols));
         const double factor = 1 / (length < epsilon ? epsilon : length);
         for (std::int64_t j = 0; j < x.cols; ++j) {
           to[j] = static_cast<T>(static_cast<double>(from[j]) * factor);
@@ -59,16 +45,8 @@ void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Str
   });
 }
 
-void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x, double epsilon,
-                            Device device, Stream) {
-  constexpr Checker check("row_normalise_backward");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
-  check.matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
-  check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
-  check.apart(grad_x, "grad_x", x, "x");
-  check_epsilon(check, epsilon);
+void CpuDenseOps::row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
+                                         double epsilon, Stream) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
@@ -76,11 +54,11 @@ void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
         const T* const value = x.as<T>().row(i);
         const T* const gradient = grad_y.as<T>().row(i);
         T* const to = grad_x.as<T>().row(i);
-        const double length = std::sqrt(dot(value, value, x.cols));
+        const double length = std::sqrt(row_dot(value, value, x.cols));
         const bool is_short = length < epsilon;
         const double factor = 1 / (is_short ? epsilon : length);
         // Part of the gradient along the row; it cannot change a row of fixed length.
-        const double along = is_short ? 0 : dot(gradient, value, x.cols) * factor * factor;
+        const double along = is_short ? 0 : row_dot(gradient, value, x.cols) * factor * factor;
         for (std::int64_t j = 0; j < x.cols; ++j) {
           const double across =
               static_cast<double>(gradient[j]) - along * static_cast<double>(value[j]);

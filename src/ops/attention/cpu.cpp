@@ -129,9 +129,9 @@ class FusedAttention final : public PreparedAttention {
     p.partial_lanes = strips_.empty() ? 1 : strips_.front().place.partial_lanes;
     p.slope = static_cast<S>(options_.negative_slope);
     p.scale = static_cast<S>(inputs.scale);
-    const Dropout dropout{options_.dropout, inputs.random};
+    const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
     p.drops = dropout.active();
-    p.dropout = dropout.constants();
+    p.dropout = dropout.constants().at_present();
     p.target = rows_of<T>(inputs.target);
     p.source = rows_of<T>(inputs.source);
     p.value = rows_of<T>(inputs.value);

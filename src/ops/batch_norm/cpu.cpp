@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include "tessera/ops/batch_norm.hpp"
-
+#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
 namespace {
-
-constexpr Checker check("batch_norm");
-constexpr Checker check_backward("batch_norm_backward");
 
 /// Element j of a row that may be absent.
 double value_or(const ConstOperand& row, std::int64_t j, double otherwise) {
@@ -105,50 +99,6 @@ void normalise_rows(MatrixView<const T> x, const Moments& moments, const ConstOp
   });
 }
 
-void check_affine(const Checker& checker, const ConstOperand& x, const ConstOperand& row,
-                  const char* name) {
-  checker.optional_matrix(row, name, x.precision, 1, x.cols);
-}
-
-}  // namespace
-
-void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
-                const BatchNormOptions& options, const BatchNormState& state, Operand y,
-                Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream) {
-  require_available(device);
-  check.floating(x, "x");
-  check_affine(check, x, gamma, "gamma");
-  check_affine(check, x, beta, "beta");
-  check_affine(check, x, state.running_mean, "running_mean");
-  check_affine(check, x, state.running_variance, "running_variance");
-  check_affine(check, x, saved_mean, "saved_mean");
-  check_affine(check, x, saved_inverse_deviation, "saved_inverse_deviation");
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
-  check.apart_or_same(y, "y", x, "x");
-  check.that(options.epsilon > 0, fmt::format("epsilon is {}, expected above 0", options.epsilon));
-  check.that(options.momentum >= 0 && options.momentum <= 1,
-             fmt::format("momentum is {}, expected 0 to 1", options.momentum));
-  if (!options.training) {
-    check.that(x.cols == 0 || (!state.running_mean.absent() && !state.running_variance.absent()),
-               "evaluation needs running statistics");
-  }
-  visit_floating(x.precision, [&](auto element) {
-    using T = decltype(element);
-    const Moments moments =
-        options.training ? batch_moments(x.as<T>()) : running_moments(state, x.cols);
-    if (options.training) {
-      update_running(moments, x.rows, options.momentum, state);
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        set(saved_mean, j, moments.mean[j]);
-        set(saved_inverse_deviation, j, 1 / std::sqrt(moments.variance[j] + options.epsilon));
-      }
-    }
-    normalise_rows(x.as<T>(), moments, gamma, beta, options.epsilon, y.as<T>());
-  });
-}
-
-namespace {
-
 /// The sums of grad_y and of grad_y * normalised x, of each column: 2 * cols numbers.
 template <class T>
 Buffer<double> gradient_sums(MatrixView<const T> x, const T* mean, const T* inverse_deviation,
@@ -193,32 +143,38 @@ void write_grad_x(MatrixView<const T> x, const ConstOperand& gamma, const T* mea
 
 }  // namespace
 
-void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
-                         ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
-                         Operand grad_gamma, Operand grad_beta, Device device, Stream) {
-  require_available(device);
-  const Checker& checker = check_backward;
-  checker.floating(x, "x");
-  check_affine(checker, x, gamma, "gamma");
-  checker.matrix(saved_mean, "saved_mean", x.precision, 1, x.cols);
-  checker.matrix(saved_inverse_deviation, "saved_inverse_deviation", x.precision, 1, x.cols);
-  checker.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
-  checker.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
-  check_affine(checker, x, grad_gamma, "grad_gamma");
-  check_affine(checker, x, grad_beta, "grad_beta");
-  checker.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
-  checker.apart(grad_x, "grad_x", x, "x");
+void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream) const {
+  const ConstOperand& x = call.x;
+  const BatchNormOptions& options = call.options;
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
-    const T* const mean = saved_mean.as<T>().data;
-    const T* const inverse_deviation = saved_inverse_deviation.as<T>().data;
-    const Buffer<double> sums = gradient_sums(x.as<T>(), mean, inverse_deviation, grad_y.as<T>());
-    for (std::int64_t j = 0; j < x.cols; ++j) {
-      set(grad_beta, j, sums[j]);
-      set(grad_gamma, j, sums[x.cols + j]);
+    const Moments moments =
+        options.training ? batch_moments(x.as<T>()) : running_moments(call.state, x.cols);
+    if (options.training) {
+      update_running(moments, x.rows, options.momentum, call.state);
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        set(call.saved_mean, j, moments.mean[j]);
+        set(call.saved_inverse_deviation, j, 1 / std::sqrt(moments.variance[j] + options.epsilon));
+      }
     }
-    if (grad_x.absent()) return;
-    write_grad_x(x.as<T>(), gamma, mean, inverse_deviation, sums, grad_y.as<T>(), grad_x.as<T>());
+    normalise_rows(x.as<T>(), moments, call.gamma, call.beta, options.epsilon, call.y.as<T>());
+  });
+}
+
+void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream) const {
+  const ConstOperand& x = call.x;
+  visit_floating(x.precision, [&](auto element) {
+    using T = decltype(element);
+    const T* const mean = call.saved_mean.as<T>().data;
+    const T* const inverse_deviation = call.saved_inverse_deviation.as<T>().data;
+    const MatrixView<const T> grad_y = call.grad_y.as<T>();
+    const Buffer<double> sums = gradient_sums(x.as<T>(), mean, inverse_deviation, grad_y);
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      set(call.grad_beta, j, sums[j]);
+      set(call.grad_gamma, j, sums[x.cols + j]);
+    }
+    if (call.grad_x.absent()) return;
+    write_grad_x(x.as<T>(), call.gamma, mean, inverse_deviation, sums, grad_y, call.grad_x.as<T>());
   });
 }
 

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tessera/ops/elementwise.hpp"
-
 #include "ops/check.hpp"
+#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
@@ -63,10 +62,7 @@ void add_scaled_rows(T alpha, MatrixView<const T> x, T beta, MatrixView<T> y) {
 
 }  // namespace
 
-void fill(Operand y, double value, Device device, Stream) {
-  constexpr Checker check("fill");
-  require_available(device);
-  check.floating(y, "y");
+void CpuDenseOps::fill(Operand y, double value, Stream) const {
   visit_floating(y.precision, [&](auto element) {
     using T = decltype(element);
     const MatrixView<T> view = y.as<T>();
@@ -78,50 +74,35 @@ void fill(Operand y, double value, Device device, Stream) {
   });
 }
 
-void copy(ConstOperand x, Operand y, Device device, Stream) {
-  constexpr Checker check("copy");
-  require_available(device);
-  check.readable(x, "x");
-  check.matrix(y, "y", y.precision, x.rows, x.cols);
-  check.apart(y, "y", x, "x");
-  for (const Precision precision : {x.precision, y.precision}) {
-    check.that(why_not_cpu_precision(precision).empty(), why_not_cpu_precision(precision));
-  }
+void CpuDenseOps::copy(ConstOperand x, Operand y, Stream) const {
   visit_precision(x.precision, [&]<class From>() {
     visit_precision(y.precision, [&]<class To>() { copy_rows(x.as<From>(), y.as<To>()); });
   });
 }
 
-void transpose(ConstOperand x, Operand y, Device device, Stream) {
-  constexpr Checker check("transpose");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(y, "y", x.precision, x.cols, x.rows);
-  check.apart(y, "y", x, "x");
+void CpuDenseOps::upload(ConstOperand x, Operand y, Stream stream) const { copy(x, y, stream); }
+
+void CpuDenseOps::download(ConstOperand x, Operand y, Stream stream) const { copy(x, y, stream); }
+
+void CpuDenseOps::transpose(ConstOperand x, Operand y, Stream) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     transpose_tiles(x.as<T>(), y.as<T>());
   });
 }
 
-void add_scaled(double alpha, ConstOperand x, double beta, Operand y, Device device, Stream) {
-  constexpr Checker check("add_scaled");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
-  check.apart_or_same(y, "y", x, "x");
+void CpuDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
+                             Stream) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
-    add_scaled_rows(static_cast<T>(alpha), x.as<T>(), static_cast<T>(beta), y.as<T>());
+    double factor = alpha.offset;
+    if (!alpha.learned.absent()) factor += static_cast<double>(alpha.learned.as<T>()(0, 0));
+    add_scaled_rows(static_cast<T>(factor), x.as<T>(), static_cast<T>(beta), y.as<T>());
   });
 }
 
-double dot(ConstOperand x, ConstOperand y, Device device, Stream) {
-  constexpr Checker check("dot");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
-  return visit_floating(x.precision, [&](auto element) {
+void CpuDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream) const {
+  visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     const MatrixView<const T> a = x.as<T>();
     const MatrixView<const T> b = y.as<T>();
@@ -132,7 +113,7 @@ double dot(ConstOperand x, ConstOperand y, Device device, Stream) {
         }
       }
     };
-    return sum_over_rows(a.rows, 1, add_rows)[0];
+    result.as<T>()(0, 0) = static_cast<T>(sum_over_rows(a.rows, 1, add_rows)[0]);
   });
 }
 

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/ops/gemm.hpp"
-
 #include <algorithm>
 #include <string>
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
 #include "ops/gemm/blas.hpp"
 
 namespace tessera::ops {
 namespace {
-
-constexpr Checker check("gemm");
 
 /// How one product is cut into BLAS calls. It depends on the sizes alone, never on the number of
 /// threads, so that the sums are the same bits for any number of threads.
@@ -127,35 +124,24 @@ void require_stride(const ConstOperand& operand, const char* name) {
 
 }  // namespace
 
-void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
-          ConstOperand b, double beta, Operand c, Device device, Stream) {
-  require_available(device);
-  check.floating(c, "c");
-  check.readable(a, "a");
-  const bool a_turned = transpose_a == Transpose::yes;
-  const bool b_turned = transpose_b == Transpose::yes;
-  const std::int64_t inner = a_turned ? a.rows : a.cols;
-  check.matrix(a, a_turned ? "a (transposed)" : "a", c.precision, a_turned ? inner : c.rows,
-               a_turned ? c.rows : inner);
-  check.matrix(b, b_turned ? "b (transposed)" : "b", c.precision, b_turned ? c.cols : inner,
-               b_turned ? inner : c.cols);
-  check.apart(c, "c", a, "a");
-  check.apart(c, "c", b, "b");
-  require_stride(a, "a");
-  require_stride(b, "b");
-  require_stride(c, "c");
-  if (c.rows == 0 || c.cols == 0) return;
-  visit_floating(c.precision, [&](auto element) {
+void CpuDenseOps::gemm(const GemmCall& call, Stream) const {
+  require_stride(call.a, "a");
+  require_stride(call.b, "b");
+  require_stride(call.c, "c");
+  if (call.c.rows == 0 || call.c.cols == 0) return;
+  visit_floating(call.c.precision, [&](auto element) {
     using T = decltype(element);
-    if (inner == 0 || alpha == 0) return scale(c.as<T>(), static_cast<T>(beta));
-    const auto at_least_one_row = [](std::int64_t stride, std::int64_t cols) {
-      return std::max<std::int64_t>({stride, cols, 1});
+    if (call.inner == 0 || call.alpha == 0) {
+      return scale(call.c.as<T>(), static_cast<T>(call.beta));
+    }
+    const auto at_least_one_row = [](const auto& operand) {
+      return std::max<std::int64_t>({operand.stride, operand.cols, 1});
     };
     multiply_in_blocks(blas::Product<T>{
-        transpose_a, transpose_b, c.rows, c.cols, inner, static_cast<T>(alpha),
-        static_cast<const T*>(a.data), at_least_one_row(a.stride, a.cols),
-        static_cast<const T*>(b.data), at_least_one_row(b.stride, b.cols), static_cast<T>(beta),
-        static_cast<T*>(c.data), at_least_one_row(c.stride, c.cols)});
+        call.transpose_a, call.transpose_b, call.c.rows, call.c.cols, call.inner,
+        static_cast<T>(call.alpha), static_cast<const T*>(call.a.data), at_least_one_row(call.a),
+        static_cast<const T*>(call.b.data), at_least_one_row(call.b), static_cast<T>(call.beta),
+        static_cast<T*>(call.c.data), at_least_one_row(call.c)});
   });
 }
 

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <string>
 
-#include "tessera/ops/heads.hpp"
-
+#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
 namespace {
-
-/// The number of heads, or of features a head, that `part` columns make of `whole`.
-std::int64_t quotient(const Checker& check, std::int64_t whole, std::int64_t part,
-                      const char* what) {
-  if (whole == 0 && part == 0) return 0;
-  check.that(part > 0 && whole % part == 0, std::to_string(whole) + " columns do not divide into " +
-                                                std::to_string(part) + " " + what);
-  return whole / part;
-}
 
 template <class T>
 void dot_rows(MatrixView<const T> x, const T* vector, std::int64_t width, MatrixView<T> y) {
@@ -65,34 +54,23 @@ void dot_backward_vector(MatrixView<const T> x, std::int64_t width, MatrixView<c
   for (std::int64_t k = 0; k < x.cols; ++k) grad_vector[k] = static_cast<T>(sums[k]);
 }
 
+/// How often `part` columns fit into `whole`.
+std::int64_t quotient(std::int64_t whole, std::int64_t part) {
+  return part == 0 ? 0 : whole / part;
+}
+
 }  // namespace
 
-void head_dot(ConstOperand x, ConstOperand vector, Operand y, Device device, Stream) {
-  constexpr Checker check("head_dot");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(vector, "vector", x.precision, 1, x.cols);
-  check.matrix(y, "y", x.precision, x.rows, y.cols);
-  check.apart(y, "y", x, "x");
-  const std::int64_t width = quotient(check, x.cols, y.cols, "heads");
+void CpuDenseOps::head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
-    dot_rows(x.as<T>(), vector.as<T>().data, width, y.as<T>());
+    dot_rows(x.as<T>(), vector.as<T>().data, quotient(x.cols, y.cols), y.as<T>());
   });
 }
 
-void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y, Operand grad_x,
-                       Operand grad_vector, Device device, Stream) {
-  constexpr Checker check("head_dot_backward");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(vector, "vector", x.precision, 1, x.cols);
-  check.matrix(grad_y, "grad_y", x.precision, x.rows, grad_y.cols);
-  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
-  check.optional_matrix(grad_vector, "grad_vector", x.precision, 1, x.cols);
-  check.apart(grad_x, "grad_x", x, "x");
-  check.apart(grad_x, "grad_x", grad_y, "grad_y");
-  const std::int64_t width = quotient(check, x.cols, grad_y.cols, "heads");
+void CpuDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
+                                    Operand grad_x, Operand grad_vector, Stream) const {
+  const std::int64_t width = quotient(x.cols, grad_y.cols);
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     if (!grad_x.absent()) {
@@ -104,13 +82,8 @@ void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
   });
 }
 
-void head_mean(ConstOperand x, Operand y, Device device, Stream) {
-  constexpr Checker check("head_mean");
-  require_available(device);
-  check.floating(x, "x");
-  check.matrix(y, "y", x.precision, x.rows, y.cols);
-  check.apart(y, "y", x, "x");
-  const std::int64_t heads = quotient(check, x.cols, y.cols, "features a head");
+void CpuDenseOps::head_mean(ConstOperand x, Operand y, Stream) const {
+  const std::int64_t heads = quotient(x.cols, y.cols);
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     const MatrixView<const T> from = x.as<T>();
@@ -127,13 +100,8 @@ void head_mean(ConstOperand x, Operand y, Device device, Stream) {
   });
 }
 
-void head_mean_backward(ConstOperand grad_y, Operand grad_x, Device device, Stream) {
-  constexpr Checker check("head_mean_backward");
-  require_available(device);
-  check.floating(grad_y, "grad_y");
-  check.matrix(grad_x, "grad_x", grad_y.precision, grad_y.rows, grad_x.cols);
-  check.apart(grad_x, "grad_x", grad_y, "grad_y");
-  const std::int64_t heads = quotient(check, grad_x.cols, grad_y.cols, "features a head");
+void CpuDenseOps::head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream) const {
+  const std::int64_t heads = quotient(grad_x.cols, grad_y.cols);
   visit_floating(grad_y.precision, [&](auto element) {
     using T = decltype(element);
     const MatrixView<const T> from = grad_y.as<T>();

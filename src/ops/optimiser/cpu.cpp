@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "tessera/core/parallel.hpp"
-#include "tessera/ops/optimiser.hpp"
 
+#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
 namespace {
-
-constexpr Checker check("optimiser_step");
 
 /// The options as factors in the arithmetic of the parameter, worked out once in double.
 template <class T>
@@ -114,56 +110,30 @@ void run(const OptimiserOptions& options, std::int64_t step, MatrixView<const T>
   }
 }
 
-void check_options(const OptimiserOptions& options, std::int64_t step) {
-  const auto not_negative = [](const char* name, double value) {
-    check.that(std::isfinite(value) && value >= 0,
-               fmt::format("{} is {}, expected a number from 0", name, value));
-  };
-  const auto below_one = [&](const char* name, double value) {
-    check.that(value >= 0 && value < 1,
-               fmt::format("{} is {}, expected a number from 0 to below 1", name, value));
-  };
-  check.that(step >= 1, fmt::format("step is {}, steps count from 1", step));
-  not_negative("learning_rate", options.learning_rate);
-  not_negative("weight_decay", options.weight_decay);
-  if (options.kind == OptimiserKind::sgd) {
-    not_negative("momentum", options.momentum);
-  } else {
-    below_one("beta1", options.beta1);
-    below_one("beta2", options.beta2);
-    not_negative("epsilon", options.epsilon);
-  }
+/// With the step and the rate that the clock shows.
+OptimiserCall at_present(const OptimiserCall& call) {
+  OptimiserCall present = call;
+  if (call.clock == nullptr) return present;
+  present.step = call.clock->step + 1;
+  present.options.learning_rate *= call.clock->rate_factor;
+  return present;
 }
 
 }  // namespace
 
-void optimiser_step(const OptimiserOptions& options, std::int64_t step, ConstOperand gradient,
-                    Operand parameter, Operand first, Operand second, Device device, Stream) {
-  require_available(device);
-  check_options(options, step);
-  check.floating(parameter, "parameter");
-  const auto like_parameter = [&](const ConstOperand& operand, const char* name) {
-    check.matrix(operand, name, parameter.precision, parameter.rows, parameter.cols);
-    check.apart(parameter, "parameter", operand, name);
-  };
-  like_parameter(gradient, "gradient");
-  const bool needs_second = options.kind != OptimiserKind::sgd;
-  const bool needs_first = needs_second || options.momentum != 0;
-  if (needs_first) {
-    like_parameter(first, "first");
-    check.apart(first, "first", gradient, "gradient");
+void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream) const {
+  const OptimiserCall call = at_present(given);
+  for (const OptimiserTarget& target : call.targets) {
+    OptimiserOptions options = call.options;
+    options.weight_decay *= target.decay;
+    visit_floating(target.parameter.precision, [&](auto element) {
+      using T = decltype(element);
+      run(options, call.step, target.gradient.as<T>(), target.parameter.as<T>(),
+          target.first.as<T>(), target.second.as<T>());
+    });
   }
-  if (needs_second) {
-    like_parameter(second, "second");
-    check.apart(second, "second", gradient, "gradient");
-    check.apart(second, "second", first, "first");
-  }
-  visit_floating(parameter.precision, [&](auto element) {
-    using T = decltype(element);
-    run(options, step, gradient.as<T>(), parameter.as<T>(),
-        needs_first ? first.as<T>() : MatrixView<T>(),
-        needs_second ? second.as<T>() : MatrixView<T>());
-  });
 }
+
+void CpuDenseOps::advance(StepClock* clock, Stream) const { ++clock->step; }
 
 }  // namespace tessera::ops

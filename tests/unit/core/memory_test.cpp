@@ -94,6 +94,16 @@ TEST(CheckedArea, CatchesOverflow) {
   EXPECT_THROW(checked_area(-1, 1), Error);
 }
 
+TEST(Memory, UseOfTheCpuIsThatOfTheHost) {
+  const Buffer<int> buffer(1000);
+  EXPECT_EQ(memory_use({}).current_bytes, host_memory_use().current_bytes);
+  reset_memory_peak({});
+  EXPECT_EQ(memory_use({}).peak_bytes, memory_use({}).current_bytes);
+  if (num_gpus() == 0) {
+    EXPECT_THROW(memory_use({DeviceKind::cuda, 0}), Error);
+  }
+}
+
 TEST(SharedArray, SharesAndKeepsItsOwnerAlive) {
   SharedArray<int> copy;
   {

@@ -77,19 +77,18 @@ TEST(Elementwise, add_scaled_ignores_what_was_there_when_beta_is_zero) {
 }
 
 TEST(Elementwise, dot_is_the_same_for_any_number_of_threads) {
-  const Matrix<float> x = normal_matrix<float>(5000, 17, 1);
-  const Matrix<float> y = normal_matrix<float>(5000, 17, 2);
+  const Matrix<double> x = normal_matrix<double>(5000, 17, 1);
+  const Matrix<double> y = normal_matrix<double>(5000, 17, 2);
   double expected = 0;
-  for (std::int64_t i = 0; i < x.size(); ++i) {
-    expected += static_cast<double>(x.data()[i]) * static_cast<double>(y.data()[i]);
-  }
+  for (std::int64_t i = 0; i < x.size(); ++i) expected += x.data()[i] * y.data()[i];
+  Matrix<double> one(1, 1), three(1, 1);
   set_num_threads(1);
-  const double one = dot(x, y);
+  dot(x, y, one);
   set_num_threads(3);
-  const double three = dot(x, y);
+  dot(x, y, three);
   set_num_threads(0);
-  EXPECT_NEAR(one, expected, 1e-8);
-  EXPECT_EQ(one, three);
+  EXPECT_NEAR(one(0, 0), expected, 1e-8);
+  EXPECT_EQ(one(0, 0), three(0, 0));
 }
 
 TEST(Elementwise, wrong_operands_are_refused) {
@@ -99,7 +98,10 @@ TEST(Elementwise, wrong_operands_are_refused) {
   EXPECT_THROW(add_scaled(1, x, 0, y), Error);
   EXPECT_THROW(add_scaled(1, x, 0, wide), Error);
   EXPECT_THROW(transpose(x, x), Error);
-  EXPECT_THROW(dot(x, y), Error);
+  Matrix<float> sum(1, 1);
+  EXPECT_THROW(dot(x, y, sum), Error);
+  EXPECT_THROW(dot(x, x, y), Error);
+  EXPECT_THROW(add_scaled_by(x, 0, x, 0, y), Error);
 }
 
 }  // namespace

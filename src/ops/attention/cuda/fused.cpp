@@ -165,7 +165,7 @@ class CudaFusedAttention final : public PreparedAttention {
     launch.score_cols = score_cols_;
     launch.slope = static_cast<float>(options_.negative_slope);
     launch.scale = static_cast<float>(inputs.scale);
-    const Dropout dropout{options_.dropout, inputs.random};
+    const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
     launch.drops = dropout.active();
     launch.dropout = dropout.constants();
     launch.vector = options_.form == AttentionForm::gatv2 ? inputs.vector.data : nullptr;

@@ -3,10 +3,10 @@
 
 #include "cuda/cuts.cuh"
 #include "cuda/launch.cuh"
-#include "cuda/philox.cuh"
 #include "cuda/softmax.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/lines.hpp"
+#include "ops/cuda/dropout.cuh"
 
 /// How a warp goes over a line: in batches of 32 numbers, each that of one edge and head, a lane
 /// each (cuda::HeadLanes). Scores, exponentials and dropout are computed once for each number. For
@@ -107,7 +107,7 @@ class LineWork {
   __device__ float dropped(const LaneEdge& edge) const {
     if (!launch_.drops || !edge.exists) return 1;
     const auto element = static_cast<std::uint64_t>(edge.position * launch_.heads + head());
-    return cuda::dropout_factor(launch_.dropout, element);
+    return dropout_factor(launch_.dropout, element);
   }
 
   /// The score of this lane's number; -inf where there is none.

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "tessera/core/dtype.hpp"
+
+namespace tessera::cuda {
+
+/// Calls `body` with a value of the element type of a precision that GPUs compute in.
+template <class Body>
+decltype(auto) visit_precision(Precision precision, Body&& body) {
+  switch (precision) {
+    case Precision::bf16: return body(__nv_bfloat16{});
+    case Precision::fp16: return body(__half{});
+    default: return body(float{});
+  }
+}
+
+}  // namespace tessera::cuda

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_handles.hpp"
+#include "cuda/elements.cuh"
+#include "cuda/precision.cuh"
+#include "cuda/sums.cuh"
+#include "ops/activation/cuda/formula.cuh"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/operands.cuh"
+
+namespace tessera::ops {
+namespace {
+
+/// dX of one place; with a gradient of the bias also its sum over the rows.
+template <class T>
+struct ActivateBackward {
+  cuda::Rows<const T> x;
+  const T* bias;  ///< null: none
+  cuda::Rows<const T> grad_y;
+  cuda::Rows<T> grad_x;  ///< may be absent
+  T* grad_bias;
+  DeviceFormula formula;
+
+  static constexpr int num_sums = 1;
+  using Term = float;
+
+  template <int width, bool aligned>
+  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+    float gradients[1][width];
+    row(place, gradients);
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Place<width, aligned>& place,
+                      float (&gradients)[1][width]) const {
+    place.load(grad_y, gradients[0]);
+    formula.drop(place.element(), gradients[0]);
+    if (formula.activation != Activation::none) {
+      float values[width];
+      place.load(x, values);
+      if (bias != nullptr) {
+        float shifts[width];
+        place.load_columns(bias, shifts);
+#pragma unroll
+        for (int i = 0; i < width; ++i) values[i] += shifts[i];
+      }
+#pragma unroll
+      for (int i = 0; i < width; ++i) gradients[0][i] *= formula.derivative(values[i]);
+    }
+    if (grad_x.data != nullptr) place.store(gradients[0], grad_x);
+  }
+
+  __device__ void finish(std::int64_t col, const double (&totals)[1]) const {
+    grad_bias[col] = cuda::narrow<T>(static_cast<float>(totals[0]));
+  }
+};
+
+}  // namespace
+
+void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
+                                     const ActivationFormula& formula, ConstOperand grad_y,
+                                     Operand grad_x, Operand grad_bias, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  cuda::visit_precision(x.precision, [&](auto element) {
+    using T = decltype(element);
+    const ActivateBackward<T> function{rows_of<T>(x),           values_of<T>(bias),
+                                       rows_of<T>(grad_y),      rows_of<T>(grad_x),
+                                       values_of<T>(grad_bias), DeviceFormula(formula)};
+    auto extent =
+        cuda::Extent{x.rows, x.cols}.with(function.x).with(function.grad_y).with(function.grad_x);
+    if (!grad_bias.absent()) {
+      extent = extent.with(columns_of(function.bias));
+      cuda::for_columns<cuda::chunk<T>>(extent, function, device_, stream);
+    } else {
+      extent = bias.absent() ? extent.flattened() : extent.with(columns_of(function.bias));
+      cuda::for_elements<cuda::chunk<T>>(extent, function, stream);
+    }
+  });
+}
+
+}  // namespace tessera::ops

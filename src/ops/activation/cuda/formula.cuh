@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/activation/formula.hpp"
+#include "ops/cuda/dropout.cuh"
+
+namespace tessera::ops {
+
+/// `ActivationFormula` in fp32. The comparisons are such that a not-a-number passes.
+struct DeviceFormula {
+  Activation activation;
+  float constant;  ///< the slope or alpha
+  bool drops;
+  DropoutConstants dropout;
+
+  explicit DeviceFormula(const ActivationFormula& formula)
+      : activation(formula.activation),
+        constant(static_cast<float>(activation == Activation::elu ? formula.alpha : formula.slope)),
+        drops(formula.drops),
+        dropout(formula.dropout) {}
+
+  __device__ float value(float z) const {
+    switch (activation) {
+      case Activation::relu: return z <= 0 ? 0 : z;
+      case Activation::leaky_relu: return z > 0 ? z : constant * z;
+      case Activation::elu: return z > 0 ? z : constant * expm1f(z);
+      default: return z;
+    }
+  }
+
+  __device__ float derivative(float z) const {
+    switch (activation) {
+      case Activation::relu: return z <= 0 ? 0 : 1;
+      case Activation::leaky_relu: return z > 0 ? 1 : constant;
+      case Activation::elu: return z > 0 ? 1 : constant * expf(z);
+      default: return 1;
+    }
+  }
+
+  /// Multiplies what the chunk that begins at `element` holds by its factors of dropout.
+  template <int width>
+  __device__ void drop(std::int64_t element, float (&values)[width]) const {
+    if (!drops) return;
+    float factors[width];
+    dropout_factors(dropout, static_cast<std::uint64_t>(element), factors);
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] *= factors[i];
+  }
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/ops/activation.hpp"
+#include "tessera/ops/dropout.hpp"
+
+namespace tessera::ops {
+
+/// `ActivationOptions` as the kernels take them: plain numbers.
+struct ActivationFormula {
+  Activation activation = Activation::none;
+  double slope = 0;
+  double alpha = 0;
+  bool drops = false;
+  DropoutConstants dropout = {};
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/ops/activation.hpp"
+
+#include "ops/dense_check.hpp"
+#include "ops/dense_ops.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr Activation all_activations[] = {Activation::none, Activation::relu,
+                                          Activation::leaky_relu, Activation::elu};
+
+ActivationFormula checked_formula(const Checker& check, const ActivationOptions& options) {
+  check.that(options.dropout >= 0 && options.dropout <= 1,
+             fmt::format("dropout is {}, expected 0 to 1", options.dropout));
+  check.that(std::isfinite(options.slope), fmt::format("slope is {}", options.slope));
+  check.that(std::isfinite(options.alpha), fmt::format("alpha is {}", options.alpha));
+  const Dropout dropout{options.dropout, options.random, options.clock};
+  return {options.activation, options.slope, options.alpha, dropout.active(), dropout.constants()};
+}
+
+void check_epsilon(const Checker& check, double epsilon) {
+  check.that(std::isfinite(epsilon) && epsilon > 0,
+             fmt::format("epsilon is {}, expected a number above 0", epsilon));
+}
+
+}  // namespace
+
+const char* to_string(Activation activation) noexcept {
+  switch (activation) {
+    case Activation::none: return "none";
+    case Activation::relu: return "relu";
+    case Activation::leaky_relu: return "leaky_relu";
+    case Activation::elu: return "elu";
+  }
+  return "unknown";
+}
+
+Activation parse_activation(const std::string& text) {
+  std::string names;
+  for (const Activation activation : all_activations) {
+    if (text == to_string(activation)) return activation;
+    names += (names.empty() ? "" : ", ") + std::string(to_string(activation));
+  }
+  throw Error(ErrorCode::invalid_argument, "unknown activation '" + text + "'", "",
+              "use one of " + names);
+}
+
+void bias_activation_dropout(ConstOperand x, ConstOperand bias, const ActivationOptions& options,
+                             Operand y, Device device, Stream stream) {
+  constexpr Checker check("bias_activation_dropout");
+  check.floating(x, "x", device);
+  check.optional_matrix(bias, "bias", x.precision, 1, x.cols);
+  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  check.apart_or_same(y, "y", x, "x");
+  const ActivationFormula formula = checked_formula(check, options);
+  if (x.rows == 0 || x.cols == 0) return;
+  dense_ops(device).activate(x, bias, formula, y, stream);
+}
+
+void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
+                                      const ActivationOptions& options, ConstOperand grad_y,
+                                      Operand grad_x, Operand grad_bias, Device device,
+                                      Stream stream) {
+  constexpr Checker check("bias_activation_dropout_backward");
+  check.floating(x, "x", device);
+  check.optional_matrix(bias, "bias", x.precision, 1, x.cols);
+  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
+  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
+  check.optional_matrix(grad_bias, "grad_bias", x.precision, 1, x.cols);
+  check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
+  check.apart(grad_x, "grad_x", x, "x");
+  const ActivationFormula formula = checked_formula(check, options);
+  if (x.cols == 0 || (grad_x.absent() && grad_bias.absent())) return;
+  dense_ops(device).activate_backward(x, bias, formula, grad_y, grad_x, grad_bias, stream);
+}
+
+void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Stream stream) {
+  constexpr Checker check("row_normalise");
+  check.floating(x, "x", device);
+  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  check.apart_or_same(y, "y", x, "x");
+  check_epsilon(check, epsilon);
+  dense_ops(device).row_normalise(x, y, epsilon, stream);
+}
+
+void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x, double epsilon,
+                            Device device, Stream stream) {
+  constexpr Checker check("row_normalise_backward");
+  check.floating(x, "x", device);
+  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
+  check.matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
+  check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
+  check.apart(grad_x, "grad_x", x, "x");
+  check_epsilon(check, epsilon);
+  dense_ops(device).row_normalise_backward(x, grad_y, grad_x, epsilon, stream);
+}
+
+}  // namespace tessera::ops

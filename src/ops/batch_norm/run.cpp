@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "tessera/ops/batch_norm.hpp"
+
+#include "ops/dense_check.hpp"
+#include "ops/dense_ops.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// What belongs to a column keeps fp32 where x has 16 bits.
+void check_affine(const Checker& check, const ConstOperand& x, const ConstOperand& row,
+                  const char* name) {
+  const Precision precision = x.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32;
+  check.optional_matrix(row, name, precision, 1, x.cols);
+}
+
+void check_present(const Checker& check, const ConstOperand& x, const ConstOperand& row,
+                   const char* name) {
+  check_affine(check, x, row, name);
+  check.that(!row.absent() || x.cols == 0,
+             fmt::format("{} is 0 x 0, expected {}", name, shape_text(1, x.cols)));
+}
+
+}  // namespace
+
+void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
+                const BatchNormOptions& options, const BatchNormState& state, Operand y,
+                Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream) {
+  constexpr Checker check("batch_norm");
+  check.floating(x, "x", device);
+  check_affine(check, x, gamma, "gamma");
+  check_affine(check, x, beta, "beta");
+  check_affine(check, x, state.running_mean, "running_mean");
+  check_affine(check, x, state.running_variance, "running_variance");
+  check_affine(check, x, saved_mean, "saved_mean");
+  check_affine(check, x, saved_inverse_deviation, "saved_inverse_deviation");
+  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  check.apart_or_same(y, "y", x, "x");
+  check.that(options.epsilon > 0, fmt::format("epsilon is {}, expected above 0", options.epsilon));
+  check.that(options.momentum >= 0 && options.momentum <= 1,
+             fmt::format("momentum is {}, expected 0 to 1", options.momentum));
+  if (!options.training) {
+    check.that(x.cols == 0 || (!state.running_mean.absent() && !state.running_variance.absent()),
+               "evaluation needs running statistics");
+  }
+  dense_ops(device).batch_norm(
+      {x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation}, stream);
+}
+
+void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
+                         ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
+                         Operand grad_gamma, Operand grad_beta, Device device, Stream stream) {
+  constexpr Checker check("batch_norm_backward");
+  check.floating(x, "x", device);
+  check_affine(check, x, gamma, "gamma");
+  check_present(check, x, saved_mean, "saved_mean");
+  check_present(check, x, saved_inverse_deviation, "saved_inverse_deviation");
+  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
+  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
+  check_affine(check, x, grad_gamma, "grad_gamma");
+  check_affine(check, x, grad_beta, "grad_beta");
+  check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
+  check.apart(grad_x, "grad_x", x, "x");
+  dense_ops(device).batch_norm_backward(
+      {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta},
+      stream);
+}
+
+}  // namespace tessera::ops

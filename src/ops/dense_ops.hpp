@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/core/device.hpp"
+#include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/gemm.hpp"
+#include "tessera/ops/loss.hpp"
+#include "tessera/ops/operand.hpp"
+#include "tessera/ops/optimiser.hpp"
+#include "tessera/ops/step_clock.hpp"
+
+#include "ops/activation/formula.hpp"
+
+/// Where the dense ops of all devices meet. The public functions (run.cpp of each op) check their
+/// arguments and call the device's version; nothing else in the library asks which device it is.
+namespace tessera::ops {
+
+struct GemmCall {
+  Transpose transpose_a = Transpose::no;
+  Transpose transpose_b = Transpose::no;
+  double alpha = 1;
+  ConstOperand a;
+  ConstOperand b;
+  double beta = 0;
+  Operand c;
+  std::int64_t inner = 0;
+};
+
+/// offset, plus the element of a 1 x 1 matrix where there is one.
+struct ScaleFactor {
+  double offset = 0;
+  ConstOperand learned = {};
+};
+
+struct BatchNormCall {
+  ConstOperand x, gamma, beta;
+  BatchNormOptions options;
+  BatchNormState state;
+  Operand y, saved_mean, saved_inverse_deviation;
+};
+
+struct BatchNormGradCall {
+  ConstOperand x, gamma, saved_mean, saved_inverse_deviation, grad_y;
+  Operand grad_x, grad_gamma, grad_beta;
+};
+
+struct OptimiserCall {
+  OptimiserOptions options;
+  std::int64_t step = 1;
+  const StepClock* clock = nullptr;          ///< if there is one, it counts instead of `step`
+  std::span<const OptimiserTarget> targets;  ///< of one precision
+};
+
+/// The dense ops of one device. Operands have been checked; they may be empty.
+class DenseOps {
+ public:
+  virtual ~DenseOps() = default;
+
+  virtual void gemm(const GemmCall& call, Stream stream) const = 0;
+
+  virtual void fill(Operand y, double value, Stream stream) const = 0;
+  virtual void copy(ConstOperand x, Operand y, Stream stream) const = 0;
+  virtual void upload(ConstOperand x, Operand y, Stream stream) const = 0;
+  virtual void download(ConstOperand x, Operand y, Stream stream) const = 0;
+  virtual void transpose(ConstOperand x, Operand y, Stream stream) const = 0;
+  virtual void add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
+                          Stream stream) const = 0;
+  virtual void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream) const = 0;
+
+  virtual void activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
+                        Operand y, Stream stream) const = 0;
+  virtual void activate_backward(ConstOperand x, ConstOperand bias,
+                                 const ActivationFormula& formula, ConstOperand grad_y,
+                                 Operand grad_x, Operand grad_bias, Stream stream) const = 0;
+  virtual void row_normalise(ConstOperand x, Operand y, double epsilon, Stream stream) const = 0;
+  virtual void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
+                                      double epsilon, Stream stream) const = 0;
+
+  virtual void batch_norm(const BatchNormCall& call, Stream stream) const = 0;
+  virtual void batch_norm_backward(const BatchNormGradCall& call, Stream stream) const = 0;
+
+  virtual void head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream stream) const = 0;
+  virtual void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
+                                 Operand grad_x, Operand grad_vector, Stream stream) const = 0;
+  virtual void head_mean(ConstOperand x, Operand y, Stream stream) const = 0;
+  virtual void head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const = 0;
+
+  virtual void loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
+                    double* value, Stream stream) const = 0;
+
+  virtual void optimiser_step(const OptimiserCall& call, Stream stream) const = 0;
+  virtual void advance(StepClock* clock, Stream stream) const = 0;
+};
+
+/// The dense ops of a device. Throws `backend_unavailable` where there is no such device.
+const DenseOps& dense_ops(Device device);
+
+}  // namespace tessera::ops

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/cuda_handles.hpp"
+#include "cuda/elements.cuh"
+#include "cuda/precision.cuh"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/operands.cuh"
+
+namespace tessera::ops {
+namespace {
+
+template <class From, class To>
+struct Copy {
+  cuda::Rows<const From> x;
+  cuda::Rows<To> y;
+
+  template <int width, bool aligned>
+  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+    float values[width];
+    place.load(x, values);
+    place.store(values, y);
+  }
+};
+
+}  // namespace
+
+void CudaDenseOps::copy(ConstOperand x, Operand y, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  cuda::visit_precision(x.precision, [&](auto from) {
+    cuda::visit_precision(y.precision, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      const Copy<From, To> function{rows_of<From>(x), rows_of<To>(y)};
+      const auto extent =
+          cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y).flattened();
+      cuda::for_elements<std::max(cuda::chunk<From>, cuda::chunk<To>)>(extent, function, stream);
+    });
+  });
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_handles.hpp"
+#include "cuda/precision.cuh"
+#include "cuda/sums.cuh"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/operands.cuh"
+
+namespace tessera::ops {
+namespace {
+
+template <class T, bool aligned>
+__global__ __launch_bounds__(cuda::sum_threads) void add_products(std::int64_t size,
+                                                                  std::int64_t cols,
+                                                                  cuda::Rows<const T> x,
+                                                                  cuda::Rows<const T> y, T* result,
+                                                                  const cuda::Workspace workspace) {
+  constexpr int width = cuda::chunk<T>;
+  cuda::Place<width, aligned> place;
+  place.cols = cols;
+  double sum = 0;
+  const std::int64_t step = std::int64_t{gridDim.x} * cuda::sum_threads * width;
+  for (std::int64_t first =
+           (std::int64_t{blockIdx.x} * cuda::sum_threads + threadIdx.x) * std::int64_t{width};
+       first < size; first += step) {
+    place.row = first / cols;
+    place.col = first - place.row * cols;
+    place.count = static_cast<int>(size - first < width ? size - first : width);
+    float a[width], b[width];
+    place.load(x, a);
+    place.load(y, b);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      if (i < place.count) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    }
+  }
+  cuda::add_across_grid(
+      sum, workspace, [&](double total) { *result = cuda::narrow<T>(static_cast<float>(total)); });
+}
+
+}  // namespace
+
+void CudaDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  cuda::visit_precision(x.precision, [&](auto element) {
+    using T = decltype(element);
+    const auto extent =
+        cuda::Extent{x.rows, x.cols}.with(rows_of<T>(x)).with(rows_of<T>(y)).flattened();
+    constexpr int width = cuda::chunk<T>;
+    const auto kernel = extent.in_chunks(width) ? add_products<T, true> : add_products<T, false>;
+    cuda::launch(kernel, cuda::sum_grid(extent.size(), std::int64_t{cuda::sum_threads} * width * 4),
+                 cuda::sum_threads, stream, extent.size(), extent.cols, rows_of<T>(x),
+                 rows_of<T>(y), values_of<T>(result), cuda::workspace(device_, stream));
+  });
+}
+
+}  // namespace tessera::ops

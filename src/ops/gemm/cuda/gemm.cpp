@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/cuda_handles.hpp"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/gemm/cuda/blas_handle.hpp"
+
+namespace tessera::ops {
+namespace {
+
+cudaDataType_t type_of(Precision precision) {
+  switch (precision) {
+    case Precision::bf16: return CUDA_R_16BF;
+    case Precision::fp16: return CUDA_R_16F;
+    default: return CUDA_R_32F;
+  }
+}
+
+cublasOperation_t flag(Transpose transpose) {
+  return transpose == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+/// A single row may have any stride; BLAS wants one that holds its columns.
+template <class AnyOperand>
+std::int64_t stride_of(const AnyOperand& operand) {
+  return std::max<std::int64_t>({operand.stride, operand.cols, 1});
+}
+
+}  // namespace
+
+void CudaDenseOps::gemm(const GemmCall& call, Stream stream) const {
+  if (call.c.rows == 0 || call.c.cols == 0) return;
+  if (call.inner == 0 || call.alpha == 0) {
+    if (call.beta == 0) return fill(call.c, 0, stream);
+    return add_scaled({call.beta}, call.c, 0, call.c, stream);
+  }
+  const cuda_backend::CurrentDevice current(device_.index);
+  const BlasCall blas(device_, stream);
+  const auto alpha = static_cast<float>(call.alpha);
+  const auto beta = static_cast<float>(call.beta);
+  // BLAS counts by columns: read so, a row-major matrix is its own transpose, and C^T = B^T A^T.
+  blas.check(cublasGemmEx_64(
+      blas.handle(), flag(call.transpose_b), flag(call.transpose_a), call.c.cols, call.c.rows,
+      call.inner, &alpha, call.b.data, type_of(call.b.precision), stride_of(call.b), call.a.data,
+      type_of(call.a.precision), stride_of(call.a), &beta, call.c.data, type_of(call.c.precision),
+      stride_of(call.c), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_handles.hpp"
+#include "cuda/precision.cuh"
+#include "cuda/row_teams.cuh"
+#include "cuda/sums.cuh"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/operands.cuh"
+
+namespace tessera::ops {
+namespace {
+
+template <class T>
+struct HeadDot {
+  cuda::Rows<const T> x;
+  const T* vector;
+  cuda::Rows<T> y;
+
+  template <int width, bool aligned>
+  __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool has_row) const {
+    double sum = 0;
+    team.each([&](const cuda::Place<width, aligned>& place) {
+      float values[width], weights[width];
+      place.load(x, values);
+      place.load_columns(vector, weights);
+      float part = 0;
+#pragma unroll
+      for (int i = 0; i < width; ++i) part += values[i] * weights[i];
+      sum += static_cast<double>(part);
+    });
+    sum = team.sum(sum);
+    if (!has_row || team.lane != 0) return;
+    const std::int64_t head = team.begin / (team.end - team.begin);
+    y.data[team.row * y.stride + head] = cuda::narrow<T>(static_cast<float>(sum));
+  }
+};
+
+/// Chunks stay within a head.
+template <class T>
+struct HeadDotBackward {
+  cuda::Rows<const T> x;
+  const T* vector;
+  cuda::Rows<const T> grad_y;
+  cuda::Rows<T> grad_x;  ///< may be absent
+  T* grad_vector;
+  std::int64_t head_width;
+
+  static constexpr int num_sums = 1;
+  using Term = float;
+
+  template <int width, bool aligned>
+  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+    add_to_grad_x(place, factor(place));
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Place<width, aligned>& place, float (&terms)[1][width]) const {
+    const float of_head = factor(place);
+    if (grad_x.data != nullptr) add_to_grad_x(place, of_head);
+    place.load(x, terms[0]);
+#pragma unroll
+    for (int i = 0; i < width; ++i) terms[0][i] *= of_head;
+  }
+
+  __device__ void finish(std::int64_t col, const double (&totals)[1]) const {
+    grad_vector[col] = cuda::narrow<T>(static_cast<float>(totals[0]));
+  }
+
+ private:
+  template <int width, bool aligned>
+  __device__ float factor(const cuda::Place<width, aligned>& place) const {
+    return cuda::widen(grad_y.data[place.row * grad_y.stride + place.col / head_width]);
+  }
+
+  template <int width, bool aligned>
+  __device__ void add_to_grad_x(const cuda::Place<width, aligned>& place, float of_head) const {
+    float values[width], weights[width];
+    place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, values);
+    place.load_columns(vector, weights);
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] += of_head * weights[i];
+    place.store(values, grad_x);
+  }
+};
+
+}  // namespace
+
+void CudaDenseOps::head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  cuda::visit_precision(x.precision, [&](auto element) {
+    using T = decltype(element);
+    const HeadDot<T> function{rows_of<T>(x), values_of<T>(vector), rows_of<T>(y)};
+    const auto extent =
+        cuda::Extent{x.rows, x.cols}.with(function.x).with(columns_of(function.vector));
+    cuda::for_rows<cuda::chunk<T>>(extent, y.cols, function, stream);
+  });
+}
+
+void CudaDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
+                                     Operand grad_x, Operand grad_vector, Stream stream) const {
+  if (x.cols == 0) return;
+  const cuda_backend::CurrentDevice current(device_.index);
+  cuda::visit_precision(x.precision, [&](auto element) {
+    using T = decltype(element);
+    constexpr int width = cuda::chunk<T>;
+    const HeadDotBackward<T> function{
+        rows_of<T>(x),      values_of<T>(vector),      rows_of<T>(grad_y),
+        rows_of<T>(grad_x), values_of<T>(grad_vector), x.cols / grad_y.cols};
+    auto extent = cuda::Extent{x.rows, x.cols}
+                      .with(function.x)
+                      .with(function.grad_x)
+                      .with(columns_of(function.vector));
+    extent.aligned = extent.aligned && function.head_width % width == 0;
+    if (!grad_vector.absent()) {
+      cuda::for_columns<width>(extent, function, device_, stream);
+    } else if (!grad_x.absent()) {
+      cuda::for_elements<width, 1>(extent, function, stream);
+    }
+  });
+}
+
+}  // namespace tessera::ops

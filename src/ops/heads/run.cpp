@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <string>
+
+#include "tessera/ops/heads.hpp"
+
+#include "ops/dense_check.hpp"
+#include "ops/dense_ops.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// Throws unless `whole` columns are a number of heads, or of features a head, of `part`.
+void check_divides(const Checker& check, std::int64_t whole, std::int64_t part, const char* what) {
+  if (whole == 0 && part == 0) return;
+  check.that(part > 0 && whole % part == 0, std::to_string(whole) + " columns do not divide into " +
+                                                std::to_string(part) + " " + what);
+}
+
+}  // namespace
+
+void head_dot(ConstOperand x, ConstOperand vector, Operand y, Device device, Stream stream) {
+  constexpr Checker check("head_dot");
+  check.floating(x, "x", device);
+  check.matrix(vector, "vector", x.precision, 1, x.cols);
+  check.matrix(y, "y", x.precision, x.rows, y.cols);
+  check.apart(y, "y", x, "x");
+  check_divides(check, x.cols, y.cols, "heads");
+  dense_ops(device).head_dot(x, vector, y, stream);
+}
+
+void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y, Operand grad_x,
+                       Operand grad_vector, Device device, Stream stream) {
+  constexpr Checker check("head_dot_backward");
+  check.floating(x, "x", device);
+  check.matrix(vector, "vector", x.precision, 1, x.cols);
+  check.matrix(grad_y, "grad_y", x.precision, x.rows, grad_y.cols);
+  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
+  check.optional_matrix(grad_vector, "grad_vector", x.precision, 1, x.cols);
+  check.apart(grad_x, "grad_x", x, "x");
+  check.apart(grad_x, "grad_x", grad_y, "grad_y");
+  check_divides(check, x.cols, grad_y.cols, "heads");
+  dense_ops(device).head_dot_backward(x, vector, grad_y, grad_x, grad_vector, stream);
+}
+
+void head_mean(ConstOperand x, Operand y, Device device, Stream stream) {
+  constexpr Checker check("head_mean");
+  check.floating(x, "x", device);
+  check.matrix(y, "y", x.precision, x.rows, y.cols);
+  check.apart(y, "y", x, "x");
+  check_divides(check, x.cols, y.cols, "features a head");
+  dense_ops(device).head_mean(x, y, stream);
+}
+
+void head_mean_backward(ConstOperand grad_y, Operand grad_x, Device device, Stream stream) {
+  constexpr Checker check("head_mean_backward");
+  check.floating(grad_y, "grad_y", device);
+  check.matrix(grad_x, "grad_x", grad_y.precision, grad_y.rows, grad_x.cols);
+  check.apart(grad_x, "grad_x", grad_y, "grad_y");
+  check_divides(check, grad_x.cols, grad_y.cols, "features a head");
+  dense_ops(device).head_mean_backward(grad_y, grad_x, stream);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_handles.hpp"
+#include "cuda/precision.cuh"
+#include "cuda/row_teams.cuh"
+#include "cuda/sums.cuh"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/operands.cuh"
+#include "ops/loss/targets.hpp"
+
+namespace tessera::ops {
+namespace {
+
+static_assert(cuda::sum_threads == cuda::team_threads);
+
+/// What the kernels need of the targets.
+struct Wanted {
+  std::int64_t rows, cols;
+  double count;
+  const std::int32_t* times;
+  const std::int32_t* labels;
+  const float* targets;
+};
+
+template <class T, int width, bool aligned>
+__device__ void clear_row(const cuda::RowTeam<width, aligned>& team, cuda::Rows<T> gradient) {
+  const float zeros[width] = {};
+  team.each([&](const cuda::Place<width, aligned>& place) { place.store(zeros, gradient); });
+}
+
+/// -log softmax(logits)[label], and its gradient times `share`.
+template <class T, int width, bool aligned>
+__device__ double row_cross_entropy(const cuda::RowTeam<width, aligned>& team, std::int32_t label,
+                                    float share, cuda::Rows<const T> logits,
+                                    cuda::Rows<T> gradient) {
+  float largest = -INFINITY;
+  float wanted = 0;
+  team.each([&](const cuda::Place<width, aligned>& place) {
+    float values[width];
+    place.load(logits, values);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      if (i >= place.count) break;
+      largest = fmaxf(largest, values[i]);
+      if (place.col + i == label) wanted = values[i];
+    }
+  });
+  largest = team.largest(largest);
+  double sum = 0;
+  team.each([&](const cuda::Place<width, aligned>& place) {
+    float values[width];
+    place.load(logits, values);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      if (i < place.count) sum += static_cast<double>(expf(values[i] - largest));
+    }
+  });
+  sum = team.sum(sum);
+  // One lane has the label's logit, the others 0.
+  const double of_label = team.sum(static_cast<double>(wanted));
+  if (gradient.data != nullptr) {
+    const auto factor = static_cast<float>(1 / sum);
+    team.each([&](const cuda::Place<width, aligned>& place) {
+      float values[width];
+      place.load(logits, values);
+#pragma unroll
+      for (int i = 0; i < width; ++i) {
+        const float probability = expf(values[i] - largest) * factor;
+        values[i] = (probability - (place.col + i == label ? 1.0f : 0.0f)) * share;
+      }
+      place.store(values, gradient);
+    });
+  }
+  return log(sum) + static_cast<double>(largest) - of_label;
+}
+
+/// The sum over the row of the binary cross-entropies, this lane's part of it, and their gradients.
+template <class T, int width, bool aligned>
+__device__ double row_binary(const cuda::RowTeam<width, aligned>& team, float share,
+                             cuda::Rows<const T> logits, cuda::Rows<const float> targets,
+                             cuda::Rows<T> gradient) {
+  double sum = 0;
+  team.each([&](const cuda::Place<width, aligned>& place) {
+    float values[width], wanted[width];
+    place.load(logits, values);
+    place.load(targets, wanted);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const float z = values[i];
+      // Written with exp(-|z|), which cannot overflow.
+      const float power = expf(-fabsf(z));
+      const float positive = z < 0 ? 0.0f : z;
+      if (i < place.count) sum += static_cast<double>(positive - z * wanted[i] + log1pf(power));
+      const float sigmoid = (z < 0 ? power : 1.0f) / (1.0f + power);
+      values[i] = (sigmoid - wanted[i]) * share;
+    }
+    if (gradient.data != nullptr) place.store(values, gradient);
+  });
+  return sum;
+}
+
+/// A team goes over rows that are a grid apart, so that the number of sums does not grow with them.
+template <bool is_binary, class T, int width, bool aligned>
+__global__ __launch_bounds__(cuda::sum_threads) void add_losses(const Wanted wanted, int lanes,
+                                                                cuda::Rows<const T> logits,
+                                                                cuda::Rows<T> gradient,
+                                                                double* value,
+                                                                const cuda::Workspace workspace) {
+  const int teams = cuda::sum_threads / lanes;
+  cuda::RowTeam<width, aligned> team;
+  team.lanes = lanes;
+  team.lane = static_cast<int>(threadIdx.x) % lanes;
+  team.cols = wanted.cols;
+  double total = 0;
+  // Lanes of a warp leave the loop together: sums over a team need all of them.
+  for (std::int64_t first = std::int64_t{blockIdx.x} * teams; first < wanted.rows;
+       first += std::int64_t{gridDim.x} * teams) {
+    team.row = first + static_cast<int>(threadIdx.x) / lanes;
+    const std::int32_t times = team.row < wanted.rows ? wanted.times[team.row] : 0;
+    team.end = times > 0 ? wanted.cols : 0;
+    const auto share = static_cast<float>(times / wanted.count);
+    double loss = 0;
+    if constexpr (is_binary) {
+      loss = row_binary(team, share, logits, {wanted.targets, wanted.cols}, gradient);
+    } else {
+      const std::int32_t label = times > 0 ? wanted.labels[team.row] : -1;
+      loss = row_cross_entropy(team, label, share, logits, gradient);
+      if (team.lane != 0) loss = 0;
+    }
+    if (times > 0) {
+      total += times * loss;
+    } else if (gradient.data != nullptr && team.row < wanted.rows) {
+      team.end = wanted.cols;
+      clear_row(team, gradient);
+    }
+  }
+  const double count = wanted.count;
+  cuda::add_across_grid(total, workspace, [&](double sum) { *value = sum / count; });
+}
+
+template <bool is_binary, class T>
+void run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
+         cuda::Rows<T> gradient, double* value, const cuda::Workspace& workspace, Stream stream) {
+  constexpr int chunk = cuda::chunk<T>;
+  const bool chunks = extent.aligned && extent.cols % chunk == 0;
+  const int width = chunks ? chunk : 1;
+  const int lanes = cuda::team_lanes((wanted.cols + width - 1) / width);
+  const auto kernel =
+      chunks ? add_losses<is_binary, T, chunk, true> : add_losses<is_binary, T, 1, false>;
+  cuda::launch(kernel, cuda::sum_grid(wanted.rows, cuda::sum_threads / lanes), cuda::sum_threads,
+               stream, wanted, lanes, logits, gradient, value, workspace);
+}
+
+}  // namespace
+
+void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
+                        double* value, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  const Wanted wanted{targets.rows,         targets.cols,          targets.count,
+                      targets.times.data(), targets.labels.data(), targets.targets.data()};
+  const cuda::Workspace workspace = cuda::workspace(device_, stream);
+  cuda::visit_precision(logits.precision, [&](auto element) {
+    using T = decltype(element);
+    const auto x = rows_of<T>(logits);
+    const auto gradient = rows_of<T>(grad_logits);
+    const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x).with(gradient);
+    const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
+    chosen(wanted, extent, x, gradient, value, workspace, stream);
+  });
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tessera/core/parallel.hpp"
+#include "tessera/ops/loss.hpp"
+
+#include "ops/dense_check.hpp"
+#include "ops/dense_ops.hpp"
+#include "ops/loss/targets.hpp"
+#include "ops/row_ranges.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr Checker check_classes("cross_entropy");
+constexpr Checker check_binary("binary_cross_entropy");
+
+/// How often each of `count` rows is among `rows`.
+Buffer<std::int32_t> multiplicities(const Checker& check, std::span<const std::int64_t> rows,
+                                    std::int64_t count) {
+  Buffer<std::int32_t> times(count, 0);
+  for (const std::int64_t row : rows) {
+    if (row < 0 || row >= count) {
+      check.fail(fmt::format("chosen row {} is not among the {} rows of logits", row, count));
+    }
+    ++times[row];
+  }
+  return times;
+}
+
+void check_labels(std::span<const std::int64_t> labels, std::span<const std::int64_t> rows,
+                  std::int64_t classes) {
+  for (const std::int64_t row : rows) {
+    const std::int64_t label = labels[static_cast<std::size_t>(row)];
+    if (label == -1) {
+      check_classes.fail(fmt::format("row {} is chosen but has no label (-1)", row),
+                         "choose labelled rows only");
+    }
+    if (label < 0 || label >= classes) {
+      check_classes.fail(
+          fmt::format("row {} has label {}, logits have {} columns", row, label, classes));
+    }
+  }
+}
+
+void check_targets(MatrixView<const float> targets, const Buffer<std::int32_t>& times) {
+  for_row_ranges(targets.rows, targets.cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (times[i] == 0) continue;
+      for (std::int64_t j = 0; j < targets.cols; ++j) {
+        const float target = targets(i, j);
+        if (target != 0 && target != 1) {
+          check_binary.fail(fmt::format("targets[{}][{}] is {}, expected 0 or 1", i, j, target));
+        }
+      }
+    }
+  });
+}
+
+/// The same values in the memory of the device; there when the call returns.
+template <class T>
+Buffer<T> placed(Buffer<T> values, Device device) {
+  if (default_memory(device).device() == host_memory().device()) return values;
+  Buffer<T> copy(values.size(), default_memory(device));
+  copy_bytes(copy.data(), values.data(), static_cast<std::size_t>(values.size()) * sizeof(T),
+             device);
+  synchronise(device);
+  return copy;
+}
+
+Buffer<std::int32_t> narrow_labels(std::span<const std::int64_t> labels) {
+  Buffer<std::int32_t> narrow(std::ssize(labels));
+  for (std::int64_t i = 0; i < narrow.size(); ++i) {
+    const std::int64_t label = labels[static_cast<std::size_t>(i)];
+    narrow[i] = label < 0 ? 0 : static_cast<std::int32_t>(label);
+  }
+  return narrow;
+}
+
+Buffer<float> dense_targets(MatrixView<const float> targets) {
+  Buffer<float> dense(checked_area(targets.rows, targets.cols));
+  for (std::int64_t i = 0; i < targets.rows; ++i) {
+    std::copy_n(targets.row(i), targets.cols, dense.data() + i * targets.cols);
+  }
+  return dense;
+}
+
+/// One number on the device, read after the loss has been computed.
+double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_logits,
+                  Stream stream) {
+  const Device device = targets.state().device;
+  Buffer<double> value(1, default_memory(device), stream);
+  loss(logits, targets, grad_logits, value.data(), stream);
+  double result = 0;
+  copy_bytes(&result, value.data(), sizeof(result), device, stream);
+  synchronise(device, stream);
+  return result;
+}
+
+}  // namespace
+
+LossTargets LossTargets::classes(std::span<const std::int64_t> labels,
+                                 std::span<const std::int64_t> rows, std::int64_t num_classes,
+                                 Device device) {
+  require_available(device);
+  auto state = std::make_shared<State>();
+  state->device = device;
+  state->rows = std::ssize(labels);
+  state->cols = num_classes;
+  state->count = std::max(1.0, static_cast<double>(rows.size()));
+  Buffer<std::int32_t> times = multiplicities(check_classes, rows, state->rows);
+  check_labels(labels, rows, num_classes);
+  state->times = placed(std::move(times), device);
+  state->labels = placed(narrow_labels(labels), device);
+  return LossTargets(std::move(state));
+}
+
+LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const std::int64_t> rows,
+                                Device device) {
+  require_available(device);
+  check_binary.readable(targets, "targets");
+  auto state = std::make_shared<State>();
+  state->is_binary = true;
+  state->device = device;
+  state->rows = targets.rows;
+  state->cols = targets.cols;
+  state->count =
+      std::max(1.0, static_cast<double>(rows.size()) * static_cast<double>(targets.cols));
+  Buffer<std::int32_t> times = multiplicities(check_binary, rows, targets.rows);
+  check_targets(targets, times);
+  state->times = placed(std::move(times), device);
+  state->targets = placed(dense_targets(targets), device);
+  return LossTargets(std::move(state));
+}
+
+void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
+          Stream stream) {
+  const LossTargets::State& state = targets.state();
+  const Checker& check = state.is_binary ? check_binary : check_classes;
+  check.floating(logits, "logits", state.device);
+  check.matrix(logits, "logits", logits.precision, state.rows, state.cols);
+  check.optional_matrix(grad_logits, "grad_logits", logits.precision, logits.rows, logits.cols);
+  check.apart_or_same(grad_logits, "grad_logits", logits, "logits");
+  check.that(value != nullptr, "there is no memory for the value");
+  dense_ops(state.device).loss(logits, state, grad_logits, value, stream);
+}
+
+double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
+                     std::span<const std::int64_t> rows, Operand grad_logits, Device device,
+                     Stream stream) {
+  check_classes.floating(logits, "logits", device);
+  if (std::ssize(labels) != logits.rows) {
+    check_classes.fail(fmt::format("{} labels for logits of {}", labels.size(),
+                                   shape_text(logits.rows, logits.cols)));
+  }
+  return loss_value(logits, LossTargets::classes(labels, rows, logits.cols, device), grad_logits,
+                    stream);
+}
+
+double binary_cross_entropy(ConstOperand logits, MatrixView<const float> targets,
+                            std::span<const std::int64_t> rows, Operand grad_logits, Device device,
+                            Stream stream) {
+  check_binary.floating(logits, "logits", device);
+  check_binary.matrix(targets, "targets", Precision::fp32, logits.rows, logits.cols);
+  check_binary.apart(grad_logits, "grad_logits", targets, "targets");
+  return loss_value(logits, LossTargets::binary(targets, rows, device), grad_logits, stream);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "core/cuda_handles.hpp"
+#include "cuda/elements.cuh"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/operands.cuh"
+
+namespace tessera::ops {
+namespace {
+
+constexpr int width = cuda::chunk<float>;
+constexpr std::int64_t block_elements = std::int64_t{cuda::element_threads} * width;
+
+/// One parameter. Its weight decay is added to the gradient (sgd, adam) or taken off the parameter
+/// (adamw).
+struct Target {
+  cuda::Rows<const float> gradient;
+  cuda::Rows<float> parameter, first, second;
+  std::int64_t size, cols;  ///< one long row where all is contiguous
+  bool chunks;              ///< on 16-byte boundaries
+  double weight_decay;
+  std::int64_t last_block;  ///< the first that belongs to the next parameter
+};
+
+/// All parameters of a small model fit into the arguments of one launch.
+struct Targets {
+  static constexpr int most = 24;
+  int count = 0;
+  Target all[most];
+};
+
+/// Options and the number of the step: from the host, or from a clock on the GPU.
+struct StepRule {
+  OptimiserKind kind;
+  double learning_rate, log_beta1, log_beta2;
+  float momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
+  std::int64_t step;
+  const StepClock* clock;
+
+  explicit StepRule(const OptimiserCall& call)
+      : kind(call.options.kind),
+        learning_rate(call.options.learning_rate),
+        log_beta1(std::log(call.options.beta1)),
+        log_beta2(std::log(call.options.beta2)),
+        momentum(static_cast<float>(call.options.momentum)),
+        beta1(static_cast<float>(call.options.beta1)),
+        one_minus_beta1(static_cast<float>(1 - call.options.beta1)),
+        beta2(static_cast<float>(call.options.beta2)),
+        one_minus_beta2(static_cast<float>(1 - call.options.beta2)),
+        epsilon(static_cast<float>(call.options.epsilon)),
+        step(call.step),
+        clock(call.clock) {}
+
+  __device__ double rate() const {
+    return clock == nullptr ? learning_rate : learning_rate * clock->rate_factor;
+  }
+  __device__ double number() const {
+    return static_cast<double>(clock == nullptr ? step : clock->step + 1);
+  }
+};
+
+__device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
+  return {rows.data, rows.stride};
+}
+
+template <bool aligned>
+__device__ void descend(const StepRule& rule, const Target& target,
+                        const cuda::Place<width, aligned>& place) {
+  const auto rate = static_cast<float>(rule.rate());
+  const auto weight_decay = static_cast<float>(target.weight_decay);
+  float p[width], g[width];
+  place.load(read(target.parameter), p);
+  place.load(target.gradient, g);
+#pragma unroll
+  for (int i = 0; i < width; ++i) g[i] += weight_decay * p[i];
+  if (target.first.data != nullptr) {
+    float velocity[width];
+    place.load(read(target.first), velocity);
+#pragma unroll
+    for (int i = 0; i < width; ++i) g[i] += rule.momentum * velocity[i];
+    place.store(g, target.first);
+  }
+#pragma unroll
+  for (int i = 0; i < width; ++i) p[i] -= rate * g[i];
+  place.store(p, target.parameter);
+}
+
+template <bool aligned>
+__device__ void adapt(const StepRule& rule, const Target& target,
+                      const cuda::Place<width, aligned>& place) {
+  const double rate = rule.rate();
+  const bool decoupled = rule.kind == OptimiserKind::adamw;
+  const auto kept = static_cast<float>(decoupled ? 1 - rate * target.weight_decay : 1.0);
+  const auto gradient_decay = static_cast<float>(decoupled ? 0.0 : target.weight_decay);
+  // 1 - beta^number, without the cancellation.
+  const auto step_size = static_cast<float>(rate / -expm1(rule.number() * rule.log_beta1));
+  const auto root_correction = static_cast<float>(1 / sqrt(-expm1(rule.number() * rule.log_beta2)));
+  float p[width], g[width], m[width], v[width];
+  place.load(read(target.parameter), p);
+  place.load(target.gradient, g);
+  place.load(read(target.first), m);
+  place.load(read(target.second), v);
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    p[i] *= kept;
+    g[i] += gradient_decay * p[i];
+    m[i] = rule.beta1 * m[i] + rule.one_minus_beta1 * g[i];
+    v[i] = rule.beta2 * v[i] + rule.one_minus_beta2 * g[i] * g[i];
+    p[i] -= step_size * m[i] / (sqrtf(v[i]) * root_correction + rule.epsilon);
+  }
+  place.store(m, target.first);
+  place.store(v, target.second);
+  place.store(p, target.parameter);
+}
+
+template <bool aligned>
+__device__ void step_chunk(const StepRule& rule, const Target& target, std::int64_t first) {
+  cuda::Place<width, aligned> place;
+  place.cols = target.cols;
+  place.row = first / target.cols;
+  place.col = first - place.row * target.cols;
+  place.count = static_cast<int>(target.size - first < width ? target.size - first : width);
+  if (rule.kind == OptimiserKind::sgd) {
+    descend(rule, target, place);
+  } else {
+    adapt(rule, target, place);
+  }
+}
+
+/// Blocks belong to the parameters in order.
+__global__ __launch_bounds__(cuda::element_threads) void step_targets(const StepRule rule,
+                                                                      const Targets targets) {
+  int index = 0;
+  while (blockIdx.x >= targets.all[index].last_block) ++index;
+  const Target& target = targets.all[index];
+  const std::int64_t first_block = index == 0 ? 0 : targets.all[index - 1].last_block;
+  const std::int64_t first =
+      ((blockIdx.x - first_block) * cuda::element_threads + threadIdx.x) * width;
+  if (first >= target.size) return;
+  if (target.chunks) {
+    step_chunk<true>(rule, target, first);
+  } else {
+    step_chunk<false>(rule, target, first);
+  }
+}
+
+__global__ void advance_clock(StepClock* clock) { ++clock->step; }
+
+Target target_of(const OptimiserTarget& given, const OptimiserOptions& options) {
+  Target target{};
+  target.gradient = rows_of<float>(given.gradient);
+  target.parameter = rows_of<float>(given.parameter);
+  if (options.kind != OptimiserKind::sgd || options.momentum != 0) {
+    target.first = rows_of<float>(given.first);
+  }
+  if (options.kind != OptimiserKind::sgd) target.second = rows_of<float>(given.second);
+  const cuda::Extent extent = cuda::Extent{given.parameter.rows, given.parameter.cols}
+                                  .with(target.gradient)
+                                  .with(target.parameter)
+                                  .with(target.first)
+                                  .with(target.second)
+                                  .flattened();
+  target.size = extent.size();
+  target.cols = extent.cols;
+  target.chunks = extent.in_chunks(width);
+  target.weight_decay = options.weight_decay * given.decay;
+  return target;
+}
+
+}  // namespace
+
+void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  const StepRule rule(call);
+  Targets targets;
+  std::int64_t blocks = 0;
+  const auto run = [&] {
+    cuda::launch(step_targets, dim3(cuda::num_blocks(blocks, 1)), cuda::element_threads, stream,
+                 rule, targets);
+    targets.count = 0;
+    blocks = 0;
+  };
+  for (const OptimiserTarget& given : call.targets) {
+    if (given.parameter.rows == 0 || given.parameter.cols == 0) continue;
+    Target& target = targets.all[targets.count++];
+    target = target_of(given, call.options);
+    blocks += (target.size + block_elements - 1) / block_elements;
+    target.last_block = blocks;
+    if (targets.count == Targets::most) run();
+  }
+  run();
+}
+
+void CudaDenseOps::advance(StepClock* clock, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  cuda::launch(advance_clock, dim3(1), 1, stream, clock);
+}
+
+}  // namespace tessera::ops

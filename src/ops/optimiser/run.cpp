@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tessera/ops/optimiser.hpp"
+
+#include "ops/dense_check.hpp"
+#include "ops/dense_ops.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr Checker check("optimiser_step");
+
+void check_options(const OptimiserOptions& options) {
+  const auto not_negative = [](const char* name, double value) {
+    check.that(std::isfinite(value) && value >= 0,
+               fmt::format("{} is {}, expected a number from 0", name, value));
+  };
+  const auto below_one = [&](const char* name, double value) {
+    check.that(value >= 0 && value < 1,
+               fmt::format("{} is {}, expected a number from 0 to below 1", name, value));
+  };
+  not_negative("learning_rate", options.learning_rate);
+  not_negative("weight_decay", options.weight_decay);
+  if (options.kind == OptimiserKind::sgd) {
+    not_negative("momentum", options.momentum);
+  } else {
+    below_one("beta1", options.beta1);
+    below_one("beta2", options.beta2);
+    not_negative("epsilon", options.epsilon);
+  }
+}
+
+bool needs_first(const OptimiserOptions& options) {
+  return options.kind != OptimiserKind::sgd || options.momentum != 0;
+}
+
+bool needs_second(const OptimiserOptions& options) { return options.kind != OptimiserKind::sgd; }
+
+void check_target(const OptimiserOptions& options, const OptimiserTarget& target, Device device) {
+  const Operand& parameter = target.parameter;
+  check.floating(parameter, "parameter", device);
+  check.that(parameter.precision == Precision::fp32 || parameter.precision == Precision::fp64,
+             fmt::format("parameter is {}, expected fp32", to_string(parameter.precision)),
+             "keep parameters in fp32 and copy them to 16 bits");
+  check.that(std::isfinite(target.decay) && target.decay >= 0,
+             fmt::format("decay is {}, expected a number from 0", target.decay));
+  const auto like_parameter = [&](const ConstOperand& operand, const char* name) {
+    check.matrix(operand, name, parameter.precision, parameter.rows, parameter.cols);
+    check.apart(parameter, "parameter", operand, name);
+  };
+  like_parameter(target.gradient, "gradient");
+  if (needs_first(options)) {
+    like_parameter(target.first, "first");
+    check.apart(target.first, "first", target.gradient, "gradient");
+  }
+  if (needs_second(options)) {
+    like_parameter(target.second, "second");
+    check.apart(target.second, "second", target.gradient, "gradient");
+    check.apart(target.second, "second", target.first, "first");
+  }
+}
+
+}  // namespace
+
+void optimiser_step(const OptimiserOptions& options, std::int64_t step, ConstOperand gradient,
+                    Operand parameter, Operand first, Operand second, Device device,
+                    Stream stream) {
+  check.that(step >= 1, fmt::format("step is {}, steps count from 1", step));
+  check_options(options);
+  const OptimiserTarget target{gradient, parameter, first, second};
+  check_target(options, target, device);
+  dense_ops(device).optimiser_step({options, step, nullptr, {&target, 1}}, stream);
+}
+
+void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
+                    std::span<const OptimiserTarget> targets, Device device, Stream stream) {
+  check.that(clock != nullptr, "there is no clock");
+  check_options(options);
+  for (const OptimiserTarget& target : targets) check_target(options, target, device);
+  dense_ops(device).optimiser_step({options, 1, clock, targets}, stream);
+}
+
+void advance(StepClock* clock, Device device, Stream stream) {
+  check.that(clock != nullptr, "there is no clock");
+  dense_ops(device).advance(clock, stream);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/batch_norm/reference.hpp"
+#include "ops/loss/reference.hpp"
+#include "support/dense_backends.hpp"
+#include "support/matrices.hpp"
+#include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/heads.hpp"
+#include "tessera/ops/loss.hpp"
+
+/// Dense ops that add over rows and columns, on every device, against the references.
+namespace tessera::ops {
+namespace {
+
+using test::DeviceMatrix;
+using test::expect_close;
+using test::normal_matrix;
+using test::to_double;
+using test::with_type_of;
+
+constexpr std::int64_t margins[] = {0, 3, 8};
+constexpr std::int64_t row_counts[] = {0, 1, 15, 17, 33, 500};
+
+class DenseSums : public ::testing::TestWithParam<test::DenseBackend> {
+ protected:
+  Device device() const { return GetParam().device; }
+  Precision precision() const { return GetParam().precision; }
+};
+
+/// What belongs to a column is never stored in 16 bits.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+Matrix<T> far_from_zero(std::int64_t rows, std::int64_t cols) {
+  auto x = normal_matrix<float>(rows, cols, 1);
+  Matrix<T> result(rows, cols);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    result.data()[i] = static_cast<T>(x.data()[i] + 5.0f);
+  }
+  return result;
+}
+
+template <class T>
+void check_batch_norm(std::int64_t rows, std::int64_t cols, std::int64_t margin, Device device) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " margin " << margin);
+  using W = Wide<T>;
+  const auto x = far_from_zero<T>(rows, cols);
+  const auto gamma = normal_matrix<W>(1, cols, 2);
+  const auto beta = normal_matrix<W>(1, cols, 3);
+  const auto grad_y = normal_matrix<T>(rows, cols, 4);
+  DeviceMatrix<T> from(x, device, margin), y(rows, cols, device, margin);
+  DeviceMatrix<T> grad_x(grad_y, device, margin);
+  DeviceMatrix<W> g(gamma, device, 0), b(beta, device, 0), mean(1, cols, device, 0);
+  DeviceMatrix<W> deviation(1, cols, device, 0), grad_g(1, cols, device, 0);
+  DeviceMatrix<W> grad_b(1, cols, device, 0), running(Matrix<W>(1, cols, W{1}), device, 0);
+  DeviceMatrix<W> spread(Matrix<W>(1, cols, W{2}), device, 0);
+  const BatchNormOptions options;
+  batch_norm(from, g, b, options, {running, spread}, y, mean, deviation, device);
+  batch_norm_backward(from, g, mean, deviation, grad_x, grad_x, grad_g, grad_b, device);
+
+  Matrix<double> y_expected(rows, cols), grad_x_expected(rows, cols), mean_expected(1, cols);
+  Matrix<double> deviation_expected(1, cols), running_expected(1, cols, 1.0);
+  Matrix<double> spread_expected(1, cols, 2.0), grad_g_expected(1, cols), grad_b_expected(1, cols);
+  reference::batch_norm(to_double(x), to_double(gamma), to_double(beta), options, running_expected,
+                        spread_expected, y_expected, mean_expected, deviation_expected);
+  reference::batch_norm_backward(to_double(x), to_double(gamma), mean_expected, deviation_expected,
+                                 to_double(grad_y), grad_x_expected, grad_g_expected,
+                                 grad_b_expected);
+  // One row has no spread: 1 / sqrt(epsilon) magnifies every rounding by 300.
+  const double bound = rows == 1 ? 3e-3 : 1e-5;
+  const double sums = 1 + std::sqrt(static_cast<double>(rows));
+  expect_close("y", y.values(), y_expected, bound, rows == 1 ? 300 : 1);
+  expect_close("mean", mean.values(), mean_expected, bound);
+  expect_close("deviation", deviation.values(), deviation_expected, bound);
+  expect_close("running mean", running.values(), running_expected, bound);
+  expect_close("running variance", spread.values(), spread_expected, bound);
+  expect_close("grad_x", grad_x.values(), grad_x_expected, bound, rows == 1 ? 300 : 1);
+  expect_close("grad_gamma", grad_g.values(), grad_g_expected, bound, 10 * sums);
+  expect_close("grad_beta", grad_b.values(), grad_b_expected, bound, sums);
+}
+
+TEST_P(DenseSums, batch_norm_agrees_with_the_reference) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const std::int64_t rows : row_counts) {
+      for (const std::int64_t cols : {1, 7, 16, 33, 257}) {
+        check_batch_norm<T>(rows, cols, margins[(rows + cols) % 3], device());
+      }
+    }
+    check_batch_norm<T>(40000, 64, 0, device());
+  });
+}
+
+TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {
+  with_type_of(precision(), [&]<class T>() {
+    using W = Wide<T>;
+    const auto x = far_from_zero<T>(17, 5);
+    DeviceMatrix<T> from(x, device());
+    DeviceMatrix<W> mean(Matrix<W>(1, 5, W{4}), device()), spread(Matrix<W>(1, 5, W{9}), device());
+    BatchNormOptions options;
+    options.training = false;
+    batch_norm(from, {}, {}, options, {mean, spread}, from, {}, {}, device());
+    Matrix<double> expected(17, 5);
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      expected.data()[i] = (static_cast<double>(x.data()[i]) - 4) / std::sqrt(9 + 1e-5);
+    }
+    expect_close("y", from.values(), expected, 1e-6);
+    for (const W value : mean.values().span()) EXPECT_EQ(value, W{4});
+  });
+}
+
+TEST_P(DenseSums, batch_norm_passes_on_what_is_not_finite) {
+  with_type_of(precision(), [&]<class T>() {
+    using W = Wide<T>;
+    for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      for (const std::int64_t row : {0, 9}) {
+        auto x = far_from_zero<T>(20, 3);
+        x(row, 1) = static_cast<T>(bad);
+        DeviceMatrix<T> from(x, device()), y(20, 3, device());
+        DeviceMatrix<W> mean(1, 3, device(), 0), deviation(1, 3, device(), 0);
+        batch_norm(from, {}, {}, {}, {}, y, mean, deviation, device());
+        const Matrix<T> result = y.values();
+        for (std::int64_t i = 0; i < result.size(); ++i) {
+          EXPECT_EQ(std::isnan(static_cast<double>(result.data()[i])), i % 3 == 1);
+        }
+        const auto got = static_cast<double>(mean.values()(0, 1));
+        EXPECT_TRUE(std::isnan(bad) ? std::isnan(got) : std::isinf(got)) << got;
+      }
+    }
+  });
+}
+
+struct Heads {
+  std::int64_t rows, heads, width;
+};
+constexpr Heads head_shapes[] = {{0, 2, 3},  {1, 1, 1}, {17, 8, 8},  {33, 3, 7},
+                                 {5, 1, 64}, {4, 6, 1}, {90, 2, 40}, {3000, 8, 8}};
+
+template <class T>
+void check_head_dot(const Heads& shape, std::int64_t margin, Device device) {
+  const auto [rows, heads, width] = shape;
+  SCOPED_TRACE(::testing::Message()
+               << rows << " x " << heads << " x " << width << " margin " << margin);
+  const auto x = normal_matrix<T>(rows, heads * width, 1);
+  const auto vector = normal_matrix<T>(1, heads * width, 2);
+  const auto grad_y = normal_matrix<T>(rows, heads, 3);
+  const auto before = normal_matrix<T>(rows, heads * width, 4);
+  DeviceMatrix<T> from(x, device, margin), by(vector, device, 0), y(rows, heads, device, margin);
+  DeviceMatrix<T> slope(grad_y, device, margin), grad_x(before, device, margin);
+  DeviceMatrix<T> alone(before, device, margin), grad_vector(1, heads * width, device, 0);
+  head_dot(from, by, y, device);
+  head_dot_backward(from, by, slope, grad_x, grad_vector, device);
+  head_dot_backward(from, by, slope, alone, {}, device);
+  Matrix<double> y_expected(rows, heads, 0.0), grad_x_expected(rows, heads * width);
+  Matrix<double> grad_vector_expected(1, heads * width, 0.0);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t k = 0; k < heads * width; ++k) {
+      const auto value = static_cast<double>(x(i, k)), weight = static_cast<double>(vector(0, k));
+      const auto gradient = static_cast<double>(grad_y(i, k / width));
+      y_expected(i, k / width) += value * weight;
+      grad_vector_expected(0, k) += gradient * value;
+      grad_x_expected(i, k) = static_cast<double>(before(i, k)) + gradient * weight;
+    }
+  }
+  expect_close("y", y.values(), y_expected, 1e-6, static_cast<double>(width));
+  expect_close("grad_x", grad_x.values(), grad_x_expected, 1e-6, 4);
+  expect_close("grad_x alone", alone.values(), grad_x_expected, 1e-6, 4);
+  expect_close("grad_vector", grad_vector.values(), grad_vector_expected, 1e-6,
+               1 + std::sqrt(static_cast<double>(rows)));
+}
+
+template <class T>
+void check_head_mean(const Heads& shape, std::int64_t margin, Device device) {
+  const auto [rows, heads, width] = shape;
+  SCOPED_TRACE(::testing::Message()
+               << rows << " x " << heads << " x " << width << " margin " << margin);
+  const auto x = normal_matrix<T>(rows, heads * width, 1);
+  const auto grad_y = normal_matrix<T>(rows, width, 3);
+  DeviceMatrix<T> from(x, device, margin), y(rows, width, device, margin);
+  DeviceMatrix<T> slope(grad_y, device, margin), grad_x(rows, heads * width, device, margin);
+  head_mean(from, y, device);
+  head_mean_backward(slope, grad_x, device);
+  Matrix<double> y_expected(rows, width, 0.0), grad_x_expected(rows, heads * width);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t k = 0; k < heads * width; ++k) {
+      const auto share = 1 / static_cast<double>(heads);
+      y_expected(i, k % width) += share * static_cast<double>(x(i, k));
+      grad_x_expected(i, k) = share * static_cast<double>(grad_y(i, k % width));
+    }
+  }
+  expect_close("y", y.values(), y_expected, 1e-6);
+  expect_close("grad_x", grad_x.values(), grad_x_expected, 1e-6);
+}
+
+TEST_P(DenseSums, heads_agree_with_plain_loops) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const Heads& shape : head_shapes) {
+      for (const std::int64_t margin : margins) {
+        check_head_dot<T>(shape, margin, device());
+        check_head_mean<T>(shape, margin, device());
+      }
+    }
+  });
+}
+
+/// Two of every three rows, the first of them twice.
+std::vector<std::int64_t> some_rows(std::int64_t rows) {
+  std::vector<std::int64_t> chosen;
+  for (std::int64_t i = rows - 1; i >= 0; --i) {
+    if (i % 3 != 1) chosen.push_back(i);
+  }
+  if (!chosen.empty()) chosen.push_back(chosen.front());
+  return chosen;
+}
+
+/// The loss and its gradient; then the same in place.
+template <class T>
+void check_loss(const Matrix<T>& logits, const LossTargets& targets, double expected_loss,
+                const Matrix<double>& expected, std::int64_t margin, Device device) {
+  DeviceMatrix<T> x(logits, device, margin);
+  DeviceMatrix<T> gradient(logits.rows(), logits.cols(), device, margin);
+  Buffer<double> value(1, default_memory(device));
+  const auto run = [&](Operand grad) {
+    loss(x, targets, grad, value.data());
+    double result = -1;
+    copy_bytes(&result, value.data(), sizeof(result), device);
+    return result;
+  };
+  const double got = run(gradient);
+  EXPECT_NEAR(got, expected_loss, 1e-6 * (1 + expected_loss));
+  expect_close("gradient", gradient.values(), expected, 1e-6);
+  EXPECT_EQ(run({}), got) << "without a gradient";
+  EXPECT_EQ(run(x), got) << "in place";
+  expect_close("gradient in place", x.values(), expected, 1e-6);
+}
+
+TEST_P(DenseSums, cross_entropy_agrees_with_the_reference) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const std::int64_t rows : {0, 1, 17, 33, 800, 20000}) {
+      for (const std::int64_t classes : {1, 7, 16, 64, 257}) {
+        SCOPED_TRACE(::testing::Message() << rows << " x " << classes);
+        if (rows * classes > 2000000) continue;
+        auto logits = normal_matrix<T>(rows, classes, 1);
+        std::vector<std::int64_t> labels;
+        for (std::int64_t i = 0; i < rows; ++i) labels.push_back(i % 3 == 1 ? -1 : i % classes);
+        for (T& value : logits.span()) value = static_cast<T>(static_cast<float>(value) * 6);
+        const auto chosen = some_rows(rows);
+        Matrix<double> expected(rows, classes);
+        const double expected_loss =
+            reference::cross_entropy(to_double(logits), labels, chosen, expected);
+        check_loss(logits, LossTargets::classes(labels, chosen, classes, device()), expected_loss,
+                   expected, margins[(rows + classes) % 3], device());
+      }
+    }
+  });
+}
+
+TEST_P(DenseSums, binary_cross_entropy_agrees_with_the_reference) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const std::int64_t rows : {0, 1, 17, 33, 800}) {
+      for (const std::int64_t cols : {1, 7, 16, 121}) {
+        SCOPED_TRACE(::testing::Message() << rows << " x " << cols);
+        auto logits = normal_matrix<T>(rows, cols, 1);
+        Matrix<float> wanted(rows, cols);
+        for (T& value : logits.span()) value = static_cast<T>(static_cast<float>(value) * 40);
+        for (std::int64_t i = 0; i < wanted.size(); ++i) {
+          wanted.data()[i] = i % 3 == 0 ? 1.0f : 0.0f;
+        }
+        const auto chosen = some_rows(rows);
+        Matrix<double> expected(rows, cols);
+        const double expected_loss =
+            reference::binary_cross_entropy(to_double(logits), wanted, chosen, expected);
+        check_loss(logits, LossTargets::binary(wanted, chosen, device()),
+                   rows == 0 ? 0 : expected_loss, expected, margins[(rows + cols) % 3], device());
+      }
+    }
+  });
+}
+
+TEST_P(DenseSums, losses_pass_on_not_a_number_from_chosen_rows_only) {
+  with_type_of(precision(), [&]<class T>() {
+    auto logits = normal_matrix<T>(4, 3, 1);
+    logits(2, 1) = static_cast<T>(std::nanf(""));
+    const std::vector<std::int64_t> labels = {0, 1, 2, 0}, all = {0, 1, 2, 3}, good = {0, 1, 3};
+    const Matrix<float> none(4, 3, 0.0f);
+    DeviceMatrix<T> x(logits, device());
+    EXPECT_TRUE(std::isnan(cross_entropy(x, labels, all, {}, device())));
+    EXPECT_TRUE(std::isfinite(cross_entropy(x, labels, good, {}, device())));
+    EXPECT_TRUE(std::isnan(binary_cross_entropy(x, none, all, {}, device())));
+    EXPECT_TRUE(std::isfinite(binary_cross_entropy(x, none, good, {}, device())));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, DenseSums, ::testing::ValuesIn(test::dense_backends()),
+                         test::backend_name);
+
+}  // namespace
+}  // namespace tessera::ops

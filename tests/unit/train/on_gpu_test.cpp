@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/files.hpp"
+#include "support/training_data.hpp"
+#include "tessera/train/checkpoint.hpp"
+#include "tessera/train/fit.hpp"
+#include "tessera/train/predict.hpp"
+#include "tessera/train/trainer.hpp"
+
+/// Training on a GPU against training on the CPU.
+namespace tessera::train {
+namespace {
+
+using test::learnable_graphs;
+using test::learnable_multi_labels;
+using test::learnable_vertices;
+using test::short_training;
+using test::small_model;
+
+constexpr Device gpu{DeviceKind::cuda, 0};
+
+TrainOptions on(Device device, std::int64_t epochs) {
+  TrainOptions options = short_training(epochs);
+  options.placement.memory = &default_memory(device);
+  return options;
+}
+
+class OnGpu : public ::testing::TestWithParam<nn::ModelKind> {
+ protected:
+  void SetUp() override {
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  }
+};
+
+/// Steps diverge slowly, by rounding alone: masks and first weights are the same bits.
+void expect_same_curve(const TrainReport& cpu, const TrainReport& cuda, double tolerance) {
+  ASSERT_EQ(cpu.runs.size(), cuda.runs.size());
+  const auto &a = cpu.runs[0].curve, &b = cuda.runs[0].curve;
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a[i].loss, b[i].loss, tolerance * (1 + std::abs(a[i].loss))) << "epoch " << i + 1;
+    EXPECT_NEAR(a[i].evaluation.validation_loss, b[i].evaluation.validation_loss,
+                tolerance * (1 + std::abs(a[i].evaluation.validation_loss)))
+        << "epoch " << i + 1;
+  }
+}
+
+bool has_note(const TrainReport& report, const std::string& part) {
+  return std::any_of(report.notes.begin(), report.notes.end(),
+                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+std::string joined_notes(const TrainReport& report) {
+  std::string text;
+  for (const std::string& note : report.notes) text += note + "; ";
+  return text;
+}
+
+TEST_P(OnGpu, follows_the_curve_of_the_cpu) {
+  const Dataset data = learnable_vertices();
+  const nn::ModelConfig model = small_model(GetParam());
+  const TrainReport cpu = fit(data, model, on({}, 12));
+  const TrainReport cuda = fit(data, model, on(gpu, 12));
+  expect_same_curve(cpu, cuda, 2e-4);
+  EXPECT_TRUE(has_note(cuda, "recorded and replayed")) << joined_notes(cuda);
+  EXPECT_FALSE(has_note(cpu, "recorded"));
+}
+
+TEST_P(OnGpu, replays_what_it_would_have_done) {
+  const Dataset data = learnable_vertices();
+  const nn::ModelConfig model = small_model(GetParam());
+  TrainOptions options = on(gpu, 6);
+  options.rate_decay_every = 2;
+  const TrainReport replayed = fit(data, model, options);
+  options.record_steps = false;
+  const TrainReport eager = fit(data, model, options);
+  EXPECT_FALSE(has_note(eager, "recorded"));
+  expect_same_curve(eager, replayed, 0);
+}
+
+TEST_P(OnGpu, sparse_features) {
+  const Dataset data = test::with_sparse_features(learnable_vertices());
+  const nn::ModelConfig model = small_model(GetParam());
+  expect_same_curve(fit(data, model, on({}, 6)), fit(data, model, on(gpu, 6)), 2e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, OnGpu,
+                         ::testing::Values(nn::ModelKind::gcn, nn::ModelKind::sage,
+                                           nn::ModelKind::gin, nn::ModelKind::gat,
+                                           nn::ModelKind::gatv2, nn::ModelKind::agnn,
+                                           nn::ModelKind::sgc, nn::ModelKind::cheb),
+                         [](const auto& instance) {
+                           return std::string(to_string(instance.param));
+                         });
+
+class GpuTraining : public OnGpu {};
+
+TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
+  const nn::ModelConfig model = small_model(GetParam());
+  expect_same_curve(fit(learnable_multi_labels(), model, on({}, 6)),
+                    fit(learnable_multi_labels(), model, on(gpu, 6)), 2e-4);
+  const auto in_clusters = [](Device device) {
+    TrainOptions options = on(device, 4);
+    options.batching = Batching::clusters;
+    options.parts = 4;
+    return options;
+  };
+  expect_same_curve(fit(learnable_vertices(), model, in_clusters({})),
+                    fit(learnable_vertices(), model, in_clusters(gpu)), 2e-4);
+  const auto in_graphs = [](Device device) {
+    TrainOptions options = on(device, 4);
+    options.batching = Batching::graphs;
+    options.graphs_per_batch = 16;
+    return options;
+  };
+  const nn::ModelConfig pooled = small_model(GetParam(), true);
+  expect_same_curve(fit(learnable_graphs(), pooled, in_graphs({})),
+                    fit(learnable_graphs(), pooled, in_graphs(gpu)), 2e-4);
+}
+
+TEST_P(GpuTraining, checkpoints_travel_between_devices) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "model";
+  const Dataset data = learnable_vertices();
+  const nn::ModelConfig model = small_model(GetParam());
+  TrainOptions half = on(gpu, 10);
+  half.checkpoint.path = path;
+  half.on_epoch = [](const EpochRecord& record) {
+    if (record.epoch == 5) throw std::runtime_error("stop");
+  };
+  EXPECT_THROW(fit(data, model, half), std::runtime_error);
+  PredictOptions there;
+  there.placement.memory = &default_memory(gpu);
+  const Checkpoint stored = load_checkpoint(path);
+  const Prediction on_cpu = predict(stored, data), on_gpu = predict(stored, data, there);
+  ASSERT_EQ(on_cpu.logits.size(), on_gpu.logits.size());
+  for (std::int64_t i = 0; i < on_cpu.logits.size(); ++i) {
+    ASSERT_NEAR(on_cpu.logits.data()[i], on_gpu.logits.data()[i], 1e-4);
+  }
+  // What began on the GPU goes on as if it had begun here.
+  TrainOptions rest = on({}, 10);
+  rest.checkpoint.path = path;
+  rest.checkpoint.resume = true;
+  const TrainReport resumed = fit(data, model, rest);
+  expect_same_curve(fit(data, model, on({}, 10)), resumed, 5e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GpuTraining,
+                         ::testing::Values(nn::ModelKind::gcn, nn::ModelKind::gin),
+                         [](const auto& instance) {
+                           return std::string(to_string(instance.param));
+                         });
+
+}  // namespace
+}  // namespace tessera::train
