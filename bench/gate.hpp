@@ -19,8 +19,9 @@ struct Gate {
   bool passed() const noexcept { return max_error <= bound; }
 };
 
-/// The largest error that a result stored in this precision may have.
-double error_bound(Precision precision);
+/// The largest error that a result stored in this precision may have. Kernels that are not strict
+/// (ops::KernelInfo) may have that of sums on tensor cores.
+double error_bound(Precision precision, bool strict = true);
 
 /// What two sums in double over this many terms of one sign may differ by, as a share of the sum,
 /// when they add in different orders: roundings mostly cancel. The reference is one of the two, so

@@ -32,6 +32,7 @@ extern const Verb generate_verb;
 extern const Verb convert_verb;
 extern const Verb reorder_verb;
 extern const Verb partition_verb;
+extern const Verb tiles_verb;
 extern const Verb train_verb;
 extern const Verb predict_verb;
 extern const Verb plan_verb;

@@ -69,6 +69,8 @@
 #include "tessera/ops/step_clock.hpp"
 #include "tessera/reorder/orders.hpp"
 #include "tessera/reorder/permutation.hpp"
+#include "tessera/tiles/statistics.hpp"
+#include "tessera/tiles/tiled_graph.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/metrics.hpp"

@@ -53,6 +53,10 @@ std::string objection(const Offer& offer, const PlanOptions& options) {
   if (options.kernel.empty() && !offer.info->deterministic && !options.allow_nondeterministic) {
     return "not deterministic";
   }
+  if (options.strict && !offer.info->strict) return "not as exact as sums in fp32";
+  if (options.exact_nonfinite && !offer.info->exact_nonfinite) {
+    return "a number that is not finite may reach other rows";
+  }
   return {};
 }
 

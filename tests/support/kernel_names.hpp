@@ -30,6 +30,15 @@ inline std::vector<std::string> cpu_kernel_names(const std::string& op) {
   return names;
 }
 
+/// What a registered kernel says of itself.
+inline ops::KernelInfo kernel_info(const std::string& name) {
+  for (const ops::KernelInfo& info : ops::kernels()) {
+    if (info.name == name) return info;
+  }
+  ADD_FAILURE() << "no kernel is called " << name;
+  return {};
+}
+
 /// Where a kernel of this name runs: "spmm/cuda/rows" on the first GPU.
 inline Device device_of(const std::string& kernel) {
   return {kernel.find("/cuda/") == std::string::npos ? DeviceKind::cpu : DeviceKind::cuda, 0};

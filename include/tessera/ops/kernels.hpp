@@ -16,6 +16,11 @@ struct KernelInfo {
   std::string op;
   DeviceKind device = DeviceKind::cpu;
   bool deterministic = true;  ///< same bits twice
+  /// Its error is that of sums in fp32: 2e-6 of |A| |X|. Tensor cores may make up to 1e-5.
+  bool strict = true;
+  /// A number that is not finite reaches the rows that use it and no other. On tiles, other rows of
+  /// the same window may turn into NaN, but never into a wrong number.
+  bool exact_nonfinite = true;
 };
 
 /// Every kernel of this build, of all ops, sorted by name.
@@ -50,6 +55,10 @@ struct PlanOptions {
   std::shared_ptr<PlanStore> store = {};
   /// A problem that `store` does not have is an error.
   bool stored_only = false;
+  /// Only kernels whose error is that of sums in fp32.
+  bool strict = false;
+  /// Only kernels that keep what is not finite to the rows that use it.
+  bool exact_nonfinite = false;
 };
 
 /// One kernel considered by a plan, and what became of it.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tessera::ops {
+
+/// How tall windows are and when they are cut. Taller windows use a gathered row more often, but
+/// are fewer; pieces share a long window among blocks, but their sums have to be added later.
+struct TallPolicy {
+  const char* name;
+  int height;
+  std::int64_t min_cut_steps;
+  int planes;  ///< of fp32 features: two leave 2^-17 of a feature, three nothing
+  /// Columns that fewer rows of a window use are left to CUDA cores.
+  int min_uses;
+};
+
+inline constexpr std::array<TallPolicy, 9> tall_policies = {{
+    {"tall_64", 64, 32, 2, 1},
+    {"tall_64_long", 64, 256, 2, 1},
+    {"tall_128", 128, 32, 2, 1},
+    {"tall_128_long", 128, 256, 2, 1},
+    {"tall_256_long", 256, 256, 2, 1},
+    {"tall_64_strict", 64, 32, 3, 1},
+    {"tall_128_strict", 128, 32, 3, 1},
+    {"split_128", 128, 256, 2, 3},
+    {"split_256", 256, 256, 2, 4},
+}};
+
+}  // namespace tessera::ops

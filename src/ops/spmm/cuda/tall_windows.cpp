@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/tall_windows.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cuda/array.hpp"
+#include "cuda/wgmma_device.hpp"
+#include "ops/scales.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/rest_rows.hpp"
+#include "ops/spmm/cuda/tall_cost.hpp"
+#include "ops/spmm/cuda/tall_instances.hpp"
+#include "ops/spmm/cuda/tall_policy.hpp"
+#include "ops/spmm/cuda/tall_scales.hpp"
+#include "tessera/core/error.hpp"
+#include "tiles/cuda/device_tiles.hpp"
+
+namespace tessera::ops {
+namespace {
+
+const TallFunctions& functions_of(const TallKind& kind) {
+  switch (kind.precision) {
+    case Precision::bf16:
+      if (kind.aligned) return kind.scaled ? tall_bf16_aligned_scaled : tall_bf16_aligned_pattern;
+      return kind.scaled ? tall_bf16_scalar_scaled : tall_bf16_scalar_pattern;
+    case Precision::fp16:
+      if (kind.aligned) return kind.scaled ? tall_fp16_aligned_scaled : tall_fp16_aligned_pattern;
+      return kind.scaled ? tall_fp16_scalar_scaled : tall_fp16_scalar_pattern;
+    default: break;
+  }
+  if (kind.planes == 2) {
+    if (!kind.aligned) return tall_fp32_two_scalar;
+    return kind.height == 64 ? tall_fp32_two_64 : tall_fp32_two_128;
+  }
+  if (!kind.aligned) return tall_fp32_three_scalar;
+  return kind.height == 64 ? tall_fp32_three_64 : tall_fp32_three_128;
+}
+
+tiles::Side side_of(SpmmPass pass) {
+  return pass == SpmmPass::forward ? tiles::Side::forward : tiles::Side::transposed;
+}
+
+/// What each column of the translated side is multiplied by.
+SharedArray<float> column_scales(const SpmmProblem& problem) {
+  const Graph& graph = problem.graph;
+  if (problem.pass == SpmmPass::forward) return graph.col_scale();
+  return problem.reduction == Reduction::mean ? mean_scale<float>(graph) : graph.row_scale();
+}
+
+/// Of a mean: how many edges a row has, at least 1.
+std::vector<float> row_divisors(const SpmmProblem& problem) {
+  if (problem.pass != SpmmPass::forward || problem.reduction != Reduction::mean) return {};
+  std::vector<float> divisors(static_cast<std::size_t>(problem.graph.num_rows()));
+  for (std::size_t row = 0; row < divisors.size(); ++row) {
+    const EdgeOffset degree = problem.graph.degree(static_cast<VertexId>(row));
+    divisors[row] = static_cast<float>(std::max<EdgeOffset>(1, degree));
+  }
+  return divisors;
+}
+
+/// The row kernel that the cost model likes best.
+std::unique_ptr<const PreparedSpmm> prepare_rows(const SpmmProblem& problem) {
+  std::vector<SpmmKernel> kernels;
+  append_cuda_rows_kernels(kernels);
+  std::erase_if(kernels, [&](const SpmmKernel& k) { return !k.why_not(problem).empty(); });
+  const auto best =
+      std::min_element(kernels.begin(), kernels.end(), [&](const auto& a, const auto& b) {
+        return a.predicted_us(problem) < b.predicted_us(problem);
+      });
+  if (best == kernels.end()) throw Error(ErrorCode::internal, "no row kernel takes edge values");
+  return best->prepare(problem);
+}
+
+/// Sums over windows of A, or of A^T in the backward pass. Values per edge do not fit into bits: a
+/// run that brings some goes to a row kernel, which is prepared when the first one does.
+class CudaTall final : public PreparedSpmm {
+ public:
+  CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
+      : problem_(problem),
+        tiles_(tiles::device_tiles(problem.graph,
+                                   {policy.height, side_of(problem.pass), policy.min_uses},
+                                   problem.device)) {
+    const Device device = problem.device;
+    const Graph& graph = problem.graph;
+    const SharedArray<float> scales = column_scales(problem);
+    if (tiles_->rest != nullptr) col_scale_ = cuda::to_device(scales.span(), device);
+    scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, device);
+    unit_ =
+        is_16_bit() && !scales.empty() ? 1 / scale_factor(scales.span(), problem.precision) : 0.5f;
+    const bool forward = problem.pass == SpmmPass::forward;
+    row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), device);
+    row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), device);
+    aligned_ = function(policy, true);
+    scalar_ = function(policy, false);
+    const int chunks = num_chunks();
+    const int blocks = aligned_->resident_blocks(policy.height);
+    scalar_->resident_blocks(policy.height);
+    const tiles::PieceSchedule schedule = tiles::make_pieces(
+        tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
+    pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), device);
+    worker_offsets_ =
+        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), device);
+    cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), device);
+    slots_ =
+        Buffer<float>(checked_area(std::int64_t{schedule.num_slots} * policy.height, slot_stride()),
+                      default_memory(device));
+    if (tiles_->rest != nullptr) {
+      rest_sums_ =
+          Buffer<float>(checked_area(tiles_->host.num_rows, slot_stride()), default_memory(device));
+    }
+    synchronise(device);
+  }
+
+  void run(const SpmmCall& call, Stream stream) const override {
+    if (problem_.features == 0) return;
+    if (!call.edge_values.absent()) return rows().run(call, stream);
+    TallLaunch launch;
+    launch.pieces = pieces_.data();
+    launch.worker_offsets = worker_offsets_.data();
+    launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
+    launch.columns = tiles_->columns.data();
+    launch.words = tiles_->words.data();
+    launch.scales = scales_.data();
+    launch.height = tiles_->host.height;
+    launch.x = call.x.data;
+    launch.x_stride = call.x.stride;
+    launch.y = call.y.data;
+    launch.y_stride = call.y.stride;
+    launch.features = problem_.features;
+    launch.unit = unit_;
+    launch.row_scale = row_scale_.data();
+    launch.row_divisor = row_divisor_.data();
+    launch.cut_windows = cut_windows_.data();
+    launch.num_cut_windows = static_cast<std::int32_t>(cut_windows_.size());
+    launch.slots = const_cast<float*>(slots_.data());
+    launch.slot_stride = slot_stride();
+    const bool aligned =
+        on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
+    if (tiles_->rest != nullptr) {
+      launch.rest = rest_sums_.data();
+      sum_rest(call.x, aligned, stream);
+    }
+    (aligned ? aligned_ : scalar_)->launch(launch, stream);
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return (slots_.size() + rest_sums_.size()) * static_cast<std::int64_t>(sizeof(float));
+  }
+
+ private:
+  void sum_rest(const ConstOperand& x, bool aligned, Stream stream) const {
+    RestLaunch launch;
+    launch.num_rows = tiles_->rest->num_rows;
+    launch.offsets = tiles_->rest->offsets();
+    launch.indices = tiles_->rest->indices.data();
+    launch.col_scale = col_scale_.data();
+    launch.x = x.data;
+    launch.x_stride = x.stride;
+    launch.features = problem_.features;
+    launch.sums = const_cast<float*>(rest_sums_.data());
+    launch.sums_stride = slot_stride();
+    rest_function(problem_.precision, problem_.features, aligned)(launch, stream);
+  }
+
+  bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
+
+  const TallFunction* function(const TallPolicy& policy, bool aligned) const {
+    return &tall_function({problem_.precision, problem_.features, policy.height, policy.planes,
+                           !scales_.empty(), aligned});
+  }
+
+  int num_chunks() const {
+    return static_cast<int>((problem_.features + aligned_->width - 1) / aligned_->width);
+  }
+  std::int64_t slot_stride() const { return std::int64_t{num_chunks()} * aligned_->width; }
+
+  /// Whether every row starts, and the last feature ends, on a 16-byte boundary; a column id times
+  /// the distance between rows must fit what kernels compute with.
+  bool on_boundaries(const void* data, std::int64_t stride) const {
+    const auto size = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
+    if (stride * size > std::numeric_limits<std::uint32_t>::max()) {
+      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", stride * size), "stride",
+                  "use rows of less than 4 GiB");
+    }
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * size % 16 == 0 &&
+           problem_.features * size % 16 == 0;
+  }
+
+  const PreparedSpmm& rows() const {
+    std::call_once(rows_once_, [&] { rows_ = prepare_rows(problem_); });
+    return *rows_;
+  }
+
+  SpmmProblem problem_;
+  std::shared_ptr<const tiles::DeviceTiles> tiles_;
+  Buffer<std::uint32_t> scales_;
+  float unit_ = 1;
+  Buffer<float> row_scale_;
+  Buffer<float> row_divisor_;
+  Buffer<float> col_scale_;  ///< for the rest
+  Buffer<float> rest_sums_;
+  const TallFunction* aligned_ = nullptr;
+  const TallFunction* scalar_ = nullptr;
+  Buffer<tiles::Piece> pieces_;
+  Buffer<std::int32_t> worker_offsets_;
+  Buffer<tiles::CutWindow> cut_windows_;
+  Buffer<float> slots_;
+  mutable std::once_flag rows_once_;
+  mutable std::unique_ptr<const PreparedSpmm> rows_;
+};
+
+std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
+  const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
+    return "sums and means only";
+  }
+  if (problem.heads > 1 || problem.graph.has_values()) return "a pattern without values only";
+  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (half && policy.planes != 2) return "16-bit features are exact as they are";
+  if (policy.height > max_tall_height(half ? problem.precision : Precision::fp32)) {
+    return fmt::format("windows of {} rows exist for 16-bit features only", policy.height);
+  }
+  if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  return why_not_scales(column_scales(problem).span(), problem.precision);
+}
+
+template <std::size_t index>
+SpmmKernel kernel_of_policy() {
+  constexpr TallPolicy policy = tall_policies[index];
+  SpmmKernel kernel;
+  kernel.info.name = fmt::format("spmm/cuda/{}", policy.name);
+  kernel.info.description = fmt::format(
+      "windows of {} rows on wgmma, rows of X gathered once for all of them, {} steps before a "
+      "window is cut{}{}",
+      policy.height, policy.min_cut_steps, policy.planes == 3 ? ", fp32 in three planes" : "",
+      policy.min_uses > 1
+          ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
+          : "");
+  kernel.info.op = "spmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = policy.planes == 3;
+  kernel.info.exact_nonfinite = false;
+  kernel.why_not = [](const SpmmProblem& problem) {
+    return why_not(problem, tall_policies[index]);
+  };
+  kernel.predicted_us = [](const SpmmProblem& problem) {
+    return predict_tall_us(problem, tall_policies[index]);
+  };
+  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+    return std::make_unique<CudaTall>(problem, tall_policies[index]);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+const TallFunction& tall_function(const TallKind& kind) {
+  const auto width = std::lower_bound(tall_widths.begin(), tall_widths.end() - 1, kind.features);
+  return functions_of(kind)[static_cast<std::size_t>(width - tall_widths.begin())];
+}
+
+void append_cuda_tall_kernels(std::vector<SpmmKernel>& table) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (table.push_back(kernel_of_policy<i>()), ...);
+  }
+  (std::make_index_sequence<tall_policies.size()>{});
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/core/device.hpp"
+#include "tessera/core/dtype.hpp"
+#include "tiles/pieces.hpp"
+
+namespace tessera::ops {
+
+/// Everything a launch needs; passed to the GPU by value.
+struct TallLaunch {
+  const tiles::Piece* pieces = nullptr;
+  const std::int32_t* worker_offsets = nullptr;  ///< a block's pieces
+  std::int32_t num_workers = 0;
+  const VertexId* columns = nullptr;
+  const std::uint32_t* words = nullptr;
+  /// One for each of `columns`; null: 1. fp32 features are multiplied by a float. 16-bit features
+  /// are multiplied in the matrix unit by two 16-bit numbers that add up to it, the high one in the
+  /// low half.
+  const std::uint32_t* scales = nullptr;
+  int height = 64;
+
+  const void* x = nullptr;
+  std::int64_t x_stride = 0;  ///< in elements, as all that follow
+  void* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t features = 0;
+
+  /// Of a row: (sum * unit + rest) * row_scale / row_divisor, where null pointers mean 0, 1 and 1.
+  float unit = 1;
+  const float* rest = nullptr;  ///< num_rows x slot_stride
+  const float* row_scale = nullptr;
+  const float* row_divisor = nullptr;
+
+  const tiles::CutWindow* cut_windows = nullptr;
+  std::int32_t num_cut_windows = 0;
+  float* slots = nullptr;        ///< num_slots x height x slot_stride
+  std::int64_t slot_stride = 0;  ///< features, rounded up to whole launches' widths
+};
+
+/// One kernel: what it computes at once, how to run it, and how many blocks of it a GPU holds.
+struct TallFunction {
+  int width = 0;  ///< features of a block
+  void (*launch)(const TallLaunch& launch, Stream stream) = nullptr;
+  int (*resident_blocks)(int height) = nullptr;
+};
+
+/// Which kernel a problem needs. Rows of X and Y lie on 16-byte boundaries if `aligned`.
+struct TallKind {
+  Precision precision = Precision::fp32;
+  std::int64_t features = 0;
+  int height = 64;
+  int planes = 2;  ///< of fp32 features
+  bool scaled = false;
+  bool aligned = true;
+};
+
+const TallFunction& tall_function(const TallKind& kind);
+
+/// Highest windows that a precision has kernels for.
+constexpr int max_tall_height(Precision precision) {
+  return precision == Precision::fp32 ? 128 : 256;
+}
+
+}  // namespace tessera::ops

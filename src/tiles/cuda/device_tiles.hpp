@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "cuda/rows.hpp"
+#include "tessera/tiles/tiled_graph.hpp"
+
+namespace tessera::tiles {
+
+/// Tiles on a GPU. The offsets stay on the host, where work is divided.
+struct DeviceTiles {
+  TiledGraph host;  ///< without columns and words
+  Buffer<VertexId> columns;
+  Buffer<std::uint32_t> words;
+  /// The edges that are not on tiles; null where all are.
+  std::shared_ptr<const cuda::DeviceRows> rest;
+};
+
+struct TileOptions {
+  int height = 64;
+  Side side = Side::forward;
+  int min_uses = 1;  ///< columns of a window that fewer rows use are not on tiles
+};
+
+/// Made on the GPU, from rows that are copied there for the purpose.
+DeviceTiles translate_on_device(const Graph& graph, int height, Side side, Device device);
+
+/// Translated at the first call for these options and a device, then kept with the graph.
+std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,
+                                                Device device);
+
+}  // namespace tessera::tiles

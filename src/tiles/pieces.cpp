@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tiles/pieces.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <utility>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::tiles {
+namespace {
+
+/// What starting and storing a piece costs, in steps.
+constexpr std::int64_t piece_overhead = 4;
+
+constexpr int steps_per_tile = tile_columns / step_columns;
+
+std::int64_t cost_of(const Piece& piece) { return piece.num_steps + piece_overhead; }
+
+/// Appends a window in as many pieces as it takes to stay within `max_steps` each.
+void cut(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
+         PieceSchedule& schedule) {
+  const auto first_row = static_cast<VertexId>(window * tiled.height);
+  const auto num_rows = static_cast<std::int32_t>(
+      std::min<std::int64_t>(tiled.height, std::int64_t{tiled.num_rows} - first_row));
+  const EdgeOffset steps = tiled.step_offsets[window + 1] - tiled.step_offsets[window];
+  const EdgeOffset tiles = tiled.tile_offsets[window + 1] - tiled.tile_offsets[window];
+  const EdgeOffset parts = steps <= max_steps ? 1 : (steps + max_steps - 1) / max_steps;
+  if (parts > 1) {
+    schedule.cut_windows.push_back(
+        {first_row, num_rows, schedule.num_slots, static_cast<std::int32_t>(parts)});
+  }
+  for (EdgeOffset part = 0; part < parts; ++part) {
+    const EdgeOffset begin = tiles * part / parts;
+    const EdgeOffset end = tiles * (part + 1) / parts;
+    const EdgeOffset first_step = begin * steps_per_tile;
+    Piece piece;
+    piece.first_step = static_cast<std::int32_t>(tiled.step_offsets[window] + first_step);
+    piece.first_tile = static_cast<std::int32_t>(tiled.tile_offsets[window] + begin);
+    piece.num_steps = static_cast<std::int32_t>(std::min(steps, end * steps_per_tile) - first_step);
+    piece.first_row = first_row;
+    piece.num_rows = num_rows;
+    if (parts > 1) piece.slot = schedule.num_slots++;
+    schedule.pieces.push_back(piece);
+  }
+}
+
+/// Large pieces first, each to whoever has least to do. Pieces of about the same size keep the
+/// order of the graph, so that windows computed at the same time are neighbours and find each
+/// other's rows of X in the cache.
+void assign(int workers, PieceSchedule& schedule) {
+  std::vector<std::size_t> order(schedule.pieces.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto size_class = [&](std::size_t i) {
+    return std::bit_width(static_cast<std::uint64_t>(cost_of(schedule.pieces[i])));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return size_class(a) > size_class(b); });
+  using Load = std::pair<std::int64_t, int>;
+  std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
+  for (int worker = 0; worker < workers; ++worker) loads.push({0, worker});
+  std::vector<std::vector<std::size_t>> lists(static_cast<std::size_t>(workers));
+  for (const std::size_t i : order) {
+    auto [load, worker] = loads.top();
+    loads.pop();
+    lists[static_cast<std::size_t>(worker)].push_back(i);
+    loads.push({load + cost_of(schedule.pieces[i]), worker});
+  }
+  std::vector<Piece> pieces;
+  pieces.reserve(schedule.pieces.size());
+  schedule.worker_offsets.assign(1, 0);
+  for (const auto& list : lists) {
+    for (const std::size_t i : list) pieces.push_back(schedule.pieces[i]);
+    schedule.worker_offsets.push_back(static_cast<std::int32_t>(pieces.size()));
+  }
+  schedule.pieces = std::move(pieces);
+}
+
+}  // namespace
+
+PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options) {
+  if (tiled.num_steps() > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorCode::unsupported,
+                std::to_string(tiled.num_steps()) + " steps of tiles in one graph", "tiles",
+                "partition the graph");
+  }
+  const std::int64_t windows = tiled.num_windows();
+  const std::int64_t share =
+      (tiled.num_steps() + windows * piece_overhead) / std::max(1, options.workers);
+  // With pieces of half a share at most, whoever is last is late by less than that.
+  const std::int64_t max_steps = std::max(options.min_cut_steps, share / 2);
+  PieceSchedule schedule;
+  for (std::int64_t w = 0; w < windows; ++w) cut(tiled, w, max_steps, schedule);
+  const auto pieces = static_cast<std::int64_t>(schedule.pieces.size());
+  assign(static_cast<int>(std::min<std::int64_t>(std::max(1, options.workers), pieces)), schedule);
+  return schedule;
+}
+
+}  // namespace tessera::tiles

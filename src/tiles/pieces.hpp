@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/tiles/tiled_graph.hpp"
+
+/// Who computes which windows. Work is counted in steps, not windows: a window that would keep one
+/// worker busy after all others are done is cut into pieces, whose sums are added in order later.
+namespace tessera::tiles {
+
+/// Some tiles of a window, in the form in which a GPU reads it: two loads of 16 bytes.
+struct alignas(16) Piece {
+  std::int32_t first_step = 0;
+  std::int32_t first_tile = 0;
+  std::int32_t num_steps = 0;
+  VertexId first_row = 0;
+  std::int32_t num_rows = 0;  ///< of the window, less than its height at the end of the graph
+  std::int32_t slot = -1;     ///< where its sums go; -1: it is the whole window
+  std::int32_t reserved[2] = {};
+};
+static_assert(sizeof(Piece) == 32);
+
+/// A window of several pieces, whose sums stand in consecutive slots.
+struct CutWindow {
+  VertexId first_row = 0;
+  std::int32_t num_rows = 0;
+  std::int32_t first_slot = 0;
+  std::int32_t num_slots = 0;
+};
+
+struct PieceSchedule {
+  std::vector<Piece> pieces;                 ///< worker by worker
+  std::vector<std::int32_t> worker_offsets;  ///< num_workers + 1
+  std::vector<CutWindow> cut_windows;
+  std::int32_t num_slots = 0;
+
+  std::int64_t num_workers() const { return static_cast<std::int64_t>(worker_offsets.size()) - 1; }
+};
+
+struct PieceOptions {
+  int workers = 1;
+  /// Windows of up to this many steps stay whole: the sums of a piece cost traffic too.
+  std::int64_t min_cut_steps = 32;
+};
+
+/// Every window in at least one piece, empty windows too: their rows have to be set to 0. Throws
+/// `unsupported` for more than 2^31 - 1 steps.
+PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options);
+
+}  // namespace tessera::tiles

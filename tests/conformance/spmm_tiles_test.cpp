@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/spmm/kernel.hpp"
+#include "ops/spmm/reference.hpp"
+#include "support/error_measure.hpp"
+#include "support/kernel_names.hpp"
+#include "support/matrices.hpp"
+#include "support/odd_graphs.hpp"
+#include "support/placed.hpp"
+#include "tessera/graph/transform.hpp"
+#include "tessera/ops/spmm.hpp"
+
+/// Kernels on tiles where tiles begin and end: rows and columns at multiples of steps, strips,
+/// tiles and windows, one less, one more. The numbers are integers, so that every result is exact
+/// and a wrong one says where it stands.
+namespace tessera::ops {
+namespace {
+
+std::vector<std::string> tile_kernel_names() {
+  std::vector<std::string> names;
+  for (const std::string& name : testing::kernel_names("spmm")) {
+    if (!testing::kernel_info(name).exact_nonfinite) names.push_back(name);
+  }
+  return names;
+}
+
+const SpmmKernel& kernel_named(const std::string& name) {
+  for (const SpmmKernel& kernel : spmm_kernels()) {
+    if (kernel.info.name == name) return kernel;
+  }
+  throw std::runtime_error("no kernel " + name);
+}
+
+template <class T>
+Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Matrix<T> result(rows, cols);
+  const auto values = testing::random_values(rows * cols, testing::NumberKind::integer, seed);
+  for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = static_cast<T>(values[i]);
+  return result;
+}
+
+/// Runs the kernel itself, so that a backward pass needs no other op. Returns Y, or nothing where
+/// the kernel does not take the problem.
+template <class T>
+Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Matrix<T>& x) {
+  const SpmmKernel& kernel = kernel_named(name);
+  if (!kernel.why_not(problem).empty()) return {};
+  const bool forward = problem.pass == SpmmPass::forward;
+  const VertexId rows = forward ? problem.graph.num_rows() : problem.graph.num_cols();
+  // A margin of 8 keeps rows on 16-byte boundaries.
+  test::Padded<T> padded_x(x, 8);
+  test::Padded<T> padded_y(rows, x.cols(), 8);
+  test::Placed<T> placed_x(padded_x, problem.device);
+  test::Placed<T> placed_y(padded_y, problem.device);
+  SpmmCall call;
+  call.x = placed_x.view();
+  call.y = placed_y.view();
+  kernel.prepare(problem)->run(call, {});
+  placed_y.fetch();
+  EXPECT_TRUE(padded_y.margins_intact());
+  Matrix<T> y(rows, x.cols());
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < x.cols(); ++j) y(i, j) = padded_y.view()(i, j);
+  }
+  return y;
+}
+
+template <class T>
+SpmmProblem problem_of(const Graph& graph, std::int64_t features, SpmmPass pass) {
+  SpmmProblem problem;
+  problem.graph = graph;
+  problem.precision = PrecisionOf<T>::value;
+  problem.features = features;
+  problem.pass = pass;
+  problem.device = {DeviceKind::cuda, 0};
+  return problem;
+}
+
+template <class T>
+void expect_exact(const std::string& name, const Graph& graph, std::int64_t features,
+                  SpmmPass pass = SpmmPass::forward) {
+  SCOPED_TRACE(to_string(PrecisionOf<T>::value));
+  SCOPED_TRACE(features);
+  const Graph multiplied = pass == SpmmPass::forward ? graph : transposed(graph);
+  const Matrix<T> x = integers<T>(multiplied.num_cols(), features, 5);
+  const Matrix<T> y = product<T>(name, problem_of<T>(graph, features, pass), x);
+  if (y.rows() != multiplied.num_rows() || y.cols() != features) return;
+  Matrix<double> expected(multiplied.num_rows(), features);
+  reference::spmm(multiplied, Reduction::sum, test::to_double(x), {}, expected);
+  for (double& value : expected.span()) value = testing::rounded_to<T>(value);
+  EXPECT_EQ(testing::first_mismatch(y.view(), expected, expected, {}), "");
+}
+
+class SpmmTileKernels : public ::testing::TestWithParam<std::string> {
+ protected:
+  void expect_exact_in_all_precisions(const Graph& graph, std::int64_t features,
+                                      SpmmPass pass = SpmmPass::forward) {
+    expect_exact<float>(GetParam(), graph, features, pass);
+    expect_exact<Bfloat16>(GetParam(), graph, features, pass);
+    expect_exact<Float16>(GetParam(), graph, features, pass);
+  }
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SpmmTileKernels);
+
+TEST_P(SpmmTileKernels, CopyWithTheIdentity) {
+  for (const VertexId n : {1, 8, 16, 17, 64, 65, 200}) {
+    SCOPED_TRACE(n);
+    std::vector<VertexId> ids(static_cast<std::size_t>(n));
+    for (VertexId i = 0; i < n; ++i) ids[static_cast<std::size_t>(i)] = i;
+    for (const std::int64_t features : {8, 32, 64, 128}) {
+      expect_exact_in_all_precisions(from_coo(n, n, ids, ids), features);
+    }
+  }
+}
+
+TEST_P(SpmmTileKernels, AreExactAtTheEdgesOfWindows) {
+  for (const VertexId rows : {63, 64, 65, 127, 128, 129, 255, 256, 257, 520}) {
+    SCOPED_TRACE(rows);
+    const Graph graph = testing::random_graph(rows, 300, 6 * rows, 7, false);
+    for (const std::int64_t features : {32, 128}) expect_exact_in_all_precisions(graph, features);
+  }
+}
+
+TEST_P(SpmmTileKernels, AreExactAtTheEdgesOfTiles) {
+  for (const VertexId cols : {15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 193}) {
+    SCOPED_TRACE(cols);
+    // The first row uses every column: exactly so many are gathered.
+    const Graph graph = testing::hub_graph(70, cols, 8);
+    for (const std::int64_t features : {24, 64, 136}) {
+      expect_exact_in_all_precisions(graph, features);
+    }
+  }
+}
+
+TEST_P(SpmmTileKernels, AreExactOnEveryWidth) {
+  const Graph graph = testing::random_graph(150, 170, 1500, 9, false);
+  for (const std::int64_t features :
+       {1, 4, 7, 8, 12, 16, 24, 32, 33, 40, 63, 64, 65, 72, 96, 128, 129, 136, 256, 320}) {
+    expect_exact_in_all_precisions(graph, features);
+  }
+}
+
+TEST_P(SpmmTileKernels, AreExactWhereWindowsAreCut) {
+  // More steps than any policy keeps whole; empty windows before and after.
+  Graph graph = testing::hub_graph(500, 9000, 10);
+  for (const std::int64_t features : {16, 64, 128, 200}) {
+    expect_exact_in_all_precisions(graph, features);
+  }
+  graph = transposed(testing::hub_graph(300, 5000, 11));
+  expect_exact_in_all_precisions(graph, 128);
+  expect_exact_in_all_precisions(testing::random_graph(700, 700, 5, 12, false), 64);
+}
+
+TEST_P(SpmmTileKernels, AreExactBackwards) {
+  const Graph graph = testing::random_graph(300, 190, 2500, 13, false);
+  expect_exact_in_all_precisions(graph, 64, SpmmPass::backward);
+  expect_exact_in_all_precisions(graph, 100, SpmmPass::backward);
+  expect_exact_in_all_precisions(testing::hub_graph(40, 3000, 14), 128, SpmmPass::backward);
+}
+
+TEST_P(SpmmTileKernels, GiveTheSameBitsTwice) {
+  const Graph graph = testing::with_all_weights({"", testing::hub_graph(900, 7000, 15)},
+                                                testing::NumberKind::normal)[2]
+                          .graph;
+  const Matrix<float> x = test::normal_matrix<float>(graph.num_cols(), 96, 16);
+  const SpmmProblem problem = problem_of<float>(graph, 96, SpmmPass::forward);
+  const Matrix<float> y = product<float>(GetParam(), problem, x);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(test::same_bits(y, product<float>(GetParam(), problem, x)));
+  }
+}
+
+TEST_P(SpmmTileKernels, KeepWhatIsNotFiniteInItsWindow) {
+  const Graph graph = testing::random_graph(1024, 1024, 6000, 17, false);
+  constexpr VertexId spoiled = 77;
+  const auto check = [&]<class T>(T) {
+    Matrix<T> x = integers<T>(graph.num_cols(), 64, 18);
+    x(spoiled, 5) = static_cast<T>(std::numeric_limits<float>::infinity());
+    x(spoiled, 6) = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+    const Matrix<T> y = product<T>(GetParam(), problem_of<T>(graph, 64, SpmmPass::forward), x);
+    if (y.rows() == 0) return;
+    Matrix<double> expected(graph.num_rows(), 64);
+    reference::spmm(graph, Reduction::sum, test::to_double(x), {}, expected);
+    const auto uses = [&](VertexId row) {
+      const auto sources = graph.neighbours(row);
+      return std::binary_search(sources.begin(), sources.end(), spoiled);
+    };
+    for (VertexId row = 0; row < graph.num_rows(); ++row) {
+      bool near = false;
+      for (VertexId other = row / 256 * 256; other < row / 256 * 256 + 256; ++other) {
+        near = near || uses(other);
+      }
+      for (std::int64_t f = 0; f < 64; ++f) {
+        const auto value = static_cast<double>(y(row, f));
+        if (std::isnan(value) && near && (f == 5 || f == 6)) continue;
+        ASSERT_TRUE(testing::close(value, testing::rounded_to<T>(expected(row, f)), 0, {}))
+            << "row " << row << ", feature " << f << " is " << value;
+      }
+    }
+  };
+  check(float{});
+  check(Bfloat16{});
+  check(Float16{});
+}
+
+TEST_P(SpmmTileKernels, HoldTheScalesOfColumnsToSeventeenBits) {
+  const Graph graph =
+      testing::with_all_weights({"", testing::random_graph(300, 280, 4000, 19, false)},
+                                testing::NumberKind::normal)[2]
+          .graph;
+  const auto check = [&]<class T>(T) {
+    Matrix<T> x(graph.num_cols(), 64);
+    const auto values = testing::random_values(x.size(), testing::NumberKind::normal, 20);
+    for (std::int64_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<T>(values[i]);
+    const Matrix<T> y = product<T>(GetParam(), problem_of<T>(graph, 64, SpmmPass::forward), x);
+    if (y.rows() == 0) return;
+    Matrix<double> expected(graph.num_rows(), 64);
+    Matrix<double> magnitude(graph.num_rows(), 64);
+    reference::spmm(graph, Reduction::sum, test::to_double(x), {}, expected);
+    reference::spmm_magnitude(graph, Reduction::sum, test::to_double(x), {}, magnitude);
+    testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+    if (!testing::kernel_info(GetParam()).strict) tolerance.of_magnitude = 1e-5;
+    EXPECT_EQ(testing::first_mismatch(y.view(), expected, magnitude, tolerance), "")
+        << to_string(PrecisionOf<T>::value);
+  };
+  check(float{});
+  check(Bfloat16{});
+  check(Float16{});
+}
+
+TEST_P(SpmmTileKernels, StayOutOfPlansThatWantExactness) {
+  SpmmOptions options;
+  options.device = testing::device_of(GetParam());
+  options.features = 64;
+  const Graph graph = testing::random_graph(100, 100, 900, 21, false);
+  options.exact_nonfinite = true;
+  EXPECT_TRUE(testing::kernel_info(plan_spmm(graph, options).kernel().name).exact_nonfinite);
+  options.exact_nonfinite = false;
+  options.strict = true;
+  EXPECT_TRUE(testing::kernel_info(plan_spmm(graph, options).kernel().name).strict);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpmmTileKernels, ::testing::ValuesIn(tile_kernel_names()),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::ops

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tiles/pieces.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "support/odd_graphs.hpp"
+
+namespace tessera::tiles {
+namespace {
+
+std::int64_t steps_of_worker(const PieceSchedule& schedule, std::int64_t worker) {
+  std::int64_t steps = 0;
+  for (auto i = schedule.worker_offsets[static_cast<std::size_t>(worker)];
+       i < schedule.worker_offsets[static_cast<std::size_t>(worker) + 1]; ++i) {
+    steps += schedule.pieces[static_cast<std::size_t>(i)].num_steps;
+  }
+  return steps;
+}
+
+/// Each window's pieces, by row, cover its steps without gaps, in slots that rise with them.
+void expect_complete(const TiledGraph& tiled, const PieceSchedule& schedule) {
+  std::map<VertexId, std::vector<Piece>> windows;
+  for (const Piece& piece : schedule.pieces) windows[piece.first_row].push_back(piece);
+  ASSERT_EQ(static_cast<std::int64_t>(windows.size()), tiled.num_windows());
+  std::int32_t slots = 0;
+  for (auto& [row, pieces] : windows) {
+    std::sort(pieces.begin(), pieces.end(),
+              [](const Piece& a, const Piece& b) { return a.first_step < b.first_step; });
+    const std::int64_t window = row / tiled.height;
+    EdgeOffset step = tiled.step_offsets[window];
+    for (const Piece& piece : pieces) {
+      EXPECT_EQ(piece.first_step, step);
+      EXPECT_EQ((piece.first_step - tiled.step_offsets[window]) % 4, 0);
+      EXPECT_EQ(piece.first_tile - tiled.tile_offsets[window],
+                (piece.first_step - tiled.step_offsets[window]) / 4);
+      EXPECT_EQ(piece.num_rows, std::min(tiled.height, tiled.num_rows - row));
+      EXPECT_EQ(piece.slot, pieces.size() == 1 ? -1 : slots++);
+      step += piece.num_steps;
+    }
+    EXPECT_EQ(step, tiled.step_offsets[window + 1]);
+  }
+  EXPECT_EQ(slots, schedule.num_slots);
+}
+
+TEST(Pieces, CoverEveryWindowOnce) {
+  for (const testing::NamedGraph& named : testing::odd_patterns()) {
+    SCOPED_TRACE(named.name);
+    for (const int height : {64, 128, 256}) {
+      const TiledGraph tiled = translate(named.graph, height);
+      for (const int workers : {1, 3, 1000}) {
+        SCOPED_TRACE(workers);
+        expect_complete(tiled, make_pieces(tiled, {workers, 4}));
+      }
+    }
+  }
+}
+
+TEST(Pieces, CutHubsAndKeepShortWindowsWhole) {
+  // One window with 4500 columns: 282 steps; the other windows have a few.
+  const TiledGraph tiled = translate(testing::hub_graph(640, 4500, 1), 64);
+  const PieceSchedule schedule = make_pieces(tiled, {8, 32});
+  ASSERT_EQ(schedule.cut_windows.size(), 1u);
+  EXPECT_EQ(schedule.cut_windows[0].first_row, 0);
+  EXPECT_EQ(schedule.cut_windows[0].num_slots, schedule.num_slots);
+  EXPECT_GT(schedule.num_slots, 2);
+  const PieceSchedule whole = make_pieces(tiled, {8, 1000});
+  EXPECT_TRUE(whole.cut_windows.empty());
+}
+
+TEST(Pieces, GiveEveryWorkerAboutTheSame) {
+  const TiledGraph tiled = translate(testing::random_graph(6400, 3000, 60000, 2, false), 64);
+  const PieceSchedule schedule = make_pieces(tiled, {7, 4});
+  ASSERT_EQ(schedule.num_workers(), 7);
+  std::int64_t least = tiled.num_steps();
+  std::int64_t most = 0;
+  for (std::int64_t worker = 0; worker < 7; ++worker) {
+    least = std::min(least, steps_of_worker(schedule, worker));
+    most = std::max(most, steps_of_worker(schedule, worker));
+  }
+  EXPECT_LE(most, least + least / 4);
+}
+
+TEST(Pieces, HaveNoMoreWorkersThanPieces) {
+  const TiledGraph tiled = translate(testing::path_graph(100), 64);
+  EXPECT_EQ(make_pieces(tiled, {50, 32}).num_workers(), 2);
+  EXPECT_EQ(make_pieces(translate(Graph(), 64), {50, 32}).num_workers(), 0);
+}
+
+}  // namespace
+}  // namespace tessera::tiles
