@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -111,25 +112,29 @@ testing::Tolerance tolerance_of(const Case& c, Precision precision) {
   return tolerance;
 }
 
-/// CPU kernels take every case. A CUDA kernel may decline some, but then another one takes it.
-bool supported(const Case& c, SpmmOptions options) {
-  if (options.device.kind == DeviceKind::cpu) return true;
+/// CPU kernels take every case; a CUDA kernel may decline some.
+std::optional<SpmmPlan> plan_of(const Case& c, Precision precision) {
+  SpmmOptions options;
+  options.kernel = c.kernel;
+  options.reduction = c.reduction;
+  options.precision = precision;
+  options.features = c.features;
+  options.device = testing::device_of(c.kernel);
+  if (options.device.kind == DeviceKind::cpu) return plan_spmm(c.graph, options);
   try {
-    plan_spmm(c.graph, options);
-    return true;
+    return plan_spmm(c.graph, options);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+    return {};
   }
-  options.kernel.clear();
-  if (options.precision != Precision::fp64) {
-    EXPECT_NO_THROW(plan_spmm(c.graph, options));
-  }
-  return false;
 }
 
 /// Runs one case on padded operands and compares; `spoil` may put odd numbers into x.
 template <class T, class Spoil>
 void run_case(const Case& c, Spoil&& spoil) {
+  const std::optional<SpmmPlan> plan = plan_of(c, PrecisionOf<T>::value);
+  if (!plan) return;
+  EXPECT_EQ(plan->kernel().name, c.kernel);
   const std::int64_t num_values = c.override_values ? c.graph.num_edges() : 0;
   Matrix<T> x_values = random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 31);
   spoil(x_values);
@@ -140,16 +145,6 @@ void run_case(const Case& c, Spoil&& spoil) {
       c.override_values ? values.view() : MatrixView<const double>{};
   Operands<T> operands(c.graph, x_values, edge_values, c.margin);
   const Device device = testing::device_of(c.kernel);
-
-  SpmmOptions options;
-  options.kernel = c.kernel;
-  options.reduction = c.reduction;
-  options.precision = PrecisionOf<T>::value;
-  options.features = c.features;
-  options.device = device;
-  if (!supported(c, options)) return;
-  const SpmmPlan plan = plan_spmm(c.graph, options);
-  EXPECT_EQ(plan.kernel().name, c.kernel);
   test::Placed<T> placed_x(operands.x, device);
   test::Placed<T> placed_edge_values(operands.edge_values, device);
   test::Placed<T> placed_y(operands.y, device);
@@ -159,7 +154,7 @@ void run_case(const Case& c, Spoil&& spoil) {
   test::Padded<VertexId> winners(c.graph.num_rows(), c.features, c.margin);
   test::Placed<VertexId> placed_winners(winners, device);
   if (has_winners(c.reduction)) outputs.winners = placed_winners.view();
-  run(plan, inputs, outputs);
+  run(*plan, inputs, outputs);
   placed_y.fetch();
   placed_winners.fetch();
   EXPECT_TRUE(operands.y.margins_intact());
@@ -290,6 +285,7 @@ TEST_P(SpmmKernels, PassOnWhatIsNotFinite) {
 }
 
 TEST_P(SpmmKernels, MatchTheReferenceWithEveryInstructionSet) {
+  if (testing::device_of(GetParam()).kind != DeviceKind::cpu) return;
   const Graph graph = testing::with_all_weights({"", testing::random_graph(40, 33, 300, 61, false)},
                                                 NumberKind::normal)[2]
                           .graph;
@@ -331,6 +327,29 @@ TEST_P(SpmmKernels, GiveTheSameBitsForAnyNumberOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(All, SpmmKernels, ::testing::ValuesIn(testing::kernel_names("spmm")),
                          testing::kernel_test_name);
+
+/// What one kernel declines, another takes.
+TEST(SpmmPlans, TakeEveryProblemOnDevice) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  for (const NamedGraph& pattern : testing::odd_patterns()) {
+    for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::normal)) {
+      for (const Reduction reduction : reductions) {
+        for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+          for (const std::int64_t features : {1, 7, 16, 300}) {
+            SpmmOptions options;
+            options.device = {DeviceKind::cuda, 0};
+            options.reduction = reduction;
+            options.precision = precision;
+            options.features = features;
+            EXPECT_NO_THROW(plan_spmm(named.graph, options))
+                << named.name << ", " << to_string(reduction) << ", " << to_string(precision)
+                << ", " << features << " features";
+          }
+        }
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tessera::ops
