@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "ops/spmm/cuda/instances.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/matrix.hpp"
+#include "ops/spmm/cuda/rows_cost.hpp"
 #include "ops/spmm/cuda/schedule.hpp"
 #include "tessera/core/error.hpp"
 
@@ -134,14 +134,6 @@ class CudaRows final : public PreparedSpmm {
   mutable Buffer<unsigned> num_done_;
 };
 
-/// Lanes that one row of X keeps busy: 16 bytes each, or a feature each where rows are not on
-/// 16-byte boundaries.
-std::int64_t lanes_wanted(const SpmmProblem& problem) {
-  const std::int64_t bytes =
-      problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision));
-  return bytes % 16 == 0 ? bytes / 16 : problem.features;
-}
-
 std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.features > std::numeric_limits<std::int32_t>::max() / 2) return "too many features";
@@ -153,30 +145,6 @@ std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   const bool half_of_wide = fitting == 32 && policy.lanes == 16;
   if (policy.lanes == fitting || half_of_wide) return {};
   return fmt::format("its {} lanes an edge do not fit {} features", policy.lanes, problem.features);
-}
-
-/// The cost model. Rows are loaded from L2 at its bandwidth, or at the pace at which teams wait for
-/// their loads, whichever is slower.
-double predicted_us(const SpmmProblem& problem, const RowsPolicy& policy) {
-  constexpr double launch_us = 3;
-  constexpr double gather_bytes_per_us = 9e6;
-  constexpr double step_us = 0.7;  // one step of a team's loop
-  constexpr double team_us = 1.2;  // its start and end
-  // Deep unrolling takes registers, and so leaves room for fewer teams.
-  const double resident_lanes = 132.0 * (policy.unroll > 4 ? 1024 : 1536);
-  const Graph& graph = problem.graph;
-  const auto edges = static_cast<double>(graph.num_edges());
-  const auto rows =
-      static_cast<double>(problem.pass == SpmmPass::forward ? graph.num_rows() : graph.num_cols());
-  const double mean_degree = rows > 0 ? edges / rows : 0;
-  const double steps = rows * std::ceil(mean_degree / policy.step());
-  const double blocks = std::ceil(static_cast<double>(lanes_wanted(problem)) / policy.lanes);
-  const double waiting =
-      (rows * team_us + steps * step_us) * policy.team() * blocks / resident_lanes;
-  const double moving = edges * static_cast<double>(problem.features) *
-                        static_cast<double>(bytes_per_element(problem.precision)) /
-                        gather_bytes_per_us;
-  return launch_us + std::max(waiting, moving) + 0.1 * waiting;
 }
 
 std::string name_of(const RowsPolicy& policy) {
@@ -197,7 +165,7 @@ SpmmKernel kernel_with_policy() {
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predicted_us(problem, policy_of(problem, index));
+    return predicted_rows_us(problem, policy_of(problem, index));
   };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     return std::make_unique<CudaRows>(problem, index);
@@ -234,12 +202,14 @@ SpmmKernel best_kernel() {
 }  // namespace
 
 std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem) {
-  std::size_t best = rows_policies.size();
+  std::size_t best = 0;
+  double best_us = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < rows_policies.size(); ++i) {
     if (!why_not(problem, rows_policies[i]).empty()) continue;
-    if (best == rows_policies.size() ||
-        predicted_us(problem, rows_policies[i]) < predicted_us(problem, rows_policies[best])) {
+    const double us = predicted_rows_us(problem, rows_policies[i]);
+    if (us < best_us) {
       best = i;
+      best_us = us;
     }
   }
   return std::make_unique<CudaRows>(problem, best);
