@@ -60,6 +60,11 @@ Workspace workspace(Device device, Stream stream) {
           reinterpret_cast<ColumnNumbers*>(memory + partials_bytes)};
 }
 
+std::unique_lock<std::mutex> between_launches() {
+  static std::mutex mutex;
+  return std::unique_lock(mutex);
+}
+
 void* blas_workspace(Device device, Stream stream) {
   static auto* const all = new PerStream(blas_workspace_bytes);
   return all->get(device, stream);

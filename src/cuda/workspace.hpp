@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 #include "tessera/core/device.hpp"
 
@@ -28,6 +29,10 @@ struct Workspace {
 };
 
 Workspace workspace(Device device, Stream stream);
+
+/// For calls that leave something in a workspace between two launches: no call of another thread on
+/// the same stream may come between.
+std::unique_lock<std::mutex> between_launches();
 
 /// What NVIDIA recommends for its BLAS on Hopper.
 inline constexpr std::size_t blas_workspace_bytes = std::size_t{32} << 20;

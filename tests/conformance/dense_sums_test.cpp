@@ -110,7 +110,8 @@ TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {
       expected.data()[i] = (static_cast<double>(x.data()[i]) - 4) / std::sqrt(9 + 1e-5);
     }
     expect_close("y", from.values(), expected, 1e-6);
-    for (const W value : mean.values().span()) EXPECT_EQ(value, W{4});
+    const Matrix<W> kept = mean.values();
+    for (const W value : kept.span()) EXPECT_EQ(value, W{4});
   });
 }
 

@@ -97,7 +97,8 @@ TEST_P(Dense, gemm_of_integers_is_exact_and_forgets_what_was_there) {
       DeviceMatrix<T> b(Matrix<T>(inner, 8, of(1)), device(), 0);
       DeviceMatrix<T> c(Matrix<T>(9, 8, of(std::numeric_limits<float>::quiet_NaN())), device());
       gemm(Transpose::no, Transpose::no, 1, a, b, 0, c, device());
-      for (const T value : c.values().span()) {
+      const Matrix<T> product = c.values();
+      for (const T value : product.span()) {
         EXPECT_EQ(static_cast<double>(value), 2.0 * static_cast<double>(inner));
       }
     }
@@ -144,9 +145,8 @@ TEST_P(Dense, fill_copy_and_transpose_move_every_element) {
             }
           }
           fill(there, 2.5, device());
-          for (const T value : there.values().span()) {
-            ASSERT_EQ(static_cast<double>(value), 2.5);
-          }
+          const Matrix<T> filled = there.values();
+          for (const T value : filled.span()) ASSERT_EQ(static_cast<double>(value), 2.5);
         }
       }
     }

@@ -36,15 +36,22 @@ class OnGpu : public ::testing::TestWithParam<nn::ModelKind> {
   void SetUp() override {
     if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
   }
+
+  static bool evaluates_alike() { return GetParam() != nn::ModelKind::gin; }
 };
 
-/// Steps diverge slowly, by rounding alone: masks and first weights are the same bits.
-void expect_same_curve(const TrainReport& cpu, const TrainReport& cuda, double tolerance) {
+/// Steps diverge slowly, by rounding alone: masks and first weights are the same bits. But GIN has
+/// a bias before its batch norm, which takes any shift away again: its gradient is rounding and
+/// nothing else, and Adam makes whole steps of that. Training does not see them; evaluation does,
+/// since running means lag behind.
+void expect_same_curve(const TrainReport& cpu, const TrainReport& cuda, double tolerance,
+                       bool evaluation = true) {
   ASSERT_EQ(cpu.runs.size(), cuda.runs.size());
   const auto &a = cpu.runs[0].curve, &b = cuda.runs[0].curve;
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_NEAR(a[i].loss, b[i].loss, tolerance * (1 + std::abs(a[i].loss))) << "epoch " << i + 1;
+    if (!evaluation) continue;
     EXPECT_NEAR(a[i].evaluation.validation_loss, b[i].evaluation.validation_loss,
                 tolerance * (1 + std::abs(a[i].evaluation.validation_loss)))
         << "epoch " << i + 1;
@@ -67,7 +74,7 @@ TEST_P(OnGpu, follows_the_curve_of_the_cpu) {
   const nn::ModelConfig model = small_model(GetParam());
   const TrainReport cpu = fit(data, model, on({}, 12));
   const TrainReport cuda = fit(data, model, on(gpu, 12));
-  expect_same_curve(cpu, cuda, 2e-4);
+  expect_same_curve(cpu, cuda, 2e-4, evaluates_alike());
   EXPECT_TRUE(has_note(cuda, "recorded and replayed")) << joined_notes(cuda);
   EXPECT_FALSE(has_note(cpu, "recorded"));
 }
@@ -87,7 +94,8 @@ TEST_P(OnGpu, replays_what_it_would_have_done) {
 TEST_P(OnGpu, sparse_features) {
   const Dataset data = test::with_sparse_features(learnable_vertices());
   const nn::ModelConfig model = small_model(GetParam());
-  expect_same_curve(fit(data, model, on({}, 6)), fit(data, model, on(gpu, 6)), 2e-4);
+  expect_same_curve(fit(data, model, on({}, 6)), fit(data, model, on(gpu, 6)), 2e-4,
+                    evaluates_alike());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, OnGpu,
@@ -104,7 +112,7 @@ class GpuTraining : public OnGpu {};
 TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
   const nn::ModelConfig model = small_model(GetParam());
   expect_same_curve(fit(learnable_multi_labels(), model, on({}, 6)),
-                    fit(learnable_multi_labels(), model, on(gpu, 6)), 2e-4);
+                    fit(learnable_multi_labels(), model, on(gpu, 6)), 2e-4, evaluates_alike());
   const auto in_clusters = [](Device device) {
     TrainOptions options = on(device, 4);
     options.batching = Batching::clusters;
@@ -112,7 +120,7 @@ TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
     return options;
   };
   expect_same_curve(fit(learnable_vertices(), model, in_clusters({})),
-                    fit(learnable_vertices(), model, in_clusters(gpu)), 2e-4);
+                    fit(learnable_vertices(), model, in_clusters(gpu)), 2e-4, evaluates_alike());
   const auto in_graphs = [](Device device) {
     TrainOptions options = on(device, 4);
     options.batching = Batching::graphs;
@@ -121,7 +129,7 @@ TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
   };
   const nn::ModelConfig pooled = small_model(GetParam(), true);
   expect_same_curve(fit(learnable_graphs(), pooled, in_graphs({})),
-                    fit(learnable_graphs(), pooled, in_graphs(gpu)), 2e-4);
+                    fit(learnable_graphs(), pooled, in_graphs(gpu)), 2e-4, evaluates_alike());
 }
 
 TEST_P(GpuTraining, checkpoints_travel_between_devices) {
@@ -148,7 +156,7 @@ TEST_P(GpuTraining, checkpoints_travel_between_devices) {
   rest.checkpoint.path = path;
   rest.checkpoint.resume = true;
   const TrainReport resumed = fit(data, model, rest);
-  expect_same_curve(fit(data, model, on({}, 10)), resumed, 5e-4);
+  expect_same_curve(fit(data, model, on({}, 10)), resumed, 5e-4, evaluates_alike());
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuTraining,

@@ -80,6 +80,7 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
   require_columns(x.cols);
   const cuda_backend::CurrentDevice current(device_.index);
   const cuda::Workspace workspace = cuda::workspace(device_, stream);
+  const auto lock = cuda::between_launches();
   cuda::visit_precision(x.precision, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;

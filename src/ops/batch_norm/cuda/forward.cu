@@ -122,6 +122,7 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream) const {
   require_columns(x.cols);
   const cuda_backend::CurrentDevice current(device_.index);
   const cuda::Workspace workspace = cuda::workspace(device_, stream);
+  const auto lock = cuda::between_launches();
   const Statistics statistics{values_of<float>(call.gamma),
                               values_of<float>(call.beta),
                               values_of<float>(call.state.running_mean),
