@@ -17,16 +17,12 @@ struct TallPolicy {
   int min_uses;
 };
 
-inline constexpr std::array<TallPolicy, 9> tall_policies = {{
+inline constexpr std::array<TallPolicy, 5> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
-    {"tall_128_long", 128, 256, 2, 1},
-    {"tall_256_long", 256, 256, 2, 1},
     {"tall_64_strict", 64, 32, 3, 1},
-    {"tall_128_strict", 128, 32, 3, 1},
     {"split_128", 128, 256, 2, 3},
-    {"split_256", 256, 256, 2, 4},
 }};
 
 }  // namespace tessera::ops
