@@ -52,7 +52,7 @@ std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOp
   const auto make = [&]() -> std::shared_ptr<const void> {
     return std::make_shared<DeviceTiles>(
         options.min_uses > 1 ? split_on_host(graph, options, device)
-                             : placed(translate(graph, options.height, options.side), device));
+                             : translate_on_device(graph, options.height, options.side, device));
   };
   const std::string key =
       fmt::format("{} tiles of {} rows, {} uses, on {}", to_string(options.side), options.height,
