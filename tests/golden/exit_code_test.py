@@ -31,6 +31,7 @@ class Usage(cli.CliTest):
                 ["reorder", karate, "--method", "nothing"],
                 ["reorder", karate, "-o", self.folder / "x.npz", "--permutation",
                  self.folder / "x.npz"],
+                ["tiles", karate, "--height", "24"],
                 ["partition", karate], ["partition", karate, "--parts", "0"],
                 ["partition", karate, "--parts", "2", "--method", "nothing"],
                 ["partition", karate, "--parts", "2", "--imbalance", "-1"],

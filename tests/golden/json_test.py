@@ -65,6 +65,9 @@ class GoldenJson(cli.CliTest):
         self.compare("partition_karate.json", "partition", "embedded:karate", "--parts", "4",
                      "--method", "contiguous")
 
+    def test_tiles(self):
+        self.compare("tiles_karate.json", "tiles", "embedded:karate", "--height", "16")
+
     def test_doctor(self):
         found = self.json("doctor")
         self.assertEqual([check["name"] for check in found["checks"]],
