@@ -46,6 +46,8 @@ def arguments():
     parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "tessera"))
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--device", default="cpu", help="where tessera trains")
+    parser.add_argument("--runs-a-piece", type=int, default=RUNS_A_PIECE, help="runs of one process")
     parser.add_argument("--models", default=",".join(PUBLISHED), metavar="LIST")
     parser.add_argument("--datasets", default=",".join(DATASETS), metavar="LIST")
     parser.add_argument("--unions", default=",".join(UNIONS), metavar="LIST", help="for gin; empty: none")
@@ -87,19 +89,25 @@ def reported(options, name, command):
         return json.loads(kept.read_text())
 
 
+def where(options):
+    """Keeps what was trained on different devices apart."""
+    return "" if options.device == "cpu" else "_" + options.device.replace(":", "_")
+
+
 def train(options, model, dataset, seed, runs):
     """One process: runs `seed` to `seed + runs - 1`."""
-    return reported(options, f"{model}_{dataset}_{seed}_{runs}",
+    return reported(options, f"{model}_{dataset}_{seed}_{runs}{where(options)}",
                     [options.program, "train", "--data", file_of(options, dataset), "--model", model,
-                     "--runs", str(runs), "--seed", str(seed), "--threads", "1", "--quiet"])
+                     "--runs", str(runs), "--seed", str(seed), "--device", options.device, "--threads", "1",
+                     "--quiet"])
 
 
 def train_folds(options, dataset):
     """All folds of a union, as many at a time as there are jobs."""
-    return reported(options, f"gin_{dataset}_{options.seed}_{FOLDS}",
+    return reported(options, f"gin_{dataset}_{options.seed}_{FOLDS}{where(options)}",
                     [options.program, "train", "--data", file_of(options, dataset), "--model", "gin",
-                     "--folds", str(FOLDS), "--seed", str(options.seed), "--parallel-runs",
-                     "--threads", str(min(FOLDS, options.jobs)), "--quiet"])
+                     "--folds", str(FOLDS), "--seed", str(options.seed), "--device", options.device,
+                     "--parallel-runs", "--threads", str(min(FOLDS, options.jobs)), "--quiet"])
 
 
 def train_pyg(options, model, dataset):
@@ -118,8 +126,8 @@ def all_pieces(options):
         for model in sorted(options.models, key=lambda name: "gat" not in name):
             if options.pyg and model != "gatv2":
                 yield ("pyg", model, dataset), train_pyg, (model, dataset)
-            for first in range(0, options.runs, RUNS_A_PIECE):
-                runs = min(RUNS_A_PIECE, options.runs - first)
+            for first in range(0, options.runs, options.runs_a_piece):
+                runs = min(options.runs_a_piece, options.runs - first)
                 yield ((model, dataset), train, (model, dataset, options.seed + first, runs))
 
 
@@ -204,7 +212,8 @@ def table(results, options):
                   f"{FOLDS}-fold cross-validation: one fold for the test, the one before it for the "
                   "validation, vertex labels as features.", "",
                   *rows(results, ["gin"], options.unions, lambda *_: None), ""]
-    lines += [f"Made by `tools/reproduce_accuracy.py --runs {options.runs} --seed {options.seed}`. Every run "
+    lines += [f"Made by `tools/reproduce_accuracy.py --runs {options.runs} --seed {options.seed}"
+              f"{'' if options.device == 'cpu' else ' --device ' + options.device}`. Every run "
               "is in accuracy.json.", ""]
     return "\n".join(lines)
 
