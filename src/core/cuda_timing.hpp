@@ -11,7 +11,8 @@ namespace tessera {
 /// Times runs until the options are content. `timed_run` returns microseconds.
 std::vector<double> repeat_timed(const MeasureOptions& options, FunctionRef<double()> timed_run);
 
-/// What measurements need of a GPU. As in cuda_backend.hpp, a build contains one of two implementations.
+/// What measurements need of a GPU. As in cuda_backend.hpp, a build contains one of two
+/// implementations.
 namespace cuda_backend {
 
 /// What the driver calls a GPU.

@@ -36,8 +36,8 @@ Graph build_on_device(const EdgeInput& in, const BuildOptions& options);
 /// Of a square graph without scales whose columns lie on a GPU.
 Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops);
 
-/// Row i has the sources (i + k * stride) mod num_vertices for k in [0, degree), drawn up on the GPU
-/// and built there: a graph of any size without an array of its size in this process.
+/// Row i has the sources (i + k * stride) mod num_vertices for k in [0, degree), drawn up on the
+/// GPU and built there: a graph of any size without an array of its size in this process.
 Graph circulant_on_device(VertexId num_vertices, VertexId degree, VertexId stride, Device device);
 
 }  // namespace tessera::detail
