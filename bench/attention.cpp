@@ -81,10 +81,10 @@ class Forward : public Trial {
 
   SampledInputs sampled(RowSample sample) const {
     SampledInputs result;
-    result.target = gather(target_.host().view(), sample.rows);
-    result.source = gather(source_.host().view(), sample.cols);
-    result.value = gather(value_.host().view(), sample.cols);
-    result.vector = gather(vector_.host().view(), spread_rows(vector_.rows(), 1));
+    result.target = target_.input_rows(sample.rows);
+    result.source = source_.input_rows(sample.cols);
+    result.value = value_.input_rows(sample.cols);
+    result.vector = vector_.input_rows(spread_rows(vector_.rows(), 1));
     result.scale = scale_;
     result.sample = std::move(sample);
     return result;
@@ -100,8 +100,9 @@ class Forward : public Trial {
   }
 
   Gate check_output() {
-    SampledInputs sample = sampled(sample_rows(plan_.graph(), seed_));
-    const Matrix<double> computed = gather(output_.fetch().view(), sample.sample.rows);
+    SampledInputs sample = sampled(sample_rows(
+        plan_.graph(), seed_, SampleSize::on(plan_.options().device, plan_.options().features)));
+    const Matrix<double> computed = output_.result_rows(sample.sample.rows);
     Matrix<double> expected(computed.rows(), computed.cols());
     Matrix<double> magnitude(computed.rows(), computed.cols());
     ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {expected});
@@ -177,7 +178,7 @@ class Step : public Forward<T> {
   double gradient_error() const {
     std::vector<VertexId> sources;
     const SampledInputs sample = rows_of_some_sources(sources);
-    const Matrix<double> grad_output = gather(grad_output_.host().view(), sample.sample.rows);
+    const Matrix<double> grad_output = grad_output_.input_rows(sample.sample.rows);
     const auto gradients_for = [&](const Matrix<double>& of_output, Matrix<double>& of_source) {
       Matrix<double> of_value(sample.value.rows(), sample.value.cols());
       of_source = Matrix<double>(sample.source.rows(), sample.source.cols());
@@ -189,7 +190,7 @@ class Step : public Forward<T> {
     Matrix<double> source_gradient, unused;
     const Matrix<double> value_gradient = gradients_for(grad_output, source_gradient);
     const Matrix<double> value_magnitude =
-        gradients_for(absolute(gather(grad_output_.host().view(), sample.sample.rows)), unused);
+        gradients_for(absolute(grad_output_.input_rows(sample.sample.rows)), unused);
     const Matrix<double> per_head = gradients_for(head_sums(grad_output), unused);
 
     double worst = 0;

@@ -26,9 +26,10 @@ class EdgeSoftmax : public Trial {
     // Beside the sum, the exponential rounds.
     constexpr double exponential = 1e-6;
     run({});
-    const RowSample sample = sample_rows(plan_.graph(), seed_);
-    const Matrix<double> scores = gather(scores_.host().view(), sample.edges);
-    const Matrix<double> computed = gather(weights_.fetch().view(), sample.edges);
+    const RowSample sample = sample_rows(
+        plan_.graph(), seed_, SampleSize::on(plan_.options().device, plan_.options().heads));
+    const Matrix<double> scores = scores_.input_rows(sample.edges);
+    const Matrix<double> computed = weights_.result_rows(sample.edges);
     Matrix<double> expected(scores.rows(), scores.cols());
     ops::reference::edge_softmax(sample.graph, scores, expected);
     const double bound = error_bound(plan_.options().precision) +

@@ -16,8 +16,8 @@ EdgeOffset hub_degree(const Graph& graph) {
   return std::max(shortest_hub, times_the_mean * graph.num_edges() / rows);
 }
 
-/// The longest rows, as many as `sampled_edges` holds, at least one where there is any.
-std::vector<VertexId> longest_hubs(const Graph& graph) {
+/// The longest rows, with about so many edges, at least one where there is any.
+std::vector<VertexId> longest_hubs(const Graph& graph, EdgeOffset wanted_edges) {
   const EdgeOffset least = hub_degree(graph);
   std::vector<VertexId> hubs;
   for (VertexId row = 0; row < graph.num_rows(); ++row) {
@@ -28,7 +28,7 @@ std::vector<VertexId> longest_hubs(const Graph& graph) {
   });
   EdgeOffset edges = 0;
   std::size_t kept = 0;
-  while (kept < hubs.size() && edges < sampled_edges) edges += graph.degree(hubs[kept++]);
+  while (kept < hubs.size() && edges < wanted_edges) edges += graph.degree(hubs[kept++]);
   hubs.resize(kept);
   return hubs;
 }
@@ -86,16 +86,24 @@ RowSample take_rows(const Graph& graph, std::vector<VertexId> rows) {
   return sample;
 }
 
-RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wanted) {
+SampleSize SampleSize::on(Device device, std::int64_t features) {
+  if (device.kind == DeviceKind::cpu) return {};
+  constexpr std::int64_t products = 1 << 24;
+  constexpr EdgeOffset fewest = 1 << 16;
+  const EdgeOffset edges = products / std::max<std::int64_t>(features, 1);
+  return {1024, std::clamp(edges, fewest, SampleSize{}.edges)};
+}
+
+RowSample sample_rows(const Graph& graph, std::uint64_t seed, const SampleSize& size) {
   std::vector<VertexId> rows;
   const std::int64_t count = graph.num_rows();
-  if (count <= wanted) {
+  if (count <= size.rows) {
     for (VertexId row = 0; row < graph.num_rows(); ++row) rows.push_back(row);
     return take_rows(graph, std::move(rows));
   }
   constexpr std::int64_t fewest = 256;
   const EdgeOffset mean = std::max<EdgeOffset>(graph.num_edges() / count, 1);
-  wanted = std::min(wanted, std::max(fewest, sampled_edges / mean));
+  const std::int64_t wanted = std::min(size.rows, std::max(fewest, size.edges / mean));
   const Random random(seed);
   for (std::int64_t part = 0; part < wanted; ++part) {
     const std::int64_t begin = part * count / wanted;
@@ -104,7 +112,7 @@ RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wante
         random.below(static_cast<std::uint64_t>(part), static_cast<std::uint64_t>(end - begin));
     rows.push_back(static_cast<VertexId>(begin + static_cast<std::int64_t>(offset)));
   }
-  const std::vector<VertexId> hubs = longest_hubs(graph);
+  const std::vector<VertexId> hubs = longest_hubs(graph, size.edges);
   rows.insert(rows.end(), hubs.begin(), hubs.end());
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());

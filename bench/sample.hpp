@@ -18,11 +18,19 @@ struct RowSample {
   std::vector<EdgeOffset> edges;  ///< where each edge of `graph` stands in the whole one
 };
 
-/// `wanted` rows spread over the graph, and the hubs: rows far longer than the mean. All rows if
-/// there are no more than `wanted`. On large graphs fewer, since the reference takes them one by
-/// one: about `sampled_edges` edges of ordinary rows, and as many of hubs, the longest first.
-constexpr EdgeOffset sampled_edges = 1 << 20;
-RowSample sample_rows(const Graph& graph, std::uint64_t seed, std::int64_t wanted = 4096);
+/// How many rows a check looks at.
+struct SampleSize {
+  std::int64_t rows = 4096;
+  /// Of ordinary rows, about; and as many of hubs: the reference takes them one by one.
+  EdgeOffset edges = 1 << 20;
+
+  /// What is enough on this device for features of this width: many cases are measured on a GPU.
+  static SampleSize on(Device device, std::int64_t features);
+};
+
+/// Rows spread over the graph, and the hubs, the longest first: rows far longer than the mean. All
+/// rows if there are no more than wanted.
+RowSample sample_rows(const Graph& graph, std::uint64_t seed, const SampleSize& size = {});
 
 /// Edges of the longest row.
 EdgeOffset longest_row(const Graph& graph);

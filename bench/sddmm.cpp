@@ -27,10 +27,11 @@ class Edges : public Trial {
 
   Gate check() override {
     run({});
-    const RowSample sample = sample_rows(plan_.graph(), seed_);
-    const Matrix<double> computed = gather(edges_.fetch().view(), sample.edges);
-    Matrix<double> u = gather(u_.host().view(), sample.rows);
-    Matrix<double> v = gather(v_.host().view(), sample.cols);
+    const RowSample sample = sample_rows(
+        plan_.graph(), seed_, SampleSize::on(plan_.options().device, plan_.options().features));
+    const Matrix<double> computed = edges_.result_rows(sample.edges);
+    Matrix<double> u = u_.input_rows(sample.rows);
+    Matrix<double> v = v_.input_rows(sample.cols);
     Matrix<double> expected(computed.rows(), computed.cols());
     Matrix<double> magnitude(computed.rows(), computed.cols());
     const auto run_reference = [&](Matrix<double>& edges) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tessera/core/parallel.hpp"
 #include "tessera/graph/transform.hpp"
 
 #include "bench/inputs.hpp"
@@ -27,6 +28,10 @@ ops::SpmmOptions options_of(const Problem& problem, Reduction reduction) {
   return options;
 }
 
+RowSample sample_of(const Graph& graph, const ops::SpmmOptions& options, std::uint64_t seed) {
+  return sample_rows(graph, seed, SampleSize::on(options.device, options.features));
+}
+
 double bound_of(const std::string& kernel, Precision precision) {
   const std::vector<ops::KernelInfo> kernels = ops::kernels("spmm");
   const auto named = std::find_if(kernels.begin(), kernels.end(),
@@ -38,12 +43,20 @@ double bound_of(const std::string& kernel, Precision precision) {
 template <class T>
 Gate compare_rows(const RowSample& sample, Reduction reduction, const Placed<T>& x, Placed<T>& y,
                   double bound) {
-  const Matrix<double> sources = gather(x.host().view(), sample.cols);
-  const Matrix<double> computed = gather(y.fetch().view(), sample.rows);
+  const Matrix<double> sources = x.input_rows(sample.cols);
+  const Matrix<double> computed = y.result_rows(sample.rows);
   Matrix<double> expected(computed.rows(), computed.cols());
   Matrix<double> magnitude(computed.rows(), computed.cols());
-  ops::reference::spmm(sample.graph, reduction, sources, {}, expected);
-  ops::reference::spmm_magnitude(sample.graph, reduction, sources, {}, magnitude);
+  // Features have nothing to do with each other: each thread takes some.
+  constexpr std::int64_t slice = 16;
+  parallel_ranges(computed.cols(), slice, [&](std::int64_t begin, std::int64_t end) {
+    const auto some = [&](auto view) {
+      return decltype(view)(view.data + begin, view.rows, end - begin, view.stride);
+    };
+    ops::reference::spmm(sample.graph, reduction, some(sources.view()), {}, some(expected.view()));
+    ops::reference::spmm_magnitude(sample.graph, reduction, some(sources.view()), {},
+                                   some(magnitude.view()));
+  });
   return {largest_error(computed.view(), expected, magnitude), bound, computed.rows(), y.rows()};
 }
 
@@ -59,8 +72,8 @@ class Forward : public Trial {
 
   Gate check() override {
     run({});
-    return compare_rows(sample_rows(plan_.graph(), seed_), plan_.options().reduction, x_, y_,
-                        bound_of(kernel(), plan_.options().precision));
+    return compare_rows(sample_of(plan_.graph(), plan_.options(), seed_), plan_.options().reduction,
+                        x_, y_, bound_of(kernel(), plan_.options().precision));
   }
   void run(Stream stream) override { ops::run(plan_, {x_}, {y_}, stream); }
   std::int64_t bytes() const override {
@@ -89,8 +102,9 @@ class Backward : public Trial {
 
   Gate check() override {
     run({});
-    return compare_rows(sample_rows(transposed(plan_.graph()), seed_), Reduction::sum, grad_y_,
-                        grad_x_, bound_of(kernel(), plan_.options().precision));
+    return compare_rows(sample_of(transposed(plan_.graph()), plan_.options(), seed_),
+                        Reduction::sum, grad_y_, grad_x_,
+                        bound_of(kernel(), plan_.options().precision));
   }
   void run(Stream stream) override { ops::run(plan_, {grad_y_}, {grad_x_}, stream); }
   std::int64_t bytes() const override {

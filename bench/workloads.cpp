@@ -37,7 +37,7 @@ MeasureOptions gpu_timing(bool quick) {
   timing.warmups = quick ? 3 : 10;
   timing.repeats = quick ? 10 : 50;
   timing.min_seconds = 0;
-  timing.max_seconds = quick ? 1 : 5;
+  timing.max_seconds = quick ? 0.2 : 0.6;
   timing.chain = 20;
   return timing;
 }

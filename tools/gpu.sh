@@ -12,7 +12,7 @@ Steps, in the order given; each also runs alone once the tree is built:
   build      configure and build everything with CUDA
   test       the tests that touch the GPU: the conformance bodies on every CUDA kernel, and more
   sanitize   compute-sanitizer, memcheck and racecheck, on one kernel of every family
-  bench      tessera bench --device cuda: every op, checked and measured
+  bench      tessera bench --device cuda: spmm, cuSPARSE beside it, and sddmm, checked and measured
   big        more than 2^31 edges and elements (needs about 60 GiB on the GPU)
   all        build, test, sanitize, bench
 
@@ -27,6 +27,7 @@ Options:
 Environment:
   TESSERA_DATA              folder of NAME/NAME.npz: real graphs for tests and benchmark
   TESSERA_BENCH_SOURCES     graphs of the benchmark instead of the usual ones, separated by spaces
+  TESSERA_BENCH_OPS         its ops, such as "edge_softmax attention_gat gemm step_gcn"
   TESSERA_BENCH_FLAGS       more options of tessera bench, such as "--kernel all"
   TESSERA_SANITIZE_FILTER   tests under compute-sanitizer (a GoogleTest filter)
 
@@ -195,12 +196,13 @@ bench_sources() {
 }
 
 step_bench() {
-  local source sources=() ops=(spmm sddmm edge_softmax attention_gat gemm)
+  local source sources=()
   need_program tessera || return 1
   # shellcheck disable=SC2086
   for source in ${TESSERA_BENCH_SOURCES:-$(bench_sources)}; do sources+=(--data "$source"); done
   # shellcheck disable=SC2086
-  "$build/bin/tessera" bench "${ops[@]}" --device cuda --precision fp32,bf16,fp16 --tune measured \
+  "$build/bin/tessera" bench ${TESSERA_BENCH_OPS:-spmm sddmm} --device cuda --tune measured \
+    --features 16,32,64,128,256 --precision fp32,bf16,fp16@128 --baseline 'spmm/cuda/cusparse*' \
     "${sources[@]}" --json "$out/bench.json" ${TESSERA_BENCH_FLAGS:-}
 }
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "bench/suite.hpp"
 #include "bench/workloads.hpp"
+#include "bench_cases.hpp"
 #include "bench_compare.hpp"
 #include "bench_records.hpp"
 #include "numbers.hpp"
@@ -20,83 +20,6 @@
 
 namespace tessera::app {
 namespace {
-
-struct BenchArguments {
-  std::vector<std::string> words;  ///< ops, or "compare" and two files
-  std::vector<std::string> sources;
-  std::string duplicates = "reject";
-  std::vector<std::int64_t> features;
-  std::vector<std::string> precisions = {"fp32"};
-  std::vector<int> threads = {0};
-  std::int64_t heads = 0;
-  std::string device = "cpu";
-  std::string kernel;
-  std::string tune = "predicted";
-  std::string plans;
-  std::shared_ptr<ops::PlanStore> store;  ///< what `plans` names
-  std::string commit;
-  bool quick = false;
-  bool full = false;
-  double fail_under = 0;
-};
-
-/// A problem of a suite, with the names that tell it from others.
-struct Case {
-  const bench::Suite* suite = nullptr;
-  bench::Problem problem;
-};
-
-std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments) {
-  std::vector<const bench::Suite*> chosen;
-  for (const std::string& word : arguments.words) {
-    const auto named = bench::find_suites(word);
-    chosen.insert(chosen.end(), named.begin(), named.end());
-  }
-  if (!arguments.words.empty()) return chosen;
-  for (const bench::Suite& suite : bench::suites()) {
-    if (!suite.on_request) chosen.push_back(&suite);
-  }
-  return chosen;
-}
-
-/// The kernels to run a suite with: the plan's choice, the one asked for, or all there are. None
-/// where the one asked for belongs to another op.
-std::vector<std::string> chosen_kernels(const bench::Suite& suite, const std::string& wish,
-                                        DeviceKind device) {
-  if (wish.empty()) return {""};
-  std::vector<std::string> names = bench::kernel_names(suite, device);
-  if (wish != "all") std::erase_if(names, [&](const std::string& name) { return name != wish; });
-  return names;
-}
-
-bool supports(const bench::Suite& suite, Precision precision, DeviceKind device) {
-  const std::vector<Precision> all = bench::precisions_on(suite, device);
-  return std::find(all.begin(), all.end(), precision) != all.end();
-}
-
-std::vector<Case> cases_on(const BenchArguments& arguments, const Dataset& dataset,
-                           const std::vector<std::int64_t>& widths, std::uint64_t seed) {
-  std::vector<Case> cases;
-  const auto shared = std::make_shared<const Dataset>(dataset);
-  const Device device = parse_device(arguments.device);
-  for (const bench::Suite* suite : chosen_suites(arguments)) {
-    for (const std::string& kernel : chosen_kernels(*suite, arguments.kernel, device.kind)) {
-      for (const std::string& name : arguments.precisions) {
-        const Precision precision = parse_precision(name);
-        if (!supports(*suite, precision, device.kind)) continue;
-        const bool own_widths = arguments.features.empty() && !suite->features.empty();
-        for (const std::int64_t features : own_widths ? suite->features : widths) {
-          const std::int64_t heads =
-              arguments.heads > 0 ? arguments.heads : bench::default_heads(*suite, features);
-          cases.push_back({suite,
-                           {dataset.graph, dataset.name, features, precision, heads, kernel, seed,
-                            shared, device, ops::parse_tune(arguments.tune), arguments.store}});
-        }
-      }
-    }
-  }
-  return cases;
-}
 
 /// Everything measured so far, as a table and as JSON.
 class Report {
@@ -113,6 +36,7 @@ class Report {
     if (result.gate.passed()) {
       ++measured_;
       records_.push_back(to_json(result, one.problem.heads));
+      if (one.baseline) records_.back()["baseline"] = true;
       for (const double us : {record.median_us, record.min_us, record.worst_us}) {
         cells.push_back(human_microseconds(us));
       }
@@ -129,7 +53,7 @@ class Report {
                            {"bound", result.gate.bound}});
     }
     cells.push_back(fmt::format("{:.1e}", record.max_error));
-    cells.push_back(record.kernel);
+    cells.push_back(record.kernel + (one.baseline ? " (baseline)" : ""));
     table_.add(std::move(cells));
   }
 
@@ -214,7 +138,7 @@ void measure_source(Session& session, const BenchArguments& arguments,
       } catch (const Error& error) {
         if (error.code() != ErrorCode::unsupported) throw;
         // Of all kernels, those that cannot run this problem are passed over.
-        if (arguments.kernel == "all") continue;
+        if (arguments.kernel == "all" || one.baseline) continue;
         if (one.problem.device.kind == DeviceKind::cpu) throw;
         report.skip(one, error.what());
       }
@@ -230,10 +154,8 @@ std::shared_ptr<ops::PlanStore> open_store(const std::string& path) {
 }
 
 ExitCode run_bench(Session& session, BenchArguments arguments) {
-  chosen_suites(arguments);
-  ops::parse_tune(arguments.tune);
+  check_arguments(arguments);
   arguments.store = open_store(arguments.plans);
-  for (const std::string& name : arguments.precisions) parse_precision(name);
   const Device device = parse_device(arguments.device);
   require_available(device);
   const bench::Workload workload = workload_of(arguments);
@@ -297,8 +219,10 @@ Action setup(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
       ->type_name("DEVICE");
-  app.add_option("--precision", arguments->precisions,
-                 "fp32, fp64, bf16 or, on a GPU, fp16, or several (default fp32)")
+  app.add_option(
+         "--precision", arguments->precisions,
+         "fp32, fp64, bf16 or, on a GPU, fp16, or several (default fp32); fp16@128 means at "
+         "that width alone")
       ->type_name("LIST")
       ->delimiter(',');
   app.add_option("--threads", arguments->threads,
@@ -311,7 +235,11 @@ Action setup(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   app.add_option("--kernel", arguments->kernel,
-                 "run this kernel instead of the plan's choice; all runs each of them")
+                 "run this kernel instead of the plan's choice, or the fastest of a group such as "
+                 "'spmm/cuda/rows*'; all runs each of them")
+      ->type_name("NAME");
+  app.add_option("--baseline", arguments->baseline,
+                 "also measure this kernel, or the fastest of this group, to compare with")
       ->type_name("NAME");
   app.add_option("--tune", arguments->tune,
                  "how plans choose: predicted (by the cost model, the default) or measured")

@@ -124,6 +124,7 @@ std::vector<Measurement> read_records(const std::string& path) {
   }
   std::vector<Measurement> records;
   for (const Json& entry : *found) {
+    if (entry.is_object() && entry.value("baseline", false)) continue;
     const std::string where = fmt::format("{}, record {}", path, records.size());
     try {
       records.push_back(parse_record(entry));

@@ -23,7 +23,7 @@ Json bandwidth_json(const std::vector<int>& thread_counts, Device device);
 Json to_json(const bench::Result& result, std::int64_t heads);
 
 /// Reads the records of a file that `tessera bench --json` or a baseline script wrote. Throws
-/// `bad_data` with the record at fault.
+/// `bad_data` with the record at fault. Baselines within a file are left out.
 std::vector<Measurement> read_records(const std::string& path);
 
 }  // namespace tessera::app

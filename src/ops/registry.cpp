@@ -25,6 +25,11 @@ std::string usable_names(std::span<const Offer> offers, const PlanOptions& optio
   return names_of(usable);
 }
 
+[[noreturn]] void reject_name(std::span<const Offer> offers, const PlanOptions& options) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown kernel '{}'", options.kernel),
+              "kernel", "kernels of this op: " + names_of(offers));
+}
+
 std::size_t find_named(std::span<const Offer> offers, const PlanOptions& options) {
   for (std::size_t i = 0; i < offers.size(); ++i) {
     if (offers[i].info->name != options.kernel) continue;
@@ -34,12 +39,10 @@ std::size_t find_named(std::span<const Offer> offers, const PlanOptions& options
                 fmt::format("kernel '{}' cannot run this: {}", options.kernel, problem), "kernel",
                 "kernels that can: " + usable_names(offers, options));
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("unknown kernel '{}'", options.kernel),
-              "kernel", "kernels of this op: " + names_of(offers));
+  reject_name(offers, options);
 }
 
-/// What an offer is judged by: the clock where a plan asked it, else the cost
-/// model.
+/// What an offer is judged by: the clock where a plan asked it, else the cost model.
 double cost_of(const Offer& offer, bool timed) {
   if (!timed) return offer.predicted_us;
   return offer.measured_us > 0 ? offer.measured_us : std::numeric_limits<double>::infinity();
@@ -51,6 +54,8 @@ bool any_timed(std::span<const Offer> offers) {
 }
 
 std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& options) {
+  const auto asked_for = [&](const Offer& offer) { return is_asked_for(*offer.info, options); };
+  if (std::none_of(offers.begin(), offers.end(), asked_for)) reject_name(offers, options);
   const bool timed = any_timed(offers);
   std::size_t best = offers.size();
   for (std::size_t i = 0; i < offers.size(); ++i) {
@@ -87,7 +92,7 @@ std::string lost(const Offer& offer, const Offer& winner, bool timed, bool force
 }  // namespace
 
 ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& options) {
-  const bool forced = !options.kernel.empty();
+  const bool forced = is_forced(options);
   const bool timed = any_timed(offers);
   const std::size_t index = forced ? find_named(offers, options) : find_fastest(offers, options);
   const Offer& winner = offers[index];

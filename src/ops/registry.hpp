@@ -14,15 +14,14 @@
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/plan_store.hpp"
 
-/// How a plan finds its kernel. Each op has a `Problem` (what to compute, on
-/// which graph), a `Kernel` as below, and a function that returns the table of
-/// its kernels. `kernels.cpp` lists those functions: a table that registers
-/// itself by static initialisation would be dropped from a static library.
+/// How a plan finds its kernel. Each op has a `Problem` (what to compute, on which graph), a
+/// `Kernel` as below, and a function that returns the table of its kernels. `kernels.cpp` lists
+/// those functions: a table that registers itself by static initialisation would be dropped from a
+/// static library.
 namespace tessera::ops {
 
-/// One way to solve the problems of an op. `Prepared` is what a plan keeps of
-/// it: the schedule and workspace for one problem, with a virtual function that
-/// runs.
+/// One way to solve the problems of an op. `Prepared` is what a plan keeps of it: the schedule and
+/// workspace for one problem, with a virtual function that runs.
 template <class ProblemType, class PreparedType>
 struct Kernel {
   using Problem = ProblemType;
@@ -41,19 +40,17 @@ struct ChosenOffer {
   Explanation explanation;
 };
 
-/// The fastest offer that the options admit. Throws `backend_unavailable` for
-/// an absent device, `invalid_argument` for an unknown kernel name,
-/// `unsupported` where no kernel fits, or not the one asked for.
+/// The fastest offer that the options admit. Throws `backend_unavailable` for an absent device,
+/// `invalid_argument` for an unknown kernel name, `unsupported` where no kernel fits, or not the
+/// one asked for.
 ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& options);
 
-/// The offer that a store names. Throws `bad_data` where it cannot run the
-/// problem after all.
+/// The offer that a store names. Throws `bad_data` where it cannot run the problem after all.
 ChosenOffer choose_stored(std::span<const Offer> offers, const PlanOptions& options,
                           const StoredChoice& stored);
 
-/// What each kernel of a table has to say about a problem. Kernels of other
-/// devices, and those that lose to a name, are not asked: some look at the
-/// whole graph for an answer.
+/// What each kernel of a table has to say about a problem. Kernels of other devices, and those that
+/// lose to a name, are not asked: some look at the whole graph for an answer.
 template <class KernelType>
 std::vector<Offer> offers_of(std::span<const KernelType> table,
                              const typename KernelType::Problem& problem,
@@ -66,9 +63,8 @@ std::vector<Offer> offers_of(std::span<const KernelType> table,
     offer.info = &kernel.info;
     if (kernel.info.device != options.device.kind) continue;
     offer.why_not = kernel.why_not(problem);
-    const bool loses_to_a_name = !options.kernel.empty() && options.kernel != kernel.info.name;
-    if (offer.why_not.empty() && !loses_to_a_name)
-      offer.predicted_us = kernel.predicted_us(problem);
+    const bool competes = offer.why_not.empty() && is_asked_for(kernel.info, options);
+    if (competes) offer.predicted_us = kernel.predicted_us(problem);
   }
   return offers;
 }
@@ -80,8 +76,7 @@ struct Choice {
   std::unique_ptr<const typename KernelType::Prepared> prepared;
 };
 
-/// The kernel of `table` that the cost model prefers for `problem`; not yet
-/// prepared.
+/// The kernel of `table` that the cost model prefers for `problem`; not yet prepared.
 template <class KernelType>
 Choice<KernelType> choose_kernel(std::span<const KernelType> table,
                                  const typename KernelType::Problem& problem,
@@ -90,15 +85,14 @@ Choice<KernelType> choose_kernel(std::span<const KernelType> table,
   return {&table[chosen.index], std::move(chosen.explanation), nullptr};
 }
 
-/// Times the kernels that may be the fastest; returns what was prepared of the
-/// fastest.
+/// Times the kernels that may be the fastest; returns what was prepared of the fastest.
 template <class Rehearsal, class KernelType>
 std::unique_ptr<const typename KernelType::Prepared> measure_offers(
     std::span<const KernelType> table, const typename KernelType::Problem& problem,
     const PlanOptions& options, std::span<Offer> offers) {
   std::unique_ptr<const typename KernelType::Prepared> best;
   std::optional<Rehearsal> rehearsal;
-  tune_offers(offers, options, [&](std::size_t index, const TimeLimit& limit) {
+  tune_offers(offers, options, [&](std::size_t index, TimeLimit& limit) {
     if (!rehearsal) rehearsal.emplace(problem, options.device);
     auto prepared = table[index].prepare(problem);
     const double us = time_candidate(
@@ -109,9 +103,9 @@ std::unique_ptr<const typename KernelType::Prepared> measure_offers(
   return best;
 }
 
-/// A kernel chosen as the options say and made ready: stored choices first,
-/// then by measuring or by the cost model. `Rehearsal` describes the op's
-/// problems and has operands to time its kernels with: see spmm/rehearsal.hpp.
+/// A kernel chosen as the options say and made ready: stored choices first, then by measuring or by
+/// the cost model. `Rehearsal` describes the op's problems and has operands to time its kernels
+/// with: see spmm/rehearsal.hpp.
 template <class Rehearsal, class KernelType>
 Choice<KernelType> make_choice(std::span<const KernelType> table,
                                const typename KernelType::Problem& problem,
@@ -124,7 +118,7 @@ Choice<KernelType> make_choice(std::span<const KernelType> table,
                                  : PlanKey{};
   const std::optional<StoredChoice> stored =
       uses_store ? recall(*options.store, key, options.stored_only) : std::nullopt;
-  if (!stored && options.tune == Tune::measured && options.kernel.empty()) {
+  if (!stored && options.tune == Tune::measured && !is_forced(options)) {
     choice.prepared = measure_offers<Rehearsal>(table, problem, options, std::span<Offer>(offers));
   }
   ChosenOffer chosen =

@@ -15,8 +15,10 @@
 namespace tessera::ops {
 namespace {
 
-constexpr double hopeless = 4;        ///< times the fastest
-constexpr double budget_seconds = 3;  ///< for all candidates of a plan
+constexpr double hopeless = 4;  ///< times the fastest
+constexpr double timing_seconds = 2;
+/// With preparing, which may translate the whole graph; what it makes is kept for later plans.
+constexpr double budget_seconds = 15;
 
 std::vector<std::size_t> in_order_of_prediction(std::span<const Offer> offers,
                                                 const PlanOptions& options) {
@@ -44,11 +46,22 @@ Tune parse_tune(const std::string& text) {
               "use predicted or measured");
 }
 
+bool is_forced(const PlanOptions& options) {
+  return !options.kernel.empty() && !options.kernel.ends_with('*');
+}
+
+bool is_asked_for(const KernelInfo& info, const PlanOptions& options) {
+  if (options.kernel.empty()) return true;
+  if (is_forced(options)) return info.name == options.kernel;
+  return info.name.starts_with(options.kernel.substr(0, options.kernel.size() - 1));
+}
+
 std::string objection(const Offer& offer, const PlanOptions& options) {
   if (offer.info->device != options.device.kind) {
     return fmt::format("runs on another device than {}", to_string(options.device));
   }
   if (!offer.why_not.empty()) return offer.why_not;
+  if (!is_forced(options) && !is_asked_for(*offer.info, options)) return "others were asked for";
   // Who names a kernel has accepted what it does.
   if (options.kernel.empty() && !offer.info->deterministic && !options.allow_nondeterministic) {
     return "not deterministic";
@@ -61,7 +74,7 @@ std::string objection(const Offer& offer, const PlanOptions& options) {
 }
 
 void tune_offers(std::span<Offer> offers, const PlanOptions& options,
-                 FunctionRef<double(std::size_t index, const TimeLimit& limit)> time) {
+                 FunctionRef<double(std::size_t index, TimeLimit& limit)> time) {
   const std::vector<std::size_t> order = in_order_of_prediction(offers, options);
   if (order.size() < 2) return;
   const Stopwatch watch;
@@ -76,8 +89,8 @@ void tune_offers(std::span<Offer> offers, const PlanOptions& options,
       offer.why_untimed = fmt::format("predicted to take over {} times as long", hopeless);
       continue;
     }
-    if (watch.seconds() > budget_seconds) {
-      offer.why_untimed = fmt::format("not timed: the {} s for timing were over", budget_seconds);
+    if (limit.spent_seconds > timing_seconds || watch.seconds() > budget_seconds) {
+      offer.why_untimed = "not timed: the time for timing was over";
       continue;
     }
     try {
@@ -94,25 +107,32 @@ void tune_offers(std::span<Offer> offers, const PlanOptions& options,
   }
 }
 
-double time_candidate(Device device, FunctionRef<void(Stream)> run, const TimeLimit& limit) {
-  constexpr double wanted_us = 3000;
+double time_candidate(Device device, FunctionRef<void(Stream)> run, TimeLimit& limit) {
+  constexpr double wanted_us = 2000;
+  const Stopwatch watch;
+  const auto done = [&](double us) {
+    limit.spent_seconds += watch.seconds();
+    return us;
+  };
   MeasureOptions options;
   options.warmups = 1;
   options.repeats = 1;
   // An idle GPU takes milliseconds to come to speed, which must not count against the first.
   options.min_seconds = std::isinf(limit.best_us) ? 0.005 : 0;
   const double first_us = measure_on(device, run, options).median_us;
-  if (first_us > 2 * limit.best_us) return first_us;
+  if (first_us > 2 * limit.best_us) return done(first_us);
   options.min_seconds = 0;
   options.repeats = static_cast<int>(std::clamp(wanted_us / std::max(first_us, 1.0), 5.0, 50.0));
   options.max_seconds = 0.5;
-  return measure_on(device, run, options).median_us;
+  return done(measure_on(device, run, options).median_us);
 }
 
 PlanKey plan_key(std::string op, const Graph& graph, const std::string& details,
                  const PlanOptions& options) {
   std::string all = details;
   if (options.allow_nondeterministic) all += ", nondeterministic";
+  if (options.strict) all += ", strict";
+  if (options.exact_nonfinite) all += ", exact where not finite";
   return {std::move(op), fingerprint_text(graph), std::move(all), device_name(options.device)};
 }
 

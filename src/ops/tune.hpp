@@ -24,24 +24,29 @@ struct Offer {
   std::string why_untimed = {};  ///< by a plan that timed others
 };
 
+/// True where the options name one kernel, not a group of them.
+bool is_forced(const PlanOptions& options);
+
+/// True where the options ask for this kernel, by its name or with its group, or for any.
+bool is_asked_for(const KernelInfo& info, const PlanOptions& options);
+
 /// Why the options rule this offer out; empty if they do not.
 std::string objection(const Offer& offer, const PlanOptions& options);
 
 /// What is known when a candidate's turn comes.
 struct TimeLimit {
   double best_us = std::numeric_limits<double>::infinity();  ///< of the fastest so far
+  double spent_seconds = 0;                                  ///< in timing
 };
 
-/// Times admissible offers in the order of their predictions and fills in
-/// `measured_us`. Those that are predicted to take four times as long as the
-/// fastest so far are passed over, and what is left when a few seconds are
-/// gone. `time` prepares one and times it.
+/// Times admissible offers in the order of their predictions and fills in `measured_us`. Those that
+/// are predicted to take four times as long as the fastest so far are passed over, and what is left
+/// when a few seconds are gone. `time` prepares one and times it.
 void tune_offers(std::span<Offer> offers, const PlanOptions& options,
-                 FunctionRef<double(std::size_t index, const TimeLimit& limit)> time);
+                 FunctionRef<double(std::size_t index, TimeLimit& limit)> time);
 
-/// A few runs after a few warm-ups; one run only where that is far slower than
-/// the best.
-double time_candidate(Device device, FunctionRef<void(Stream)> run, const TimeLimit& limit);
+/// A few runs after a few warm-ups; one run only where that is far slower than the best.
+double time_candidate(Device device, FunctionRef<void(Stream)> run, TimeLimit& limit);
 
 /// Under which name a problem's choice is stored.
 PlanKey plan_key(std::string op, const Graph& graph, const std::string& details,
@@ -50,8 +55,7 @@ PlanKey plan_key(std::string op, const Graph& graph, const std::string& details,
 /// What the store has for a key; `required`: or an error.
 std::optional<StoredChoice> recall(const PlanStore& store, const PlanKey& key, bool required);
 
-/// How a graph's entries are given: "pattern", "values", "row scale, column
-/// scale".
+/// How a graph's entries are given: "pattern", "values", "row scale, column scale".
 std::string weights_text(const Graph& graph);
 
 }  // namespace tessera::ops

@@ -56,10 +56,21 @@ class Bench(cli.CliTest):
                           "--kernel", name, "--quick")
         self.assertEqual({each["kernel"] for each in found["records"]}, {name})
 
+    def test_groups_baselines_and_single_widths(self):
+        found = self.json("bench", "spmm", "--data", "embedded:karate", "--features", "8,16", "--quick",
+                          "--precision", "fp32,bf16@16", "--kernel", "spmm/cpu/t*", "--baseline",
+                          "spmm/cpu/rows", "--threads", "1")
+        self.assertEqual([(one["features"], one["precision"], one["kernel"], one.get("baseline", False))
+                          for one in found["records"]],
+                         [(8, "fp32", "spmm/cpu/tiles", False), (8, "fp32", "spmm/cpu/rows", True),
+                          (16, "fp32", "spmm/cpu/tiles", False), (16, "fp32", "spmm/cpu/rows", True),
+                          (16, "bf16", "spmm/cpu/tiles", False), (16, "bf16", "spmm/cpu/rows", True)])
+
     def test_wrong_use(self):
         karate = ["--data", "embedded:karate"]
         for arguments in [["nothing", *karate], ["spmm", *karate, "--features", "x"],
                           ["spmm", *karate, "--precision", "fp7"],
+                          ["spmm", *karate, "--precision", "bf16@x"],
                           ["spmm", *karate, "--kernel", "spmm/cpu/nothing"],
                           ["spmm", *karate, "--quick", "--full"], ["compare"], ["compare", "a.json"],
                           ["spmm", *karate, "--threads", "-1"]]:
@@ -136,16 +147,22 @@ class Report(cli.CliTest):
                 "spmm,reddit-sbm,16,sputnik,fp32,200,sputnik_spmm,1",
                 "spmm,reddit-sbm,16,flashsparse,fp16,5,faster_but_16_bit,1",
                 "spmm,reddit-sbm,16,cusparse,fp32,350,cusparse_spmm_alg1,1",
-                "spmm,reddit-sbm,16,cusparse,fp32,400,cusparse_spmm_alg2,1",
+                "spmm,reddit-sbm,16,cusparse,fp32,400,cusparse_spmm_alg3,1",
                 "spmm,cora,16,rode,fp32,25,rode_spmm,1", "sddmm,cora,16,rode,fp32,1,rode_sddmm,1"]
         done = self.run_script(records, rows)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("| reddit | 16 | 100.0 |  | k | 10 % | sputnik fp32 | 200.0 | 2.00 | 400.0 | "
-                      "4.00 |", done.stdout)
+        self.assertIn("| reddit | 16 | 100.0 |  | k | 10 % | sputnik fp32 | 200.0 | 2.00 | "
+                      "cusparse fp32 | 400.0 | 4.00 |", done.stdout)
         self.assertIn("| cora | 16 | 50.0 |  | k | 90 % | rode fp32 | 25.0 | 0.50* |", done.stdout)
         self.assertIn("| best public kernel | 2 | 1.00 | 0.50 (cora, 16) | 2.00 (reddit, 16) |",
                       done.stdout)
         self.assertIn("A GPU; commit abc", done.stdout)
+
+    def test_a_baseline_of_the_same_run_counts(self):
+        records = [record(median=50.0, floor_us=1.0),
+                   record(median=10.0, kernel="spmm/cuda/cusparse_alg3", baseline=True)]
+        done = self.run_script(records, ["spmm,cora,16,cusparse,fp32,400,cusparse_spmm_alg3,1"])
+        self.assertIn("| cusparse_alg3 | 10.0 | 0.20 |", done.stdout)
 
     def test_says_what_is_wrong(self):
         done = self.run_script([record(op="sddmm")], [])

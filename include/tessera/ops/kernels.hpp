@@ -45,7 +45,8 @@ class PlanStore;
 struct PlanOptions {
   Device device = {};
   /// Run this kernel and no other; an unknown name, or one that does not support the problem, is an
-  /// error that says why and lists those that do.
+  /// error that says why and lists those that do. With a * at its end, the fastest of those whose
+  /// names begin so: "spmm/cuda/rows*".
   std::string kernel;
   /// Admit kernels whose sums depend on timing.
   bool allow_nondeterministic = false;

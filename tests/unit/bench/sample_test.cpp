@@ -39,7 +39,7 @@ TEST(RowSample, TakesEveryRowOfASmallGraph) {
 
 TEST(RowSample, TakesTheRowsAskedForAndEveryHub) {
   const Graph graph = ring_with_hub(2000);
-  const RowSample sample = sample_rows(graph, 1, 100);
+  const RowSample sample = sample_rows(graph, 1, {100});
   EXPECT_GE(sample.rows.size(), 100u);
   EXPECT_LE(sample.rows.size(), 101u);
   EXPECT_TRUE(std::is_sorted(sample.rows.begin(), sample.rows.end()));

@@ -69,6 +69,15 @@ TEST(Registry, RunsTheKernelAskedFor) {
   EXPECT_EQ(chosen({5}, named("toy/cpu/atomic")), "toy/cpu/atomic");
 }
 
+TEST(Registry, RunsTheFastestOfAGroup) {
+  EXPECT_EQ(chosen({5}, named("toy/cpu/f*")), "toy/cpu/fast");
+  EXPECT_EQ(chosen({5}, named("toy/cpu/*")), "toy/cpu/atomic") << "naming accepts what they do";
+  EXPECT_THAT(message_of({50}, named("toy/cpu/f*"), ErrorCode::unsupported),
+              HasSubstr("others were asked for"));
+  EXPECT_THAT(message_of({5}, named("toy/gpu/*"), ErrorCode::invalid_argument),
+              HasSubstr("toy/gpu/*"));
+}
+
 TEST(Registry, AnUnknownNameListsThoseThatExist) {
   const std::string message =
       message_of({5}, named("toy/cpu/no_such"), ErrorCode::invalid_argument);
