@@ -187,7 +187,7 @@ std::string why_not_vectors(const SddmmProblem& problem, const EdgesPolicy& poli
   const std::int64_t vectors = head_width(problem) * element_bytes(problem) / 16;
   const std::int64_t held = std::int64_t{policy.lanes} * policy.vectors;
   const bool idle = held >= 2 * std::max<std::int64_t>(vectors, 1) && held > 1;
-  const bool too_narrow = policy.lanes < 8 && policy.lanes < vectors;
+  const bool too_narrow = policy.lanes < 8 && held < vectors;
   if (!idle && !too_narrow) return {};
   return fmt::format("its {} x {} vectors do not fit heads of {} features", policy.lanes,
                      policy.vectors, head_width(problem));
@@ -195,7 +195,7 @@ std::string why_not_vectors(const SddmmProblem& problem, const EdgesPolicy& poli
 
 /// Panels want a row kept over many edges.
 constexpr bool panels_can_use(const EdgesPolicy& policy) {
-  return policy.keeps && policy.edges == policy.lanes && policy.lanes >= 8;
+  return policy.keeps && policy.edges == policy.lanes && policy.vectors >= 4;
 }
 
 std::string why_not_panels(const SddmmProblem& problem, const EdgesPolicy& policy) {
@@ -213,11 +213,17 @@ std::string why_not_scalars(const SddmmProblem& problem, const EdgesPolicy& poli
                      head_width(problem));
 }
 
+double row_bytes_of_all_edges(const SddmmProblem& problem) {
+  return static_cast<double>(problem.graph.num_edges()) *
+         static_cast<double>(problem.features * element_bytes(problem));
+}
+
 /// What a policy does for every edge, apart from moving rows from L2.
 double working_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                   std::int64_t vector_bytes) {
-  constexpr double tile_us = 1.0;   // ids and rows of a tile
   constexpr double round_us = 0.6;  // one batch of loads
+  // Ids and rows of a tile; a kept row is asked for only when it is needed.
+  const double tile_us = policy.keeps ? 1.6 : 1.0;
   constexpr double instructions_per_us = gpu_processors * 4 * 1.7e3;
   const auto edges = static_cast<double>(problem.graph.num_edges());
   const double floats_per_vector =
@@ -231,22 +237,21 @@ double working_us(const SddmmProblem& problem, const EdgesPolicy& policy,
   const double tiles = std::ceil(edges / policy.tile());
   const double rounds = chunks * heads * policy.edges / policy.batch;
   const double waiting = std::ceil(tiles / warps) * (tile_us + round_us * rounds);
+  // Rows in several chunks load their kept row again for each batch.
+  const double again = chunks > 1 ? 1.0 / policy.batch : 0;
+  const double reloading = row_bytes_of_all_edges(problem) * again / 22e6;
   const double per_edge =
       policy.vectors * (floats_per_vector * (vector_bytes > 4 ? 1.5 : 2) + (policy.keeps ? 1 : 2)) +
       14;
   const double issuing =
       tiles * heads * (chunks * policy.edges * per_edge + 30) / instructions_per_us;
-  return std::max(waiting, issuing) + 0.1 * (waiting + issuing);
-}
-
-double row_bytes_of_all_edges(const SddmmProblem& problem) {
-  return static_cast<double>(problem.graph.num_edges()) *
-         static_cast<double>(problem.features * element_bytes(problem));
+  return std::max(waiting, issuing) + 0.1 * (waiting + issuing) + reloading;
 }
 
 constexpr double launch_us = 3;
-constexpr double second_level_bytes_per_us = 10e6;
-constexpr double first_level_bytes_per_us = 22e6;
+constexpr double second_level_bytes_per_us = 9e6;
+/// Rows that are found in L1: the loads themselves take most of the time.
+constexpr double first_level_bytes_per_us = 11.5e6;
 
 /// The cost model: rows come from L2 at its bandwidth, or at the pace of the kernel, whichever is
 /// slower.
@@ -254,19 +259,18 @@ double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                     std::int64_t vector_bytes) {
   const double moving = row_bytes_of_all_edges(problem) / second_level_bytes_per_us;
   const double working = working_us(problem, policy, vector_bytes);
-  return launch_us + std::max(working, moving) + 0.05 * (working + moving);
+  return launch_us + std::max(working, moving) + 0.1 * (working + moving);
 }
 
 /// By panels fewer rows come from L2, all others from L1; results are stored one by one.
 double predicted_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy) {
-  constexpr double stores_per_us = 1e5;
+  constexpr double stores_per_us = 3e5;
   const double bytes = row_bytes_of_all_edges(problem);
-  const double reuse = panel_reuse(problem.graph);
-  const double moving = std::max(bytes / reuse / second_level_bytes_per_us,
-                                 bytes * (1 + 1 / reuse) / first_level_bytes_per_us);
+  const double moving = std::max(bytes / panel_reuse(problem.graph) / second_level_bytes_per_us,
+                                 bytes / first_level_bytes_per_us);
   const double storing = static_cast<double>(problem.graph.num_edges()) / stores_per_us;
   const double working = working_us(problem, policy, 16);
-  return launch_us + storing + std::max(working, moving) + 0.05 * (working + moving);
+  return launch_us + storing + std::max(working, moving) + 0.1 * (working + moving);
 }
 
 std::string why_not_sums(const SddmmProblem& problem) {
