@@ -49,19 +49,19 @@ bool on_cpu(const std::string& kernel) {
   return testing::device_of(kernel).kind == DeviceKind::cpu;
 }
 
-/// Calls body(kernel name) for every kernel of the op and every instruction set of this CPU.
-template <class Body>
-void for_kernels(Body&& body) {
-  const std::vector<std::string> names = testing::kernel_names("attention");
-  ASSERT_FALSE(names.empty());
-  for (const ops::Isa isa : ops::available_isas()) {
-    SCOPED_TRACE(to_string(isa));
-    const ops::ForcedIsa forced(isa);
-    for (const std::string& name : names) {
-      if (on_cpu(name) || isa == ops::available_isas()[0]) body(name);
+class AttentionKernels : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// Calls body(kernel name): on the CPU for every instruction set.
+  template <class Body>
+  void for_instruction_sets(Body&& body) {
+    if (!on_cpu(GetParam())) return body(GetParam());
+    for (const ops::Isa isa : ops::available_isas()) {
+      SCOPED_TRACE(to_string(isa));
+      const ops::ForcedIsa forced(isa);
+      body(GetParam());
     }
   }
-}
+};
 
 template <class T>
 void check(const Graph& graph, const AttentionOptions& options, std::uint64_t seed) {
@@ -82,8 +82,8 @@ void check_all_precisions(const Graph& graph, const AttentionOptions& options, s
   }
 }
 
-TEST(AttentionConformance, OddGraphs) {
-  for_kernels([](const std::string& kernel) {
+TEST_P(AttentionKernels, OddGraphs) {
+  for_instruction_sets([](const std::string& kernel) {
     for (const testing::NamedGraph& odd : testing::odd_patterns()) {
       SCOPED_TRACE(odd.name);
       for (const AttentionForm form : all_forms) {
@@ -94,13 +94,13 @@ TEST(AttentionConformance, OddGraphs) {
   });
 }
 
-TEST(AttentionConformance, AnyNumberOfHeadsAndWidth) {
+TEST_P(AttentionKernels, AnyNumberOfHeadsAndWidth) {
   const Graph graph = testing::random_graph(33, 21, 250, 5, false);
   const std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {
       {1, 0},  {1, 1},  {1, 7},  {1, 8},  {1, 33}, {1, 64}, {1, 257}, {2, 5},
       {2, 16}, {3, 1},  {3, 8},  {3, 33}, {4, 24}, {5, 3},  {8, 1},   {8, 7},
       {8, 33}, {8, 64}, {12, 4}, {16, 2}, {17, 9}, {33, 1}, {32, 32}};
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const auto& [heads, width] : shapes) {
       for (const AttentionForm form : all_forms) {
         check_all_precisions(graph, options_of(kernel, form, heads, width, 0), 300);
@@ -110,9 +110,9 @@ TEST(AttentionConformance, AnyNumberOfHeadsAndWidth) {
   });
 }
 
-TEST(AttentionConformance, HubsOnBothSides) {
+TEST_P(AttentionKernels, HubsOnBothSides) {
   const Graph graph = testing::star_graph(100000);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const AttentionForm form : all_forms) {
       check<float>(graph, options_of(kernel, form, 2, 4, 0), 500);
       check<float>(graph, options_of(kernel, form, 1, 3, 0.5), 501);
@@ -120,9 +120,9 @@ TEST(AttentionConformance, HubsOnBothSides) {
   });
 }
 
-TEST(AttentionConformance, LargeScoresDoNotOverflow) {
+TEST_P(AttentionKernels, LargeScoresDoNotOverflow) {
   const Graph graph = testing::random_graph(40, 40, 600, 6, false);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const float size : {1e4f, -1e4f, 80.0f}) {
       AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 600);
       for (float& score : run.target.span()) score += size;
@@ -135,9 +135,9 @@ TEST(AttentionConformance, LargeScoresDoNotOverflow) {
 }
 
 /// Rows that grow block by block towards their maximum rescale what they have summed.
-TEST(AttentionConformance, MaximumAtTheEndOfALongRow) {
+TEST_P(AttentionKernels, MaximumAtTheEndOfALongRow) {
   const Graph graph = testing::star_graph(5000);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 3, 5, 0), 700);
     for (std::int64_t j = 0; j < run.source.rows(); ++j) {
       run.source(j, 1) = static_cast<float>(j) * 0.01f;
@@ -167,11 +167,11 @@ void expect_same_results(const AttentionCase<T>& a, const AttentionCase<T>& b) {
   }
 }
 
-TEST(AttentionConformance, SameBitsForAnyNumberOfThreads) {
+TEST_P(AttentionKernels, SameBitsForAnyNumberOfThreads) {
   std::vector<testing::NamedGraph> graphs;
   graphs.push_back({"random", testing::random_graph(3000, 2500, 20000, 8, false)});
   graphs.push_back({"star", testing::star_graph(9000)});
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const testing::NamedGraph& named : graphs) {
       for (const AttentionForm form : all_forms) {
         const AttentionOptions options = options_of(kernel, form, 3, 8, 0.3);
@@ -193,9 +193,9 @@ TEST(AttentionConformance, SameBitsForAnyNumberOfThreads) {
 }
 
 /// In double precision, on a directed rectangular graph, with dropout.
-TEST(AttentionConformance, GradientsAgreeWithFiniteDifferences) {
+TEST_P(AttentionKernels, GradientsAgreeWithFiniteDifferences) {
   const Graph graph = testing::random_graph(7, 5, 18, 9, false);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     if (!on_cpu(kernel)) return;  // fp64 exists on the CPU only
     for (const AttentionForm form : all_forms) {
       SCOPED_TRACE(to_string(form));
@@ -219,9 +219,9 @@ TEST(AttentionConformance, GradientsAgreeWithFiniteDifferences) {
   });
 }
 
-TEST(AttentionConformance, EachGradientAloneIsTheSame) {
+TEST_P(AttentionKernels, EachGradientAloneIsTheSame) {
   const Graph graph = testing::random_graph(50, 40, 400, 10, false);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const AttentionForm form : all_forms) {
       SCOPED_TRACE(to_string(form));
       const AttentionOptions options = options_of(kernel, form, 2, 9, 0.2);
@@ -261,9 +261,9 @@ TEST(AttentionConformance, EachGradientAloneIsTheSame) {
   });
 }
 
-TEST(AttentionConformance, StridedViews) {
+TEST_P(AttentionKernels, StridedViews) {
   const Graph graph = testing::random_graph(17, 15, 90, 11, false);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const AttentionForm form : all_forms) {
       SCOPED_TRACE(to_string(form));
       AttentionCase<float> plain(graph, options_of(kernel, form, 3, 7, 0.25), 1100);
@@ -324,11 +324,11 @@ void expect_same_kinds(const Matrix<T>& computed, const Matrix<double>& expected
   }
 }
 
-TEST(AttentionConformance, NonFiniteValuesStayWhereTheReferenceHasThem) {
+TEST_P(AttentionKernels, NonFiniteValuesStayWhereTheReferenceHasThem) {
   const Graph graph = testing::random_graph(33, 33, 150, 12, false);
   constexpr float inf = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const AttentionForm form : all_forms) {
       for (const float odd : {inf, -inf, nan}) {
         for (const double dropout : {0.0, 0.5}) {
@@ -349,9 +349,9 @@ TEST(AttentionConformance, NonFiniteValuesStayWhereTheReferenceHasThem) {
   });
 }
 
-TEST(AttentionConformance, RowsOfMinusInfinityAreNotANumber) {
+TEST_P(AttentionKernels, RowsOfMinusInfinityAreNotANumber) {
   const Graph graph = testing::star_graph(20);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 2, 3, 0), 1400);
     for (std::int64_t j = 1; j <= 20; ++j)
       run.source(j, 1) = -std::numeric_limits<float>::infinity();
@@ -360,9 +360,9 @@ TEST(AttentionConformance, RowsOfMinusInfinityAreNotANumber) {
   });
 }
 
-TEST(AttentionConformance, WeightsAreThoseOfTheReference) {
+TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
   const Graph graph = testing::random_graph(33, 20, 200, 13, false);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     for (const AttentionForm form : all_forms) {
       AttentionCase<float> run(graph, options_of(kernel, form, 3, 8, 0.5), 1500);
       run.run_all();
@@ -382,9 +382,9 @@ TEST(AttentionConformance, WeightsAreThoseOfTheReference) {
   });
 }
 
-TEST(AttentionConformance, KeepsNothingOfTheSizeOfEdges) {
+TEST_P(AttentionKernels, KeepsNothingOfTheSizeOfEdges) {
   const Graph graph = testing::random_graph(300, 300, 40000, 14, false);
-  for_kernels([&](const std::string& kernel) {
+  for_instruction_sets([&](const std::string& kernel) {
     AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gatv2, 8, 8, 0.5), 1600);
     PlacedAttention<float> placed(run);
     placed.run_forward();
@@ -428,6 +428,10 @@ TEST(AttentionConformance, RejectsWhatDoesNotFit) {
   EXPECT_NE(argument_problem([&] { ops::plan_attention(graph, options); }).find("dropout"),
             std::string::npos);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionKernels,
+                         ::testing::ValuesIn(testing::kernel_names("attention")),
+                         testing::kernel_test_name);
 
 }  // namespace
 }  // namespace tessera::test

@@ -33,20 +33,19 @@ ops::EdgeSoftmaxOptions options_of(const std::string& kernel, Precision precisio
   return options;
 }
 
-/// Calls body(kernel name) for every kernel of the op and every instruction set of this CPU.
-template <class Body>
-void for_kernels(Body&& body) {
-  const std::vector<std::string> names = testing::kernel_names("edge_softmax");
-  ASSERT_FALSE(names.empty());
-  for (const ops::Isa isa : ops::available_isas()) {
-    SCOPED_TRACE(to_string(isa));
-    const ops::ForcedIsa forced(isa);
-    for (const std::string& name : names) {
-      const bool on_cpu = testing::device_of(name).kind == DeviceKind::cpu;
-      if (on_cpu || isa == ops::available_isas()[0]) body(name);
+class EdgeSoftmaxKernels : public ::testing::TestWithParam<std::string> {
+ protected:
+  /// Calls body(kernel name): on the CPU for every instruction set.
+  template <class Body>
+  void for_instruction_sets(Body&& body) {
+    if (testing::device_of(GetParam()).kind != DeviceKind::cpu) return body(GetParam());
+    for (const ops::Isa isa : ops::available_isas()) {
+      SCOPED_TRACE(to_string(isa));
+      const ops::ForcedIsa forced(isa);
+      body(GetParam());
     }
   }
-}
+};
 
 /// CPU kernels take every case. A CUDA kernel may decline some, but then another one takes it.
 bool supported(const Graph& graph, ops::EdgeSoftmaxOptions options) {
@@ -143,8 +142,8 @@ void check(const std::string& kernel, const Graph& graph, std::int64_t heads, st
   }
 }
 
-TEST(EdgeSoftmaxConformance, OddGraphsAndAnyNumberOfHeads) {
-  for_kernels([](const std::string& kernel) {
+TEST_P(EdgeSoftmaxKernels, OddGraphsAndAnyNumberOfHeads) {
+  for_instruction_sets([](const std::string& kernel) {
     for (const testing::NamedGraph& odd : testing::odd_patterns()) {
       SCOPED_TRACE(odd.name);
       for (const std::int64_t heads : {1, 2, 3, 4, 8, 16, 17, 257}) {
@@ -159,16 +158,16 @@ TEST(EdgeSoftmaxConformance, OddGraphsAndAnyNumberOfHeads) {
   });
 }
 
-TEST(EdgeSoftmaxConformance, Hub) {
-  for_kernels([](const std::string& kernel) {
+TEST_P(EdgeSoftmaxKernels, Hub) {
+  for_instruction_sets([](const std::string& kernel) {
     const Graph graph = testing::star_graph(100000);
     check<float>(kernel, graph, 1, 40);
     check<float>(kernel, graph, 3, 50);
   });
 }
 
-TEST(EdgeSoftmaxConformance, LargeScoresDoNotOverflow) {
-  for_kernels([](const std::string& kernel) {
+TEST_P(EdgeSoftmaxKernels, LargeScoresDoNotOverflow) {
+  for_instruction_sets([](const std::string& kernel) {
     const Graph graph = testing::random_graph(20, 20, 200, 1, false);
     const auto options = options_of(kernel, Precision::fp32, 4);
     if (!supported(graph, options)) return;
@@ -189,9 +188,9 @@ TEST(EdgeSoftmaxConformance, LargeScoresDoNotOverflow) {
   });
 }
 
-TEST(EdgeSoftmaxConformance, NonFiniteScoresStayWithTheirRowAndHead) {
+TEST_P(EdgeSoftmaxKernels, NonFiniteScoresStayWithTheirRowAndHead) {
   constexpr float inf = std::numeric_limits<float>::infinity();
-  for_kernels([](const std::string& kernel) {
+  for_instruction_sets([](const std::string& kernel) {
     const Graph graph = testing::random_graph(33, 33, 300, 2, false);
     for (const std::int64_t heads : {1, 2, 3, 8}) {
       for (const float odd : {inf, -inf, std::numeric_limits<float>::quiet_NaN()}) {
@@ -216,8 +215,8 @@ TEST(EdgeSoftmaxConformance, NonFiniteScoresStayWithTheirRowAndHead) {
   });
 }
 
-TEST(EdgeSoftmaxConformance, SameBitsForAnyNumberOfThreads) {
-  for_kernels([](const std::string& kernel) {
+TEST_P(EdgeSoftmaxKernels, SameBitsForAnyNumberOfThreads) {
+  for_instruction_sets([](const std::string& kernel) {
     const Graph graph = testing::star_graph(9000);
     const auto options = options_of(kernel, Precision::fp32, 3);
     if (!supported(graph, options)) return;
@@ -234,8 +233,8 @@ TEST(EdgeSoftmaxConformance, SameBitsForAnyNumberOfThreads) {
   });
 }
 
-TEST(EdgeSoftmaxConformance, GradientAgreesWithFiniteDifferences) {
-  for_kernels([](const std::string& kernel) {
+TEST_P(EdgeSoftmaxKernels, GradientAgreesWithFiniteDifferences) {
+  for_instruction_sets([](const std::string& kernel) {
     if (testing::device_of(kernel).kind != DeviceKind::cpu) return;
     const Graph graph = testing::random_graph(7, 5, 18, 3, false);
     const auto plan = ops::plan_edge_softmax(graph, options_of(kernel, Precision::fp64, 3));
@@ -268,6 +267,10 @@ TEST(EdgeSoftmaxConformance, RejectsWhatDoesNotFit) {
             }).find("heads"),
             std::string::npos);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, EdgeSoftmaxKernels,
+                         ::testing::ValuesIn(testing::kernel_names("edge_softmax")),
+                         testing::kernel_test_name);
 
 }  // namespace
 }  // namespace tessera::test

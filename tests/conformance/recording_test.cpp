@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/core/recording.hpp"
 
-#include <cmath>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,6 +8,7 @@
 #include "support/dense_backends.hpp"
 #include "support/expect_error.hpp"
 #include "support/matrices.hpp"
+#include "support/replay_scene.hpp"
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/dropout.hpp"
@@ -28,63 +24,9 @@ namespace {
 
 using test::DeviceMatrix;
 using test::normal_matrix;
+using Scene = test::ReplayScene;
 
-constexpr Device gpu{DeviceKind::cuda, 0};
-
-/// Matrices of one op, and how to run it.
-class Scene {
- public:
-  using Work = std::function<void(Stream)>;
-
-  DeviceMatrix<float>& matrix(std::int64_t rows, std::int64_t cols, std::int64_t margin = 0) {
-    shapes_.push_back({rows, cols});
-    matrices_.push_back(
-        std::make_unique<DeviceMatrix<float>>(Matrix<float>(rows, cols, 0.0f), gpu, margin));
-    return *matrices_.back();
-  }
-
-  /// Numbers that belong to the seed, in all matrices, outputs too.
-  void draw(std::uint64_t seed) {
-    for (std::size_t i = 0; i < matrices_.size(); ++i) {
-      auto values = normal_matrix<float>(shapes_[i].first, shapes_[i].second, seed + i);
-      // Second moments are squares.
-      for (float& value : values.span()) value = std::abs(value);
-      matrices_[i]->set(values);
-    }
-  }
-
-  std::vector<Matrix<float>> results() {
-    std::vector<Matrix<float>> all;
-    for (auto& matrix : matrices_) all.push_back(matrix->values());
-    return all;
-  }
-
-  void expect_replays(const std::string& name, const Work& work) {
-    SCOPED_TRACE(name);
-    draw(100);
-    work({});
-    const Recording recording = Recording::of(gpu, work);
-    draw(200);
-    work({});
-    const auto expected = results();
-    draw(200);
-    recording.replay();
-    const auto once = results();
-    draw(300);
-    recording.replay();
-    draw(200);
-    recording.replay();
-    const auto again = results();
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_TRUE(test::same_bits(expected[i], once[i])) << "matrix " << i;
-      EXPECT_TRUE(test::same_bits(expected[i], again[i])) << "matrix " << i << ", later";
-    }
-  }
-
- private:
-  std::vector<std::unique_ptr<DeviceMatrix<float>>> matrices_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> shapes_;
-};
+constexpr Device gpu = test::replay_gpu;
 
 class GpuReplay : public ::testing::Test {
  protected:

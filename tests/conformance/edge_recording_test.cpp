@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/odd_graphs.hpp"
+#include "support/replay_scene.hpp"
+#include "tessera/ops/attention.hpp"
+#include "tessera/ops/edge_softmax.hpp"
+#include "tessera/ops/sddmm.hpp"
+#include "tessera/ops/spmm.hpp"
+
+/// Every op on edges recorded once and replayed on other numbers.
+namespace tessera::ops {
+namespace {
+
+constexpr Device gpu = test::replay_gpu;
+
+class GpuEdgeReplay : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  }
+
+  /// One with short rows, one with a row that is cut.
+  static std::vector<Graph> graphs() {
+    return {testing::random_graph(300, 200, 2500, 5, false), testing::hub_graph(40, 3000, 6)};
+  }
+};
+
+TEST_F(GpuEdgeReplay, sddmm) {
+  for (const Graph& graph : graphs()) {
+    for (const std::int64_t heads : {1, 4}) {
+      SddmmOptions options;
+      options.features = 32;
+      options.heads = heads;
+      options.device = gpu;
+      const SddmmPlan plan = plan_sddmm(graph, options);
+      prepare_backward(plan);
+      test::ReplayScene scene;
+      auto &u = scene.matrix(graph.num_rows(), 32), &v = scene.matrix(graph.num_cols(), 32);
+      auto& edges = scene.matrix(graph.num_edges(), heads);
+      auto &grad_u = scene.matrix(graph.num_rows(), 32),
+           &grad_v = scene.matrix(graph.num_cols(), 32);
+      scene.expect_replays("sddmm", [&](Stream stream) {
+        run(plan, u, v, edges, stream);
+        run_backward(plan, u, v, edges, grad_u, grad_v, stream);
+      });
+    }
+  }
+}
+
+TEST_F(GpuEdgeReplay, spmm_and_the_gradient_of_edge_values) {
+  for (const Graph& graph : graphs()) {
+    SpmmOptions options;
+    options.features = 32;
+    options.device = gpu;
+    const SpmmPlan plan = plan_spmm(graph, options);
+    const SpmmBackwardPlan backward = plan_spmm_backward(graph, options);
+    test::ReplayScene scene;
+    auto &x = scene.matrix(graph.num_cols(), 32), &y = scene.matrix(graph.num_rows(), 32);
+    auto &values = scene.matrix(graph.num_edges(), 1), &grad_x = scene.matrix(graph.num_cols(), 32);
+    auto& grad_values = scene.matrix(graph.num_edges(), 1);
+    scene.expect_replays("spmm", [&](Stream stream) {
+      run(plan, {x, values}, {y}, stream);
+      run(backward, {y, x, values}, {grad_x, grad_values}, stream);
+    });
+  }
+}
+
+TEST_F(GpuEdgeReplay, edge_softmax) {
+  for (const Graph& graph : graphs()) {
+    EdgeSoftmaxOptions options;
+    options.heads = 3;
+    options.device = gpu;
+    const EdgeSoftmaxPlan plan = plan_edge_softmax(graph, options);
+    test::ReplayScene scene;
+    auto &scores = scene.matrix(graph.num_edges(), 3),
+         &weights = scene.matrix(graph.num_edges(), 3);
+    auto& grad = scene.matrix(graph.num_edges(), 3);
+    scene.expect_replays("edge_softmax", [&](Stream stream) {
+      run(plan, scores, weights, stream);
+      run_backward(plan, weights, scores, grad, stream);
+    });
+  }
+}
+
+TEST_F(GpuEdgeReplay, attention) {
+  for (const Graph& graph : graphs()) {
+    for (const AttentionForm form :
+         {AttentionForm::gat, AttentionForm::gatv2, AttentionForm::dot}) {
+      AttentionOptions options;
+      options.form = form;
+      options.heads = 4;
+      options.features = 32;
+      options.dropout = 0.3;
+      options.device = gpu;
+      const AttentionPlan plan = plan_attention(graph, options);
+      prepare_backward(plan);
+      const std::int64_t cols = form == AttentionForm::gat ? 4 : 32;
+      test::ReplayScene scene;
+      auto &target = scene.matrix(graph.num_rows(), cols),
+           &source = scene.matrix(graph.num_cols(), cols);
+      auto &value = scene.matrix(graph.num_cols(), 32), &vector = scene.matrix(1, 32);
+      auto &output = scene.matrix(graph.num_rows(), 32),
+           &log_sum = scene.matrix(graph.num_rows(), 4);
+      auto &grad_target = scene.matrix(graph.num_rows(), cols),
+           &grad_source = scene.matrix(graph.num_cols(), cols);
+      auto &grad_value = scene.matrix(graph.num_cols(), 32), &grad_vector = scene.matrix(1, 32);
+      Buffer<double> grad_scale(1, default_memory(gpu));
+      AttentionInputs inputs{target, source, value, {}, 0.2, Random(7)};
+      AttentionGradOutputs gradients{grad_target, grad_source, grad_value, {}, nullptr};
+      if (form == AttentionForm::gatv2) {
+        inputs.vector = vector;
+        gradients.vector = grad_vector;
+      }
+      if (form == AttentionForm::dot) gradients.scale = grad_scale.data();
+      scene.expect_replays(to_string(form), [&](Stream stream) {
+        run(plan, inputs, {output, log_sum}, stream);
+        run_backward(plan, inputs, output, log_sum, output, gradients, stream);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::ops
