@@ -13,13 +13,18 @@ struct RunningSum {
   float max = -infinity;
   float sum = 0;
 
-  __device__ void add(float score) {
-    if (score > max) {
-      sum = sum * expf(max - score) + 1;
-      max = score;
-    } else if (score != -infinity) {
-      sum += expf(score - max);
-    }
+  /// Several scores at once, so that their exponentials do not wait for each other; -inf stands for
+  /// none.
+  template <int count>
+  __device__ void add(const float (&scores)[count]) {
+    float top = max;
+#pragma unroll
+    for (const float score : scores) top = fmaxf(top, score);
+    if (top > max) sum *= expf(max - top);
+    max = top;
+    const float base = max > -infinity ? max : 0.0f;
+#pragma unroll
+    for (const float score : scores) sum += expf(score - base);
   }
   __device__ void join(const RunningSum& other) {
     const float joint = fmaxf(max, other.max);
@@ -29,10 +34,6 @@ struct RunningSum {
     }
     sum = sum * expf(max - joint) + other.sum * expf(other.max - joint);
     max = joint;
-  }
-  /// After the last score.
-  __device__ void finish() {
-    if (max == infinity) sum = __int_as_float(0x7fffffff);
   }
 };
 

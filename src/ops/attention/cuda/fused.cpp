@@ -10,8 +10,6 @@
 namespace tessera::ops {
 namespace {
 
-/// A warp takes this many edges of one line, or cuts it.
-constexpr EdgeOffset longest_line = 512;
 /// Warps among which sums over all edges are shared.
 constexpr std::int64_t max_sharing_blocks = 528;
 
@@ -31,6 +29,12 @@ Functions functions_of(Precision precision) {
 int power_of_two(std::int64_t at_least) {
   const auto wanted = static_cast<std::uint64_t>(std::clamp<std::int64_t>(at_least, 1, 32));
   return static_cast<int>(std::bit_ceil(wanted));
+}
+
+/// A warp takes this many edges of one line, or cuts it: with many heads a batch has few edges.
+EdgeOffset longest_line(std::int64_t heads) {
+  constexpr EdgeOffset batches = 48;
+  return std::min<EdgeOffset>(512, batches * 32 / power_of_two(heads));
 }
 
 /// Slices for lanes that hold `count` features in each of at most `vectors` vectors.
@@ -59,7 +63,8 @@ class CudaFusedAttention final : public PreparedAttention {
         width_(options_.features / options_.heads),
         score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features),
         rows_(cuda::device_rows(graph_, options_.device)),
-        row_cuts_(cuda::cut_long_lines(graph_.row_offsets().span(), longest_line, options_.device)),
+        row_cuts_(cuda::cut_long_lines(graph_.row_offsets().span(), longest_line(options_.heads),
+                                       options_.device)),
         slots_(made<float>(row_cuts_.num_slots, options_.features + 2 * options_.heads)) {
     synchronise(options_.device);
   }
@@ -114,7 +119,8 @@ class CudaFusedAttention final : public PreparedAttention {
     std::call_once(backward_once_, [&] {
       const Device device = options_.device;
       columns_ = cuda::device_columns(graph_, device);
-      column_cuts_ = cuda::cut_long_lines(graph_.csc().col_offsets.span(), longest_line, device);
+      column_cuts_ = cuda::cut_long_lines(graph_.csc().col_offsets.span(),
+                                          longest_line(options_.heads), device);
       row_state_ = made<float>(graph_.num_rows(), 2 * options_.heads);
       grad_slots_ = Buffer<float>(
           std::max(checked_area(row_cuts_.num_slots, score_cols_),

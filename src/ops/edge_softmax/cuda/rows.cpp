@@ -13,9 +13,6 @@
 namespace tessera::ops {
 namespace {
 
-/// A warp takes this many edges of one row, or cuts it.
-constexpr EdgeOffset longest_row = 1024;
-
 const SoftmaxFunctions& functions_of(Precision precision) {
   switch (precision) {
     case Precision::bf16: return softmax_rows_bf16;
@@ -24,14 +21,25 @@ const SoftmaxFunctions& functions_of(Precision precision) {
   }
 }
 
+std::int64_t padded_heads(const EdgeSoftmaxProblem& problem) {
+  const auto heads = static_cast<std::uint64_t>(std::min<std::int64_t>(problem.options.heads, 32));
+  return static_cast<std::int64_t>(std::bit_ceil(heads));
+}
+
+/// A team takes this many edges of one row: no more steps than others hide. Longer rows are cut.
+EdgeOffset longest_row(const EdgeSoftmaxProblem& problem, int team) {
+  constexpr EdgeOffset steps = 32;
+  return std::max<EdgeOffset>(64, steps * team / padded_heads(problem));
+}
+
 class CudaSoftmaxRows final : public PreparedEdgeSoftmax {
  public:
   CudaSoftmaxRows(const EdgeSoftmaxProblem& problem, std::size_t team)
       : options_(problem.options),
         team_(team),
         rows_(cuda::device_rows(problem.graph, options_.device)),
-        cuts_(
-            cuda::cut_long_lines(problem.graph.row_offsets().span(), longest_row, options_.device)),
+        cuts_(cuda::cut_long_lines(problem.graph.row_offsets().span(),
+                                   longest_row(problem, softmax_teams[team]), options_.device)),
         slots_(checked_area(cuts_.num_slots, 2 * options_.heads), default_memory(options_.device)) {
     synchronise(options_.device);
   }
@@ -67,11 +75,6 @@ class CudaSoftmaxRows final : public PreparedEdgeSoftmax {
   cuda::Cuts cuts_;
   Buffer<float> slots_;
 };
-
-std::int64_t padded_heads(const EdgeSoftmaxProblem& problem) {
-  const auto heads = static_cast<std::uint64_t>(std::min<std::int64_t>(problem.options.heads, 32));
-  return static_cast<std::int64_t>(std::bit_ceil(heads));
-}
 
 std::string why_not(const EdgeSoftmaxProblem& problem, int team) {
   if (problem.options.precision == Precision::fp64) return "fp64 exists on the CPU only";

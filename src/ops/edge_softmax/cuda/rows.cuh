@@ -16,7 +16,8 @@ namespace tessera::ops {
 template <class T, int team>
 class TeamNumbers {
  public:
-  static constexpr int kept = 4;  ///< numbers of a lane that stay in registers
+  /// Numbers of a lane whose loads are in flight together; its first ones stay in registers.
+  static constexpr int batch = 4;
 
   __device__ TeamNumbers(const SoftmaxLaunch& launch, EdgeOffset begin, EdgeOffset end)
       : launch_(launch),
@@ -30,19 +31,43 @@ class TeamNumbers {
     return 1 << (32 - __clz(heads - 1));
   }
 
-  /// Calls body(edge, index): `index` counts this lane's numbers.
-  template <class Body>
-  __device__ void for_each(Body&& body) const {
-    EdgeOffset edge = begin_;
+  /// Loads a batch; `none` where there are no more numbers.
+  template <class Value, class Load>
+  __device__ void load_batch(EdgeOffset edge, Value (&values)[batch], const Value& none,
+                             Load&& load) const {
 #pragma unroll
-    for (int i = 0; i < kept; ++i, edge += lanes_.batch_edges) {
-      if (edge < end_) body(edge, i);
+    for (int i = 0; i < batch; ++i, edge += lanes_.batch_edges) {
+      values[i] = edge < end_ ? load(edge) : none;
     }
-    for (; edge < end_; edge += lanes_.batch_edges) body(edge, kept);
   }
+
+  /// Calls body(first edge, values) for all of this lane's numbers, batch by batch. The first batch
+  /// is what `first` holds.
+  template <class Value, class Load, class Body>
+  __device__ void for_batches(Value (&first)[batch], const Value& none, Load&& load,
+                              Body&& body) const {
+    body(begin_, first);
+    const EdgeOffset step = EdgeOffset{batch} * lanes_.batch_edges;
+    for (EdgeOffset edge = begin_ + step; edge < end_; edge += step) {
+      Value values[batch];
+      load_batch(edge, values, none, load);
+      body(edge, values);
+    }
+  }
+
+  __device__ EdgeOffset first_edge() const { return begin_; }
 
   __device__ float load(const EdgeNumbers& numbers, EdgeOffset edge) const {
     return cuda::widen(static_cast<const T*>(numbers.data)[edge * numbers.stride + head_]);
+  }
+  /// The results of a batch, of which `result(value)` is each.
+  template <class Value, class Result>
+  __device__ void store_batch(EdgeOffset edge, const Value (&values)[batch],
+                              Result&& result) const {
+#pragma unroll
+    for (int i = 0; i < batch; ++i, edge += lanes_.batch_edges) {
+      if (edge < end_) store(edge, result(values[i]));
+    }
   }
   __device__ void store(EdgeOffset edge, float value) const {
     static_cast<T*>(launch_.result)[edge * launch_.result_stride + head_] = cuda::narrow<T>(value);
@@ -64,14 +89,13 @@ template <class T, int team>
 class ForwardRow {
  public:
   __device__ ForwardRow(const SoftmaxLaunch& launch, EdgeOffset begin, EdgeOffset end)
-      : launch_(launch), numbers_(launch, begin, end) {}
+      : launch_(launch), numbers_(launch, begin, end) {
+    numbers_.load_batch(numbers_.first_edge(), first_, -cuda::infinity, loader());
+  }
 
   __device__ void measure() {
-    numbers_.for_each([&](EdgeOffset edge, int index) {
-      const float score = numbers_.load(launch_.first, edge);
-      keep(index, score);
-      total_.add(score);
-    });
+    numbers_.for_batches(first_, -cuda::infinity, loader(),
+                         [&](EdgeOffset, const Scores& scores) { total_.add(scores); });
     cuda::over_edges<team>(numbers_.head_lanes(), [&](int distance) {
       cuda::RunningSum other;
       other.max = __shfl_xor_sync(cuda::team_mask<team>(), total_.max, distance);
@@ -80,19 +104,12 @@ class ForwardRow {
     });
   }
   __device__ void apply() {
-    total_.finish();
     const float reciprocal = 1 / total_.sum;
-    numbers_.for_each([&](EdgeOffset edge, int index) {
-      const float score = index < kept_scores ? scores_[index] : numbers_.load(launch_.first, edge);
-      numbers_.store(edge, expf(score - total_.max) * reciprocal);
-    });
-  }
-
-  /// Scores that `apply` reads again although `measure` was another launch's.
-  __device__ void reload() {
-    numbers_.for_each([&](EdgeOffset edge, int index) {
-      if (index < kept_scores) keep(index, numbers_.load(launch_.first, edge));
-    });
+    numbers_.for_batches(
+        first_, -cuda::infinity, loader(), [&](EdgeOffset edge, const Scores& scores) {
+          numbers_.store_batch(edge, scores,
+                               [&](float score) { return expf(score - total_.max) * reciprocal; });
+        });
   }
   __device__ void save(std::int64_t slot) const {
     if (numbers_.head_lanes().edge != 0 || numbers_.head() >= launch_.heads) return;
@@ -107,16 +124,16 @@ class ForwardRow {
   }
 
  private:
-  static constexpr int kept_scores = TeamNumbers<T, team>::kept;
+  using Scores = float[TeamNumbers<T, team>::batch];
 
-  __device__ void keep(int index, float score) {
-    if (index < kept_scores) scores_[index] = score;
+  __device__ auto loader() const {
+    return [this](EdgeOffset edge) { return numbers_.load(launch_.first, edge); };
   }
 
   const SoftmaxLaunch& launch_;
   TeamNumbers<T, team> numbers_;
   cuda::RunningSum total_;
-  float scores_[kept_scores];
+  Scores first_;
 };
 
 /// P (dP - sum of P dP).
@@ -124,26 +141,22 @@ template <class T, int team>
 class BackwardRow {
  public:
   __device__ BackwardRow(const SoftmaxLaunch& launch, EdgeOffset begin, EdgeOffset end)
-      : launch_(launch), numbers_(launch, begin, end) {}
+      : launch_(launch), numbers_(launch, begin, end) {
+    numbers_.load_batch(numbers_.first_edge(), first_, Pair{0, 0}, loader());
+  }
 
   __device__ void measure() {
     float sum = 0;
-    numbers_.for_each([&](EdgeOffset edge, int index) {
-      const Pair pair = load(edge);
-      if (index < kept_pairs) pairs_[index] = pair;
-      sum = fmaf(pair.weight, pair.grad, sum);
+    numbers_.for_batches(first_, Pair{0, 0}, loader(), [&](EdgeOffset, const Pairs& pairs) {
+#pragma unroll
+      for (const Pair& pair : pairs) sum = fmaf(pair.weight, pair.grad, sum);
     });
     total_ = numbers_.sum(sum);
   }
   __device__ void apply() {
-    numbers_.for_each([&](EdgeOffset edge, int index) {
-      const Pair pair = index < kept_pairs ? pairs_[index] : load(edge);
-      numbers_.store(edge, pair.weight * (pair.grad - total_));
-    });
-  }
-  __device__ void reload() {
-    numbers_.for_each([&](EdgeOffset edge, int index) {
-      if (index < kept_pairs) pairs_[index] = load(edge);
+    numbers_.for_batches(first_, Pair{0, 0}, loader(), [&](EdgeOffset edge, const Pairs& pairs) {
+      numbers_.store_batch(edge, pairs,
+                           [&](const Pair& pair) { return pair.weight * (pair.grad - total_); });
     });
   }
   __device__ void save(std::int64_t slot) const {
@@ -160,16 +173,18 @@ class BackwardRow {
     float weight;
     float grad;
   };
-  static constexpr int kept_pairs = TeamNumbers<T, team>::kept;
+  using Pairs = Pair[TeamNumbers<T, team>::batch];
 
-  __device__ Pair load(EdgeOffset edge) const {
-    return {numbers_.load(launch_.first, edge), numbers_.load(launch_.second, edge)};
+  __device__ auto loader() const {
+    return [this](EdgeOffset edge) {
+      return Pair{numbers_.load(launch_.first, edge), numbers_.load(launch_.second, edge)};
+    };
   }
 
   const SoftmaxLaunch& launch_;
   TeamNumbers<T, team> numbers_;
   float total_ = 0;
-  Pair pairs_[kept_pairs];
+  Pairs first_;
 };
 
 /// Rows that are not cut, a team each.
@@ -204,7 +219,6 @@ __global__ __launch_bounds__(softmax_block_threads) void change_pieces(const Sof
   if (index >= launch.rows.num_pieces) return;
   const cuda::Piece piece = launch.rows.pieces[index];
   Row numbers(launch, piece.begin, piece.end);
-  numbers.reload();
   for (int i = 0; i < piece.num_slots; ++i) numbers.join_slot(piece.first_slot + i);
   numbers.apply();
 }
