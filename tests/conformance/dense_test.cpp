@@ -106,7 +106,7 @@ TEST_P(Dense, gemm_of_integers_is_exact_and_forgets_what_was_there) {
 }
 
 TEST(DenseOnGpu, gemm_of_16_bits_into_fp32) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device device{DeviceKind::cuda, 0};
   const auto a = normal_matrix<Bfloat16>(65, 40, 1);
   const auto b = normal_matrix<Bfloat16>(40, 24, 2);
@@ -119,7 +119,7 @@ TEST(DenseOnGpu, gemm_of_16_bits_into_fp32) {
 }
 
 TEST(DenseOnGpu, refuses_fp64) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device device{DeviceKind::cuda, 0};
   Matrix<double> x(2, 2, 0.0);
   testing::expect_error(ErrorCode::invalid_argument, {"fill", "y is fp64", "fp32, bf16 or fp16"},

@@ -19,7 +19,7 @@ constexpr Device gpu = test::replay_gpu;
 class GpuEdgeReplay : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   }
 
   /// One with short rows, one with a row that is cut.

@@ -31,7 +31,7 @@ constexpr Device gpu = test::replay_gpu;
 class GpuReplay : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   }
 };
 

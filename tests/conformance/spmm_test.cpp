@@ -330,7 +330,7 @@ INSTANTIATE_TEST_SUITE_P(All, SpmmKernels, ::testing::ValuesIn(testing::kernel_n
 
 /// What one kernel declines, another takes.
 TEST(SpmmPlans, TakeEveryProblemOnDevice) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   for (const NamedGraph& pattern : testing::odd_patterns()) {
     for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::normal)) {
       for (const Reduction reduction : reductions) {

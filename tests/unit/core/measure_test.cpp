@@ -86,7 +86,7 @@ TEST(Measure, OnAMissingGpuIsAnError) {
 }
 
 TEST(Measure, CudaRunsAreTimedAloneAndInAChain) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device device{DeviceKind::cuda, 0};
   constexpr std::size_t bytes = 1 << 12;
   Buffer<char> memory(bytes, default_memory(device));
@@ -105,7 +105,7 @@ TEST(Measure, CudaRunsAreTimedAloneAndInAChain) {
 }
 
 TEST(Measure, CudaWorkThatCannotBeCapturedHasNoChain) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device device{DeviceKind::cuda, 0};
   MeasureOptions options;
   options.chain = 20;
@@ -121,7 +121,7 @@ TEST(Measure, CudaWorkThatCannotBeCapturedHasNoChain) {
 }
 
 TEST(Measure, CudaFloorIsThatOfACopy) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device device{DeviceKind::cuda, 0};
   EXPECT_GT(copy_bandwidth(device), 1e11);
   EXPECT_DOUBLE_EQ(floor_us(1 << 30, device), (1 << 30) / copy_bandwidth(device) * 1e6);

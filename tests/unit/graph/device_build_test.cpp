@@ -21,7 +21,7 @@ using testing::Coo;
 class CudaBuild : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   }
 
   static BuildOptions on_gpu(BuildOptions options = {}) {

@@ -27,8 +27,9 @@ constexpr VertexId stride = 8 * period + 1;
 class BigOnDevice : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (std::getenv("TESSERA_BIG_TESTS") == nullptr) GTEST_SKIP() << "TESSERA_BIG_TESTS is not set";
-    if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+    if (std::getenv("TESSERA_BIG_TESTS") == nullptr)
+      GTEST_SKIP() << "TESSERA_BIG_TESTS is not set; tools/gpu.sh big runs it";
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   }
 
   static constexpr Device device{DeviceKind::cuda, 0};

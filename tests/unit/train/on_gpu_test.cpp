@@ -34,7 +34,7 @@ TrainOptions on(Device device, std::int64_t epochs) {
 class OnGpu : public ::testing::TestWithParam<nn::ModelKind> {
  protected:
   void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   }
 
   static bool evaluates_alike() { return GetParam() != nn::ModelKind::gin; }
