@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "tessera/tiles/tiled_graph.hpp"
+
+namespace tessera::tiles {
+
+/// A translation that can be repeated, to measure it: its rows already lie on the device, where the
+/// tiles stay.
+std::function<void()> prepared_translation(const Graph& graph, int height, Side side,
+                                           Device device);
+
+}  // namespace tessera::tiles
