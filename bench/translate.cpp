@@ -47,13 +47,11 @@ class Translation : public Trial {
 }  // namespace
 
 std::vector<Suite> translate_suites() {
-  Suite suite{"translate",
-              "the graph as tiles of bits for tensor cores; features are rows of a window",
-              {},
-              {Precision::fp32},
-              false,
-              [](const Problem& problem) { return std::make_unique<Translation>(problem); },
-              {64}};
+  Suite suite{
+      "translate", "the graph as tiles of bits for tensor cores; features are rows of a window",
+      {},          {Precision::fp32},
+      false,       [](const Problem& problem) { return std::make_unique<Translation>(problem); },
+      {64}};
   suite.on_request = true;
   return {suite};
 }

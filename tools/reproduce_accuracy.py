@@ -53,6 +53,7 @@ def arguments():
     parser.add_argument("--unions", default=",".join(UNIONS), metavar="LIST", help="for gin; empty: none")
     parser.add_argument("--pyg", metavar="PYTHON", help="also train PyG's layers with this Python")
     parser.add_argument("--pyg-runs", type=int, default=10)
+    parser.add_argument("--pyg-cases", metavar="LIST", help="only these, such as gat/citeseer,gin/DD")
     parser.add_argument("--pyg-device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--pieces", metavar="FOLDER", help="keep finished jobs here, and use those that are here")
     parser.add_argument("--seed", type=int, default=1)
@@ -61,6 +62,7 @@ def arguments():
     options.models = options.models.split(",")
     options.datasets = options.datasets.split(",")
     options.unions = [name for name in options.unions.split(",") if name]
+    options.pyg_cases = options.pyg_cases.split(",") if options.pyg_cases else None
     options.data = pathlib.Path(os.environ.get("TESSERA_DATA", ""))
     options.pieces = pathlib.Path(options.pieces) if options.pieces else None
     if options.pieces:
@@ -74,11 +76,20 @@ def file_of(options, dataset):
     return str(options.data / dataset / f"{dataset}.npz")
 
 
+def finished_piece(options, name):
+    """Where the report of a job is kept, or would be: one from another device is as good."""
+    if options.pieces is None:
+        return None
+    found = [path for path in (options.pieces / f"{name}{where}.json" for where in ("", "_cpu", "_cuda"))
+             if path.exists()]
+    return found[0] if found else options.pieces / f"{name}_{options.device.replace(':', '_')}.json"
+
+
 def reported(options, name, command):
     """The report that a command writes to the file named after --json; kept under `name`."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        kept = options.pieces / f"{name}.json" if options.pieces else None
+        kept = finished_piece(options, name)
         if kept is None or not kept.exists():
             subprocess.run([*command, "--json", str(report)], check=True, stdout=subprocess.DEVNULL)
             if kept is None:
@@ -89,14 +100,9 @@ def reported(options, name, command):
         return json.loads(kept.read_text())
 
 
-def where(options):
-    """Keeps what was trained on different devices apart."""
-    return "" if options.device == "cpu" else "_" + options.device.replace(":", "_")
-
-
 def train(options, model, dataset, seed, runs):
     """One process: runs `seed` to `seed + runs - 1`."""
-    return reported(options, f"{model}_{dataset}_{seed}_{runs}{where(options)}",
+    return reported(options, f"{model}_{dataset}_{seed}_{runs}",
                     [options.program, "train", "--data", file_of(options, dataset), "--model", model,
                      "--runs", str(runs), "--seed", str(seed), "--device", options.device, "--threads", "1",
                      "--quiet"])
@@ -104,7 +110,7 @@ def train(options, model, dataset, seed, runs):
 
 def train_folds(options, dataset):
     """All folds of a union, as many at a time as there are jobs."""
-    return reported(options, f"gin_{dataset}_{options.seed}_{FOLDS}{where(options)}",
+    return reported(options, f"gin_{dataset}_{options.seed}_{FOLDS}",
                     [options.program, "train", "--data", file_of(options, dataset), "--model", "gin",
                      "--folds", str(FOLDS), "--seed", str(options.seed), "--device", options.device,
                      "--parallel-runs", "--threads", str(min(FOLDS, options.jobs)), "--quiet"])
@@ -118,13 +124,20 @@ def train_pyg(options, model, dataset):
                      "--device", options.pyg_device])
 
 
+def wants_pyg(options, model, dataset):
+    if not options.pyg or model == "gatv2":
+        return False
+    return options.pyg_cases is None or f"{model}/{dataset}" in options.pyg_cases
+
+
 def all_pieces(options):
     """(key, function, arguments), the longest first, so that no core is left with one alone."""
-    for dataset in options.unions if options.pyg else []:
-        yield ("pyg", "gin", dataset), train_pyg, ("gin", dataset)
+    for dataset in options.unions:
+        if wants_pyg(options, "gin", dataset):
+            yield ("pyg", "gin", dataset), train_pyg, ("gin", dataset)
     for dataset in sorted(options.datasets, key=DATASETS.index, reverse=True):
         for model in sorted(options.models, key=lambda name: "gat" not in name):
-            if options.pyg and model != "gatv2":
+            if wants_pyg(options, model, dataset):
                 yield ("pyg", model, dataset), train_pyg, (model, dataset)
             for first in range(0, options.runs, options.runs_a_piece):
                 runs = min(options.runs_a_piece, options.runs - first)
@@ -161,6 +174,7 @@ def summary(reports):
         "std": statistics.stdev(tests) if len(tests) > 1 else 0.0,
         "runs": len(runs),
         "epoch_ms": statistics.median(report["epoch_ms"] for report in reports),
+        "devices": sorted({report["device"] for report in reports}),
         "config": reports[0]["config"],
         "tests": [{"seed": run["seed"], "test": run["test"], "best_epoch": run["best_epoch"]}
                   for run in runs],
@@ -212,6 +226,10 @@ def table(results, options):
                   f"{FOLDS}-fold cross-validation: one fold for the test, the one before it for the "
                   "validation, vertex labels as features.", "",
                   *rows(results, ["gin"], options.unions, lambda *_: None), ""]
+    on_gpu = sorted(f"{key[0]} on {key[1]}" for key, result in results.items()
+                    if any(device.startswith("cuda") for device in result.get("devices", [])))
+    if on_gpu and options.device == "cpu":
+        lines += [f"Trained on a GPU: {', '.join(on_gpu)}; all else on CPUs.", ""]
     lines += [f"Made by `tools/reproduce_accuracy.py --runs {options.runs} --seed {options.seed}"
               f"{'' if options.device == 'cpu' else ' --device ' + options.device}`. Every run "
               "is in accuracy.json.", ""]

@@ -89,6 +89,7 @@ const ops::SpmmPlan& Topology::spmm(Derivation derivation, ops::SpmmOptions opti
 
 const ops::SpmmBackwardPlan& Topology::spmm_backward(Derivation derivation,
                                                      ops::SpmmOptions options) {
+  options.edge_value_gradient = false;
   return found_or_made(state_->spmm_backward, key_of(derivation, options), [&] {
     return ops::plan_spmm_backward(derived(derivation), state_->own(options));
   });

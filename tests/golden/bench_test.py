@@ -154,7 +154,7 @@ class Report(cli.CliTest):
         self.assertIn("| reddit | 16 | 100.0 |  | k | 10 % | sputnik fp32 | 200.0 | 2.00 | "
                       "cusparse fp32 | 400.0 | 4.00 |", done.stdout)
         self.assertIn("| cora | 16 | 50.0 |  | k | 90 % | rode fp32 | 25.0 | 0.50* |", done.stdout)
-        self.assertIn("| best public kernel | 2 | 1.00 | 0.50 (cora, 16) | 2.00 (reddit, 16) |",
+        self.assertIn("| best public fp32 | 2 | 1.00 | 0.50 (cora, 16) | 2.00 (reddit, 16) | 0 |",
                       done.stdout)
         self.assertIn("A GPU; commit abc", done.stdout)
 

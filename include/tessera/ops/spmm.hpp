@@ -27,6 +27,9 @@ struct SpmmOptions : PlanOptions {
   Reduction reduction = Reduction::sum;
   Precision precision = Precision::fp32;
   std::int64_t features = 0;  ///< width of X
+  /// Of a backward plan: whether its runs may ask for the gradient of edge values, which takes
+  /// memory of its own on a GPU.
+  bool edge_value_gradient = true;
 };
 
 /// Immutable and reusable. Holds the graph, the chosen kernel and its schedule. It owns the

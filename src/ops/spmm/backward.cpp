@@ -4,6 +4,7 @@
 #include "ops/sddmm/rehearsal.hpp"
 #include "ops/spmm/rehearsal.hpp"
 #include "ops/spmm/won_edges.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/ops/spmm.hpp"
 
 namespace tessera::ops {
@@ -56,6 +57,7 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
   state->explanation = std::move(choice.explanation);
   state->grad_x = std::move(choice.prepared);
+  if (!options.edge_value_gradient) return SpmmBackwardPlan(std::move(state));
   if (of_winners(options.reduction)) {
     state->grad_won_edge_values = won_edge_gradients(state->problem);
   } else {
@@ -87,6 +89,10 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
     check_apart("grad_x", outputs.grad_x, "grad_y", inputs.grad_y);
   }
   if (!outputs.grad_edge_values.absent()) {
+    if (!options.edge_value_gradient) {
+      throw Error(ErrorCode::invalid_argument, "the plan has no gradient of edge values",
+                  "grad_edge_values", "plan with edge_value_gradient");
+    }
     check_operand("x", inputs.x, of_sources);
     check_operand("grad_edge_values", outputs.grad_edge_values, of_edges);
     check_apart("grad_edge_values", outputs.grad_edge_values, "grad_y", inputs.grad_y);

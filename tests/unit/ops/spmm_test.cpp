@@ -85,6 +85,24 @@ TEST(Spmm, HasWinnersForMaxAndMinOnly) {
               HasSubstr("winners is 0 x 0"));
 }
 
+TEST(Spmm, HasNoGradientOfEdgeValuesThatWasNotPlanned) {
+  SpmmOptions options = options_of();
+  options.edge_value_gradient = false;
+  const SpmmBackwardPlan plan = plan_spmm_backward(small_graph(), options);
+  Matrix<float> x(7, 3, 1.0f), grad_x(7, 3);
+  Matrix<float> grad_y(5, 3, 1.0f);
+  Matrix<float> grad_values(small_graph().num_edges(), 1);
+  run(plan, {grad_y}, {grad_x});
+  const SpmmBackwardPlan whole = plan_spmm_backward(small_graph(), options_of());
+  Matrix<float> expected(7, 3);
+  run(whole, {grad_y}, {expected});
+  EXPECT_TRUE(testing::same_bits(grad_x, expected));
+  EXPECT_THAT(message_of([&] {
+                run(plan, {grad_y, x}, {grad_x, grad_values});
+              }),
+              HasSubstr("no gradient of edge values"));
+}
+
 TEST(Spmm, RejectsWhatNoKernelCanDo) {
   SpmmOptions options = options_of();
   options.features = -1;
