@@ -96,7 +96,7 @@ TEST(Spmm, HasNoGradientOfEdgeValuesThatWasNotPlanned) {
   const SpmmBackwardPlan whole = plan_spmm_backward(small_graph(), options_of());
   Matrix<float> expected(7, 3);
   run(whole, {grad_y}, {expected});
-  EXPECT_TRUE(testing::same_bits(grad_x, expected));
+  EXPECT_TRUE(test::same_bits(grad_x, expected));
   EXPECT_THAT(message_of([&] {
                 run(plan, {grad_y, x}, {grad_x, grad_values});
               }),
