@@ -131,13 +131,21 @@ def page(results, options):
     return "\n".join(lines) + "\n"
 
 
-def main():
-    options = arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        results = [result for case in CASES if (result := profile(options, case, folder))]
+def write(results, options):
+    """After every case, so that nothing is lost where time runs out."""
     output = pathlib.Path(options.output)
     (output / "cuda_profile.json").write_text(json.dumps({"commit": options.commit, "cases": results}, indent=1) + "\n")
     (output / "cuda_profile.md").write_text(page(results, options))
+
+
+def main():
+    options = arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        results = []
+        for case in CASES:
+            if result := profile(options, case, folder):
+                results.append(result)
+                write(results, options)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EPOCHS = 200
+ON_TILES = ("tall_", "split_", "short_")
 MODELS = ["gcn", "agnn"]
 WIDTHS = [16, 32, 64, 128, 256, 512, 1024]
 BLOCKS_PER_WINDOW = [1, 2, 4, 8, 16, 32, 64]
@@ -72,6 +73,15 @@ def with_blocks(folder, count):
     return str(path)
 
 
+def kernels_on_tiles(program, source):
+    """Those that can run it."""
+    run = subprocess.run([program, "plan", source, "--device", "cuda", "--features", "128", "--precision", "bf16",
+                          "--json", "-"], check=True, capture_output=True, text=True)
+    names = [candidate["kernel"] for candidate in json.loads(run.stdout)["candidates"]
+             if candidate.get("predicted_us")]
+    return [name for name in names if name.rsplit("/", 1)[-1].startswith(ON_TILES)]
+
+
 def measure(options):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, folder)
@@ -80,7 +90,9 @@ def measure(options):
             trained = bench([f"epoch_{model}" for model in MODELS], [source])
             if trained:
                 found["share"] += trained + bench(["translate"], [source], "--features", "64")
-            found["warps"] += bench(["spmm"], [source], "--features", "128", "--precision", "bf16", "--kernel", "all")
+            for kernel in kernels_on_tiles(options.program, source) + ["spmm/cuda/rows*"]:
+                found["warps"] += bench(["spmm"], [source], "--features", "128", "--precision", "bf16",
+                                        "--kernel", kernel)
         found["widths"] = bench(["spmm"], options.sources, "--features", ",".join(map(str, WIDTHS)),
                                 "--precision", "fp32,bf16", "--tune", "measured")
         files = [with_blocks(folder, count) for count in BLOCKS_PER_WINDOW]
@@ -126,7 +138,7 @@ def kernel_of(record):
 
 
 def warps_table(records):
-    on_tiles = [r for r in records if kernel_of(r).startswith(("tall_", "split_", "short_"))]
+    on_tiles = [r for r in records if kernel_of(r).startswith(ON_TILES)]
     kernels = list(dict.fromkeys(kernel_of(record) for record in on_tiles))
     rows = []
     for graph in dict.fromkeys(record["graph"] for record in records):
