@@ -17,13 +17,15 @@ __device__ EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) 
   return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
 }
 
-template <class T, int lanes, bool aligned>
+template <class T, int lanes, bool aligned, bool scaled>
 class RestSum {
  public:
   using FeatureVector = cuda::Vector<T, aligned ? 16 : static_cast<int>(sizeof(T))>;
   static constexpr int width = FeatureVector::count;
   static constexpr int edges = 32 / lanes;
-  static constexpr int unroll = 4;
+  /// Loads in flight: 16-bit rows are short.
+  static constexpr int unroll = aligned && sizeof(T) == 2 ? 8 : 4;
+  static constexpr int step = edges * unroll;
 
   __device__ explicit RestSum(const RestLaunch& launch)
       : launch_(launch),
@@ -34,27 +36,24 @@ class RestSum {
         source_(static_cast<const char*>(launch.x) + (active_ ? feature_ : 0) * sizeof(T)),
         row_bytes_(static_cast<std::uint32_t>(launch.x_stride * sizeof(T))) {}
 
+  /// All but the last step are whole, and the columns of the next one are on their way while the
+  /// rows of this one are.
   __device__ void gather(EdgeOffset begin, EdgeOffset end) {
-    for (EdgeOffset edge = begin + lane_ / lanes; edge < end; edge += edges * unroll) {
-      FeatureVector rows[unroll];
-      float scales[unroll];
+    if (begin >= end) return;
+    auto left = static_cast<int>(end - begin);
+    const VertexId* indices = launch_.indices + begin + lane_ / lanes;
+    VertexId columns[unroll];
+    load_columns(indices, left, columns);
+#pragma unroll 1
+    for (; left >= step; left -= step) {
+      VertexId next[unroll];
+      indices += step;
+      load_columns(indices, left - step, next);
+      add<true>(columns, left);
 #pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        const bool live = edge + u * edges < end;
-        const VertexId column = live ? __ldg(launch_.indices + edge + u * edges) : 0;
-        const auto offset = std::uint64_t{static_cast<std::uint32_t>(column)} * row_bytes_;
-        rows[u] = live ? FeatureVector::load(source_ + offset) : FeatureVector::zero();
-        scales[u] = launch_.col_scale != nullptr ? __ldg(launch_.col_scale + column) : 1.0f;
-        if (!live) scales[u] = 0;
-      }
-#pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        float values[width];
-        rows[u].widen_to(values);
-#pragma unroll
-        for (int i = 0; i < width; ++i) sums_[i] = fmaf(scales[u], values[i], sums_[i]);
-      }
+      for (int u = 0; u < unroll; ++u) columns[u] = next[u];
     }
+    if (left > 0) add<false>(columns, left);
   }
 
   /// Afterwards the first `lanes` lanes hold the sums of the warp.
@@ -101,6 +100,36 @@ class RestSum {
   }
 
  private:
+  __device__ bool live(int u, int left) const { return u * edges + lane_ / lanes < left; }
+
+  __device__ void load_columns(const VertexId* indices, int left,
+                               VertexId (&columns)[unroll]) const {
+#pragma unroll
+    for (int u = 0; u < unroll; ++u) columns[u] = live(u, left) ? __ldg(indices + u * edges) : 0;
+  }
+
+  template <bool whole>
+  __device__ void add(const VertexId (&columns)[unroll], int left) {
+    FeatureVector rows[unroll];
+    float scales[unroll];
+#pragma unroll
+    for (int u = 0; u < unroll; ++u) {
+      const auto offset = std::uint64_t{static_cast<std::uint32_t>(columns[u])} * row_bytes_;
+      const bool exists = whole || live(u, left);
+      rows[u] = exists ? FeatureVector::load(source_ + offset) : FeatureVector::zero();
+      if constexpr (scaled) scales[u] = exists ? __ldg(launch_.col_scale + columns[u]) : 0.0f;
+    }
+#pragma unroll
+    for (int u = 0; u < unroll; ++u) {
+      float values[width];
+      rows[u].widen_to(values);
+#pragma unroll
+      for (int i = 0; i < width; ++i) {
+        sums_[i] = scaled ? fmaf(scales[u], values[i], sums_[i]) : sums_[i] + values[i];
+      }
+    }
+  }
+
   const RestLaunch& launch_;
   int lane_;
   std::int64_t feature_;
@@ -110,7 +139,7 @@ class RestSum {
   float sums_[width] = {};
 };
 
-template <class T, int lanes, bool aligned>
+template <class T, int lanes, bool aligned, bool scaled>
 __global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch launch) {
   const std::int64_t first_row = std::int64_t{blockIdx.x} * block_warps;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -120,7 +149,7 @@ __global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch la
     const EdgeOffset end = offset_at(launch.offsets, first_row + warp + 1);
     any_long = end - begin > long_row;
     if (!any_long) {
-      RestSum<T, lanes, aligned> sum(launch);
+      RestSum<T, lanes, aligned, scaled> sum(launch);
       sum.gather(begin, end);
       sum.combine_groups();
       if (sum.writes()) sum.store(first_row + warp);
@@ -133,7 +162,7 @@ __global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch la
     if (end - begin <= long_row) continue;
     const EdgeOffset share = (end - begin + block_warps - 1) / block_warps;
     const EdgeOffset own = begin + warp * share;
-    RestSum<T, lanes, aligned> sum(launch);
+    RestSum<T, lanes, aligned, scaled> sum(launch);
     sum.gather(own, own + share < end ? own + share : end);
     sum.combine_groups();
     sum.combine_warps();
@@ -143,10 +172,12 @@ __global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch la
 
 template <class T, int lanes, bool aligned>
 void launch_rest(const RestLaunch& launch, Stream stream) {
-  const dim3 grid(
-      cuda::num_blocks(launch.num_rows, block_warps),
-      cuda::num_blocks(launch.features, std::int64_t{lanes} * RestSum<T, lanes, aligned>::width));
-  cuda::launch(sum_rest<T, lanes, aligned>, grid, block_warps * 32, stream, launch);
+  constexpr int width = RestSum<T, lanes, aligned, false>::width;
+  const dim3 grid(cuda::num_blocks(launch.num_rows, block_warps),
+                  cuda::num_blocks(launch.features, std::int64_t{lanes} * width));
+  const auto kernel = launch.col_scale != nullptr ? sum_rest<T, lanes, aligned, true>
+                                                  : sum_rest<T, lanes, aligned, false>;
+  cuda::launch(kernel, grid, block_warps * 32, stream, launch);
 }
 
 template <class T>
