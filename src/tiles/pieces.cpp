@@ -50,12 +50,19 @@ void cut(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
 
 /// Large pieces first, each to whoever has least to do. Pieces of about the same size keep the
 /// order of the graph, so that windows computed at the same time are neighbours and find each
-/// other's rows of X in the cache.
+/// other's rows of X in the cache; only of those that are a good part of a share does the exact
+/// size count.
 void assign(int workers, PieceSchedule& schedule) {
   std::vector<std::size_t> order(schedule.pieces.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto size_class = [&](std::size_t i) {
-    return std::bit_width(static_cast<std::uint64_t>(cost_of(schedule.pieces[i])));
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+    total += cost_of(schedule.pieces[i]);
+  }
+  const auto size_class = [&](std::size_t i) -> std::int64_t {
+    const std::int64_t cost = cost_of(schedule.pieces[i]);
+    if (4 * cost * workers > total) return 64 + cost;
+    return std::bit_width(static_cast<std::uint64_t>(cost));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return size_class(a) > size_class(b); });
@@ -81,6 +88,15 @@ void assign(int workers, PieceSchedule& schedule) {
 
 }  // namespace
 
+std::vector<CutWindow> PieceSchedule::slot_windows() const {
+  std::vector<CutWindow> windows;
+  windows.reserve(static_cast<std::size_t>(num_slots));
+  for (const CutWindow& window : cut_windows) {
+    windows.insert(windows.end(), static_cast<std::size_t>(window.num_slots), window);
+  }
+  return windows;
+}
+
 PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options) {
   if (tiled.num_steps() > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ErrorCode::unsupported,
@@ -90,8 +106,9 @@ PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options) 
   const std::int64_t windows = tiled.num_windows();
   const std::int64_t share =
       (tiled.num_steps() + windows * piece_overhead) / std::max(1, options.workers);
-  // With pieces of half a share at most, whoever is last is late by less than that.
-  const std::int64_t max_steps = std::max(options.min_cut_steps, share / 2);
+  // Large pieces go first, so that what is left over evens out shares of one such piece. Smaller
+  // ones would mean more sums to add.
+  const std::int64_t max_steps = std::max(options.min_cut_steps, share);
   PieceSchedule schedule;
   for (std::int64_t w = 0; w < windows; ++w) cut(tiled, w, max_steps, schedule);
   const auto pieces = static_cast<std::int64_t>(schedule.pieces.size());

@@ -36,6 +36,8 @@ struct PieceSchedule {
   std::vector<CutWindow> cut_windows;
   std::int32_t num_slots = 0;
 
+  /// The window of each slot.
+  std::vector<CutWindow> slot_windows() const;
   std::int64_t num_workers() const { return static_cast<std::int64_t>(worker_offsets.size()) - 1; }
 };
 

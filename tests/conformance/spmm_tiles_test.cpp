@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -97,13 +98,22 @@ void expect_exact(const std::string& name, const Graph& graph, std::int64_t feat
   EXPECT_EQ(testing::first_mismatch(y.view(), expected, expected, {}), "");
 }
 
+Graph with_integer_values(const Graph& graph) {
+  std::vector<float> values(static_cast<std::size_t>(graph.num_edges()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7) - 3.0f;
+  return graph.with_values(SharedArray<float>(std::move(values)));
+}
+
 class SpmmTileKernels : public ::testing::TestWithParam<std::string> {
  protected:
-  void expect_exact_in_all_precisions(const Graph& graph, std::int64_t features,
+  /// Of the pattern, and with values; a kernel takes one or the other.
+  void expect_exact_in_all_precisions(const Graph& pattern, std::int64_t features,
                                       SpmmPass pass = SpmmPass::forward) {
-    expect_exact<float>(GetParam(), graph, features, pass);
-    expect_exact<Bfloat16>(GetParam(), graph, features, pass);
-    expect_exact<Float16>(GetParam(), graph, features, pass);
+    for (const Graph& graph : {pattern, with_integer_values(pattern)}) {
+      expect_exact<float>(GetParam(), graph, features, pass);
+      expect_exact<Bfloat16>(GetParam(), graph, features, pass);
+      expect_exact<Float16>(GetParam(), graph, features, pass);
+    }
   }
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SpmmTileKernels);

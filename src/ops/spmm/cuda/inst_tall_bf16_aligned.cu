@@ -2,14 +2,17 @@
 #include "ops/spmm/cuda/tall_windows.cuh"
 
 namespace tessera::ops {
+namespace {
 
-const TallFunctions tall_bf16_aligned_pattern = {
-    make_tall_function<CopyLoader<__nv_bfloat16, 32, false>>(),
-    make_tall_function<CopyLoader<__nv_bfloat16, 64, false>>(),
-    make_tall_function<CopyLoader<__nv_bfloat16, 128, false>>()};
-const TallFunctions tall_bf16_aligned_scaled = {
-    make_tall_function<CopyLoader<__nv_bfloat16, 32, true>>(),
-    make_tall_function<CopyLoader<__nv_bfloat16, 64, true>>(),
-    make_tall_function<CopyLoader<__nv_bfloat16, 128, true>>()};
+template <bool scaled, int groups>
+constexpr TallFunctions functions = {
+    make_tall_function<CopyLoader<__nv_bfloat16, 32, scaled, groups>>(),
+    make_tall_function<CopyLoader<__nv_bfloat16, 64, scaled, groups>>(),
+    make_tall_function<CopyLoader<__nv_bfloat16, 128, scaled, groups>>()};
+
+}  // namespace
+
+const TallHalfFunctions tall_bf16_aligned = {functions<false, 1>, functions<false, 2>,
+                                             functions<true, 1>, functions<true, 2>};
 
 }  // namespace tessera::ops

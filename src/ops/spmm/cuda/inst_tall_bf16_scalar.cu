@@ -2,14 +2,19 @@
 #include "ops/spmm/cuda/tall_windows.cuh"
 
 namespace tessera::ops {
+namespace {
 
-const TallFunctions tall_bf16_scalar_pattern = {
-    make_tall_function<ConvertLoader<__nv_bfloat16, 32, 1, false, false, 1>>(),
-    make_tall_function<ConvertLoader<__nv_bfloat16, 64, 1, false, false, 1>>(),
-    make_tall_function<ConvertLoader<__nv_bfloat16, 128, 1, false, false, 1>>()};
-const TallFunctions tall_bf16_scalar_scaled = {
-    make_tall_function<ConvertLoader<__nv_bfloat16, 32, 1, true, false, 1>>(),
-    make_tall_function<ConvertLoader<__nv_bfloat16, 64, 1, true, false, 1>>(),
-    make_tall_function<ConvertLoader<__nv_bfloat16, 128, 1, true, false, 1>>()};
+template <int width, bool scaled, int groups>
+constexpr TallFunction function =
+    make_tall_function<ConvertLoader<__nv_bfloat16, width, 1, scaled, false, groups>>();
+
+template <bool scaled, int groups>
+constexpr TallFunctions functions = {function<32, scaled, groups>, function<64, scaled, groups>,
+                                     function<128, scaled, groups>};
+
+}  // namespace
+
+const TallHalfFunctions tall_bf16_scalar = {functions<false, 1>, functions<false, 2>,
+                                            functions<true, 1>, functions<true, 2>};
 
 }  // namespace tessera::ops

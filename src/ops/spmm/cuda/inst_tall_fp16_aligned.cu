@@ -2,14 +2,16 @@
 #include "ops/spmm/cuda/tall_windows.cuh"
 
 namespace tessera::ops {
+namespace {
 
-const TallFunctions tall_fp16_aligned_pattern = {
-    make_tall_function<CopyLoader<__half, 32, false>>(),
-    make_tall_function<CopyLoader<__half, 64, false>>(),
-    make_tall_function<CopyLoader<__half, 128, false>>()};
-const TallFunctions tall_fp16_aligned_scaled = {
-    make_tall_function<CopyLoader<__half, 32, true>>(),
-    make_tall_function<CopyLoader<__half, 64, true>>(),
-    make_tall_function<CopyLoader<__half, 128, true>>()};
+template <bool scaled, int groups>
+constexpr TallFunctions functions = {make_tall_function<CopyLoader<__half, 32, scaled, groups>>(),
+                                     make_tall_function<CopyLoader<__half, 64, scaled, groups>>(),
+                                     make_tall_function<CopyLoader<__half, 128, scaled, groups>>()};
+
+}  // namespace
+
+const TallHalfFunctions tall_fp16_aligned = {functions<false, 1>, functions<false, 2>,
+                                             functions<true, 1>, functions<true, 2>};
 
 }  // namespace tessera::ops

@@ -2,18 +2,19 @@
 #include "ops/spmm/cuda/tall_windows.cuh"
 
 namespace tessera::ops {
+namespace {
 
-const TallFunctions tall_fp32_three_64 = {
-    make_tall_function<ConvertLoader<float, 32, 3, false, true, 1>>(),
-    make_tall_function<ConvertLoader<float, 64, 3, false, true, 1>>(),
-    make_tall_function<ConvertLoader<float, 128, 3, false, true, 1>>()};
-const TallFunctions tall_fp32_three_128 = {
-    make_tall_function<ConvertLoader<float, 32, 3, false, true, 2>>(),
-    make_tall_function<ConvertLoader<float, 64, 3, false, true, 2>>(),
-    make_tall_function<ConvertLoader<float, 128, 3, false, true, 2>>()};
-const TallFunctions tall_fp32_three_scalar = {
-    make_tall_function<ConvertLoader<float, 32, 3, false, false, 1>>(),
-    make_tall_function<ConvertLoader<float, 64, 3, false, false, 1>>(),
-    make_tall_function<ConvertLoader<float, 128, 3, false, false, 1>>()};
+template <int width, bool aligned, int groups>
+constexpr TallFunction function =
+    make_tall_function<ConvertLoader<float, width, 3, false, aligned, groups>>();
+
+template <bool aligned, int groups>
+constexpr TallFunctions functions = {function<32, aligned, groups>, function<64, aligned, groups>,
+                                     function<128, aligned, groups>};
+
+}  // namespace
+
+const TallFullFunctions tall_fp32_three = {functions<true, 1>, functions<true, 2>,
+                                           functions<false, 1>, functions<false, 2>};
 
 }  // namespace tessera::ops

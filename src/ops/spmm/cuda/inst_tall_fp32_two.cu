@@ -2,18 +2,19 @@
 #include "ops/spmm/cuda/tall_windows.cuh"
 
 namespace tessera::ops {
+namespace {
 
-const TallFunctions tall_fp32_two_64 = {
-    make_tall_function<ConvertLoader<float, 32, 2, false, true, 1>>(),
-    make_tall_function<ConvertLoader<float, 64, 2, false, true, 1>>(),
-    make_tall_function<ConvertLoader<float, 128, 2, false, true, 1>>()};
-const TallFunctions tall_fp32_two_128 = {
-    make_tall_function<ConvertLoader<float, 32, 2, false, true, 2>>(),
-    make_tall_function<ConvertLoader<float, 64, 2, false, true, 2>>(),
-    make_tall_function<ConvertLoader<float, 128, 2, false, true, 2>>()};
-const TallFunctions tall_fp32_two_scalar = {
-    make_tall_function<ConvertLoader<float, 32, 2, false, false, 1>>(),
-    make_tall_function<ConvertLoader<float, 64, 2, false, false, 1>>(),
-    make_tall_function<ConvertLoader<float, 128, 2, false, false, 1>>()};
+template <int width, bool aligned, int groups>
+constexpr TallFunction function =
+    make_tall_function<ConvertLoader<float, width, 2, false, aligned, groups>>();
+
+template <bool aligned, int groups>
+constexpr TallFunctions functions = {function<32, aligned, groups>, function<64, aligned, groups>,
+                                     function<128, aligned, groups>};
+
+}  // namespace
+
+const TallFullFunctions tall_fp32_two = {functions<true, 1>, functions<true, 2>,
+                                         functions<false, 1>, functions<false, 2>};
 
 }  // namespace tessera::ops

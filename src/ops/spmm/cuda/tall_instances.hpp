@@ -11,12 +11,24 @@ namespace tessera::ops {
 inline constexpr std::array<int, 3> tall_widths = {32, 64, 128};
 using TallFunctions = std::array<TallFunction, tall_widths.size()>;
 
-extern const TallFunctions tall_bf16_aligned_pattern, tall_bf16_aligned_scaled;
-extern const TallFunctions tall_bf16_scalar_pattern, tall_bf16_scalar_scaled;
-extern const TallFunctions tall_fp16_aligned_pattern, tall_fp16_aligned_scaled;
-extern const TallFunctions tall_fp16_scalar_pattern, tall_fp16_scalar_scaled;
-/// By the number of bf16 planes; aligned ones for blocks of 64 and of 128 rows.
-extern const TallFunctions tall_fp32_two_64, tall_fp32_two_128, tall_fp32_two_scalar;
-extern const TallFunctions tall_fp32_three_64, tall_fp32_three_128, tall_fp32_three_scalar;
+/// Of 16-bit features: without and with column scales, rows on 16-byte boundaries and not, by the
+/// height of windows.
+struct TallHalfFunctions {
+  TallFunctions pattern_64, pattern_128, scaled_64, scaled_128;
+};
+extern const TallHalfFunctions tall_bf16_aligned, tall_bf16_scalar;
+extern const TallHalfFunctions tall_fp16_aligned, tall_fp16_scalar;
+
+/// Of fp32 features, by the number of bf16 planes.
+struct TallFullFunctions {
+  TallFunctions aligned_64, aligned_128, scalar_64, scalar_128;
+};
+extern const TallFullFunctions tall_fp32_two, tall_fp32_three;
+
+/// Of bf16 features and edges with values: windows of 64 rows.
+struct TallValuedFunctions {
+  TallFunctions aligned, scalar;
+};
+extern const TallValuedFunctions tall_bf16_valued;
 
 }  // namespace tessera::ops

@@ -15,14 +15,17 @@ struct TallPolicy {
   int planes;  ///< of fp32 features: two leave 2^-17 of a feature, three nothing
   /// Columns that fewer rows of a window use are left to CUDA cores.
   int min_uses;
+  /// Of graphs with values, which are stored for every place of a tile; bf16 features.
+  bool valued = false;
 };
 
-inline constexpr std::array<TallPolicy, 5> tall_policies = {{
+inline constexpr std::array<TallPolicy, 6> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
     {"tall_64_strict", 64, 32, 3, 1},
     {"split_128", 128, 256, 2, 3},
+    {"valued_64", 64, 32, 2, 1, true},
 }};
 
 }  // namespace tessera::ops

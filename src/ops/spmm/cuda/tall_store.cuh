@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "cuda/vectors.cuh"
-#include "ops/spmm/cuda/tall_feed.cuh"
+#include "ops/spmm/cuda/tall_stages.cuh"
 
-/// What becomes of the sums of a piece.
+/// What becomes of the sums of a window.
 namespace tessera::ops {
 
 /// Four lanes with four words each: afterwards word j of lane i is what word i of lane j was.
@@ -26,13 +26,16 @@ __device__ inline void transpose_quad(std::uint32_t (&words)[4]) {
   }
 }
 
-/// A thread holds two rows of its warp's 16: for every 8 features the two at 2 * (lane % 4).
+/// A thread holds two rows of its warp's 16: for every 8 features the two at 2 * (lane % 4). Y is
+/// the first that the cache may forget: rows of X are needed again, those of Y not.
 template <class T, int width, bool aligned>
 class TallStore {
  public:
-  __device__ TallStore(const TallLaunch& launch, const StageHead& head)
+  /// Of the rows first_row .. first_row + last_row.
+  __device__ TallStore(const TallLaunch& launch, VertexId first_row, int last_row)
       : launch_(launch),
-        head_(head),
+        first_row_(first_row),
+        last_row_(last_row),
         lane_(static_cast<int>(threadIdx.x) % 32),
         first_feature_(std::int64_t{blockIdx.y} * width) {}
 
@@ -40,18 +43,19 @@ class TallStore {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = static_cast<int>(threadIdx.x) / 32 * 16 + half * 8 + lane_ / 4;
-      const bool exists = row < head_.num_rows;
-      if (head_.slot >= 0) {
+      const bool exists = row <= last_row_;
+      const VertexId target = first_row_ + (exists ? row : 0);
+      const float scale = launch_.row_scale != nullptr ? __ldg(launch_.row_scale + target) : 1.0f;
+      if (launch_.rest != nullptr) {
         multiply(sums, half, launch_.unit);
-        if (exists) to_slot(sums, half, row);
+        add_rest(sums, half, target);
+        multiply(sums, half, scale);
       } else {
-        const VertexId target = head_.first_row + (exists ? row : 0);
-        multiply(sums, half, launch_.unit);
-        if (launch_.rest != nullptr) add_rest(sums, half, target);
-        if (launch_.row_scale != nullptr) multiply(sums, half, __ldg(launch_.row_scale + target));
-        if (launch_.row_divisor != nullptr) divide(sums, half, __ldg(launch_.row_divisor + target));
-        to_y(sums, half, target, exists);
+        // The unit is a power of two: nothing is rounded twice.
+        multiply(sums, half, launch_.unit * scale);
       }
+      if (launch_.row_divisor != nullptr) divide(sums, half, __ldg(launch_.row_divisor + target));
+      to_y(sums, half, target, exists);
     }
   }
 
@@ -77,23 +81,12 @@ class TallStore {
 
   __device__ void add_rest(float (&sums)[width / 2], int half, VertexId row) const {
     const float* const rest =
-        launch_.rest + row * launch_.slot_stride + first_feature_ + lane_ % 4 * 2;
+        launch_.rest + row * launch_.rest_stride + first_feature_ + lane_ % 4 * 2;
 #pragma unroll
     for (int block = 0; block < width / 8; ++block) {
       const float2 pair = __ldg(reinterpret_cast<const float2*>(rest + block * 8));
       sums[place(half, block)] += pair.x;
       sums[place(half, block) + 1] += pair.y;
-    }
-  }
-
-  __device__ void to_slot(const float (&sums)[width / 2], int half, int row) const {
-    float* const slot = launch_.slots +
-                        (std::int64_t{head_.slot} * launch_.height + row) * launch_.slot_stride +
-                        first_feature_ + lane_ % 4 * 2;
-#pragma unroll
-    for (int block = 0; block < width / 8; ++block) {
-      const int at = place(half, block);
-      *reinterpret_cast<float2*>(slot + block * 8) = make_float2(sums[at], sums[at + 1]);
     }
   }
 
@@ -108,7 +101,7 @@ class TallStore {
         const std::int64_t feature = first_feature_ + block * 8 + lane_ % 4 * 2;
         if (!exists || feature >= launch_.features) continue;
         if constexpr (aligned) {
-          *reinterpret_cast<float2*>(y + feature) = make_float2(sums[at], sums[at + 1]);
+          __stcs(reinterpret_cast<float2*>(y + feature), make_float2(sums[at], sums[at + 1]));
         } else {
           y[feature] = cuda::narrow<T>(sums[at]);
           if (feature + 1 < launch_.features) y[feature + 1] = cuda::narrow<T>(sums[at + 1]);
@@ -132,40 +125,17 @@ class TallStore {
       transpose_quad(words);
       const std::int64_t feature = first_feature_ + (block + lane_ % 4) * 8;
       if (exists && feature < launch_.features) {
-        *reinterpret_cast<uint4*>(y + feature) = make_uint4(words[0], words[1], words[2], words[3]);
+        __stcs(reinterpret_cast<uint4*>(y + feature),
+               make_uint4(words[0], words[1], words[2], words[3]));
       }
     }
   }
 
   const TallLaunch& launch_;
-  const StageHead& head_;
+  VertexId first_row_;
+  int last_row_;
   int lane_;
   std::int64_t first_feature_;
 };
-
-inline constexpr int cut_rows_per_block = 4;
-
-/// Adds the pieces of the windows that were cut, in order: a warp a row.
-template <class T>
-__global__ void add_pieces(const TallLaunch launch) {
-  const tiles::CutWindow window = launch.cut_windows[blockIdx.x];
-  const int row =
-      static_cast<int>(blockIdx.y) * cut_rows_per_block + static_cast<int>(threadIdx.x) / 32;
-  if (row >= window.num_rows) return;
-  const VertexId target = window.first_row + row;
-  const float scale = launch.row_scale != nullptr ? __ldg(launch.row_scale + target) : 1.0f;
-  const float divisor = launch.row_divisor != nullptr ? __ldg(launch.row_divisor + target) : 1.0f;
-  const std::int64_t slot_size = launch.height * launch.slot_stride;
-  const float* const first =
-      launch.slots + window.first_slot * slot_size + row * launch.slot_stride;
-  T* const y = static_cast<T*>(launch.y) + target * launch.y_stride;
-  for (std::int64_t feature = threadIdx.x % 32; feature < launch.features; feature += 32) {
-    float total = 0;
-#pragma unroll 8
-    for (int slot = 0; slot < window.num_slots; ++slot) total += first[slot * slot_size + feature];
-    if (launch.rest != nullptr) total += launch.rest[target * launch.slot_stride + feature];
-    y[feature] = cuda::narrow<T>(total * scale / divisor);
-  }
-}
 
 }  // namespace tessera::ops

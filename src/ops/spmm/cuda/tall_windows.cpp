@@ -19,28 +19,33 @@
 #include "ops/spmm/cuda/tall_instances.hpp"
 #include "ops/spmm/cuda/tall_policy.hpp"
 #include "ops/spmm/cuda/tall_scales.hpp"
+#include "ops/spmm/cuda/tall_values.hpp"
 #include "tessera/core/error.hpp"
 #include "tiles/cuda/device_tiles.hpp"
+#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
 
+const TallFunctions& functions_of(const TallHalfFunctions& all, const TallKind& kind) {
+  if (kind.height == 64) return kind.scaled ? all.scaled_64 : all.pattern_64;
+  return kind.scaled ? all.scaled_128 : all.pattern_128;
+}
+
+const TallFunctions& functions_of(const TallFullFunctions& all, const TallKind& kind) {
+  if (kind.height == 64) return kind.aligned ? all.aligned_64 : all.scalar_64;
+  return kind.aligned ? all.aligned_128 : all.scalar_128;
+}
+
 const TallFunctions& functions_of(const TallKind& kind) {
+  if (kind.valued) return kind.aligned ? tall_bf16_valued.aligned : tall_bf16_valued.scalar;
   switch (kind.precision) {
     case Precision::bf16:
-      if (kind.aligned) return kind.scaled ? tall_bf16_aligned_scaled : tall_bf16_aligned_pattern;
-      return kind.scaled ? tall_bf16_scalar_scaled : tall_bf16_scalar_pattern;
+      return functions_of(kind.aligned ? tall_bf16_aligned : tall_bf16_scalar, kind);
     case Precision::fp16:
-      if (kind.aligned) return kind.scaled ? tall_fp16_aligned_scaled : tall_fp16_aligned_pattern;
-      return kind.scaled ? tall_fp16_scalar_scaled : tall_fp16_scalar_pattern;
-    default: break;
+      return functions_of(kind.aligned ? tall_fp16_aligned : tall_fp16_scalar, kind);
+    default: return functions_of(kind.planes == 2 ? tall_fp32_two : tall_fp32_three, kind);
   }
-  if (kind.planes == 2) {
-    if (!kind.aligned) return tall_fp32_two_scalar;
-    return kind.height == 64 ? tall_fp32_two_64 : tall_fp32_two_128;
-  }
-  if (!kind.aligned) return tall_fp32_three_scalar;
-  return kind.height == 64 ? tall_fp32_three_64 : tall_fp32_three_128;
 }
 
 tiles::Side side_of(SpmmPass pass) {
@@ -64,6 +69,9 @@ std::vector<float> row_divisors(const SpmmProblem& problem) {
   }
   return divisors;
 }
+
+/// Of values for every place of the tiles, most of which are 0 where a graph has no dense parts.
+constexpr double max_value_bytes = 2e9;
 
 /// The row kernel that the cost model likes best.
 std::unique_ptr<const PreparedSpmm> prepare_rows(const SpmmProblem& problem) {
@@ -91,29 +99,40 @@ class CudaTall final : public PreparedSpmm {
     const Graph& graph = problem.graph;
     const SharedArray<float> scales = column_scales(problem);
     if (tiles_->rest != nullptr) col_scale_ = cuda::to_device(scales.span(), device);
-    scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, device);
-    unit_ =
-        is_16_bit() && !scales.empty() ? 1 / scale_factor(scales.span(), problem.precision) : 0.5f;
     const bool forward = problem.pass == SpmmPass::forward;
+    if (policy.valued) {
+      const auto rows =
+          forward ? cuda::device_rows(graph, device) : cuda::device_columns(graph, device);
+      values_ = pack_values(*tiles_, *rows, graph.values().span(), scales.span(), device);
+    } else {
+      scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, device);
+      const bool in_matrix_unit = is_16_bit() && !scales.empty();
+      unit_ = in_matrix_unit ? 1 / scale_factor(scales.span(), problem.precision) : 0.5f;
+    }
     row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), device);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), device);
     aligned_ = function(policy, true);
     scalar_ = function(policy, false);
     const int chunks = num_chunks();
-    const int blocks = aligned_->resident_blocks(policy.height);
-    scalar_->resident_blocks(policy.height);
+    const int blocks = aligned_->resident_blocks();
+    scalar_->resident_blocks();
     const tiles::PieceSchedule schedule = tiles::make_pieces(
         tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
-    pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), device);
-    worker_offsets_ =
-        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), device);
-    cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), device);
+    const tiles::StageLists lists = tiles::make_stages(schedule, aligned_->max_steps);
+    stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), device);
+    worker_offsets_ = cuda::to_device(std::span<const std::int32_t>(lists.offsets), device);
+    slot_windows_ =
+        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), device);
+    num_slots_ = schedule.num_slots;
     slots_ =
-        Buffer<float>(checked_area(std::int64_t{schedule.num_slots} * policy.height, slot_stride()),
+        Buffer<float>(checked_area(std::int64_t{num_slots_} * policy.height, padded_features()),
                       default_memory(device));
+    arrivals_ = Buffer<unsigned>(std::int64_t{num_slots_} * chunks, default_memory(device));
+    fill_zero(arrivals_.data(), static_cast<std::size_t>(arrivals_.size()) * sizeof(unsigned),
+              device);
     if (tiles_->rest != nullptr) {
-      rest_sums_ =
-          Buffer<float>(checked_area(tiles_->host.num_rows, slot_stride()), default_memory(device));
+      rest_sums_ = Buffer<float>(checked_area(tiles_->host.num_rows, padded_features()),
+                                 default_memory(device));
     }
     synchronise(device);
   }
@@ -122,13 +141,13 @@ class CudaTall final : public PreparedSpmm {
     if (problem_.features == 0) return;
     if (!call.edge_values.absent()) return rows().run(call, stream);
     TallLaunch launch;
-    launch.pieces = pieces_.data();
+    launch.stages = stages_.data();
     launch.worker_offsets = worker_offsets_.data();
     launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
     launch.columns = tiles_->columns.data();
     launch.words = tiles_->words.data();
     launch.scales = scales_.data();
-    launch.height = tiles_->host.height;
+    launch.values = values_.data();
     launch.x = call.x.data;
     launch.x_stride = call.x.stride;
     launch.y = call.y.data;
@@ -137,14 +156,15 @@ class CudaTall final : public PreparedSpmm {
     launch.unit = unit_;
     launch.row_scale = row_scale_.data();
     launch.row_divisor = row_divisor_.data();
-    launch.cut_windows = cut_windows_.data();
-    launch.num_cut_windows = static_cast<std::int32_t>(cut_windows_.size());
     launch.slots = const_cast<float*>(slots_.data());
-    launch.slot_stride = slot_stride();
+    launch.arrivals = const_cast<unsigned*>(arrivals_.data());
+    launch.slot_windows = slot_windows_.data();
+    launch.num_slots = num_slots_;
     const bool aligned =
         on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
     if (tiles_->rest != nullptr) {
       launch.rest = rest_sums_.data();
+      launch.rest_stride = padded_features();
       sum_rest(call.x, aligned, stream);
     }
     (aligned ? aligned_ : scalar_)->launch(launch, stream);
@@ -165,7 +185,7 @@ class CudaTall final : public PreparedSpmm {
     launch.x_stride = x.stride;
     launch.features = problem_.features;
     launch.sums = const_cast<float*>(rest_sums_.data());
-    launch.sums_stride = slot_stride();
+    launch.sums_stride = padded_features();
     rest_function(problem_.precision, problem_.features, aligned)(launch, stream);
   }
 
@@ -173,13 +193,13 @@ class CudaTall final : public PreparedSpmm {
 
   const TallFunction* function(const TallPolicy& policy, bool aligned) const {
     return &tall_function({problem_.precision, problem_.features, policy.height, policy.planes,
-                           !scales_.empty(), aligned});
+                           !scales_.empty(), policy.valued, aligned});
   }
 
   int num_chunks() const {
     return static_cast<int>((problem_.features + aligned_->width - 1) / aligned_->width);
   }
-  std::int64_t slot_stride() const { return std::int64_t{num_chunks()} * aligned_->width; }
+  std::int64_t padded_features() const { return std::int64_t{num_chunks()} * aligned_->width; }
 
   /// Whether every row starts, and the last feature ends, on a 16-byte boundary; a column id times
   /// the distance between rows must fit what kernels compute with.
@@ -201,6 +221,7 @@ class CudaTall final : public PreparedSpmm {
   SpmmProblem problem_;
   std::shared_ptr<const tiles::DeviceTiles> tiles_;
   Buffer<std::uint32_t> scales_;
+  Buffer<std::uint16_t> values_;
   float unit_ = 1;
   Buffer<float> row_scale_;
   Buffer<float> row_divisor_;
@@ -208,10 +229,12 @@ class CudaTall final : public PreparedSpmm {
   Buffer<float> rest_sums_;
   const TallFunction* aligned_ = nullptr;
   const TallFunction* scalar_ = nullptr;
-  Buffer<tiles::Piece> pieces_;
+  Buffer<tiles::Stage> stages_;
   Buffer<std::int32_t> worker_offsets_;
-  Buffer<tiles::CutWindow> cut_windows_;
+  Buffer<tiles::CutWindow> slot_windows_;
+  std::int32_t num_slots_ = 0;
   Buffer<float> slots_;
+  Buffer<unsigned> arrivals_;
   mutable std::once_flag rows_once_;
   mutable std::unique_ptr<const PreparedSpmm> rows_;
 };
@@ -222,13 +245,22 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
     return "sums and means only";
   }
-  if (problem.heads > 1 || problem.graph.has_values()) return "a pattern without values only";
+  if (problem.heads > 1) return "one head only";
+  if (policy.valued) {
+    if (!problem.graph.has_values()) return "graphs with values only";
+    if (problem.precision != Precision::bf16) return "bf16 features only";
+    if (std::string reason = why_not_values(problem.graph); !reason.empty()) return reason;
+    const auto sample =
+        tiles::sample_windows(problem.graph, policy.height, side_of(problem.pass), policy.min_uses);
+    const double bytes = sample.columns / tiles::step_columns * value_bytes_per_step;
+    if (bytes > max_value_bytes) return fmt::format("values would take {:.1f} GB", bytes / 1e9);
+  } else if (problem.graph.has_values()) {
+    return "a pattern without values only";
+  }
   if (problem.edge_rows) return "features of edges, not of vertices";
   if (half && policy.planes != 2) return "16-bit features are exact as they are";
-  if (policy.height > max_tall_height(half ? problem.precision : Precision::fp32)) {
-    return fmt::format("windows of {} rows exist for 16-bit features only", policy.height);
-  }
   if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  if (policy.valued) return {};
   return why_not_scales(column_scales(problem).span(), problem.precision);
 }
 
@@ -240,7 +272,10 @@ SpmmKernel kernel_of_policy() {
   kernel.info.description = fmt::format(
       "windows of {} rows on wgmma, rows of X gathered once for all of them, {} steps before a "
       "window is cut{}{}",
-      policy.height, policy.min_cut_steps, policy.planes == 3 ? ", fp32 in three planes" : "",
+      policy.height, policy.min_cut_steps,
+      policy.planes == 3 ? ", fp32 in three planes"
+      : policy.valued    ? ", edges with values"
+                         : "",
       policy.min_uses > 1
           ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
           : "");

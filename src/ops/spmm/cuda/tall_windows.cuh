@@ -5,6 +5,7 @@
 #include "cuda/wgmma.cuh"
 #include "ops/spmm/cuda/tall_instances.hpp"
 #include "ops/spmm/cuda/tall_loaders.cuh"
+#include "ops/spmm/cuda/tall_merge.cuh"
 #include "ops/spmm/cuda/tall_pattern.cuh"
 #include "ops/spmm/cuda/tall_store.cuh"
 
@@ -12,131 +13,174 @@
 ///
 /// A block computes `height` rows at once, 64 for each group of four warps. The rows of X that a
 /// window uses are gathered once into shared memory and multiplied by all of the window's rows; the
-/// pattern is expanded from bits in registers. Blocks stay and go through a list of pieces
-/// (tiles/pieces.hpp) without a seam. While stage k is multiplied,
+/// pattern is expanded from bits in registers. Blocks stay and go through a list of stages
+/// (tiles/stages.hpp), be they of one window or another, without a seam. While stage k is
+/// multiplied,
 ///
-///     rows of X of stages k + 1 and k + 2        and columns and bits of k + 3 and k + 4
+///     rows of X of stages k + 1 and k + 2      and columns and bits of k + 3 and k + 4
 ///
-/// are under way, be it for the same window or for another.
+/// are under way. There is one barrier a stage.
 namespace tessera::ops {
 
-inline constexpr int ring_records = 5;
 inline constexpr int stage_alignment = 1024;
 
 template <class Loader>
-int tall_shared_bytes(int height) {
-  return stage_alignment + Loader::num_stages * Loader::stage_bytes +
-         ring_records * Loader::Record::bytes(height) + StageFeed<typename Loader::Record>::bytes;
+constexpr int tall_shared_bytes() {
+  return Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes +
+         (Loader::valued ? ValueRing<Loader::rows, Loader::threads>::bytes : 0);
 }
 
 /// Adds one stage to the sums, without waiting for it.
 template <class Loader>
-__device__ void multiply(typename Loader::Record record, int height, std::uint32_t stage,
-                         float (&sums)[Loader::width / 2]) {
+class Multiply {
+ public:
   using Record = typename Loader::Record;
-  using Layout = typename Loader::Layout;
-  constexpr int tiles = Record::max_tiles;
-  constexpr int steps = Record::max_steps < 4 ? Record::max_steps : 4;
-  constexpr int parts = Loader::scaled ? 2 : 1;
-  const int num_steps = record.head().num_steps;
-  const auto thread = static_cast<int>(threadIdx.x);
-  std::uint32_t fragments[parts][tiles][steps][4];
+  static constexpr int max_steps = Record::max_steps;
+  static constexpr int tiles = Record::max_tiles;
+  static constexpr int tile_steps = max_steps / tiles;
+  static constexpr int parts = Loader::scaled || Loader::valued ? 2 : 1;
+
+  __device__ Multiply(Record record, int bit_shift, std::uint32_t rows)
+      : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
 #pragma unroll
-  for (int tile = 0; tile < tiles; ++tile) {
-    // A tile that the stage does not use has old words.
-    std::uint32_t word = tile * 4 < num_steps ? record.words()[tile * 2 * height + thread] : 0;
-    if constexpr (steps < 4) word >>= record.head().bit_shift;
-    if constexpr (Loader::scaled) {
-      expand_scaled(word, record.scales() + tile * 64, fragments[0][tile], fragments[1][tile]);
-    } else {
-      expand_pattern(word, fragments[0][tile]);
+    for (int tile = 0; tile < tiles; ++tile) {
+      // A tile that the stage does not have has old bits and is not multiplied.
+      const std::uint32_t word =
+          tile_steps < 4 ? record.word(tile) >> bit_shift : record.word(tile);
+      if constexpr (Loader::scaled) {
+        expand_scaled(word, record.scales() + tile * 64, fragments_[0][tile], fragments_[1][tile]);
+      } else {
+        expand_pattern(word, fragments_[0][tile]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < parts * max_steps; ++i) {
+      cuda::keep_in_place(fragments_[i / max_steps][i % max_steps / tile_steps][i % tile_steps]);
     }
   }
+
+  /// A itself comes from memory.
+  __device__ Multiply(const uint4* values, std::uint32_t rows)
+      : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
 #pragma unroll
-  for (int i = 0; i < parts * tiles * steps; ++i) {
-    cuda::keep_in_place(fragments[i / (tiles * steps)][i / steps % tiles][i % steps]);
+    for (int i = 0; i < parts * max_steps; ++i) {
+      auto& fragment = fragments_[i % parts][i / parts / tile_steps][i / parts % tile_steps];
+      const uint4 unit = values[i * Loader::threads];
+      memcpy(fragment, &unit, sizeof(unit));
+      cuda::keep_in_place(fragment);
+    }
   }
-  const std::uint64_t descriptor = cuda::wgmma_descriptor(stage, Layout::block_bytes);
-  cuda::wgmma_fence();
+
+  __device__ void operator()(int num_steps, float (&sums)[Loader::width / 2]) const {
+    if (num_steps == max_steps) {
+      cuda::wgmma_fence();
 #pragma unroll
-  for (int step = 0; step < tiles * steps; ++step) {
+      for (int step = 0; step < max_steps; ++step) add(step, sums);
+    } else {
+#pragma unroll
+      for (int step = 0; step + 1 < max_steps; ++step) {
+        if (step < num_steps) {
+          cuda::wgmma_fence();
+          add(step, sums);
+        }
+      }
+    }
+    cuda::wgmma_fence();
+    cuda::wgmma_commit();
+  }
+
+ private:
+  __device__ void add(int step, float (&sums)[Loader::width / 2]) const {
 #pragma unroll
     for (int plane = 0; plane < Loader::planes; ++plane) {
-      const std::uint64_t b =
-          descriptor + step * cuda::wgmma_step + plane * std::uint64_t{Layout::plane_bytes >> 4};
+      const std::uint64_t b = descriptor_ + static_cast<std::uint64_t>(step) * cuda::wgmma_step +
+                              plane * std::uint64_t{Loader::Layout::plane_bytes >> 4};
 #pragma unroll
       for (int part = 0; part < parts; ++part) {
-        cuda::wgmma<typename Loader::Element>(sums, fragments[part][step / steps][step % steps], b);
+        cuda::wgmma<typename Loader::Element>(
+            sums, fragments_[part][step / tile_steps][step % tile_steps], b);
       }
     }
   }
-  cuda::wgmma_commit();
+
+  std::uint64_t descriptor_;
+  std::uint32_t fragments_[parts][tiles][tile_steps][4];
+};
+
+/// The sums of a piece are complete.
+template <class Loader>
+__device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
+                       float (&sums)[Loader::width / 2]) {
+  VertexId first_row = stage.target;
+  if (stage.end == tiles::StageEnd::slot) {
+    const tiles::CutWindow window = launch.slot_windows[stage.target];
+    if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
+    first_row = window.first_row;
+  }
+  TallStore<typename Loader::Source, Loader::width, Loader::aligned>(launch, first_row,
+                                                                     stage.last_row)(sums);
 }
 
 template <class Loader>
-__device__ void sum_pieces(const TallLaunch& launch, char* stages) {
-  using Record = typename Loader::Record;
-  const int record_bytes = Record::bytes(launch.height);
-  char* const ring = stages + Loader::num_stages * Loader::stage_bytes;
-  const auto record = [&](int place) {
-    return Record{ring + (place < ring_records ? place : place - ring_records) * record_bytes};
-  };
-  const std::uint32_t stages_address = cuda::shared_address(stages);
-  const bool feeds = threadIdx.x < 32;
-  StageFeed<Record> feed(launch, ring + ring_records * record_bytes);
-  if (feeds) feed.start();
-  cuda::commit_copies();
-  cuda::wait_for_copies<0>();
-  if (feeds) {
-    __syncwarp();
-    feed.put(record(0));
-    feed.put(record(1));
-  }
+__device__ void sum_stages(const TallLaunch& launch, char* memory) {
+  using Values = ValueRing<Loader::rows, Loader::threads>;
+  const std::uint32_t rows = cuda::shared_address(memory);
+  const typename Loader::Feed feed(launch, memory + Loader::num_stages * Loader::stage_bytes);
+  feed.start_stages();
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
   __syncthreads();
-  Loader loader(launch, stages_address);
-  loader.start(record(0));
-  if (feeds) feed.put(record(2));
+  feed.start_records();
   cuda::commit_copies();
-  loader.prime(record(1));
-  if (feeds) feed.put(record(3));
+  cuda::wait_for_copies<0>();
+  __syncthreads();
+  Loader loader(launch, rows);
+  const Values values(launch,
+                      memory + Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes);
+  if constexpr (Loader::valued) values.ask(0, feed.stage(0));
+  loader.first(feed.stage(0).num_steps, feed.record(0));
+  cuda::commit_copies();
+  if constexpr (Loader::valued) values.ask(1, feed.stage(1));
+  loader.second(feed.stage(1).num_steps, feed.record(1));
   cuda::commit_copies();
 
   float sums[Loader::width / 2] = {};
-  for (int place = 0, stage = 0;;) {
+  for (int turn = 0, place = 0;; ++turn) {
     // All but the latest group: the rows of this stage, and the record of the stage after next.
     cuda::wait_for_copies<1>();
-    cuda::fence_shared_for_wgmma();
+    if constexpr (Loader::copies) cuda::fence_shared_for_wgmma();
     __syncthreads();
-    const StageHead head = record(place).head();
-    if (head.kind == StageKind::end) break;
+    const tiles::Stage stage = feed.stage(turn);
+    if (stage.end == tiles::StageEnd::work) break;
     cuda::keep_in_place(sums);
-    multiply<Loader>(record(place), launch.height,
-                     stages_address + static_cast<std::uint32_t>(stage * Loader::stage_bytes),
-                     sums);
-    loader.advance(record(place + 1), record(place + 2), stage);
-    if (feeds) feed.put(record(place + 4));
+    const std::uint32_t stage_rows = rows + static_cast<std::uint32_t>(place * Loader::stage_bytes);
+    if constexpr (Loader::valued) {
+      Multiply<Loader>(values.place(turn), stage_rows)(stage.num_steps, sums);
+      values.ask(turn + 2, feed.stage(turn + 2));
+    } else {
+      Multiply<Loader>(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, sums);
+    }
+    loader.advance(feed.stage(turn + 2).num_steps, feed.record(turn + 1), feed.record(turn + 2),
+                   place);
+    feed.advance(turn);
     cuda::commit_copies();
     cuda::wgmma_wait();
     cuda::keep_in_place(sums);
-    if (head.kind == StageKind::last) {
-      TallStore<typename Loader::Source, Loader::width, Loader::aligned>(launch, head)(sums);
+    if (stage.end != tiles::StageEnd::none) {
+      finish<Loader>(launch, stage, sums);
 #pragma unroll
       for (float& sum : sums) sum = 0;
     }
-    place = place + 1 < ring_records ? place + 1 : 0;
-    stage = stage + 1 < Loader::num_stages ? stage + 1 : 0;
+    place = place + 1 < Loader::num_stages ? place + 1 : 0;
   }
 }
 
 template <class Loader>
-__global__ __launch_bounds__(Loader::max_threads,
+__global__ __launch_bounds__(Loader::threads,
                              Loader::min_blocks) void sum_windows(const TallLaunch launch) {
 #ifdef TESSERA_HAS_WGMMA
-  extern __shared__ char shared[];
-  const unsigned past = cuda::shared_address(shared) % stage_alignment;
-  sum_pieces<Loader>(launch, shared + (past == 0 ? 0 : stage_alignment - past));
+  extern __shared__ __align__(stage_alignment) char shared[];
+  sum_stages<Loader>(launch, shared);
 #else
   __trap();
 #endif
@@ -147,20 +191,15 @@ void launch_tall(const TallLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.num_workers),
                   cuda::num_blocks(launch.features, Loader::width));
   if (grid.x == 0 || grid.y == 0) return;
-  const auto threads = static_cast<unsigned>(launch.height * 2);
-  const auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>(launch.height));
-  sum_windows<Loader><<<grid, threads, bytes, cuda::raw(stream)>>>(launch);
+  constexpr auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>());
+  sum_windows<Loader><<<grid, Loader::threads, bytes, cuda::raw(stream)>>>(launch);
   cuda_check(cudaGetLastError(), "starting a kernel");
-  const dim3 cut_grid(static_cast<unsigned>(launch.num_cut_windows),
-                      static_cast<unsigned>(launch.height / cut_rows_per_block));
-  cuda::launch(add_pieces<typename Loader::Source>, cut_grid, 32 * cut_rows_per_block, stream,
-               launch);
 }
 
 /// Blocks that the current GPU holds at once; also lets the kernel have the shared memory it needs.
 template <class Loader>
-int resident_tall_blocks(int height) {
-  const int bytes = tall_shared_bytes<Loader>(height);
+int resident_tall_blocks() {
+  constexpr int bytes = tall_shared_bytes<Loader>();
   cuda_check(
       cudaFuncSetAttribute(sum_windows<Loader>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
       "asking for shared memory");
@@ -168,15 +207,15 @@ int resident_tall_blocks(int height) {
   cuda_check(cudaGetDevice(&device), "reading the current GPU");
   cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
              "reading the number of processors");
-  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sum_windows<Loader>, height * 2,
-                                                           static_cast<std::size_t>(bytes)),
+  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                 &blocks, sum_windows<Loader>, Loader::threads, static_cast<std::size_t>(bytes)),
              "reading the occupancy of a kernel");
   return processors * blocks;
 }
 
 template <class Loader>
 constexpr TallFunction make_tall_function() {
-  return {Loader::width, launch_tall<Loader>, resident_tall_blocks<Loader>};
+  return {Loader::width, Loader::rows / 16, launch_tall<Loader>, resident_tall_blocks<Loader>};
 }
 
 }  // namespace tessera::ops

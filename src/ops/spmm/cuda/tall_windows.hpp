@@ -5,14 +5,14 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/core/dtype.hpp"
-#include "tiles/pieces.hpp"
+#include "tiles/stages.hpp"
 
 namespace tessera::ops {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct TallLaunch {
-  const tiles::Piece* pieces = nullptr;
-  const std::int32_t* worker_offsets = nullptr;  ///< a block's pieces
+  const tiles::Stage* stages = nullptr;
+  const std::int32_t* worker_offsets = nullptr;  ///< a block's stages
   std::int32_t num_workers = 0;
   const VertexId* columns = nullptr;
   const std::uint32_t* words = nullptr;
@@ -20,7 +20,9 @@ struct TallLaunch {
   /// are multiplied in the matrix unit by two 16-bit numbers that add up to it, the high one in the
   /// low half.
   const std::uint32_t* scales = nullptr;
-  int height = 64;
+  /// Instead of words and scales: the registers of A, for each step a high and a low part of 16
+  /// bytes for each thread (tall_values.hpp).
+  const void* values = nullptr;
 
   const void* x = nullptr;
   std::int64_t x_stride = 0;  ///< in elements, as all that follow
@@ -30,38 +32,38 @@ struct TallLaunch {
 
   /// Of a row: (sum * unit + rest) * row_scale / row_divisor, where null pointers mean 0, 1 and 1.
   float unit = 1;
-  const float* rest = nullptr;  ///< num_rows x slot_stride
+  const float* rest = nullptr;  ///< num_rows x rest_stride
+  std::int64_t rest_stride = 0;
   const float* row_scale = nullptr;
   const float* row_divisor = nullptr;
 
-  const tiles::CutWindow* cut_windows = nullptr;
-  std::int32_t num_cut_windows = 0;
-  float* slots = nullptr;        ///< num_slots x height x slot_stride
-  std::int64_t slot_stride = 0;  ///< features, rounded up to whole launches' widths
+  /// Sums of pieces, as the threads of a block hold them. A slot's window counts the pieces that
+  /// have arrived, for each width of features, at its first slot.
+  float* slots = nullptr;
+  unsigned* arrivals = nullptr;
+  const tiles::CutWindow* slot_windows = nullptr;
+  std::int32_t num_slots = 0;
 };
 
 /// One kernel: what it computes at once, how to run it, and how many blocks of it a GPU holds.
 struct TallFunction {
-  int width = 0;  ///< features of a block
+  int width = 0;      ///< features of a block
+  int max_steps = 0;  ///< of a stage
   void (*launch)(const TallLaunch& launch, Stream stream) = nullptr;
-  int (*resident_blocks)(int height) = nullptr;
+  int (*resident_blocks)() = nullptr;
 };
 
 /// Which kernel a problem needs. Rows of X and Y lie on 16-byte boundaries if `aligned`.
 struct TallKind {
   Precision precision = Precision::fp32;
   std::int64_t features = 0;
-  int height = 64;
-  int planes = 2;  ///< of fp32 features
+  int height = 64;  ///< or 128
+  int planes = 2;   ///< of fp32 features
   bool scaled = false;
+  bool valued = false;  ///< edges have values; bf16 only
   bool aligned = true;
 };
 
 const TallFunction& tall_function(const TallKind& kind);
-
-/// Highest windows that a precision has kernels for.
-constexpr int max_tall_height(Precision precision) {
-  return precision == Precision::fp32 ? 128 : 256;
-}
 
 }  // namespace tessera::ops

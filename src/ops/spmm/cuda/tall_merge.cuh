@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ops/spmm/cuda/tall_windows.hpp"
+
+namespace tessera::ops {
+
+/// Leaves a piece's sums in its slot, as the threads hold them. The block that comes last of all
+/// pieces of the window gets the window's sums, added in the order of the pieces, so that they are
+/// the same whoever it is; the others get false.
+template <int width>
+__device__ bool merge_pieces(const TallLaunch& launch, const tiles::CutWindow& window, int slot,
+                             float (&sums)[width / 2]) {
+  constexpr int vectors = width / 8;
+  const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * launch.num_slots;
+  const auto place = [&](std::int64_t of_slot) {
+    return reinterpret_cast<float4*>(launch.slots) +
+           (first_of_chunk + of_slot) * vectors * blockDim.x + threadIdx.x;
+  };
+  float4* const own = place(slot);
+#pragma unroll
+  for (int i = 0; i < vectors; ++i) {
+    own[i * blockDim.x] =
+        make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
+  }
+  __threadfence();
+  __syncthreads();
+  unsigned* const arrivals = launch.arrivals + first_of_chunk + window.first_slot;
+  const auto others = static_cast<unsigned>(window.num_slots - 1);
+  const bool last = threadIdx.x == 0 && atomicAdd(arrivals, 1u) == others;
+  // For the next run.
+  if (last) *arrivals = 0;
+  if (!__syncthreads_or(last)) return false;
+  __threadfence();
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+  for (int i = 0; i < window.num_slots; ++i) {
+    const float4* const piece = place(window.first_slot + i);
+#pragma unroll
+    for (int j = 0; j < vectors; ++j) {
+      const float4 part = __ldcg(piece + j * blockDim.x);
+      sums[4 * j] += part.x;
+      sums[4 * j + 1] += part.y;
+      sums[4 * j + 2] += part.z;
+      sums[4 * j + 3] += part.w;
+    }
+  }
+  return true;
+}
+
+}  // namespace tessera::ops

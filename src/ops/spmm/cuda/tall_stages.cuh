@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/async_copy.cuh"
+#include "ops/spmm/cuda/tall_windows.hpp"
+
+/// What a block works on, stage by stage, brought into shared memory long before it is needed.
+namespace tessera::ops {
+
+/// Columns, bits and scales of one stage of `rows` rows of X, for a block of so many threads.
+template <int rows, int threads, bool with_scales, bool with_words>
+struct StageRecord {
+  static constexpr int max_steps = rows / 16;
+  static constexpr int max_tiles = rows < 64 ? 1 : rows / 64;
+  static constexpr int scales_at = rows * 4;
+  static constexpr int words_at = scales_at + (with_scales ? rows * 4 : 0);
+  static constexpr int bytes = words_at + (with_words ? max_tiles * threads * 4 : 0);
+
+  char* memory;
+
+  __device__ const VertexId* columns() const { return reinterpret_cast<const VertexId*>(memory); }
+  __device__ const std::uint32_t* scales() const {
+    return reinterpret_cast<const std::uint32_t*>(memory + scales_at);
+  }
+  /// This thread's bits of one of the stage's tiles.
+  __device__ std::uint32_t word(int tile) const {
+    return reinterpret_cast<const std::uint32_t*>(memory + words_at)[tile * threads + threadIdx.x];
+  }
+};
+
+/// Stages and their records come through rings. In the turn of stage k the block asks for the
+/// record of stage k + 4 and for stage k + 6; two turns and a barrier later all threads may read
+/// them.
+template <int rows, int threads, bool with_scales, bool with_words = true>
+class StageFeed {
+ public:
+  using Record = StageRecord<rows, threads, with_scales, with_words>;
+  static constexpr int records_ahead = 4;
+  static constexpr int stages_ahead = 6;
+  static constexpr int ring_records = records_ahead + 1;
+  static constexpr int ring_stages = 8;
+  static constexpr int stage_bytes = static_cast<int>(sizeof(tiles::Stage));
+  static constexpr int bytes = ring_stages * stage_bytes + ring_records * Record::bytes;
+
+  __device__ StageFeed(const TallLaunch& launch, char* memory)
+      : launch_(launch),
+        memory_(memory),
+        first_(__ldg(launch.worker_offsets + blockIdx.x)),
+        last_(__ldg(launch.worker_offsets + blockIdx.x + 1) - 1) {}
+
+  /// Asks for the first stages; they must be there before `start_records`.
+  __device__ void start_stages() const {
+    if (static_cast<int>(threadIdx.x) < stages_ahead) ask_stage(static_cast<int>(threadIdx.x));
+  }
+  __device__ void start_records() const {
+    for (int turn = 0; turn < records_ahead; ++turn) ask_record(turn);
+  }
+  __device__ void advance(int turn) const {
+    ask_record(turn + records_ahead);
+    // By a warp that has little else to ask for.
+    if (threadIdx.x == threads - 1) ask_stage(turn + stages_ahead);
+  }
+
+  __device__ tiles::Stage stage(int turn) const {
+    const uint4 raw = *reinterpret_cast<const uint4*>(stage_place(turn));
+    tiles::Stage stage;
+    memcpy(&stage, &raw, sizeof(stage));
+    return stage;
+  }
+  __device__ Record record(int turn) const {
+    return {memory_ + ring_stages * stage_bytes + turn % ring_records * Record::bytes};
+  }
+
+ private:
+  __device__ char* stage_place(int turn) const {
+    return memory_ + turn % ring_stages * stage_bytes;
+  }
+
+  /// Beyond the end the last stage again, which is empty.
+  __device__ void ask_stage(int turn) const {
+    const int index = first_ + turn < last_ ? first_ + turn : last_;
+    cuda::copy_16_async(cuda::shared_address(stage_place(turn)), launch_.stages + index);
+  }
+
+  /// 16 bytes by each thread: columns first, then words.
+  __device__ void ask_record(int turn) const {
+    constexpr int column_units = rows / 4;
+    constexpr int tile_units = threads / 4;
+    static_assert(column_units + Record::max_tiles * tile_units <= threads);
+    const tiles::Stage of = stage(turn);
+    const std::uint32_t to = cuda::shared_address(record(turn).memory);
+    const int unit = static_cast<int>(threadIdx.x);
+    const int word_unit = unit - column_units;
+    if (unit < column_units) {
+      if (unit / 4 < of.num_steps) {
+        const std::int64_t from = std::int64_t{of.first_step} * 16 + unit * 4;
+        const auto at = static_cast<std::uint32_t>(unit * 16);
+        cuda::copy_16_async(to + at, launch_.columns + from);
+        if (with_scales && launch_.scales != nullptr) {
+          cuda::copy_16_async(to + Record::scales_at + at, launch_.scales + from);
+        }
+      }
+    } else if (with_words && word_unit / tile_units * 4 < of.num_steps &&
+               word_unit < Record::max_tiles * tile_units) {
+      const std::int64_t from = std::int64_t{of.first_tile} * threads + word_unit * 4;
+      cuda::copy_16_async(to + Record::words_at + static_cast<std::uint32_t>(word_unit * 16),
+                          launch_.words + from);
+    }
+  }
+
+  const TallLaunch& launch_;
+  char* memory_;
+  int first_;
+  int last_;
+};
+
+/// Values of a stage's edges, in shared memory as the threads hold them in registers: for each step
+/// a high and a low part.
+template <int rows, int threads>
+class ValueRing {
+ public:
+  static constexpr int places = 3;
+  static constexpr int step_units = 2 * threads;
+  static constexpr int place_units = rows / 16 * step_units;
+  static constexpr int bytes = places * place_units * 16;
+
+  __device__ ValueRing(const TallLaunch& launch, char* memory)
+      : values_(static_cast<const uint4*>(launch.values)),
+        units_(reinterpret_cast<uint4*>(memory)) {}
+
+  /// Asks for the values of the stage of that turn.
+  __device__ void ask(int turn, const tiles::Stage& stage) const {
+    const uint4* const from = values_ + std::int64_t{stage.first_step} * step_units + threadIdx.x;
+    const std::uint32_t to = cuda::shared_address(place(turn));
+#pragma unroll
+    for (int i = 0; i < rows / 16 * 2; ++i) {
+      if (i / 2 < stage.num_steps) {
+        cuda::copy_16_async(to + static_cast<std::uint32_t>(i * threads * 16), from + i * threads);
+      }
+    }
+  }
+  /// This thread's: of step s the high part at 2 s threads, the low one `threads` further on.
+  __device__ const uint4* place(int turn) const {
+    return units_ + turn % places * place_units + threadIdx.x;
+  }
+
+ private:
+  const uint4* values_;
+  uint4* units_;
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tiles/pieces.hpp"
+
+namespace tessera::tiles {
+
+enum class StageEnd : std::uint8_t {
+  none,  ///< the piece goes on
+  rows,  ///< the window's sums are complete
+  slot,  ///< the piece's sums are complete, but not its window's
+  work,  ///< there is nothing more to do; the stage itself is empty
+};
+
+/// Some steps of a piece that are multiplied at once, in the form in which a GPU reads it: one load
+/// of 16 bytes.
+struct alignas(16) Stage {
+  std::int32_t first_step = 0;
+  std::int32_t first_tile = 0;
+  std::int32_t target = 0;  ///< the window's first row, or the slot
+  std::uint8_t num_steps = 0;
+  std::uint8_t bit_shift = 0;  ///< where the first step stands in a word of its tile
+  StageEnd end = StageEnd::work;
+  std::uint8_t last_row = 0;  ///< of the window: its rows are 0 .. last_row
+};
+static_assert(sizeof(Stage) == 16);
+
+struct StageLists {
+  std::vector<Stage> stages;          ///< worker by worker, each with a last one that ends its work
+  std::vector<std::int32_t> offsets;  ///< num_workers + 1
+};
+
+/// The pieces of a schedule in stages of at most `max_steps` steps, a power of two.
+StageLists make_stages(const PieceSchedule& schedule, int max_steps);
+
+}  // namespace tessera::tiles
