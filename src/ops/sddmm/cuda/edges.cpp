@@ -188,7 +188,9 @@ std::string why_not_vectors(const SddmmProblem& problem, const EdgesPolicy& poli
   const std::int64_t held = std::int64_t{policy.lanes} * policy.vectors;
   const bool idle = held >= 2 * std::max<std::int64_t>(vectors, 1) && held > 1;
   const bool too_narrow = policy.lanes < 8 && held < vectors;
-  if (!idle && !too_narrow) return {};
+  // Both rows in many chunks: what one chunk brought has left the cache when its neighbour comes.
+  const bool too_long = !policy.keeps && vectors > 4 * policy.lanes;
+  if (!idle && !too_narrow && !too_long) return {};
   return fmt::format("its {} x {} vectors do not fit heads of {} features", policy.lanes,
                      policy.vectors, head_width(problem));
 }
@@ -201,6 +203,9 @@ constexpr bool panels_can_use(const EdgesPolicy& policy) {
 std::string why_not_panels(const SddmmProblem& problem, const EdgesPolicy& policy) {
   if (problem.graph.num_edges() > std::numeric_limits<std::uint32_t>::max()) {
     return "panels count edges with 32 bits";
+  }
+  if (head_width(problem) * element_bytes(problem) > 16 * policy.lanes * policy.vectors) {
+    return "a row does not fit its registers";
   }
   return why_not_vectors(problem, policy);
 }
@@ -218,59 +223,67 @@ double row_bytes_of_all_edges(const SddmmProblem& problem) {
          static_cast<double>(problem.features * element_bytes(problem));
 }
 
-/// What a policy does for every edge, apart from moving rows from L2.
-double working_us(const SddmmProblem& problem, const EdgesPolicy& policy,
-                  std::int64_t vector_bytes) {
-  constexpr double round_us = 0.6;  // one batch of loads
-  // Ids and rows of a tile; a kept row is asked for only when it is needed.
-  const double tile_us = policy.keeps ? 1.6 : 1.0;
-  constexpr double instructions_per_us = gpu_processors * 4 * 1.7e3;
-  const auto edges = static_cast<double>(problem.graph.num_edges());
+// Fitted to timings of an H200 on 13 graphs at 16 to 256 features.
+constexpr double launch_us = 7.6;
+constexpr double memory_bytes_per_us = 4.1e6;
+
+/// How long the warps wait for their loads, if nothing else takes time.
+double waiting_us(const SddmmProblem& problem, const EdgesPolicy& policy, double chunks,
+                  double floats_per_vector) {
+  // One batch of loads. A kept row is asked for only when it is needed, after all others.
+  const double round_us = policy.keeps ? 0.78 : 0.39;
+  const double registers = 26 + policy.vectors * floats_per_vector + 3.0 * policy.batch +
+                           policy.batch * policy.vectors * 4.0 * (policy.keeps ? 1 : 2) +
+                           (element_bytes(problem) == 2 ? 4 : 0);
+  const double blocks = std::clamp(std::floor(65536 / (registers * edges_block_threads)), 1.0, 6.0);
+  const double warps = gpu_processors * edges_block_warps * blocks;
+  const double tiles = std::ceil(static_cast<double>(problem.graph.num_edges()) / policy.tile());
+  const double rounds = chunks * static_cast<double>(problem.heads) * policy.edges / policy.batch;
+  return std::max(1.0, tiles / warps + 0.4) * round_us * rounds;
+}
+
+/// How long issuing the instructions takes, if nothing else does.
+double issuing_us(const SddmmProblem& problem, const EdgesPolicy& policy, double chunks,
+                  double floats_per_vector) {
+  constexpr double instructions_per_us = gpu_processors * 4 * 963;
+  const double tiles = std::ceil(static_cast<double>(problem.graph.num_edges()) / policy.tile());
+  const double per_edge =
+      policy.vectors * (1.1 * floats_per_vector + (policy.keeps ? 12 : 0)) + 19.5;
+  return tiles * static_cast<double>(problem.heads) * (chunks * policy.edges * per_edge + 30) /
+         instructions_per_us;
+}
+
+double source_bytes(const SddmmProblem& problem) {
+  return static_cast<double>(problem.graph.num_cols()) *
+         static_cast<double>(problem.features * element_bytes(problem));
+}
+
+/// Rows of V as they come for every edge: through L1, from L2, or from memory.
+double moving_us(const SddmmProblem& problem) {
+  constexpr double second_level_bytes = 40e6;
+  const double rate = source_bytes(problem) > second_level_bytes ? 10.3e6 : 16.3e6;
+  return row_bytes_of_all_edges(problem) / rate;
+}
+
+/// The slowest of the three, and a little of the others.
+double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
+                    std::int64_t vector_bytes, double moving) {
   const double floats_per_vector =
       static_cast<double>(vector_bytes) / static_cast<double>(element_bytes(problem));
   const double vectors = static_cast<double>(head_width(problem)) / floats_per_vector;
   const double chunks = std::max(1.0, std::ceil(vectors / (policy.lanes * policy.vectors)));
-  const double heads = static_cast<double>(problem.heads);
-  const double registers = 28 + policy.vectors * floats_per_vector +
-                           policy.batch * policy.vectors * 4.0 * (policy.keeps ? 1 : 2);
-  const double warps = gpu_processors * std::clamp(2048 / registers, 8.0, 64.0);
-  const double tiles = std::ceil(edges / policy.tile());
-  const double rounds = chunks * heads * policy.edges / policy.batch;
-  const double waiting = std::ceil(tiles / warps) * (tile_us + round_us * rounds);
-  // Rows in several chunks load their kept row again for each batch.
-  const double again = chunks > 1 ? 1.0 / policy.batch : 0;
-  const double reloading = row_bytes_of_all_edges(problem) * again / 22e6;
-  const double per_edge =
-      policy.vectors * (floats_per_vector * (vector_bytes > 4 ? 1.5 : 2) + (policy.keeps ? 1 : 2)) +
-      14;
-  const double issuing =
-      tiles * heads * (chunks * policy.edges * per_edge + 30) / instructions_per_us;
-  return std::max(waiting, issuing) + 0.1 * (waiting + issuing) + reloading;
+  constexpr double power = 3.5;
+  const double sum = std::pow(waiting_us(problem, policy, chunks, floats_per_vector), power) +
+                     std::pow(issuing_us(problem, policy, chunks, floats_per_vector), power) +
+                     std::pow(moving, power);
+  return launch_us + std::pow(sum, 1 / power);
 }
 
-constexpr double launch_us = 3;
-constexpr double second_level_bytes_per_us = 9e6;
-/// Rows that are found in L1: the loads themselves take most of the time.
-constexpr double first_level_bytes_per_us = 11.5e6;
-
-/// The cost model: rows come from L2 at its bandwidth, or at the pace of the kernel, whichever is
-/// slower.
-double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
-                    std::int64_t vector_bytes) {
-  const double moving = row_bytes_of_all_edges(problem) / second_level_bytes_per_us;
-  const double working = working_us(problem, policy, vector_bytes);
-  return launch_us + std::max(working, moving) + 0.1 * (working + moving);
-}
-
-/// By panels fewer rows come from L2, all others from L1; results are stored one by one.
+/// By panels a row of V comes once for all targets of a panel that have it.
 double predicted_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy) {
-  constexpr double stores_per_us = 3e5;
-  const double bytes = row_bytes_of_all_edges(problem);
-  const double moving = std::max(bytes / panel_reuse(problem.graph) / second_level_bytes_per_us,
-                                 bytes / first_level_bytes_per_us);
-  const double storing = static_cast<double>(problem.graph.num_edges()) / stores_per_us;
-  const double working = working_us(problem, policy, 16);
-  return launch_us + storing + std::max(working, moving) + 0.1 * (working + moving);
+  const double moving = std::max(moving_us(problem) / panel_reuse(problem.graph),
+                                 source_bytes(problem) / memory_bytes_per_us);
+  return predicted_us(problem, policy, 16, moving);
 }
 
 std::string why_not_sums(const SddmmProblem& problem) {
@@ -303,7 +316,9 @@ SddmmKernel vector_kernel() {
   return {
       info_of("vectors", vector_policies[index]),
       [](const SddmmProblem& problem) { return why_not_vectors(problem, vector_policies[index]); },
-      [](const SddmmProblem& problem) { return predicted_us(problem, vector_policies[index], 16); },
+      [](const SddmmProblem& problem) {
+        return predicted_us(problem, vector_policies[index], 16, moving_us(problem));
+      },
       [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
         return std::make_unique<CudaEdgeVectors>(problem, index, false);
       }};
@@ -336,7 +351,8 @@ SddmmKernel scalar_kernel() {
       info_of("scalars", scalar_policies[index]),
       [](const SddmmProblem& problem) { return why_not_scalars(problem, scalar_policies[index]); },
       [](const SddmmProblem& problem) {
-        return predicted_us(problem, scalar_policies[index], element_bytes(problem));
+        return predicted_us(problem, scalar_policies[index], element_bytes(problem),
+                            moving_us(problem));
       },
       [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
         return std::make_unique<CudaEdgeScalars>(problem, index);
@@ -344,6 +360,10 @@ SddmmKernel scalar_kernel() {
 }
 
 }  // namespace
+
+std::unique_ptr<const PreparedSddmm> prepare_cuda_scalars(const SddmmProblem& problem) {
+  return std::make_unique<CudaEdgeScalars>(problem, scalar_policy_for(head_width(problem)));
+}
 
 void append_cuda_sddmm_kernels(std::vector<SddmmKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (append_vector_kernels<i>(table), ...); }

@@ -168,15 +168,21 @@ class GroupDots {
         multiply(gathered[b], sums.of[b]);
       }
     } else {
+      // All loads before the first is used, none for a row that the edge before has too.
       FeatureVector others[policy.batch][policy.vectors];
 #pragma unroll
-      for (int b = 0; b < policy.batch; ++b) load_kept<whole>(kept, rows.kept[b], done, others[b]);
+      for (int b = 0; b < policy.batch; ++b) {
+        if (is_another(rows, b)) load_kept<whole>(kept, rows.kept[b], done, others[b]);
+      }
 #pragma unroll
       for (int b = 0; b < policy.batch; ++b) {
-        widen_kept(others[b]);
+        if (is_another(rows, b)) widen_kept(others[b]);
         multiply(gathered[b], sums.of[b]);
       }
     }
+  }
+  __device__ static bool is_another(const Rows& rows, int b) {
+    return b == 0 || rows.kept[b] != rows.kept[b - 1];
   }
 
   const EdgesLaunch& launch_;
@@ -198,9 +204,9 @@ struct EdgeEnds {
   EdgeOffset position = 0;
 
   /// Past the last edge, of the last.
-  __device__ EdgeEnds(const EdgesLaunch& launch, EdgeOffset edge) {
+  __device__ EdgeEnds(const EdgesLaunch& launch, EdgeOffset edge, bool plain = false) {
     if (edge >= launch.num_edges) edge = launch.num_edges - 1;
-    if (launch.order == nullptr) {
+    if (plain || launch.order == nullptr) {
       position = edge;
       kept = cuda::row_of_edge(launch.edge_rows, edge);
       gathered = __ldcs(launch.indices + edge);
@@ -233,8 +239,11 @@ constexpr int resident_blocks() {
   return blocks < 1 ? 1 : blocks > 6 ? 6 : blocks;
 }
 
-/// The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value.
-template <int lanes, int vectors, int edges, int batch, bool keeps, class T, bool aligned>
+/// The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value. Most launches
+/// are `plain`: edges in CSR's order, one head, no scales. That takes half the instructions before
+/// the first row is asked for, which small graphs notice.
+template <int lanes, int vectors, int edges, int batch, bool keeps, class T, bool aligned,
+          bool plain>
 __global__ __launch_bounds__(
     edges_block_threads, (resident_blocks<EdgesPolicy{lanes, vectors, edges, batch, keeps}, T,
                                           aligned>())) void edge_dots(const EdgesLaunch launch) {
@@ -247,28 +256,37 @@ __global__ __launch_bounds__(
   for (int i = 0; i < launch.tiles_per_warp; ++i, tile += edges_block_warps) {
     const EdgeOffset begin = tile * policy.tile();
     if (begin >= launch.num_edges) return;
-    const EdgeEnds ends(launch, begin + place);
+    const EdgeEnds ends(launch, begin + place, plain);
     GroupDots<policy, T, aligned> dots(launch, ends.kept, ends.gathered);
+    const bool writes = dots.writes() && begin + dots.edge() < launch.num_edges;
+    T* const results = static_cast<T*>(launch.edges);
+    if constexpr (plain) {
+      const float sum = dots.compute(0);
+      if (writes) results[(begin + dots.edge()) * launch.edges_stride] = cuda::narrow<T>(sum);
+      continue;
+    }
     const float scale = __shfl_sync(~0u, ends.scale(launch), dots.edge());
     const EdgeOffset position = __shfl_sync(~0u, ends.position, dots.edge());
-    const bool writes = dots.writes() && begin + dots.edge() < launch.num_edges;
     for (std::int64_t head = 0; head < launch.heads; ++head) {
       const float sum = dots.compute(head) * scale;
-      if (writes) {
-        static_cast<T*>(launch.edges)[position * launch.edges_stride + head] = cuda::narrow<T>(sum);
-      }
+      if (writes) results[position * launch.edges_stride + head] = cuda::narrow<T>(sum);
     }
   }
 }
 
 template <EdgesPolicy policy, class T, bool aligned>
 void launch_edge_dots(const EdgesLaunch& launch, Stream stream) {
-  constexpr auto kernel =
-      edge_dots<policy.lanes, policy.vectors, policy.edges, policy.batch, policy.keeps, T, aligned>;
+  constexpr auto general = edge_dots<policy.lanes, policy.vectors, policy.edges, policy.batch,
+                                     policy.keeps, T, aligned, false>;
+  constexpr auto plain = edge_dots<policy.lanes, policy.vectors, policy.edges, policy.batch,
+                                   policy.keeps, T, aligned, aligned>;
+  const bool is_plain = launch.order == nullptr && launch.heads == 1 &&
+                        launch.kept.scale == nullptr && launch.gathered.scale == nullptr;
   const std::int64_t edges_per_block =
       std::int64_t{policy.tile()} * edges_block_warps * launch.tiles_per_warp;
-  cuda::launch(kernel, dim3(cuda::num_blocks(launch.num_edges, edges_per_block)),
-               edges_block_threads, stream, launch);
+  cuda::launch(is_plain ? plain : general,
+               dim3(cuda::num_blocks(launch.num_edges, edges_per_block)), edges_block_threads,
+               stream, launch);
 }
 
 template <class T>

@@ -32,25 +32,13 @@ inline constexpr int edges_block_threads = 256;
 inline constexpr int edges_block_warps = edges_block_threads / 32;
 
 /// For vectors of 16 bytes. Few edges a group make more warps, which small graphs want.
-inline constexpr std::array<EdgesPolicy, 18> vector_policies = {{
-    {1, 1, 1, 1, true},
-    {2, 1, 2, 2, true},
-    {4, 1, 4, 4, true},
-    {4, 2, 4, 2, true},
-    {4, 2, 4, 2, false},
-    {4, 4, 4, 2, true},
-    {8, 1, 2, 2, true},
-    {8, 1, 8, 4, true},
-    {8, 1, 8, 4, false},
-    {8, 2, 2, 2, true},
-    {8, 2, 8, 4, true},
-    {8, 2, 8, 2, false},
-    {8, 4, 2, 2, true},
-    {8, 4, 8, 2, true},
-    {8, 4, 8, 1, false},
-    {8, 8, 8, 1, true},
-    {16, 4, 2, 2, true},
-    {16, 4, 16, 2, true},
+inline constexpr std::array<EdgesPolicy, 22> vector_policies = {{
+    {1, 1, 1, 1, true},   {2, 1, 2, 2, true},   {4, 1, 4, 4, true},   {4, 2, 4, 2, true},
+    {4, 2, 4, 2, false},  {4, 4, 4, 2, true},   {8, 1, 2, 2, true},   {8, 1, 8, 4, true},
+    {8, 1, 8, 4, false},  {8, 2, 2, 2, true},   {8, 2, 8, 4, true},   {8, 2, 8, 2, false},
+    {8, 4, 2, 2, true},   {8, 4, 8, 2, true},   {8, 4, 8, 1, false},  {8, 8, 8, 1, true},
+    {16, 4, 2, 2, true},  {16, 4, 16, 2, true}, {16, 1, 4, 4, false}, {16, 2, 8, 2, false},
+    {32, 1, 4, 4, false}, {32, 2, 8, 2, false},
 }};
 
 /// For single features.
