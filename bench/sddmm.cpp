@@ -43,7 +43,8 @@ class Edges : public Trial {
     v = absolute(std::move(v));
     run_reference(magnitude);
     return {largest_error(computed.view(), expected, magnitude),
-            error_bound(plan_.options().precision), sample.graph.num_rows(), u_.rows()};
+            error_bound(plan_.options().precision, plan_.kernel().strict), sample.graph.num_rows(),
+            u_.rows()};
   }
   void run(Stream stream) override { ops::run(plan_, u_, v_, edges_, stream); }
   std::int64_t bytes() const override {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/wgmma.cuh"
+
+/// Products of rows with rows on Hopper's matrix units: D[64][64] += A[64][k] B[64][k]^T. Both
+/// sides keep the k of one row side by side, as features lie in memory, 32 bytes a step.
+namespace tessera::cuda {
+
+/// How rows of `row_bytes` (32, 64 or 128) bytes lie in shared memory: one after the other, their
+/// 16-byte units exchanged so that neither writing rows nor reading columns makes banks collide.
+/// The order repeats every 8 rows.
+template <int row_bytes>
+struct RowLayout {
+  static_assert(row_bytes == 32 || row_bytes == 64 || row_bytes == 128);
+  static constexpr int units = row_bytes / 16;
+  static constexpr int rows_per_line = 128 / row_bytes;
+
+  __device__ static std::uint32_t offset(int row, int unit) {
+    return static_cast<std::uint32_t>(row * row_bytes + (unit ^ row / rows_per_line % units) * 16);
+  }
+
+  /// Of rows that begin at `address`, a multiple of 8 rows.
+  __device__ static std::uint64_t descriptor(std::uint32_t address) {
+    constexpr std::uint64_t order = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
+    constexpr std::uint64_t eight_rows = 8 * row_bytes >> 4;
+    return order << 62 | eight_rows << 32 | std::uint64_t{1} << 16 | std::uint64_t{address >> 4};
+  }
+};
+
+/// What a descriptor advances by for each step.
+inline constexpr std::uint64_t row_step = 32 >> 4;
+
+/// The A operand of one step from 16 rows in shared memory; a lane gives the address of one row's
+/// 16 bytes: lanes 0-15 the first half of the step in rows 0-15, lanes 16-31 the second.
+__device__ inline void load_fragment(std::uint32_t (&fragment)[4], std::uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+               : "r"(address)
+               : "memory");
+}
+
+/// Stores four 8 x 8 blocks of 16-bit numbers that lie as results do; a lane gives the address of a
+/// row of 16 bytes: lanes 0-7 those of the first block, and so on.
+__device__ inline void store_blocks(std::uint32_t address, const std::uint32_t (&blocks)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(blocks[0]), "r"(blocks[1]), "r"(blocks[2]), "r"(blocks[3])
+               : "memory");
+}
+
+// clang-format off
+/// One step. Without `adds` what was in `d` is forgotten.
+template <class T>
+__device__ inline void wgmma_rows(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b, int adds) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+          "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+          "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+          "+f"(d[30]), "+f"(d[31])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));
+  } else if constexpr (std::is_same_v<T, __half>) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+          "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+          "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+          "+f"(d[30]), "+f"(d[31])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));
+  } else {
+    static_assert(std::is_same_v<T, float>, "fp32 is multiplied as tf32: low bits are ignored");
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+        "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, p, 1, 1;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+          "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+          "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+          "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+          "+f"(d[30]), "+f"(d[31])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds));
+  }
+}
+// clang-format on
+
+}  // namespace tessera::cuda

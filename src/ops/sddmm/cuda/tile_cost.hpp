@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/sddmm/kernel.hpp"
+
+namespace tessera::ops {
+
+/// How blocks share tiles: in runs of 2^shift, in turn.
+struct DotTileRuns {
+  int shift = 0;
+  int workers = 0;
+};
+
+/// The runs with which the block that has most to do has least; `workers` is how many blocks run at
+/// once.
+DotTileRuns share_dot_tiles(const Graph& graph, std::int64_t num_tiles, int workers);
+
+/// Of one head.
+std::int64_t dot_tile_row_bytes(const SddmmProblem& problem);
+
+/// The second dimension of a grid.
+inline constexpr std::int64_t max_dot_tile_heads = 65535;
+
+/// Kernels compute with 32 bits inside a row, and for the distance of an edge's results.
+inline constexpr std::int64_t max_dot_tile_stride = 1 << 28;
+
+/// What the cost model expects a run on tiles to take, from a sample of the windows.
+double predict_dot_tiles_us(const SddmmProblem& problem);
+
+}  // namespace tessera::ops

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ops/sddmm/dot_tile.hpp"
+#include "tessera/core/device.hpp"
+#include "tessera/core/types.hpp"
+
+namespace tessera::ops {
+
+/// Everything a launch needs; passed to the GPU by value.
+struct DotTilesLaunch {
+  const void* tiles = nullptr;
+  const std::uint32_t* codes = nullptr;
+  int num_tiles = 0;
+  /// Blocks take runs of 2^run_shift tiles in turn; row windows are loaded anew at each run.
+  int run_shift = 0;
+  int num_workers = 0;
+
+  VertexId num_rows = 0;
+  const void* u = nullptr;
+  std::int64_t u_stride = 0;  ///< in elements, as all that follow
+  const void* v = nullptr;
+  std::int64_t v_stride = 0;
+  void* edges = nullptr;
+  std::int32_t edges_stride = 0;
+  std::int32_t width = 0;  ///< features of a head
+  std::int32_t heads = 1;
+};
+
+/// One kernel: how to run it, and how many blocks of it a GPU holds.
+struct DotTilesFunction {
+  void (*launch)(const DotTilesLaunch& launch, Stream stream) = nullptr;
+  int (*resident_blocks)() = nullptr;
+};
+
+/// Bytes of a head's row that a kernel takes at once; the last takes any number in parts.
+inline constexpr std::array<int, 6> dot_tile_bytes = {32, 64, 128, 256, 512, 0};
+using DotTilesFunctions = std::array<DotTilesFunction, dot_tile_bytes.size()>;
+
+/// The kernels for windows of 64 rows, compiled in units of their own (inst_tiles_*.cu).
+extern const DotTilesFunctions dot_tiles_bf16, dot_tiles_fp16, dot_tiles_fp32;
+inline constexpr int dot_tile_height = 64;
+
+}  // namespace tessera::ops
