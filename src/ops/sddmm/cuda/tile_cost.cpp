@@ -16,8 +16,8 @@ double num_windows(const Graph& graph) {
   return std::ceil(static_cast<double>(graph.num_rows()) / dot_tile_height);
 }
 
-/// Fitted to timings of an H200 on 13 graphs at 16 to 256 features: what a tile and a window cost a
-/// processor, and what edges cost the GPU.
+/// Fitted to timings of an H200 on 13 graphs at 16 to 256 features, with both ends from one matrix:
+/// what a tile and a window cost a processor, and what edges cost the GPU.
 struct Rates {
   double launch_us;
   double tile_us, tile_us_per_byte;
