@@ -18,6 +18,10 @@ struct RawVector<16> {
   using Type = uint4;
 };
 template <>
+struct RawVector<8> {
+  using Type = uint2;
+};
+template <>
 struct RawVector<4> {
   using Type = std::uint32_t;
 };
@@ -58,6 +62,25 @@ struct Vector {
 
   __device__ static Vector zero() { return {Raw{}}; }
   __device__ static Vector load(const void* from) { return {__ldg(static_cast<const Raw*>(from))}; }
+  /// Zeros unless `wanted`: one load with a condition and no branch, so that several of them are in
+  /// flight together.
+  __device__ static Vector load_if(bool wanted, const void* from) {
+    Vector vector = zero();
+    if constexpr (bytes == 16) {
+      asm("{ .reg .pred p; setp.ne.s32 p, %4, 0;\n"
+          "  @p ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%5]; }"
+          : "+r"(vector.raw.x), "+r"(vector.raw.y), "+r"(vector.raw.z), "+r"(vector.raw.w)
+          : "r"(static_cast<int>(wanted)), "l"(from));
+    } else if constexpr (bytes == 8) {
+      asm("{ .reg .pred p; setp.ne.s32 p, %2, 0;\n"
+          "  @p ld.global.nc.v2.u32 {%0, %1}, [%3]; }"
+          : "+r"(vector.raw.x), "+r"(vector.raw.y)
+          : "r"(static_cast<int>(wanted)), "l"(from));
+    } else {
+      if (wanted) vector = load(from);
+    }
+    return vector;
+  }
   __device__ void store(void* to) const { *static_cast<Raw*>(to) = raw; }
 
   __device__ void widen_to(float (&values)[count]) const {

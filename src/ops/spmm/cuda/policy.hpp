@@ -8,52 +8,94 @@ namespace tessera::ops {
 
 /// How a row's edges and features are shared among the 32 lanes of a warp.
 ///
-/// A lane loads 16 bytes of a row of X at once (one feature where rows are not on 16-byte
-/// boundaries); `lanes` neighbouring lanes load one edge's row together; `edges` such groups work
-/// on different edges of one target. lanes * edges lanes are a team; a warp holds 32 / team teams,
-/// each with a target of its own.
+/// A lane loads `bytes` bytes of a row of X at once (one feature where rows are not on boundaries
+/// of that size), `vectors` times; `lanes` neighbouring lanes load one edge's row together; `edges`
+/// such groups work on different edges of one target. lanes * edges lanes are a team; a warp holds
+/// 32 / team teams, each with a target of its own.
 ///
 ///     lanes = 8, edges = 2:   | edge 0 | edge 1 | edge 0 | edge 1 |     two targets a warp
 struct RowsPolicy {
   int lanes = 32;
   int edges = 1;
-  int unroll = 4;           ///< loads in flight for each lane
+  int unroll = 4;           ///< edges in flight for each lane
   bool shared_ids = false;  ///< a warp loads 32 column ids at once and passes them round
+  int bytes = 16;           ///< 8: as many lanes for 16-bit features as for fp32
+  int vectors = 1;          ///< loads of a lane for each edge, `lanes` vectors apart
+  /// Short rows come from a list: by their steps, and with their first column ids. The same kernel.
+  bool listed = false;
 
   constexpr int team() const { return lanes * edges; }
+  /// Targets of a warp.
+  constexpr int teams() const { return 32 / team(); }
   /// Edges a team takes in one step of its loop.
   constexpr int step() const { return edges * unroll; }
   constexpr bool valid() const {
     const bool powers = (lanes & (lanes - 1)) == 0 && (edges & (edges - 1)) == 0;
     return powers && lanes >= 1 && edges >= 1 && team() <= 32 && unroll >= 1 &&
-           (!shared_ids || (team() == 32 && 32 % step() == 0));
+           (bytes == 16 || bytes == 8) && (vectors == 1 || vectors == 2) &&
+           (!listed || takes_heads()) && (!shared_ids || (team() == 32 && 32 % step() == 0));
   }
+  /// Whether a lane's first column ids are those of its row.
+  constexpr bool takes_heads() const { return edges == 1 && unroll == 4; }
 };
 
-inline constexpr int rows_block_threads = 128;
-inline constexpr int rows_block_warps = rows_block_threads / 32;
+/// The same lanes with as many edges at once as a warp holds: what rows beyond a team want.
+constexpr RowsPolicy whole_warp(RowsPolicy policy) {
+  policy.edges = 32 / policy.lanes;
+  return policy;
+}
+
+/// What of a policy makes its kernel another one.
+constexpr RowsPolicy kernel_of(RowsPolicy policy, bool aligned) {
+  policy.listed = false;
+  if (!aligned) policy.bytes = 16;
+  if (!aligned) policy.vectors = 1;
+  return policy;
+}
+
+/// Lanes of 8 bytes are for 16-bit features.
+constexpr bool takes(const RowsPolicy& policy, int feature_bytes) {
+  return policy.bytes == 16 || feature_bytes == 2;
+}
+
+inline constexpr int max_rows_block_threads = 256;
 
 /// Low degrees want many targets a warp, high ones many edges; deep unrolling pays where rows are
-/// long.
-inline constexpr std::array<RowsPolicy, 18> rows_policies = {{
+/// long, two vectors a lane where they are short and wide.
+inline constexpr std::array<RowsPolicy, 33> rows_policies = {{
     {1, 1, 4, false},
-    {1, 8, 4, false},
+    {1, 1, 4, false, 16, 1, true},
     {1, 32, 4, false},
     {2, 1, 4, false},
-    {2, 4, 4, false},
+    {2, 1, 4, false, 16, 1, true},
     {2, 16, 4, false},
     {4, 1, 4, false},
-    {4, 4, 4, false},
+    {4, 1, 4, false, 16, 1, true},
     {4, 8, 4, false},
     {8, 1, 4, false},
-    {8, 4, 4, false},
+    {8, 1, 4, false, 16, 1, true},
     {8, 4, 8, true},
     {16, 1, 4, false},
-    {16, 2, 4, false},
+    {16, 1, 4, false, 16, 1, true},
     {16, 2, 8, true},
     {32, 1, 4, false},
-    {32, 1, 8, false},
+    {32, 1, 4, false, 16, 1, true},
     {32, 1, 8, true},
+    {4, 1, 4, false, 16, 2},
+    {4, 1, 4, false, 16, 2, true},
+    {8, 1, 4, false, 16, 2},
+    {8, 1, 4, false, 16, 2, true},
+    {16, 1, 4, false, 16, 2},
+    {16, 1, 4, false, 16, 2, true},
+    {4, 1, 4, false, 8},
+    {4, 1, 4, false, 8, 1, true},
+    {4, 8, 4, false, 8},
+    {8, 1, 4, false, 8},
+    {8, 1, 4, false, 8, 1, true},
+    {8, 4, 8, true, 8},
+    {16, 1, 4, false, 8, 1, true},
+    {32, 1, 4, false, 8},
+    {32, 1, 4, false, 8, 1, true},
 }};
 
 /// For max and min and their gradient, which keep or read two words an element: one for each width.

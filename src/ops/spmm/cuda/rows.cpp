@@ -2,17 +2,18 @@
 #include "ops/spmm/cuda/rows.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
 #include "ops/spmm/cuda/instances.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/matrix.hpp"
+#include "ops/spmm/cuda/row_heads.hpp"
 #include "ops/spmm/cuda/rows_cost.hpp"
 #include "ops/spmm/cuda/schedule.hpp"
 #include "tessera/core/error.hpp"
@@ -46,22 +47,33 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
   return of_winners(problem) ? best_policies[index] : rows_policies[index];
 }
 
+Buffer<RowHead> row_heads(const std::vector<RowSlice>& rows, const cuda::DeviceRows& matrix,
+                          Device device) {
+  const cuda_backend::CurrentDevice current(device.index);
+  const Buffer<RowSlice> slices = cuda::to_device(std::span<const RowSlice>(rows), device);
+  Buffer<RowHead> heads(slices.size(), default_memory(device));
+  fill_row_heads(slices.data(), slices.size(), matrix.indices.data(), heads.data());
+  synchronise(device);
+  return heads;
+}
+
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
  public:
   CudaRows(const SpmmProblem& problem, std::size_t policy)
       : problem_(problem), policy_(policy), matrix_(problem) {
-    const Graph& graph = problem.graph;
+    const RowsPolicy& shape = policy_of(problem, policy);
     const bool forward = problem.pass == SpmmPass::forward;
-    const auto offsets = forward ? graph.row_offsets().span() : graph.csc().col_offsets.span();
-    const double gathered = static_cast<double>(graph.num_edges()) *
-                            static_cast<double>(problem.features) *
-                            static_cast<double>(bytes_per_element(problem.precision));
-    const RowsSchedule schedule =
-        make_rows_schedule(offsets, policy_of(problem, policy), steps_before_cut(gathered));
-    long_row_ = schedule.long_row;
+    const auto offsets =
+        forward ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span();
+    cut_ = rows_cut(problem, shape);
+    const RowsSchedule schedule = make_rows_schedule(offsets, shape, cut_);
     pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), problem.device);
     split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), problem.device);
+    wide_rows_ = cuda::to_device(std::span<const RowSlice>(schedule.wide_rows), problem.device);
+    if (shape.listed) {
+      short_rows_ = row_heads(schedule.short_rows, matrix_.rows(), problem.device);
+    }
     // A best product has its source beside it.
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
     slots_ = Buffer<float>(checked_area(schedule.num_slots * words, problem.features),
@@ -75,16 +87,26 @@ class CudaRows final : public PreparedSpmm {
 
   void run(const SpmmCall& call, Stream stream) const override {
     if (problem_.features == 0) return;
-    check_row_bytes(call.x);
+    check_row_bytes(call.x.stride, "x");
+    check_row_bytes(call.y.stride, "y");
     RowsLaunch launch = matrix_.launch(call);
-    launch.long_row = long_row_;
+    const RowsPolicy& policy = policy_of(problem_, policy_);
+    const auto block_warps = static_cast<unsigned>(cut_.block_threads / 32);
+    launch.block_threads = static_cast<unsigned>(cut_.block_threads);
     launch.pieces = pieces_.data();
-    launch.num_pieces = pieces_.size();
+    launch.num_pieces = static_cast<std::uint32_t>(pieces_.size());
+    launch.wide_rows = wide_rows_.data();
+    launch.num_wide = static_cast<std::uint32_t>(wide_rows_.size());
+    launch.num_wide_blocks = (launch.num_wide + block_warps - 1) / block_warps;
+    launch.short_rows = short_rows_.data();
+    launch.num_short = static_cast<std::uint32_t>(policy.listed ? short_rows_.size()
+                                                                : std::int64_t{launch.num_rows});
+    launch.short_row = cut_.short_row(policy);
     launch.split_rows = split_rows_.data();
     launch.slots = slots_.data();
     launch.num_done = num_done_.data();
-    const bool aligned =
-        on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
+    const bool aligned = on_boundaries(call.x.data, call.x.stride, policy.bytes) &&
+                         on_boundaries(call.y.data, call.y.stride, policy.bytes);
     function(aligned, launch.weighted())(launch, stream);
   }
 
@@ -108,54 +130,81 @@ class CudaRows final : public PreparedSpmm {
     return (problem_.features + lanes - 1) / lanes;
   }
 
-  /// The kernels multiply a column id by the distance between rows with 32 bits each.
-  static void check_row_bytes(const ConstOperand& x) {
-    const auto bytes = x.stride * static_cast<std::int64_t>(bytes_per_element(x.precision));
+  /// The kernels multiply the number of a row by the distance between rows with 32 bits each.
+  void check_row_bytes(std::int64_t stride, const char* operand) const {
+    const auto bytes = stride * static_cast<std::int64_t>(bytes_per_element(problem_.precision));
     if (bytes > std::numeric_limits<std::uint32_t>::max()) {
-      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", bytes), "x",
+      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", bytes), operand,
                   "use rows of less than 4 GiB");
     }
   }
 
-  /// Whether every row starts, and the last feature ends, on a 16-byte boundary.
-  bool on_boundaries(const void* data, std::int64_t stride) const {
+  /// Whether every row starts, and the last feature ends, on a boundary of `bytes` bytes.
+  bool on_boundaries(const void* data, std::int64_t stride, int bytes) const {
     const auto size = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * size % 16 == 0 &&
-           problem_.features * size % 16 == 0;
+    return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0 &&
+           stride * size % bytes == 0 && problem_.features * size % bytes == 0;
   }
 
   SpmmProblem problem_;
   std::size_t policy_;
   DeviceMatrix matrix_;
-  EdgeOffset long_row_ = 0;
+  RowsCut cut_;
   Buffer<LongPiece> pieces_;
   Buffer<SplitRow> split_rows_;
+  Buffer<RowSlice> wide_rows_;
+  Buffer<RowHead> short_rows_;
   mutable Buffer<float> slots_;  ///< the workspace of a run, as `num_done_`
   mutable Buffer<unsigned> num_done_;
 };
+
+/// Whether a policy takes rows of X in several parts: any number of the widest, or some narrower
+/// ones, of which more fit into the cache. Lanes with several vectors want whole parts.
+bool takes_parts(const RowsPolicy& policy, std::int64_t wanted) {
+  constexpr std::int64_t most_parts = 4;
+  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
+  if (lanes >= wanted) return false;
+  if (policy.vectors > 1) return lanes == 32 && wanted % lanes == 0;
+  if (lanes == 32) return true;
+  return lanes >= 8 && policy.bytes == 16 && most_parts * lanes >= wanted;
+}
+
+constexpr VertexId most_listed_rows = 1 << 24;  ///< half a gigabyte
 
 std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.features > std::numeric_limits<std::int32_t>::max() / 2) return "too many features";
   if (problem.heads > 1) return "several values per edge";
   if (problem.edge_rows) return "features of edges, not of vertices";
-  const std::int64_t wanted = lanes_wanted(problem);
-  const std::int64_t fitting = static_cast<std::int64_t>(std::min<std::uint64_t>(
-      32, std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, wanted)))));
-  const bool half_of_wide = fitting == 32 && policy.lanes == 16;
-  if (policy.lanes == fitting || half_of_wide) return {};
-  return fmt::format("its {} lanes an edge do not fit {} features", policy.lanes, problem.features);
+  if (!takes(policy, static_cast<int>(bytes_per_element(problem.precision)))) {
+    return "lanes of 8 bytes are for 16-bit features";
+  }
+  if (policy.listed && problem.graph.num_rows() > most_listed_rows) {
+    return fmt::format("lists more than {} rows", most_listed_rows);
+  }
+  const std::int64_t wanted = std::max<std::int64_t>(1, lanes_wanted(problem, policy.bytes));
+  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
+  const bool fits = policy.vectors == 1 ? lanes >= wanted && lanes < 2 * wanted : lanes == wanted;
+  if (fits || takes_parts(policy, wanted)) return {};
+  return fmt::format("its {} lanes an edge do not fit {} features", lanes, problem.features);
 }
 
 std::string name_of(const RowsPolicy& policy) {
-  return fmt::format("{}x{}x{}{}", policy.lanes, policy.edges, policy.unroll,
-                     policy.shared_ids ? "_shared" : "");
+  std::string name = fmt::format("{}x{}x{}", policy.lanes, policy.edges, policy.unroll);
+  if (policy.shared_ids) name += "_shared";
+  if (policy.bytes == 8) name += "_narrow";
+  if (policy.vectors == 2) name += "_double";
+  if (policy.listed) name += "_listed";
+  return name;
 }
 
 std::string work_split(const RowsPolicy& policy) {
-  return fmt::format("{} lanes an edge, {} edges of a row at once, {} loads in flight{}",
-                     policy.lanes, policy.edges, policy.unroll,
-                     policy.shared_ids ? ", ids passed round" : "");
+  std::string split =
+      fmt::format("{} lanes of {} bytes an edge, {} edges of a row at once, {} in flight",
+                  policy.lanes, policy.bytes * policy.vectors, policy.edges, policy.unroll);
+  if (policy.shared_ids) split += ", ids passed round";
+  if (policy.listed) split += ", rows by their length";
+  return split;
 }
 
 /// What kernels of both kinds have in common.

@@ -9,6 +9,20 @@
 
 namespace tessera::ops {
 
+/// A row that one team or warp gathers: 16 bytes, so that one load brings all of it.
+struct alignas(16) RowSlice {
+  EdgeOffset begin = 0;
+  VertexId row = -1;
+  std::int32_t count = 0;
+};
+
+/// A short row with the columns of its first edges, of which there may be fewer: whoever has its
+/// place need not wait for them.
+struct RowHead {
+  RowSlice slice;
+  VertexId columns[4] = {};
+};
+
 /// Some edges of a long row, which a whole block gathers.
 struct LongPiece {
   VertexId row = 0;
@@ -53,10 +67,20 @@ struct RowsLaunch {
   const VertexId* won_by = nullptr;
   std::int64_t won_by_stride = 0;
 
-  /// Rows with more edges than this are cut into pieces and left to whole blocks.
-  EdgeOffset long_row = 0;
+  unsigned block_threads = 128;
+  /// Blocks come in this order: a piece each; a row of `wide_rows` for each warp; a short row for
+  /// each team.
   const LongPiece* pieces = nullptr;
-  std::int64_t num_pieces = 0;
+  std::uint32_t num_pieces = 0;
+  const RowSlice* wide_rows = nullptr;
+  std::uint32_t num_wide = 0;
+  std::uint32_t num_wide_blocks = 0;
+  /// Null: all rows in the order of the graph, of which those with more than `short_row` edges are
+  /// left out.
+  const RowHead* short_rows = nullptr;
+  std::uint32_t num_short = 0;
+  EdgeOffset short_row = 0;
+
   const SplitRow* split_rows = nullptr;
   void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
   /// Pieces that are done, for each split row and block of features; all 0 between two runs.

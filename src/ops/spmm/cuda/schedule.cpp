@@ -6,41 +6,58 @@
 namespace tessera::ops {
 namespace {
 
-constexpr double gather_bytes_per_us = 8e6;  ///< what an H200 gathers from its L2
-constexpr double step_us = 0.7;              ///< a load from L2, and what depends on it
-/// Putting pieces together takes the time of a few steps, so none has fewer.
-constexpr int min_piece_steps = 4;
+/// Lists are ordered only among so many neighbours, which share sources that the cache then has.
+constexpr VertexId window_rows = 4096;
+
+/// Adds one window's rows, those of most steps first.
+void append_ordered(std::vector<RowSlice>& list, std::vector<RowSlice>& window, int step) {
+  const auto steps_of = [step](const RowSlice& slice) { return (slice.count + step - 1) / step; };
+  std::stable_sort(window.begin(), window.end(),
+                   [&](const RowSlice& a, const RowSlice& b) { return steps_of(a) > steps_of(b); });
+  list.insert(list.end(), window.begin(), window.end());
+  window.clear();
+}
+
+void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, EdgeOffset length,
+                   EdgeOffset piece) {
+  const EdgeOffset parts = (length + piece - 1) / piece;
+  if (parts == 1) {
+    schedule.pieces.push_back({row, -1, -1, begin, begin + length});
+    return;
+  }
+  const auto split_row = static_cast<std::int32_t>(schedule.split_rows.size());
+  schedule.split_rows.push_back(
+      {static_cast<std::int32_t>(schedule.num_slots), static_cast<std::int32_t>(parts)});
+  for (EdgeOffset part = 0; part < parts; ++part) {
+    schedule.pieces.push_back({row, split_row, static_cast<std::int32_t>(schedule.num_slots++),
+                               begin + length * part / parts, begin + length * (part + 1) / parts});
+  }
+}
 
 }  // namespace
 
-int steps_before_cut(double gathered_bytes) {
-  const double whole_us = gathered_bytes / gather_bytes_per_us;
-  return static_cast<int>(std::clamp(whole_us / 4 / step_us, 2.0, 256.0));
-}
-
 RowsSchedule make_rows_schedule(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
-                                int max_steps) {
+                                const RowsCut& cut) {
   RowsSchedule schedule;
-  schedule.long_row = EdgeOffset{max_steps} * policy.edges * policy.unroll;
-  const EdgeOffset piece = EdgeOffset{std::max(max_steps, min_piece_steps)} * rows_block_warps *
-                           (32 / policy.lanes) * policy.unroll;
-  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-    const EdgeOffset begin = offsets[row];
-    const EdgeOffset length = offsets[row + 1] - begin;
-    if (length <= schedule.long_row) continue;
-    const auto target = static_cast<VertexId>(row);
-    const EdgeOffset parts = (length + piece - 1) / piece;
-    if (parts == 1) {
-      schedule.pieces.push_back({target, -1, -1, begin, begin + length});
-      continue;
+  const EdgeOffset short_row = cut.short_row(policy);
+  const EdgeOffset wide_row = std::max(short_row, cut.wide_row(policy));
+  std::vector<RowSlice> wide_window, short_window;
+  const auto num_rows = static_cast<VertexId>(offsets.size() - 1);
+  for (VertexId row = 0; row < num_rows; ++row) {
+    const auto at = static_cast<std::size_t>(row);
+    const EdgeOffset begin = offsets[at];
+    const EdgeOffset length = offsets[at + 1] - begin;
+    if (length > wide_row) {
+      append_pieces(schedule, row, begin, length, cut.piece(policy));
+    } else if (length > short_row) {
+      wide_window.push_back({begin, row, static_cast<std::int32_t>(length)});
+    } else if (policy.listed) {
+      short_window.push_back({begin, row, static_cast<std::int32_t>(length)});
     }
-    const auto split_row = static_cast<std::int32_t>(schedule.split_rows.size());
-    schedule.split_rows.push_back(
-        {static_cast<std::int32_t>(schedule.num_slots), static_cast<std::int32_t>(parts)});
-    for (EdgeOffset part = 0; part < parts; ++part) {
-      schedule.pieces.push_back({target, split_row, static_cast<std::int32_t>(schedule.num_slots++),
-                                 begin + length * part / parts,
-                                 begin + length * (part + 1) / parts});
+
+    if ((row + 1) % window_rows == 0 || row + 1 == num_rows) {
+      append_ordered(schedule.wide_rows, wide_window, whole_warp(policy).step());
+      append_ordered(schedule.short_rows, short_window, policy.step());
     }
   }
   return schedule;

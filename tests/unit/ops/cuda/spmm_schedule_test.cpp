@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace tessera::ops {
+namespace {
+
+std::vector<EdgeOffset> offsets_of(const std::vector<EdgeOffset>& degrees) {
+  std::vector<EdgeOffset> offsets = {0};
+  for (const EdgeOffset degree : degrees) offsets.push_back(offsets.back() + degree);
+  return offsets;
+}
+
+/// Many short rows, empty ones among them, and some of every length up to `longest`.
+std::vector<EdgeOffset> skewed_degrees(std::size_t count, EdgeOffset longest, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  std::vector<EdgeOffset> degrees(count);
+  for (EdgeOffset& degree : degrees) {
+    degree =
+        static_cast<EdgeOffset>(std::pow(static_cast<double>(longest) + 1, uniform(random))) - 1;
+  }
+  return degrees;
+}
+
+/// How often each row is scheduled, and whether its slices are those of the graph.
+class Coverage {
+ public:
+  Coverage(const std::vector<EdgeOffset>& offsets, const RowsPolicy& policy, const RowsCut& cut)
+      : offsets_(offsets), times_(offsets.size() - 1) {
+    const RowsSchedule schedule = make_rows_schedule(offsets, policy, cut);
+    for (const RowSlice& slice : schedule.wide_rows) add(slice);
+    for (const RowSlice& slice : schedule.short_rows) add(slice);
+    if (!policy.listed) add_rows_up_to(cut.short_row(policy));
+    for (const LongPiece& piece : schedule.pieces) add(piece);
+  }
+
+  void expect_each_row_once() const {
+    for (std::size_t row = 0; row < times_.size(); ++row) {
+      EXPECT_EQ(times_[row], 1) << "row " << row;
+    }
+  }
+
+ private:
+  void add(const RowSlice& slice) {
+    const auto row = static_cast<std::size_t>(slice.row);
+    EXPECT_EQ(slice.begin, offsets_[row]);
+    EXPECT_EQ(slice.begin + slice.count, offsets_[row + 1]);
+    ++times_[row];
+  }
+  void add_rows_up_to(EdgeOffset short_row) {
+    for (std::size_t row = 0; row < times_.size(); ++row) {
+      if (offsets_[row + 1] - offsets_[row] <= short_row) ++times_[row];
+    }
+  }
+  /// Pieces of a row follow each other, from its first edge to its last.
+  void add(const LongPiece& piece) {
+    const auto row = static_cast<std::size_t>(piece.row);
+    if (piece.begin == offsets_[row]) {
+      ++times_[row];
+    } else {
+      EXPECT_EQ(piece.begin, last_end_) << "row " << row;
+    }
+    EXPECT_LT(piece.begin, piece.end);
+    last_end_ = piece.end;
+    if (piece.slot < 0) {
+      EXPECT_EQ(piece.end, offsets_[row + 1]);
+    }
+  }
+
+  const std::vector<EdgeOffset>& offsets_;
+  std::vector<int> times_;
+  EdgeOffset last_end_ = 0;
+};
+
+TEST(SpmmScheduleTest, EveryRowOnceForEveryPolicy) {
+  for (const unsigned seed : {1u, 2u}) {
+    const auto offsets = offsets_of(skewed_degrees(9000, 5000, seed));
+    for (const RowsPolicy& policy : rows_policies) {
+      SCOPED_TRACE(
+          fmt::format("seed {}, {}x{}x{}", seed, policy.lanes, policy.edges, policy.unroll));
+      const RowsCut cut = choose_cut(offsets, policy, 1);
+      Coverage(offsets, policy, cut).expect_each_row_once();
+    }
+  }
+}
+
+TEST(SpmmScheduleTest, FewRowsAndNone) {
+  for (const std::size_t count : {0, 1, 15, 16, 17, 31, 33}) {
+    const auto offsets = offsets_of(skewed_degrees(count, 300, 7));
+    for (const RowsPolicy& policy : rows_policies) {
+      const RowsCut cut = choose_cut(offsets, policy, 1);
+      Coverage(offsets, policy, cut).expect_each_row_once();
+    }
+  }
+}
+
+TEST(SpmmScheduleTest, ListedRowsGoFromMostStepsToFewestAmongNeighbours) {
+  const auto offsets = offsets_of(skewed_degrees(4096, 16, 3));
+  const RowsPolicy policy = {4, 1, 4, false, 16, 1, true};
+  const RowsCut cut = {4, 4, 128};
+  const RowsSchedule schedule = make_rows_schedule(offsets, policy, cut);
+  ASSERT_EQ(schedule.short_rows.size(), 4096u);
+  const auto steps = [](const RowSlice& slice) { return (slice.count + 3) / 4; };
+  for (std::size_t i = 1; i < schedule.short_rows.size(); ++i) {
+    const RowSlice& before = schedule.short_rows[i - 1];
+    const RowSlice& after = schedule.short_rows[i];
+    EXPECT_GE(steps(before), steps(after));
+    if (steps(before) == steps(after)) {
+      EXPECT_LT(before.row, after.row);
+    }
+  }
+}
+
+TEST(SpmmScheduleTest, PiecesOfARowAreEqualAndHaveConsecutiveSlots) {
+  const RowsPolicy policy = {32, 1, 4, false};
+  RowsCut cut;
+  cut.wide_steps = 4;
+  const EdgeOffset piece = cut.piece(policy);
+  const auto offsets = offsets_of({3, 10 * piece + 1, 2, piece, 2 * piece});
+  const RowsSchedule schedule = make_rows_schedule(offsets, policy, cut);
+  ASSERT_EQ(schedule.split_rows.size(), 2u);
+  EXPECT_EQ(schedule.split_rows[0].num_slots, 11);
+  EXPECT_EQ(schedule.split_rows[1].num_slots, 2);
+  EXPECT_EQ(schedule.num_slots, 13);
+  ASSERT_EQ(schedule.pieces.size(), 14u);
+  std::int32_t slot = 0;
+  for (const LongPiece& each : schedule.pieces) {
+    EXPECT_LE(each.end - each.begin, piece);
+    EXPECT_GE(each.end - each.begin, piece / 2);
+    if (each.slot >= 0) {
+      EXPECT_EQ(each.slot, slot++);
+    }
+  }
+}
+
+TEST(SpmmScheduleTest, EqualShortRowsNeedNothingElse) {
+  const auto offsets = offsets_of(std::vector<EdgeOffset>(100000, 3));
+  for (const RowsPolicy& policy : rows_policies) {
+    const RowsSchedule schedule =
+        make_rows_schedule(offsets, policy, choose_cut(offsets, policy, 1));
+    EXPECT_TRUE(schedule.wide_rows.empty() && schedule.pieces.empty());
+    ASSERT_EQ(schedule.short_rows.size(), policy.listed ? 100000u : 0u);
+    for (std::size_t i = 0; i < schedule.short_rows.size(); ++i) {
+      ASSERT_EQ(schedule.short_rows[i].row, static_cast<VertexId>(i));
+    }
+  }
+}
+
+TEST(SpmmScheduleTest, HubsAreCutAndTheMiddleGoesToWarps) {
+  std::vector<EdgeOffset> degrees = skewed_degrees(100000, 16, 5);
+  degrees[77] = 100000;
+  degrees[78] = 90;
+  const auto offsets = offsets_of(degrees);
+  const RowsPolicy policy = {4, 1, 4, false};
+  const RowsSchedule schedule = make_rows_schedule(offsets, policy, choose_cut(offsets, policy, 1));
+  ASSERT_EQ(schedule.split_rows.size(), 1u);
+  EXPECT_GT(schedule.split_rows[0].num_slots, 8);
+  ASSERT_FALSE(schedule.wide_rows.empty());
+  EXPECT_EQ(schedule.wide_rows[0].row, 78);
+}
+
+TEST(SpmmScheduleTest, OrderingNeverMakesMoreWork) {
+  const auto offsets = offsets_of(skewed_degrees(20000, 60, 9));
+  const RowsPolicy policy = {4, 1, 4, false};
+  RowsPolicy listed = policy;
+  listed.listed = true;
+  const RowsCut cut = {16, 16, 128};
+  const RowsWork unordered = work_of(offsets, policy, cut);
+  const RowsWork ordered = work_of(offsets, listed, cut);
+  EXPECT_LE(ordered.warps, unordered.warps);
+  EXPECT_LT(ordered.steps, unordered.steps);
+}
+
+}  // namespace
+}  // namespace tessera::ops
