@@ -45,6 +45,16 @@ std::string describe(const AttentionOptions& options) {
          std::to_string(options.dropout);
 }
 
+/// Every form with every width of a head.
+std::vector<std::pair<AttentionForm, std::int64_t>> forms_and_widths(
+    const std::vector<std::int64_t>& widths) {
+  std::vector<std::pair<AttentionForm, std::int64_t>> pairs;
+  for (const AttentionForm form : all_forms) {
+    for (const std::int64_t width : widths) pairs.emplace_back(form, width);
+  }
+  return pairs;
+}
+
 bool on_cpu(const std::string& kernel) {
   return testing::device_of(kernel).kind == DeviceKind::cpu;
 }
@@ -97,9 +107,9 @@ TEST_P(AttentionKernels, OddGraphs) {
 TEST_P(AttentionKernels, AnyNumberOfHeadsAndWidth) {
   const Graph graph = testing::random_graph(33, 21, 250, 5, false);
   const std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {
-      {1, 0},  {1, 1},  {1, 7},  {1, 8},  {1, 33}, {1, 64}, {1, 257}, {2, 5},
-      {2, 16}, {3, 1},  {3, 8},  {3, 33}, {4, 24}, {5, 3},  {8, 1},   {8, 7},
-      {8, 33}, {8, 64}, {12, 4}, {16, 2}, {17, 9}, {33, 1}, {32, 32}};
+      {1, 0},  {1, 1},  {1, 7},  {1, 8},  {1, 33},  {1, 64}, {1, 257}, {2, 5},  {2, 16},
+      {3, 1},  {3, 8},  {3, 33}, {4, 24}, {5, 3},   {8, 1},  {8, 7},   {8, 33}, {8, 64},
+      {12, 4}, {16, 2}, {17, 9}, {33, 1}, {32, 32}, {2, 3},  {8, 3},   {4, 6}};
   for_instruction_sets([&](const std::string& kernel) {
     for (const auto& [heads, width] : shapes) {
       for (const AttentionForm form : all_forms) {
@@ -116,6 +126,7 @@ TEST_P(AttentionKernels, HubsOnBothSides) {
     for (const AttentionForm form : all_forms) {
       check<float>(graph, options_of(kernel, form, 2, 4, 0), 500);
       check<float>(graph, options_of(kernel, form, 1, 3, 0.5), 501);
+      check<float>(graph, options_of(kernel, form, 2, 3, 0.5), 502);
     }
   });
 }
@@ -264,9 +275,9 @@ TEST_P(AttentionKernels, EachGradientAloneIsTheSame) {
 TEST_P(AttentionKernels, StridedViews) {
   const Graph graph = testing::random_graph(17, 15, 90, 11, false);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const AttentionForm form : all_forms) {
-      SCOPED_TRACE(to_string(form));
-      AttentionCase<float> plain(graph, options_of(kernel, form, 3, 7, 0.25), 1100);
+    for (const auto& [form, width] : forms_and_widths({7, 3})) {
+      SCOPED_TRACE(std::string(to_string(form)) + ", width " + std::to_string(width));
+      AttentionCase<float> plain(graph, options_of(kernel, form, 3, width, 0.25), 1100);
       plain.run_all();
       Padded<float> target(plain.target), source(plain.source), value(plain.value),
           vector(plain.vector), grad_output(plain.grad_output);
@@ -329,17 +340,18 @@ TEST_P(AttentionKernels, NonFiniteValuesStayWhereTheReferenceHasThem) {
   constexpr float inf = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   for_instruction_sets([&](const std::string& kernel) {
-    for (const AttentionForm form : all_forms) {
+    for (const auto& [form, width] : forms_and_widths({5, 3})) {
       for (const float odd : {inf, -inf, nan}) {
         for (const double dropout : {0.0, 0.5}) {
-          SCOPED_TRACE(std::string(to_string(form)) + " " + std::to_string(odd));
-          AttentionCase<float> scores(graph, options_of(kernel, form, 3, 5, dropout), 1200);
+          SCOPED_TRACE(std::string(to_string(form)) + " " + std::to_string(odd) + ", width " +
+                       std::to_string(width));
+          AttentionCase<float> scores(graph, options_of(kernel, form, 3, width, dropout), 1200);
           scores.source(7, 1) = odd;
           scores.run_all();
           const AttentionCase<double> expected_scores = reference_of(scores);
           expect_same_kinds(scores.output, expected_scores.output);
           expect_same_kinds(scores.grad_value, expected_scores.grad_value);
-          AttentionCase<float> values(graph, options_of(kernel, form, 3, 5, dropout), 1300);
+          AttentionCase<float> values(graph, options_of(kernel, form, 3, width, dropout), 1300);
           values.value(9, 6) = odd;
           values.run_all();
           expect_same_kinds(values.output, reference_of(values).output);
@@ -378,6 +390,26 @@ TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
       for (std::int64_t k = 0; k < weights.size(); ++k) {
         EXPECT_NEAR(static_cast<double>(weights.data()[k]), expected.data()[k], 1e-5);
       }
+    }
+  });
+}
+
+/// Whatever the plan keeps of a forward run, backward belongs to the numbers it is given.
+TEST_P(AttentionKernels, BackwardDropsWhatItsOwnForwardRunDropped) {
+  const Graph graph = testing::random_graph(60, 50, 400, 16, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const std::int64_t heads : {1, 3, 8, 11}) {
+      SCOPED_TRACE(heads);
+      AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, heads, 4, 0.5), 1800);
+      PlacedAttention<float> placed(run);
+      placed.run_forward();
+      AttentionCase<float> other(graph, run.options, 1900);
+      other.random = run.random.at_step(run.random.step() + 1);
+      PlacedAttention<float> placed_other(other, placed.plan);
+      placed_other.run_forward();
+      placed.run_backward(placed.gradients());
+      placed.fetch();
+      expect_matches_reference(run);
     }
   });
 }

@@ -8,6 +8,7 @@
 #include "tessera/ops/dropout.hpp"
 
 #include "ops/attention/fused.hpp"
+#include "ops/attention/kept_weights.hpp"
 #include "ops/attention/kernel.hpp"
 #include "ops/attention/scratch.hpp"
 #include "ops/check.hpp"
@@ -33,7 +34,7 @@ fused::Rows<T> rows_of(const ConstOperand& operand) {
 /// cache.
 std::int64_t choose_block_edges(std::int64_t heads) {
   constexpr std::int64_t numbers = 1024;
-  return std::clamp<std::int64_t>(numbers / heads, 16, 64);
+  return std::clamp<std::int64_t>(numbers / heads, 16, fused::max_block_edges);
 }
 
 /// The fused kernel: forward over rows; backward over rows, then over columns. Long lines are cut
@@ -59,24 +60,30 @@ class FusedAttention final : public PreparedAttention {
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream) const override {
-    const Problem p = problem_of(inputs);
+    Problem p = problem_of(inputs);
+    // Without log_sum there is no backward.
+    if (p.drops && !outputs.log_sum.absent()) kept_.record(graph_.num_edges(), p);
     for_ranges(rows_, [&](const RowRange& range, std::int64_t) {
-      Scratch scratch = scratch_for(p);
+      const Scratch scratch = scratch_for(p);
       if (range.slot >= 0) {
-        functions_.forward(p, row_line(range.row_begin, range.edge_begin, range.edge_end),
-                           slot_sums(range.slot), scratch);
+        functions_.forward_piece(p, row_lines(range), slot_sums(range.slot), scratch);
         return;
       }
-      for (VertexId row = range.row_begin; row < range.row_end; ++row) {
-        forward_row(p, row, outputs, scratch);
-      }
+      for_lines(p, range, graph_.row_offsets(), [&](const RowRange& rows, bool is_long) {
+        if (is_long) {
+          functions_.forward_piece(p, row_lines(rows), scratch.row, scratch);
+          functions_.finish(p, scratch.row, results(outputs, rows.row_begin));
+        } else {
+          functions_.forward(p, row_lines(rows), results(outputs, rows.row_begin), scratch);
+        }
+      });
     });
     for_long_rows(rows_, [&](const LongRow& row) {
       const fused::RowSums<S> total = slot_sums(row.first_slot);
       for (std::int64_t i = 1; i < row.num_slots; ++i) {
         functions_.merge(p, slot_sums(row.first_slot + i), total);
       }
-      functions_.finish(p, total, output_row(outputs, row.row), log_sum_row(outputs, row.row));
+      functions_.finish(p, total, results(outputs, row.row));
     });
   }
 
@@ -87,6 +94,7 @@ class FusedAttention final : public PreparedAttention {
     p.grad_output = rows_of<T>(grad_output);
     compute_row_state(p, rows_of<T>(output), log_sum.as<S>());
     p.row_state = row_state_.data();
+    kept_.recall(p);
     if (!gradients.target.absent() || !gradients.vector.absent() || gradients.scale != nullptr) {
       backward_by_rows(p, gradients);
     }
@@ -102,8 +110,8 @@ class FusedAttention final : public PreparedAttention {
       EdgeOffset begin = range.edge_begin;
       for (VertexId row = range.row_begin; row < range.row_end; ++row) {
         const EdgeOffset end = std::min(graph_.row_offsets()[row + 1], range.edge_end);
-        functions_.weights(p, row_line(row, begin, end), log_sum.as<S>().row(row), to.row(begin),
-                           to.stride, scratch);
+        functions_.weights(p, row_lines({row, row + 1, begin, end}), log_sum.as<S>().row(row),
+                           to.row(begin), to.stride, scratch);
         begin = end;
       }
     });
@@ -111,7 +119,7 @@ class FusedAttention final : public PreparedAttention {
 
   std::int64_t workspace_bytes() const noexcept override {
     const std::int64_t sums = slots_.size() + row_state_.size() + grad_slots_.size();
-    return sums * static_cast<std::int64_t>(sizeof(S)) +
+    return sums * static_cast<std::int64_t>(sizeof(S)) + kept_.bytes() +
            shared_sums_.size() * static_cast<std::int64_t>(sizeof(double));
   }
 
@@ -154,14 +162,47 @@ class FusedAttention final : public PreparedAttention {
                    [&](std::int64_t i) { body(schedule.long_rows[static_cast<std::size_t>(i)]); });
   }
 
-  fused::Line row_line(VertexId row, EdgeOffset begin, EdgeOffset end) const {
-    return {row,         graph_.col_indices().data() + begin,
-            end - begin, graph_.num_edges() - begin,
-            begin,       nullptr};
+  /// Calls body(rows, is_long) for the lines of a range in order: several that fit a block
+  /// together, or one that does not fit a block.
+  template <class Body>
+  static void for_lines(const Problem& p, const RowRange& range,
+                        const SharedArray<EdgeOffset>& offsets, Body&& body) {
+    VertexId line = range.row_begin;
+    while (line < range.row_end) {
+      const EdgeOffset begin = offsets[line];
+      VertexId end = line + 1;
+      while (end < range.row_end && end - line < p.block_edges &&
+             offsets[end + 1] - begin <= p.block_edges) {
+        ++end;
+      }
+      body(RowRange{line, end, begin, offsets[end]}, offsets[end] - begin > p.block_edges);
+      line = end;
+    }
   }
-  fused::Line column_line(const Csc& csc, VertexId col, EdgeOffset begin, EdgeOffset end) const {
-    return {col, csc.row_indices.data() + begin,  end - begin, graph_.num_edges() - begin,
-            0,   csc.csr_positions.data() + begin};
+
+  /// The lines of a range, which are whole or one piece.
+  static fused::Lines lines_of(const RowRange& range, const EdgeOffset* offsets,
+                               const VertexId* others, EdgeOffset num_edges) {
+    fused::Lines lines;
+    lines.vertex = range.row_begin;
+    lines.num_lines = range.row_end - range.row_begin;
+    lines.offsets = offsets + range.row_begin;
+    lines.others = others + range.edge_begin;
+    lines.count = range.edge_end - range.edge_begin;
+    lines.readable = num_edges - range.edge_begin;
+    return lines;
+  }
+  fused::Lines row_lines(const RowRange& range) const {
+    fused::Lines lines = lines_of(range, graph_.row_offsets().data(), graph_.col_indices().data(),
+                                  graph_.num_edges());
+    lines.first_position = range.edge_begin;
+    return lines;
+  }
+  fused::Lines column_lines(const Csc& csc, const RowRange& range) const {
+    fused::Lines lines =
+        lines_of(range, csc.col_offsets.data(), csc.row_indices.data(), graph_.num_edges());
+    lines.positions = csc.csr_positions.data() + range.edge_begin;
+    return lines;
   }
 
   fused::RowSums<S> slot_sums(std::int64_t slot) const {
@@ -170,26 +211,15 @@ class FusedAttention final : public PreparedAttention {
     return {features, max, max + options_.heads};
   }
 
-  static T* output_row(const AttentionOutputs& outputs, VertexId row) {
-    return outputs.output.as<T>().row(row);
-  }
-  static S* log_sum_row(const AttentionOutputs& outputs, VertexId row) {
-    return outputs.log_sum.absent() ? nullptr : outputs.log_sum.as<S>().row(row);
-  }
-
-  void forward_row(const Problem& p, VertexId row, const AttentionOutputs& outputs,
-                   const Scratch& scratch) const {
-    T* const output = output_row(outputs, row);
-    S* const log_sum = log_sum_row(outputs, row);
-    const EdgeOffset begin = graph_.row_offsets()[row];
-    const EdgeOffset end = graph_.row_offsets()[row + 1];
-    if (begin == end) {
-      std::fill_n(output, p.features, T(0));
-      if (log_sum != nullptr) std::fill_n(log_sum, p.heads, -std::numeric_limits<S>::infinity());
-      return;
+  /// Where the results of a row, and of those after it, go.
+  static fused::RowResults<T> results(const AttentionOutputs& outputs, VertexId row) {
+    const MatrixView<T> output = outputs.output.as<T>();
+    fused::RowResults<T> results{output.row(row), output.stride};
+    if (!outputs.log_sum.absent()) {
+      results.log_sum = outputs.log_sum.as<S>().row(row);
+      results.log_sum_stride = outputs.log_sum.stride;
     }
-    functions_.forward(p, row_line(row, begin, end), scratch.row, scratch);
-    functions_.finish(p, scratch.row, output, log_sum);
+    return results;
   }
 
   /// log_sum and dO . O of every row, side by side: columns gather both at once.
@@ -200,8 +230,9 @@ class FusedAttention final : public PreparedAttention {
     constexpr std::int64_t grain = 512;
     parallel_ranges(graph_.num_rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       const Scratch scratch = scratch_for(p);
-      for (std::int64_t row = begin; row < end; ++row) {
-        functions_.row_state(p, output, static_cast<VertexId>(row), log_sum.row(row),
+      for (std::int64_t row = begin; row < end; row += p.block_edges) {
+        functions_.row_state(p, output, static_cast<VertexId>(row),
+                             std::min(end - row, p.block_edges), {log_sum.data, log_sum.stride},
                              row_state_.data() + row * 2 * p.heads, scratch);
       }
     });
@@ -222,24 +253,27 @@ class FusedAttention final : public PreparedAttention {
     if (shares) shared_sums_ = Buffer<double>(checked_area(num_ranges, shared_size), 0.0);
     for_ranges(rows_, [&](const RowRange& range, std::int64_t index) {
       const Scratch scratch = scratch_for(p);
-      fused::LineGradients<S> line;
-      if (!gradients.vector.absent()) line.vector = shared_sums_.data() + index * shared_size;
+      fused::LineGradients<T> gradients_of;
+      if (!gradients.vector.absent()) {
+        gradients_of.vector = shared_sums_.data() + index * shared_size;
+      }
       if (gradients.scale != nullptr) {
-        line.scale = shared_sums_.data() + index * shared_size + p.features;
+        gradients_of.scale = shared_sums_.data() + index * shared_size + p.features;
       }
-      EdgeOffset begin = range.edge_begin;
-      for (VertexId row = range.row_begin; row < range.row_end; ++row) {
-        const EdgeOffset end = std::min(graph_.row_offsets()[row + 1], range.edge_end);
+      if (range.slot >= 0) {
         if (target.data != nullptr) {
-          line.scores = range.slot < 0 ? scratch.gradients.scores
-                                       : grad_slots_.data() + range.slot * p.score_cols;
+          gradients_of.scores.sums = grad_slots_.data() + range.slot * p.score_cols;
         }
-        functions_.backward(p, row_line(row, begin, end), true, line, scratch);
-        if (target.data != nullptr && range.slot < 0) {
-          functions_.store(line.scores, p.score_cols, target.row(row));
-        }
-        begin = end;
+        functions_.backward(p, row_lines(range), true, gradients_of, scratch);
+        return;
       }
+      for_lines(p, range, graph_.row_offsets(), [&](const RowRange& rows, bool is_long) {
+        gradients_of.scores = line_sums(target, rows.row_begin, is_long, scratch.row_gradients);
+        functions_.backward(p, row_lines(rows), true, gradients_of, scratch);
+        if (is_long && target.data != nullptr) {
+          functions_.store(gradients_of.scores.sums, p.score_cols, target.row(rows.row_begin));
+        }
+      });
     });
     if (target.data != nullptr) {
       for_long_rows(rows_, [&](const LongRow& row) {
@@ -276,25 +310,31 @@ class FusedAttention final : public PreparedAttention {
     grow(grad_slots_, checked_area(columns_.num_slots, slot_size));
     for_ranges(columns_, [&](const RowRange& range, std::int64_t) {
       const Scratch scratch = scratch_for(p);
-      fused::LineGradients<S> line = scratch.gradients;
-      if (range.slot >= 0) {
-        line.scores = grad_slots_.data() + range.slot * slot_size;
-        line.values = line.scores + p.score_cols;
-      }
-      if (source.data == nullptr) line.scores = nullptr;
-      if (value.data == nullptr) line.values = nullptr;
-      EdgeOffset begin = range.edge_begin;
-      for (VertexId col = range.row_begin; col < range.row_end; ++col) {
-        const EdgeOffset end = std::min(csc.col_offsets[col + 1], range.edge_end);
-        functions_.backward(p, column_line(csc, col, begin, end), false, line, scratch);
-        if (range.slot < 0) store_column(p, line.scores, line.values, source, value, col);
-        begin = end;
-      }
+      S* const sums =
+          range.slot < 0 ? scratch.row_gradients : grad_slots_.data() + range.slot * slot_size;
+      const auto backward = [&](const RowRange& columns, bool is_long) {
+        fused::LineGradients<T> gradients_of;
+        gradients_of.scores = line_sums(source, columns.row_begin, is_long, sums);
+        gradients_of.values = line_sums(value, columns.row_begin, is_long, sums + p.score_cols);
+        functions_.backward(p, column_lines(csc, columns), false, gradients_of, scratch);
+        if (is_long && range.slot < 0) {
+          store_column(p, sums, sums + p.score_cols, source, value, columns.row_begin);
+        }
+      };
+      if (range.slot >= 0) return backward(range, true);
+      for_lines(p, range, csc.col_offsets, backward);
     });
     for_long_rows(columns_, [&](const LongRow& col) {
       const S* const sums = joined(col, grad_slots_.data(), slot_size, slot_size);
       store_column(p, sums, sums + p.score_cols, source, value, col.row);
     });
+  }
+
+  /// Where the sums of short lines from `first` on, or those of a long one, go.
+  static fused::LineSums<T> line_sums(MatrixView<T> to, VertexId first, bool is_long, S* sums) {
+    if (to.data == nullptr) return {};
+    if (is_long) return {nullptr, 0, sums};
+    return {to.row(first), to.stride, nullptr};
   }
 
   void store_column(const Problem& p, const S* scores, const S* values, MatrixView<T> source,
@@ -320,6 +360,7 @@ class FusedAttention final : public PreparedAttention {
   RowSchedule rows_;
   std::int64_t slot_size_ = 0;
   mutable Buffer<S> slots_;
+  mutable fused::KeptWeights<T> kept_;
   // Made at the first backward run: who only infers does not pay for them.
   mutable RowSchedule columns_;
   mutable bool has_columns_ = false;

@@ -3,57 +3,69 @@
 
 #include "ops/attention/blocks.hpp"
 
-/// The forward pass over rows: a running maximum, block by block.
+/// The forward pass over rows: short ones together, long ones with a running maximum, block by
+/// block.
 namespace tessera::ops::TESSERA_ISA::attention {
 
 using fused::RowSums;
 
-/// Scores of a block, and the largest of each head, where it is above what `max` holds, into `max`.
+/// Scores of a line's edges, and the largest of each head, where it is above what `max` holds, into
+/// `max`. The line's numbers begin at `first` in the block's arrays.
 template <class T, class S>
-void block_scores(const Problem<T>& p, const Gathered<T>& gathered, const Scratch<S>& scratch,
-                  S* max) {
-  prepare_scores(p, gathered, scratch);
+TESSERA_INLINE void line_scores(const Problem<T>& p, const T* fixed_scores, std::int64_t first,
+                                std::int64_t edges, const Scratch<S>& scratch, S* max) {
   const bool gat = p.form == AttentionForm::gat;
+  if (gat) make_tile(fixed_scores, p.heads, scratch.score_tile);
   const S slope = p.slope;
-  const S* const from = gat ? scratch.activations : scratch.scores;
-  S* const scores = scratch.scores;
+  const S* const from = (gat ? scratch.activations : scratch.scores) + first;
+  S* const scores = scratch.scores + first;
   const S* const tile = scratch.score_tile;
-  map_heads<Max>(gathered.count, p.heads, scores, max, [=](std::int64_t offset) {
-    const FullVector<S> fixed = gat ? load_full(tile + offset) : FullVector<S>{};
-    return [=](std::int64_t k) __attribute__((always_inline)) {
-      FullVector<S> score = load_full(from + k);
-      if (gat) {
-        const FullVector<S> sum = score + fixed;
-        score = select_where<S, lanes<S>>(sum > 0, sum, sum * slope);
-        store_full(scores + k, score);
-      }
-      return score;
-    };
-  });
+  map_heads<Max>(
+      edges, p.heads, scores, max, [=](std::int64_t offset) __attribute__((always_inline)) {
+        const FullVector<S> fixed = gat ? load_full(tile + offset) : FullVector<S>{};
+        return [=](std::int64_t k) __attribute__((always_inline)) {
+          FullVector<S> score = load_full(from + k);
+          if (gat) {
+            const FullVector<S> sum = score + fixed;
+            score = select_where<S, lanes<S>>(sum > 0, sum, sum * slope);
+            store_full(scores + k, score);
+          }
+          return score;
+        };
+      });
 }
 
 /// weights = exp(scores - max), and their sums, added to what `sum` holds. What is subtracted where
 /// all scores are -inf is 0: their weights are then 0, unless the whole row is so, which divides 0
 /// by 0, as the reference does.
 template <class T, class S>
-void block_exponentials(const Problem<T>& p, std::int64_t edges, const S* max,
-                        const Scratch<S>& scratch, S* sum) {
-  S* const numbers = scratch.head_numbers;
-  for (std::int64_t h = 0; h < p.heads; ++h) {
-    numbers[h] = max[h] > static_cast<S>(-infinity) ? max[h] : S{0};
-  }
-  make_tile(numbers, p.heads, scratch.max_tile);
-  const S* const scores = scratch.scores;
-  const S* const tile = scratch.max_tile;
-  S* const weights = scratch.weights;
-  map_heads<Add>(edges, p.heads, weights, sum, [=](std::int64_t offset) {
-    const FullVector<S> subtracted = load_full(tile + offset);
-    return [=](std::int64_t k) __attribute__((always_inline)) {
-      const FullVector<S> weight = exp_lanes<S, lanes<S>>(load_full(scores + k) - subtracted);
-      store_full(weights + k, weight);
-      return weight;
-    };
+TESSERA_INLINE void line_exponentials(const Problem<T>& p, std::int64_t first, std::int64_t edges,
+                                      const S* max, const Scratch<S>& scratch, S* sum) {
+  make_tile(max, p.heads, scratch.max_tile, []<int N>(Lanes<S, N> value) {
+    return select_where<S, N>(value > static_cast<S>(-infinity), value, Lanes<S, N>{});
   });
+  const S* const scores = scratch.scores + first;
+  const S* const tile = scratch.max_tile;
+  S* const weights = scratch.weights + first;
+  map_heads<Add>(
+      edges, p.heads, weights, sum, [=](std::int64_t offset) __attribute__((always_inline)) {
+        const FullVector<S> subtracted = load_full(tile + offset);
+        return [=](std::int64_t k) __attribute__((always_inline)) {
+          const FullVector<S> weight = exp_lanes<S, lanes<S>>(load_full(scores + k) - subtracted);
+          store_full(weights + k, weight);
+          return weight;
+        };
+      });
+}
+
+/// Lets some weights fall to dropout.
+template <class T, class S>
+TESSERA_INLINE void drop_weights(const Problem<T>& p, const Lines& block,
+                                 const Scratch<S>& scratch) {
+  if (!p.drops) return;
+  block_factors(p, block, scratch);
+  if (p.kept != nullptr) keep_bits(p, block, scratch);
+  multiply(block.count * p.heads, scratch.factors, scratch.weights);
 }
 
 /// log_sum = max + log(sum).
@@ -81,26 +93,59 @@ void raise_max(const Problem<T>& p, const S* before, const RowSums<S>& sums) {
 }
 
 template <class T>
-void forward(const Problem<T>& p, const Line& line, const RowSums<SumOf<T>>& sums,
+void forward(const Problem<T>& p, const Lines& rows, const fused::RowResults<T>& results,
              const Scratch<SumOf<T>>& scratch) {
+  using S = SumOf<T>;
+  const std::int64_t size = rows.num_lines * p.heads;
+  fill(scratch.maxima, size, static_cast<S>(-infinity));
+  fill(scratch.line_sums, size, S{0});
+  load_vector(p, scratch);
+  prepare_scores(p, rows, p.target, p.source, scratch);
+  // One loop after the other: the exponentials of a row would wait for its maximum.
+  for_lines(
+      rows, [&](std::int64_t row, std::int64_t begin, std::int64_t edges)
+                __attribute__((always_inline)) {
+                  line_scores(p, fixed_row(p.target, rows, row), begin * p.heads, edges, scratch,
+                              scratch.maxima + row * p.heads);
+                });
+  for_lines(
+      rows, [&](std::int64_t row, std::int64_t begin,
+                std::int64_t edges) __attribute__((always_inline)) {
+        S* const sum = scratch.line_sums + row * p.heads;
+        // So that dividing by it gives 0, and its log_sum is -inf.
+        if (edges == 0) return fill(sum, p.heads, S{1});
+        line_exponentials(p, begin * p.heads, edges, scratch.maxima + row * p.heads, scratch, sum);
+      });
+  for (std::int64_t k = 0; k < size; ++k) scratch.scales[k] = S{1} / scratch.line_sums[k];
+  drop_weights(p, rows, scratch);
+  sum_weighted_rows(p, rows, p.value, scratch.weights, scratch.scales,
+                    {results.output, results.output_stride});
+  if (results.log_sum == nullptr) return;
+  for (std::int64_t row = 0; row < rows.num_lines; ++row) {
+    store_log_sum(scratch.maxima + row * p.heads, scratch.line_sums + row * p.heads, p.heads,
+                  results.log_sum + row * results.log_sum_stride);
+  }
+}
+
+template <class T>
+void forward_piece(const Problem<T>& p, const Lines& piece, const RowSums<SumOf<T>>& sums,
+                   const Scratch<SumOf<T>>& scratch) {
   using S = SumOf<T>;
   fill(sums.features, p.features, S{0});
   fill(sums.max, p.heads, static_cast<S>(-infinity));
   fill(sums.sum, p.heads, S{0});
-  load_fixed_scores(p, p.target, line.vertex, scratch);
-  for (std::int64_t begin = 0; begin < line.count; begin += p.block_edges) {
-    const Gathered<T> values = block_of(p, line, begin, p.value);
-    S* const before = scratch.fixed_values;
-    for (std::int64_t h = 0; h < p.heads; ++h) before[h] = sums.max[h];
-    block_scores(p, block_of(p, line, begin, p.source), scratch, sums.max);
-    raise_max(p, before, sums);
-    block_exponentials(p, values.count, sums.max, scratch, sums.sum);
-    if (p.drops) {
-      block_factors(p, line, begin, values.count, scratch);
-      multiply(values.count * p.heads, scratch.factors, scratch.weights);
-    }
-    add_weighted_rows(p, values, scratch.weights, sums.features);
-  }
+  load_vector(p, scratch);
+  for_line_blocks(p, piece, [&](const Lines& block) {
+    for (std::int64_t h = 0; h < p.heads; ++h) scratch.max_before[h] = sums.max[h];
+    prepare_scores(p, block, p.target, p.source, scratch);
+    line_scores(p, fixed_row(p.target, block, 0), 0, block.count, scratch, sums.max);
+    raise_max(p, scratch.max_before, sums);
+    line_exponentials(p, 0, block.count, sums.max, scratch, sums.sum);
+    drop_weights(p, block, scratch);
+    LineSums<T> features;
+    features.sums = sums.features;
+    sum_weighted_rows<T, S>(p, block, p.value, scratch.weights, nullptr, features);
+  });
 }
 
 template <class T>
@@ -121,14 +166,15 @@ void merge(const Problem<T>& p, const RowSums<SumOf<T>>& piece, const RowSums<Su
 }
 
 template <class T>
-void finish(const Problem<T>& p, const RowSums<SumOf<T>>& sums, T* output, SumOf<T>* log_sum) {
+void finish(const Problem<T>& p, const RowSums<SumOf<T>>& sums,
+            const fused::RowResults<T>& results) {
   using S = SumOf<T>;
   for (std::int64_t h = 0; h < p.heads; ++h) {
     const S reciprocal = S{1} / sums.sum[h];
     for (std::int64_t f = h * p.width; f < (h + 1) * p.width; ++f) sums.features[f] *= reciprocal;
   }
-  store_row<T>(sums.features, p.features, output);
-  if (log_sum != nullptr) store_log_sum(sums.max, sums.sum, p.heads, log_sum);
+  store_row<T>(sums.features, p.features, results.output);
+  if (results.log_sum != nullptr) store_log_sum(sums.max, sums.sum, p.heads, results.log_sum);
 }
 
 }  // namespace tessera::ops::TESSERA_ISA::attention

@@ -18,6 +18,9 @@
 /// own vertex is *fixed*, the vertices at the other ends of its edges are *gathered*. Forward runs
 /// over rows; backward runs over rows for what belongs to targets, and over columns for what
 /// belongs to sources, by the same function with the roles exchanged.
+///
+/// Work is done on blocks of edges: some of a long line, or several short lines together, since
+/// what a block costs beside its edges is much for a line with few of them.
 namespace tessera::ops::fused {
 
 template <class T>
@@ -29,14 +32,31 @@ struct Rows {
   std::int64_t stride = 0;
 };
 
-/// A block of gathered rows. Those of the next edges are asked for ahead of time, also past the
-/// block: `readable` says how many ids there are.
+/// No block has more edges, or more lines.
+inline constexpr std::int64_t max_block_edges = 64;
+
+static constexpr std::int64_t kept_bytes(std::int64_t heads) { return (heads + 7) / 8; }
+
+/// Edges of consecutive lines: several whole lines that fit a block together, or one line or a
+/// piece of it.
+struct Lines {
+  std::int64_t vertex = 0;  ///< of the first line; those of the others follow
+  std::int64_t num_lines = 1;
+  const EdgeOffset* offsets = nullptr;  ///< line l: [offsets[l], offsets[l + 1]) - offsets[0]
+  const VertexId* others = nullptr;
+  std::int64_t count = 0;                 ///< edges of all lines
+  std::int64_t readable = 0;              ///< ids at `others`, those of later lines included
+  EdgeOffset first_position = 0;          ///< in CSR
+  const EdgeOffset* positions = nullptr;  ///< in CSR, where they are not consecutive
+};
+
+/// Where the sums of each line's features go: stored as rows, or added to the sums of a long line,
+/// or nowhere.
 template <class T>
-struct Gathered {
-  Rows<T> rows;
-  const VertexId* ids = nullptr;
-  std::int64_t count = 0;
-  std::int64_t readable = 0;
+struct LineSums {
+  T* rows = nullptr;
+  std::int64_t stride = 0;
+  SumOf<T>* sums = nullptr;  ///< in the place of `rows`
 };
 
 /// Where a strip lies: some consecutive heads, and in each of them some consecutive vectors.
@@ -50,6 +70,9 @@ struct StripPlace {
   /// The strip has whole heads, and as many as fill vectors: it sums the lanes itself, and
   /// `partial` is one number per edge and head.
   bool sums_lanes = false;
+  /// Of a strip of heads narrower than a vector: how far the last head's vector is set back, so
+  /// that it does not reach past the row.
+  std::int64_t set_back = 0;
 };
 
 /// The inner loops over a block of edges for one strip, in registers. `S` arrays named after heads
@@ -58,16 +81,19 @@ template <class T>
 struct StripFunctions {
   using S = SumOf<T>;
   /// partial[edge][head][lane] = products of fixed and gathered features.
-  void (*dot)(const StripPlace&, const Gathered<T>&, const S* fixed, S* partial);
+  void (*dot)(const StripPlace&, const Lines&, const Rows<T>& fixed, const Rows<T>& gathered,
+              S* partial);
   /// The same of vector * leaky_relu(fixed + gathered).
-  void (*additive)(const StripPlace&, const Gathered<T>&, const S* fixed, const S* vector, S slope,
-                   S* partial);
-  /// sums += weights[edge][head] * gathered.
-  void (*weighted_sum)(const StripPlace&, const Gathered<T>&, const S* weights, S* sums);
-  /// sums += grads[edge][head] * leaky_relu'(fixed + gathered), and activated_sums (unless null) +=
-  /// grads[edge][head] * leaky_relu(fixed + gathered).
-  void (*additive_backward)(const StripPlace&, const Gathered<T>&, const S* fixed, const S* grads,
-                            S slope, S* sums, S* activated_sums);
+  void (*additive)(const StripPlace&, const Lines&, const Rows<T>& fixed, const Rows<T>& gathered,
+                   const S* vector, S slope, S* partial);
+  /// Sums of weights[edge][head] * gathered, times scales[line][head] unless that is null.
+  void (*weighted_sum)(const StripPlace&, const Lines&, const Rows<T>& gathered, const S* weights,
+                       const S* scales, const LineSums<T>&);
+  /// Sums of vector * grads[edge][head] * leaky_relu'(fixed + gathered), if wanted, and
+  /// activated_sums (unless null) += grads[edge][head] * leaky_relu(fixed + gathered).
+  void (*additive_backward)(const StripPlace&, const Lines&, const Rows<T>& fixed,
+                            const Rows<T>& gathered, const S* grads, const S* vector, S slope,
+                            const LineSums<T>&, S* activated_sums);
 };
 
 template <class T>
@@ -92,21 +118,16 @@ struct Problem {
   S scale = 1;
   bool drops = false;
   DropoutConstants dropout;
+  /// Which weights are kept: `kept_bytes(heads)` bytes per edge in CSR order, a bit per head.
+  /// Forward writes them unless null; backward reads them, or draws them again if null.
+  std::uint8_t* kept = nullptr;
+  /// Backward: the eight factors of each byte.
+  const S* byte_factors = nullptr;
 
   Rows<T> target, source, value, grad_output;
   const T* vector = nullptr;
   /// Backward: for every row its log_sum and its dO . O, `heads` numbers each.
   const S* row_state = nullptr;
-};
-
-/// One line, or a piece of a long one.
-struct Line {
-  std::int64_t vertex = 0;
-  const VertexId* others = nullptr;
-  std::int64_t count = 0;
-  std::int64_t readable = 0;              ///< ids at `others`, those of later lines included
-  EdgeOffset first_position = 0;          ///< in CSR
-  const EdgeOffset* positions = nullptr;  ///< in CSR, where they are not consecutive
 };
 
 /// Memory for one block of edges, private to a thread.
@@ -116,27 +137,29 @@ struct Scratch {
   S* scores;
   S* activations;  ///< what the scores' derivatives depend on
   S* weights;
+  S* products;  ///< of values and output gradients
   S* grads;
   S* factors;
   S* log_sums;
   S* dots;
   S* partial;  ///< partial_lanes numbers per edge and head
+  // One number per line and head.
+  S* maxima;
+  S* line_sums;
+  S* scales;
   // Tiles of one number per head (see simd/heads.hpp).
   S* score_tile;
   S* max_tile;
   S* dot_tile;
-  S* head_numbers;
+  S* max_before;
   // One number per feature.
-  S* fixed_scores;
-  S* fixed_values;
   S* vector;
   S* activated_sums;
-  S* sums;
   std::uint64_t* counters;  ///< of dropout
   std::uint32_t* words;
 };
 
-/// The softmax of a row or of a piece of it, not yet divided by its sum.
+/// The softmax of a long row or of a piece of it, not yet divided by its sum.
 template <class S>
 struct RowSums {
   S* features;  ///< sum of exp(score - max) * value, after dropout
@@ -144,10 +167,19 @@ struct RowSums {
   S* sum;       ///< per head: sum of exp(score - max)
 };
 
-template <class S>
+/// Where the results of consecutive rows go.
+template <class T>
+struct RowResults {
+  T* output = nullptr;
+  std::int64_t output_stride = 0;
+  SumOf<T>* log_sum = nullptr;  ///< may be null
+  std::int64_t log_sum_stride = 0;
+};
+
+template <class T>
 struct LineGradients {
-  S* scores = nullptr;  ///< of the fixed vertex's target or source row; null: not wanted
-  S* values = nullptr;  ///< by columns only
+  LineSums<T> scores;  ///< of the fixed vertices' target or source rows
+  LineSums<T> values;  ///< by columns only
   double* vector = nullptr;
   double* scale = nullptr;
 };
@@ -157,20 +189,23 @@ struct Functions {
   using S = SumOf<T>;
   /// Cuts a row into strips; returns how many, and writes them unless `strips` is null.
   std::int64_t (*make_strips)(std::int64_t heads, std::int64_t width, Strip<T>* strips);
-  void (*forward)(const Problem<T>&, const Line&, const RowSums<S>&, const Scratch<S>&);
+  /// Rows that fit a block together.
+  void (*forward)(const Problem<T>&, const Lines&, const RowResults<T>&, const Scratch<S>&);
+  /// A long row or a piece of it.
+  void (*forward_piece)(const Problem<T>&, const Lines&, const RowSums<S>&, const Scratch<S>&);
   /// Joins a second piece to the first.
   void (*merge)(const Problem<T>&, const RowSums<S>& piece, const RowSums<S>& total);
-  /// Divides, and stores. `log_sum` may be null.
-  void (*finish)(const Problem<T>&, const RowSums<S>&, T* output, S* log_sum);
-  /// `by_rows`: the fixed vertex is the target.
-  void (*backward)(const Problem<T>&, const Line&, bool by_rows, const LineGradients<S>&,
+  /// Divides, and stores.
+  void (*finish)(const Problem<T>&, const RowSums<S>&, const RowResults<T>&);
+  /// `by_rows`: the fixed vertices are the targets.
+  void (*backward)(const Problem<T>&, const Lines&, bool by_rows, const LineGradients<T>&,
                    const Scratch<S>&);
-  /// state = log_sum, then dO . O of each head of a row.
-  void (*row_state)(const Problem<T>&, const Rows<T>& output, VertexId row, const S* log_sum,
-                    S* state, const Scratch<S>&);
+  /// state = log_sum, then dO . O of each head, of as many rows as a block has edges, or fewer.
+  void (*row_state)(const Problem<T>&, const Rows<T>& output, VertexId first, std::int64_t count,
+                    const Rows<S>& log_sum, S* state, const Scratch<S>&);
   /// Softmax weights of a row's edges before dropout.
-  void (*weights)(const Problem<T>&, const Line&, const S* log_sum, T* weights, std::int64_t stride,
-                  const Scratch<S>&);
+  void (*weights)(const Problem<T>&, const Lines&, const S* log_sum, T* weights,
+                  std::int64_t stride, const Scratch<S>&);
   void (*store)(const S* from, std::int64_t count, T* to);
 };
 

@@ -14,8 +14,8 @@ namespace tessera::ops::fused {
 /// runs. Its size depends on the shape of a block alone, never on the graph.
 template <class S>
 struct ThreadScratch : Scratch<S> {
-  RowSums<S> row;  ///< of a row that is not cut into pieces
-  LineGradients<S> gradients;
+  RowSums<S> row;    ///< of a row that is not cut into pieces
+  S* row_gradients;  ///< the same of its scores, then of its values
 
   ThreadScratch(std::int64_t heads, std::int64_t features, std::int64_t block_edges,
                 std::int64_t partial_lanes) {
@@ -46,20 +46,21 @@ struct ThreadScratch : Scratch<S> {
 
   void carve(Carver& from, std::int64_t block, std::int64_t num_counters, std::int64_t tile,
              std::int64_t row_size, std::int64_t partial_lanes) {
-    for (S** array : {&this->scores, &this->activations, &this->weights, &this->grads,
-                      &this->factors, &this->log_sums, &this->dots}) {
+    // A block has no more lines than edges.
+    for (S** array : {&this->scores, &this->activations, &this->weights, &this->products,
+                      &this->grads, &this->factors, &this->log_sums, &this->dots, &this->maxima,
+                      &this->line_sums, &this->scales}) {
       from.take(*array, block);
     }
     from.take(this->partial, block * partial_lanes);
-    for (S** array : {&this->score_tile, &this->max_tile, &this->dot_tile, &this->head_numbers,
+    for (S** array : {&this->score_tile, &this->max_tile, &this->dot_tile, &this->max_before,
                       &row.max, &row.sum}) {
       from.take(*array, tile);
     }
-    for (S** array :
-         {&this->fixed_scores, &this->fixed_values, &this->vector, &this->activated_sums,
-          &this->sums, &row.features, &gradients.scores, &gradients.values}) {
+    for (S** array : {&this->vector, &this->activated_sums, &row.features}) {
       from.take(*array, row_size);
     }
+    from.take(row_gradients, 2 * row_size);
     from.take(this->counters, num_counters);
     from.take(this->words, 4 * num_counters);
   }

@@ -19,21 +19,28 @@ namespace tessera::ops::TESSERA_ISA {
 /// Counters that one call of `philox_words` works on side by side.
 inline constexpr int philox_batch = 16;
 
-/// The four words of each of `philox_batch` counters, word w of counter c at words[4 * c + w]. As
-/// many counters as a vector has lanes go side by side, and all vectors stay in registers.
-static inline void philox_words(const DropoutConstants& constants, const std::uint64_t* counters,
-                                std::uint32_t* words) {
+/// The lanes of two vectors in turns: what comes of their lower halves, then of their upper ones.
+template <class Vector>
+TESSERA_INLINE void interleave(Vector a, Vector b, Vector& lower, Vector& upper) {
+  constexpr int n = sizeof(Vector) / sizeof(a[0]);
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    lower = __builtin_shufflevector(a, b, (I / 2 + I % 2 * n)...);
+    upper = __builtin_shufflevector(a, b, (n / 2 + I / 2 + I % 2 * n)...);
+  }
+  (std::make_integer_sequence<int, n>{});
+}
+
+/// The four words of each of `philox_batch` counters, word w of counter c at words[4 * c + w].
+/// `load(first, low, high)` gives the halves of as many counters as a vector has lanes. They go
+/// side by side, and all vectors stay in registers.
+template <class Load>
+TESSERA_INLINE void philox_words(const DropoutConstants& constants, Load&& load,
+                                 std::uint32_t* words) {
   constexpr int width = vector_bytes / 4;
   constexpr int groups = philox_batch / width;
-  std::uint32_t state[4][philox_batch];
-  for (int i = 0; i < philox_batch; ++i) {
-    state[0][i] = static_cast<std::uint32_t>(counters[i]);
-    state[1][i] = static_cast<std::uint32_t>(counters[i] >> 32);
-  }
   WordVector c0[groups], c1[groups], c2[groups], c3[groups];
   unrolled<groups>([&](auto g) __attribute__((always_inline)) {
-    __builtin_memcpy(&c0[g], &state[0][g * width], sizeof c0[g]);
-    __builtin_memcpy(&c1[g], &state[1][g * width], sizeof c1[g]);
+    load(std::integral_constant<int, g.value * width>{}, c0[g], c1[g]);
     c2[g] = WordVector{} + constants.step;
     c3[g] = WordVector{} + constants.layer;
   });
@@ -52,13 +59,56 @@ static inline void philox_words(const DropoutConstants& constants, const std::ui
     key1 += 0xBB67AE85u;
   }
   unrolled<groups>([&](auto g) __attribute__((always_inline)) {
-    __builtin_memcpy(&state[0][g * width], &c0[g], sizeof c0[g]);
-    __builtin_memcpy(&state[1][g * width], &c1[g], sizeof c1[g]);
-    __builtin_memcpy(&state[2][g * width], &c2[g], sizeof c2[g]);
-    __builtin_memcpy(&state[3][g * width], &c3[g], sizeof c3[g]);
+    WordVector even[2], odd[2], all[4];
+    interleave(c0[g], c2[g], even[0], even[1]);
+    interleave(c1[g], c3[g], odd[0], odd[1]);
+    interleave(even[0], odd[0], all[0], all[1]);
+    interleave(even[1], odd[1], all[2], all[3]);
+    __builtin_memcpy(words + g.value * 4 * width, all, sizeof all);
   });
-  for (int i = 0; i < philox_batch; ++i) {
-    for (int w = 0; w < 4; ++w) words[4 * i + w] = state[w][i];
+}
+
+/// Words of counters from an array.
+static inline void philox_words_at(const DropoutConstants& constants, const std::uint64_t* counters,
+                                   std::uint32_t* words) {
+  constexpr int width = vector_bytes / 4;
+  philox_words(
+      constants,
+      [&](auto first, WordVector& low, WordVector& high) __attribute__((always_inline)) {
+        for (int i = 0; i < width; ++i) {
+          low[i] = static_cast<std::uint32_t>(counters[first.value + i]);
+          high[i] = static_cast<std::uint32_t>(counters[first.value + i] >> 32);
+        }
+      },
+      words);
+}
+
+/// Words of counters from `counter` on.
+static inline void philox_words_from(const DropoutConstants& constants, std::uint64_t counter,
+                                     std::uint32_t* words) {
+  constexpr int width = vector_bytes / 4;
+  WordVector lane_numbers;
+  for (int i = 0; i < width; ++i) lane_numbers[i] = static_cast<std::uint32_t>(i);
+  const auto counter_low = static_cast<std::uint32_t>(counter);
+  const auto counter_high = static_cast<std::uint32_t>(counter >> 32);
+  philox_words(
+      constants,
+      [&](auto first, WordVector& low, WordVector& high) __attribute__((always_inline)) {
+        low = lane_numbers + (counter_low + static_cast<std::uint32_t>(first.value));
+        // A comparison that holds is -1: the carry.
+        high = counter_high - (WordVector)(low < counter_low);
+      },
+      words);
+}
+
+/// factors[i] = what an element with the word words[i] is multiplied by.
+template <class Scalar>
+TESSERA_INLINE void factors_of_words(const DropoutConstants& constants, const std::uint32_t* words,
+                                     std::int64_t count, Scalar* factors) {
+  const auto kept = static_cast<Scalar>(constants.kept_factor);
+  const std::uint32_t threshold = constants.threshold;
+  for (std::int64_t i = 0; i < count; ++i) {
+    factors[i] = words[i] >= threshold ? kept : Scalar{0};
   }
 }
 
@@ -67,20 +117,15 @@ template <class Scalar>
 static void dropout_factors(const DropoutConstants& constants, std::uint64_t first,
                             std::int64_t count, Scalar* factors) {
   constexpr std::int64_t batch_elements = 4 * philox_batch;
-  std::uint64_t counters[philox_batch];
   std::uint32_t words[batch_elements];
-  const auto kept = static_cast<Scalar>(constants.kept_factor);
   // The range may begin inside a counter's four elements.
   std::int64_t skipped = static_cast<std::int64_t>(first % 4);
   std::uint64_t counter = first / 4;
   for (std::int64_t done = 0; done < count; skipped = 0) {
-    for (int i = 0; i < philox_batch; ++i) counters[i] = counter + static_cast<std::uint64_t>(i);
-    philox_words(constants, counters, words);
+    philox_words_from(constants, counter, words);
     const std::int64_t available = batch_elements - skipped;
     const std::int64_t taken = count - done < available ? count - done : available;
-    for (std::int64_t i = 0; i < taken; ++i) {
-      factors[done + i] = words[skipped + i] >= constants.threshold ? kept : Scalar{0};
-    }
+    factors_of_words(constants, words + skipped, taken, factors + done);
     done += taken;
     counter += philox_batch;
   }

@@ -26,11 +26,26 @@ TESSERA_INLINE void store_full(S* to, FullVector<S> value) {
   store_lanes<lanes<S>>(to, value);
 }
 
-/// tile[i] = per_head[i % heads]: a vector that starts at any head can be loaded from it.
-template <class S>
-TESSERA_INLINE void make_tile(const S* per_head, std::int64_t heads, S* tile) {
-  for (std::int64_t i = 0; i < heads; ++i) tile[i] = per_head[i];
-  for (std::int64_t i = heads; i < heads + lanes<S>; ++i) tile[i] = tile[i - heads];
+/// tile[i] = map(per_head[i % heads]): a vector that starts at any head can be loaded from it.
+template <class T, class S, class Map>
+TESSERA_INLINE void make_tile(const T* per_head, std::int64_t heads, S* tile, Map&& map) {
+  constexpr int n = lanes<S>;
+  if (heads % n == 0) {
+    // Vectors start at multiples of n then, so none reaches past the last head.
+    for (std::int64_t i = 0; i < heads; i += n) {
+      store_full(tile + i, map.template operator()<n>(load_lanes<n>(per_head + i)));
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < heads; ++i) {
+    tile[i] = map.template operator()<1>(load_lanes<1>(per_head + i));
+  }
+  for (std::int64_t i = heads; i < heads + n; ++i) tile[i] = tile[i - heads];
+}
+
+template <class T, class S>
+TESSERA_INLINE void make_tile(const T* per_head, std::int64_t heads, S* tile) {
+  make_tile(per_head, heads, tile, []<int N>(Lanes<S, N> value) { return value; });
 }
 
 /// Where in a tile the vector at k = 0, lanes, 2 * lanes, … starts.
@@ -119,6 +134,24 @@ static void reduce_heads(const S* values, std::int64_t edges, std::int64_t heads
   }
 }
 
+/// `Vectors` vectors of heads from `first` on, for all edges; the totals stay in registers.
+template <int Vectors, class Combine, class S, class Prepare>
+TESSERA_INLINE void map_vectors(std::int64_t first, std::int64_t size, std::int64_t heads,
+                                S* per_head, Prepare&& prepare) {
+  constexpr std::int64_t n = lanes<S>;
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    const decltype(prepare(first)) bodies[] = {prepare(first + I * n)...};
+    FullVector<S> totals[] = {bodies[I](first + I * n)...};
+    for (std::int64_t k = first + heads; k < size; k += heads) {
+      ((totals[I] = Combine::apply(totals[I], bodies[I](k + I * n))), ...);
+    }
+    (store_full(per_head + first + I * n,
+                FullVector<S>(Combine::apply(load_full(per_head + first + I * n), totals[I]))),
+     ...);
+  }
+  (std::make_integer_sequence<int, Vectors>{});
+}
+
 /// Goes over a block and combines what it computes with what `per_head` holds, head by head.
 /// `prepare(offset)` loads what it needs from tiles at this offset and returns the loop's body;
 /// body(k) computes the numbers of a vector, stores them at `results` + k and returns them. Where
@@ -128,23 +161,25 @@ TESSERA_INLINE void map_heads(std::int64_t edges, std::int64_t heads, const S* r
                               Prepare&& prepare) {
   constexpr std::int64_t n = lanes<S>;
   const std::int64_t size = edges * heads;
-  if (n % heads != 0 && heads % n != 0) {
+  if (size == 0) return;
+  if (heads % n == 0) {
+    // Two vectors at once share what a loop over few edges costs.
+    std::int64_t first = 0;
+    for (; first + 2 * n <= heads; first += 2 * n) {
+      map_vectors<2, Combine>(first, size, heads, per_head, prepare);
+    }
+    if (first < heads) map_vectors<1, Combine>(first, size, heads, per_head, prepare);
+    return;
+  }
+  if (n % heads != 0) {
     for_vectors<S>(size, heads, [&](std::int64_t k, std::int64_t phase) { prepare(phase)(k); });
     return reduce_heads<Combine>(results, edges, heads, per_head);
   }
-  const std::int64_t stride = heads > n ? heads : n;
+  const auto body = prepare(0);
   const std::int64_t whole = size - size % n;
-  for (std::int64_t first = 0; first < stride && first < whole; first += n) {
-    const auto body = prepare(first);
-    FullVector<S> total = body(first);
-    for (std::int64_t k = first + stride; k < whole; k += stride) {
-      total = Combine::apply(total, body(k));
-    }
-    if (heads >= n) {
-      store_full(per_head + first,
-                 FullVector<S>(Combine::apply(load_full(per_head + first), total)));
-      continue;
-    }
+  if (whole > 0) {
+    FullVector<S> total = body(0);
+    for (std::int64_t k = n; k < whole; k += n) total = Combine::apply(total, body(k));
     S parts[n];
     store_full(parts, total);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -152,7 +187,7 @@ TESSERA_INLINE void map_heads(std::int64_t edges, std::int64_t heads, const S* r
     }
   }
   if (whole < size) {
-    prepare(0)(whole);
+    body(whole);
     for (std::int64_t k = whole; k < size; ++k) {
       per_head[k % heads] = Combine::apply(per_head[k % heads], results[k]);
     }
