@@ -12,17 +12,6 @@ TESSERA_INLINE Lanes<T, N> select(Mask mask, Lanes<T, N> a, Lanes<T, N> b) {
   return mask ? a : b;
 }
 
-/// exp(z) - 1 for z <= 0: by its series near 0, where the difference would lose its digits.
-template <class T, int N>
-TESSERA_INLINE Lanes<T, N> exp_minus_one(Lanes<T, N> z) {
-  constexpr int degree = std::is_same_v<T, double> ? 15 : 8;
-  Lanes<T, N> series = Lanes<T, N>{} + static_cast<T>(reciprocal_factorial(degree));
-  unrolled<degree - 1>([&](auto i) __attribute__((always_inline)) {
-    series = series * z + static_cast<T>(reciprocal_factorial(degree - 1 - i.value));
-  });
-  return select<T, N>(z > T(-0.5), Lanes<T, N>(series * z), Lanes<T, N>(exp_lanes<T, N>(z) - 1));
-}
-
 // Each activation: its value at z, and its derivative there. `c` is the slope or alpha. The
 // comparisons are such that a not-a-number passes.
 struct None {
@@ -62,7 +51,7 @@ struct LeakyRelu {
 struct Elu {
   template <int N, class T>
   static Lanes<T, N> value(Lanes<T, N> z, T c) {
-    return select<T, N>(z > T{0}, z, Lanes<T, N>(c * exp_minus_one<T, N>(z)));
+    return select<T, N>(z > T{0}, z, Lanes<T, N>(c * exp_minus_one_lanes<T, N>(z)));
   }
   template <int N, class T>
   static Lanes<T, N> derivative(Lanes<T, N> z, T c) {

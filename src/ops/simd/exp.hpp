@@ -45,47 +45,70 @@ static constexpr double reciprocal_factorial(int n) {
   return 1 / product;
 }
 
-/// exp(r) for |r| <= ln 2 / 2. The coefficients above the first two make the largest relative error
-/// smallest: 3e-9.
+/// The terms of exp(r) from r^2 on, added to `lower`, for |r| <= ln 2 / 2. The coefficients make
+/// the largest relative error of exp(r) smallest: 3e-9.
 template <class Vector>
-TESSERA_INLINE Vector exp_polynomial(Vector r, float) {
+TESSERA_INLINE Vector add_exp_terms(Vector r, Vector lower, float) {
   const Vector square = r * r;
   const Vector middle = r * 0.166665206f + 0.499999934f;
   const Vector high = square * 1.38145985e-3f + (r * 8.36871688e-3f + 4.16683880e-2f);
-  return (high * square + middle) * square + (r + 1.0f);
+  return (high * square + middle) * square + lower;
 }
 /// The same by Taylor's series.
 template <class Vector>
-TESSERA_INLINE Vector exp_polynomial(Vector r, double) {
+TESSERA_INLINE Vector add_exp_terms(Vector r, Vector lower, double) {
   constexpr int degree = 13;
   Vector sum = Vector{} + reciprocal_factorial(degree);
-  unrolled<degree>([&](auto i) __attribute__((always_inline)) {
+  unrolled<degree - 2>([&](auto i) __attribute__((always_inline)) {
     sum = sum * r + reciprocal_factorial(degree - 1 - i.value);
   });
-  return sum;
+  return sum * (r * r) + lower;
 }
 
-/// For the arguments of a softmax, which are at most 0 up to rounding: exact at 0, at -inf and for
-/// not-a-number; 0 instead of a subnormal number. Arguments above 88 (fp64: 709) give anything.
-///
 /// x = n ln 2 + r with |r| <= ln 2 / 2; exp(x) = 2^n exp(r).
 template <class Scalar, int N>
-TESSERA_INLINE Lanes<Scalar, N> exp_lanes(Lanes<Scalar, N> x) {
+struct ExpParts {
+  Lanes<Scalar, N> scale;  ///< 2^n
+  Lanes<Scalar, N> r;
+};
+
+template <class Scalar, int N>
+TESSERA_INLINE ExpParts<Scalar, N> exp_parts(Lanes<Scalar, N> x) {
   using Constants = ExpConstants<Scalar>;
   using Vector = Lanes<Scalar, N>;
   using Integers = Lanes<typename Constants::Integer, N>;
   const Vector shifted = x * Constants::log2_e + Constants::rounder;
   const Vector n = shifted - Constants::rounder;
-  Vector r = x - n * Constants::ln2_high;
-  r = r - n * Constants::ln2_low;
+  ExpParts<Scalar, N> parts;
+  parts.r = x - n * Constants::ln2_high;
+  parts.r = parts.r - n * Constants::ln2_low;
   Integers bits;
   __builtin_memcpy(&bits, &shifted, sizeof bits);
   const Integers scale_bits = bits << Constants::mantissa_bits;
-  Vector scale;
-  __builtin_memcpy(&scale, &scale_bits, sizeof scale);
-  const Vector result = exp_polynomial(r, Scalar{}) * scale;
+  __builtin_memcpy(&parts.scale, &scale_bits, sizeof parts.scale);
+  return parts;
+}
+
+/// For the arguments of a softmax, which are at most 0 up to rounding: exact at 0, at -inf and for
+/// not-a-number; 0 instead of a subnormal number. Arguments above 88 (fp64: 709) give anything.
+template <class Scalar, int N>
+TESSERA_INLINE Lanes<Scalar, N> exp_lanes(Lanes<Scalar, N> x) {
+  const ExpParts<Scalar, N> parts = exp_parts<Scalar, N>(x);
+  const Lanes<Scalar, N> result =
+      add_exp_terms<Lanes<Scalar, N>>(parts.r, parts.r + Scalar{1}, Scalar{}) * parts.scale;
   // The comparison is false for not-a-number, which therefore passes.
-  return select_where<Scalar, N>(x < Constants::lowest, Vector{}, result);
+  return select_where<Scalar, N>(x < ExpConstants<Scalar>::lowest, Lanes<Scalar, N>{}, result);
+}
+
+/// exp(x) - 1 with all its digits near 0 as well, for arguments as above: 2^n (exp(r) - 1) + 2^n
+/// - 1.
+template <class Scalar, int N>
+TESSERA_INLINE Lanes<Scalar, N> exp_minus_one_lanes(Lanes<Scalar, N> x) {
+  using Vector = Lanes<Scalar, N>;
+  const ExpParts<Scalar, N> parts = exp_parts<Scalar, N>(x);
+  const Vector result =
+      add_exp_terms<Vector>(parts.r, parts.r, Scalar{}) * parts.scale + (parts.scale - Scalar{1});
+  return select_where<Scalar, N>(x < ExpConstants<Scalar>::lowest, Vector{} - Scalar{1}, result);
 }
 
 /// For sums of exponentials: positive normal numbers, infinity, 0 (whose log is -inf), and
