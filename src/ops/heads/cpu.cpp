@@ -1,57 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <type_traits>
 
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_check.hpp"
+#include "ops/heads/kernels.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
 namespace {
 
 template <class T>
-void dot_rows(MatrixView<const T> x, const T* vector, std::int64_t width, MatrixView<T> y) {
-  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const row = x.row(i);
-      for (std::int64_t h = 0; h < y.cols; ++h) {
-        T sum = 0;
-        for (std::int64_t k = h * width; k < (h + 1) * width; ++k) sum += row[k] * vector[k];
-        y(i, h) = sum;
-      }
-    }
-  });
+const HeadFunctions<T>& functions_for() {
+  if constexpr (std::is_same_v<T, double>) return head_products().fp64;
+  if constexpr (std::is_same_v<T, float>) return head_products().fp32;
 }
 
+/// Rows [begin, end).
 template <class T>
-void dot_backward_rows(const T* vector, std::int64_t width, MatrixView<const T> grad_y,
-                       MatrixView<T> grad_x) {
-  for_row_ranges(grad_x.rows, grad_x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      T* const row = grad_x.row(i);
-      for (std::int64_t h = 0; h < grad_y.cols; ++h) {
-        const T factor = grad_y(i, h);
-        for (std::int64_t k = h * width; k < (h + 1) * width; ++k) row[k] += factor * vector[k];
-      }
-    }
-  });
-}
-
-template <class T>
-void dot_backward_vector(MatrixView<const T> x, std::int64_t width, MatrixView<const T> grad_y,
-                         T* grad_vector) {
-  const auto add_rows = [&](std::int64_t begin, std::int64_t end, double* sums) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const row = x.row(i);
-      for (std::int64_t h = 0; h < grad_y.cols; ++h) {
-        const T factor = grad_y(i, h);
-        for (std::int64_t k = h * width; k < (h + 1) * width; ++k) {
-          sums[k] += static_cast<double>(factor * row[k]);
-        }
-      }
-    }
-  };
-  const Buffer<double> sums = sum_over_rows(x.rows, x.cols, add_rows);
-  for (std::int64_t k = 0; k < x.cols; ++k) grad_vector[k] = static_cast<T>(sums[k]);
+HeadRows<T> rows_of(MatrixView<const T> x, const T* vector, std::int64_t heads, std::int64_t width,
+                    std::int64_t begin, std::int64_t end) {
+  return {end - begin, heads, width, x.row(begin), x.stride, vector};
 }
 
 /// How often `part` columns fit into `whole`.
@@ -62,9 +31,13 @@ std::int64_t quotient(std::int64_t whole, std::int64_t part) {
 }  // namespace
 
 void CpuDenseOps::head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream) const {
+  const std::int64_t width = quotient(x.cols, y.cols);
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
-    dot_rows(x.as<T>(), vector.as<T>().data, quotient(x.cols, y.cols), y.as<T>());
+    for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+      functions_for<T>().dot(rows_of<T>(x.as<T>(), vector.as<T>().data, y.cols, width, begin, end),
+                             y.as<T>().row(begin), y.stride);
+    });
   });
 }
 
@@ -73,12 +46,19 @@ void CpuDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOp
   const std::int64_t width = quotient(x.cols, grad_y.cols);
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
-    if (!grad_x.absent()) {
-      dot_backward_rows(vector.as<T>().data, width, grad_y.as<T>(), grad_x.as<T>());
+    const auto do_rows = [&](std::int64_t begin, std::int64_t end, double* sums) {
+      functions_for<T>().dot_backward(
+          rows_of<T>(x.as<T>(), vector.as<T>().data, grad_y.cols, width, begin, end),
+          grad_y.as<T>().row(begin), grad_y.stride,
+          grad_x.absent() ? nullptr : grad_x.as<T>().row(begin), grad_x.stride, sums);
+    };
+    if (grad_vector.absent()) {
+      for_row_ranges(x.rows, x.cols,
+                     [&](std::int64_t begin, std::int64_t end) { do_rows(begin, end, nullptr); });
+      return;
     }
-    if (!grad_vector.absent()) {
-      dot_backward_vector(x.as<T>(), width, grad_y.as<T>(), grad_vector.as<T>().data);
-    }
+    const Buffer<double> sums = sum_over_rows(x.rows, x.cols, do_rows);
+    for (std::int64_t k = 0; k < x.cols; ++k) grad_vector.as<T>()(0, k) = static_cast<T>(sums[k]);
   });
 }
 

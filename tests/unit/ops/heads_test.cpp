@@ -17,7 +17,8 @@ struct Shape {
   std::int64_t rows, heads, width;
 };
 
-constexpr Shape shapes[] = {{0, 2, 3}, {1, 1, 1}, {17, 8, 8}, {33, 3, 7}, {5, 1, 64}, {4, 6, 1}};
+constexpr Shape shapes[] = {{0, 2, 3},  {1, 1, 1}, {17, 8, 8}, {33, 3, 7},
+                            {5, 1, 64}, {4, 6, 1}, {40, 8, 3}};
 
 TEST(Heads, dot_and_its_gradients) {
   for (const auto [rows, heads, width] : shapes) {
