@@ -6,9 +6,6 @@
 namespace tessera::ops {
 namespace {
 
-/// Rows cost time even when they are empty: their output is written.
-constexpr VertexId max_rows_per_range = 1024;
-
 void split_long_row(RowSchedule& schedule, VertexId row, EdgeOffset begin, EdgeOffset end) {
   LongRow& long_row = schedule.long_rows.emplace_back(LongRow{row, schedule.num_slots, 0});
   for (EdgeOffset edge = begin; edge < end; edge += max_edges_per_range) {

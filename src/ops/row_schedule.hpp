@@ -21,6 +21,9 @@ struct RowRange {
 
 inline constexpr EdgeOffset max_edges_per_range = 2048;
 
+/// Rows cost time even when they are empty: their output is written.
+inline constexpr VertexId max_rows_per_range = 1024;
+
 /// A row too long for one range: its partial results are `num_slots` consecutive slots.
 struct LongRow {
   VertexId row = 0;

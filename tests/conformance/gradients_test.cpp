@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -251,6 +252,38 @@ TEST_P(SpmmSumGradients, MatchTheReferenceAtEveryWidth) {
     for (const Reduction reduction : sums) {
       compare_spmm_backward<float>(GetParam(), graph, reduction, features);
       compare_spmm_backward<double>(GetParam(), graph, reduction, features);
+    }
+  }
+}
+
+/// Values of 0, which dropout leaves, hide no gradient that is not finite.
+TEST_P(SpmmSumGradients, MultiplyWhatIsNotFiniteByZero) {
+  const Graph graph = testing::random_graph(90, 20, 900, 85, false);
+  constexpr std::int64_t features = 9;
+  Matrix<float> values = test::normal_matrix<float>(graph.num_edges(), 1, 86);
+  for (std::int64_t e = 0; e < values.size(); ++e) {
+    if (e % 5 < 3) values(e, 0) = 0;
+  }
+  Matrix<float> grad_y = test::normal_matrix<float>(graph.num_rows(), features, 87);
+  for (const bool spoiled : {false, true}) {
+    if (spoiled) {
+      grad_y(3, 8) = std::numeric_limits<float>::infinity();
+      grad_y(40, 2) = std::numeric_limits<float>::quiet_NaN();
+    }
+    const SpmmOptions options = spmm_options(GetParam(), Reduction::sum, Precision::fp32, features);
+    Matrix<float> grad_x(graph.num_cols(), features, std::numeric_limits<float>::quiet_NaN());
+    run(plan_spmm_backward(graph, options), {grad_y, {}, values}, {grad_x});
+    Matrix<double> expected(graph.num_cols(), features);
+    Matrix<double> unused(graph.num_edges(), 1);
+    const Matrix<double> x(graph.num_cols(), features, 0.0);
+    reference::spmm_backward(graph, Reduction::sum, test::to_double(grad_y), x,
+                             test::to_double(values), {}, expected, unused);
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+      const auto computed = static_cast<double>(grad_x.data()[i]);
+      ASSERT_EQ(std::isfinite(computed), std::isfinite(expected.data()[i]));
+      if (std::isfinite(computed)) {
+        ASSERT_NEAR(computed, expected.data()[i], 1e-4);
+      }
     }
   }
 }

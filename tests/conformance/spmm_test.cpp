@@ -66,6 +66,7 @@ struct Case {
   /// 16-byte boundaries there, three do not.
   std::int64_t margin = 3;
   bool spoiled = false;  ///< x has elements that are not finite
+  bool zeros = false;    ///< more than half of the values that override the graph's are 0
 };
 
 template <class T>
@@ -138,7 +139,10 @@ void run_case(const Case& c, Spoil&& spoil) {
   const std::int64_t num_values = c.override_values ? c.graph.num_edges() : 0;
   Matrix<T> x_values = random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 31);
   spoil(x_values);
-  const Matrix<T> edge_values = random_matrix<T>(num_values, 1, c.kind, 32);
+  Matrix<T> edge_values = random_matrix<T>(num_values, 1, c.kind, 32);
+  for (std::int64_t e = 0; c.zeros && e < num_values; ++e) {
+    if (e % 5 < 3) edge_values(e, 0) = T(0);
+  }
   const Matrix<double> x = test::to_double(x_values);
   const Matrix<double> values = test::to_double(edge_values);
   const MatrixView<const double> values_view =
@@ -279,6 +283,29 @@ TEST_P(SpmmKernels, PassOnWhatIsNotFinite) {
                             .features = 33,
                             .spoiled = true},
                            spoil);
+      }
+    }
+  }
+}
+
+/// Sparse features with dropout times a small matrix: what is multiplied by 0 counts where it is
+/// not finite.
+TEST_P(SpmmKernels, MultiplyByZero) {
+  const auto spoil = [](auto& x) {
+    using T = std::remove_cvref_t<decltype(*x.data())>;
+    x.data()[x.size() / 2] = static_cast<T>(std::numeric_limits<float>::infinity());
+  };
+  for (const Graph& graph : {testing::random_graph(200, 12, 1500, 55, false),
+                             testing::random_graph(3, 3000, 8000, 56, false)}) {
+    for (const Reduction reduction : reductions) {
+      SCOPED_TRACE(to_string(reduction));
+      for (const std::int64_t features : {1, 2, 33}) {
+        Case c{.kernel = GetParam(), .graph = graph, .reduction = reduction, .features = features};
+        c.override_values = true;
+        c.zeros = true;
+        run_all_precisions(c);
+        c.spoiled = true;
+        run_all_precisions(c, spoil);
       }
     }
   }

@@ -2,6 +2,7 @@
 #include "ops/spmm/by_rows.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -131,6 +132,7 @@ class SpmmByRows final : public PreparedSpmm {
     rows.sign = problem_.reduction == Reduction::min ? -1 : 1;
     rows.x = call.x.data;
     rows.x_stride = call.x.stride;
+    rows.x_is_finite = rows.values != nullptr && is_small_and_finite(call.x.as<T>());
     rows.y = call.y.data;
     rows.y_stride = call.y.stride;
     rows.winners = call.winners.data;
@@ -141,6 +143,21 @@ class SpmmByRows final : public PreparedSpmm {
     rows.slot_winners = slot_winners_.data();
     rows.slot_stride = problem_.features;
     return rows;
+  }
+
+  /// Looks at x where it has fewer elements than there are edges: sparse features times a weight
+  /// matrix, of which dropout makes many zeros.
+  bool is_small_and_finite(MatrixView<const T> x) const {
+    if (x.rows * x.cols >= col_indices_.size()) return false;
+    bool finite = true;
+    for (std::int64_t i = 0; i < x.rows; ++i) {
+      const T* const row = x.row(i);
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        const auto value = static_cast<double>(static_cast<S>(row[j]));
+        finite &= std::isfinite(value);
+      }
+    }
+    return finite;
   }
 
   std::int64_t width_of(std::int64_t tile) const noexcept {

@@ -33,6 +33,7 @@ struct SpmmRows {
 
   const void* x = nullptr;
   std::int64_t x_stride = 0;
+  bool x_is_finite = false;  ///< all of it; false where nobody has looked
   void* y = nullptr;
   std::int64_t y_stride = 0;
   VertexId* winners = nullptr;  ///< of `best`, or null

@@ -2,6 +2,7 @@
 #include "ops/simd/columns.hpp"
 #include "ops/simd/lanes.hpp"
 #include "ops/spmm/edge_weights.hpp"
+#include "ops/spmm/nonzero_edges.hpp"
 #include "ops/spmm/rows.hpp"
 
 namespace tessera::ops::TESSERA_ISA {
@@ -252,6 +253,10 @@ void sum_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, s
   const ScalarOf<T>* const weights = storage.of_sum(rows, range);
   if (weights == nullptr) {
     sum_blocks<T, Terms::plain, accumulator_registers>(rows, range, weights, begin, end);
+  } else if (NonzeroEdges<T>::help(rows, range, weights)) {
+    const NonzeroEdges<T> some(rows, range, weights);
+    sum_blocks<T, Terms::weighted, accumulator_registers>(some.rows(), some.range(), some.weights(),
+                                                          begin, end);
   } else {
     sum_blocks<T, Terms::weighted, accumulator_registers>(rows, range, weights, begin, end);
   }

@@ -8,26 +8,43 @@ namespace {
 /// The edges of one row, a few at a time, with their weights.
 template <class T>
 struct RowPiece {
-  const VertexId* cols;
-  T weights[64];
+  static constexpr EdgeOffset most = 64;
+  VertexId cols[most];
+  T weights[most];
   int count;
 };
 
+/// Whether all elements are finite: 0 times any other is not 0.
+template <class T>
+TESSERA_INLINE bool is_finite(const T* values, std::int64_t count) {
+  constexpr int n = lanes<T>;
+  Lanes<T, n> sums = {};
+  T rest = 0;
+  std::int64_t i = 0;
+  for (; i + n <= count; i += n) sums += load_lanes<n>(values + i) * T(0);
+  for (; i < count; ++i) rest += values[i] * T(0);
+  return horizontal_sum<T, n>(sums) + rest == T(0);
+}
+
+/// Edges [begin, end) of a row, at most `RowPiece::most`. Those of weight 0 add nothing to the sums
+/// where the row is finite, and are left out: dropout on sparse features leaves many of them.
 template <class T>
 TESSERA_INLINE void load_piece(const ScatterRows& rows, EdgeOffset begin, EdgeOffset end, T scale,
-                               RowPiece<T>& piece) {
-  constexpr EdgeOffset most = 64;
-  piece.cols = rows.col_indices + begin;
-  piece.count = static_cast<int>(end - begin < most ? end - begin : most);
-  for (int e = 0; e < piece.count; ++e) {
-    const std::int64_t at = (begin + e) * rows.value_stride;
+                               bool row_is_finite, RowPiece<T>& piece) {
+  int count = 0;
+  for (EdgeOffset edge = begin; edge < end; ++edge) {
+    const std::int64_t at = edge * rows.value_stride;
     T value = 1;
     if (rows.values != nullptr) {
       value = rows.values_are_stored ? static_cast<const T*>(rows.values)[at]
                                      : static_cast<T>(static_cast<const float*>(rows.values)[at]);
     }
-    piece.weights[e] = value * scale;
+    const T weight = value * scale;
+    piece.cols[count] = rows.col_indices[edge];
+    piece.weights[count] = weight;
+    count += weight == T(0) && row_is_finite ? 0 : 1;
   }
+  piece.count = count;
 }
 
 /// Adds weight * y to V vectors of N columns of the sums of every source of the piece.
@@ -73,8 +90,10 @@ void add_rows(const ScatterRows& rows, VertexId row_begin, VertexId row_end, voi
     const T scale = row_scale == nullptr ? T(1) : row_scale[row];
     const T* const y = static_cast<const T*>(rows.y) + row * rows.y_stride;
     const EdgeOffset end = rows.row_offsets[row + 1];
-    for (EdgeOffset edge = rows.row_offsets[row]; edge < end; edge += piece.count) {
-      load_piece(rows, edge, end, scale, piece);
+    const bool row_is_finite = is_finite(y, rows.features);
+    for (EdgeOffset edge = rows.row_offsets[row]; edge < end; edge += piece.most) {
+      const EdgeOffset piece_end = end - edge < piece.most ? end : edge + piece.most;
+      load_piece(rows, edge, piece_end, scale, row_is_finite, piece);
       add_piece(piece, y, rows.features, static_cast<T*>(sums));
     }
   }
