@@ -296,10 +296,10 @@ TEST_P(SpmmKernels, MultiplyByZero) {
     x.data()[x.size() / 2] = static_cast<T>(std::numeric_limits<float>::infinity());
   };
   for (const Graph& graph : {testing::random_graph(200, 12, 1500, 55, false),
-                             testing::random_graph(3, 3000, 8000, 56, false)}) {
+                             testing::random_graph(50, 2600, 110000, 56, false)}) {
     for (const Reduction reduction : reductions) {
       SCOPED_TRACE(to_string(reduction));
-      for (const std::int64_t features : {1, 2, 33}) {
+      for (const std::int64_t features : {2, 33}) {
         Case c{.kernel = GetParam(), .graph = graph, .reduction = reduction, .features = features};
         c.override_values = true;
         c.zeros = true;

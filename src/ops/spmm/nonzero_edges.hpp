@@ -13,9 +13,12 @@ class NonzeroEdges {
   using S = ScalarOf<T>;
 
  public:
-  /// Whether leaving out the zeros is right, and worth the copy.
-  static bool help(const SpmmRows& rows, const RowRange& range, const S* weights) {
-    if (!rows.x_is_finite || rows.mean || rows.row_scale != nullptr || weights == nullptr) {
+  /// Whether leaving out the zeros is right, and worth the copy, which costs as much as to add a
+  /// few vectors of features.
+  static bool help(const SpmmRows& rows, const RowRange& range, const S* weights,
+                   std::int64_t features) {
+    constexpr std::int64_t min_features = 32;
+    if (!rows.x_is_finite || rows.mean || rows.row_scale != nullptr || features < min_features) {
       return false;
     }
     const EdgeOffset count = range.edge_end - range.edge_begin;

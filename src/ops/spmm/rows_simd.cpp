@@ -253,7 +253,7 @@ void sum_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, s
   const ScalarOf<T>* const weights = storage.of_sum(rows, range);
   if (weights == nullptr) {
     sum_blocks<T, Terms::plain, accumulator_registers>(rows, range, weights, begin, end);
-  } else if (NonzeroEdges<T>::help(rows, range, weights)) {
+  } else if (NonzeroEdges<T>::help(rows, range, weights, end - begin)) {
     const NonzeroEdges<T> some(rows, range, weights);
     sum_blocks<T, Terms::weighted, accumulator_registers>(some.rows(), some.range(), some.weights(),
                                                           begin, end);
