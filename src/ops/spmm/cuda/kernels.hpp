@@ -14,6 +14,7 @@ void append_cusparse_kernels(std::vector<SpmmKernel>& table);
 
 /// The row kernel of the policy that should be fastest: takes every sum and mean.
 std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem);
+void append_cuda_short_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_tall_kernels(std::vector<SpmmKernel>& table);
 
 }  // namespace tessera::ops

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/short_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/spmm/cuda/short_windows.hpp"
+#include "tiles/sample.hpp"
+
+namespace tessera::ops {
+namespace {
+
+// Fitted to timings of a first version of the kernel on an H200, seven graphs at 128 features.
+constexpr double processors = 132;
+constexpr double start_us = 8;
+constexpr double moved_bytes_per_us = 3.4e6;
+/// What a processor needs for a step and to finish a window: a part for each, and one for each byte
+/// of a row of X in one launch's width.
+constexpr double step_us = 0.015;
+constexpr double step_us_per_byte = 0.00024;
+constexpr double window_us = 0.03;
+constexpr double window_us_per_byte = 0.0003;
+/// What one warp needs for a step and to add up a piece, which are waits for memory.
+constexpr double warp_step_us = 0.9;
+constexpr double warp_piece_us = 0.7;
+constexpr double second_launch_us = 3;
+
+}  // namespace
+
+double predict_short_us(const SpmmProblem& problem) {
+  const bool forward = problem.pass == SpmmPass::forward;
+  const auto side = forward ? tiles::Side::forward : tiles::Side::transposed;
+  const tiles::WindowSample sample = tiles::sample_windows(problem.graph, short_height, side);
+  const auto features = static_cast<double>(problem.features);
+  const auto rows =
+      static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
+  const double chunks = std::max(1.0, std::ceil(features / short_widths.back()));
+  const double chunk_bytes =
+      2 * std::clamp<double>(features, short_widths.front(), short_widths.back());
+  const double windows = std::ceil(rows / short_height);
+  // The last step of a window is half full.
+  const double steps = sample.columns / tiles::step_columns + windows / 2;
+  const double work_us = chunks / processors *
+                         (steps * (step_us + step_us_per_byte * chunk_bytes) +
+                          windows * (window_us + window_us_per_byte * chunk_bytes));
+  // X and Y move once.
+  const auto vertices =
+      static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
+  const double move_us = vertices * features * 2 / moved_bytes_per_us;
+  // The longest window keeps a warp busy, or several and one that adds up.
+  const double longest = sample.longest_columns / tiles::step_columns + 1;
+  const double cut = static_cast<double>(short_min_cut_steps);
+  double longest_us = std::min(longest, cut) * warp_step_us;
+  if (longest > cut) longest_us += second_launch_us + longest / cut * warp_piece_us;
+  return start_us + std::max({work_us, move_us, longest_us});
+}
+
+}  // namespace tessera::ops

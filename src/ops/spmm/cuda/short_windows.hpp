@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "tessera/core/device.hpp"
+#include "tiles/pieces.hpp"
+
+namespace tessera::ops {
+
+inline constexpr int short_height = 8;
+
+/// Everything a launch needs; passed to the GPU by value.
+struct ShortLaunch {
+  const tiles::Piece* pieces = nullptr;
+  const std::int32_t* worker_offsets = nullptr;  ///< a warp's pieces
+  std::int32_t num_workers = 0;
+  const VertexId* columns = nullptr;
+  const std::uint32_t* words = nullptr;
+
+  const void* x = nullptr;
+  std::uint32_t x_row_bytes = 0;
+  void* y = nullptr;
+  std::int64_t y_stride = 0;  ///< in elements
+  VertexId num_rows = 0;      ///< of Y
+  std::int32_t features = 0;
+
+  const float* row_scale = nullptr;  ///< what sums are multiplied by; null: 1
+
+  /// Sums of pieces, as the lanes of a warp hold them, for each width of features.
+  float* slots = nullptr;
+  std::int32_t num_slots = 0;
+  const tiles::CutWindow* cut_windows = nullptr;
+  std::int32_t num_cut_windows = 0;
+};
+
+/// One kernel: what it computes at once, how to run it, and how many warps of it a GPU holds.
+struct ShortFunction {
+  int width = 0;  ///< features of a warp
+  void (*launch)(const ShortLaunch& launch, Stream stream) = nullptr;
+  int (*resident_warps)() = nullptr;
+};
+
+/// The kernels, compiled in units of their own (inst_short_*.cu), by width.
+inline constexpr std::array<int, 3> short_widths = {32, 64, 128};
+using ShortFunctions = std::array<ShortFunction, short_widths.size()>;
+extern const ShortFunctions short_bf16, short_fp16;
+
+}  // namespace tessera::ops
