@@ -175,15 +175,22 @@ TEST_P(SpmmTileKernels, AreExactBackwards) {
 }
 
 TEST_P(SpmmTileKernels, GiveTheSameBitsTwice) {
-  const Graph graph = testing::with_all_weights({"", testing::hub_graph(900, 7000, 15)},
-                                                testing::NumberKind::normal)[2]
-                          .graph;
-  const Matrix<float> x = test::normal_matrix<float>(graph.num_cols(), 96, 16);
-  const SpmmProblem problem = problem_of<float>(graph, 96, SpmmPass::forward);
-  const Matrix<float> y = product<float>(GetParam(), problem, x);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(test::same_bits(y, product<float>(GetParam(), problem, x)));
-  }
+  const Graph pattern = testing::hub_graph(900, 7000, 15);
+  const Graph scaled =
+      testing::with_all_weights({"", pattern}, testing::NumberKind::normal)[2].graph;
+  const auto check = [&]<class T>(T, const Graph& graph) {
+    Matrix<T> x(graph.num_cols(), 96);
+    const auto values = testing::random_values(x.size(), testing::NumberKind::normal, 16);
+    for (std::int64_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<T>(values[i]);
+    const SpmmProblem problem = problem_of<T>(graph, 96, SpmmPass::forward);
+    const Matrix<T> y = product<T>(GetParam(), problem, x);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(test::same_bits(y, product<T>(GetParam(), problem, x)));
+    }
+  };
+  check(float{}, scaled);
+  check(Bfloat16{}, pattern);
+  check(Bfloat16{}, with_integer_values(pattern));
 }
 
 TEST_P(SpmmTileKernels, KeepWhatIsNotFiniteInItsWindow) {
