@@ -30,6 +30,7 @@ Environment:
   TESSERA_BENCH_OPS         its ops, such as "edge_softmax attention_gat gemm step_gcn"
   TESSERA_BENCH_FLAGS       more options of tessera bench, such as "--kernel all"
   TESSERA_SANITIZE_FILTER   tests under compute-sanitizer (a GoogleTest filter)
+  TESSERA_SANITIZE_TOOLS    its tools (default: "memcheck racecheck")
 
 Exit code: 0 when every step passed, otherwise 1. FOLDER/summary.txt has a line for each step.
 TEXT
@@ -175,7 +176,7 @@ step_sanitize() {
       echo "$program: no test touches the GPU here"
       continue
     fi
-    for tool in memcheck racecheck; do
+    for tool in ${TESSERA_SANITIZE_TOOLS:-memcheck racecheck}; do
       echo "== $tool, $program: $filter"
       run_shards $((jobs < 8 ? jobs : 8)) $program "$filter" \
         timeout 120 compute-sanitizer --tool $tool --error-exitcode 99 --print-limit 5 || failed=1
