@@ -201,7 +201,7 @@ def cell(result, published, pyg):
 
 
 def rows(results, models, datasets, published):
-    yield "| model | " + " | ".join(name.capitalize() for name in datasets) + " |"
+    yield "| model | " + " | ".join(name[:1].upper() + name[1:] for name in datasets) + " |"
     yield "|---|" + "---:|" * len(datasets)
     for model in models:
         cells = [cell(results[model, dataset], published(model, dataset),
