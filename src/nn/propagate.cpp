@@ -13,6 +13,7 @@ ops::SpmmOptions options_for(const Propagation& propagation, const Tensor& x) {
   options.reduction = propagation.reduction;
   options.precision = x.precision();
   options.features = x.cols();
+  options.edge_values_at_run = false;
   return options;
 }
 

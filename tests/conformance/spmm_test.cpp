@@ -258,6 +258,24 @@ TEST_P(SpmmKernels, MatchTheReferenceOnLongRowsAtEveryWidth) {
   }
 }
 
+/// Where an accumulator is rounded in one direction only, errors of such sums add up.
+TEST_P(SpmmKernels, MatchTheReferenceOnSumsOfOneSign) {
+  constexpr VertexId rows = 64, cols = 16 * 1024, apart = 16;
+  std::vector<VertexId> targets, sources;
+  for (VertexId row = 0; row < rows; ++row) {
+    for (VertexId col = row % apart; col < cols; col += apart) {
+      targets.push_back(row);
+      sources.push_back(col);
+    }
+  }
+  run_all_precisions(
+      {GetParam(), from_coo(rows, cols, targets, sources), Reduction::sum, 16}, [](auto& x) {
+        for (auto& value : x.span()) {
+          value = std::decay_t<decltype(value)>(std::abs(static_cast<float>(value)) + 0.5f);
+        }
+      });
+}
+
 TEST_P(SpmmKernels, PassOnWhatIsNotFinite) {
   const auto spoil = [](auto& x) {
     using T = std::remove_cvref_t<decltype(*x.data())>;

@@ -27,6 +27,8 @@ struct SpmmOptions : PlanOptions {
   Reduction reduction = Reduction::sum;
   Precision precision = Precision::fp32;
   std::int64_t features = 0;  ///< width of X
+  /// Whether runs may bring values of edges. Kernels that cannot take them then keep another ready.
+  bool edge_values_at_run = true;
   /// Of a backward plan: whether its runs may ask for the gradient of edge values, which takes
   /// memory of its own on a GPU.
   bool edge_value_gradient = true;

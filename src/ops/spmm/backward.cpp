@@ -53,6 +53,7 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   state->problem = {graph, options.reduction, options.precision, options.features,
                     SpmmPass::backward};
   state->problem.device = options.device;
+  state->problem.edge_values_at_run = options.edge_values_at_run;
   state->options = options;
   auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
   state->explanation = std::move(choice.explanation);
@@ -78,7 +79,10 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
   const Expected of_sources{options.precision, graph.num_cols(), options.features};
   const Expected of_edges{options.precision, graph.num_edges(), 1};
   check_operand("grad_y", inputs.grad_y, of_targets);
-  if (!inputs.edge_values.absent()) check_operand("edge_values", inputs.edge_values, of_edges);
+  if (!inputs.edge_values.absent()) {
+    check_values_were_planned(options.edge_values_at_run);
+    check_operand("edge_values", inputs.edge_values, of_edges);
+  }
   if (of_winners(options.reduction)) {
     const MatrixView<const VertexId>& winners = inputs.winners;
     check_shape("winners", winners.data, winners.rows, winners.cols, winners.stride,

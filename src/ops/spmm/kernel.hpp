@@ -24,6 +24,7 @@ struct SpmmProblem {
   /// x has one row per edge in CSR order, not one per source; nothing is weighted.
   bool edge_rows = false;
   Device device = {};
+  bool edge_values_at_run = true;  ///< whether a call may have edge values
 };
 
 /// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX.
@@ -34,6 +35,9 @@ struct SpmmCall {
   Operand y;
   MatrixView<VertexId> winners;  ///< forward of max and min; no memory: not wanted
 };
+
+/// Throws where a run brings edge values that its plan did not expect.
+void check_values_were_planned(bool edge_values_at_run);
 
 /// What a plan keeps of a kernel.
 class PreparedSpmm {

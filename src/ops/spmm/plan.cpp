@@ -27,6 +27,12 @@ Reduction parse_reduction(const std::string& text) {
               "use sum, mean, max or min");
 }
 
+void check_values_were_planned(bool edge_values_at_run) {
+  if (edge_values_at_run) return;
+  throw Error(ErrorCode::invalid_argument, "the plan takes no edge values", "edge_values",
+              "plan with edge_values_at_run");
+}
+
 struct SpmmPlan::State {
   SpmmProblem problem;
   SpmmOptions options;
@@ -48,6 +54,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   auto state = std::make_shared<SpmmPlan::State>();
   state->problem = {graph, options.reduction, options.precision, options.features};
   state->problem.device = options.device;
+  state->problem.edge_values_at_run = options.edge_values_at_run;
   state->options = options;
   auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
   state->kernel = choice.kernel;
@@ -64,6 +71,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
   check_operand("y", outputs.y, {options.precision, graph.num_rows(), options.features});
   check_apart("y", outputs.y, "x", inputs.x);
   if (!inputs.edge_values.absent()) {
+    check_values_were_planned(options.edge_values_at_run);
     check_operand("edge_values", inputs.edge_values, {options.precision, graph.num_edges(), 1});
     check_apart("y", outputs.y, "edge_values", inputs.edge_values);
   }

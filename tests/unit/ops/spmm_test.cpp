@@ -103,6 +103,21 @@ TEST(Spmm, HasNoGradientOfEdgeValuesThatWasNotPlanned) {
               HasSubstr("no gradient of edge values"));
 }
 
+TEST(Spmm, TakesNoEdgeValuesThatWereNotPlanned) {
+  SpmmOptions options = options_of();
+  options.edge_values_at_run = false;
+  Matrix<float> x(7, 3, 1.0f), y(5, 3), grad_x(7, 3);
+  Matrix<float> values(small_graph().num_edges(), 1, 2.0f);
+  const SpmmPlan plan = plan_spmm(small_graph(), options);
+  run(plan, {x}, {y});
+  EXPECT_THAT(message_of([&] { run(plan, {x, values}, {y}); }), HasSubstr("no edge values"));
+  const SpmmBackwardPlan backward = plan_spmm_backward(small_graph(), options);
+  EXPECT_THAT(message_of([&] {
+                run(backward, {y, {}, values, {}}, {grad_x});
+              }),
+              HasSubstr("no edge values"));
+}
+
 TEST(Spmm, RejectsWhatNoKernelCanDo) {
   SpmmOptions options = options_of();
   options.features = -1;

@@ -148,6 +148,7 @@ std::string why_not(const SpmmProblem& problem, bool deterministic) {
   if (problem.features == 0 || problem.features * element % 16 != 0) {
     return "rows of features that do not fill 16 bytes";
   }
+  if (problem.features > max_features_of_rows) return "too many features";
   const Graph& graph = problem.graph;
   if (graph.num_edges() == 0) return "no edges";
   if (narrow && (graph.has_values() || graph.has_row_scale() || graph.has_col_scale())) {

@@ -173,7 +173,7 @@ constexpr VertexId most_listed_rows = 1 << 24;  ///< half a gigabyte
 
 std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
-  if (problem.features > std::numeric_limits<std::int32_t>::max() / 2) return "too many features";
+  if (problem.features > max_blocks_of_features * policy.lanes) return "too many features";
   if (problem.heads > 1) return "several values per edge";
   if (problem.edge_rows) return "features of edges, not of vertices";
   if (!takes(policy, static_cast<int>(bytes_per_element(problem.precision)))) {

@@ -133,7 +133,7 @@ std::string why_not(const SpmmProblem& problem) {
   if (problem.features == 0 || problem.features % 8 != 0) {
     return "rows of features that do not fill 16 bytes";
   }
-  if (problem.features > std::numeric_limits<std::int32_t>::max() / 2) return "too many features";
+  if (problem.features > max_features_of_rows) return "too many features";
   return {};
 }
 
@@ -146,6 +146,7 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
       "windows of 8 rows on mma.sync, rows of X gathered from memory to registers; 16-bit features";
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
   kernel.why_not = why_not;
   kernel.predicted_us = predict_short_us;

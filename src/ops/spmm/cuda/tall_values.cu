@@ -63,20 +63,20 @@ __global__ void pack(const PackLaunch launch) {
 }
 
 bool all_fit(std::span<const float> values) {
-  // Beyond it bf16 rounds to infinity; scales may double it.
-  constexpr float largest = 1e38f;
+  // So that a value times a scale is below what bf16 rounds to infinity.
+  constexpr float largest = 1e19f;
   return std::all_of(values.begin(), values.end(),
                      [](float value) { return std::abs(value) <= largest; });
 }
 
 }  // namespace
 
-std::string why_not_values(const Graph& graph) {
+std::string why_not_values(const Graph& graph, std::span<const float> column_scales) {
   const auto make = [&]() -> std::shared_ptr<const void> {
     return std::make_shared<bool>(all_fit(graph.values().span()));
   };
   const auto fit = std::static_pointer_cast<const bool>(graph.derived("values fit bf16", make));
-  return *fit ? "" : "values that bf16 does not hold";
+  return *fit && all_fit(column_scales) ? "" : "values that bf16 does not hold";
 }
 
 Buffer<std::uint16_t> pack_values(const tiles::DeviceTiles& tiled, const cuda::DeviceRows& rows,

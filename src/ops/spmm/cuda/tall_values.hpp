@@ -16,8 +16,9 @@ namespace tessera::ops {
 /// not.
 inline constexpr std::int64_t value_bytes_per_step = 16 * 64 * 2 * 2;
 
-/// Why a graph's values cannot be high and low parts, in words; empty if they can.
-std::string why_not_values(const Graph& graph);
+/// Why values, times the scales of columns, cannot be high and low parts, in words; empty if they
+/// can.
+std::string why_not_values(const Graph& graph, std::span<const float> column_scales);
 
 /// The value of each edge times its column's scale (empty: 1) as two bf16 numbers that add up to
 /// it, on the GPU; 0 where there is no edge. `rows` are those that were translated, in windows of

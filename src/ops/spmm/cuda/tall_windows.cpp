@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -73,21 +72,8 @@ std::vector<float> row_divisors(const SpmmProblem& problem) {
 /// Of values for every place of the tiles, most of which are 0 where a graph has no dense parts.
 constexpr double max_value_bytes = 2e9;
 
-/// The row kernel that the cost model likes best.
-std::unique_ptr<const PreparedSpmm> prepare_rows(const SpmmProblem& problem) {
-  std::vector<SpmmKernel> kernels;
-  append_cuda_rows_kernels(kernels);
-  std::erase_if(kernels, [&](const SpmmKernel& k) { return !k.why_not(problem).empty(); });
-  const auto best =
-      std::min_element(kernels.begin(), kernels.end(), [&](const auto& a, const auto& b) {
-        return a.predicted_us(problem) < b.predicted_us(problem);
-      });
-  if (best == kernels.end()) throw Error(ErrorCode::internal, "no row kernel takes edge values");
-  return best->prepare(problem);
-}
-
 /// Sums over windows of A, or of A^T in the backward pass. Values per edge do not fit into bits: a
-/// run that brings some goes to a row kernel, which is prepared when the first one does.
+/// run that brings some goes to a row kernel.
 class CudaTall final : public PreparedSpmm {
  public:
   CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
@@ -135,11 +121,12 @@ class CudaTall final : public PreparedSpmm {
                                  default_memory(device));
     }
     synchronise(device);
+    if (problem.edge_values_at_run) rows_ = prepare_cuda_rows(problem);
   }
 
   void run(const SpmmCall& call, Stream stream) const override {
     if (problem_.features == 0) return;
-    if (!call.edge_values.absent()) return rows().run(call, stream);
+    if (!call.edge_values.absent()) return rows_->run(call, stream);
     TallLaunch launch;
     launch.stages = stages_.data();
     launch.worker_offsets = worker_offsets_.data();
@@ -171,7 +158,9 @@ class CudaTall final : public PreparedSpmm {
   }
 
   std::int64_t workspace_bytes() const noexcept override {
-    return (slots_.size() + rest_sums_.size()) * static_cast<std::int64_t>(sizeof(float));
+    return (slots_.size() + rest_sums_.size() + arrivals_.size()) *
+               static_cast<std::int64_t>(sizeof(float)) +
+           (rows_ != nullptr ? rows_->workspace_bytes() : 0);
   }
 
  private:
@@ -213,11 +202,6 @@ class CudaTall final : public PreparedSpmm {
            problem_.features * size % 16 == 0;
   }
 
-  const PreparedSpmm& rows() const {
-    std::call_once(rows_once_, [&] { rows_ = prepare_rows(problem_); });
-    return *rows_;
-  }
-
   SpmmProblem problem_;
   std::shared_ptr<const tiles::DeviceTiles> tiles_;
   Buffer<std::uint32_t> scales_;
@@ -235,8 +219,7 @@ class CudaTall final : public PreparedSpmm {
   std::int32_t num_slots_ = 0;
   Buffer<float> slots_;
   Buffer<unsigned> arrivals_;
-  mutable std::once_flag rows_once_;
-  mutable std::unique_ptr<const PreparedSpmm> rows_;
+  std::unique_ptr<const PreparedSpmm> rows_;  ///< null where no run brings edge values
 };
 
 std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
@@ -249,7 +232,10 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   if (policy.valued) {
     if (!problem.graph.has_values()) return "graphs with values only";
     if (problem.precision != Precision::bf16) return "bf16 features only";
-    if (std::string reason = why_not_values(problem.graph); !reason.empty()) return reason;
+    const SharedArray<float> scales = column_scales(problem);
+    if (std::string reason = why_not_values(problem.graph, scales.span()); !reason.empty()) {
+      return reason;
+    }
     const auto sample =
         tiles::sample_windows(problem.graph, policy.height, side_of(problem.pass), policy.min_uses);
     const double bytes = sample.columns / tiles::step_columns * value_bytes_per_step;
@@ -258,6 +244,7 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
     return "a pattern without values only";
   }
   if (problem.edge_rows) return "features of edges, not of vertices";
+  if (problem.features > max_features_of_rows) return "too many features";
   if (half && policy.planes != 2) return "16-bit features are exact as they are";
   if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
   if (policy.valued) return {};
