@@ -15,6 +15,7 @@
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
 #include "support/placed_matrix.hpp"
+#include "support/random_matrix.hpp"
 #include "tessera/core/error.hpp"
 
 /// Every registered kernel of sddmm against the reference.
@@ -35,14 +36,6 @@ struct Case {
   /// 16-byte boundaries there, three do not.
   std::int64_t margin = 3;
 };
-
-template <class T>
-Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, NumberKind kind, std::uint64_t seed) {
-  Matrix<T> result(rows, cols);
-  const auto values = testing::random_values(rows * cols, kind, seed);
-  for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = static_cast<T>(values[i]);
-  return result;
-}
 
 Matrix<double> absolute(const Matrix<double>& matrix) {
   Matrix<double> result = test::copy_of(matrix);
@@ -68,8 +61,8 @@ bool supported(const Case& c, SddmmOptions options) {
 
 template <class T, class Spoil>
 void run_case(const Case& c, Spoil&& spoil) {
-  Matrix<T> u_values = random_matrix<T>(c.graph.num_rows(), c.features, c.kind, 31);
-  Matrix<T> v_values = random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 32);
+  Matrix<T> u_values = testing::random_matrix<T>(c.graph.num_rows(), c.features, c.kind, 31);
+  Matrix<T> v_values = testing::random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 32);
   spoil(u_values, 33);
   spoil(v_values, 34);
   const Matrix<double> u = test::to_double(u_values);

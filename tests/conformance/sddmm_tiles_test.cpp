@@ -13,6 +13,7 @@
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
+#include "support/random_matrix.hpp"
 #include "tessera/graph/transform.hpp"
 
 /// Dot products on tiles where tiles begin and end: rows and columns at multiples of strips, tiles
@@ -38,10 +39,7 @@ const SddmmKernel& kernel_named(const std::string& name) {
 
 template <class T>
 Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Matrix<T> result(rows, cols);
-  const auto values = testing::random_values(rows * cols, testing::NumberKind::integer, seed);
-  for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = static_cast<T>(values[i]);
-  return result;
+  return testing::random_matrix<T>(rows, cols, testing::NumberKind::integer, seed);
 }
 
 /// Runs the kernel itself, whatever a plan would choose. Nothing where it declines the problem.

@@ -15,6 +15,7 @@
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
+#include "support/random_matrix.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/graph/generate.hpp"
 
@@ -68,14 +69,6 @@ struct Case {
   bool spoiled = false;  ///< x has elements that are not finite
   bool zeros = false;    ///< more than half of the values that override the graph's are 0
 };
-
-template <class T>
-Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, NumberKind kind, std::uint64_t seed) {
-  Matrix<T> result(rows, cols);
-  const auto values = testing::random_values(rows * cols, kind, seed);
-  for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = static_cast<T>(values[i]);
-  return result;
-}
 
 /// Each winner is a source of its row whose product is the best, within the tolerance.
 void expect_winners_hold(const Case& c, MatrixView<const double> x,
@@ -137,9 +130,9 @@ void run_case(const Case& c, Spoil&& spoil) {
   if (!plan) return;
   EXPECT_EQ(plan->kernel().name, c.kernel);
   const std::int64_t num_values = c.override_values ? c.graph.num_edges() : 0;
-  Matrix<T> x_values = random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 31);
+  Matrix<T> x_values = testing::random_matrix<T>(c.graph.num_cols(), c.features, c.kind, 31);
   spoil(x_values);
-  Matrix<T> edge_values = random_matrix<T>(num_values, 1, c.kind, 32);
+  Matrix<T> edge_values = testing::random_matrix<T>(num_values, 1, c.kind, 32);
   for (std::int64_t e = 0; c.zeros && e < num_values; ++e) {
     if (e % 5 < 3) edge_values(e, 0) = T(0);
   }

@@ -14,6 +14,7 @@
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
+#include "support/random_matrix.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -40,10 +41,7 @@ const SpmmKernel& kernel_named(const std::string& name) {
 
 template <class T>
 Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Matrix<T> result(rows, cols);
-  const auto values = testing::random_values(rows * cols, testing::NumberKind::integer, seed);
-  for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = static_cast<T>(values[i]);
-  return result;
+  return testing::random_matrix<T>(rows, cols, testing::NumberKind::integer, seed);
 }
 
 /// Runs the kernel itself, so that a backward pass needs no other op. Returns Y, or nothing where

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
 #include "ops/sddmm/cuda/tile_feed.cuh"
 #include "ops/sddmm/cuda/tile_rows.cuh"
 #include "ops/sddmm/cuda/tile_store.cuh"
@@ -159,21 +160,10 @@ void launch_dot_tiles(const DotTilesLaunch& launch, Stream stream) {
   cuda_check(cudaGetLastError(), "starting a kernel");
 }
 
-/// Blocks that the current GPU holds at once; also lets the kernel have the shared memory it needs.
 template <class Shape>
 int resident_dot_tiles() {
-  constexpr int bytes = Shape::shared_bytes + slot_alignment;
-  cuda_check(
-      cudaFuncSetAttribute(dot_tiles<Shape>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-      "asking for shared memory");
-  int device = 0, processors = 0, blocks = 0;
-  cuda_check(cudaGetDevice(&device), "reading the current GPU");
-  cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-             "reading the number of processors");
-  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, dot_tiles<Shape>,
-                                                           Shape::threads, bytes),
-             "reading the occupancy of a kernel");
-  return processors * blocks;
+  return cuda::resident_blocks(dot_tiles<Shape>, Shape::threads,
+                               Shape::shared_bytes + slot_alignment);
 }
 
 template <class Shape>

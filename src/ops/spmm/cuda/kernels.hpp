@@ -10,6 +10,8 @@ namespace tessera::ops {
 
 void append_cuda_heads_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table);
+void append_cuda_short_kernels(std::vector<SpmmKernel>& table);
+void append_cuda_tall_kernels(std::vector<SpmmKernel>& table);
 void append_cusparse_kernels(std::vector<SpmmKernel>& table);
 
 /// The row kernel of the policy that should be fastest: takes every sum and mean.
@@ -19,7 +21,5 @@ std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem
 inline constexpr std::int64_t max_blocks_of_features = 65535;
 /// What any row kernel takes: where rows are not on boundaries, a lane has one feature.
 inline constexpr std::int64_t max_features_of_rows = max_blocks_of_features * 32;
-void append_cuda_short_kernels(std::vector<SpmmKernel>& table);
-void append_cuda_tall_kernels(std::vector<SpmmKernel>& table);
 
 }  // namespace tessera::ops

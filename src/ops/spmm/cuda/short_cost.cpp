@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/spmm/cuda/short_windows.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -29,7 +30,7 @@ constexpr double second_launch_us = 3;
 
 double predict_short_us(const SpmmProblem& problem) {
   const bool forward = problem.pass == SpmmPass::forward;
-  const auto side = forward ? tiles::Side::forward : tiles::Side::transposed;
+  const tiles::Side side = tile_side(problem.pass);
   const tiles::WindowSample sample = tiles::sample_windows(problem.graph, short_height, side);
   const auto features = static_cast<double>(problem.features);
   const auto rows =

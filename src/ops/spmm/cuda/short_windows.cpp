@@ -13,14 +13,11 @@
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short_cost.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 
 namespace tessera::ops {
 namespace {
-
-tiles::Side side_of(SpmmPass pass) {
-  return pass == SpmmPass::forward ? tiles::Side::forward : tiles::Side::transposed;
-}
 
 /// What each row of the translated side is multiplied by.
 SharedArray<float> row_scales(const SpmmProblem& problem) {
@@ -42,7 +39,7 @@ class CudaShort final : public PreparedSpmm {
   explicit CudaShort(const SpmmProblem& problem)
       : problem_(problem),
         function_(short_function(problem.precision, problem.features)),
-        tiles_(tiles::device_tiles(problem.graph, {short_height, side_of(problem.pass), 1},
+        tiles_(tiles::device_tiles(problem.graph, {short_height, tile_side(problem.pass), 1},
                                    problem.device)),
         other_runs_(prepare_cuda_rows(problem)) {
     const Device device = problem.device;

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/short_windows.hpp"
 
@@ -295,14 +296,7 @@ void launch_short(const ShortLaunch& launch, Stream stream) {
 /// Warps that the current GPU holds at once.
 template <class T, int width>
 int resident_short_warps() {
-  int device = 0, processors = 0, blocks = 0;
-  cuda_check(cudaGetDevice(&device), "reading the current GPU");
-  cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-             "reading the number of processors");
-  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, sum_short_windows<T, width>,
-                                                           short_threads, 0),
-             "reading the occupancy of a kernel");
-  return processors * blocks * short_warps;
+  return cuda::resident_blocks(sum_short_windows<T, width>, short_threads, 0) * short_warps;
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -44,7 +45,7 @@ constexpr Rates full_rates = {{0.030, 0.00147}, {0.11, 0.0023}, 6.2e6};
 
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy) {
   const bool forward = problem.pass == SpmmPass::forward;
-  const auto side = forward ? tiles::Side::forward : tiles::Side::transposed;
+  const tiles::Side side = tile_side(problem.pass);
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, policy.height, side, policy.min_uses);
   const bool half = bytes_per_element(problem.precision) == 2;

@@ -19,6 +19,7 @@
 #include "ops/spmm/cuda/tall_policy.hpp"
 #include "ops/spmm/cuda/tall_scales.hpp"
 #include "ops/spmm/cuda/tall_values.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "tessera/core/error.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/sample.hpp"
@@ -45,10 +46,6 @@ const TallFunctions& functions_of(const TallKind& kind) {
       return functions_of(kind.aligned ? tall_fp16_aligned : tall_fp16_scalar, kind);
     default: return functions_of(kind.planes == 2 ? tall_fp32_two : tall_fp32_three, kind);
   }
-}
-
-tiles::Side side_of(SpmmPass pass) {
-  return pass == SpmmPass::forward ? tiles::Side::forward : tiles::Side::transposed;
 }
 
 /// What each column of the translated side is multiplied by.
@@ -79,7 +76,7 @@ class CudaTall final : public PreparedSpmm {
   CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
       : problem_(problem),
         tiles_(tiles::device_tiles(problem.graph,
-                                   {policy.height, side_of(problem.pass), policy.min_uses},
+                                   {policy.height, tile_side(problem.pass), policy.min_uses},
                                    problem.device)) {
     const Device device = problem.device;
     const Graph& graph = problem.graph;
@@ -236,8 +233,8 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
     if (std::string reason = why_not_values(problem.graph, scales.span()); !reason.empty()) {
       return reason;
     }
-    const auto sample =
-        tiles::sample_windows(problem.graph, policy.height, side_of(problem.pass), policy.min_uses);
+    const auto sample = tiles::sample_windows(problem.graph, policy.height, tile_side(problem.pass),
+                                              policy.min_uses);
     const double bytes = sample.columns / tiles::step_columns * value_bytes_per_step;
     if (bytes > max_value_bytes) return fmt::format("values would take {:.1f} GB", bytes / 1e9);
   } else if (problem.graph.has_values()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/spmm/cuda/tall_instances.hpp"
 #include "ops/spmm/cuda/tall_loaders.cuh"
@@ -196,21 +197,9 @@ void launch_tall(const TallLaunch& launch, Stream stream) {
   cuda_check(cudaGetLastError(), "starting a kernel");
 }
 
-/// Blocks that the current GPU holds at once; also lets the kernel have the shared memory it needs.
 template <class Loader>
 int resident_tall_blocks() {
-  constexpr int bytes = tall_shared_bytes<Loader>();
-  cuda_check(
-      cudaFuncSetAttribute(sum_windows<Loader>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-      "asking for shared memory");
-  int device = 0, processors = 0, blocks = 0;
-  cuda_check(cudaGetDevice(&device), "reading the current GPU");
-  cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-             "reading the number of processors");
-  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                 &blocks, sum_windows<Loader>, Loader::threads, static_cast<std::size_t>(bytes)),
-             "reading the occupancy of a kernel");
-  return processors * blocks;
+  return cuda::resident_blocks(sum_windows<Loader>, Loader::threads, tall_shared_bytes<Loader>());
 }
 
 template <class Loader>

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#include "core/cuda_check.hpp"
+
+namespace tessera::cuda {
+
+/// Blocks that the current GPU holds at once; also lets the kernel have the shared memory it needs.
+template <class... Parameters>
+int resident_blocks(void (*kernel)(Parameters...), int threads, int shared_bytes) {
+  if (shared_bytes > 0) {
+    cuda_check(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
+        "asking for shared memory");
+  }
+  int device = 0, processors = 0, blocks = 0;
+  cuda_check(cudaGetDevice(&device), "reading the current GPU");
+  cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+             "reading the number of processors");
+  cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
+                                                           static_cast<std::size_t>(shared_bytes)),
+             "reading the occupancy of a kernel");
+  return processors * blocks;
+}
+
+}  // namespace tessera::cuda
