@@ -31,6 +31,7 @@ Environment:
   TESSERA_BENCH_FLAGS       more options of tessera bench, such as "--kernel all"
   TESSERA_SANITIZE_FILTER   tests under compute-sanitizer (a GoogleTest filter)
   TESSERA_SANITIZE_TOOLS    its tools (default: "memcheck racecheck")
+  TESSERA_SANITIZE_SECONDS  the time of one test (default: 100)
 
 Exit code: 0 when every step passed, otherwise 1. FOLDER/summary.txt has a line for each step.
 TEXT
@@ -166,20 +167,42 @@ small_filter() {
     }'
 }
 
+# The names of a program's tests that a filter takes, one in a line.
+test_names() {
+  "$build/bin/$1" --gtest_list_tests --gtest_filter="$2" 2>/dev/null |
+    awk '/^[^ ]/ { suite = $1; next } { print suite $1 }'
+}
+
+# sanitized TOOL PROGRAM TEST: a line, and what the sanitizer or the test said where it is not clean.
+sanitized() {
+  local said code begin=$SECONDS
+  said=$(OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 timeout "${TESSERA_SANITIZE_SECONDS:-100}" \
+    compute-sanitizer --tool "$1" --error-exitcode 99 --print-limit 5 \
+    "$2" --gtest_filter="$3" --gtest_brief=1 2>&1)
+  code=$?
+  if [ $code -eq 0 ] && grep -q 'PASSED' <<<"$said"; then
+    echo "clean: $1 $3, $((SECONDS - begin)) s"
+  elif [ $code -eq 124 ]; then
+    echo "OUT OF TIME: $1 $3"
+    return 1
+  else
+    echo "NOT CLEAN: $1 $3"
+    head -c 10000 <<<"$said"
+    return 1
+  fi
+}
+export -f sanitized
+
+# A process for each test: one that is slow takes no other with it.
 step_sanitize() {
   local tool program filter failed=0
   command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not installed"; return 1; }
-  for program in conformance_tests unit_tests; do
-    need_program $program || return 1
-    filter=${TESSERA_SANITIZE_FILTER:-$(small_filter $program)}
-    if [ -z "$filter" ]; then
-      echo "$program: no test touches the GPU here"
-      continue
-    fi
-    for tool in ${TESSERA_SANITIZE_TOOLS:-memcheck racecheck}; do
-      echo "== $tool, $program: $filter"
-      run_shards $((jobs < 8 ? jobs : 8)) $program "$filter" \
-        timeout 120 compute-sanitizer --tool $tool --error-exitcode 99 --print-limit 5 || failed=1
+  for tool in ${TESSERA_SANITIZE_TOOLS:-memcheck racecheck}; do
+    for program in conformance_tests unit_tests; do
+      need_program $program || return 1
+      filter=${TESSERA_SANITIZE_FILTER:-$(small_filter $program)}
+      test_names $program "${filter:-none}" |
+        xargs -P "$jobs" -I{} bash -c 'sanitized "$@"' - $tool "$build/bin/$program" {} || failed=1
     done
   done
   return $failed
