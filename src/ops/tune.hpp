@@ -45,7 +45,8 @@ struct TimeLimit {
 void tune_offers(std::span<Offer> offers, const PlanOptions& options,
                  FunctionRef<double(std::size_t index, TimeLimit& limit)> time);
 
-/// A few runs after a few warm-ups; one run only where that is far slower than the best.
+/// A few runs after a few warm-ups; one run only where that is far slower than the best. What a GPU
+/// does in less time than its launch varies by is timed in a captured chain of runs.
 double time_candidate(Device device, FunctionRef<void(Stream)> run, TimeLimit& limit);
 
 /// Under which name a problem's choice is stored.

@@ -67,7 +67,7 @@ struct Candidate {
   std::string kernel;
   std::string verdict;      ///< "chosen", or why not, in words
   double predicted_us = 0;  ///< by the cost model; 0 where it does not apply
-  double measured_us = 0;   ///< 0 where it was not timed
+  double measured_us = 0;   ///< of a run, or of one in a chain; 0 where it was not timed
 };
 
 /// Why a plan is what it is.
