@@ -9,8 +9,7 @@
 namespace tessera::ops {
 namespace {
 
-// Of an H200. What warps take is bound by the instructions that an SM can issue on narrow rows, and
-// by waiting on others.
+// Of an H200: what rows that wait for each other are weighed with. rows_cost.cpp predicts times.
 constexpr double warp_us = 1.28;        ///< a warp's start and end, with two offsets, ids, a store
 constexpr double listed_warp_us = 1.1;  ///< where one load brings what three did
 constexpr double step_us = 0.1;         ///< one step of its loop, while others wait for theirs
@@ -23,10 +22,6 @@ constexpr int min_wide_steps = 2;
 constexpr int max_wide_steps = 64;
 /// Putting pieces together takes the time of a few steps, so none has fewer.
 constexpr int min_piece_steps = 6;
-
-double resident_warps(const RowsPolicy& policy) {
-  return policy.unroll * policy.vectors > 4 ? 32 : 44;
-}
 
 EdgeOffset steps_of(EdgeOffset count, EdgeOffset step) { return (count + step - 1) / step; }
 
@@ -96,6 +91,14 @@ RowsWork unordered_work(std::span<const EdgeOffset> offsets, const RowsPolicy& p
   return work;
 }
 
+/// The time that all warps need for the work.
+double weighed_us(const RowsWork& work, const RowsPolicy& policy) {
+  const double one_step_us = step_us + feature_us * (policy.bytes / 4) * policy.vectors;
+  const double of_warp_us = policy.listed ? listed_warp_us : warp_us;
+  return (work.warps * of_warp_us + work.steps * one_step_us) /
+         (processors * resident_warps(policy));
+}
+
 }  // namespace
 
 EdgeOffset RowsCut::piece(const RowsPolicy& policy) const {
@@ -103,15 +106,8 @@ EdgeOffset RowsCut::piece(const RowsPolicy& policy) const {
          (block_threads / 32);
 }
 
-double RowsWork::microseconds(const RowsPolicy& policy, double blocks_of_features) const {
-  const double one_step_us = step_us + feature_us * (policy.bytes / 4) * policy.vectors;
-  const double of_warp_us = policy.listed ? listed_warp_us : warp_us;
-  return (warps * of_warp_us + steps * one_step_us) * blocks_of_features /
-         (processors * resident_warps(policy));
-}
-
-double longest_row_us(const RowsCut& cut) {
-  return waited_step_us * std::max(cut.short_steps, cut.wide_steps);
+double resident_warps(const RowsPolicy& policy) {
+  return policy.unroll * policy.vectors > 4 ? 32 : 44;
 }
 
 RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
@@ -124,8 +120,8 @@ RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy
   for (int wide = min_wide_steps; wide <= max_wide_steps; wide *= 2) {
     for (const int steps : short_steps_tried) {
       const RowsCut cut = {whole ? wide : steps, wide, 128};
-      const double us = ordered_work(counts, policy, cut).microseconds(policy, blocks_of_features) +
-                        longest_row_us(cut);
+      const double us = weighed_us(ordered_work(counts, policy, cut), policy) * blocks_of_features +
+                        waited_step_us * std::max(cut.short_steps, cut.wide_steps);
       if (us < best_us) {
         best = cut;
         best_us = us;

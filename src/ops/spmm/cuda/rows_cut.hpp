@@ -29,10 +29,10 @@ struct RowsCut {
 struct RowsWork {
   double warps = 0;
   double steps = 0;
-
-  /// The time that the warps which an H200 holds at once need for it.
-  double microseconds(const RowsPolicy& policy, double blocks_of_features) const;
 };
+
+/// Warps that a processor of an H200 holds at once.
+double resident_warps(const RowsPolicy& policy);
 
 /// The cut that should be fastest. A few rows of many steps would still run when all others are
 /// done; many rows that are shared by several warps keep those from other rows.
@@ -40,8 +40,5 @@ RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy
                    double blocks_of_features);
 
 RowsWork work_of(std::span<const EdgeOffset> offsets, const RowsPolicy& policy, const RowsCut& cut);
-
-/// The time of the longest row that is not cut.
-double longest_row_us(const RowsCut& cut);
 
 }  // namespace tessera::ops
