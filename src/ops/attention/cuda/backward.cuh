@@ -164,6 +164,7 @@ class BackwardLine {
 template <class T, bool aligned, int vectors>
 __global__ __launch_bounds__(attention_block_threads) void attention_backward(
     const AttentionLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t warp = (std::int64_t{blockIdx.x} * attention_block_threads + threadIdx.x) / 32;
   const std::int64_t num_warps = std::int64_t{gridDim.x} * attention_block_warps;
   const std::int64_t items = launch.lines.num_pieces + launch.lines.num_lines;
@@ -186,6 +187,7 @@ __global__ __launch_bounds__(attention_block_threads) void attention_backward(
 template <class T>
 __global__ __launch_bounds__(attention_block_threads) void add_gradient_pieces(
     const AttentionLaunch launch) {
+  cuda::begin_chained();
   const cuda::CutLine cut = launch.lines.cut_lines[blockIdx.x];
   const auto store = [&](const GpuOutput& to, std::int64_t first, std::int64_t count) {
     if (to.data == nullptr) return;
@@ -205,6 +207,7 @@ __global__ __launch_bounds__(attention_block_threads) void add_gradient_pieces(
 template <class T>
 __global__ __launch_bounds__(attention_block_threads) void attention_row_state(
     const RowStateLaunch launch) {
+  cuda::begin_chained();
   constexpr int team = 8;
   const std::int64_t number =
       (std::int64_t{blockIdx.x} * attention_block_threads + threadIdx.x) / team;
@@ -234,6 +237,7 @@ __global__ __launch_bounds__(attention_block_threads) void attention_row_state(
 /// Adds the rows of a matrix: a block takes 32 columns, each of its warps every n-th row.
 template <class T>
 __global__ void add_rows(const float* sums, std::int64_t num_sums, std::int64_t features, T* to) {
+  cuda::begin_chained();
   constexpr int warps = 8;
   __shared__ double partial[warps][32];
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -252,25 +256,27 @@ __global__ void add_rows(const float* sums, std::int64_t num_sums, std::int64_t 
 
 template <class T, bool aligned, int vectors>
 void launch_attention_backward(const AttentionLaunch& launch, Stream stream) {
-  cuda::launch(attention_backward<T, aligned, vectors>,
-               dim3(launch.num_blocks, launch.slices.count), attention_block_threads, stream,
-               launch);
-  cuda::launch(add_gradient_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
-               attention_block_threads, stream, launch);
+  cuda::launch_chained(attention_backward<T, aligned, vectors>,
+                       dim3(launch.num_blocks, launch.slices.count), attention_block_threads,
+                       stream, launch);
+  cuda::launch_chained(add_gradient_pieces<T>,
+                       dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
+                       attention_block_threads, stream, launch);
 }
 
 template <class T>
 void launch_row_state(const RowStateLaunch& launch, Stream stream) {
-  cuda::launch(attention_row_state<T>,
-               dim3(cuda::num_blocks(launch.num_rows * launch.heads, attention_block_threads / 8)),
-               attention_block_threads, stream, launch);
+  cuda::launch_chained(
+      attention_row_state<T>,
+      dim3(cuda::num_blocks(launch.num_rows * launch.heads, attention_block_threads / 8)),
+      attention_block_threads, stream, launch);
 }
 
 template <class T>
 void launch_store_vector(const float* sums, std::int64_t num_sums, std::int64_t features, void* to,
                          Stream stream) {
-  cuda::launch(add_rows<T>, dim3(cuda::num_blocks(features, 32)), 256, stream, sums, num_sums,
-               features, static_cast<T*>(to));
+  cuda::launch_chained(add_rows<T>, dim3(cuda::num_blocks(features, 32)), 256, stream, sums,
+                       num_sums, features, static_cast<T*>(to));
 }
 
 template <class T>

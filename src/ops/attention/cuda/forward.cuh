@@ -85,6 +85,7 @@ class ForwardLine {
 template <class T, bool aligned, int vectors>
 __global__ __launch_bounds__(attention_block_threads) void attention_forward(
     const AttentionLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t item = (std::int64_t{blockIdx.x} * attention_block_threads + threadIdx.x) / 32;
   if (item >= launch.lines.num_pieces + launch.lines.num_lines) return;
   const LinePart part = line_part(launch.lines, item);
@@ -103,6 +104,7 @@ __global__ __launch_bounds__(attention_block_threads) void attention_forward(
 template <class T>
 __global__ __launch_bounds__(attention_block_threads) void join_pieces(
     const AttentionLaunch launch) {
+  cuda::begin_chained();
   const cuda::CutLine cut = launch.lines.cut_lines[blockIdx.x];
   const float* const first = launch.slots + cut.first_slot * launch.slot_size;
   const auto join_head = [&](std::int64_t head, auto&& with_factor) {
@@ -141,6 +143,7 @@ __global__ __launch_bounds__(attention_block_threads) void join_pieces(
 template <class T>
 __global__ __launch_bounds__(attention_block_threads) void attention_weights_kernel(
     const AttentionLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t item = (std::int64_t{blockIdx.x} * attention_block_threads + threadIdx.x) / 32;
   if (item >= launch.lines.num_pieces + launch.lines.num_lines) return;
   const LinePart part = line_part(launch.lines, item);
@@ -157,16 +160,17 @@ __global__ __launch_bounds__(attention_block_threads) void attention_weights_ker
 
 template <class T, bool aligned, int vectors>
 void launch_attention_forward(const AttentionLaunch& launch, Stream stream) {
-  cuda::launch(attention_forward<T, aligned, vectors>, dim3(launch.num_blocks, launch.slices.count),
-               attention_block_threads, stream, launch);
-  cuda::launch(join_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
-               attention_block_threads, stream, launch);
+  cuda::launch_chained(attention_forward<T, aligned, vectors>,
+                       dim3(launch.num_blocks, launch.slices.count), attention_block_threads,
+                       stream, launch);
+  cuda::launch_chained(join_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
+                       attention_block_threads, stream, launch);
 }
 
 template <class T>
 void launch_attention_weights(const AttentionLaunch& launch, Stream stream) {
-  cuda::launch(attention_weights_kernel<T>, dim3(launch.num_blocks, launch.slices.count),
-               attention_block_threads, stream, launch);
+  cuda::launch_chained(attention_weights_kernel<T>, dim3(launch.num_blocks, launch.slices.count),
+                       attention_block_threads, stream, launch);
 }
 
 template <class T>

@@ -191,6 +191,7 @@ class BackwardRow {
 template <class Row, int team>
 __global__ __launch_bounds__(softmax_block_threads) void softmax_short_rows(
     const SoftmaxLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t row = (std::int64_t{blockIdx.x} * softmax_block_threads + threadIdx.x) / team;
   if (row >= launch.rows.num_lines) return;
   const EdgeOffset begin = cuda::line_offset(launch.rows, row);
@@ -205,6 +206,7 @@ __global__ __launch_bounds__(softmax_block_threads) void softmax_short_rows(
 template <class Row>
 __global__ __launch_bounds__(softmax_block_threads) void measure_pieces(
     const SoftmaxLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t index = (std::int64_t{blockIdx.x} * softmax_block_threads + threadIdx.x) / 32;
   if (index >= launch.rows.num_pieces) return;
   const cuda::Piece piece = launch.rows.pieces[index];
@@ -215,6 +217,7 @@ __global__ __launch_bounds__(softmax_block_threads) void measure_pieces(
 
 template <class Row>
 __global__ __launch_bounds__(softmax_block_threads) void change_pieces(const SoftmaxLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t index = (std::int64_t{blockIdx.x} * softmax_block_threads + threadIdx.x) / 32;
   if (index >= launch.rows.num_pieces) return;
   const cuda::Piece piece = launch.rows.pieces[index];
@@ -230,10 +233,12 @@ void launch_softmax(const SoftmaxLaunch& launch, Stream stream) {
                       head_blocks);
   const dim3 piece_grid(cuda::num_blocks(launch.rows.num_pieces, softmax_block_threads / 32),
                         head_blocks);
-  cuda::launch(softmax_short_rows<Row<T, team>, team>, row_grid, softmax_block_threads, stream,
-               launch);
-  cuda::launch(measure_pieces<Row<T, 32>>, piece_grid, softmax_block_threads, stream, launch);
-  cuda::launch(change_pieces<Row<T, 32>>, piece_grid, softmax_block_threads, stream, launch);
+  cuda::launch_chained(softmax_short_rows<Row<T, team>, team>, row_grid, softmax_block_threads,
+                       stream, launch);
+  cuda::launch_chained(measure_pieces<Row<T, 32>>, piece_grid, softmax_block_threads, stream,
+                       launch);
+  cuda::launch_chained(change_pieces<Row<T, 32>>, piece_grid, softmax_block_threads, stream,
+                       launch);
 }
 
 template <class T>

@@ -248,6 +248,7 @@ __global__ __launch_bounds__(
     edges_block_threads, (resident_blocks<EdgesPolicy{lanes, vectors, edges, batch, keeps}, T,
                                           aligned>())) void edge_dots(const EdgesLaunch launch) {
   constexpr EdgesPolicy policy = {lanes, vectors, edges, batch, keeps};
+  cuda::let_next_begin();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   // Lanes beyond the tile repeat its last edge.
@@ -257,6 +258,8 @@ __global__ __launch_bounds__(
     const EdgeOffset begin = tile * policy.tile();
     if (begin >= launch.num_edges) return;
     const EdgeEnds ends(launch, begin + place, plain);
+    // Only the first time there is something to wait for.
+    cuda::wait_for_previous();
     GroupDots<policy, T, aligned> dots(launch, ends.kept, ends.gathered);
     const bool writes = dots.writes() && begin + dots.edge() < launch.num_edges;
     T* const results = static_cast<T*>(launch.edges);
@@ -284,9 +287,9 @@ void launch_edge_dots(const EdgesLaunch& launch, Stream stream) {
                         launch.kept.scale == nullptr && launch.gathered.scale == nullptr;
   const std::int64_t edges_per_block =
       std::int64_t{policy.tile()} * edges_block_warps * launch.tiles_per_warp;
-  cuda::launch(is_plain ? plain : general,
-               dim3(cuda::num_blocks(launch.num_edges, edges_per_block)), edges_block_threads,
-               stream, launch);
+  cuda::launch_chained(is_plain ? plain : general,
+                       dim3(cuda::num_blocks(launch.num_edges, edges_per_block)),
+                       edges_block_threads, stream, launch);
 }
 
 template <class T>

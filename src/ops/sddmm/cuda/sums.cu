@@ -13,6 +13,7 @@ __device__ float number_at(const EdgeEnd& end, std::int64_t vertex, std::int64_t
 /// are stored.
 template <class T>
 __global__ __launch_bounds__(edges_block_threads) void edge_sums(const EdgesLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t warp = (std::int64_t{blockIdx.x} * edges_block_threads + threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const EdgeOffset begin = warp * 32;
@@ -38,8 +39,8 @@ __global__ __launch_bounds__(edges_block_threads) void edge_sums(const EdgesLaun
 
 template <class T>
 void launch_edge_sums(const EdgesLaunch& launch, Stream stream) {
-  cuda::launch(edge_sums<T>, dim3(cuda::num_blocks(launch.num_edges, edges_block_threads)),
-               edges_block_threads, stream, launch);
+  cuda::launch_chained(edge_sums<T>, dim3(cuda::num_blocks(launch.num_edges, edges_block_threads)),
+                       edges_block_threads, stream, launch);
 }
 
 }  // namespace

@@ -143,6 +143,7 @@ inline constexpr int slot_alignment = 1024;
 template <class Shape>
 __global__ __launch_bounds__(Shape::threads) void dot_tiles(const DotTilesLaunch launch) {
 #ifdef TESSERA_HAS_WGMMA
+  cuda::begin_chained();
   extern __shared__ char shared[];
   const unsigned past = cuda::shared_address(shared) % slot_alignment;
   compute_tiles<Shape>(launch, shared + (past == 0 ? 0 : slot_alignment - past));
@@ -154,10 +155,8 @@ __global__ __launch_bounds__(Shape::threads) void dot_tiles(const DotTilesLaunch
 template <class Shape>
 void launch_dot_tiles(const DotTilesLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.num_workers), static_cast<unsigned>(launch.heads));
-  if (grid.x == 0 || grid.y == 0) return;
-  dot_tiles<Shape>
-      <<<grid, Shape::threads, Shape::shared_bytes + slot_alignment, cuda::raw(stream)>>>(launch);
-  cuda_check(cudaGetLastError(), "starting a kernel");
+  cuda::launch_chained(dot_tiles<Shape>, grid, Shape::threads,
+                       std::size_t{Shape::shared_bytes + slot_alignment}, stream, launch);
 }
 
 template <class Shape>

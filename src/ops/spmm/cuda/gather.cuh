@@ -47,18 +47,8 @@ class TeamGather {
   }
 
   /// A row has fewer than 2^31 edges: 32 bits count them. The ids of the next step are on their way
-  /// while the features of this one are.
-  __device__ void gather(EdgeOffset begin, EdgeOffset end) {
-    const int count = end > begin ? static_cast<int>(end - begin) : 0;
-    if constexpr (policy.shared_ids) {
-      gather_passing_ids(begin, count);
-    } else {
-      gather(begin, count, first_columns(begin, count));
-    }
-  }
-
-  /// The same where the columns of the first step are known. All but the last step are whole, so
-  /// that all their loads are in flight together.
+  /// while the features of this one are; those of the first are `next`. All but the last step are
+  /// whole, so that all their loads are in flight together.
   __device__ void gather(EdgeOffset begin, int left, Columns next) {
     const VertexId* indices = launch_.indices + begin + group();
 #pragma unroll 1
@@ -75,6 +65,24 @@ class TeamGather {
 
   __device__ Columns first_columns(EdgeOffset begin, int count) const {
     return loaded(launch_.indices + begin + group(), count);
+  }
+
+  /// The warp loads 32 ids at once, and every lane gets those of its edges from the others.
+  __device__ void gather_passing_ids(EdgeOffset begin, int left) {
+    const VertexId* indices = launch_.indices + begin + lane_;
+    VertexId next = lane_ < left ? __ldg(indices) : 0;
+    for (; left >= 32; left -= 32, begin += 32) {
+      const VertexId mine = next;
+      indices += 32;
+      if (lane_ + 32 < left) next = __ldg(indices);
+#pragma unroll
+      for (int offset = 0; offset < 32; offset += policy.step()) {
+        add<true>(begin + offset, left, passed_round(mine, offset));
+      }
+    }
+    for (int offset = 0; offset < left; offset += policy.step()) {
+      add<false>(begin + offset, left - offset, passed_round(next, offset));
+    }
   }
 
   /// Puts the results of the groups together by halves, so that they are spread over the team: each
@@ -130,24 +138,6 @@ class TeamGather {
       if ((group() & bit) != 0) from += half;
     }
     return from;
-  }
-
-  /// The warp loads 32 ids at once, and every lane gets those of its edges from the others.
-  __device__ void gather_passing_ids(EdgeOffset begin, int left) {
-    const VertexId* indices = launch_.indices + begin + lane_;
-    VertexId next = lane_ < left ? __ldg(indices) : 0;
-    for (; left >= 32; left -= 32, begin += 32) {
-      const VertexId mine = next;
-      indices += 32;
-      if (lane_ + 32 < left) next = __ldg(indices);
-#pragma unroll
-      for (int offset = 0; offset < 32; offset += policy.step()) {
-        add<true>(begin + offset, left, passed_round(mine, offset));
-      }
-    }
-    for (int offset = 0; offset < left; offset += policy.step()) {
-      add<false>(begin + offset, left - offset, passed_round(next, offset));
-    }
   }
 
   __device__ Columns loaded(const VertexId* indices, int left) const {

@@ -78,6 +78,7 @@ class LineSum {
 /// Warps [0, num_pieces) take a piece each, the rest the lines that are not cut.
 template <class T, bool aligned>
 __global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t item = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   LineSum<T, aligned> sum(launch);
   if (item < launch.lines.num_pieces) {
@@ -98,6 +99,7 @@ __global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch lau
 /// Adds the pieces of a line in order: a block a line.
 template <class T>
 __global__ __launch_bounds__(block_threads) void add_pieces(const HeadsLaunch launch) {
+  cuda::begin_chained();
   const cuda::CutLine cut = launch.lines.cut_lines[blockIdx.x];
   for (std::int64_t feature = threadIdx.x; feature < launch.features; feature += block_threads) {
     float total = 0;
@@ -114,9 +116,9 @@ void launch_heads(const HeadsLaunch& launch, Stream stream) {
   const dim3 grid(
       cuda::num_blocks(items, block_threads / 32),
       cuda::num_blocks(launch.features, std::int64_t{launch.lanes} * LineSum<T, aligned>::count));
-  cuda::launch(sum_heads<T, aligned>, grid, block_threads, stream, launch);
-  cuda::launch(add_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
-               block_threads, stream, launch);
+  cuda::launch_chained(sum_heads<T, aligned>, grid, block_threads, stream, launch);
+  cuda::launch_chained(add_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
+                       block_threads, stream, launch);
 }
 
 }  // namespace

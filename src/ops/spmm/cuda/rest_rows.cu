@@ -141,6 +141,7 @@ class RestSum {
 
 template <class T, int lanes, bool aligned, bool scaled>
 __global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t first_row = std::int64_t{blockIdx.x} * block_warps;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   bool any_long = false;
@@ -177,7 +178,7 @@ void launch_rest(const RestLaunch& launch, Stream stream) {
                   cuda::num_blocks(launch.features, std::int64_t{lanes} * width));
   const auto kernel = launch.col_scale != nullptr ? sum_rest<T, lanes, aligned, true>
                                                   : sum_rest<T, lanes, aligned, false>;
-  cuda::launch(kernel, grid, block_warps * 32, stream, launch);
+  cuda::launch_chained(kernel, grid, block_warps * 32, stream, launch);
 }
 
 template <class T>

@@ -146,10 +146,18 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
     } else if (warp < launch.num_wide) {
       slice = slice_at(launch.wide_rows, warp);
     }
-    if (slice.row < 0) return;
   }
   Gather gather(launch, slice.row, first_vector);
-  gather.gather(slice.begin, slice.begin + slice.count);
+  if constexpr (policy.shared_ids) {
+    cuda::wait_for_previous();
+    if (slice.row < 0) return;
+    gather.gather_passing_ids(slice.begin, slice.count);
+  } else {
+    const typename Gather::Columns columns = gather.first_columns(slice.begin, slice.count);
+    cuda::wait_for_previous();
+    if (slice.row < 0) return;
+    gather.gather(slice.begin, slice.count, columns);
+  }
   gather.combine_groups();
   if (is_piece) {
     combine_warps<T, Gather, Reduction>(launch, gather, first_vector * Gather::held);
@@ -167,20 +175,20 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   typename Gather::Columns columns = {};
   bool known = false;
   if constexpr (policy.takes_heads()) known = launch.short_rows != nullptr;
-  if (known) {
-    if (team >= launch.num_short) return;
+  if (!known) {
+    slice = slice_in_graph(launch, team);
+  } else if (team < launch.num_short) {
     const auto* const head = reinterpret_cast<const int4*>(launch.short_rows + team);
     const int4 place = __ldg(head);
     const int4 first = __ldg(head + 1);
     slice = slice_of(place);
     static_assert(!policy.takes_heads() || sizeof columns == sizeof first);
     memcpy(&columns, &first, sizeof columns < sizeof first ? sizeof columns : sizeof first);
-  } else {
-    slice = slice_in_graph(launch, team);
-    if (slice.row < 0) return;
   }
   Gather gather(launch, slice.row, first_vector);
   if (!known) columns = gather.first_columns(slice.begin, slice.count);
+  cuda::wait_for_previous();
+  if (slice.row < 0) return;
   gather.gather(slice.begin, slice.count, columns);
   gather.combine_groups();
   store_row<T, Gather, Reduction>(launch, gather);
@@ -199,7 +207,8 @@ inline constexpr int min_blocks = min_blocks_of<loads, features, Reduction>();
 
 /// Blocks [0, num_pieces) take a long piece each, the next ones a wide row for each warp, the rest
 /// the short rows. The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value
-/// from a namespace.
+/// from a namespace. What the plan holds, lists and the first columns, is read before the kernel
+/// ahead is done; rows of X are not.
 template <int lanes, int edges, int unroll, bool shared_ids, int bytes, int vectors, class T,
           bool aligned, class Reduction>
 __global__ void __launch_bounds__(
@@ -208,6 +217,7 @@ __global__ void __launch_bounds__(
     reduce_rows(const RowsLaunch launch) {
   constexpr RowsPolicy policy = {lanes, edges, unroll, shared_ids, bytes, vectors};
   const int first_vector = static_cast<int>(blockIdx.y) * policy.lanes;
+  cuda::let_next_begin();
   // A listed row of a whole warp brings its columns along.
   const unsigned by_warps = launch.num_pieces + launch.num_wide_blocks;
   if (blockIdx.x < by_warps || (policy.team() == 32 && !policy.takes_heads())) {
@@ -226,14 +236,12 @@ void launch_rows(const RowsLaunch& launch, Stream stream) {
   const dim3 grid(
       launch.num_pieces + launch.num_wide_blocks + cuda::num_blocks(launch.num_short, block_teams),
       cuda::num_blocks(launch.features, Gather::block_features));
-  if (grid.x == 0 || grid.y == 0) return;
   // Only pieces need it; without them the cache has it all.
   const std::size_t shared_bytes = launch.num_pieces == 0 ? 0
                                                           : std::size_t{launch.block_threads} / 32 *
                                                                 Gather::block_features *
                                                                 sizeof(typename Reduction::Element);
-  kernel<<<grid, launch.block_threads, shared_bytes, cuda::raw(stream)>>>(launch);
-  cuda_check(cudaGetLastError(), "starting a kernel");
+  cuda::launch_chained(kernel, grid, launch.block_threads, shared_bytes, stream, launch);
 }
 
 /// None for lanes of 8 bytes in fp32.

@@ -221,6 +221,7 @@ template <class T, int width>
 __global__ __launch_bounds__(short_threads,
                              width == 128 ? 5
                                           : 7) void sum_short_windows(const ShortLaunch launch) {
+  cuda::let_next_begin();
   const int worker =
       static_cast<int>(blockIdx.x) * short_warps + static_cast<int>(threadIdx.x) / 32;
   if (worker >= launch.num_workers) return;
@@ -236,6 +237,7 @@ __global__ __launch_bounds__(short_threads,
   tiles::Piece next_piece = load_piece(at + 1);
   ShortStep step = ShortStep::load(launch, piece.num_steps > 0, piece.first_step, piece.first_tile);
   ShortSums<T, width> sums(launch);
+  cuda::wait_for_previous();
   for (int i = 0; at < end;) {
     const bool ends = i + 1 >= piece.num_steps;
     sums.gather(step);
@@ -275,6 +277,7 @@ __global__ __launch_bounds__(short_threads,
 /// because the first has no registers to spare.
 template <class T, int width>
 __global__ __launch_bounds__(short_threads) void add_short_pieces(const ShortLaunch launch) {
+  cuda::begin_chained();
   const int i = static_cast<int>(blockIdx.x) * short_warps + static_cast<int>(threadIdx.x) / 32;
   if (i >= launch.num_cut_windows) return;
   const tiles::CutWindow window = launch.cut_windows[i];
@@ -288,9 +291,9 @@ template <class T, int width>
 void launch_short(const ShortLaunch& launch, Stream stream) {
   const unsigned chunks = cuda::num_blocks(launch.features, width);
   const dim3 workers(cuda::num_blocks(launch.num_workers, short_warps), chunks);
-  cuda::launch(sum_short_windows<T, width>, workers, short_threads, stream, launch);
+  cuda::launch_chained(sum_short_windows<T, width>, workers, short_threads, stream, launch);
   const dim3 cut_windows(cuda::num_blocks(launch.num_cut_windows, short_warps), chunks);
-  cuda::launch(add_short_pieces<T, width>, cut_windows, short_threads, stream, launch);
+  cuda::launch_chained(add_short_pieces<T, width>, cut_windows, short_threads, stream, launch);
 }
 
 /// Warps that the current GPU holds at once.

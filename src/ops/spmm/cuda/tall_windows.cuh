@@ -135,6 +135,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
   __syncthreads();
+  cuda::wait_for_previous();
   Loader loader(launch, rows);
   const Values values(launch,
                       memory + Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes);
@@ -180,6 +181,7 @@ template <class Loader>
 __global__ __launch_bounds__(Loader::threads,
                              Loader::min_blocks) void sum_windows(const TallLaunch launch) {
 #ifdef TESSERA_HAS_WGMMA
+  cuda::let_next_begin();
   extern __shared__ __align__(stage_alignment) char shared[];
   sum_stages<Loader>(launch, shared);
 #else
@@ -191,10 +193,8 @@ template <class Loader>
 void launch_tall(const TallLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.num_workers),
                   cuda::num_blocks(launch.features, Loader::width));
-  if (grid.x == 0 || grid.y == 0) return;
   constexpr auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>());
-  sum_windows<Loader><<<grid, Loader::threads, bytes, cuda::raw(stream)>>>(launch);
-  cuda_check(cudaGetLastError(), "starting a kernel");
+  cuda::launch_chained(sum_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
 }
 
 template <class Loader>

@@ -28,6 +28,7 @@ __device__ VertexId row_of(const cuda::Offsets& offsets, VertexId num_rows, Edge
 /// A warp takes some edges, one after the other; its lanes share the features.
 template <class T>
 __global__ void won_edge_gradients(const WonEdgesLaunch launch) {
+  cuda::begin_chained();
   const std::int64_t warp = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const EdgeOffset begin = warp * edges_per_warp;
@@ -60,8 +61,9 @@ __global__ void won_edge_gradients(const WonEdgesLaunch launch) {
 template <class T>
 void launch_as(const WonEdgesLaunch& launch, Stream stream) {
   constexpr int edges_per_block = edges_per_warp * block_threads / 32;
-  cuda::launch(won_edge_gradients<T>, dim3(cuda::num_blocks(launch.num_edges, edges_per_block)),
-               block_threads, stream, launch);
+  cuda::launch_chained(won_edge_gradients<T>,
+                       dim3(cuda::num_blocks(launch.num_edges, edges_per_block)), block_threads,
+                       stream, launch);
 }
 
 }  // namespace
