@@ -5,28 +5,37 @@
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
+#include "tiles/prepared_split.hpp"
 #include "tiles/prepared_translation.hpp"
 
 namespace tessera::bench {
 namespace {
 
-/// The graph as tiles; the width of a problem is the height of its windows.
+/// The graph as tiles; the width of a problem is the height of its windows. Columns that fewer than
+/// `min_uses` rows of a window use go to a rest.
+template <int min_uses>
 class Translation : public Trial {
  public:
   explicit Translation(const Problem& problem)
       : graph_(problem.graph),
         height_(static_cast<int>(problem.features)),
         device_(problem.device),
-        translate_(tiles::prepared_translation(graph_, height_, tiles::Side::forward, device_)) {}
+        translate_(
+            min_uses > 1
+                ? tiles::prepared_split(graph_, height_, min_uses, tiles::Side::forward, device_)
+                : tiles::prepared_translation(graph_, height_, tiles::Side::forward, device_)) {}
 
   /// Every bit must be an edge; on a GPU every byte must be that of the CPU's translation.
   Gate check() override {
-    const tiles::TiledGraph tiled =
-        tiles::translate(graph_, height_, tiles::Side::forward, device_);
-    tiled.validate();
-    bytes_ = tiled.num_bytes();
-    const bool same = tiles::to_graph(tiled).col_indices() == graph_.col_indices() &&
-                      tiled == tiles::translate(graph_, height_);
+    const tiles::SplitGraph split =
+        tiles::translate_dense(graph_, height_, min_uses, tiles::Side::forward, device_);
+    split.dense.validate();
+    bytes_ = split.dense.num_bytes();
+    if (min_uses > 1) bytes_ += structure_bytes(split.rest, device_);
+    const tiles::SplitGraph expected = tiles::translate_dense(graph_, height_, min_uses);
+    const bool same =
+        split.dense == expected.dense && split.rest == expected.rest &&
+        (min_uses > 1 || tiles::to_graph(split.dense).col_indices() == graph_.col_indices());
     return {same ? 0.0 : 1.0, 0, graph_.num_rows(), graph_.num_rows()};
   }
   void run(Stream) override { translate_(); }
@@ -44,16 +53,28 @@ class Translation : public Trial {
   std::int64_t bytes_ = 0;
 };
 
+template <int min_uses>
+Suite suite_of(const char* name, const char* description, std::int64_t height) {
+  Suite suite{name,
+              description,
+              {},
+              {Precision::fp32},
+              false,
+              [](const Problem& problem) {
+                return std::make_unique<Translation<min_uses>>(problem); },
+              {height}};
+  suite.on_request = true;
+  return suite;
+}
+
 }  // namespace
 
 std::vector<Suite> translate_suites() {
-  Suite suite{
-      "translate", "the graph as tiles of bits for tensor cores; features are rows of a window",
-      {},          {Precision::fp32},
-      false,       [](const Problem& problem) { return std::make_unique<Translation>(problem); },
-      {64}};
-  suite.on_request = true;
-  return {suite};
+  return {
+      suite_of<1>("translate",
+                  "the graph as tiles of bits for tensor cores; features are rows of a window", 64),
+      suite_of<3>("translate_split",
+                  "the same, columns that fewer than 3 rows of a window use set apart", 128)};
 }
 
 }  // namespace tessera::bench

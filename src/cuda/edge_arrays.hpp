@@ -44,6 +44,11 @@ EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, Device device);
 /// Sums of all values up to each, in place: with it, or without it.
 void inclusive_scan(EdgeOffset* values, EdgeOffset count, Device device);
 void exclusive_scan(EdgeOffset* values, EdgeOffset count, Device device);
+void exclusive_scan(std::int32_t* values, EdgeOffset count, Device device);
+
+/// Those of `count` values whose flag is not 0, side by side and in their order.
+void keep_flagged(const VertexId* values, const std::uint8_t* flags, EdgeOffset count, VertexId* to,
+                  Device device);
 
 /// The number of the group of equal keys that each belongs to, from 1 on.
 void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, Device device);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
 
 #include "cuda/edge_arrays.hpp"
 #include "cuda/launch.cuh"
@@ -39,6 +40,13 @@ void sort_by(Buffer<Key>& keys, Buffer<EdgeOffset>& positions, int bits, Device 
   synchronise(device);
 }
 
+template <class Count>
+void scan_before(Count* values, EdgeOffset count, Device device) {
+  with_workspace(device, "adding up counts", [&](void* workspace, std::size_t& bytes) {
+    return cub::DeviceScan::ExclusiveSum(workspace, bytes, values, values, count);
+  });
+}
+
 }  // namespace
 
 void sort_keys(Buffer<EdgeKey>& keys, Buffer<EdgeOffset>& positions, int bits, Device device) {
@@ -57,8 +65,19 @@ void inclusive_scan(EdgeOffset* values, EdgeOffset count, Device device) {
 }
 
 void exclusive_scan(EdgeOffset* values, EdgeOffset count, Device device) {
-  with_workspace(device, "adding up counts", [&](void* workspace, std::size_t& bytes) {
-    return cub::DeviceScan::ExclusiveSum(workspace, bytes, values, values, count);
+  scan_before(values, count, device);
+}
+
+void exclusive_scan(std::int32_t* values, EdgeOffset count, Device device) {
+  scan_before(values, count, device);
+}
+
+void keep_flagged(const VertexId* values, const std::uint8_t* flags, EdgeOffset count, VertexId* to,
+                  Device device) {
+  if (count == 0) return;
+  Buffer<EdgeOffset> kept(1, default_memory(device));
+  with_workspace(device, "keeping edges", [&](void* workspace, std::size_t& bytes) {
+    return cub::DeviceSelect::Flagged(workspace, bytes, values, flags, to, kept.data(), count);
   });
 }
 

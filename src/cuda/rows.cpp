@@ -10,11 +10,19 @@
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
 #include "cuda/edge_arrays.hpp"
+#include "cuda/kept_rows.hpp"
 
 namespace tessera::cuda {
 namespace {
 
 std::string key_of_rows(Device device) { return "rows on " + to_string(device); }
+std::string key_of_columns(Device device) { return "columns on " + to_string(device); }
+
+/// Nothing is made where there is nothing.
+std::shared_ptr<const DeviceRows> kept(const Graph& graph, const std::string& key) {
+  const auto none = []() -> std::shared_ptr<const void> { return nullptr; };
+  return std::static_pointer_cast<const DeviceRows>(graph.derived(key, none));
+}
 
 /// With 32 bits where they fit.
 void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, Device device) {
@@ -71,8 +79,15 @@ std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, Device device)
 
 std::shared_ptr<const DeviceRows> device_columns(const Graph& graph, Device device) {
   const auto make = [&]() -> std::shared_ptr<const void> { return sorted_columns(graph, device); };
-  return std::static_pointer_cast<const DeviceRows>(
-      graph.derived("columns on " + to_string(device), make));
+  return std::static_pointer_cast<const DeviceRows>(graph.derived(key_of_columns(device), make));
+}
+
+std::shared_ptr<const DeviceRows> kept_rows(const Graph& graph, Device device) {
+  return kept(graph, key_of_rows(device));
+}
+
+std::shared_ptr<const DeviceRows> kept_columns(const Graph& graph, Device device) {
+  return kept(graph, key_of_columns(device));
 }
 
 Graph graph_on(Device device, VertexId num_rows, VertexId num_cols,

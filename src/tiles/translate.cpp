@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 
@@ -151,10 +150,7 @@ TiledGraph translate(const Graph& graph, int height, Side side) {
 
 SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side) {
   check_height(height);
-  if (min_uses < 1) {
-    throw Error(ErrorCode::invalid_argument, "no column is used fewer than 1 times", "min_uses",
-                "use 1 or more");
-  }
+  check_min_uses(min_uses);
   Translation translation(rows_of(graph, side), height, min_uses, true);
   SplitGraph split;
   split.dense = translation.dense();

@@ -27,6 +27,12 @@ void check_height(int height) {
               "use 8, 16, 32, 64, 128 or 256");
 }
 
+void check_min_uses(int min_uses) {
+  if (min_uses >= 1) return;
+  throw Error(ErrorCode::invalid_argument, "no column is used fewer than 1 times", "min_uses",
+              "use 1 or more");
+}
+
 void WindowColumns::collect(const SideRows& rows, VertexId first_row, VertexId last_row) {
   const EdgeOffset begin = rows.offsets[static_cast<std::size_t>(first_row)];
   const EdgeOffset end = rows.offsets[static_cast<std::size_t>(last_row)];

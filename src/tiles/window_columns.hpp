@@ -26,6 +26,9 @@ SideRows rows_of(const Graph& graph, Side side);
 /// Throws `invalid_argument` unless windows may have this height.
 void check_height(int height);
 
+/// Throws `invalid_argument` unless it is 1 or more.
+void check_min_uses(int min_uses);
+
 /// The distinct columns of a window of rows. Reused from window to window, so that its memory grows
 /// to the largest and stays: a small hash table, not an array over all columns.
 class WindowColumns {

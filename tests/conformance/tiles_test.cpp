@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "support/odd_graphs.hpp"
@@ -28,6 +30,24 @@ class TranslatingDevice : public ::testing::TestWithParam<Device> {
       }
     }
   }
+
+  /// Thresholds on both sides of powers of two, and more than a window has rows.
+  void expect_same_split(const Graph& graph) {
+    for (const int height : window_heights) {
+      for (const int min_uses : {1, 2, 3, 8, 9, 1000}) {
+        for (const Side side : {Side::forward, Side::transposed}) {
+          SCOPED_TRACE(std::to_string(height) + " rows, " + std::to_string(min_uses) + " uses, " +
+                       to_string(side));
+          const SplitGraph split = translate_dense(graph, height, min_uses, side, GetParam());
+          const SplitGraph expected = translate_dense(graph, height, min_uses, side);
+          EXPECT_NO_THROW(split.dense.validate());
+          EXPECT_NO_THROW(split.rest.validate());
+          EXPECT_EQ(split.dense, expected.dense);
+          EXPECT_EQ(split.rest, expected.rest);
+        }
+      }
+    }
+  }
 };
 
 TEST_P(TranslatingDevice, MakesTheSameBytesOfOddGraphs) {
@@ -52,6 +72,44 @@ TEST_P(TranslatingDevice, MakesTheSameBytesOfManyColumns) {
 
 TEST_P(TranslatingDevice, MakesTheSameBytesOfASkewedGraph) {
   expect_same(generate::build(generate::Rmat{}));
+}
+
+/// Little enough for compute-sanitizer.
+TEST_P(TranslatingDevice, SplitsASmallGraphIntoTheSameBytes) {
+  const Graph graph = testing::random_graph(65, 300, 900, 12, false);
+  for (const int height : {8, 64}) {
+    for (const Side side : {Side::forward, Side::transposed}) {
+      const SplitGraph split = translate_dense(graph, height, 3, side, GetParam());
+      const SplitGraph expected = translate_dense(graph, height, 3, side);
+      EXPECT_EQ(split.dense, expected.dense);
+      EXPECT_EQ(split.rest, expected.rest);
+    }
+  }
+}
+
+TEST_P(TranslatingDevice, SplitsOddGraphsIntoTheSameBytes) {
+  for (const testing::NamedGraph& named : testing::odd_patterns()) {
+    SCOPED_TRACE(named.name);
+    expect_same_split(named.graph);
+  }
+}
+
+TEST_P(TranslatingDevice, SplitsIntoTheSameBytesAtTheEdgesOfTiles) {
+  for (const VertexId n : {0, 1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129}) {
+    SCOPED_TRACE(n);
+    expect_same_split(testing::random_graph(n, 90, 20 * n, 13, false));
+    expect_same_split(testing::random_graph(n, n, 9 * n, 14, false));
+    expect_same_split(testing::hub_graph(70, n, 15));
+  }
+}
+
+/// Counts need bitmaps of their own, so that rounds are shorter; rows go on through several.
+TEST_P(TranslatingDevice, SplitsManyColumnsIntoTheSameBytes) {
+  expect_same_split(testing::random_graph(300, 700'003, 30000, 16, false));
+}
+
+TEST_P(TranslatingDevice, SplitsASkewedGraphIntoTheSameBytes) {
+  expect_same_split(generate::build(generate::Rmat{.scale = 11, .edges = 20000}));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TranslatingDevice, ::testing::ValuesIn(devices()),

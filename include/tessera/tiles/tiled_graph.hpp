@@ -81,6 +81,9 @@ struct SplitGraph {
 /// Columns that fewer than `min_uses` rows of a window use go to the rest.
 SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side = Side::forward);
 
+/// The same bytes, made on a device and brought back.
+SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side, Device device);
+
 /// The pattern that was translated (A^T for the transposed side).
 Graph to_graph(const TiledGraph& tiled);
 

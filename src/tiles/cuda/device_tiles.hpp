@@ -23,8 +23,11 @@ struct TileOptions {
   int min_uses = 1;  ///< columns of a window that fewer rows use are not on tiles
 };
 
-/// Made on the GPU, from rows that are copied there for the purpose.
-DeviceTiles translate_on_device(const Graph& graph, int height, Side side, Device device);
+/// Made on the GPU, from rows that are copied there for the purpose unless they already lie there.
+DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, Device device);
+inline DeviceTiles translate_on_device(const Graph& graph, int height, Side side, Device device) {
+  return translate_on_device(graph, {height, side}, device);
+}
 
 /// Translated at the first call for these options and a device, then kept with the graph.
 std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,

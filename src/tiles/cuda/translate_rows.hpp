@@ -6,11 +6,14 @@
 
 namespace tessera::tiles {
 
-/// Translates rows that lie on a GPU: the same bytes as `translate`.
+/// Translates rows that lie on a GPU: the same bytes as `translate`, or as `translate_dense` where
+/// columns of fewer than `min_uses` rows are left to a rest (without its offsets in this process).
 ///
 /// A block takes a window. Its columns are marked in a bitmap in shared memory, which sorts them
-/// and finds each only once; counting the bits before a column gives its place. Windows whose
-/// columns spread over more than the bitmap holds take several rounds.
-DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, Device device);
+/// and finds each only once; counting the bits before a column gives its place. How often a column
+/// is used is counted in bitmaps too, one for each binary digit. Windows whose columns spread over
+/// more than the bitmap holds take several rounds.
+DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, Device device,
+                           int min_uses = 1);
 
 }  // namespace tessera::tiles
