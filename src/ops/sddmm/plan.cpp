@@ -46,6 +46,7 @@ struct SddmmPlan::State {
     sums.features = problem.features;
     sums.pass = pass;
     sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
+    sums.edge_values_expected = problem.function == EdgeFunction::dot;
     sums.edge_rows = problem.function == EdgeFunction::add;
     sums.device = problem.device;
     PlanOptions any = options;

@@ -24,7 +24,8 @@ struct SpmmProblem {
   /// x has one row per edge in CSR order, not one per source; nothing is weighted.
   bool edge_rows = false;
   Device device = {};
-  bool edge_values_at_run = true;  ///< whether a call may have edge values
+  bool edge_values_at_run = true;     ///< whether a call may have edge values
+  bool edge_values_expected = false;  ///< whether most calls have them
 };
 
 /// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX.

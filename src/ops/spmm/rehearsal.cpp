@@ -26,7 +26,7 @@ SpmmRehearsal::SpmmRehearsal(const SpmmProblem& problem, Device device) {
                       device);
   call_.x = x_;
   call_.y = y_;
-  if (problem.heads > 1) {
+  if (problem.heads > 1 || problem.edge_values_expected) {
     edge_values_ = ScratchOperand(problem.precision, graph.num_edges(), problem.heads, device);
     call_.edge_values = edge_values_;
   }
@@ -51,6 +51,7 @@ std::string SpmmRehearsal::details(const SpmmProblem& problem) {
       fmt::format("features {}, {}, {}, {}", problem.features, to_string(problem.precision),
                   to_string(problem.reduction), weights_text(problem.graph));
   if (problem.heads > 1) text += fmt::format(", heads {}", problem.heads);
+  if (problem.edge_values_expected) text += ", values of runs";
   if (problem.edge_rows) text += ", rows of edges";
   return text;
 }

@@ -142,6 +142,7 @@ std::string why_not(const SpmmProblem& problem, bool deterministic) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.reduction != Reduction::sum) return "sums only";
   if (problem.heads > 1) return "several values per edge";
+  if (problem.edge_values_expected) return "values of runs would go to a row kernel";
   if (problem.edge_rows) return "features of edges, not of vertices";
   if (narrow && !deterministic) return "adds parts of a row in 16 bits";
   const auto element = static_cast<std::int64_t>(bytes_per_element(problem.precision));

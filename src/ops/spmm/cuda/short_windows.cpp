@@ -121,7 +121,7 @@ std::string why_not(const SpmmProblem& problem) {
   if (problem.reduction != Reduction::sum && !mean) return "sums and means only";
   if (problem.heads > 1) return "one head only";
   if (problem.edge_rows) return "features of edges, not of vertices";
-  if (graph.has_values()) return "a pattern without values only";
+  if (graph.has_values() || problem.edge_values_expected) return "a pattern without values only";
   // A product with a scale does not fit into 16 bits.
   if (forward ? graph.has_col_scale() : graph.has_row_scale() || mean) {
     return "columns without scales only";
