@@ -95,8 +95,8 @@ class Forward : public Trial {
     const double unit = plan_.options().precision == Precision::fp64 ? 0x1p-53 : 0x1p-24;
     const double largest_score =
         plan_.options().form == AttentionForm::gat ? 2 : 2 * static_cast<double>(width());
-    return error_bound(plan_.options().precision) + 8 * unit * largest_score +
-           double_rounding(longest_row(plan_.graph()));
+    return error_bound(plan_.options().precision, plan_.kernel().strict) +
+           8 * unit * largest_score + double_rounding(longest_row(plan_.graph()));
   }
 
   Gate check_output() {

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/attention/kernel.hpp"
 #include "ops/simd/isa.hpp"
 #include "support/attention_case.hpp"
 #include "support/errors.hpp"
@@ -45,11 +46,28 @@ std::string describe(const AttentionOptions& options) {
          std::to_string(options.dropout);
 }
 
-/// Every form with every width of a head.
-std::vector<std::pair<AttentionForm, std::int64_t>> forms_and_widths(
-    const std::vector<std::int64_t>& widths) {
-  std::vector<std::pair<AttentionForm, std::int64_t>> pairs;
+bool supports(const std::string& name, const AttentionOptions& options) {
+  for (const ops::AttentionKernel& kernel : ops::attention_kernels()) {
+    if (kernel.info.name != name) continue;
+    return kernel.why_not({testing::path_graph(3), options}).empty();
+  }
+  return false;
+}
+
+/// The forms that a kernel takes in fp32.
+std::vector<AttentionForm> forms_of(const std::string& kernel) {
+  std::vector<AttentionForm> forms;
   for (const AttentionForm form : all_forms) {
+    if (supports(kernel, options_of(kernel, form, 1, 1, 0))) forms.push_back(form);
+  }
+  return forms;
+}
+
+/// Every form of a kernel with every width of a head.
+std::vector<std::pair<AttentionForm, std::int64_t>> forms_and_widths(
+    const std::string& kernel, const std::vector<std::int64_t>& widths) {
+  std::vector<std::pair<AttentionForm, std::int64_t>> pairs;
+  for (const AttentionForm form : forms_of(kernel)) {
     for (const std::int64_t width : widths) pairs.emplace_back(form, width);
   }
   return pairs;
@@ -61,6 +79,10 @@ bool on_cpu(const std::string& kernel) {
 
 class AttentionKernels : public ::testing::TestWithParam<std::string> {
  protected:
+  static bool takes(AttentionForm form) {
+    return supports(GetParam(), options_of(GetParam(), form, 1, 1, 0));
+  }
+
   /// Calls body(kernel name): on the CPU for every instruction set.
   template <class Body>
   void for_instruction_sets(Body&& body) {
@@ -74,7 +96,9 @@ class AttentionKernels : public ::testing::TestWithParam<std::string> {
 };
 
 template <class T>
-void check(const Graph& graph, const AttentionOptions& options, std::uint64_t seed) {
+void check(const Graph& graph, AttentionOptions options, std::uint64_t seed) {
+  options.precision = ops::PrecisionOf<T>::value;
+  if (!supports(options.kernel, options)) return;
   SCOPED_TRACE(describe(options) + ", " + to_string(ops::PrecisionOf<T>::value) + ", seed " +
                std::to_string(seed));
   AttentionCase<T> run(graph, options, seed);
@@ -96,7 +120,7 @@ TEST_P(AttentionKernels, OddGraphs) {
   for_instruction_sets([](const std::string& kernel) {
     for (const testing::NamedGraph& odd : testing::odd_patterns()) {
       SCOPED_TRACE(odd.name);
-      for (const AttentionForm form : all_forms) {
+      for (const AttentionForm form : forms_of(kernel)) {
         check_all_precisions(odd.graph, options_of(kernel, form, 8, 8, 0), 100);
         check_all_precisions(odd.graph, options_of(kernel, form, 3, 7, 0.4), 200);
       }
@@ -112,7 +136,7 @@ TEST_P(AttentionKernels, AnyNumberOfHeadsAndWidth) {
       {12, 4}, {16, 2}, {17, 9}, {33, 1}, {32, 32}, {2, 3},  {8, 3},   {4, 6}};
   for_instruction_sets([&](const std::string& kernel) {
     for (const auto& [heads, width] : shapes) {
-      for (const AttentionForm form : all_forms) {
+      for (const AttentionForm form : forms_of(kernel)) {
         check_all_precisions(graph, options_of(kernel, form, heads, width, 0), 300);
         check_all_precisions(graph, options_of(kernel, form, heads, width, 0.6), 400);
       }
@@ -123,7 +147,7 @@ TEST_P(AttentionKernels, AnyNumberOfHeadsAndWidth) {
 TEST_P(AttentionKernels, HubsOnBothSides) {
   const Graph graph = testing::star_graph(100000);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const AttentionForm form : all_forms) {
+    for (const AttentionForm form : forms_of(kernel)) {
       check<float>(graph, options_of(kernel, form, 2, 4, 0), 500);
       check<float>(graph, options_of(kernel, form, 1, 3, 0.5), 501);
       check<float>(graph, options_of(kernel, form, 2, 3, 0.5), 502);
@@ -132,6 +156,7 @@ TEST_P(AttentionKernels, HubsOnBothSides) {
 }
 
 TEST_P(AttentionKernels, LargeScoresDoNotOverflow) {
+  if (!takes(AttentionForm::gat)) GTEST_SKIP() << "takes no gat";
   const Graph graph = testing::random_graph(40, 40, 600, 6, false);
   for_instruction_sets([&](const std::string& kernel) {
     for (const float size : {1e4f, -1e4f, 80.0f}) {
@@ -147,6 +172,7 @@ TEST_P(AttentionKernels, LargeScoresDoNotOverflow) {
 
 /// Rows that grow block by block towards their maximum rescale what they have summed.
 TEST_P(AttentionKernels, MaximumAtTheEndOfALongRow) {
+  if (!takes(AttentionForm::gat)) GTEST_SKIP() << "takes no gat";
   const Graph graph = testing::star_graph(5000);
   for_instruction_sets([&](const std::string& kernel) {
     AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 3, 5, 0), 700);
@@ -184,7 +210,7 @@ TEST_P(AttentionKernels, SameBitsForAnyNumberOfThreads) {
   graphs.push_back({"star", testing::star_graph(9000)});
   for_instruction_sets([&](const std::string& kernel) {
     for (const testing::NamedGraph& named : graphs) {
-      for (const AttentionForm form : all_forms) {
+      for (const AttentionForm form : forms_of(kernel)) {
         const AttentionOptions options = options_of(kernel, form, 3, 8, 0.3);
         const auto run_with = [&](int threads) {
           const testing::ThreadScope scope(threads);
@@ -208,7 +234,7 @@ TEST_P(AttentionKernels, GradientsAgreeWithFiniteDifferences) {
   const Graph graph = testing::random_graph(7, 5, 18, 9, false);
   for_instruction_sets([&](const std::string& kernel) {
     if (!on_cpu(kernel)) return;  // fp64 exists on the CPU only
-    for (const AttentionForm form : all_forms) {
+    for (const AttentionForm form : forms_of(kernel)) {
       SCOPED_TRACE(to_string(form));
       AttentionCase<double> run(graph, options_of(kernel, form, 2, 3, 0.3), 900);
       run.run_all();
@@ -233,7 +259,7 @@ TEST_P(AttentionKernels, GradientsAgreeWithFiniteDifferences) {
 TEST_P(AttentionKernels, EachGradientAloneIsTheSame) {
   const Graph graph = testing::random_graph(50, 40, 400, 10, false);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const AttentionForm form : all_forms) {
+    for (const AttentionForm form : forms_of(kernel)) {
       SCOPED_TRACE(to_string(form));
       const AttentionOptions options = options_of(kernel, form, 2, 9, 0.2);
       AttentionCase<float> all(graph, options, 1000);
@@ -275,7 +301,7 @@ TEST_P(AttentionKernels, EachGradientAloneIsTheSame) {
 TEST_P(AttentionKernels, StridedViews) {
   const Graph graph = testing::random_graph(17, 15, 90, 11, false);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const auto& [form, width] : forms_and_widths({7, 3})) {
+    for (const auto& [form, width] : forms_and_widths(kernel, {7, 3})) {
       SCOPED_TRACE(std::string(to_string(form)) + ", width " + std::to_string(width));
       AttentionCase<float> plain(graph, options_of(kernel, form, 3, width, 0.25), 1100);
       plain.run_all();
@@ -336,11 +362,12 @@ void expect_same_kinds(const Matrix<T>& computed, const Matrix<double>& expected
 }
 
 TEST_P(AttentionKernels, NonFiniteValuesStayWhereTheReferenceHasThem) {
+  if (!testing::kernel_info(GetParam()).exact_nonfinite) GTEST_SKIP() << "not promised";
   const Graph graph = testing::random_graph(33, 33, 150, 12, false);
   constexpr float inf = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   for_instruction_sets([&](const std::string& kernel) {
-    for (const auto& [form, width] : forms_and_widths({5, 3})) {
+    for (const auto& [form, width] : forms_and_widths(kernel, {5, 3})) {
       for (const float odd : {inf, -inf, nan}) {
         for (const double dropout : {0.0, 0.5}) {
           SCOPED_TRACE(std::string(to_string(form)) + " " + std::to_string(odd) + ", width " +
@@ -361,7 +388,24 @@ TEST_P(AttentionKernels, NonFiniteValuesStayWhereTheReferenceHasThem) {
   });
 }
 
+TEST_P(AttentionKernels, LargeDotProductsDoNotOverflow) {
+  if (!takes(AttentionForm::dot)) GTEST_SKIP() << "takes no dot";
+  const Graph graph = testing::random_graph(40, 40, 600, 18, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const double scale : {300.0, -300.0}) {
+      AttentionCase<float> run(graph, options_of(kernel, AttentionForm::dot, 2, 8, 0), 1950);
+      run.scale = scale;
+      run.run_all();
+      for (const Matrix<float>* result :
+           {&run.output, &run.grad_target, &run.grad_source, &run.grad_value}) {
+        for (const float element : result->span()) ASSERT_TRUE(std::isfinite(element));
+      }
+    }
+  });
+}
+
 TEST_P(AttentionKernels, RowsOfMinusInfinityAreNotANumber) {
+  if (!takes(AttentionForm::gat)) GTEST_SKIP() << "takes no gat";
   const Graph graph = testing::star_graph(20);
   for_instruction_sets([&](const std::string& kernel) {
     AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 2, 3, 0), 1400);
@@ -375,7 +419,7 @@ TEST_P(AttentionKernels, RowsOfMinusInfinityAreNotANumber) {
 TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
   const Graph graph = testing::random_graph(33, 20, 200, 13, false);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const AttentionForm form : all_forms) {
+    for (const AttentionForm form : forms_of(kernel)) {
       AttentionCase<float> run(graph, options_of(kernel, form, 3, 8, 0.5), 1500);
       run.run_all();
       Matrix<float> weights(graph.num_edges(), 3);
@@ -394,13 +438,44 @@ TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
   });
 }
 
+/// What AGNN asks for: rows of unit length as targets and sources, one head, a learned scale.
+TEST_P(AttentionKernels, UnitRowsWithALearnedScale) {
+  if (!takes(AttentionForm::dot)) GTEST_SKIP() << "takes no dot";
+  const std::vector<testing::NamedGraph> graphs = {
+      {"random", testing::random_graph(129, 129, 1500, 17, false)},
+      {"star", testing::star_graph(3000)}};
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const testing::NamedGraph& named : graphs) {
+      for (const std::int64_t width : {1, 16, 33, 64, 128}) {
+        SCOPED_TRACE(named.name + ", width " + std::to_string(width));
+        AttentionCase<float> run(named.graph, options_of(kernel, AttentionForm::dot, 1, width, 0),
+                                 1750);
+        for (std::int64_t i = 0; i < run.value.rows(); ++i) {
+          double square = 0;
+          for (std::int64_t f = 0; f < width; ++f) {
+            square += std::pow(static_cast<double>(run.value(i, f)), 2);
+          }
+          for (std::int64_t f = 0; f < width; ++f) {
+            const double unit = static_cast<double>(run.value(i, f)) / std::sqrt(square);
+            run.target(i, f) = run.source(i, f) = static_cast<float>(unit);
+          }
+        }
+        run.scale = 1.7;
+        run.run_all();
+        expect_matches_reference(run);
+      }
+    }
+  });
+}
+
 /// Whatever the plan keeps of a forward run, backward belongs to the numbers it is given.
 TEST_P(AttentionKernels, BackwardDropsWhatItsOwnForwardRunDropped) {
   const Graph graph = testing::random_graph(60, 50, 400, 16, false);
+  const AttentionForm form = forms_of(GetParam()).front();
   for_instruction_sets([&](const std::string& kernel) {
     for (const std::int64_t heads : {1, 3, 8, 11}) {
       SCOPED_TRACE(heads);
-      AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, heads, 4, 0.5), 1800);
+      AttentionCase<float> run(graph, options_of(kernel, form, heads, 4, 0.5), 1800);
       PlacedAttention<float> placed(run);
       placed.run_forward();
       AttentionCase<float> other(graph, run.options, 1900);
@@ -415,6 +490,7 @@ TEST_P(AttentionKernels, BackwardDropsWhatItsOwnForwardRunDropped) {
 }
 
 TEST_P(AttentionKernels, KeepsNothingOfTheSizeOfEdges) {
+  if (!takes(AttentionForm::gatv2)) GTEST_SKIP() << "takes no gatv2";
   const Graph graph = testing::random_graph(300, 300, 40000, 14, false);
   for_instruction_sets([&](const std::string& kernel) {
     AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gatv2, 8, 8, 0.5), 1600);

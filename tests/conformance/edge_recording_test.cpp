@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -87,10 +88,18 @@ TEST_F(GpuEdgeReplay, edge_softmax) {
 
 TEST_F(GpuEdgeReplay, attention) {
   for (const Graph& graph : graphs()) {
-    for (const AttentionForm form :
-         {AttentionForm::gat, AttentionForm::gatv2, AttentionForm::dot}) {
+    struct FormAndKernel {
+      AttentionForm form;
+      std::string kernel;
+    };
+    const std::vector<FormAndKernel> kernels = {{AttentionForm::gat, "attention/cuda/fused"},
+                                                {AttentionForm::gatv2, "attention/cuda/fused"},
+                                                {AttentionForm::dot, "attention/cuda/fused"},
+                                                {AttentionForm::dot, "attention/cuda/staged"}};
+    for (const auto& [form, kernel] : kernels) {
       AttentionOptions options;
       options.form = form;
+      options.kernel = kernel;
       options.heads = 4;
       options.features = 32;
       options.dropout = 0.3;
@@ -115,7 +124,7 @@ TEST_F(GpuEdgeReplay, attention) {
         gradients.vector = grad_vector;
       }
       if (form == AttentionForm::dot) gradients.scale = grad_scale.data();
-      scene.expect_replays(to_string(form), [&](Stream stream) {
+      scene.expect_replays(kernel + " " + to_string(form), [&](Stream stream) {
         run(plan, inputs, {output, log_sum}, stream);
         run_backward(plan, inputs, output, log_sum, output, gradients, stream);
       });

@@ -9,5 +9,6 @@
 namespace tessera::ops {
 
 void append_cuda_attention_kernels(std::vector<AttentionKernel>& table);
+void append_cuda_staged_attention(std::vector<AttentionKernel>& table);
 
 }  // namespace tessera::ops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "ops/edge_softmax/kernel.hpp"
@@ -9,5 +10,19 @@
 namespace tessera::ops {
 
 void append_cuda_edge_softmax_kernels(std::vector<EdgeSoftmaxKernel>& table);
+
+/// What attention asks of the softmax besides.
+class PreparedCudaSoftmax : public PreparedEdgeSoftmax {
+ public:
+  /// Of `scale` times the scores; `log_sum` (rows x heads, fp32) becomes max + log(sum), -inf for a
+  /// row without edges. Absent: not wanted.
+  virtual void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum,
+                          Stream stream) const = 0;
+  virtual std::int64_t workspace_bytes() const noexcept = 0;
+};
+
+/// With the teams that should be fastest, and how long that takes.
+std::unique_ptr<const PreparedCudaSoftmax> prepare_cuda_softmax(const EdgeSoftmaxProblem& problem);
+double predicted_cuda_softmax_us(const EdgeSoftmaxProblem& problem);
 
 }  // namespace tessera::ops

@@ -32,7 +32,7 @@ EdgeOffset longest_row(const EdgeSoftmaxProblem& problem, int team) {
   return std::max<EdgeOffset>(64, steps * team / padded_heads(problem));
 }
 
-class CudaSoftmaxRows final : public PreparedEdgeSoftmax {
+class CudaSoftmaxRows final : public PreparedCudaSoftmax {
  public:
   CudaSoftmaxRows(const EdgeSoftmaxProblem& problem, std::size_t team)
       : options_(problem.options),
@@ -45,8 +45,16 @@ class CudaSoftmaxRows final : public PreparedEdgeSoftmax {
   }
 
   void run(ConstOperand scores, Operand weights, Stream stream) const override {
+    run_scaled(scores, 1, weights, {}, stream);
+  }
+
+  void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum,
+                  Stream stream) const override {
     SoftmaxLaunch launch = launch_into(weights);
     launch.first = {scores.data, scores.stride};
+    launch.scale = scale;
+    launch.log_sum = static_cast<float*>(log_sum.data);
+    launch.log_sum_stride = log_sum.stride;
     functions_of(options_.precision).forward[team_](launch, stream);
   }
 
@@ -56,6 +64,10 @@ class CudaSoftmaxRows final : public PreparedEdgeSoftmax {
     launch.first = {weights.data, weights.stride};
     launch.second = {grad_weights.data, grad_weights.stride};
     functions_of(options_.precision).backward[team_](launch, stream);
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return slots_.size() * static_cast<std::int64_t>(sizeof(float));
   }
 
  private:
@@ -106,6 +118,18 @@ double predicted_us(const EdgeSoftmaxProblem& problem, int team) {
   return launch_us + std::max(waiting, moving) + 0.1 * waiting;
 }
 
+/// The teams that the cost model prefers.
+std::size_t best_team(const EdgeSoftmaxProblem& problem) {
+  std::size_t best = softmax_teams.size() - 1;  // takes any number of heads
+  for (std::size_t i = 0; i < softmax_teams.size(); ++i) {
+    if (!why_not(problem, softmax_teams[i]).empty()) continue;
+    if (predicted_us(problem, softmax_teams[i]) < predicted_us(problem, softmax_teams[best])) {
+      best = i;
+    }
+  }
+  return best;
+}
+
 template <std::size_t index>
 EdgeSoftmaxKernel kernel_of_team() {
   constexpr int team = softmax_teams[index];
@@ -121,6 +145,14 @@ EdgeSoftmaxKernel kernel_of_team() {
 }
 
 }  // namespace
+
+std::unique_ptr<const PreparedCudaSoftmax> prepare_cuda_softmax(const EdgeSoftmaxProblem& problem) {
+  return std::make_unique<CudaSoftmaxRows>(problem, best_team(problem));
+}
+
+double predicted_cuda_softmax_us(const EdgeSoftmaxProblem& problem) {
+  return predicted_us(problem, softmax_teams[best_team(problem)]);
+}
 
 void append_cuda_edge_softmax_kernels(std::vector<EdgeSoftmaxKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(kernel_of_team<i>()), ...); }

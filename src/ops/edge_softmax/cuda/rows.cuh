@@ -111,8 +111,13 @@ class ForwardRow {
                                [&](float score) { return expf(score - total_.max) * reciprocal; });
         });
   }
+  /// Of a row without edges it is -inf.
+  __device__ void save_log_sum(VertexId row) const {
+    if (launch_.log_sum == nullptr || !is_first_of_head()) return;
+    launch_.log_sum[row * launch_.log_sum_stride + numbers_.head()] = total_.max + logf(total_.sum);
+  }
   __device__ void save(std::int64_t slot) const {
-    if (numbers_.head_lanes().edge != 0 || numbers_.head() >= launch_.heads) return;
+    if (!is_first_of_head()) return;
     float* const to = launch_.slots + (slot * launch_.heads + numbers_.head()) * 2;
     to[0] = total_.max;
     to[1] = total_.sum;
@@ -126,8 +131,12 @@ class ForwardRow {
  private:
   using Scores = float[TeamNumbers<T, team>::batch];
 
+  /// One lane for each head that exists.
+  __device__ bool is_first_of_head() const {
+    return numbers_.head_lanes().edge == 0 && numbers_.head() < launch_.heads;
+  }
   __device__ auto loader() const {
-    return [this](EdgeOffset edge) { return numbers_.load(launch_.first, edge); };
+    return [this](EdgeOffset edge) { return launch_.scale * numbers_.load(launch_.first, edge); };
   }
 
   const SoftmaxLaunch& launch_;
@@ -159,6 +168,7 @@ class BackwardRow {
                            [&](const Pair& pair) { return pair.weight * (pair.grad - total_); });
     });
   }
+  __device__ void save_log_sum(VertexId) const {}
   __device__ void save(std::int64_t slot) const {
     if (numbers_.head_lanes().edge != 0 || numbers_.head() >= launch_.heads) return;
     launch_.slots[slot * launch_.heads + numbers_.head()] = total_;
@@ -196,10 +206,12 @@ __global__ __launch_bounds__(softmax_block_threads) void softmax_short_rows(
   if (row >= launch.rows.num_lines) return;
   const EdgeOffset begin = cuda::line_offset(launch.rows, row);
   const EdgeOffset end = cuda::line_offset(launch.rows, row + 1);
-  if (begin == end || end - begin > launch.rows.longest) return;
+  if (end - begin > launch.rows.longest) return;
+  if (begin == end && launch.log_sum == nullptr) return;
   Row numbers(launch, begin, end);
   numbers.measure();
   numbers.apply();
+  numbers.save_log_sum(static_cast<VertexId>(row));
 }
 
 /// A piece of a long row, a warp each.
@@ -224,6 +236,7 @@ __global__ __launch_bounds__(softmax_block_threads) void change_pieces(const Sof
   Row numbers(launch, piece.begin, piece.end);
   for (int i = 0; i < piece.num_slots; ++i) numbers.join_slot(piece.first_slot + i);
   numbers.apply();
+  if (piece.slot == piece.first_slot) numbers.save_log_sum(piece.line);
 }
 
 template <template <class, int> class Row, class T, int team>

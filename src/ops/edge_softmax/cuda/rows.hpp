@@ -23,10 +23,14 @@ struct SoftmaxLaunch {
   cuda::Lines rows;
   std::int64_t heads = 1;
   EdgeNumbers first;   ///< scores; backward: weights
+  float scale = 1;     ///< of scores
   EdgeNumbers second;  ///< backward: gradients of weights
   void* result = nullptr;
   std::int64_t result_stride = 0;
   float* slots = nullptr;  ///< two numbers for each piece and head
+  /// Forward: where max + log(sum) of each row and head goes; null: nowhere.
+  float* log_sum = nullptr;
+  std::int64_t log_sum_stride = 0;
 };
 
 using SoftmaxFunction = void (*)(const SoftmaxLaunch& launch, Stream stream);
