@@ -18,6 +18,11 @@ bool present() noexcept;
 /// GPUs that this process can use; 0 where there is no driver.
 int device_count() noexcept;
 
+/// Returns the GPU that was current before; -1 where it was this one.
+int make_current(int index);
+/// Back from it. Does not throw: what fails here fails the next call, too.
+void make_current_again(int index) noexcept;
+
 /// The stream-ordered memory of one GPU.
 MemoryResource& memory(int index);
 

@@ -15,6 +15,8 @@ namespace {
 
 bool present() noexcept { return false; }
 int device_count() noexcept { return 0; }
+int make_current(int) { refuse(); }
+void make_current_again(int) noexcept {}
 MemoryResource& memory(int) { refuse(); }
 void copy(void*, const void*, std::size_t, Device, Stream) { refuse(); }
 void fill_zero(void*, std::size_t, Device, Stream) { refuse(); }

@@ -85,6 +85,16 @@ int device_count() noexcept {
   return 0;
 }
 
+int make_current(int index) {
+  int former = 0;
+  cuda_check(cudaGetDevice(&former), "reading the current GPU");
+  if (former == index) return -1;
+  cuda_check(cudaSetDevice(index), "choosing a GPU");
+  return former;
+}
+
+void make_current_again(int index) noexcept { cudaSetDevice(index); }
+
 MemoryResource& memory(int index) {
   // Never destroyed: arrays in static storage may be freed after main ends.
   static auto* const memories = new std::vector<std::unique_ptr<DeviceMemory>>;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/on_device.hpp"
 #include "ops/tune.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/ops/kernels.hpp"
@@ -111,6 +112,7 @@ Choice<KernelType> make_choice(std::span<const KernelType> table,
                                const typename KernelType::Problem& problem,
                                const PlanOptions& options) {
   std::vector<Offer> offers = offers_of(table, problem, options);
+  const OnDevice current(options.device);
   Choice<KernelType> choice;
   const bool uses_store = options.store != nullptr && options.kernel.empty();
   const PlanKey key = uses_store ? plan_key(Rehearsal::op(problem), problem.graph,

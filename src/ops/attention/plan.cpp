@@ -137,10 +137,14 @@ void run(const AttentionPlan& plan, const AttentionInputs& inputs, const Attenti
     check_apart_from_inputs("log_sum", outputs.log_sum, inputs);
     check_apart("log_sum", outputs.log_sum, "output", as_const(outputs.output));
   }
+  const OnDevice current(plan.options().device);
   plan.state().prepared->run(inputs, outputs, stream);
 }
 
-void prepare_backward(const AttentionPlan& plan) { plan.state().prepared->prepare_backward(); }
+void prepare_backward(const AttentionPlan& plan) {
+  const OnDevice current(plan.options().device);
+  plan.state().prepared->prepare_backward();
+}
 
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
@@ -158,6 +162,7 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
     check_apart("gradient", gradient, "log_sum", log_sum);
     check_apart("gradient", gradient, "gradient of output", grad_output);
   }
+  const OnDevice current(plan.options().device);
   plan.state().prepared->run_backward(inputs, output, log_sum, grad_output, gradients, stream);
 }
 
@@ -171,6 +176,7 @@ void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
                 {problem.options.precision, problem.graph.num_edges(), problem.options.heads});
   check_apart_from_inputs("weights", weights, inputs);
   check_apart("weights", weights, "log_sum", log_sum);
+  const OnDevice current(plan.options().device);
   plan.state().prepared->weights(inputs, log_sum, weights, stream);
 }
 

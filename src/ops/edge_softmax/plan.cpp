@@ -56,6 +56,7 @@ void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stre
   check_operand("scores", scores, edge_numbers(plan));
   check_operand("weights", weights, edge_numbers(plan));
   check_same_or_apart("weights", weights, "scores", scores);
+  const OnDevice current(plan.options().device);
   plan.state().prepared->run(scores, weights, stream);
 }
 
@@ -66,6 +67,7 @@ void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperan
   check_operand("gradient of scores", grad_scores, edge_numbers(plan));
   check_apart("gradient of scores", grad_scores, "weights", weights);
   check_same_or_apart("gradient of scores", grad_scores, "gradient of weights", grad_weights);
+  const OnDevice current(plan.options().device);
   plan.state().prepared->run_backward(weights, grad_weights, grad_scores, stream);
 }
 

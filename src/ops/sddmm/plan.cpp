@@ -94,6 +94,7 @@ void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, S
   check_operand("edges", edges, {options.precision, graph.num_edges(), options.heads});
   check_apart("edges", edges, "u", u);
   check_apart("edges", edges, "v", v);
+  const OnDevice current(options.device);
   plan.state().prepared->run(u, v, edges, stream);
 }
 
@@ -120,6 +121,7 @@ void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOp
   check_gradient("grad_u", grad_u, of_targets, "v", v, of_sources);
   check_gradient("grad_v", grad_v, of_sources, "u", u, of_targets);
   plan.state().prepare_backward();
+  const OnDevice current(options.device);
   const auto run_gradient = [&](const PreparedSpmm& sums, const ConstOperand& input,
                                 const Operand& gradient) {
     if (gradient.absent()) return;

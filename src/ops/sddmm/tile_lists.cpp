@@ -30,7 +30,8 @@ class ListWriter {
   ListWriter(const tiles::SideRows& rows, ListsPart<height>& lists) : rows_(rows), lists_(lists) {}
 
   void add_window(VertexId first_row) {
-    const VertexId last_row = std::min<VertexId>(rows_.num_rows, first_row + height);
+    const auto last_row = static_cast<VertexId>(
+        std::min<std::int64_t>(rows_.num_rows, std::int64_t{first_row} + height));
     window_.collect(rows_, first_row, last_row);
     first_row_ = first_row;
     num_rows_ = last_row - first_row;

@@ -103,6 +103,7 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
     check_apart("grad_edge_values", outputs.grad_edge_values, "x", inputs.x);
   }
 
+  const OnDevice current(options.device);
   if (!outputs.grad_x.absent()) {
     state.grad_x->run({inputs.grad_y, inputs.edge_values, inputs.winners, outputs.grad_x, {}},
                       stream);

@@ -85,6 +85,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
     check_shape("winners", winners.data, winners.rows, winners.cols, winners.stride,
                 graph.num_rows(), options.features);
   }
+  const OnDevice current(options.device);
   plan.state().prepared->run({inputs.x, inputs.edge_values, {}, outputs.y, winners}, stream);
 }
 
