@@ -11,6 +11,7 @@ namespace tessera::cuda {
 template <class T>
 Buffer<T> to_device(std::span<const T> values, Device device) {
   Buffer<T> copy(static_cast<std::int64_t>(values.size()), default_memory(device));
+  if (values.empty()) return copy;  // nothing to wait for
   copy_bytes(copy.data(), values.data(), values.size_bytes(), device);
   synchronise(device);
   return copy;

@@ -2,9 +2,12 @@
 #include "tiles/sample.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <numeric>
 #include <string>
 
+#include "tessera/core/parallel.hpp"
 #include "tiles/window_columns.hpp"
 
 namespace tessera::tiles {
@@ -18,20 +21,23 @@ WindowSample taken(const SideRows& rows, int height, int min_uses) {
     return rows.offsets[static_cast<std::size_t>(last)] -
            rows.offsets[static_cast<std::size_t>(w * height)];
   };
-  WindowColumns window;
+  constexpr std::int64_t grain = 8;
   const std::int64_t taken_windows = std::min(windows, most_windows);
-  std::int64_t edges = 0;
-  std::int64_t columns = 0;
-  std::int64_t dense_edges = 0;
-  for (std::int64_t i = 0; i < taken_windows; ++i) {
-    const std::int64_t w = windows * i / taken_windows;
-    const std::int64_t last = std::min<std::int64_t>(rows.num_rows, (w + 1) * height);
-    window.collect(rows, static_cast<VertexId>(w * height), static_cast<VertexId>(last));
-    edges += edges_of(w);
-    if (min_uses > 1) window.keep_used(min_uses);
-    columns += static_cast<std::int64_t>(window.columns().size());
-    for (const std::int32_t uses : window.uses()) dense_edges += uses;
-  }
+  std::atomic<std::int64_t> edges = 0;
+  std::atomic<std::int64_t> columns = 0;
+  std::atomic<std::int64_t> dense_edges = 0;
+  parallel_ranges(taken_windows, grain, [&](std::int64_t begin, std::int64_t end) {
+    WindowColumns window;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t w = windows * i / taken_windows;
+      const std::int64_t last = std::min<std::int64_t>(rows.num_rows, (w + 1) * height);
+      window.collect(rows, static_cast<VertexId>(w * height), static_cast<VertexId>(last));
+      edges += edges_of(w);
+      if (min_uses > 1) window.keep_used(min_uses);
+      columns += static_cast<std::int64_t>(window.columns().size());
+      dense_edges += std::accumulate(window.uses().begin(), window.uses().end(), std::int64_t{0});
+    }
+  });
   if (edges == 0) return {};
   const double share = static_cast<double>(columns) / static_cast<double>(edges);
   EdgeOffset longest = 0;

@@ -41,9 +41,14 @@ void add_wide_row(RowsWork& work, EdgeOffset degree, const RowsPolicy& policy, c
   work.steps += rows * static_cast<double>(block_warps * steps);
 }
 
-/// How many rows have each degree; those of the last and more count as the last.
+/// How many rows have each degree; those of the last and more count as the last. Ends with the
+/// highest: all that is done with it goes over every degree, many times for a plan.
 std::vector<std::int64_t> count_degrees(std::span<const EdgeOffset> offsets, EdgeOffset last) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(last) + 1);
+  EdgeOffset highest = 0;
+  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
+    highest = std::max(highest, offsets[row + 1] - offsets[row]);
+  }
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(std::min(highest, last)) + 1);
   for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
     ++counts[static_cast<std::size_t>(std::min(last, offsets[row + 1] - offsets[row]))];
   }
@@ -138,11 +143,7 @@ RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy
 RowsWork work_of(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
                  const RowsCut& cut) {
   if (!policy.listed) return unordered_work(offsets, policy, cut);
-  EdgeOffset longest = 0;
-  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-    longest = std::max(longest, offsets[row + 1] - offsets[row]);
-  }
-  return ordered_work(count_degrees(offsets, longest), policy, cut);
+  return ordered_work(count_degrees(offsets, std::numeric_limits<EdgeOffset>::max()), policy, cut);
 }
 
 }  // namespace tessera::ops

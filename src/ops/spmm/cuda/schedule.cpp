@@ -2,6 +2,7 @@
 #include "ops/spmm/cuda/schedule.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tessera::ops {
 namespace {
@@ -9,12 +10,20 @@ namespace {
 /// Lists are ordered only among so many neighbours, which share sources that the cache then has.
 constexpr VertexId window_rows = 4096;
 
-/// Adds one window's rows, those of most steps first.
+/// Adds one window's rows, those of most steps first. Steps are few, so rows are counted, not
+/// compared: mini-batches make a schedule for every step of training.
 void append_ordered(std::vector<RowSlice>& list, std::vector<RowSlice>& window, int step) {
-  const auto steps_of = [step](const RowSlice& slice) { return (slice.count + step - 1) / step; };
-  std::stable_sort(window.begin(), window.end(),
-                   [&](const RowSlice& a, const RowSlice& b) { return steps_of(a) > steps_of(b); });
-  list.insert(list.end(), window.begin(), window.end());
+  const auto steps_of = [step](const RowSlice& slice) {
+    return static_cast<std::size_t>((slice.count + step - 1) / step);
+  };
+  std::size_t most = 0;
+  for (const RowSlice& slice : window) most = std::max(most, steps_of(slice));
+  std::vector<std::size_t> places(most + 2);  // by how many steps fewer than the most
+  for (const RowSlice& slice : window) ++places[most - steps_of(slice) + 1];
+  std::partial_sum(places.begin(), places.end(), places.begin());
+  const std::size_t first = list.size();
+  list.resize(first + window.size());
+  for (const RowSlice& slice : window) list[first + places[most - steps_of(slice)]++] = slice;
   window.clear();
 }
 
