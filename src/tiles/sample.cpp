@@ -2,9 +2,8 @@
 #include "tiles/sample.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <functional>
 #include <memory>
-#include <numeric>
 #include <string>
 
 #include "tessera/core/parallel.hpp"
@@ -13,31 +12,44 @@
 namespace tessera::tiles {
 namespace {
 
+/// Of the windows that were looked at.
+struct Sums {
+  std::int64_t edges = 0;
+  std::int64_t columns = 0;  ///< distinct ones that enough rows use
+  std::int64_t dense_edges = 0;
+
+  Sums operator+(const Sums& other) const {
+    return {edges + other.edges, columns + other.columns, dense_edges + other.dense_edges};
+  }
+};
+
 WindowSample taken(const SideRows& rows, int height, int min_uses) {
   constexpr std::int64_t most_windows = 128;
+  constexpr std::int64_t grain = 8;
   const std::int64_t windows = rows.num_windows(height);
+  const auto end_of = [&](std::int64_t w) {
+    return std::min<std::int64_t>(rows.num_rows, (w + 1) * height);
+  };
   const auto edges_of = [&](std::int64_t w) {
-    const std::int64_t last = std::min<std::int64_t>(rows.num_rows, (w + 1) * height);
-    return rows.offsets[static_cast<std::size_t>(last)] -
+    return rows.offsets[static_cast<std::size_t>(end_of(w))] -
            rows.offsets[static_cast<std::size_t>(w * height)];
   };
-  constexpr std::int64_t grain = 8;
   const std::int64_t taken_windows = std::min(windows, most_windows);
-  std::atomic<std::int64_t> edges = 0;
-  std::atomic<std::int64_t> columns = 0;
-  std::atomic<std::int64_t> dense_edges = 0;
-  parallel_ranges(taken_windows, grain, [&](std::int64_t begin, std::int64_t end) {
+  const auto look_at = [&](std::int64_t begin, std::int64_t end) {
     WindowColumns window;
+    Sums sums;
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t w = windows * i / taken_windows;
-      const std::int64_t last = std::min<std::int64_t>(rows.num_rows, (w + 1) * height);
-      window.collect(rows, static_cast<VertexId>(w * height), static_cast<VertexId>(last));
-      edges += edges_of(w);
-      if (min_uses > 1) window.keep_used(min_uses);
-      columns += static_cast<std::int64_t>(window.columns().size());
-      dense_edges += std::accumulate(window.uses().begin(), window.uses().end(), std::int64_t{0});
+      window.count(rows, static_cast<VertexId>(w * height), static_cast<VertexId>(end_of(w)));
+      sums.edges += edges_of(w);
+      for (const std::int32_t uses : window.use_counts()) {
+        if (uses >= min_uses) sums = sums + Sums{0, 1, uses};
+      }
     }
-  });
+    return sums;
+  };
+  const auto [edges, columns, dense_edges] =
+      parallel_reduce(taken_windows, grain, Sums{}, look_at, std::plus<>());
   if (edges == 0) return {};
   const double share = static_cast<double>(columns) / static_cast<double>(edges);
   EdgeOffset longest = 0;

@@ -34,6 +34,11 @@ void check_min_uses(int min_uses) {
 }
 
 void WindowColumns::collect(const SideRows& rows, VertexId first_row, VertexId last_row) {
+  count(rows, first_row, last_row);
+  sort();
+}
+
+void WindowColumns::count(const SideRows& rows, VertexId first_row, VertexId last_row) {
   const EdgeOffset begin = rows.offsets[static_cast<std::size_t>(first_row)];
   const EdgeOffset end = rows.offsets[static_cast<std::size_t>(last_row)];
   const auto edges = static_cast<std::size_t>(end - begin);
@@ -45,7 +50,6 @@ void WindowColumns::collect(const SideRows& rows, VertexId first_row, VertexId l
   edge_numbers_.resize(edges);
   const auto sources = rows.indices.subspan(static_cast<std::size_t>(begin), edges);
   for (std::size_t k = 0; k < edges; ++k) edge_numbers_[k] = number_of(sources[k]);
-  sort();
 }
 
 std::int32_t WindowColumns::number_of(VertexId column) {
