@@ -172,6 +172,49 @@ TEST_P(SpmmTileKernels, AreExactBackwards) {
   expect_exact_in_all_precisions(testing::hub_graph(40, 3000, 14), 128, SpmmPass::backward);
 }
 
+/// The largest numbers of each precision are numbers, not infinity.
+TEST_P(SpmmTileKernels, KeepTheLargestNumbers) {
+  const auto check = [&]<class T>(T, float largest) {
+    SCOPED_TRACE(to_string(PrecisionOf<T>::value));
+    constexpr VertexId n = 65;
+    std::vector<VertexId> ids(static_cast<std::size_t>(n));
+    for (VertexId i = 0; i < n; ++i) ids[static_cast<std::size_t>(i)] = i;
+    const Graph pattern = from_coo(n, n, ids, ids);
+    Matrix<T> x(n, 64);
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      x.data()[i] = static_cast<T>(i % 3 == 0 ? -largest : largest);
+    }
+    const auto ones = SharedArray<float>(std::vector<float>(static_cast<std::size_t>(n), 1.0f));
+    for (const Graph& graph : {pattern, pattern.with_values(ones)}) {
+      const Matrix<T> y = product<T>(GetParam(), problem_of<T>(graph, 64, SpmmPass::forward), x);
+      if (y.rows() == 0) continue;
+      const Matrix<double> expected = test::to_double(x);
+      const Matrix<double> magnitude(n, 64, static_cast<double>(largest));
+      EXPECT_EQ(testing::first_mismatch(y.view(), expected, magnitude, {1e-5}), "");
+    }
+  };
+  // Two planes may be 2^-17 too large.
+  const bool strict = testing::kernel_info(GetParam()).strict;
+  check(float{}, strict ? std::numeric_limits<float>::max() : 3.4e38f);
+  check(Bfloat16{}, 3.38e38f);
+  check(Float16{}, 65504.0f);
+}
+
+/// What does not fit is infinite, never a wrong number.
+TEST_P(SpmmTileKernels, TurnSumsThatAreTooLargeIntoInfinity) {
+  const auto check = [&]<class T>(T, float large) {
+    const Graph graph = testing::hub_graph(70, 40, 36);
+    const Matrix<T> x(40, 64, static_cast<T>(large));
+    const Matrix<T> y = product<T>(GetParam(), problem_of<T>(graph, 64, SpmmPass::forward), x);
+    if (y.rows() == 0) return;
+    EXPECT_EQ(static_cast<float>(y(0, 0)), std::numeric_limits<float>::infinity())
+        << to_string(PrecisionOf<T>::value);
+  };
+  check(float{}, 2e38f);
+  check(Bfloat16{}, 2e38f);
+  check(Float16{}, 6e4f);
+}
+
 TEST_P(SpmmTileKernels, GiveTheSameBitsTwice) {
   const Graph pattern = testing::hub_graph(900, 7000, 15);
   const Graph scaled =

@@ -5,8 +5,10 @@
 #include <type_traits>
 
 #include "cuda/async_copy.cuh"
+#include "cuda/finite_bf16.cuh"
 #include "cuda/vectors.cuh"
 #include "cuda/wgmma.cuh"
+#include "ops/spmm/cuda/tall_pattern.cuh"
 #include "ops/spmm/cuda/tall_stages.cuh"
 
 /// How gathered rows of X come into shared memory, in the order that wgmma reads. Steps that a
@@ -251,21 +253,26 @@ class ConvertLoader {
   /// Each plane holds what the planes before it left: products with 0 and 1 are exact, so the sum
   /// is as good as the planes together, 2^-17 of a feature for two and fp32 itself for three.
   __device__ static void store_planes(std::uint32_t at, const uint4& raw) {
-    float values[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z),
-                       __uint_as_float(raw.w)};
+    std::uint32_t low[planes], high[planes];
+    split(__uint_as_float(raw.x), __uint_as_float(raw.y), low);
+    split(__uint_as_float(raw.z), __uint_as_float(raw.w), high);
 #pragma unroll
     for (int plane = 0; plane < planes; ++plane) {
-      std::uint32_t pairs[2];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(values[2 * i], values[2 * i + 1]);
-        memcpy(&pairs[i], &pair, sizeof(pair));
-        values[2 * i] -= __uint_as_float(pairs[i] << 16);
-        values[2 * i + 1] -= __uint_as_float(pairs[i] & 0xffff0000u);
-      }
       asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at + plane * Layout::plane_bytes),
-                   "r"(pairs[0]), "r"(pairs[1])
+                   "r"(low[plane]), "r"(high[plane])
                    : "memory");
+    }
+  }
+
+  __device__ static void split(float first, float second, std::uint32_t (&pairs)[planes]) {
+    if constexpr (planes == 3) {
+      split_exactly(first, second, pairs);
+    } else {
+      pairs[0] = cuda::nearest_finite_bf16(first, second);
+      first -= __uint_as_float(pairs[0] << 16);
+      second -= __uint_as_float(pairs[0] & 0xffff0000u);
+      const __nv_bfloat162 rest = __floats2bfloat162_rn(first, second);
+      memcpy(&pairs[1], &rest, sizeof(rest));
     }
   }
 

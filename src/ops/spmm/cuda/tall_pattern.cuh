@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cuda_bf16.h>
+
 #include <cstdint>
+#include <type_traits>
 
 /// From bits to the registers of A. A register holds two neighbouring columns of a row, the even
 /// one in its low half; tiles/fragment.hpp says which bits they are.
 namespace tessera::ops {
 
-/// 2.0, in bf16 and in fp16, where there is an edge: one bit of the exponent. The store halves.
-template <int steps>
+/// 1.0 where there is an edge. It has several bits: a mask leaves one for each half of the
+/// register, and a product with what they should become moves and spreads them at once.
+template <class T, int steps>
 __device__ void expand_pattern(std::uint32_t word, std::uint32_t (&values)[steps][4]) {
+  constexpr std::uint32_t one = std::is_same_v<T, __nv_bfloat16> ? 0x3f80u : 0x3c00u;
 #pragma unroll
   for (int i = 0; i < 4 * steps; ++i) {
-    const std::uint32_t moved = i < 15 ? word << (14 - i) : word >> 1;
-    values[i / 4][i % 4] = moved & 0x40004000u;
+    const std::uint32_t half = i < 8 ? word : word >> 8;
+    values[i / 4][i % 4] = (half & 0x00010001u << i % 8) * (one >> i % 8);
   }
 }
 
@@ -38,6 +43,16 @@ __device__ void expand_scaled(std::uint32_t word, const std::uint32_t* scales,
         low[step][pair_register] = mask & lows;
       }
     }
+  }
+}
+
+/// Two fp32 numbers as three pairs of bf16 numbers that add up to them exactly: eight bits each.
+__device__ inline void split_exactly(float first, float second, std::uint32_t (&pairs)[3]) {
+#pragma unroll
+  for (int part = 0; part < 3; ++part) {
+    pairs[part] = __byte_perm(__float_as_uint(first), __float_as_uint(second), 0x7632);
+    first -= __uint_as_float(__float_as_uint(first) & 0xffff0000u);
+    second -= __uint_as_float(__float_as_uint(second) & 0xffff0000u);
   }
 }
 

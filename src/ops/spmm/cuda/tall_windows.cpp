@@ -90,7 +90,7 @@ class CudaTall final : public PreparedSpmm {
     } else {
       scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, device);
       const bool in_matrix_unit = is_16_bit() && !scales.empty();
-      unit_ = in_matrix_unit ? 1 / scale_factor(scales.span(), problem.precision) : 0.5f;
+      if (in_matrix_unit) unit_ = 1 / scale_factor(scales.span(), problem.precision);
     }
     row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), device);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), device);

@@ -51,7 +51,7 @@ class Multiply {
       if constexpr (Loader::scaled) {
         expand_scaled(word, record.scales() + tile * 64, fragments_[0][tile], fragments_[1][tile]);
       } else {
-        expand_pattern(word, fragments_[0][tile]);
+        expand_pattern<typename Loader::Element>(word, fragments_[0][tile]);
       }
     }
 #pragma unroll
@@ -175,6 +175,8 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
     }
     place = place + 1 < Loader::num_stages ? place + 1 : 0;
   }
+  // What was asked for beyond the end must have arrived before the memory is another block's.
+  cuda::wait_for_copies<0>();
 }
 
 template <class Loader>
