@@ -70,6 +70,7 @@
 #include "tessera/reorder/orders.hpp"
 #include "tessera/reorder/permutation.hpp"
 #include "tessera/tiles/statistics.hpp"
+#include "tessera/tiles/tile_values.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/fit.hpp"

@@ -9,13 +9,15 @@
 
 namespace tessera::cuda {
 
-/// Blocks that the current GPU holds at once; also lets the kernel have the shared memory it needs.
+/// Blocks that the current GPU holds at once; also lets the kernel have the shared memory it needs,
+/// or as much as it ever needs where launches differ.
 template <class... Parameters>
-int resident_blocks(void (*kernel)(Parameters...), int threads, int shared_bytes) {
-  if (shared_bytes > 0) {
-    cuda_check(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-        "asking for shared memory");
+int resident_blocks(void (*kernel)(Parameters...), int threads, int shared_bytes,
+                    int most_shared_bytes = 0) {
+  const int allowed = most_shared_bytes > shared_bytes ? most_shared_bytes : shared_bytes;
+  if (allowed > 0) {
+    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, allowed),
+               "asking for shared memory");
   }
   int device = 0, processors = 0, blocks = 0;
   cuda_check(cudaGetDevice(&device), "reading the current GPU");

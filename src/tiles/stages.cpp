@@ -48,4 +48,30 @@ StageLists make_stages(const PieceSchedule& schedule, int max_steps) {
   return lists;
 }
 
+std::int32_t most_stage_units(std::span<const std::int32_t> unit_offsets, int max_steps) {
+  const std::size_t halves = max_steps < steps_per_tile ? 1 : 2;
+  std::int32_t most = 0;
+  for (std::size_t i = 0; i + halves < unit_offsets.size(); i += halves) {
+    most = std::max(most, unit_offsets[i + halves] - unit_offsets[i]);
+  }
+  return most;
+}
+
+std::vector<StageValues> stage_values(const StageLists& lists,
+                                      std::span<const std::int32_t> unit_offsets) {
+  constexpr int half_steps = steps_per_tile / 2;
+  std::vector<StageValues> all(lists.stages.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Stage& stage = lists.stages[i];
+    if (stage.num_steps == 0) continue;
+    const std::size_t tile = 2 * static_cast<std::size_t>(stage.first_tile);
+    const std::size_t begin = tile + (stage.bit_shift == 0 ? 0 : 1);
+    const std::size_t end = begin + (stage.num_steps > half_steps ? 2 : 1);
+    all[i].first_unit = unit_offsets[begin];
+    all[i].num_units = unit_offsets[end] - unit_offsets[begin];
+    all[i].skipped = (unit_offsets[begin] - unit_offsets[tile]) * value_unit;
+  }
+  return all;
+}
+
 }  // namespace tessera::tiles

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "tessera/tiles/tile_values.hpp"
 #include "tiles/pieces.hpp"
 
 namespace tessera::tiles {
@@ -35,5 +37,22 @@ struct StageLists {
 
 /// The pieces of a schedule in stages of at most `max_steps` steps, a power of two.
 StageLists make_stages(const PieceSchedule& schedule, int max_steps);
+
+/// Where the values of a stage's edges are (tessera/tiles/tile_values.hpp): one load of 16 bytes.
+struct alignas(16) StageValues {
+  std::int32_t first_unit = 0;
+  std::int32_t num_units = 0;
+  std::int32_t skipped = 0;  ///< entries of the tile that stand before the first unit
+  std::int32_t reserved = 0;
+};
+static_assert(sizeof(StageValues) == 16);
+
+/// Units of the stage with most of them, where stages have up to `max_steps` steps: a tile or half
+/// of one.
+std::int32_t most_stage_units(std::span<const std::int32_t> unit_offsets, int max_steps);
+
+/// One for each stage of at most a tile.
+std::vector<StageValues> stage_values(const StageLists& lists,
+                                      std::span<const std::int32_t> unit_offsets);
 
 }  // namespace tessera::tiles

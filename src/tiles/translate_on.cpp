@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "tessera/tiles/tile_values.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 
 #include "tiles/prepared_translation.hpp"
+#include "tiles/value_bits.hpp"
 #include "tiles/window_columns.hpp"
 
 #ifdef TESSERA_WITH_CUDA
+#include "cuda/array.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/cuda/translate_rows.hpp"
+#include "tiles/cuda/value_layout.hpp"
 #endif
 
 namespace tessera::tiles {
@@ -19,20 +23,29 @@ TiledGraph translate(const Graph& graph, int height, Side side, Device device) {
 #ifdef TESSERA_WITH_CUDA
   if (device.kind == DeviceKind::cuda) {
     const DeviceTiles made = translate_on_device(graph, height, side, device);
-    const auto brought = [&]<class T>(const Buffer<T>& from) {
-      Buffer<T> copy(from.size());
-      copy_bytes(copy.data(), from.data(), static_cast<std::size_t>(from.size()) * sizeof(T),
-                 device);
-      synchronise(device);
-      return copy;
-    };
     TiledGraph tiled = made.host;
-    tiled.columns = brought(made.columns);
-    tiled.words = brought(made.words);
+    tiled.columns = cuda::to_host(made.columns, device);
+    tiled.words = cuda::to_host(made.words, device);
     return tiled;
   }
 #endif
   return translate(graph, height, side);
+}
+
+ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side, Device device) {
+  require_available(device);
+  check_value_height(tiled.height);
+#ifdef TESSERA_WITH_CUDA
+  if (device.kind == DeviceKind::cuda) {
+    const auto made = device_value_layout(graph, tiled.height, side, device);
+    ValueLayout layout;
+    layout.unit_offsets = made->unit_offsets;
+    layout.starts = cuda::to_host(made->starts, device);
+    layout.edges = cuda::to_host(made->edges, device);
+    return layout;
+  }
+#endif
+  return place_values(graph, tiled, side);
 }
 
 std::function<void()> prepared_translation(const Graph& graph, int height, Side side,

@@ -6,6 +6,7 @@
 
 #include "support/odd_graphs.hpp"
 #include "support/replay_scene.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/sddmm.hpp"
@@ -26,6 +27,30 @@ class GpuEdgeReplay : public ::testing::Test {
   /// One with short rows, one with a row that is cut.
   static std::vector<Graph> graphs() {
     return {testing::random_graph(300, 200, 2500, 5, false), testing::hub_graph(40, 3000, 6)};
+  }
+
+  static void expect_spmm_replays(const Graph& graph, const SpmmOptions& options) {
+    SCOPED_TRACE(options.kernel);
+    const SpmmPlan plan = plan_spmm(graph, options);
+    const SpmmBackwardPlan backward = plan_spmm_backward(graph, options);
+    test::ReplayScene scene;
+    auto &x = scene.matrix(graph.num_cols(), 32), &y = scene.matrix(graph.num_rows(), 32);
+    auto &values = scene.matrix(graph.num_edges(), 1), &grad_x = scene.matrix(graph.num_cols(), 32);
+    auto& grad_values = scene.matrix(graph.num_edges(), 1);
+    scene.expect_replays("spmm", [&](Stream stream) {
+      run(plan, {x, values}, {y}, stream);
+      run(backward, {y, x, values}, {grad_x, grad_values}, stream);
+    });
+  }
+
+  /// What a plan says that cannot be made here; empty if it can.
+  static std::string why_not_on_tiles(const Graph& graph, const SpmmOptions& options) {
+    try {
+      plan_spmm(graph, options);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
   }
 };
 
@@ -51,21 +76,17 @@ TEST_F(GpuEdgeReplay, sddmm) {
   }
 }
 
+/// Of the kernel that a plan chooses, and of one that puts values in order first.
 TEST_F(GpuEdgeReplay, spmm_and_the_gradient_of_edge_values) {
+  SpmmOptions options;
+  options.features = 32;
+  options.device = gpu;
+  options.edge_values_expected = true;
   for (const Graph& graph : graphs()) {
-    SpmmOptions options;
-    options.features = 32;
-    options.device = gpu;
-    const SpmmPlan plan = plan_spmm(graph, options);
-    const SpmmBackwardPlan backward = plan_spmm_backward(graph, options);
-    test::ReplayScene scene;
-    auto &x = scene.matrix(graph.num_cols(), 32), &y = scene.matrix(graph.num_rows(), 32);
-    auto &values = scene.matrix(graph.num_edges(), 1), &grad_x = scene.matrix(graph.num_cols(), 32);
-    auto& grad_values = scene.matrix(graph.num_edges(), 1);
-    scene.expect_replays("spmm", [&](Stream stream) {
-      run(plan, {x, values}, {y}, stream);
-      run(backward, {y, x, values}, {grad_x, grad_values}, stream);
-    });
+    expect_spmm_replays(graph, options);
+    options.kernel = "spmm/cuda/valued_64";
+    if (why_not_on_tiles(graph, options).empty()) expect_spmm_replays(graph, options);
+    options.kernel.clear();
   }
 }
 

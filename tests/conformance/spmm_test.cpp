@@ -66,8 +66,9 @@ struct Case {
   /// Elements before and after each row. Eight keep rows of 16-bit and 32-bit features that lie on
   /// 16-byte boundaries there, three do not.
   std::int64_t margin = 3;
-  bool spoiled = false;  ///< x has elements that are not finite
-  bool zeros = false;    ///< more than half of the values that override the graph's are 0
+  bool spoiled = false;          ///< x has elements that are not finite
+  bool values_expected = false;  ///< the plan is made for runs that override values
+  bool zeros = false;            ///< more than half of the values that override the graph's are 0
 };
 
 /// Each winner is a source of its row whose product is the best, within the tolerance.
@@ -113,6 +114,7 @@ std::optional<SpmmPlan> plan_of(const Case& c, Precision precision) {
   options.reduction = c.reduction;
   options.precision = precision;
   options.features = c.features;
+  options.edge_values_expected = c.values_expected;
   options.device = testing::device_of(c.kernel);
   if (options.device.kind == DeviceKind::cpu) return plan_spmm(c.graph, options);
   try {
@@ -216,6 +218,9 @@ TEST_P(SpmmKernels, MatchTheReferenceOnOddGraphs) {
     for (const bool override_values : {false, true}) {
       run_all_precisions({GetParam(), graph, reduction, 16, override_values});
     }
+    Case expected{GetParam(), graph, reduction, 24, true};
+    expected.values_expected = true;
+    run_all_precisions(expected);
   });
 }
 
@@ -261,12 +266,16 @@ TEST_P(SpmmKernels, MatchTheReferenceOnSumsOfOneSign) {
       sources.push_back(col);
     }
   }
-  run_all_precisions(
-      {GetParam(), from_coo(rows, cols, targets, sources), Reduction::sum, 16}, [](auto& x) {
-        for (auto& value : x.span()) {
-          value = std::decay_t<decltype(value)>(std::abs(static_cast<float>(value)) + 0.5f);
-        }
-      });
+  const Graph pattern = from_coo(rows, cols, targets, sources);
+  std::vector<float> values(targets.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 + static_cast<float>(i % 97) / 97;
+  for (const Graph& graph : {pattern, pattern.with_values(SharedArray<float>(values))}) {
+    run_all_precisions({GetParam(), graph, Reduction::sum, 16}, [](auto& x) {
+      for (auto& value : x.span()) {
+        value = std::decay_t<decltype(value)>(std::abs(static_cast<float>(value)) + 0.5f);
+      }
+    });
+  }
 }
 
 TEST_P(SpmmKernels, PassOnWhatIsNotFinite) {

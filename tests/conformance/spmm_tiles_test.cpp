@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -15,6 +16,7 @@
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
 #include "support/random_matrix.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -47,7 +49,8 @@ Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
 /// Runs the kernel itself, so that a backward pass needs no other op. Returns Y, or nothing where
 /// the kernel does not take the problem.
 template <class T>
-Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Matrix<T>& x) {
+Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Matrix<T>& x,
+                  const Matrix<T>& edge_values = {}) {
   const SpmmKernel& kernel = kernel_named(name);
   if (!kernel.why_not(problem).empty()) return {};
   const bool forward = problem.pass == SpmmPass::forward;
@@ -55,11 +58,14 @@ Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Mat
   // A margin of 8 keeps rows on 16-byte boundaries.
   test::Padded<T> padded_x(x, 8);
   test::Padded<T> padded_y(rows, x.cols(), 8);
+  test::Padded<T> padded_values(edge_values, 1);
   test::Placed<T> placed_x(padded_x, problem.device);
+  test::Placed<T> placed_values(padded_values, problem.device);
   test::Placed<T> placed_y(padded_y, problem.device);
   SpmmCall call;
   call.x = placed_x.view();
   call.y = placed_y.view();
+  if (edge_values.rows() > 0) call.edge_values = placed_values.view();
   kernel.prepare(problem)->run(call, {});
   placed_y.fetch();
   EXPECT_TRUE(padded_y.margins_intact());
@@ -89,6 +95,27 @@ void expect_exact(const std::string& name, const Graph& graph, std::int64_t feat
   const Graph multiplied = pass == SpmmPass::forward ? graph : transposed(graph);
   const Matrix<T> x = integers<T>(multiplied.num_cols(), features, 5);
   const Matrix<T> y = product<T>(name, problem_of<T>(graph, features, pass), x);
+  if (y.rows() != multiplied.num_rows() || y.cols() != features) return;
+  Matrix<double> expected(multiplied.num_rows(), features);
+  reference::spmm(multiplied, Reduction::sum, test::to_double(x), {}, expected);
+  for (double& value : expected.span()) value = testing::rounded_to<T>(value);
+  EXPECT_EQ(testing::first_mismatch(y.view(), expected, expected, {}), "");
+}
+
+/// Values that come with the run, whatever the graph has.
+template <class T>
+void expect_exact_with_values_of_runs(const std::string& name, const Graph& graph,
+                                      std::int64_t features, SpmmPass pass) {
+  SCOPED_TRACE(to_string(PrecisionOf<T>::value));
+  const Matrix<T> values = integers<T>(graph.num_edges(), 1, 6);
+  std::vector<float> wide(static_cast<std::size_t>(graph.num_edges()));
+  for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = static_cast<float>(values.data()[i]);
+  const Graph valued = graph.with_values(SharedArray<float>(std::move(wide)));
+  const Graph multiplied = pass == SpmmPass::forward ? valued : transposed(valued);
+  const Matrix<T> x = integers<T>(multiplied.num_cols(), features, 5);
+  SpmmProblem problem = problem_of<T>(graph, features, pass);
+  problem.edge_values_expected = true;
+  const Matrix<T> y = product<T>(name, problem, x, values);
   if (y.rows() != multiplied.num_rows() || y.cols() != features) return;
   Matrix<double> expected(multiplied.num_rows(), features);
   reference::spmm(multiplied, Reduction::sum, test::to_double(x), {}, expected);
@@ -170,6 +197,34 @@ TEST_P(SpmmTileKernels, AreExactBackwards) {
   expect_exact_in_all_precisions(graph, 64, SpmmPass::backward);
   expect_exact_in_all_precisions(graph, 100, SpmmPass::backward);
   expect_exact_in_all_precisions(testing::hub_graph(40, 3000, 14), 128, SpmmPass::backward);
+}
+
+/// Rows and columns at multiples of steps and windows, one less, one more, and a duplicate that was
+/// summed when the graph was made.
+TEST_P(SpmmTileKernels, TakeValuesOfRunsAtTheEdgesOfTiles) {
+  const auto check = [&](const Graph& graph, std::int64_t features) {
+    for (const SpmmPass pass : {SpmmPass::forward, SpmmPass::backward}) {
+      for (const Graph& some : {graph, with_integer_values(graph)}) {
+        expect_exact_with_values_of_runs<float>(GetParam(), some, features, pass);
+        expect_exact_with_values_of_runs<Bfloat16>(GetParam(), some, features, pass);
+        expect_exact_with_values_of_runs<Float16>(GetParam(), some, features, pass);
+      }
+    }
+  };
+  for (const VertexId n : {15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129}) {
+    SCOPED_TRACE(n);
+    check(testing::random_graph(n, 200, 7 * n, 31, false), 128);
+    check(testing::hub_graph(70, n, 32), 40);
+    check(transposed(testing::hub_graph(70, n, 33)), 7);
+  }
+  check(testing::hub_graph(300, 5000, 34), 64);
+  check(testing::random_graph(40, 40, 0, 35, false), 64);
+  BuildOptions summed;
+  summed.duplicates = Duplicates::sum;
+  check(from_coo(2, 17, std::vector<VertexId>{0, 0, 1, 1}, std::vector<VertexId>{16, 16, 0, 15}, {},
+                 summed)
+            .with_values({}),
+        32);
 }
 
 /// The largest numbers of each precision are numbers, not infinity.

@@ -5,6 +5,7 @@
 
 #include "support/odd_graphs.hpp"
 #include "tessera/graph/generate.hpp"
+#include "tessera/tiles/tile_values.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 
 /// Every device translates a graph into the same bytes.
@@ -27,6 +28,8 @@ class TranslatingDevice : public ::testing::TestWithParam<Device> {
         const TiledGraph tiled = translate(graph, height, side, GetParam());
         EXPECT_NO_THROW(tiled.validate());
         EXPECT_EQ(tiled, translate(graph, height, side));
+        if (height < 16) continue;
+        EXPECT_EQ(place_values(graph, tiled, side, GetParam()), place_values(graph, tiled, side));
       }
     }
   }

@@ -29,6 +29,8 @@ struct SpmmOptions : PlanOptions {
   std::int64_t features = 0;  ///< width of X
   /// Whether runs may bring values of edges. Kernels that cannot take them then keep another ready.
   bool edge_values_at_run = true;
+  /// Whether most runs will: kernels are then chosen, and timed, for such runs.
+  bool edge_values_expected = false;
   /// Of a backward plan: whether its runs may ask for the gradient of edge values, which takes
   /// memory of its own on a GPU.
   bool edge_value_gradient = true;

@@ -54,6 +54,7 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
                     SpmmPass::backward};
   state->problem.device = options.device;
   state->problem.edge_values_at_run = options.edge_values_at_run;
+  state->problem.edge_values_expected = expects_edge_values(options);
   state->options = options;
   auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
   state->explanation = std::move(choice.explanation);

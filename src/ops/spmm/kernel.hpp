@@ -40,6 +40,9 @@ struct SpmmCall {
 /// Throws where a run brings edge values that its plan did not expect.
 void check_values_were_planned(bool edge_values_at_run);
 
+/// Throws where options expect edge values that they rule out.
+bool expects_edge_values(const SpmmOptions& options);
+
 /// What a plan keeps of a kernel.
 class PreparedSpmm {
  public:

@@ -33,6 +33,14 @@ void check_values_were_planned(bool edge_values_at_run) {
               "plan with edge_values_at_run");
 }
 
+bool expects_edge_values(const SpmmOptions& options) {
+  if (options.edge_values_expected && !options.edge_values_at_run) {
+    throw Error(ErrorCode::invalid_argument, "edge values are expected but not planned for",
+                "edge_values_expected", "plan with edge_values_at_run");
+  }
+  return options.edge_values_expected;
+}
+
 struct SpmmPlan::State {
   SpmmProblem problem;
   SpmmOptions options;
@@ -55,6 +63,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   state->problem = {graph, options.reduction, options.precision, options.features};
   state->problem.device = options.device;
   state->problem.edge_values_at_run = options.edge_values_at_run;
+  state->problem.edge_values_expected = expects_edge_values(options);
   state->options = options;
   auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
   state->kernel = choice.kernel;

@@ -20,6 +20,7 @@ constexpr double feature_us = 0.044;     ///< of a lane, in each step
 constexpr double half_feature_us = 0.007;      ///< more, to widen one of 16 bits
 constexpr double last_step_us = 0.25;          ///< of the longest row, which others do not hide
 constexpr double moved_bytes_per_us = 4.85e6;  ///< X, Y and a list once, from and to memory
+constexpr double value_us = 1.25e-5;           ///< of an edge that has one
 /// Rows of X that warps gather, half a kilobyte at once. Parts of rows pass faster: of all of them
 /// together more is in L1 and L2.
 constexpr double gathered_bytes_per_us = 12e6;
@@ -79,8 +80,10 @@ double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy) {
       gathered / gathered_bytes_per_us * std::pow(at_once / part_bytes, part_exponent);
   const double sum = std::pow(waiting, power) + std::pow(gathering, power) +
                      std::pow(moved / moved_bytes_per_us, power);
+  const bool valued = graph.has_values() || problem.edge_values_expected;
+  const double values = valued ? value_us * static_cast<double>(graph.num_edges()) : 0;
   return launch_us + last_step_us * std::max(cut.short_steps, cut.wide_steps) +
-         std::pow(sum, 1 / power);
+         std::pow(sum, 1 / power) + values;
 }
 
 }  // namespace tessera::ops

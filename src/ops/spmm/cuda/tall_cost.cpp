@@ -30,7 +30,13 @@ constexpr double rest_launch_us = 5;
 /// What its longest row keeps a block of the rest busy for, by edges.
 constexpr double rest_edge_us = 0.007;
 constexpr double rest_edge_us_per_byte = 6e-5;
-constexpr double value_us = 0.38;  ///< more for a tile with values
+/// More for a tile with values, and for each of them.
+constexpr double half_values_us = 0.22;
+constexpr double full_values_us = 0.36;
+constexpr double value_us = 2.1e-4;
+/// Putting values of a run in order.
+constexpr double pack_launch_us = 4;
+constexpr double packed_values_per_us = 3.5e5;
 /// What a block that adds up the pieces of a window comes too late by, how fast their sums move,
 /// and how many windows are cut where most are not.
 constexpr double merge_us = 1;
@@ -82,9 +88,12 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy) {
   const double windows = std::max(1.0, std::ceil(rows / policy.height));
   const double tiles = sample.columns / 64;
   const double planes = policy.planes == 3 ? 1 + third_plane : 1;
+  const auto edges = static_cast<double>(problem.graph.num_edges());
+  const double values_us =
+      (half ? half_values_us : full_values_us) + value_us * edges / std::max(1.0, tiles);
   const double tile_us =
       rates.tile(chunk_bytes) * (shared_of_groups + (1 - shared_of_groups) * groups) * planes +
-      (policy.valued ? value_us : 0);
+      (policy.valued ? values_us : 0);
   const double window_us = rates.window(chunk_bytes) * groups;
   double work_us = chunks * (tiles * tile_us + windows * window_us) / processors;
 
@@ -105,6 +114,9 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy) {
   const auto vertices =
       static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
   work_us = std::max(work_us, vertices * features * element_bytes / moved_bytes_per_us);
+  if (policy.valued && problem.edge_values_expected) {
+    work_us += pack_launch_us + edges / packed_values_per_us;
+  }
   if (policy.min_uses > 1) {
     // Sums of the rest are written and read once.
     const double row_bytes = features * element_bytes;

@@ -25,10 +25,10 @@ struct TallFullFunctions {
 };
 extern const TallFullFunctions tall_fp32_two, tall_fp32_three;
 
-/// Of bf16 features and edges with values: windows of 64 rows.
+/// Of edges with values: windows of 64 rows.
 struct TallValuedFunctions {
   TallFunctions aligned, scalar;
 };
-extern const TallValuedFunctions tall_bf16_valued;
+extern const TallValuedFunctions tall_bf16_valued, tall_fp16_valued, tall_fp32_valued;
 
 }  // namespace tessera::ops

@@ -41,7 +41,7 @@ struct StageLayout {
 /// take room too.
 template <class T, int width, bool valued>
 constexpr int stage_rows() {
-  const int most = valued ? 64 : 128;
+  const int most = valued ? tiles::tile_columns : 128;
   const int wanted = sizeof(T) == 2 && width == 128 ? 64 : sizeof(T) == 2 ? 128 : 4096 / width;
   return wanted < most ? wanted : most;
 }
@@ -103,10 +103,10 @@ class CopyLoader {
   static constexpr bool scaled = scaled_;
   static constexpr bool aligned = true;
   static constexpr bool copies = true;  ///< rows arrive by themselves
-  static constexpr int min_blocks = groups == 1 && !valued ? 4 : 2;
+  static constexpr int min_blocks = groups == 1 ? (valued ? 3 : 4) : 2;
   using Layout = StageLayout<width, rows>;
   using Share = RowShare<T, width, rows, threads>;
-  using Feed = StageFeed<rows, threads, scaled, !valued>;
+  using Feed = StageFeed<rows, threads, scaled, valued>;
   using Record = typename Feed::Record;
   static constexpr int stage_bytes = Layout::plane_bytes;
 
@@ -157,11 +157,11 @@ class ConvertLoader {
   static constexpr int min_blocks = !aligned ? 1 : groups == 1 ? 3 : 2;
   using Layout = StageLayout<width, rows>;
   using Share = RowShare<T, width, rows, threads>;
-  using Feed = StageFeed<rows, threads, scaled || splits, !valued>;
+  using Feed = StageFeed<rows, threads, scaled || (splits && !valued), valued>;
   using Record = typename Feed::Record;
   static constexpr int stage_bytes = planes * Layout::plane_bytes;
   static_assert(splits || planes == 1);
-  static_assert(!splits || (!scaled && !valued));
+  static_assert(!splits || !scaled);
 
   __device__ ConvertLoader(const TallLaunch& launch, std::uint32_t stages)
       : launch_(launch), share_(launch), to_(stages + offset(share_.first_row, share_.unit)) {}
@@ -215,7 +215,7 @@ class ConvertLoader {
   /// comes before the next ones are asked for.
   __device__ void store(Record record, int place) {
     if (live_) {
-      if constexpr (splits) {
+      if constexpr (splits && !valued) {
         if (launch_.scales != nullptr) scale_rows(record);
       }
       const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * stage_bytes);

@@ -46,6 +46,28 @@ __device__ void expand_scaled(std::uint32_t word, const std::uint32_t* scales,
   }
 }
 
+/// The values of a thread's edges, which follow each other in shared memory in the order of its
+/// bits: of each half of a tile from registers 0 to 7 on, the even column before the odd one.
+/// `firsts` says where those of each half begin.
+template <int steps, class Put>
+__device__ void expand_values(std::uint32_t word, const std::uint32_t (&firsts)[2],
+                              const std::uint32_t* values, Put&& put) {
+#pragma unroll
+  for (int half = 0; half < (steps + 1) / 2; ++half) {
+    const std::uint32_t* next = values + firsts[half];
+#pragma unroll
+    for (int i = 8 * half; i < 8 * half + 8; ++i) {
+      const bool even = (word >> i & 1u) != 0;
+      const bool odd = (word >> (i + 16) & 1u) != 0;
+      const std::uint32_t first = even ? *next : 0u;
+      next += even ? 1 : 0;
+      const std::uint32_t second = odd ? *next : 0u;
+      next += odd ? 1 : 0;
+      put(i / 4, i % 4, first, second);
+    }
+  }
+}
+
 /// Two fp32 numbers as three pairs of bf16 numbers that add up to them exactly: eight bits each.
 __device__ inline void split_exactly(float first, float second, std::uint32_t (&pairs)[3]) {
 #pragma unroll

@@ -68,7 +68,7 @@ std::string why_not_scales(std::span<const float> scales, Precision precision) {
   const bool narrow =
       std::isfinite(range.largest) && std::ilogb(range.largest) - std::ilogb(range.smallest) <
                                           largest_exponent - 1 - smallest_exponent;
-  return narrow ? "" : "column scales differ by more than fp16 holds";
+  return narrow ? "" : "weights differ by more than fp16 holds";
 }
 
 Buffer<std::uint32_t> pack_scales(const Buffer<VertexId>& columns, std::span<const float> scales,

@@ -3,28 +3,24 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
-#include "cuda/rows.hpp"
-#include "tessera/core/memory.hpp"
-#include "tiles/cuda/device_tiles.hpp"
+#include "tessera/core/device.hpp"
+#include "tessera/core/dtype.hpp"
 
-/// Values of edges as tall windows take them (TallLaunch::values).
+/// Values of edges as tall windows take them (tessera/tiles/tile_values.hpp).
 namespace tessera::ops {
 
-/// Bytes of a step of 16 columns and 64 rows: a high and a low bf16 part for every place, used or
-/// not.
-inline constexpr std::int64_t value_bytes_per_step = 16 * 64 * 2 * 2;
+/// What entries are made of: values in CSR order, each times its edge's scale and a factor.
+struct ValueSource {
+  const void* values = nullptr;  ///< null: 1
+  Precision stored = Precision::fp32;
+  std::int64_t stride = 1;             ///< between two values, in elements
+  const float* edge_scales = nullptr;  ///< null: 1
+  float factor = 1;
+};
 
-/// Why values, times the scales of columns, cannot be high and low parts, in words; empty if they
-/// can.
-std::string why_not_values(const Graph& graph, std::span<const float> column_scales);
-
-/// The value of each edge times its column's scale (empty: 1) as two bf16 numbers that add up to
-/// it, on the GPU; 0 where there is no edge. `rows` are those that were translated, in windows of
-/// 64.
-Buffer<std::uint16_t> pack_values(const tiles::DeviceTiles& tiled, const cuda::DeviceRows& rows,
-                                  std::span<const float> values,
-                                  std::span<const float> column_scales, Device device);
+/// Writes an entry for each of `edges` (tiles::ValueLayout) in the form of a precision.
+void pack_values(std::span<const std::int32_t> edges, const ValueSource& source,
+                 Precision precision, std::uint32_t* entries, Stream stream);
 
 }  // namespace tessera::ops

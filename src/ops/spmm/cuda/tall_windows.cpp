@@ -19,10 +19,11 @@
 #include "ops/spmm/cuda/tall_policy.hpp"
 #include "ops/spmm/cuda/tall_scales.hpp"
 #include "ops/spmm/cuda/tall_values.hpp"
+#include "ops/spmm/cuda/tall_weights.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "tessera/core/error.hpp"
 #include "tiles/cuda/device_tiles.hpp"
-#include "tiles/sample.hpp"
+#include "tiles/cuda/value_layout.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -37,8 +38,20 @@ const TallFunctions& functions_of(const TallFullFunctions& all, const TallKind& 
   return kind.aligned ? all.aligned_128 : all.scalar_128;
 }
 
+const TallValuedFunctions& valued_functions(Precision precision) {
+  switch (precision) {
+    case Precision::bf16: return tall_bf16_valued;
+    case Precision::fp16: return tall_fp16_valued;
+    default: return tall_fp32_valued;
+  }
+}
+
+const TallFunctions& functions_of(const TallValuedFunctions& all, const TallKind& kind) {
+  return kind.aligned ? all.aligned : all.scalar;
+}
+
 const TallFunctions& functions_of(const TallKind& kind) {
-  if (kind.valued) return kind.aligned ? tall_bf16_valued.aligned : tall_bf16_valued.scalar;
+  if (kind.valued) return functions_of(valued_functions(kind.precision), kind);
   switch (kind.precision) {
     case Precision::bf16:
       return functions_of(kind.aligned ? tall_bf16_aligned : tall_bf16_scalar, kind);
@@ -66,11 +79,15 @@ std::vector<float> row_divisors(const SpmmProblem& problem) {
   return divisors;
 }
 
-/// Of values for every place of the tiles, most of which are 0 where a graph has no dense parts.
-constexpr double max_value_bytes = 2e9;
+/// Values that come with a run are stored as features are, so that 16-bit ones are one number; but
+/// their products with scales may be too large for fp16.
+bool packs_at_run(const SpmmProblem& problem) {
+  return problem.edge_values_at_run &&
+         (problem.precision != Precision::fp16 || column_scales(problem).empty());
+}
 
-/// Sums over windows of A, or of A^T in the backward pass. Values per edge do not fit into bits: a
-/// run that brings some goes to a row kernel.
+/// Sums over windows of A, or of A^T in the backward pass. A run that brings values of edges needs
+/// a policy for them; any other policy passes it on to a row kernel.
 class CudaTall final : public PreparedSpmm {
  public:
   CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
@@ -84,9 +101,7 @@ class CudaTall final : public PreparedSpmm {
     if (tiles_->rest != nullptr) col_scale_ = cuda::to_device(scales.span(), device);
     const bool forward = problem.pass == SpmmPass::forward;
     if (policy.valued) {
-      const auto rows =
-          forward ? cuda::device_rows(graph, device) : cuda::device_columns(graph, device);
-      values_ = pack_values(*tiles_, *rows, graph.values().span(), scales.span(), device);
+      prepare_values(scales.span());
     } else {
       scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, device);
       const bool in_matrix_unit = is_16_bit() && !scales.empty();
@@ -97,12 +112,19 @@ class CudaTall final : public PreparedSpmm {
     aligned_ = function(policy, true);
     scalar_ = function(policy, false);
     const int chunks = num_chunks();
-    const int blocks = aligned_->resident_blocks();
-    scalar_->resident_blocks();
+    if (layout_ != nullptr) {
+      stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
+    }
+    const int blocks = aligned_->resident_blocks(stage_units_);
+    scalar_->resident_blocks(stage_units_);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
         tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
     const tiles::StageLists lists = tiles::make_stages(schedule, aligned_->max_steps);
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), device);
+    if (layout_ != nullptr) {
+      const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
+      stage_values_ = cuda::to_device(std::span<const tiles::StageValues>(of_stages), device);
+    }
     worker_offsets_ = cuda::to_device(std::span<const std::int32_t>(lists.offsets), device);
     slot_windows_ =
         cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), device);
@@ -118,26 +140,27 @@ class CudaTall final : public PreparedSpmm {
                                  default_memory(device));
     }
     synchronise(device);
-    if (problem.edge_values_at_run) rows_ = prepare_cuda_rows(problem);
+    const bool packs = policy.valued && packs_at_run(problem);
+    if (problem.edge_values_at_run && !packs) rows_ = prepare_cuda_rows(problem);
   }
 
   void run(const SpmmCall& call, Stream stream) const override {
     if (problem_.features == 0) return;
-    if (!call.edge_values.absent()) return rows_->run(call, stream);
+    if (!call.edge_values.absent() && rows_ != nullptr) return rows_->run(call, stream);
     TallLaunch launch;
+    if (layout_ != nullptr) set_values(call.edge_values, stream, launch);
     launch.stages = stages_.data();
     launch.worker_offsets = worker_offsets_.data();
     launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
     launch.columns = tiles_->columns.data();
     launch.words = tiles_->words.data();
     launch.scales = scales_.data();
-    launch.values = values_.data();
     launch.x = call.x.data;
     launch.x_stride = call.x.stride;
     launch.y = call.y.data;
     launch.y_stride = call.y.stride;
     launch.features = problem_.features;
-    launch.unit = unit_;
+    if (layout_ == nullptr) launch.unit = unit_;
     launch.row_scale = row_scale_.data();
     launch.row_divisor = row_divisor_.data();
     launch.slots = const_cast<float*>(slots_.data());
@@ -155,12 +178,50 @@ class CudaTall final : public PreparedSpmm {
   }
 
   std::int64_t workspace_bytes() const noexcept override {
-    return (slots_.size() + rest_sums_.size() + arrivals_.size()) *
+    return (slots_.size() + rest_sums_.size() + arrivals_.size() + run_values_.size()) *
                static_cast<std::int64_t>(sizeof(float)) +
            (rows_ != nullptr ? rows_->workspace_bytes() : 0);
   }
 
  private:
+  void prepare_values(std::span<const float> scales) {
+    const Device device = problem_.device;
+    layout_ = tiles::device_value_layout(problem_.graph, tiles_->host.height,
+                                         tile_side(problem_.pass), device);
+    MemoryResource& memory = default_memory(device);
+    if (problem_.graph.has_values()) {
+      const Buffer<float> weights = scaled_values(problem_, scales);
+      const float factor = scale_factor(weights.span(), problem_.precision);
+      unit_ = 1 / factor;
+      const Buffer<float> on_device = cuda::to_device(weights.span(), device);
+      values_ = Buffer<std::uint32_t>(layout_->edges.size(), memory);
+      ValueSource source{on_device.data()};
+      source.factor = factor;
+      pack_values(layout_->edges.span(), source, problem_.precision, values_.data(), {});
+      synchronise(device);
+    }
+    if (problem_.graph.has_values() && !packs_at_run(problem_)) return;
+    const Buffer<float> of_edges = edge_scales(problem_, scales);
+    edge_scales_ = cuda::to_device(of_edges.span(), device);
+    run_values_ = Buffer<std::uint32_t>(layout_->edges.size(), memory);
+  }
+
+  /// The graph's own values are ready; those of the run, or ones, have to be put in order.
+  void set_values(const ConstOperand& edge_values, Stream stream, TallLaunch& launch) const {
+    launch.starts = layout_->starts.data();
+    launch.stage_values = stage_values_.data();
+    launch.stage_units = stage_units_;
+    if (edge_values.absent() && !values_.empty()) {
+      launch.values = values_.data();
+      launch.unit = unit_;
+      return;
+    }
+    const ValueSource source{edge_values.data, problem_.precision, edge_values.stride,
+                             edge_scales_.data()};
+    pack_values(layout_->edges.span(), source, problem_.precision, run_values_.data(), stream);
+    launch.values = run_values_.data();
+  }
+
   void sum_rest(const ConstOperand& x, bool aligned, Stream stream) const {
     RestLaunch launch;
     launch.num_rows = tiles_->rest->num_rows;
@@ -202,7 +263,12 @@ class CudaTall final : public PreparedSpmm {
   SpmmProblem problem_;
   std::shared_ptr<const tiles::DeviceTiles> tiles_;
   Buffer<std::uint32_t> scales_;
-  Buffer<std::uint16_t> values_;
+  std::shared_ptr<const tiles::DeviceValueLayout> layout_;  ///< null: no values
+  Buffer<tiles::StageValues> stage_values_;
+  std::int32_t stage_units_ = 0;
+  Buffer<std::uint32_t> values_;  ///< of the graph
+  Buffer<float> edge_scales_;
+  mutable Buffer<std::uint32_t> run_values_;  ///< of a run
   float unit_ = 1;
   Buffer<float> row_scale_;
   Buffer<float> row_divisor_;
@@ -219,6 +285,22 @@ class CudaTall final : public PreparedSpmm {
   std::unique_ptr<const PreparedSpmm> rows_;  ///< null where no run brings edge values
 };
 
+std::string why_not_values(const SpmmProblem& problem) {
+  const bool own = problem.graph.has_values();
+  if (!own && !problem.edge_values_expected) return "edges with values only";
+  // Their places are numbered with 32 bits, up to three more for each half of a tile.
+  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 2) {
+    return "too many edges";
+  }
+  if (problem.precision != Precision::fp16) return {};
+  const SharedArray<float> scales = column_scales(problem);
+  if (problem.edge_values_expected && !scales.empty()) {
+    return "products of values and column scales that may be too large for fp16";
+  }
+  const Buffer<float> weights = own ? scaled_values(problem, scales.span()) : Buffer<float>();
+  return why_not_scales(weights.span(), problem.precision);
+}
+
 std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
@@ -227,17 +309,8 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   }
   if (problem.heads > 1) return "one head only";
   if (policy.valued) {
-    if (!problem.graph.has_values()) return "graphs with values only";
-    if (problem.precision != Precision::bf16) return "bf16 features only";
-    const SharedArray<float> scales = column_scales(problem);
-    if (std::string reason = why_not_values(problem.graph, scales.span()); !reason.empty()) {
-      return reason;
-    }
-    const auto sample = tiles::sample_windows(problem.graph, policy.height, tile_side(problem.pass),
-                                              policy.min_uses);
-    const double bytes = sample.columns / tiles::step_columns * value_bytes_per_step;
-    if (bytes > max_value_bytes) return fmt::format("values would take {:.1f} GB", bytes / 1e9);
-  } else if (problem.graph.has_values()) {
+    if (std::string reason = why_not_values(problem); !reason.empty()) return reason;
+  } else if (problem.graph.has_values() || problem.edge_values_expected) {
     return "a pattern without values only";
   }
   if (problem.edge_rows) return "features of edges, not of vertices";

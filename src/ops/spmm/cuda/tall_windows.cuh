@@ -26,9 +26,15 @@ namespace tessera::ops {
 inline constexpr int stage_alignment = 1024;
 
 template <class Loader>
-constexpr int tall_shared_bytes() {
+constexpr int tall_shared_bytes(std::int32_t stage_units) {
   return Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes +
-         (Loader::valued ? ValueRing<Loader::rows, Loader::threads>::bytes : 0);
+         ValueRing<Loader::threads>::bytes(stage_units);
+}
+
+/// Where every place of a stage has an edge.
+template <class Loader>
+constexpr std::int32_t most_stage_units() {
+  return Loader::valued ? Loader::rows * 64 / tiles::value_unit : 0;
 }
 
 /// Adds one stage to the sums, without waiting for it.
@@ -39,7 +45,10 @@ class Multiply {
   static constexpr int max_steps = Record::max_steps;
   static constexpr int tiles = Record::max_tiles;
   static constexpr int tile_steps = max_steps / tiles;
-  static constexpr int parts = Loader::scaled || Loader::valued ? 2 : 1;
+  static constexpr bool splits = !std::is_same_v<typename Loader::Source, typename Loader::Element>;
+  static constexpr int parts = Loader::valued && splits           ? 3
+                               : Loader::scaled || Loader::valued ? 2
+                                                                  : 1;
 
   __device__ Multiply(Record record, int bit_shift, std::uint32_t rows)
       : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
@@ -60,15 +69,25 @@ class Multiply {
     }
   }
 
-  /// A itself comes from memory.
-  __device__ Multiply(const uint4* values, std::uint32_t rows)
+  /// A stage of one tile, or half of one, whose edges have values. One without steps has old bits.
+  __device__ Multiply(Record record, int num_steps, int bit_shift, const std::uint32_t* values,
+                      int skipped, std::uint32_t rows)
       : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
+    static_assert(tiles == 1);
+    const std::uint32_t starts = record.starts();
+    const auto before = static_cast<std::uint32_t>(skipped);
+    // A stage that begins with the second half of a tile has that alone.
+    const bool second = tile_steps < 4 && bit_shift != 0;
+    const std::uint32_t firsts[2] = {(second ? starts >> 16 : starts & 0xffffu) - before,
+                                     (starts >> 16) - before};
+    const std::uint32_t word = num_steps == 0 ? 0u : record.word(0);
+    expand_values<tile_steps>(tile_steps < 4 ? word >> bit_shift : word, firsts, values,
+                              [&](int step, int place, std::uint32_t even, std::uint32_t odd) {
+                                set_pair(step, place, even, odd);
+                              });
 #pragma unroll
     for (int i = 0; i < parts * max_steps; ++i) {
-      auto& fragment = fragments_[i % parts][i / parts / tile_steps][i / parts % tile_steps];
-      const uint4 unit = values[i * Loader::threads];
-      memcpy(fragment, &unit, sizeof(unit));
-      cuda::keep_in_place(fragment);
+      cuda::keep_in_place(fragments_[i / max_steps][0][i % max_steps]);
     }
   }
 
@@ -91,6 +110,19 @@ class Multiply {
   }
 
  private:
+  /// The values of two neighbouring columns, in as many parts as their products take.
+  __device__ void set_pair(int step, int place, std::uint32_t even, std::uint32_t odd) {
+    if constexpr (splits) {
+      std::uint32_t pairs[3];
+      split_exactly(__uint_as_float(even), __uint_as_float(odd), pairs);
+#pragma unroll
+      for (int part = 0; part < parts; ++part) fragments_[part][0][step][place] = pairs[part];
+    } else {
+      fragments_[0][0][step][place] = __byte_perm(even, odd, 0x5410);
+      fragments_[1][0][step][place] = __byte_perm(even, odd, 0x7632);
+    }
+  }
+
   __device__ void add(int step, float (&sums)[Loader::width / 2]) const {
 #pragma unroll
     for (int plane = 0; plane < Loader::planes; ++plane) {
@@ -98,6 +130,8 @@ class Multiply {
                               plane * std::uint64_t{Loader::Layout::plane_bytes >> 4};
 #pragma unroll
       for (int part = 0; part < parts; ++part) {
+        // The smallest part of a value times what the first plane left is below 2^-22 of both.
+        if (parts == 3 && plane == 1 && part == 2) continue;
         cuda::wgmma<typename Loader::Element>(
             sums, fragments_[part][step / tile_steps][step % tile_steps], b);
       }
@@ -124,7 +158,7 @@ __device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
 
 template <class Loader>
 __device__ void sum_stages(const TallLaunch& launch, char* memory) {
-  using Values = ValueRing<Loader::rows, Loader::threads>;
+  using Values = ValueRing<Loader::threads>;
   const std::uint32_t rows = cuda::shared_address(memory);
   const typename Loader::Feed feed(launch, memory + Loader::num_stages * Loader::stage_bytes);
   feed.start_stages();
@@ -139,10 +173,10 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   Loader loader(launch, rows);
   const Values values(launch,
                       memory + Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes);
-  if constexpr (Loader::valued) values.ask(0, feed.stage(0));
+  if constexpr (Loader::valued) values.ask(0, feed.values(0));
   loader.first(feed.stage(0).num_steps, feed.record(0));
   cuda::commit_copies();
-  if constexpr (Loader::valued) values.ask(1, feed.stage(1));
+  if constexpr (Loader::valued) values.ask(1, feed.values(1));
   loader.second(feed.stage(1).num_steps, feed.record(1));
   cuda::commit_copies();
 
@@ -157,8 +191,9 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
     cuda::keep_in_place(sums);
     const std::uint32_t stage_rows = rows + static_cast<std::uint32_t>(place * Loader::stage_bytes);
     if constexpr (Loader::valued) {
-      Multiply<Loader>(values.place(turn), stage_rows)(stage.num_steps, sums);
-      values.ask(turn + 2, feed.stage(turn + 2));
+      Multiply<Loader>(feed.record(turn), stage.num_steps, stage.bit_shift, values.place(turn),
+                       feed.values(turn).skipped, stage_rows)(stage.num_steps, sums);
+      values.ask(turn + 2, feed.values(turn + 2));
     } else {
       Multiply<Loader>(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, sums);
     }
@@ -195,13 +230,15 @@ template <class Loader>
 void launch_tall(const TallLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.num_workers),
                   cuda::num_blocks(launch.features, Loader::width));
-  constexpr auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>());
+  const auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>(launch.stage_units));
   cuda::launch_chained(sum_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
 }
 
 template <class Loader>
-int resident_tall_blocks() {
-  return cuda::resident_blocks(sum_windows<Loader>, Loader::threads, tall_shared_bytes<Loader>());
+int resident_tall_blocks(std::int32_t stage_units) {
+  return cuda::resident_blocks(sum_windows<Loader>, Loader::threads,
+                               tall_shared_bytes<Loader>(stage_units),
+                               tall_shared_bytes<Loader>(most_stage_units<Loader>()));
 }
 
 template <class Loader>

@@ -20,9 +20,12 @@ struct TallLaunch {
   /// are multiplied in the matrix unit by two 16-bit numbers that add up to it, the high one in the
   /// low half.
   const std::uint32_t* scales = nullptr;
-  /// Instead of words and scales: the registers of A, for each step a high and a low part of 16
-  /// bytes for each thread (tall_values.hpp).
-  const void* values = nullptr;
+  /// Of edges with values, scales included (tessera/tiles/tile_values.hpp): where each thread's
+  /// begin, one for each of `words`, where each stage's are, and the values themselves.
+  const std::uint32_t* starts = nullptr;
+  const tiles::StageValues* stage_values = nullptr;
+  const std::uint32_t* values = nullptr;
+  std::int32_t stage_units = 0;  ///< the most that a stage has
 
   const void* x = nullptr;
   std::int64_t x_stride = 0;  ///< in elements, as all that follow
@@ -50,7 +53,8 @@ struct TallFunction {
   int width = 0;      ///< features of a block
   int max_steps = 0;  ///< of a stage
   void (*launch)(const TallLaunch& launch, Stream stream) = nullptr;
-  int (*resident_blocks)() = nullptr;
+  /// Where stages have up to so many units of values.
+  int (*resident_blocks)(std::int32_t stage_units) = nullptr;
 };
 
 /// Which kernel a problem needs. Rows of X and Y lie on 16-byte boundaries if `aligned`.
@@ -60,7 +64,7 @@ struct TallKind {
   int height = 64;  ///< or 128
   int planes = 2;   ///< of fp32 features
   bool scaled = false;
-  bool valued = false;  ///< edges have values; bf16 only
+  bool valued = false;  ///< edges have values; windows of 64 rows, two planes
   bool aligned = true;
 };
 

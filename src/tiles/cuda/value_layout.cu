@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tiles/cuda/value_layout.hpp"
+
+#include <string>
+#include <utility>
+
+#include "cuda/array.hpp"
+#include "cuda/launch.cuh"
+#include "cuda/search.cuh"
+#include "tiles/value_bits.hpp"
+
+namespace tessera::tiles {
+namespace {
+
+struct PlaceLaunch {
+  const std::uint32_t* words = nullptr;
+  std::uint32_t* starts = nullptr;
+  std::uint32_t* totals = nullptr;  ///< of each tile's halves
+
+  std::int32_t height = 64;
+  std::int64_t num_windows = 0;
+  const EdgeOffset* step_offsets = nullptr;
+  const EdgeOffset* tile_offsets = nullptr;
+  const VertexId* columns = nullptr;
+  cuda::Offsets offsets;
+  const VertexId* indices = nullptr;
+  const EdgeOffset* positions = nullptr;
+  const std::int32_t* unit_offsets = nullptr;
+  std::int32_t* edges = nullptr;
+};
+
+/// Entries of both halves are counted at once, those of the second in the high 16 bits.
+__device__ std::uint32_t entries_of(std::uint32_t word) {
+  return static_cast<std::uint32_t>(__popc(word & half_bits(0))) |
+         static_cast<std::uint32_t>(__popc(word & half_bits(1))) << 16;
+}
+
+/// A block a tile, a thread a word.
+__global__ void count_entries(const PlaceLaunch launch) {
+  __shared__ std::uint32_t warp_totals[16];
+  const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const unsigned lane = threadIdx.x % 32;
+  const std::uint32_t own = entries_of(launch.words[at]);
+  std::uint32_t through = own;
+  for (unsigned distance = 1; distance < 32; distance *= 2) {
+    const std::uint32_t before = __shfl_up_sync(~0u, through, distance);
+    if (lane >= distance) through += before;
+  }
+  if (lane == 31) warp_totals[threadIdx.x / 32] = through;
+  __syncthreads();
+  std::uint32_t before = 0;
+  std::uint32_t total = 0;
+  for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) {
+    if (warp < threadIdx.x / 32) before += warp_totals[warp];
+    total += warp_totals[warp];
+  }
+  const int first_half = units_of(static_cast<int>(total & 0xffffu)) * value_unit;
+  launch.starts[at] = before + through - own + (static_cast<std::uint32_t>(first_half) << 16);
+  if (threadIdx.x == 0) launch.totals[blockIdx.x] = total;
+}
+
+__device__ std::int32_t position_of(const PlaceLaunch& launch, std::int64_t row, VertexId column) {
+  const auto offset = [&](std::int64_t of) -> EdgeOffset {
+    return launch.offsets.narrow != nullptr ? launch.offsets.narrow[of] : launch.offsets.wide[of];
+  };
+  const EdgeOffset edge = cuda::lower_bound(launch.indices, offset(row), offset(row + 1), column);
+  return static_cast<std::int32_t>(launch.positions != nullptr ? launch.positions[edge] : edge);
+}
+
+/// A block a tile, a thread a word.
+__global__ void place(const PlaceLaunch launch) {
+  const std::int64_t tile = blockIdx.x;
+  const std::int64_t window =
+      cuda::lower_bound(launch.tile_offsets, 0, launch.num_windows + 1, tile + 1) - 1;
+  const std::int64_t tile_in_window = tile - launch.tile_offsets[window];
+  const VertexId* const columns =
+      launch.columns + launch.step_offsets[window] * step_columns + tile_in_window * tile_columns;
+  const std::int64_t at = tile * blockDim.x + threadIdx.x;
+  const std::uint32_t word = launch.words[at];
+  const std::uint32_t start = launch.starts[at];
+  std::int32_t* const entries =
+      launch.edges + std::int64_t{launch.unit_offsets[2 * tile]} * value_unit;
+  for (int half = 0; half < 2; ++half) {
+    std::int32_t* next = entries + (start >> (16 * half) & 0xffffu);
+    for_bits(word, half, [&](int pair, int odd) {
+      const ValuePlace at_place = value_place(static_cast<int>(threadIdx.x), pair, odd);
+      *next++ =
+          position_of(launch, window * launch.height + at_place.row, columns[at_place.column]);
+    });
+    // The last word's entries are the half's last.
+    if (threadIdx.x + 1 < blockDim.x) continue;
+    std::int32_t* const end =
+        launch.edges + std::int64_t{launch.unit_offsets[2 * tile + half + 1]} * value_unit;
+    while (next < end) *next++ = -1;
+  }
+}
+
+}  // namespace
+
+DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
+                                         Device device) {
+  const TiledGraph& host = tiled.host;
+  check_value_height(host.height);
+  const auto threads = static_cast<unsigned>(host.words_per_tile());
+  const dim3 blocks(cuda::num_blocks(host.num_tiles(), 1));
+  MemoryResource& memory = default_memory(device);
+  DeviceValueLayout layout;
+  layout.starts = Buffer<std::uint32_t>(host.num_tiles() * host.words_per_tile(), memory);
+  Buffer<std::uint32_t> totals(host.num_tiles(), memory);
+  PlaceLaunch launch;
+  launch.words = tiled.words.data();
+  launch.starts = layout.starts.data();
+  launch.totals = totals.data();
+  cuda::launch(count_entries, blocks, threads, Stream{}, launch);
+  synchronise(device);
+
+  layout.unit_offsets = unit_offsets_of(cuda::to_host(totals, device).span());
+  const std::int64_t entries = std::int64_t{layout.unit_offsets[2 * host.num_tiles()]} * value_unit;
+  layout.edges = Buffer<std::int32_t>(entries, memory);
+  const Buffer<std::int32_t> unit_offsets = cuda::to_device(layout.unit_offsets.span(), device);
+  const Buffer<EdgeOffset> step_offsets = cuda::to_device(host.step_offsets.span(), device);
+  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(host.tile_offsets.span(), device);
+  launch.height = host.height;
+  launch.num_windows = host.num_windows();
+  launch.step_offsets = step_offsets.data();
+  launch.tile_offsets = tile_offsets.data();
+  launch.columns = tiled.columns.data();
+  launch.offsets = rows.offsets();
+  launch.indices = rows.indices.data();
+  launch.positions = rows.positions.data();
+  launch.unit_offsets = unit_offsets.data();
+  launch.edges = layout.edges.data();
+  cuda::launch(place, blocks, threads, Stream{}, launch);
+  synchronise(device);
+  return layout;
+}
+
+std::shared_ptr<const DeviceValueLayout> device_value_layout(const Graph& graph, int height,
+                                                             Side side, Device device) {
+  const auto make = [&]() -> std::shared_ptr<const void> {
+    const auto tiled = device_tiles(graph, {height, side, 1}, device);
+    const auto rows = side == Side::forward ? cuda::device_rows(graph, device)
+                                            : cuda::device_columns(graph, device);
+    return std::make_shared<DeviceValueLayout>(place_values_on_device(*tiled, *rows, device));
+  };
+  const std::string key = std::string("places of values beside ") + to_string(side) + " tiles of " +
+                          std::to_string(height) + " rows on " + to_string(device);
+  return std::static_pointer_cast<const DeviceValueLayout>(graph.derived(key, make));
+}
+
+}  // namespace tessera::tiles

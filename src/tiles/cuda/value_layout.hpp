@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cuda/rows.hpp"
+#include "tessera/tiles/tile_values.hpp"
+#include "tiles/cuda/device_tiles.hpp"
+
+namespace tessera::tiles {
+
+/// A ValueLayout on a GPU. The offsets stay on the host, where stages are made.
+struct DeviceValueLayout {
+  SharedArray<std::int32_t> unit_offsets;
+  Buffer<std::uint32_t> starts;
+  Buffer<std::int32_t> edges;
+};
+
+/// Made on the GPU. `rows` are those that were translated.
+DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
+                                         Device device);
+
+/// For windows of that height; made at the first call for a side and a device, then kept with the
+/// graph.
+std::shared_ptr<const DeviceValueLayout> device_value_layout(const Graph& graph, int height,
+                                                             Side side, Device device);
+
+}  // namespace tessera::tiles
