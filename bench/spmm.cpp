@@ -2,6 +2,7 @@
 #include "tessera/ops/spmm.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "tessera/core/parallel.hpp"
@@ -19,8 +20,13 @@ namespace {
 
 using ops::Reduction;
 
-ops::SpmmOptions options_of(const Problem& problem, Reduction reduction) {
+/// Where the values of edges come from.
+enum class Values { graph, drawn, of_runs };
+
+ops::SpmmOptions options_of(const Problem& problem, Reduction reduction,
+                            Values values = Values::graph) {
   ops::SpmmOptions options;
+  options.edge_values_expected = values == Values::of_runs;
   set_plan_options(problem, options);
   options.reduction = reduction;
   options.precision = problem.precision;
@@ -60,33 +66,54 @@ Gate compare_rows(const RowSample& sample, Reduction reduction, const Placed<T>&
   return {largest_error(computed.view(), expected, magnitude), bound, computed.rows(), y.rows()};
 }
 
+/// The problem's graph with these numbers for values.
+template <class T>
+Graph with_values(const Graph& graph, const Matrix<T>& drawn) {
+  Buffer<float> values(graph.num_edges());
+  parallel_for(values.size(), 1 << 14,
+               [&](std::int64_t e) { values[e] = static_cast<float>(drawn.data()[e]); });
+  return graph.with_values(std::move(values));
+}
+
 template <class T>
 class Forward : public Trial {
  public:
-  Forward(const Problem& problem, Reduction reduction)
-      : plan_(ops::plan_spmm(problem.graph, options_of(problem, reduction))),
-        seed_(problem.seed),
+  Forward(const Problem& problem, Reduction reduction, Values values)
+      : seed_(problem.seed),
+        edge_values_(random_placed<T>(values == Values::graph ? 0 : problem.graph.num_edges(), 1,
+                                      problem.seed + 1, problem.device)),
+        weighted_(values == Values::graph ? problem.graph
+                                          : with_values(problem.graph, edge_values_.host())),
+        plan_(ops::plan_spmm(values == Values::drawn ? weighted_ : problem.graph,
+                             options_of(problem, reduction, values))),
         x_(random_placed<T>(problem.graph.num_cols(), problem.features, problem.seed,
                             problem.device)),
-        y_(problem.graph.num_rows(), problem.features, problem.device) {}
+        y_(problem.graph.num_rows(), problem.features, problem.device) {
+    if (values == Values::of_runs) inputs_.edge_values = edge_values_;
+    inputs_.x = x_;
+  }
 
   Gate check() override {
     run({});
-    return compare_rows(sample_of(plan_.graph(), plan_.options(), seed_), plan_.options().reduction,
-                        x_, y_, bound_of(kernel(), plan_.options().precision));
+    return compare_rows(sample_of(weighted_, plan_.options(), seed_), plan_.options().reduction, x_,
+                        y_, bound_of(kernel(), plan_.options().precision));
   }
-  void run(Stream stream) override { ops::run(plan_, {x_}, {y_}, stream); }
+  void run(Stream stream) override { ops::run(plan_, inputs_, {y_}, stream); }
   std::int64_t bytes() const override {
+    const bool of_runs = !inputs_.edge_values.absent();
     return structure_bytes(plan_.graph(), plan_.options().device) + weight_bytes(plan_.graph()) +
-           x_.bytes() + y_.bytes();
+           x_.bytes() + y_.bytes() + (of_runs ? edge_values_.bytes() : 0);
   }
   std::string kernel() const override { return plan_.kernel().name; }
   std::string plan() const override { return plan_.explain().summary; }
 
  private:
-  ops::SpmmPlan plan_;
   std::uint64_t seed_;
+  Placed<T> edge_values_;
+  Graph weighted_;  ///< what the plan multiplies by, whoever brings the values
+  ops::SpmmPlan plan_;
   Placed<T> x_, y_;
+  ops::SpmmInputs inputs_;
 };
 
 /// dX = A^T dY.
@@ -125,14 +152,21 @@ class Backward : public Trial {
   Placed<T> grad_y_, grad_x_;
 };
 
-Suite forward_suite(const char* name, const char* summary, Reduction reduction) {
-  return {
-      name,
-      summary,
-      {"spmm"},
-      {Precision::fp32, Precision::fp64, Precision::bf16},
-      false,
-      [reduction](const Problem& problem) { return prepare_stored<Forward>(problem, reduction); }};
+Suite forward_suite(const char* name, const char* summary, Reduction reduction,
+                    Values values = Values::graph) {
+  return {name,
+          summary,
+          {"spmm"},
+          {Precision::fp32, Precision::fp64, Precision::bf16},
+          false,
+          [reduction, values](const Problem& problem) {
+            return prepare_stored<Forward>(problem, reduction, values);
+          }};
+}
+
+Suite on_request(Suite suite) {
+  suite.on_request = true;
+  return suite;
 }
 
 }  // namespace
@@ -143,6 +177,10 @@ std::vector<Suite> spmm_suites() {
       forward_suite("spmm_mean", "the mean over each target's sources", Reduction::mean),
       forward_suite("spmm_max", "the maximum over each target's sources", Reduction::max),
       forward_suite("spmm_min", "the minimum over each target's sources", Reduction::min),
+      on_request(forward_suite("spmm_weighted", "the sum with a value drawn for every edge",
+                               Reduction::sum, Values::drawn)),
+      on_request(forward_suite("spmm_edge_values", "the same, values brought by every run",
+                               Reduction::sum, Values::of_runs)),
       {"spmm_backward",
        "A^T dY, the gradient of the sum",
        {"spmm", "spmm_backward"},

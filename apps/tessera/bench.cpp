@@ -207,7 +207,8 @@ Action setup(CLI::App& app) {
          "OP", arguments->words,
          "what to measure, all ops if none is named: " + op_names() +
              "; layer, step and epoch for every model, or one as in epoch_gcn, with the data's "
-             "own features; translate, the graph as tiles; or: compare A.json B.json")
+             "own features; spmm_weighted and spmm_edge_values, sums with a value for every edge, "
+             "the graph's or each run's; translate, the graph as tiles; or: compare A.json B.json")
       ->type_name("OP");
   app.add_option("-d,--data", arguments->sources, "a data set; may be given several times")
       ->type_name("SOURCE")
