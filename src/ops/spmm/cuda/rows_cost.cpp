@@ -82,8 +82,7 @@ double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy) {
                      std::pow(moved / moved_bytes_per_us, power);
   const bool valued = graph.has_values() || problem.edge_values_expected;
   const double values = valued ? value_us * static_cast<double>(graph.num_edges()) : 0;
-  return launch_us + last_step_us * std::max(cut.short_steps, cut.wide_steps) +
-         std::pow(sum, 1 / power) + values;
+  return launch_us + last_step_us * cut.waited_steps() + std::pow(sum, 1 / power) + values;
 }
 
 }  // namespace tessera::ops

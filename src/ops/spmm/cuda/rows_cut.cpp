@@ -126,7 +126,7 @@ RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy
     for (const int steps : short_steps_tried) {
       const RowsCut cut = {whole ? wide : steps, wide, 128};
       const double us = weighed_us(ordered_work(counts, policy, cut), policy) * blocks_of_features +
-                        waited_step_us * std::max(cut.short_steps, cut.wide_steps);
+                        waited_step_us * cut.waited_steps();
       if (us < best_us) {
         best = cut;
         best_us = us;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "ops/spmm/cuda/policy.hpp"
@@ -20,6 +21,9 @@ struct RowsCut {
   EdgeOffset wide_row(const RowsPolicy& policy) const {
     return EdgeOffset{wide_steps} * whole_warp(policy).step();
   }
+  /// Steps that the longest row may still take when all others are done. Wide rows begin first, so
+  /// that the others hide half of theirs.
+  double waited_steps() const { return std::max<double>(short_steps, wide_steps / 2.0); }
   /// Edges of a piece, at most.
   EdgeOffset piece(const RowsPolicy& policy) const;
 };
