@@ -3,6 +3,7 @@
 #include <limits>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/lines.hpp"
 #include "ops/attention/cuda/staged_edges.hpp"
+#include "ops/attention/cuda/widened.hpp"
 #include "ops/edge_softmax/cuda/kernels.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/rehearsal.hpp"
@@ -69,7 +71,7 @@ double edge_numbers(const AttentionProblem& problem) {
 }
 
 /// Attention by the kernels of other ops, one after another, with a number for each edge and head
-/// in memory between them.
+/// in memory between them. In fp32: with 16 bits such a number is too coarse for an exponent.
 class CudaStagedAttention final : public PreparedAttention {
  public:
   explicit CudaStagedAttention(const AttentionProblem& problem)
@@ -125,7 +127,7 @@ class CudaStagedAttention final : public PreparedAttention {
     StagedLaunch launch = launch_of(inputs);
     launch.log_sum = static_cast<const float*>(log_sum.data);
     launch.log_sum_stride = log_sum.stride;
-    compute_weights(launch, static_cast<float*>(weights.data), weights.stride, stream);
+    compute_weights(launch, weights, stream);
   }
 
   void prepare_backward() const override {
@@ -225,9 +227,7 @@ class CudaStagedAttention final : public PreparedAttention {
 
 std::string why_not(const AttentionProblem& problem) {
   if (problem.options.form != AttentionForm::dot) return "dot products only";
-  if (problem.options.precision != Precision::fp32) {
-    return "fp32 only: scores stored with 16 bits would be too coarse for an exponent";
-  }
+  if (problem.options.precision == Precision::fp64) return "fp64 exists on the CPU only";
   const double bytes = 2 * edge_numbers(problem) * sizeof(float);
   if (bytes > max_edge_bytes) return fmt::format("edges would take {:.1f} GB", bytes / 1e9);
   return {};
@@ -245,7 +245,7 @@ double fastest_us(std::span<const KernelType> table, const typename KernelType::
 }
 
 /// Of the forward pass, as of the fused kernel.
-double predicted_us(const AttentionProblem& problem) {
+double predicted_fp32_us(const AttentionProblem& problem) {
   constexpr double bytes_per_us = 3.5e6;
   const PlanOptions options = stage_options(problem);
   const double dropping =
@@ -255,14 +255,20 @@ double predicted_us(const AttentionProblem& problem) {
          fastest_us(spmm_kernels(), weighted_sums(problem, SpmmPass::forward), options);
 }
 
+double predicted_us(const AttentionProblem& problem) {
+  const double copies =
+      problem.options.precision == Precision::fp32 ? 0 : predicted_widening_us(problem);
+  return copies + predicted_fp32_us(in_fp32(problem));
+}
+
 }  // namespace
 
 void append_cuda_staged_attention(std::vector<AttentionKernel>& table) {
   AttentionKernel kernel;
   kernel.info.name = "attention/cuda/staged";
   kernel.info.description =
-      "dot products, softmax and weighted sums one after another, each by the kernel that is "
-      "fastest for it";
+      "dot products, softmax and weighted sums one after another in fp32, each by the kernel that "
+      "is fastest for it";
   kernel.info.op = "attention";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
@@ -270,7 +276,9 @@ void append_cuda_staged_attention(std::vector<AttentionKernel>& table) {
   kernel.why_not = why_not;
   kernel.predicted_us = predicted_us;
   kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
-    return std::make_unique<CudaStagedAttention>(problem);
+    auto staged = std::make_unique<CudaStagedAttention>(in_fp32(problem));
+    if (problem.options.precision == Precision::fp32) return staged;
+    return widened(std::move(staged), problem);
   };
   table.push_back(std::move(kernel));
 }

@@ -6,7 +6,9 @@
 #include "cuda/chained.cuh"
 #include "cuda/edge_rows.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/precision.cuh"
 #include "cuda/search.cuh"
+#include "cuda/vectors.cuh"
 #include "ops/cuda/dropout.cuh"
 
 namespace tessera::ops {
@@ -46,8 +48,9 @@ __device__ void load_factors(const StagedLaunch& launch, std::int64_t first,
   for (float& factor : factors) factor = 1;
 }
 
+template <class T>
 __global__ __launch_bounds__(block_threads) void weights_kernel(const StagedLaunch launch,
-                                                                float* weights,
+                                                                T* weights,
                                                                 std::int64_t weights_stride) {
   cuda::begin_chained();
   const std::int64_t first = cuda::thread_number() * share;
@@ -60,7 +63,8 @@ __global__ __launch_bounds__(block_threads) void weights_kernel(const StagedLaun
     const Place place(first + i, launch.heads);
     const VertexId row = cuda::row_of_edge(launch.edge_rows, place.edge);
     const float log_sum = launch.log_sum[row * launch.log_sum_stride + place.head];
-    weights[place.edge * weights_stride + place.head] = expf(launch.scale * scores[i] - log_sum);
+    weights[place.edge * weights_stride + place.head] =
+        cuda::narrow<T>(expf(launch.scale * scores[i] - log_sum));
   }
 }
 
@@ -127,10 +131,12 @@ dim3 grid_of(const StagedLaunch& launch) {
 
 }  // namespace
 
-void compute_weights(const StagedLaunch& launch, float* weights, std::int64_t weights_stride,
-                     Stream stream) {
-  cuda::launch_chained(weights_kernel, grid_of(launch), block_threads, stream, launch, weights,
-                       weights_stride);
+void compute_weights(const StagedLaunch& launch, Operand weights, Stream stream) {
+  cuda::visit_precision(weights.precision, [&](auto element) {
+    using T = decltype(element);
+    cuda::launch_chained(weights_kernel<T>, grid_of(launch), block_threads, stream, launch,
+                         static_cast<T*>(weights.data), weights.stride);
+  });
 }
 
 void drop_weights(const StagedLaunch& launch, Stream stream) {

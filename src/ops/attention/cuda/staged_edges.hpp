@@ -5,6 +5,7 @@
 
 #include "cuda/edge_rows.hpp"
 #include "tessera/ops/dropout.hpp"
+#include "tessera/ops/operand.hpp"
 
 /// What staged attention does to its numbers (one for each edge and head, CSR order, side by side)
 /// between dot products and sums. Four neighbours are a thread's share: they have one draw of
@@ -36,9 +37,8 @@ struct StagedLaunch {
   double* scale_sums = nullptr;      ///< one for each block; null: not wanted
 };
 
-/// weights = exp(scale * scores - log_sum).
-void compute_weights(const StagedLaunch& launch, float* weights, std::int64_t weights_stride,
-                     Stream stream);
+/// weights = exp(scale * scores - log_sum), in their own precision.
+void compute_weights(const StagedLaunch& launch, Operand weights, Stream stream);
 
 /// scores, which are weights P, become f P with the factors of dropout.
 void drop_weights(const StagedLaunch& launch, Stream stream);
