@@ -16,6 +16,7 @@
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
 #include "support/random_matrix.hpp"
+#include "tessera/core/random.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/ops/spmm.hpp"
@@ -268,6 +269,67 @@ TEST_P(SpmmTileKernels, TurnSumsThatAreTooLargeIntoInfinity) {
   check(float{}, 2e38f);
   check(Bfloat16{}, 2e38f);
   check(Float16{}, 6e4f);
+}
+
+/// Windows so many that none is cut, and so long that what tensor cores lose when they add up
+/// counts. The first row of each uses every column, some others every sixteenth.
+Graph many_long_windows(VertexId windows, VertexId cols) {
+  constexpr VertexId height = 256, sparse_rows = 15, apart = 16;
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> indices;
+  for (VertexId row = 0; row < windows * height; ++row) {
+    const VertexId in_window = row % height;
+    if (in_window <= sparse_rows) {
+      for (VertexId col = in_window; col < cols; col += in_window == 0 ? 1 : apart) {
+        indices.push_back(col);
+      }
+    }
+    offsets.push_back(static_cast<EdgeOffset>(indices.size()));
+  }
+  return Graph(windows * height, cols, SharedArray<EdgeOffset>(std::move(offsets)),
+               SharedArray<VertexId>(std::move(indices)));
+}
+
+TEST_P(SpmmTileKernels, HoldTheirBoundOnLongSumsOfOneSign) {
+  constexpr VertexId cols = 8192, windows = 600;
+  constexpr std::int64_t features = 16;
+  const auto valued = [](const Graph& graph) {
+    return graph.with_values(SharedArray<float>(
+        std::vector<float>(static_cast<std::size_t>(graph.num_edges()), 1.0f / 3)));
+  };
+  const auto check = [&]<class T>(T, const Graph& graph, const Graph& one_window) {
+    SCOPED_TRACE(to_string(PrecisionOf<T>::value));
+    const Random random(41);
+    Matrix<T> x(cols, features);
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      // Of many magnitudes: sums of like numbers are exact for a long while.
+      const double exponent = 8 * random.uniform(static_cast<std::uint64_t>(i)) - 4;
+      x.data()[i] = static_cast<T>(static_cast<float>(std::exp2(exponent)));
+    }
+    const Matrix<T> y =
+        product<T>(GetParam(), problem_of<T>(graph, features, SpmmPass::forward), x);
+    if (y.rows() == 0) return;
+    Matrix<double> expected(one_window.num_rows(), features);
+    reference::spmm(one_window, Reduction::sum, test::to_double(x), {}, expected);
+    testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+    if (!testing::kernel_info(GetParam()).strict) tolerance.of_magnitude = 1e-5;
+    for (VertexId row = 0; row < graph.num_rows(); ++row) {
+      for (std::int64_t f = 0; f < features; ++f) {
+        const double want = expected(row % one_window.num_rows(), f);
+        const auto got = static_cast<double>(y(row, f));
+        ASSERT_TRUE(testing::close(got, want, want, tolerance))
+            << "row " << row << ", feature " << f << " is " << got << ", not " << want << ": "
+            << std::abs(got - want) / want;
+      }
+    }
+  };
+  const Graph graph = many_long_windows(windows, cols);
+  const Graph one_window = many_long_windows(1, cols);
+  check(float{}, graph, one_window);
+  check(Bfloat16{}, graph, one_window);
+  check(Float16{}, graph, one_window);
+  check(float{}, valued(graph), valued(one_window));
+  check(Bfloat16{}, valued(graph), valued(one_window));
 }
 
 TEST_P(SpmmTileKernels, GiveTheSameBitsTwice) {

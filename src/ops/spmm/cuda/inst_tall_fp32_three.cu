@@ -8,9 +8,11 @@ template <int width, bool aligned, int groups>
 constexpr TallFunction function =
     make_tall_function<ConvertLoader<float, width, 3, false, aligned, groups>>();
 
+/// Sums of a stage beside those of all stages: wide rows are taken in parts, which leaves registers
+/// for both.
 template <bool aligned, int groups>
 constexpr TallFunctions functions = {function<32, aligned, groups>, function<64, aligned, groups>,
-                                     function<128, aligned, groups>};
+                                     function<64, aligned, groups>};
 
 }  // namespace
 

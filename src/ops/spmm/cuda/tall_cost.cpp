@@ -82,8 +82,9 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy) {
   const auto rows =
       static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
   const double element_bytes = half ? 2 : 4;
-  const double chunks = std::max(1.0, std::ceil(features / 128));
-  const double chunk_bytes = std::clamp(features, 32.0, 128.0) * element_bytes;
+  const double widest = policy.planes == 3 ? 64 : 128;
+  const double chunks = std::max(1.0, std::ceil(features / widest));
+  const double chunk_bytes = std::clamp(features, 32.0, widest) * element_bytes;
   const double groups = policy.height / 64;
   const double windows = std::max(1.0, std::ceil(rows / policy.height));
   const double tiles = sample.columns / 64;

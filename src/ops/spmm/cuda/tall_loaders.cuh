@@ -103,6 +103,7 @@ class CopyLoader {
   static constexpr bool scaled = scaled_;
   static constexpr bool aligned = true;
   static constexpr bool copies = true;  ///< rows arrive by themselves
+  static constexpr bool exact_sums = false;
   static constexpr int min_blocks = groups == 1 ? (valued ? 3 : 4) : 2;
   using Layout = StageLayout<width, rows>;
   using Share = RowShare<T, width, rows, threads>;
@@ -154,6 +155,8 @@ class ConvertLoader {
   static constexpr bool scaled = scaled_;
   static constexpr bool aligned = aligned_;
   static constexpr bool copies = false;
+  /// Whether stages are added up in fp32, not by the matrix unit.
+  static constexpr bool exact_sums = planes == 3;
   static constexpr int min_blocks = !aligned ? 1 : groups == 1 ? 3 : 2;
   using Layout = StageLayout<width, rows>;
   using Share = RowShare<T, width, rows, threads>;

@@ -7,6 +7,37 @@
 
 namespace tessera::ops {
 
+/// Sums of long pieces are taken in parts, since matrix units cut off what they add up: nothing is
+/// lost here but the rounding of fp32. They stand in a slot of the block, as the threads hold them.
+template <int width>
+__device__ float4* part_slot(const TallLaunch& launch) {
+  const std::int64_t block = std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+  return reinterpret_cast<float4*>(launch.parts) + block * (width / 8) * blockDim.x + threadIdx.x;
+}
+
+template <int width>
+__device__ void add_parts(const TallLaunch& launch, float (&sums)[width / 2]) {
+  const float4* const slot = part_slot<width>(launch);
+#pragma unroll
+  for (int i = 0; i < width / 8; ++i) {
+    const float4 before = slot[i * blockDim.x];
+    sums[4 * i] += before.x;
+    sums[4 * i + 1] += before.y;
+    sums[4 * i + 2] += before.z;
+    sums[4 * i + 3] += before.w;
+  }
+}
+
+template <int width>
+__device__ void put_aside(const TallLaunch& launch, const float (&sums)[width / 2]) {
+  float4* const slot = part_slot<width>(launch);
+#pragma unroll
+  for (int i = 0; i < width / 8; ++i) {
+    slot[i * blockDim.x] =
+        make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
+  }
+}
+
 /// Leaves a piece's sums in its slot, as the threads hold them. The block that comes last of all
 /// pieces of the window gets the window's sums, added in the order of the pieces, so that they are
 /// the same whoever it is; the others get false.

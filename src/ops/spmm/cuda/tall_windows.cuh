@@ -156,6 +156,15 @@ __device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
                                                                      stage.last_row)(sums);
 }
 
+template <bool first, class A, class B>
+__device__ constexpr auto& either(A& a, B& b) {
+  if constexpr (first) {
+    return a;
+  } else {
+    return b;
+  }
+}
+
 template <class Loader>
 __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   using Values = ValueRing<Loader::threads>;
@@ -181,6 +190,8 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   cuda::commit_copies();
 
   float sums[Loader::width / 2] = {};
+  float of_stage[Loader::width / 2];
+  auto& growing = either<Loader::exact_sums>(of_stage, sums);
   for (int turn = 0, place = 0;; ++turn) {
     // All but the latest group: the rows of this stage, and the record of the stage after next.
     cuda::wait_for_copies<1>();
@@ -188,23 +199,37 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
     __syncthreads();
     const tiles::Stage stage = feed.stage(turn);
     if (stage.end == tiles::StageEnd::work) break;
-    cuda::keep_in_place(sums);
+    if constexpr (Loader::exact_sums) {
+#pragma unroll
+      for (float& sum : of_stage) sum = 0;
+    }
+    cuda::keep_in_place(growing);
     const std::uint32_t stage_rows = rows + static_cast<std::uint32_t>(place * Loader::stage_bytes);
     if constexpr (Loader::valued) {
       Multiply<Loader>(feed.record(turn), stage.num_steps, stage.bit_shift, values.place(turn),
-                       feed.values(turn).skipped, stage_rows)(stage.num_steps, sums);
+                       feed.values(turn).skipped, stage_rows)(stage.num_steps, growing);
       values.ask(turn + 2, feed.values(turn + 2));
     } else {
-      Multiply<Loader>(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, sums);
+      Multiply<Loader>(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
     }
     loader.advance(feed.stage(turn + 2).num_steps, feed.record(turn + 1), feed.record(turn + 2),
                    place);
     feed.advance(turn);
     cuda::commit_copies();
     cuda::wgmma_wait();
-    cuda::keep_in_place(sums);
+    cuda::keep_in_place(growing);
+    if constexpr (Loader::exact_sums) {
+#pragma unroll
+      for (int i = 0; i < Loader::width / 2; ++i) sums[i] += of_stage[i];
+    }
     if (stage.end != tiles::StageEnd::none) {
-      finish<Loader>(launch, stage, sums);
+      if (stage.end == tiles::StageEnd::part) {
+        if (stage.after_part != 0) add_parts<Loader::width>(launch, sums);
+        put_aside<Loader::width>(launch, sums);
+      } else {
+        if (stage.after_part != 0) add_parts<Loader::width>(launch, sums);
+        finish<Loader>(launch, stage, sums);
+      }
 #pragma unroll
       for (float& sum : sums) sum = 0;
     }

@@ -46,6 +46,8 @@ struct TallLaunch {
   unsigned* arrivals = nullptr;
   const tiles::CutWindow* slot_windows = nullptr;
   std::int32_t num_slots = 0;
+  /// Sums of the parts of a piece before the last, a slot for each block.
+  float* parts = nullptr;
 };
 
 /// One kernel: what it computes at once, how to run it, and how many blocks of it a GPU holds.
