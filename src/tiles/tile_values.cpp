@@ -24,7 +24,8 @@ void count_entries(std::span<const std::uint32_t> words, std::uint32_t* starts, 
   counts[0] = counts[1] = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
     starts[i] = static_cast<std::uint32_t>(counts[0]) | static_cast<std::uint32_t>(counts[1]) << 16;
-    for (int half = 0; half < 2; ++half) counts[half] += std::popcount(words[i] & half_bits(half));
+    for (int half = 0; half < 2; ++half)
+      counts[half] += run_of(std::popcount(words[i] & half_bits(half)));
   }
   const std::uint32_t before = static_cast<std::uint32_t>(units_of(counts[0]) * value_unit) << 16;
   for (std::size_t i = 0; i < words.size(); ++i) starts[i] += before;

@@ -16,6 +16,13 @@ namespace tessera::tiles {
 /// The bits of a word that belong to one half of its tile: steps 0 and 1, or 2 and 3.
 constexpr std::uint32_t half_bits(int half) { return half == 0 ? 0x00ff00ffu : 0xff00ff00u; }
 
+/// Places that a word's entries in a half take: an odd number. Lanes whose words are equally full
+/// then find theirs in different banks of shared memory.
+constexpr int run_of(int entries) { return entries == 0 ? 0 : entries | 1; }
+
+/// The most entries of a half, of a tile of so many words.
+constexpr int most_entries(int words) { return words * run_of(16); }
+
 constexpr int units_of(int entries) { return (entries + value_unit - 1) / value_unit; }
 
 /// Calls body(pair, odd) for the bits of a half in the order of their entries.

@@ -16,14 +16,15 @@ inline constexpr int value_unit = 4;
 
 /// Which edge each entry belongs to. A tile has two halves of two steps; a half has the entries of
 /// word 0, then those of word 1 and so on, each word's in the order of its bits: register by
-/// register, the even column before the odd one. Halves are filled up to whole units.
+/// register, the even column before the odd one. Words that have entries are filled up to an odd
+/// number of them, halves to whole units.
 struct ValueLayout {
   /// Half h of tile t has the units [unit_offsets[2 t + h], unit_offsets[2 t + h + 1]).
   SharedArray<std::int32_t> unit_offsets;
   /// Of each word: where its entries begin, counted from the tile's first, in the first half (low
   /// 16 bits) and in the second.
   SharedArray<std::uint32_t> starts;
-  /// Of each entry: where its edge stands in CSR; -1 for those that fill units.
+  /// Of each entry: where its edge stands in CSR; -1 for those that fill.
   SharedArray<std::int32_t> edges;
 
   /// The same bytes.

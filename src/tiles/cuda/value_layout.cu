@@ -31,8 +31,8 @@ struct PlaceLaunch {
 
 /// Entries of both halves are counted at once, those of the second in the high 16 bits.
 __device__ std::uint32_t entries_of(std::uint32_t word) {
-  return static_cast<std::uint32_t>(__popc(word & half_bits(0))) |
-         static_cast<std::uint32_t>(__popc(word & half_bits(1))) << 16;
+  return static_cast<std::uint32_t>(run_of(__popc(word & half_bits(0)))) |
+         static_cast<std::uint32_t>(run_of(__popc(word & half_bits(1)))) << 16;
 }
 
 /// A block a tile, a thread a word.
@@ -87,6 +87,7 @@ __global__ void place(const PlaceLaunch launch) {
       *next++ =
           position_of(launch, window * launch.height + at_place.row, columns[at_place.column]);
     });
+    if (__popc(word & half_bits(half)) % 2 == 0 && (word & half_bits(half)) != 0) *next++ = -1;
     // The last word's entries are the half's last.
     if (threadIdx.x + 1 < blockDim.x) continue;
     std::int32_t* const end =

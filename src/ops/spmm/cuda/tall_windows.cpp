@@ -311,8 +311,8 @@ class CudaTall final : public PreparedSpmm {
 std::string why_not_values(const SpmmProblem& problem) {
   const bool own = problem.graph.has_values();
   if (!own && !problem.edge_values_expected) return "edges with values only";
-  // Their places are numbered with 32 bits, up to three more for each half of a tile.
-  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 2) {
+  // Entries are numbered with 32 bits; at most three of four only fill.
+  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 4) {
     return "too many edges";
   }
   if (problem.precision != Precision::fp16) return {};

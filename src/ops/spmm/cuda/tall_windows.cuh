@@ -9,6 +9,7 @@
 #include "ops/spmm/cuda/tall_merge.cuh"
 #include "ops/spmm/cuda/tall_pattern.cuh"
 #include "ops/spmm/cuda/tall_store.cuh"
+#include "tiles/value_bits.hpp"
 
 /// Sums over tall windows on Hopper's matrix units.
 ///
@@ -34,7 +35,8 @@ constexpr int tall_shared_bytes(std::int32_t stage_units) {
 /// Where every place of a stage has an edge.
 template <class Loader>
 constexpr std::int32_t most_stage_units() {
-  return Loader::valued ? Loader::rows * 64 / tiles::value_unit : 0;
+  constexpr int halves = Loader::rows * 2 / tiles::tile_columns;
+  return Loader::valued ? halves * tiles::units_of(tiles::most_entries(Loader::threads)) : 0;
 }
 
 /// Adds one stage to the sums, without waiting for it.
