@@ -111,8 +111,9 @@ template <class Rehearsal, class KernelType>
 Choice<KernelType> make_choice(std::span<const KernelType> table,
                                const typename KernelType::Problem& problem,
                                const PlanOptions& options) {
-  std::vector<Offer> offers = offers_of(table, problem, options);
+  require_available(options.device);
   const OnDevice current(options.device);
+  std::vector<Offer> offers = offers_of(table, problem, options);
   Choice<KernelType> choice;
   const bool uses_store = options.store != nullptr && options.kernel.empty();
   const PlanKey key = uses_store ? plan_key(Rehearsal::op(problem), problem.graph,
