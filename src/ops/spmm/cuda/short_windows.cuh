@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "cuda/launch.cuh"
+#include "cuda/mma.cuh"
 #include "cuda/occupancy.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/short_windows.hpp"
@@ -26,23 +27,6 @@ namespace tessera::ops {
 
 inline constexpr int short_warps = 4;
 inline constexpr int short_threads = 32 * short_warps;
-
-/// Adds the product of 16 features x 16 columns and 16 columns x 8 rows.
-template <class T>
-__device__ void multiply_16x8(float (&sums)[4], const std::uint32_t (&a)[4],
-                              const std::uint32_t (&b)[2]) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-  } else {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-  }
-}
 
 /// What a lane knows of a step: its four columns, and the word that has its bits.
 struct ShortStep {
@@ -123,7 +107,7 @@ class ShortSums {
                                            __byte_perm(rows[0][i], rows[1][i], 0x7632),
                                            __byte_perm(rows[2][i], rows[3][i], 0x5410),
                                            __byte_perm(rows[2][i], rows[3][i], 0x7632)};
-        multiply_16x8<T>(sums_[part * words + i], features, pattern);
+        cuda::multiply_16x8<T>(sums_[part * words + i], features, pattern);
       }
     }
   }
