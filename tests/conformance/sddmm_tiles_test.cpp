@@ -25,7 +25,8 @@ namespace {
 std::vector<std::string> tile_kernel_names() {
   std::vector<std::string> names;
   for (const std::string& name : testing::kernel_names("sddmm")) {
-    if (name.find("/tiles_") != std::string::npos) names.push_back(name);
+    const bool tiled = name.find("/tiles_") != std::string::npos;
+    if (tiled || name.find("/short_") != std::string::npos) names.push_back(name);
   }
   return names;
 }

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/sddmm/cuda/short_dots.cuh"
+
+namespace tessera::ops {
+
+const ShortDotsFunctions short_dots_bf16 = make_short_dots<__nv_bfloat16>();
+
+}  // namespace tessera::ops

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/sddmm/kernel.hpp"
+
+namespace tessera::ops {
+
+/// Steps of a run, at most: so few that every warp has some runs.
+int dot_run_steps(const SddmmProblem& problem);
+
+/// What windows of 16 rows should take, from a sample of them.
+double predict_short_dots_us(const SddmmProblem& problem);
+
+}  // namespace tessera::ops
