@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortDotsFunctions short_dots_fp32 = make_short_dots<float>();
+const ShortDotsFunctions short_dots_fp32 = make_short_dots<float, DotStore<float>>();
+const ShortDotsFunctions direct_dots_fp32 = make_short_dots<float, DirectStore<float>>();
 
 }  // namespace tessera::ops

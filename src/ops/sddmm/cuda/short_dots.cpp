@@ -16,12 +16,12 @@
 namespace tessera::ops {
 namespace {
 
-const ShortDotsFunction& function_of(const SddmmProblem& problem) {
+const ShortDotsFunction& function_of(const SddmmProblem& problem, bool direct) {
   const auto functions = [&]() -> const ShortDotsFunctions& {
     switch (problem.precision) {
-      case Precision::bf16: return short_dots_bf16;
-      case Precision::fp16: return short_dots_fp16;
-      default: return short_dots_fp32;
+      case Precision::bf16: return direct ? direct_dots_bf16 : short_dots_bf16;
+      case Precision::fp16: return direct ? direct_dots_fp16 : short_dots_fp16;
+      default: return direct ? direct_dots_fp32 : short_dots_fp32;
     }
   };
   const auto bytes =
@@ -33,8 +33,8 @@ const ShortDotsFunction& function_of(const SddmmProblem& problem) {
 /// scalar kernel.
 class CudaShortDots final : public PreparedSddmm {
  public:
-  explicit CudaShortDots(const SddmmProblem& problem)
-      : function_(function_of(problem)),
+  CudaShortDots(const SddmmProblem& problem, bool direct)
+      : function_(function_of(problem, direct)),
         steps_(device_dot_steps(problem.graph, dot_run_steps(problem), problem.device)),
         scalars_(prepare_cuda_scalars(problem)) {
     const std::int64_t blocks = function_.resident_blocks() / problem.heads;
@@ -123,7 +123,12 @@ void append_cuda_short_dots_kernels(std::vector<SddmmKernel>& table) {
   kernel.why_not = why_not;
   kernel.predicted_us = predict_short_dots_us;
   kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<CudaShortDots>(problem);
+    return std::make_unique<CudaShortDots>(problem, false);
+  };
+  table.push_back(kernel);
+  kernel.info.name += "_direct";
+  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
+    return std::make_unique<CudaShortDots>(problem, true);
   };
   table.push_back(std::move(kernel));
 }

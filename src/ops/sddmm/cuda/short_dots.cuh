@@ -207,21 +207,21 @@ constexpr ShortCrowd short_crowd() {
 }
 
 /// What a block has in shared memory.
-template <class T, int warps>
+template <class Store, int warps>
 struct ShortShared {
   std::int32_t taken;
-  typename DotStore<T>::Results results[warps];
+  typename Store::Results results[warps];
 };
 
-template <class T, int bytes>
+template <class T, int bytes, class Store>
 __global__ __launch_bounds__(
     32 * short_crowd<T, bytes>().warps,
     short_crowd<T, bytes>().blocks) void short_dots(const __grid_constant__ ShortDotsLaunch
                                                         launch) {
   constexpr int warps = short_crowd<T, bytes>().warps;
-  __shared__ ShortShared<T, warps> shared;
+  __shared__ ShortShared<Store, warps> shared;
   DotWalk walk(launch, &shared.taken, warps);
-  DotStore<T> store(launch, shared.results[threadIdx.x / 32]);
+  Store store(launch, shared.results[threadIdx.x / 32]);
   DotStep now = walk.next();
   if (!now.exists) return;
   ShortRows<T, bytes> rows(launch);
@@ -247,7 +247,7 @@ __global__ __launch_bounds__(
 }
 
 /// Rows of any number of 16 bytes: those of U are loaded again for every step.
-template <class T>
+template <class T, class Store>
 __global__
 __launch_bounds__(32 * short_crowd<T, 0>().warps, short_crowd<T, 0>().blocks) void short_dots_any(
     const __grid_constant__ ShortDotsLaunch launch) {
@@ -255,9 +255,9 @@ __launch_bounds__(32 * short_crowd<T, 0>().warps, short_crowd<T, 0>().blocks) vo
   using Row = ShortRow<64 * loads>;
   using Part = cuda::Vector<T, 16>;
   constexpr int warps = short_crowd<T, 0>().warps;
-  __shared__ ShortShared<T, warps> shared;
+  __shared__ ShortShared<Store, warps> shared;
   DotWalk walk(launch, &shared.taken, warps);
-  DotStore<T> store(launch, shared.results[threadIdx.x / 32]);
+  Store store(launch, shared.results[threadIdx.x / 32]);
   const char* const u = Row::begin(launch.u, launch.row_bytes);
   const char* const v = Row::begin(launch.v, launch.row_bytes);
   for (DotStep now = walk.next(), next; now.exists; now = next) {
@@ -293,31 +293,34 @@ __launch_bounds__(32 * short_crowd<T, 0>().warps, short_crowd<T, 0>().blocks) vo
   }
 }
 
-template <class T, int bytes>
+template <class T, int bytes, class Store>
 constexpr auto short_kernel() {
   if constexpr (bytes == 0) {
-    return short_dots_any<T>;
+    return short_dots_any<T, Store>;
   } else {
-    return short_dots<T, bytes>;
+    return short_dots<T, bytes, Store>;
   }
 }
 
-template <class T, int bytes>
+template <class T, int bytes, class Store>
 void launch_short_dots(const ShortDotsLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.num_blocks), static_cast<unsigned>(launch.heads));
-  cuda::launch(short_kernel<T, bytes>(), grid, 32 * short_crowd<T, bytes>().warps, stream, launch);
+  cuda::launch(short_kernel<T, bytes, Store>(), grid, 32 * short_crowd<T, bytes>().warps, stream,
+               launch);
 }
 
-template <class T, int bytes>
+template <class T, int bytes, class Store>
 int resident_short_dots() {
-  return cuda::resident_blocks(short_kernel<T, bytes>(), 32 * short_crowd<T, bytes>().warps, 0);
+  return cuda::resident_blocks(short_kernel<T, bytes, Store>(), 32 * short_crowd<T, bytes>().warps,
+                               0);
 }
 
-template <class T>
+template <class T, class Store>
 constexpr ShortDotsFunctions make_short_dots() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortDotsFunctions{ShortDotsFunction{launch_short_dots<T, short_dot_bytes[i]>,
-                                                resident_short_dots<T, short_dot_bytes[i]>}...};
+    return ShortDotsFunctions{
+        ShortDotsFunction{launch_short_dots<T, short_dot_bytes[i], Store>,
+                          resident_short_dots<T, short_dot_bytes[i], Store>}...};
   }
   (std::make_index_sequence<short_dot_bytes.size()>{});
 }

@@ -69,5 +69,6 @@ using ShortDotsFunctions = std::array<ShortDotsFunction, short_dot_bytes.size()>
 
 /// Compiled in units of their own (inst_short_*.cu).
 extern const ShortDotsFunctions short_dots_bf16, short_dots_fp16, short_dots_fp32;
+extern const ShortDotsFunctions direct_dots_bf16, direct_dots_fp16, direct_dots_fp32;
 
 }  // namespace tessera::ops

@@ -23,11 +23,28 @@ __device__ void put_if(std::uint32_t edge, std::uint32_t to, float value) {
   }
 }
 
+template <class T>
+__device__ void store_if(std::uint32_t edge, char* to, float value) {
+  if constexpr (sizeof(T) == 2) {
+    const T narrowed = cuda::narrow<T>(value);
+    std::uint16_t raw;
+    memcpy(&raw, &narrowed, sizeof(raw));
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.u16 [%1], %2; }" ::"r"(edge),
+                 "l"(to), "h"(raw)
+                 : "memory");
+  } else {
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.f32 [%1], %2; }" ::"r"(edge),
+                 "l"(to), "f"(value)
+                 : "memory");
+  }
+}
+
 /// A lane's four columns of a row that are edges, if they are not finite, once more and as they
 /// should be: infinity times what tf32 leaves out is not infinity.
 template <class T>
 __device__ __noinline__ void compute_again(const ShortDotsLaunch& launch, std::int32_t step,
-                                           std::int64_t row, std::uint32_t bits, T* results) {
+                                           std::int64_t row, std::uint32_t bits, char* results,
+                                           std::uint32_t result_stride) {
   const std::uint64_t head = std::uint64_t{blockIdx.y} * launch.row_bytes;
   const auto row_of = [&](const void* matrix, std::int64_t id, std::uint32_t stride) {
     return reinterpret_cast<const T*>(static_cast<const char*>(matrix) + head +
@@ -36,7 +53,8 @@ __device__ __noinline__ void compute_again(const ShortDotsLaunch& launch, std::i
   const T* const u = row_of(launch.u, row, launch.u_stride);
   for (int j = 0; j < 4; ++j) {
     if ((bits >> j & 1u) == 0) continue;
-    T& result = *results++;
+    T& result = *reinterpret_cast<T*>(results);
+    results += result_stride;
     if (isfinite(cuda::widen(result))) continue;
     const std::int64_t at = std::int64_t{step} * short_dot_columns + threadIdx.x % 4 * 4 + j;
     const T* const v = row_of(launch.v, launch.columns[at], launch.v_stride);
@@ -93,7 +111,7 @@ class DotStore {
       }
       if (!finite) {
         const auto target = static_cast<std::int64_t>(window_row(launch_, step.first_row, upper));
-        compute_again<T>(launch_, step.step, target, own, to);
+        compute_again<T>(launch_, step.step, target, own, reinterpret_cast<char*>(to), sizeof(T));
       }
       counts_[upper] += __popc(row);
     }
@@ -136,6 +154,61 @@ class DotStore {
   Results& results_;
   uint2 places_ = {};
   int counts_[2] = {};
+};
+
+/// Stores results one by one.
+template <class T>
+class DirectStore {
+ public:
+  struct Results {};
+
+  __device__ DirectStore(const ShortDotsLaunch& launch, Results&) : launch_(launch) {
+    edges_ = static_cast<char*>(launch.edges) + blockIdx.y * sizeof(T);
+    asm volatile("" : "+l"(edges_));
+  }
+
+  __device__ void begin_run(std::int32_t run) {
+    places_ = load_now<uint2>(launch_.places + std::int64_t{run} * 8 + threadIdx.x % 32 / 4);
+  }
+
+  template <class Step, class Products>
+  __device__ void put(const Step& step, std::uint32_t mask, const Products& products) {
+    const std::uint32_t shift = threadIdx.x % 4 * 4;
+    bool finite = true;
+    if constexpr (std::is_same_v<T, float>) {
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) sum = fmaf(products.of(i / 4, i % 4), 0.0f, sum);
+      finite = sum == 0;
+    }
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const std::uint32_t row = upper == 0 ? mask & 0xffffu : mask >> 16;
+      const std::uint32_t own = row >> shift & 15u;
+      std::uint32_t& place = upper == 0 ? places_.x : places_.y;
+      const std::uint32_t first =
+          place + static_cast<std::uint32_t>(__popc(row & ((1u << shift) - 1)));
+      char* const to = edges_ + std::uint64_t{first} * launch_.edge_stride;
+      char* at = to;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        store_if<T>(own & (1u << j), at, products.of(upper, j));
+        at += (own >> j & 1u) * launch_.edge_stride;
+      }
+      if (!finite) {
+        const auto target = static_cast<std::int64_t>(window_row(launch_, step.first_row, upper));
+        compute_again<T>(launch_, step.step, target, own, to, launch_.edge_stride);
+      }
+      place += static_cast<std::uint32_t>(__popc(row));
+    }
+  }
+
+  __device__ void flush() {}
+
+ private:
+  const ShortDotsLaunch& launch_;
+  char* edges_;
+  uint2 places_ = {};
 };
 
 }  // namespace tessera::ops
