@@ -205,6 +205,37 @@ TEST_P(SddmmTileKernels, HoldTheErrorOfTheirPrecision) {
   }
 }
 
+TEST_P(SddmmTileKernels, HoldTheErrorOnLongSumsOfOneSign) {
+  const Graph graph = testing::random_graph(50, 60, 400, 22, false);
+  const auto check = [&]<class T>(T, std::int64_t features) {
+    const auto positive = [&](std::int64_t rows, std::uint64_t seed) {
+      Matrix<T> result(rows, features);
+      const auto values = testing::random_values(result.size(), testing::NumberKind::normal, seed);
+      for (std::int64_t i = 0; i < result.size(); ++i) {
+        result.data()[i] = static_cast<T>(static_cast<float>(std::abs(values[i])));
+      }
+      return result;
+    };
+    const Matrix<T> u = positive(graph.num_rows(), 23);
+    const Matrix<T> v = positive(graph.num_cols(), 24);
+    const Matrix<T> edges = dots<T>(GetParam(), problem_of<T>(graph, features, 1), u, v);
+    if (edges.rows() == 0) return;
+    Matrix<double> expected(graph.num_edges(), 1);
+    reference::sddmm(graph, EdgeFunction::dot, 1, test::to_double(u), test::to_double(v), expected);
+    testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+    tolerance.of_magnitude = 1e-5;
+    EXPECT_EQ(testing::first_mismatch(edges.view(), expected, expected, tolerance), "")
+        << to_string(PrecisionOf<T>::value) << " " << features;
+  };
+  for (const std::int64_t features : {256, 1000, 1024}) {
+    // Three products in one sum lose three times as much.
+    const bool one_sum = GetParam().find("/tiles_") != std::string::npos;
+    if (features == 256 || !one_sum) check(float{}, features);
+    check(Bfloat16{}, features);
+    check(Float16{}, features);
+  }
+}
+
 TEST_P(SddmmTileKernels, GiveTheSameBitsTwice) {
   const Graph graph = testing::hub_graph(900, 7000, 15);
   const Matrix<float> u = test::normal_matrix<float>(graph.num_rows(), 96, 16);

@@ -102,7 +102,7 @@ std::string why_not(const SddmmProblem& problem) {
   if (problem.factor != EdgeFactor::none) return "no scales on tiles";
   if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
   if (problem.heads > max_dot_tile_heads) return "too many heads";
-  if (dot_tile_row_bytes(problem) > max_dot_tile_stride) return "rows too long";
+  if (dot_tile_row_bytes(problem) > max_short_dot_bytes) return "rows too long for exact sums";
   if (problem.graph.num_edges() > std::numeric_limits<std::uint32_t>::max()) {
     return "more than 2^32 edges";
   }
