@@ -34,7 +34,8 @@ RIVALS = {
 }
 RIVALS["fp16"] = RIVALS["bf16"]
 ANY_PRECISION = {"public of any precision": {"fp32", "tf32", "fp16", "bf16"}}
-# cuSPARSE's own precision beside ours. Only ALG3 of CSR promises the same bits twice.
+# cuSPARSE's own precision beside ours. Only ALG3 of CSR is said to give the same bits twice.
+CUSPARSE = "cuSPARSE"
 CUSPARSE_DTYPES = {"fp32": {"fp32"}, "bf16": {"bf16", "fp16"}, "fp16": {"bf16", "fp16"}}
 NOT_DETERMINISTIC = {"cusparse_spmm_alg1", "cusparse_spmm_alg2"}
 
@@ -95,8 +96,8 @@ def best_public(rows, dtypes):
     return fastest(rows, lambda peer, dtype, variant: dtype in dtypes)
 
 
-def best_cusparse(rows, precision, baseline):
-    """From the same run where it was measured there, else from the table."""
+def best_beside(rows, precision, baseline):
+    """From the same run where it was measured there, else cuSPARSE's from the table."""
     if baseline:
         return Best(baseline["kernel"].rsplit("/", 1)[-1], baseline["median_us"])
     return fastest(rows, lambda peer, dtype, variant: peer == "cusparse" and
@@ -141,12 +142,12 @@ def own_fp32(records, graph, features, precision):
 
 def table_of(records, baselines, peers, precision, arguments):
     groups = ANY_PRECISION if arguments.any_precision else RIVALS[precision]
-    shown = list(groups)[-1]
+    shown, beside = list(groups)[-1], arguments.beside
     lines = [f"## {arguments.op}, {precision}", "",
              f"| graph | features | ours us | chain us | kernel | of floor | best {shown} | us | speed | "
-             "cuSPARSE | us | speed |",
+             f"{beside} | us | speed |",
              "|---|---:|---:|---:|---|---:|---|---:|---:|---|---:|---:|"]
-    tallies = {name: Tally(name) for name in [*(f"best {group}" for group in groups), "cuSPARSE", "our own fp32"]}
+    tallies = {name: Tally(name) for name in [*(f"best {group}" for group in groups), beside, "our own fp32"]}
     for (graph, features, of_record), record in sorted(records.items()):
         if of_record != precision:
             continue
@@ -155,7 +156,8 @@ def table_of(records, baselines, peers, precision, arguments):
         near_floor = share >= 0.8
         rows = peers.get((graph, features), [])
         found = {f"best {group}": best_public(rows, dtypes) for group, dtypes in groups.items()}
-        found["cuSPARSE"] = best_cusparse(rows, precision, baselines.get((graph, features, precision)))
+        measured = baselines.get((graph, features, precision))
+        found[beside] = best_beside(rows if beside == CUSPARSE else [], precision, measured)
         found["our own fp32"] = own_fp32(records, graph, features, precision)
         for name, best in found.items():
             if best:
@@ -163,7 +165,7 @@ def table_of(records, baselines, peers, precision, arguments):
         cells = [graph, str(features), microseconds(ours),
                  microseconds(record["chain_us"]) if record.get("chain_us") else "",
                  record["kernel"].rsplit("/", 1)[-1], f"{100 * share:.0f} %"]
-        for best in (found[f"best {shown}"], found["cuSPARSE"]):
+        for best in (found[f"best {shown}"], found[beside]):
             cells += [best.name, microseconds(best.us), ratio_text(best.us / ours, near_floor)] if best else [""] * 3
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "| against | cases | geometric mean | worst | worst that is not near its floor | below 0.97 |",
@@ -194,6 +196,8 @@ def main():
     parser.add_argument("--op", default="spmm", help="spmm or sddmm (default spmm)")
     parser.add_argument("--any-precision", action="store_true",
                         help="hold every precision against the best peer of any precision alone")
+    parser.add_argument("--beside", default=CUSPARSE, metavar="NAME",
+                        help="what was measured with tessera bench --baseline (default cuSPARSE)")
     parser.add_argument("-o", "--output", help="file to write instead of stdout")
     arguments = parser.parse_args()
     text = report(arguments)

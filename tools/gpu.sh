@@ -182,6 +182,8 @@ sanitized() {
   code=$?
   if [ $code -eq 0 ] && grep -q 'PASSED' <<<"$said"; then
     echo "clean: $1 $3, $((SECONDS - begin)) s"
+  elif grep -q 'terminated before first instrumented API call' <<<"$said" && grep -q 'PASSED' <<<"$said"; then
+    echo "no kernel: $1 $3"
   elif [ $code -eq 124 ]; then
     echo "OUT OF TIME: $1 $3"
     return 1
