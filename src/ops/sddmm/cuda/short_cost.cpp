@@ -14,18 +14,20 @@ namespace {
 constexpr double processors = 132;
 constexpr double moved_bytes_per_us = 3.9e6;
 
-/// Fitted to timings of an H200 on 16 graphs at 16 to 256 features: what a step and a run cost a
+/// Fitted to timings of an H200 on 12 graphs at 16 to 256 features: what a step and a run cost a
 /// processor, and what edges and gathered rows cost the GPU.
 struct Rates {
-  double start_us;
   double step_us, run_us;
   double edge_us;
   double gathered_bytes_per_us;
   double power;  ///< how much of what happens at the same time adds up
 };
 
-constexpr Rates half_rates = {7.6, 0.024, 0.0445, 1.27e-6, 7.96e6, 1.81};
-constexpr Rates full_rates = {7.5, 0.029, 0.063, 1.06e-6, 4.9e6, 1.58};
+constexpr double start_us = 7.5;
+constexpr Rates half_rates = {0.0257, 0.0361, 1.09e-6, 8.39e6, 1.63};
+constexpr Rates full_rates = {0.0300, 0.0454, 0.94e-6, 5.10e6, 1.38};
+constexpr Rates half_direct_rates = {0.0242, 0.0001, 4.49e-6, 8.89e6, 2.02};
+constexpr Rates full_direct_rates = {0.0210, 0.0324, 2.49e-6, 5.76e6, 1.49};
 
 double num_windows(const Graph& graph) {
   return std::ceil(static_cast<double>(graph.num_rows()) / short_dot_rows);
@@ -47,8 +49,11 @@ int dot_run_steps(const SddmmProblem& problem) {
       std::clamp<double>(num_steps(problem.graph) / (warps * runs_per_warp), 1, most_run_steps));
 }
 
-double predict_short_dots_us(const SddmmProblem& problem) {
-  const Rates& rates = bytes_per_element(problem.precision) == 2 ? half_rates : full_rates;
+double predict_short_dots_us(const SddmmProblem& problem, bool direct) {
+  const bool half = bytes_per_element(problem.precision) == 2;
+  const Rates& rates = half     ? direct ? half_direct_rates : half_rates
+                       : direct ? full_direct_rates
+                                : full_rates;
   const Graph& graph = problem.graph;
   const auto heads = static_cast<double>(problem.heads);
   const auto bytes = static_cast<double>(dot_tile_row_bytes(problem));
@@ -61,7 +66,7 @@ double predict_short_dots_us(const SddmmProblem& problem) {
   const double move_us = heads * rows * bytes / moved_bytes_per_us;
   const double sum = std::pow(work_us, rates.power) + std::pow(gather_us, rates.power) +
                      std::pow(move_us, rates.power);
-  return rates.start_us + std::pow(sum, 1 / rates.power) +
+  return start_us + std::pow(sum, 1 / rates.power) +
          heads * static_cast<double>(graph.num_edges()) * rates.edge_us;
 }
 

@@ -8,7 +8,8 @@ namespace tessera::ops {
 /// Steps of a run, at most: so few that every warp has some runs.
 int dot_run_steps(const SddmmProblem& problem);
 
-/// What windows of 16 rows should take, from a sample of them.
-double predict_short_dots_us(const SddmmProblem& problem);
+/// What windows of 16 rows should take, from a sample of them; `direct`: with results stored one by
+/// one.
+double predict_short_dots_us(const SddmmProblem& problem, bool direct);
 
 }  // namespace tessera::ops

@@ -110,27 +110,31 @@ std::string why_not(const SddmmProblem& problem) {
   return {};
 }
 
-}  // namespace
-
-void append_cuda_short_dots_kernels(std::vector<SddmmKernel>& table) {
+template <bool direct>
+SddmmKernel short_kernel() {
   SddmmKernel kernel;
-  kernel.info.name = fmt::format("sddmm/cuda/short_{}", short_dot_rows);
-  kernel.info.description = fmt::format(
-      "windows of {} rows on mma.sync, rows of both ends from memory to registers", short_dot_rows);
+  kernel.info.name = fmt::format("sddmm/cuda/short_{}{}", short_dot_rows, direct ? "_direct" : "");
+  kernel.info.description =
+      fmt::format("windows of {} rows on mma.sync, rows of both ends from memory to registers{}",
+                  short_dot_rows, direct ? ", results stored one by one" : "");
   kernel.info.op = "sddmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
   kernel.why_not = why_not;
-  kernel.predicted_us = predict_short_dots_us;
-  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<CudaShortDots>(problem, false);
+  kernel.predicted_us = [](const SddmmProblem& problem) {
+    return predict_short_dots_us(problem, direct);
   };
-  table.push_back(kernel);
-  kernel.info.name += "_direct";
   kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<CudaShortDots>(problem, true);
+    return std::make_unique<CudaShortDots>(problem, direct);
   };
-  table.push_back(std::move(kernel));
+  return kernel;
+}
+
+}  // namespace
+
+void append_cuda_short_dots_kernels(std::vector<SddmmKernel>& table) {
+  table.push_back(short_kernel<false>());
+  table.push_back(short_kernel<true>());
 }
 
 }  // namespace tessera::ops
