@@ -54,8 +54,10 @@ void set_num_threads(int threads) {
 }
 
 void parallel_tasks(std::int64_t count, FunctionRef<void(std::int64_t)> task) {
-  const auto threads = static_cast<int>(std::min<std::int64_t>(num_threads(), count));
-  if (threads <= 1 || omp_in_parallel()) {
+  // Always all of them, even for fewer tasks: when a team shrinks, its threads end, and to start
+  // them again takes longer than most loops.
+  const int threads = num_threads();
+  if (threads <= 1 || count <= 1 || omp_in_parallel()) {
     for (std::int64_t i = 0; i < count; ++i) task(i);
     return;
   }
