@@ -126,9 +126,19 @@ Choice<KernelType> make_choice(std::span<const KernelType> table,
   }
   ChosenOffer chosen =
       stored ? choose_stored(offers, options, *stored) : choose_offer(offers, options);
+  while (!choice.prepared) {
+    try {
+      choice.prepared = table[chosen.index].prepare(problem);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory || stored || is_forced(options)) throw;
+      // Another may need less.
+      offers[chosen.index].why_not = "out of memory";
+      if (!any_admissible(offers, options)) throw;
+      chosen = choose_offer(offers, options);
+    }
+  }
   choice.kernel = &table[chosen.index];
   choice.explanation = std::move(chosen.explanation);
-  if (!choice.prepared) choice.prepared = choice.kernel->prepare(problem);
   if (uses_store && !stored) {
     options.store->remember({key, choice.kernel->info.name, choice.explanation.candidates});
   }

@@ -73,6 +73,11 @@ std::string objection(const Offer& offer, const PlanOptions& options) {
   return {};
 }
 
+bool any_admissible(std::span<const Offer> offers, const PlanOptions& options) {
+  return std::any_of(offers.begin(), offers.end(),
+                     [&](const Offer& offer) { return objection(offer, options).empty(); });
+}
+
 void tune_offers(std::span<Offer> offers, const PlanOptions& options,
                  FunctionRef<double(std::size_t index, TimeLimit& limit)> time) {
   const std::vector<std::size_t> order = in_order_of_prediction(offers, options);

@@ -33,6 +33,9 @@ bool is_asked_for(const KernelInfo& info, const PlanOptions& options);
 /// Why the options rule this offer out; empty if they do not.
 std::string objection(const Offer& offer, const PlanOptions& options);
 
+/// True where the options leave one to choose.
+bool any_admissible(std::span<const Offer> offers, const PlanOptions& options);
+
 /// What is known when a candidate's turn comes.
 struct TimeLimit {
   double best_us = std::numeric_limits<double>::infinity();  ///< of the fastest so far

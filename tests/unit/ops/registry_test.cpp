@@ -167,6 +167,32 @@ Choice<TimedKernel> made(const PlanOptions& options) {
   return make_choice<ToyRehearsal>(std::span<const TimedKernel>(timed_table), TimedToy{}, options);
 }
 
+/// Kernel 1 is predicted to be the fastest and does not fit.
+std::unique_ptr<const PreparedTimedToy> too_large(const TimedToy&) {
+  throw Error(ErrorCode::out_of_memory, "no room", "toy", "use a smaller one");
+}
+const std::array<TimedKernel, 2> large_table = {{
+    {{"toy/cpu/1", "", "toy", DeviceKind::cpu, true}, willing, predicted<1>, too_large},
+    {{"toy/cpu/2", "", "toy", DeviceKind::cpu, true}, willing, predicted<9>, prepare_named<2>},
+}};
+
+TEST(Registry, TakesTheNextKernelWhereTheBestDoesNotFit) {
+  const std::span<const TimedKernel> both(large_table);
+  const auto choice = make_choice<ToyRehearsal>(both, TimedToy{}, PlanOptions{});
+  EXPECT_EQ(choice.prepared->name, "toy/cpu/2");
+  EXPECT_EQ(choice.explanation.candidates[0].verdict, "out of memory");
+  const auto fails = [&](std::span<const TimedKernel> kernels, const PlanOptions& options) {
+    try {
+      make_choice<ToyRehearsal>(kernels, TimedToy{}, options);
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::out_of_memory;
+    }
+    return false;
+  };
+  EXPECT_TRUE(fails(both.first(1), {})) << "there is no other";
+  EXPECT_TRUE(fails(both, named("toy/cpu/1"))) << "it was asked for";
+}
+
 PlanOptions measuring() {
   PlanOptions options;
   options.tune = Tune::measured;
