@@ -29,6 +29,8 @@ class PreparedAttention {
   /// Makes what `run_backward` needs, if its first call would do so.
   virtual void prepare_backward() const {}
   virtual std::int64_t workspace_bytes() const noexcept = 0;
+  /// The kernels of other ops that it runs, if any, in words.
+  virtual std::string stages() const { return {}; }
 };
 
 using AttentionKernel = Kernel<AttentionProblem, PreparedAttention>;

@@ -123,6 +123,7 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
+  state->explanation.summary += state->prepared->stages();
   return AttentionPlan(std::move(state));
 }
 

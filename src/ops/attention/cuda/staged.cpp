@@ -28,7 +28,6 @@ constexpr double max_edge_bytes = 16e9;
 PlanOptions stage_options(const AttentionProblem& problem) {
   PlanOptions options = problem.options;
   options.kernel.clear();
-  options.stored_only = false;
   options.allow_nondeterministic = false;
   return options;
 }
@@ -65,6 +64,10 @@ EdgeSoftmaxProblem softmax_of_rows(const AttentionProblem& problem) {
   return softmax;
 }
 
+bool is_narrow(const AttentionProblem& problem) {
+  return bytes_per_element(problem.options.precision) == 2;
+}
+
 double edge_numbers(const AttentionProblem& problem) {
   return static_cast<double>(problem.graph.num_edges()) *
          static_cast<double>(problem.options.heads);
@@ -79,22 +82,23 @@ class CudaStagedAttention final : public PreparedAttention {
         heads_(problem.options.heads),
         edge_rows_(cuda::device_edge_rows(problem.graph, problem.options.device)),
         dots_(make_choice<SddmmRehearsal>(sddmm_kernels(), dot_products(problem),
-                                          stage_options(problem))
-                  .prepared),
+                                          stage_options(problem))),
         softmax_(prepare_cuda_softmax(softmax_of_rows(problem))),
-        row_sums_(prepared_sums(SpmmPass::forward)),
+        row_sums_(sums(SpmmPass::forward)),
         scores_(edge_array()) {
+    // A store is to have all choices as soon as there is a plan.
+    if (problem.options.store != nullptr) column_sums_ = sums(SpmmPass::backward);
     synchronise(problem.options.device);
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
            Stream stream) const override {
     const Operand scores = edge_operand(scores_);
-    dots_->run(inputs.target, inputs.source, scores, stream);
+    dots_.prepared->run(inputs.target, inputs.source, scores, stream);
     softmax_->run_scaled(scores, static_cast<float>(inputs.scale), scores, outputs.log_sum, stream);
     const StagedLaunch launch = launch_of(inputs);
     if (launch.drops) drop_weights(launch, stream);
-    add_weighted(*row_sums_, inputs.value, scores, outputs.output, stream);
+    add_weighted(*row_sums_.prepared, inputs.value, scores, outputs.output, stream);
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
@@ -106,8 +110,8 @@ class CudaStagedAttention final : public PreparedAttention {
     const Operand score_gradients = edge_operand(gradients_);
     const bool of_scores =
         !gradients.target.absent() || !gradients.source.absent() || gradients.scale != nullptr;
-    dots_->run(inputs.target, inputs.source, weights, stream);
-    if (of_scores) dots_->run(grad_output, inputs.value, score_gradients, stream);
+    dots_.prepared->run(inputs.target, inputs.source, weights, stream);
+    if (of_scores) dots_.prepared->run(grad_output, inputs.value, score_gradients, stream);
     StagedLaunch launch = launch_of(inputs);
     launch.row_state = row_state_.data();
     if (of_scores) launch.gradients = gradients_.data();
@@ -116,14 +120,14 @@ class CudaStagedAttention final : public PreparedAttention {
     if (gradients.scale != nullptr) {
       store_scale(scale_sums_.data(), scale_sums_.size(), gradients.scale, stream);
     }
-    add_weighted(*column_sums_, grad_output, weights, gradients.value, stream);
-    add_weighted(*row_sums_, inputs.source, score_gradients, gradients.target, stream);
-    add_weighted(*column_sums_, inputs.target, score_gradients, gradients.source, stream);
+    add_weighted(*column_sums_.prepared, grad_output, weights, gradients.value, stream);
+    add_weighted(*row_sums_.prepared, inputs.source, score_gradients, gradients.target, stream);
+    add_weighted(*column_sums_.prepared, inputs.target, score_gradients, gradients.source, stream);
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
                Stream stream) const override {
-    dots_->run(inputs.target, inputs.source, edge_operand(scores_), stream);
+    dots_.prepared->run(inputs.target, inputs.source, edge_operand(scores_), stream);
     StagedLaunch launch = launch_of(inputs);
     launch.log_sum = static_cast<const float*>(log_sum.data);
     launch.log_sum_stride = log_sum.stride;
@@ -132,7 +136,7 @@ class CudaStagedAttention final : public PreparedAttention {
 
   void prepare_backward() const override {
     std::call_once(backward_once_, [&] {
-      column_sums_ = prepared_sums(SpmmPass::backward);
+      if (column_sums_.prepared == nullptr) column_sums_ = sums(SpmmPass::backward);
       gradients_ = edge_array();
       MemoryResource& memory = default_memory(problem_.options.device);
       row_state_ = Buffer<float>(checked_area(problem_.graph.num_rows(), 2 * heads_), memory);
@@ -145,15 +149,19 @@ class CudaStagedAttention final : public PreparedAttention {
     const std::int64_t floats = scores_.size() + gradients_.size() + row_state_.size();
     return floats * static_cast<std::int64_t>(sizeof(float)) +
            scale_sums_.size() * static_cast<std::int64_t>(sizeof(double)) +
-           softmax_->workspace_bytes() + row_sums_->workspace_bytes() +
-           (column_sums_ != nullptr ? column_sums_->workspace_bytes() : 0);
+           softmax_->workspace_bytes() + row_sums_.prepared->workspace_bytes() +
+           (column_sums_.prepared != nullptr ? column_sums_.prepared->workspace_bytes() : 0);
+  }
+
+  std::string stages() const override {
+    return fmt::format("; dot products by {}, sums by {}", dots_.kernel->info.name,
+                       row_sums_.kernel->info.name);
   }
 
  private:
-  std::unique_ptr<const PreparedSpmm> prepared_sums(SpmmPass pass) const {
+  Choice<SpmmKernel> sums(SpmmPass pass) const {
     return make_choice<SpmmRehearsal>(spmm_kernels(), weighted_sums(problem_, pass),
-                                      stage_options(problem_))
-        .prepared;
+                                      stage_options(problem_));
   }
 
   std::int64_t num_numbers() const { return problem_.graph.num_edges() * heads_; }
@@ -212,14 +220,14 @@ class CudaStagedAttention final : public PreparedAttention {
   AttentionProblem problem_;
   std::int64_t heads_;
   std::shared_ptr<const cuda::DeviceEdgeRows> edge_rows_;
-  std::unique_ptr<const PreparedSddmm> dots_;
+  Choice<SddmmKernel> dots_;
   std::unique_ptr<const PreparedCudaSoftmax> softmax_;
-  std::unique_ptr<const PreparedSpmm> row_sums_;
+  Choice<SpmmKernel> row_sums_;
   Buffer<float> scores_;  ///< then weights
 
   // Made before the first backward run.
   mutable std::once_flag backward_once_;
-  mutable std::unique_ptr<const PreparedSpmm> column_sums_;
+  mutable Choice<SpmmKernel> column_sums_;
   mutable Buffer<float> gradients_;
   mutable Buffer<float> row_state_;
   mutable Buffer<double> scale_sums_;
@@ -256,8 +264,7 @@ double predicted_fp32_us(const AttentionProblem& problem) {
 }
 
 double predicted_us(const AttentionProblem& problem) {
-  const double copies =
-      problem.options.precision == Precision::fp32 ? 0 : predicted_widening_us(problem);
+  const double copies = is_narrow(problem) ? predicted_widening_us(problem) : 0;
   return copies + predicted_fp32_us(in_fp32(problem));
 }
 
@@ -277,7 +284,7 @@ void append_cuda_staged_attention(std::vector<AttentionKernel>& table) {
   kernel.predicted_us = predicted_us;
   kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
     auto staged = std::make_unique<CudaStagedAttention>(in_fp32(problem));
-    if (problem.options.precision == Precision::fp32) return staged;
+    if (!is_narrow(problem)) return staged;
     return widened(std::move(staged), problem);
   };
   table.push_back(std::move(kernel));

@@ -77,6 +77,8 @@ class WidenedAttention final : public PreparedAttention {
     return numbers * static_cast<std::int64_t>(sizeof(float)) + inner_->workspace_bytes();
   }
 
+  std::string stages() const override { return inner_->stages(); }
+
  private:
   Buffer<float> matrix(std::int64_t rows) const {
     return Buffer<float>(checked_area(rows, features_), default_memory(device_));
