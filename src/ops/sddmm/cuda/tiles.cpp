@@ -88,6 +88,10 @@ std::string why_not(const SddmmProblem& problem) {
   if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
   if (problem.heads > max_dot_tile_heads) return "too many heads";
   if (dot_tile_row_bytes(problem) > max_dot_tile_stride) return "rows too long";
+  const int products_a_step = bytes_per_element(problem.precision) == 4 ? 3 : 1;
+  if (products_a_step * dot_tile_row_bytes(problem) / 32 > max_dot_tile_products) {
+    return "rows too long for exact sums";
+  }
   if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
   return why_no_tile_lists(problem.graph, dot_tile_height);
 }
