@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
 #include "cuda/launch.cuh"
 #include "cuda/search.cuh"
@@ -100,6 +101,7 @@ __global__ void place(const PlaceLaunch launch) {
 
 DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
                                          Device device) {
+  const cuda_backend::CurrentDevice current(device.index);
   const TiledGraph& host = tiled.host;
   check_value_height(host.height);
   const auto threads = static_cast<unsigned>(host.words_per_tile());
