@@ -9,9 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/attention/kernel.hpp"
-#include "ops/simd/isa.hpp"
 #include "support/attention_case.hpp"
+#include "support/attention_kernels.hpp"
 #include "support/errors.hpp"
 #include "support/gradients.hpp"
 #include "support/kernel_names.hpp"
@@ -22,78 +21,7 @@
 namespace tessera::test {
 namespace {
 
-using ops::AttentionForm;
-using ops::AttentionOptions;
-
-constexpr AttentionForm all_forms[] = {AttentionForm::gat, AttentionForm::gatv2,
-                                       AttentionForm::dot};
-
-AttentionOptions options_of(const std::string& kernel, AttentionForm form, std::int64_t heads,
-                            std::int64_t width, double dropout) {
-  AttentionOptions options;
-  options.kernel = kernel;
-  options.form = form;
-  options.heads = heads;
-  options.features = heads * width;
-  options.dropout = dropout;
-  options.device = testing::device_of(kernel);
-  return options;
-}
-
-std::string describe(const AttentionOptions& options) {
-  return options.kernel + " " + to_string(options.form) + " " + std::to_string(options.heads) +
-         " heads, " + std::to_string(options.features) + " features, dropout " +
-         std::to_string(options.dropout);
-}
-
-bool supports(const std::string& name, const AttentionOptions& options) {
-  for (const ops::AttentionKernel& kernel : ops::attention_kernels()) {
-    if (kernel.info.name != name) continue;
-    return kernel.why_not({testing::path_graph(3), options}).empty();
-  }
-  return false;
-}
-
-/// The forms that a kernel takes in fp32.
-std::vector<AttentionForm> forms_of(const std::string& kernel) {
-  std::vector<AttentionForm> forms;
-  for (const AttentionForm form : all_forms) {
-    if (supports(kernel, options_of(kernel, form, 1, 1, 0))) forms.push_back(form);
-  }
-  return forms;
-}
-
-/// Every form of a kernel with every width of a head.
-std::vector<std::pair<AttentionForm, std::int64_t>> forms_and_widths(
-    const std::string& kernel, const std::vector<std::int64_t>& widths) {
-  std::vector<std::pair<AttentionForm, std::int64_t>> pairs;
-  for (const AttentionForm form : forms_of(kernel)) {
-    for (const std::int64_t width : widths) pairs.emplace_back(form, width);
-  }
-  return pairs;
-}
-
-bool on_cpu(const std::string& kernel) {
-  return testing::device_of(kernel).kind == DeviceKind::cpu;
-}
-
-class AttentionKernels : public ::testing::TestWithParam<std::string> {
- protected:
-  static bool takes(AttentionForm form) {
-    return supports(GetParam(), options_of(GetParam(), form, 1, 1, 0));
-  }
-
-  /// Calls body(kernel name): on the CPU for every instruction set.
-  template <class Body>
-  void for_instruction_sets(Body&& body) {
-    if (!on_cpu(GetParam())) return body(GetParam());
-    for (const ops::Isa isa : ops::available_isas()) {
-      SCOPED_TRACE(to_string(isa));
-      const ops::ForcedIsa forced(isa);
-      body(GetParam());
-    }
-  }
-};
+class AttentionKernels : public AttentionKernelTest {};
 
 template <class T>
 void check(const Graph& graph, AttentionOptions options, std::uint64_t seed) {
@@ -151,40 +79,6 @@ TEST_P(AttentionKernels, HubsOnBothSides) {
       check<float>(graph, options_of(kernel, form, 2, 4, 0), 500);
       check<float>(graph, options_of(kernel, form, 1, 3, 0.5), 501);
       check<float>(graph, options_of(kernel, form, 2, 3, 0.5), 502);
-    }
-  });
-}
-
-TEST_P(AttentionKernels, LargeScoresDoNotOverflow) {
-  if (!takes(AttentionForm::gat)) GTEST_SKIP() << "takes no gat";
-  const Graph graph = testing::random_graph(40, 40, 600, 6, false);
-  for_instruction_sets([&](const std::string& kernel) {
-    for (const float size : {1e4f, -1e4f, 80.0f}) {
-      AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 600);
-      for (float& score : run.target.span()) score += size;
-      for (std::int64_t j = 0; j < run.source.rows(); j += 3) run.source(j, 0) -= size;
-      run.run_all();
-      for (const float element : run.output.span()) ASSERT_TRUE(std::isfinite(element));
-      expect_matches_reference(run);
-    }
-  });
-}
-
-/// Rows that grow block by block towards their maximum rescale what they have summed.
-TEST_P(AttentionKernels, MaximumAtTheEndOfALongRow) {
-  if (!takes(AttentionForm::gat)) GTEST_SKIP() << "takes no gat";
-  const Graph graph = testing::star_graph(5000);
-  for_instruction_sets([&](const std::string& kernel) {
-    AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 3, 5, 0), 700);
-    for (std::int64_t j = 0; j < run.source.rows(); ++j) {
-      run.source(j, 1) = static_cast<float>(j) * 0.01f;
-      run.source(j, 2) =
-          j == run.source.rows() - 1 ? 0.0f : -std::numeric_limits<float>::infinity();
-    }
-    run.run_all();
-    const AttentionCase<double> expected = reference_of(run);
-    for (std::int64_t f = 0; f < run.options.features; ++f) {
-      EXPECT_NEAR(static_cast<double>(run.output(0, f)), expected.output(0, f), 2e-5);
     }
   });
 }
@@ -349,73 +243,6 @@ TEST_P(AttentionKernels, StridedViews) {
   });
 }
 
-int kind_of(double x) { return std::isnan(x) ? 0 : std::isinf(x) ? (x > 0 ? 1 : -1) : 2; }
-
-template <class T>
-void expect_same_kinds(const Matrix<T>& computed, const Matrix<double>& expected) {
-  for (std::int64_t i = 0; i < expected.rows(); ++i) {
-    for (std::int64_t j = 0; j < expected.cols(); ++j) {
-      EXPECT_EQ(kind_of(static_cast<double>(computed(i, j))), kind_of(expected(i, j)))
-          << "(" << i << ", " << j << ")";
-    }
-  }
-}
-
-TEST_P(AttentionKernels, NonFiniteValuesStayWhereTheReferenceHasThem) {
-  if (!testing::kernel_info(GetParam()).exact_nonfinite) GTEST_SKIP() << "not promised";
-  const Graph graph = testing::random_graph(33, 33, 150, 12, false);
-  constexpr float inf = std::numeric_limits<float>::infinity();
-  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  for_instruction_sets([&](const std::string& kernel) {
-    for (const auto& [form, width] : forms_and_widths(kernel, {5, 3})) {
-      for (const float odd : {inf, -inf, nan}) {
-        for (const double dropout : {0.0, 0.5}) {
-          SCOPED_TRACE(std::string(to_string(form)) + " " + std::to_string(odd) + ", width " +
-                       std::to_string(width));
-          AttentionCase<float> scores(graph, options_of(kernel, form, 3, width, dropout), 1200);
-          scores.source(7, 1) = odd;
-          scores.run_all();
-          const AttentionCase<double> expected_scores = reference_of(scores);
-          expect_same_kinds(scores.output, expected_scores.output);
-          expect_same_kinds(scores.grad_value, expected_scores.grad_value);
-          AttentionCase<float> values(graph, options_of(kernel, form, 3, width, dropout), 1300);
-          values.value(9, 6) = odd;
-          values.run_all();
-          expect_same_kinds(values.output, reference_of(values).output);
-        }
-      }
-    }
-  });
-}
-
-TEST_P(AttentionKernels, LargeDotProductsDoNotOverflow) {
-  if (!takes(AttentionForm::dot)) GTEST_SKIP() << "takes no dot";
-  const Graph graph = testing::random_graph(40, 40, 600, 18, false);
-  for_instruction_sets([&](const std::string& kernel) {
-    for (const double scale : {300.0, -300.0}) {
-      AttentionCase<float> run(graph, options_of(kernel, AttentionForm::dot, 2, 8, 0), 1950);
-      run.scale = scale;
-      run.run_all();
-      for (const Matrix<float>* result :
-           {&run.output, &run.grad_target, &run.grad_source, &run.grad_value}) {
-        for (const float element : result->span()) ASSERT_TRUE(std::isfinite(element));
-      }
-    }
-  });
-}
-
-TEST_P(AttentionKernels, RowsOfMinusInfinityAreNotANumber) {
-  if (!takes(AttentionForm::gat)) GTEST_SKIP() << "takes no gat";
-  const Graph graph = testing::star_graph(20);
-  for_instruction_sets([&](const std::string& kernel) {
-    AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gat, 2, 3, 0), 1400);
-    for (std::int64_t j = 1; j <= 20; ++j)
-      run.source(j, 1) = -std::numeric_limits<float>::infinity();
-    run.run_all();
-    for (std::int64_t f = 0; f < 6; ++f) EXPECT_EQ(std::isnan(run.output(0, f)), f >= 3) << f;
-  });
-}
-
 TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
   const Graph graph = testing::random_graph(33, 20, 200, 13, false);
   for_instruction_sets([&](const std::string& kernel) {
@@ -438,37 +265,6 @@ TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
   });
 }
 
-/// What AGNN asks for: rows of unit length as targets and sources, one head, a learned scale.
-TEST_P(AttentionKernels, UnitRowsWithALearnedScale) {
-  if (!takes(AttentionForm::dot)) GTEST_SKIP() << "takes no dot";
-  const std::vector<testing::NamedGraph> graphs = {
-      {"random", testing::random_graph(129, 129, 1500, 17, false)},
-      {"star", testing::star_graph(3000)}};
-  for_instruction_sets([&](const std::string& kernel) {
-    for (const testing::NamedGraph& named : graphs) {
-      for (const std::int64_t width : {1, 16, 33, 64, 128}) {
-        SCOPED_TRACE(named.name + ", width " + std::to_string(width));
-        AttentionCase<float> run(named.graph, options_of(kernel, AttentionForm::dot, 1, width, 0),
-                                 1750);
-        for (std::int64_t i = 0; i < run.value.rows(); ++i) {
-          double square = 0;
-          for (std::int64_t f = 0; f < width; ++f) {
-            square += std::pow(static_cast<double>(run.value(i, f)), 2);
-          }
-          for (std::int64_t f = 0; f < width; ++f) {
-            const double unit = static_cast<double>(run.value(i, f)) / std::sqrt(square);
-            run.target(i, f) = run.source(i, f) = static_cast<float>(unit);
-          }
-        }
-        run.scale = 1.7;
-        run.run_all();
-        expect_matches_reference(run);
-      }
-    }
-  });
-}
-
-/// Whatever the plan keeps of a forward run, backward belongs to the numbers it is given.
 TEST_P(AttentionKernels, BackwardDropsWhatItsOwnForwardRunDropped) {
   const Graph graph = testing::random_graph(60, 50, 400, 16, false);
   const AttentionForm form = forms_of(GetParam()).front();
@@ -486,19 +282,6 @@ TEST_P(AttentionKernels, BackwardDropsWhatItsOwnForwardRunDropped) {
       placed.fetch();
       expect_matches_reference(run);
     }
-  });
-}
-
-TEST_P(AttentionKernels, KeepsNothingOfTheSizeOfEdges) {
-  if (!takes(AttentionForm::gatv2)) GTEST_SKIP() << "takes no gatv2";
-  const Graph graph = testing::random_graph(300, 300, 40000, 14, false);
-  for_instruction_sets([&](const std::string& kernel) {
-    AttentionCase<float> run(graph, options_of(kernel, AttentionForm::gatv2, 8, 8, 0.5), 1600);
-    PlacedAttention<float> placed(run);
-    placed.run_forward();
-    placed.run_backward(placed.gradients());
-    EXPECT_GT(placed.plan.workspace_bytes(), 0);
-    EXPECT_LT(placed.plan.workspace_bytes(), graph.num_edges() * 8);
   });
 }
 

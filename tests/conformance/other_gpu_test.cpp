@@ -14,7 +14,7 @@ constexpr Device second{DeviceKind::cuda, 1};
 class OtherGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (num_gpus() < 2) GTEST_SKIP() << "needs two GPUs";
+    if (num_gpus() < 2) GTEST_SKIP() << "needs two GPUs; tools/gpu.sh test runs it where they are";
   }
 };
 

@@ -74,8 +74,9 @@ std::vector<SpmmPlan> all_plans(const Graph& graph, Precision precision) {
     if (info.device != DeviceKind::cuda || !info.deterministic) continue;
     try {
       plans.push_back(plan_spmm(graph, options_of(precision, name)));
-    } catch (const Error&) {
-      // Not for this width or precision.
+    } catch (const Error& error) {
+      // Not for this graph or precision.
+      if (error.code() != ErrorCode::unsupported) throw;
     }
   }
   return plans;

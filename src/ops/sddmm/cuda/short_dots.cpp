@@ -2,12 +2,12 @@
 #include "ops/sddmm/cuda/short_dots.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
+#include "ops/sddmm/cuda/dot_rows.hpp"
 #include "ops/sddmm/cuda/dot_steps.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/short_cost.hpp"
@@ -71,22 +71,8 @@ class CudaShortDots final : public PreparedSddmm {
   }
 
  private:
-  static std::int64_t stride_bytes(const ConstOperand& operand) {
-    return operand.stride * static_cast<std::int64_t>(bytes_per_element(operand.precision));
-  }
   static std::uint32_t stride_of(const ConstOperand& operand) {
     return static_cast<std::uint32_t>(stride_bytes(operand));
-  }
-  static std::uint32_t stride_of(const Operand& operand) {
-    return static_cast<std::uint32_t>(
-        operand.stride * static_cast<std::int64_t>(bytes_per_element(operand.precision)));
-  }
-
-  /// Whether every row begins on a 16-byte boundary, at a distance that kernels compute with.
-  static bool on_boundaries(const ConstOperand& operand) {
-    return reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 &&
-           stride_bytes(operand) % 16 == 0 &&
-           stride_bytes(operand) <= std::numeric_limits<std::uint32_t>::max();
   }
 
   const ShortDotsFunction& function_;

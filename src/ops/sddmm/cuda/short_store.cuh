@@ -7,14 +7,20 @@
 
 namespace tessera::ops {
 
+/// A number as 16 bits hold it.
+template <class T>
+__device__ std::uint16_t half_bits(float value) {
+  const T narrowed = cuda::narrow<T>(value);
+  std::uint16_t raw;
+  memcpy(&raw, &narrowed, sizeof(raw));
+  return raw;
+}
+
 template <class T>
 __device__ void put_if(std::uint32_t edge, std::uint32_t to, float value) {
   if constexpr (sizeof(T) == 2) {
-    const T narrowed = cuda::narrow<T>(value);
-    std::uint16_t raw;
-    memcpy(&raw, &narrowed, sizeof(raw));
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.shared.u16 [%1], %2; }" ::"r"(edge),
-                 "r"(to), "h"(raw)
+                 "r"(to), "h"(half_bits<T>(value))
                  : "memory");
   } else {
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.shared.f32 [%1], %2; }" ::"r"(edge),
@@ -26,17 +32,24 @@ __device__ void put_if(std::uint32_t edge, std::uint32_t to, float value) {
 template <class T>
 __device__ void store_if(std::uint32_t edge, char* to, float value) {
   if constexpr (sizeof(T) == 2) {
-    const T narrowed = cuda::narrow<T>(value);
-    std::uint16_t raw;
-    memcpy(&raw, &narrowed, sizeof(raw));
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.u16 [%1], %2; }" ::"r"(edge),
-                 "l"(to), "h"(raw)
+                 "l"(to), "h"(half_bits<T>(value))
                  : "memory");
   } else {
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.f32 [%1], %2; }" ::"r"(edge),
                  "l"(to), "f"(value)
                  : "memory");
   }
+}
+
+/// Whether no product has to be computed again; those of 16-bit features never have.
+template <class T, class Products>
+__device__ bool are_right(const Products& products) {
+  if constexpr (!std::is_same_v<T, float>) return true;
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sum = fmaf(products.of(i / 4, i % 4), 0.0f, sum);
+  return sum == 0;
 }
 
 /// A lane's four columns of a row that are edges, if they are not finite, once more and as they
@@ -90,13 +103,7 @@ class DotStore {
   template <class Step, class Products>
   __device__ void put(const Step& step, std::uint32_t mask, const Products& products) {
     const std::uint32_t shift = lane() % 4 * 4;
-    bool finite = true;
-    if constexpr (std::is_same_v<T, float>) {
-      float sum = 0;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) sum = fmaf(products.of(i / 4, i % 4), 0.0f, sum);
-      finite = sum == 0;
-    }
+    const bool finite = are_right<T>(products);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const std::uint32_t row = upper == 0 ? mask & 0xffffu : mask >> 16;
@@ -174,13 +181,7 @@ class DirectStore {
   template <class Step, class Products>
   __device__ void put(const Step& step, std::uint32_t mask, const Products& products) {
     const std::uint32_t shift = threadIdx.x % 4 * 4;
-    bool finite = true;
-    if constexpr (std::is_same_v<T, float>) {
-      float sum = 0;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) sum = fmaf(products.of(i / 4, i % 4), 0.0f, sum);
-      finite = sum == 0;
-    }
+    const bool finite = are_right<T>(products);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const std::uint32_t row = upper == 0 ? mask & 0xffffu : mask >> 16;

@@ -2,13 +2,13 @@
 #include "ops/sddmm/cuda/tiles.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "cuda/wgmma_device.hpp"
 #include "ops/sddmm/cuda/device_tiles.hpp"
+#include "ops/sddmm/cuda/dot_rows.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/tile_cost.hpp"
 #include "ops/sddmm/tile_lists.hpp"
@@ -67,14 +67,6 @@ class CudaDotTiles final : public PreparedSddmm {
   }
 
  private:
-  /// Whether every row begins on a 16-byte boundary, at a distance that kernels compute with.
-  static bool on_boundaries(const ConstOperand& operand) {
-    const auto bytes =
-        operand.stride * static_cast<std::int64_t>(bytes_per_element(operand.precision));
-    return reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 && bytes % 16 == 0 &&
-           bytes <= std::numeric_limits<std::uint32_t>::max();
-  }
-
   std::shared_ptr<const DeviceDotTiles> tiles_;
   const DotTilesFunction& function_;
   DotTilesLaunch launch_;
