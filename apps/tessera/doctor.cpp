@@ -23,7 +23,7 @@ struct Check {
   std::string name;
   std::string status;  ///< ok, missing or broken
   std::string detail;
-  std::string mend;
+  std::string fix;
 };
 
 const char* compiler() {
@@ -115,7 +115,7 @@ Json to_json(const std::vector<Check>& checks) {
     list.push_back({{"name", check.name},
                     {"status", check.status},
                     {"detail", check.detail},
-                    {"mend", check.mend.empty() ? Json() : Json(check.mend)}});
+                    {"fix", check.fix.empty() ? Json() : Json(check.fix)}});
   }
   return list;
 }
@@ -156,7 +156,7 @@ std::string describe_checks(const std::vector<Check>& checks) {
   Table table("lll");
   for (const Check& check : checks) {
     table.add({check.name, check.status, check.detail});
-    if (!check.mend.empty()) table.add({"", "", "to mend: " + check.mend});
+    if (!check.fix.empty()) table.add({"", "", "to fix: " + check.fix});
   }
   return table.text();
 }

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& where, int error_number, const std::string& mend = {}) {
+[[noreturn]] void fail(const std::string& where, int error_number, const std::string& fix = {}) {
   throw Error(ErrorCode::io, fmt::format("cannot write: {}", std::strerror(error_number)), where,
-              mend);
+              fix);
 }
 
 struct FileCloser {

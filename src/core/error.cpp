@@ -6,12 +6,11 @@
 namespace tessera {
 namespace {
 
-std::string one_line(const std::string& problem, const std::string& where,
-                     const std::string& mend) {
+std::string one_line(const std::string& problem, const std::string& where, const std::string& fix) {
   std::string line;
   if (!where.empty()) line += where + ": ";
   line += problem;
-  if (!mend.empty()) line += "; " + mend;
+  if (!fix.empty()) line += "; " + fix;
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';
   }
@@ -33,10 +32,10 @@ const char* to_string(ErrorCode code) noexcept {
   return "unknown";
 }
 
-Error::Error(ErrorCode code, const std::string& problem, std::string where, std::string mend)
-    : std::runtime_error(one_line(problem, where, mend)),
+Error::Error(ErrorCode code, const std::string& problem, std::string where, std::string fix)
+    : std::runtime_error(one_line(problem, where, fix)),
       code_(code),
       where_(std::move(where)),
-      mend_(std::move(mend)) {}
+      fix_(std::move(fix)) {}
 
 }  // namespace tessera

@@ -140,7 +140,7 @@ template <int width, bool aligned, class Function>
 __global__ __launch_bounds__(element_threads) void over_elements(std::int64_t size,
                                                                  std::int64_t cols,
                                                                  const Function function) {
-  begin_chained();
+  begin_overlapped();
   const std::int64_t first =
       (std::int64_t{blockIdx.x} * element_threads + threadIdx.x) * std::int64_t{width};
   if (first >= size) return;
@@ -165,7 +165,7 @@ void for_elements(const Extent& extent, const Function& function, Stream stream)
       chunks ? over_elements<width, true, Function> : over_elements<loose_width, false, Function>;
   const dim3 grid(
       num_blocks(extent.size(), std::int64_t{element_threads} * (chunks ? width : loose_width)));
-  launch_chained(kernel, grid, element_threads, stream, extent.size(), extent.cols, function);
+  launch_overlapped(kernel, grid, element_threads, stream, extent.size(), extent.cols, function);
 }
 
 }  // namespace tessera::cuda

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/cuda_check.hpp"
-#include "cuda/chained.cuh"
-#include "cuda/chained.hpp"
+#include "cuda/overlap.cuh"
+#include "cuda/overlap.hpp"
 #include "tessera/core/device.hpp"
 
 namespace tessera::cuda {
@@ -36,11 +36,11 @@ void launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, Stream s
 }
 
 /// The same for a kernel whose blocks may come to the GPU while the kernel before it on the stream
-/// still runs. Every warp of it must call `wait_for_previous` (chained.cuh) before it reads what
+/// still runs. Every warp of it must call `wait_for_previous` (overlap.cuh) before it reads what
 /// other kernels write, or writes anything.
 template <class... Parameters, class... Arguments>
-void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
-                    std::size_t shared_bytes, Stream stream, Arguments&&... arguments) {
+void launch_overlapped(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
+                       std::size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -51,16 +51,16 @@ void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads,
   config.dynamicSmemBytes = shared_bytes;
   config.stream = raw(stream);
   config.attrs = &early;
-  config.numAttrs = chains_launches() ? 1 : 0;
+  config.numAttrs = overlaps_launches() ? 1 : 0;
   cuda_check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
              "starting a kernel");
 }
 
 template <class... Parameters, class... Arguments>
-void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads, Stream stream,
-                    Arguments&&... arguments) {
-  launch_chained(kernel, grid, threads, std::size_t{0}, stream,
-                 std::forward<Arguments>(arguments)...);
+void launch_overlapped(void (*kernel)(Parameters...), dim3 grid, unsigned threads, Stream stream,
+                       Arguments&&... arguments) {
+  launch_overlapped(kernel, grid, threads, std::size_t{0}, stream,
+                    std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace tessera::cuda

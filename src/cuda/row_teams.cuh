@@ -64,7 +64,7 @@ template <int width, bool aligned, class Function>
 __global__ __launch_bounds__(team_threads) void over_rows(std::int64_t rows, std::int64_t cols,
                                                           std::int64_t pieces, int lanes,
                                                           const Function function) {
-  begin_chained();
+  begin_overlapped();
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t number = std::int64_t{blockIdx.x} * (team_threads / lanes) + thread / lanes;
   RowTeam<width, aligned> team;
@@ -88,8 +88,8 @@ void for_rows(const Extent& extent, std::int64_t pieces, const Function& functio
     constexpr int w = decltype(chosen_width)::value;
     const int lanes = team_lanes((piece_cols + w - 1) / w);
     const dim3 grid(num_blocks(extent.rows * pieces, team_threads / lanes));
-    launch_chained(over_rows<w, decltype(aligned)::value, Function>, grid, team_threads, stream,
-                   extent.rows, extent.cols, pieces, lanes, function);
+    launch_overlapped(over_rows<w, decltype(aligned)::value, Function>, grid, team_threads, stream,
+                      extent.rows, extent.cols, pieces, lanes, function);
   };
   if (extent.aligned && piece_cols % width == 0) {
     run(std::integral_constant<int, width>{}, std::true_type{});

@@ -9,8 +9,8 @@
 
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
+#include "cuda/cached_rows.hpp"
 #include "cuda/edge_arrays.hpp"
-#include "cuda/kept_rows.hpp"
 
 namespace tessera::cuda {
 namespace {
@@ -82,11 +82,11 @@ std::shared_ptr<const DeviceRows> device_columns(const Graph& graph, Device devi
   return std::static_pointer_cast<const DeviceRows>(graph.derived(key_of_columns(device), make));
 }
 
-std::shared_ptr<const DeviceRows> kept_rows(const Graph& graph, Device device) {
+std::shared_ptr<const DeviceRows> cached_rows(const Graph& graph, Device device) {
   return kept(graph, key_of_rows(device));
 }
 
-std::shared_ptr<const DeviceRows> kept_columns(const Graph& graph, Device device) {
+std::shared_ptr<const DeviceRows> cached_columns(const Graph& graph, Device device) {
   return kept(graph, key_of_columns(device));
 }
 

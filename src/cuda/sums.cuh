@@ -89,7 +89,7 @@ template <int width, bool aligned, class Function>
 __global__ __launch_bounds__(sum_threads) void over_columns(const ColumnSplit split,
                                                             const Workspace workspace,
                                                             const Function function) {
-  begin_chained();
+  begin_overlapped();
   constexpr int sums = Function::num_sums;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % split.lanes;
@@ -157,8 +157,8 @@ void for_columns(const Extent& extent, const Function& function, Device device, 
     constexpr int w = decltype(chosen_width)::value;
     const ColumnSplit split = ColumnSplit::of(extent.rows, extent.cols, w, Function::num_sums);
     const dim3 grid(num_blocks(split.column_blocks(w), 1), static_cast<unsigned>(split.parts));
-    launch_chained(over_columns<w, decltype(aligned)::value, Function>, grid, sum_threads, stream,
-                   split, workspace(device, stream), function);
+    launch_overlapped(over_columns<w, decltype(aligned)::value, Function>, grid, sum_threads,
+                      stream, split, workspace(device, stream), function);
   };
   if (extent.aligned && extent.cols % width == 0) {
     run(std::integral_constant<int, width>{}, std::true_type{});

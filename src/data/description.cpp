@@ -10,8 +10,8 @@ namespace tessera::data {
 namespace {
 
 [[noreturn]] void reject(const std::string& text, const std::string& where,
-                         const std::string& mend) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("cannot read '{}'", text), where, mend);
+                         const std::string& fix) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("cannot read '{}'", text), where, fix);
 }
 
 /// The whole text as a number, or nothing.

@@ -28,8 +28,8 @@ struct Entry {
 
 /// Throws `invalid_argument` naming the model and the problem unless `holds`.
 inline void require(bool holds, const char* model, const std::string& problem,
-                    const std::string& mend = {}) {
-  if (!holds) throw Error(ErrorCode::invalid_argument, problem, model, mend);
+                    const std::string& fix = {}) {
+  if (!holds) throw Error(ErrorCode::invalid_argument, problem, model, fix);
 }
 
 /// n (n - 1) / 2: the pairs of n vertices.

@@ -281,10 +281,10 @@ VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
 void rethrow_with_file(const Error& error, const std::string& path) {
   if (error.where().starts_with(path)) throw error;
   std::string line = error.what();
-  if (!error.mend().empty() && line.ends_with("; " + error.mend())) {
-    line.resize(line.size() - error.mend().size() - 2);
+  if (!error.fix().empty() && line.ends_with("; " + error.fix())) {
+    line.resize(line.size() - error.fix().size() - 2);
   }
-  throw Error(error.code(), line, path, error.mend());
+  throw Error(error.code(), line, path, error.fix());
 }
 
 }  // namespace tessera::io

@@ -24,8 +24,8 @@ namespace {
 constexpr std::int64_t read_grain = 1 << 22;
 
 [[noreturn]] void system_failure(const std::string& attempt, const std::string& path, int reason,
-                                 const std::string& mend) {
-  throw Error(ErrorCode::io, attempt + ": " + std::generic_category().message(reason), path, mend);
+                                 const std::string& fix) {
+  throw Error(ErrorCode::io, attempt + ": " + std::generic_category().message(reason), path, fix);
 }
 
 int open_for_reading(const std::string& path) {

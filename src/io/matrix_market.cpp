@@ -32,8 +32,8 @@ struct Entries {
 };
 
 [[noreturn]] void bad_line(const std::string& path, std::int64_t line, const std::string& problem,
-                           const char* mend = damaged_file_mend) {
-  throw Error(ErrorCode::bad_data, problem, fmt::format("{}: line {}", path, line), mend);
+                           const char* fix = damaged_file_mend) {
+  throw Error(ErrorCode::bad_data, problem, fmt::format("{}: line {}", path, line), fix);
 }
 
 /// A number beyond the range of float: rounds to zero if it is too small, is refused if too large.

@@ -29,9 +29,9 @@ std::string lower_case(std::string_view word) {
 }
 
 [[noreturn]] void unsupported(const std::string& path, const std::string& what,
-                              const std::string& mend) {
+                              const std::string& fix) {
   throw Error(ErrorCode::unsupported, what + " matrices are not graphs Tessera can hold",
-              path + ": line 1", mend);
+              path + ": line 1", fix);
 }
 
 std::vector<std::string> banner_words(std::string_view line) {

@@ -48,8 +48,8 @@ void set_citation_defaults(ModelConfig& config) {
   config.input_dropout = config.dropout = 0.5;
 }
 
-[[noreturn]] void reject(const std::string& problem, const std::string& mend) {
-  throw Error(ErrorCode::invalid_argument, problem, "model", mend);
+[[noreturn]] void reject(const std::string& problem, const std::string& fix) {
+  throw Error(ErrorCode::invalid_argument, problem, "model", fix);
 }
 
 void require_positive(const char* field, std::int64_t value) {

@@ -47,8 +47,8 @@ std::string shape_text(std::int64_t rows, std::int64_t cols) {
   return fmt::format("{} x {}", rows, cols);
 }
 
-void Checker::fail(const std::string& problem, const std::string& mend) const {
-  throw Error(ErrorCode::invalid_argument, problem, op_, mend);
+void Checker::fail(const std::string& problem, const std::string& fix) const {
+  throw Error(ErrorCode::invalid_argument, problem, op_, fix);
 }
 
 void Checker::readable(const ConstOperand& operand, const char* name) const {

@@ -40,11 +40,11 @@ class Checker {
                      const char* other_name) const;
 
   /// Throws unless `condition` holds.
-  void that(bool condition, const std::string& problem, const std::string& mend = {}) const {
-    if (!condition) fail(problem, mend);
+  void that(bool condition, const std::string& problem, const std::string& fix = {}) const {
+    if (!condition) fail(problem, fix);
   }
 
-  [[noreturn]] void fail(const std::string& problem, const std::string& mend = {}) const;
+  [[noreturn]] void fail(const std::string& problem, const std::string& fix = {}) const;
 
  private:
   const char* op_;

@@ -20,7 +20,7 @@ std::string names_of(std::span<const Offer> offers) {
 std::string usable_names(std::span<const Offer> offers, const PlanOptions& options) {
   std::vector<Offer> usable;
   for (const Offer& offer : offers) {
-    if (objection(offer, options).empty()) usable.push_back(offer);
+    if (why_excluded(offer, options).empty()) usable.push_back(offer);
   }
   return names_of(usable);
 }
@@ -33,7 +33,7 @@ std::string usable_names(std::span<const Offer> offers, const PlanOptions& optio
 std::size_t find_named(std::span<const Offer> offers, const PlanOptions& options) {
   for (std::size_t i = 0; i < offers.size(); ++i) {
     if (offers[i].info->name != options.kernel) continue;
-    const std::string problem = objection(offers[i], options);
+    const std::string problem = why_excluded(offers[i], options);
     if (problem.empty()) return i;
     throw Error(ErrorCode::unsupported,
                 fmt::format("kernel '{}' cannot run this: {}", options.kernel, problem), "kernel",
@@ -59,14 +59,14 @@ std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& optio
   const bool timed = any_timed(offers);
   std::size_t best = offers.size();
   for (std::size_t i = 0; i < offers.size(); ++i) {
-    if (!objection(offers[i], options).empty()) continue;
+    if (!why_excluded(offers[i], options).empty()) continue;
     if (best == offers.size() || cost_of(offers[i], timed) < cost_of(offers[best], timed)) best = i;
   }
   if (best < offers.size()) return best;
   std::string reasons;
   for (const Offer& offer : offers) {
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", offer.info->name,
-                           objection(offer, options));
+                           why_excluded(offer, options));
   }
   throw Error(ErrorCode::unsupported, "no kernel supports this problem", reasons);
 }
@@ -99,7 +99,7 @@ ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& optio
   ChosenOffer chosen{index, {summary_of(winner, offers, forced), {}}};
   for (std::size_t i = 0; i < offers.size(); ++i) {
     const Offer& offer = offers[i];
-    std::string verdict = objection(offer, options);
+    std::string verdict = why_excluded(offer, options);
     if (i == index) verdict = "chosen";
     if (verdict.empty()) verdict = lost(offer, winner, timed, forced);
     chosen.explanation.candidates.push_back(

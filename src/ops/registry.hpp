@@ -87,17 +87,17 @@ Choice<KernelType> choose_kernel(std::span<const KernelType> table,
 }
 
 /// Times the kernels that may be the fastest; returns what was prepared of the fastest.
-template <class Rehearsal, class KernelType>
+template <class Trial, class KernelType>
 std::unique_ptr<const typename KernelType::Prepared> measure_offers(
     std::span<const KernelType> table, const typename KernelType::Problem& problem,
     const PlanOptions& options, std::span<Offer> offers) {
   std::unique_ptr<const typename KernelType::Prepared> best;
-  std::optional<Rehearsal> rehearsal;
+  std::optional<Trial> trial;
   tune_offers(offers, options, [&](std::size_t index, TimeLimit& limit) {
-    if (!rehearsal) rehearsal.emplace(problem, options.device);
+    if (!trial) trial.emplace(problem, options.device);
     auto prepared = table[index].prepare(problem);
     const double us = time_candidate(
-        options.device, [&](Stream stream) { rehearsal->run(*prepared, stream); }, limit);
+        options.device, [&](Stream stream) { trial->run(*prepared, stream); }, limit);
     if (us < limit.best_us) best = std::move(prepared);
     return us;
   });
@@ -105,9 +105,9 @@ std::unique_ptr<const typename KernelType::Prepared> measure_offers(
 }
 
 /// A kernel chosen as the options say and made ready: stored choices first, then by measuring or by
-/// the cost model. `Rehearsal` describes the op's problems and has operands to time its kernels
-/// with: see spmm/rehearsal.hpp.
-template <class Rehearsal, class KernelType>
+/// the cost model. `Trial` describes the op's problems and has operands to time its kernels
+/// with: see spmm/trial.hpp.
+template <class Trial, class KernelType>
 Choice<KernelType> make_choice(std::span<const KernelType> table,
                                const typename KernelType::Problem& problem,
                                const PlanOptions& options) {
@@ -116,13 +116,13 @@ Choice<KernelType> make_choice(std::span<const KernelType> table,
   std::vector<Offer> offers = offers_of(table, problem, options);
   Choice<KernelType> choice;
   const bool uses_store = options.store != nullptr && options.kernel.empty();
-  const PlanKey key = uses_store ? plan_key(Rehearsal::op(problem), problem.graph,
-                                            Rehearsal::details(problem), options)
-                                 : PlanKey{};
+  const PlanKey key =
+      uses_store ? plan_key(Trial::op(problem), problem.graph, Trial::details(problem), options)
+                 : PlanKey{};
   const std::optional<StoredChoice> stored =
       uses_store ? recall(*options.store, key, options.stored_only) : std::nullopt;
   if (!stored && options.tune == Tune::measured && !is_forced(options)) {
-    choice.prepared = measure_offers<Rehearsal>(table, problem, options, std::span<Offer>(offers));
+    choice.prepared = measure_offers<Trial>(table, problem, options, std::span<Offer>(offers));
   }
   ChosenOffer chosen =
       stored ? choose_stored(offers, options, *stored) : choose_offer(offers, options);

@@ -24,7 +24,7 @@ std::vector<std::size_t> in_order_of_prediction(std::span<const Offer> offers,
                                                 const PlanOptions& options) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < offers.size(); ++i) {
-    if (objection(offers[i], options).empty()) order.push_back(i);
+    if (why_excluded(offers[i], options).empty()) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return offers[a].predicted_us < offers[b].predicted_us;
@@ -56,7 +56,7 @@ bool is_asked_for(const KernelInfo& info, const PlanOptions& options) {
   return info.name.starts_with(options.kernel.substr(0, options.kernel.size() - 1));
 }
 
-std::string objection(const Offer& offer, const PlanOptions& options) {
+std::string why_excluded(const Offer& offer, const PlanOptions& options) {
   if (offer.info->device != options.device.kind) {
     return fmt::format("runs on another device than {}", to_string(options.device));
   }
@@ -75,7 +75,7 @@ std::string objection(const Offer& offer, const PlanOptions& options) {
 
 bool any_admissible(std::span<const Offer> offers, const PlanOptions& options) {
   return std::any_of(offers.begin(), offers.end(),
-                     [&](const Offer& offer) { return objection(offer, options).empty(); });
+                     [&](const Offer& offer) { return why_excluded(offer, options).empty(); });
 }
 
 void tune_offers(std::span<Offer> offers, const PlanOptions& options,

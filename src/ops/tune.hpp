@@ -31,7 +31,7 @@ bool is_forced(const PlanOptions& options);
 bool is_asked_for(const KernelInfo& info, const PlanOptions& options);
 
 /// Why the options rule this offer out; empty if they do not.
-std::string objection(const Offer& offer, const PlanOptions& options);
+std::string why_excluded(const Offer& offer, const PlanOptions& options);
 
 /// True where the options leave one to choose.
 bool any_admissible(std::span<const Offer> offers, const PlanOptions& options);

@@ -19,8 +19,8 @@ constexpr std::array<Named<Batching>, 3> batching_names = {
 constexpr std::array<Named<RowNormalise>, 3> row_normalise_names = {
     {{RowNormalise::automatic, "auto"}, {RowNormalise::on, "on"}, {RowNormalise::off, "off"}}};
 
-void require(bool holds, const std::string& problem, const std::string& mend) {
-  if (!holds) throw Error(ErrorCode::invalid_argument, problem, "training", mend);
+void require(bool holds, const std::string& problem, const std::string& fix) {
+  if (!holds) throw Error(ErrorCode::invalid_argument, problem, "training", fix);
 }
 
 void require_at_least(const char* name, std::int64_t value, std::int64_t least) {

@@ -20,8 +20,8 @@ namespace tessera::train {
 namespace {
 
 [[noreturn]] void reject(const std::string& problem, const std::string& where,
-                         const std::string& mend) {
-  throw Error(ErrorCode::invalid_argument, problem, where, mend);
+                         const std::string& fix) {
+  throw Error(ErrorCode::invalid_argument, problem, where, fix);
 }
 
 std::size_t index_of(std::int64_t item) { return static_cast<std::size_t>(item); }

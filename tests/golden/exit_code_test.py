@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each kind of failure has its exit code and one line that says what, where and how to mend."""
+"""Each kind of failure has its exit code and one line that says what, where and how to fix."""
 import json
 import os
 import subprocess

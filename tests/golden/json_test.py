@@ -74,7 +74,7 @@ class GoldenJson(cli.CliTest):
                          ["library", "threads", "METIS", "GPU"])
         self.assertTrue(all(check["status"] in ("ok", "missing") for check in found["checks"]))
         for check in found["checks"]:
-            self.assertEqual(check["mend"] is None, check["status"] == "ok")
+            self.assertEqual(check["fix"] is None, check["status"] == "ok")
         found["gpu"]["driver_cuda_version"] = found["gpu"]["problem"] = None
         self.compare_golden("doctor_shape.json", json.dumps(shape(found), indent=2) + "\n")
 

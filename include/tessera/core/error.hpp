@@ -19,21 +19,21 @@ enum class ErrorCode {
 
 const char* to_string(ErrorCode code) noexcept;
 
-/// Every exception the library throws. `what()` is one line: what happened, where, how to mend it.
+/// Every exception the library throws. `what()` is one line: what happened, where, how to fix it.
 class Error : public std::runtime_error {
  public:
   /// @param where  the file, argument or position at fault; may be empty
-  /// @param mend   what the user can do about it; may be empty
-  Error(ErrorCode code, const std::string& problem, std::string where = {}, std::string mend = {});
+  /// @param fix   what the user can do about it; may be empty
+  Error(ErrorCode code, const std::string& problem, std::string where = {}, std::string fix = {});
 
   ErrorCode code() const noexcept { return code_; }
   const std::string& where() const noexcept { return where_; }
-  const std::string& mend() const noexcept { return mend_; }
+  const std::string& fix() const noexcept { return fix_; }
 
  private:
   ErrorCode code_;
   std::string where_;
-  std::string mend_;
+  std::string fix_;
 };
 
 }  // namespace tessera

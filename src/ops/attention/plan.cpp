@@ -7,7 +7,7 @@
 #include "tessera/ops/attention.hpp"
 
 #include "ops/attention/kernel.hpp"
-#include "ops/attention/rehearsal.hpp"
+#include "ops/attention/trial.hpp"
 #include "ops/check.hpp"
 
 namespace tessera::ops {
@@ -119,7 +119,7 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   check_options(options);
   auto state = std::make_shared<AttentionPlan::State>();
   state->problem = {graph, options};
-  auto choice = make_choice<AttentionRehearsal>(attention_kernels(), state->problem, options);
+  auto choice = make_choice<AttentionTrial>(attention_kernels(), state->problem, options);
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);

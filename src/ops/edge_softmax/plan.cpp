@@ -6,7 +6,7 @@
 
 #include "ops/check.hpp"
 #include "ops/edge_softmax/kernel.hpp"
-#include "ops/edge_softmax/rehearsal.hpp"
+#include "ops/edge_softmax/trial.hpp"
 
 namespace tessera::ops {
 
@@ -45,7 +45,7 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
   }
   auto state = std::make_shared<EdgeSoftmaxPlan::State>();
   state->problem = {graph, options};
-  auto choice = make_choice<EdgeSoftmaxRehearsal>(edge_softmax_kernels(), state->problem, options);
+  auto choice = make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(), state->problem, options);
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);

@@ -7,9 +7,9 @@
 
 #include "ops/check.hpp"
 #include "ops/sddmm/kernel.hpp"
-#include "ops/sddmm/rehearsal.hpp"
+#include "ops/sddmm/trial.hpp"
 #include "ops/spmm/kernel.hpp"
-#include "ops/spmm/rehearsal.hpp"
+#include "ops/spmm/trial.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
@@ -52,7 +52,7 @@ struct SddmmPlan::State {
     PlanOptions any = options;
     any.kernel.clear();
     any.stored_only = false;
-    return make_choice<SpmmRehearsal>(spmm_kernels(), sums, any).prepared;
+    return make_choice<SpmmTrial>(spmm_kernels(), sums, any).prepared;
   }
 };
 
@@ -79,7 +79,7 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   state->problem = {graph, options.function, options.precision, options.features, options.heads};
   state->problem.device = options.device;
   state->options = options;
-  auto choice = make_choice<SddmmRehearsal>(sddmm_kernels(), state->problem, options);
+  auto choice = make_choice<SddmmTrial>(sddmm_kernels(), state->problem, options);
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/check.hpp"
 #include "ops/sddmm/kernel.hpp"
-#include "ops/sddmm/rehearsal.hpp"
-#include "ops/spmm/rehearsal.hpp"
-#include "ops/spmm/won_edges.hpp"
+#include "ops/sddmm/trial.hpp"
+#include "ops/spmm/trial.hpp"
+#include "ops/spmm/winner_gradients.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -25,11 +25,11 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   return dots;
 }
 
-std::unique_ptr<const WonEdgeGradients> won_edge_gradients(const SpmmProblem& problem) {
+std::unique_ptr<const WinnerGradients> winner_gradients(const SpmmProblem& problem) {
 #ifdef TESSERA_WITH_CUDA
-  if (problem.device.kind == DeviceKind::cuda) return cuda_won_edge_gradients(problem);
+  if (problem.device.kind == DeviceKind::cuda) return cuda_winner_gradients(problem);
 #endif
-  return cpu_won_edge_gradients(problem);
+  return cpu_winner_gradients(problem);
 }
 
 }  // namespace
@@ -39,8 +39,8 @@ struct SpmmBackwardPlan::State {
   SpmmOptions options;
   Explanation explanation;
   std::unique_ptr<const PreparedSpmm> grad_x;
-  std::unique_ptr<const PreparedSddmm> grad_edge_values;         ///< of sum and mean
-  std::unique_ptr<const WonEdgeGradients> grad_won_edge_values;  ///< of max and min
+  std::unique_ptr<const PreparedSddmm> grad_edge_values;      ///< of sum and mean
+  std::unique_ptr<const WinnerGradients> grad_winner_values;  ///< of max and min
 };
 
 const Graph& SpmmBackwardPlan::graph() const noexcept { return state_->problem.graph; }
@@ -56,17 +56,17 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   state->problem.edge_values_at_run = options.edge_values_at_run;
   state->problem.edge_values_expected = expects_edge_values(options);
   state->options = options;
-  auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
+  auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
   state->explanation = std::move(choice.explanation);
   state->grad_x = std::move(choice.prepared);
   if (!options.edge_value_gradient) return SpmmBackwardPlan(std::move(state));
   if (of_winners(options.reduction)) {
-    state->grad_won_edge_values = won_edge_gradients(state->problem);
+    state->grad_winner_values = winner_gradients(state->problem);
   } else {
     const SddmmProblem dots = edge_gradient_problem(state->problem);
     PlanOptions any = options;
     any.kernel.clear();
-    state->grad_edge_values = make_choice<SddmmRehearsal>(sddmm_kernels(), dots, any).prepared;
+    state->grad_edge_values = make_choice<SddmmTrial>(sddmm_kernels(), dots, any).prepared;
   }
   return SpmmBackwardPlan(std::move(state));
 }
@@ -113,7 +113,7 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
   if (state.grad_edge_values != nullptr) {
     state.grad_edge_values->run(inputs.grad_y, inputs.x, outputs.grad_edge_values, stream);
   } else {
-    state.grad_won_edge_values->run(inputs, outputs.grad_edge_values, stream);
+    state.grad_winner_values->run(inputs, outputs.grad_edge_values, stream);
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include "ops/check.hpp"
 #include "ops/spmm/kernel.hpp"
-#include "ops/spmm/rehearsal.hpp"
+#include "ops/spmm/trial.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
@@ -65,7 +65,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   state->problem.edge_values_at_run = options.edge_values_at_run;
   state->problem.edge_values_expected = expects_edge_values(options);
   state->options = options;
-  auto choice = make_choice<SpmmRehearsal>(spmm_kernels(), state->problem, options);
+  auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
-#include "cuda/kept_rows.hpp"
+#include "cuda/cached_rows.hpp"
 #include "tiles/cuda/translate_rows.hpp"
 #include "tiles/window_columns.hpp"
 
@@ -16,8 +16,8 @@ namespace {
 /// Only for as long as they are translated, where the graph does not keep them: kernels on tiles do
 /// not need them.
 std::shared_ptr<const cuda::DeviceRows> lent_rows(const Graph& graph, Side side, Device device) {
-  auto kept =
-      side == Side::forward ? cuda::kept_rows(graph, device) : cuda::kept_columns(graph, device);
+  auto kept = side == Side::forward ? cuda::cached_rows(graph, device)
+                                    : cuda::cached_columns(graph, device);
   if (kept != nullptr) return kept;
   const SideRows rows = rows_of(graph, side);
   auto lent = std::make_shared<cuda::DeviceRows>();

@@ -13,7 +13,7 @@ TEST(Error, SaysWhatWhereAndHowToMend) {
   EXPECT_STREQ(error.what(), "a.npz: the header is short; download it again");
   EXPECT_EQ(error.code(), ErrorCode::bad_data);
   EXPECT_EQ(error.where(), "a.npz");
-  EXPECT_EQ(error.mend(), "download it again");
+  EXPECT_EQ(error.fix(), "download it again");
 }
 
 TEST(Error, IsOneLineEvenIfItsPartsAreNot) {

@@ -32,7 +32,7 @@ TEST(Embedded, UnknownNameListsWhatThereIs) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(error.mend().find("karate, citation"), std::string::npos);
+    EXPECT_NE(error.fix().find("karate, citation"), std::string::npos);
   }
 }
 

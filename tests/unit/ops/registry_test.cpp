@@ -140,9 +140,9 @@ std::string willing(const TimedToy&) { return {}; }
 std::string unwilling(const TimedToy&) { return "never"; }
 
 /// Kernel 2 is slow to start with, 1 is the fastest, 3 is predicted to be hopeless.
-class ToyRehearsal {
+class ToyTrial {
  public:
-  ToyRehearsal(const TimedToy&, Device) {}
+  ToyTrial(const TimedToy&, Device) {}
   void run(const PreparedTimedToy& prepared, Stream) {
     runs.push_back(prepared.name);
     const Stopwatch watch;
@@ -164,7 +164,7 @@ const std::array<TimedKernel, 4> timed_table = {{
 }};
 
 Choice<TimedKernel> made(const PlanOptions& options) {
-  return make_choice<ToyRehearsal>(std::span<const TimedKernel>(timed_table), TimedToy{}, options);
+  return make_choice<ToyTrial>(std::span<const TimedKernel>(timed_table), TimedToy{}, options);
 }
 
 /// Kernel 1 is predicted to be the fastest and does not fit.
@@ -178,12 +178,12 @@ const std::array<TimedKernel, 2> large_table = {{
 
 TEST(Registry, TakesTheNextKernelWhereTheBestDoesNotFit) {
   const std::span<const TimedKernel> both(large_table);
-  const auto choice = make_choice<ToyRehearsal>(both, TimedToy{}, PlanOptions{});
+  const auto choice = make_choice<ToyTrial>(both, TimedToy{}, PlanOptions{});
   EXPECT_EQ(choice.prepared->name, "toy/cpu/2");
   EXPECT_EQ(choice.explanation.candidates[0].verdict, "out of memory");
   const auto fails = [&](std::span<const TimedKernel> kernels, const PlanOptions& options) {
     try {
-      make_choice<ToyRehearsal>(kernels, TimedToy{}, options);
+      make_choice<ToyTrial>(kernels, TimedToy{}, options);
     } catch (const Error& error) {
       return error.code() == ErrorCode::out_of_memory;
     }
@@ -201,12 +201,12 @@ PlanOptions measuring() {
 
 TEST(Registry, MeasuresWhatMayBeTheFastest) {
   EXPECT_EQ(made({}).kernel->info.name, "toy/cpu/2") << "by prediction";
-  ToyRehearsal::runs.clear();
+  ToyTrial::runs.clear();
   const auto choice = made(measuring());
   EXPECT_EQ(choice.kernel->info.name, "toy/cpu/1");
   EXPECT_EQ(choice.prepared->name, "toy/cpu/1") << "what was prepared of the fastest is kept";
-  EXPECT_THAT(ToyRehearsal::runs, ::testing::Not(::testing::Contains("toy/cpu/3")));
-  EXPECT_THAT(ToyRehearsal::runs, ::testing::Not(::testing::Contains("toy/cpu/0")));
+  EXPECT_THAT(ToyTrial::runs, ::testing::Not(::testing::Contains("toy/cpu/3")));
+  EXPECT_THAT(ToyTrial::runs, ::testing::Not(::testing::Contains("toy/cpu/0")));
   const auto& candidates = choice.explanation.candidates;
   EXPECT_EQ(candidates[0].verdict, "never");
   EXPECT_EQ(candidates[1].verdict, "chosen");
@@ -217,11 +217,11 @@ TEST(Registry, MeasuresWhatMayBeTheFastest) {
 }
 
 TEST(Registry, DoesNotMeasureForAName) {
-  ToyRehearsal::runs.clear();
+  ToyTrial::runs.clear();
   PlanOptions options = measuring();
   options.kernel = "toy/cpu/3";
   EXPECT_EQ(made(options).prepared->name, "toy/cpu/3");
-  EXPECT_TRUE(ToyRehearsal::runs.empty());
+  EXPECT_TRUE(ToyTrial::runs.empty());
 }
 
 TEST(Registry, TakesAStoredChoiceInsteadOfMeasuring) {
@@ -229,14 +229,14 @@ TEST(Registry, TakesAStoredChoiceInsteadOfMeasuring) {
   options.store = std::make_shared<PlanStore>();
   EXPECT_EQ(made(options).kernel->info.name, "toy/cpu/1");
   EXPECT_EQ(options.store->size(), 1u);
-  ToyRehearsal::runs.clear();
+  ToyTrial::runs.clear();
   options.tune = Tune::predicted;
   options.stored_only = true;
   const auto again = made(options);
   EXPECT_EQ(again.kernel->info.name, "toy/cpu/1");
   EXPECT_EQ(again.prepared->name, "toy/cpu/1");
   EXPECT_GT(again.explanation.candidates[1].measured_us, 0) << "what was known then";
-  EXPECT_TRUE(ToyRehearsal::runs.empty());
+  EXPECT_TRUE(ToyTrial::runs.empty());
 }
 
 TEST(Registry, AStoredChoiceThatCannotBeHadIsAnError) {

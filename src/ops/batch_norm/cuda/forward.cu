@@ -91,7 +91,7 @@ struct BatchMoments {
 };
 
 __global__ void running_columns(std::int64_t cols, const Statistics statistics) {
-  cuda::begin_chained();
+  cuda::begin_overlapped();
   const std::int64_t col = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (col >= cols) return;
   statistics.leave_numbers(col, statistics.running_mean[col], statistics.running_variance[col]);
@@ -142,8 +142,8 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream) const {
     if (call.options.training) {
       cuda::for_columns<width>(extent, BatchMoments<T>{from, statistics}, device_, stream);
     } else {
-      cuda::launch_chained(running_columns, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
-                           x.cols, statistics);
+      cuda::launch_overlapped(running_columns, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
+                              x.cols, statistics);
     }
     const Normalise<T> normalise{from, rows_of<T>(call.y), workspace.columns};
     cuda::for_elements<width>(cuda::Extent(extent).with(normalise.y), normalise, stream);

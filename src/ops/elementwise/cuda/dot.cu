@@ -14,7 +14,7 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_products(std::int64_t s
                                                                   cuda::Rows<const T> x,
                                                                   cuda::Rows<const T> y, T* result,
                                                                   const cuda::Workspace workspace) {
-  cuda::begin_chained();
+  cuda::begin_overlapped();
   constexpr int width = cuda::chunk<T>;
   cuda::Place<width, aligned> place;
   place.cols = cols;
@@ -48,10 +48,10 @@ void CudaDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream st
         cuda::Extent{x.rows, x.cols}.with(rows_of<T>(x)).with(rows_of<T>(y)).flattened();
     constexpr int width = cuda::chunk<T>;
     const auto kernel = extent.in_chunks(width) ? add_products<T, true> : add_products<T, false>;
-    cuda::launch_chained(kernel,
-                         cuda::sum_grid(extent.size(), std::int64_t{cuda::sum_threads} * width * 4),
-                         cuda::sum_threads, stream, extent.size(), extent.cols, rows_of<T>(x),
-                         rows_of<T>(y), values_of<T>(result), cuda::workspace(device_, stream));
+    cuda::launch_overlapped(
+        kernel, cuda::sum_grid(extent.size(), std::int64_t{cuda::sum_threads} * width * 4),
+        cuda::sum_threads, stream, extent.size(), extent.cols, rows_of<T>(x), rows_of<T>(y),
+        values_of<T>(result), cuda::workspace(device_, stream));
   });
 }
 

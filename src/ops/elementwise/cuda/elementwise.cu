@@ -55,7 +55,7 @@ constexpr int tile_rows = 8;
 template <class Word>
 __global__ void transpose_tiles(cuda::Rows<const Word> x, std::int64_t rows, std::int64_t cols,
                                 cuda::Rows<Word> y) {
-  cuda::begin_chained();
+  cuda::begin_overlapped();
   __shared__ Word shared[tile][tile + 1];
   const std::int64_t left = std::int64_t{blockIdx.y} * tile;
   const std::int64_t top = std::int64_t{blockIdx.x} * tile;
@@ -82,10 +82,10 @@ void transpose_words(const ConstOperand& x, const Operand& y, Stream stream) {
   for (std::int64_t left = 0; left < x.cols; left += most_across * tile) {
     const std::int64_t cols = std::min(x.cols - left, most_across * tile);
     const dim3 grid(cuda::num_blocks(x.rows, tile), cuda::num_blocks(cols, tile));
-    cuda::launch_chained(transpose_tiles<Word>, grid, tile * tile_rows, stream,
-                         cuda::Rows<const Word>{static_cast<const Word*>(x.data) + left, x.stride},
-                         x.rows, cols,
-                         cuda::Rows<Word>{static_cast<Word*>(y.data) + left * y.stride, y.stride});
+    cuda::launch_overlapped(
+        transpose_tiles<Word>, grid, tile * tile_rows, stream,
+        cuda::Rows<const Word>{static_cast<const Word*>(x.data) + left, x.stride}, x.rows, cols,
+        cuda::Rows<Word>{static_cast<Word*>(y.data) + left * y.stride, y.stride});
   }
 }
 

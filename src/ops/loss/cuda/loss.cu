@@ -105,7 +105,7 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_losses(const Wanted wan
                                                                 cuda::Rows<T> gradient,
                                                                 double* value,
                                                                 const cuda::Workspace workspace) {
-  cuda::begin_chained();
+  cuda::begin_overlapped();
   const int teams = cuda::sum_threads / lanes;
   cuda::RowTeam<width, aligned> team;
   team.lanes = lanes;
@@ -147,9 +147,9 @@ void run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> l
   const int lanes = cuda::team_lanes((wanted.cols + width - 1) / width);
   const auto kernel =
       chunks ? add_losses<is_binary, T, chunk, true> : add_losses<is_binary, T, 1, false>;
-  cuda::launch_chained(kernel, cuda::sum_grid(wanted.rows, cuda::sum_threads / lanes),
-                       cuda::sum_threads, stream, wanted, lanes, logits, gradient, value,
-                       workspace);
+  cuda::launch_overlapped(kernel, cuda::sum_grid(wanted.rows, cuda::sum_threads / lanes),
+                          cuda::sum_threads, stream, wanted, lanes, logits, gradient, value,
+                          workspace);
 }
 
 }  // namespace

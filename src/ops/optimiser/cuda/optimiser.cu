@@ -132,7 +132,7 @@ __device__ void step_chunk(const StepRule& rule, const Target& target, std::int6
 /// Blocks belong to the parameters in order.
 __global__ __launch_bounds__(cuda::element_threads) void step_targets(const StepRule rule,
                                                                       const Targets targets) {
-  cuda::begin_chained();
+  cuda::begin_overlapped();
   int index = 0;
   while (blockIdx.x >= targets.all[index].last_block) ++index;
   const Target& target = targets.all[index];
@@ -148,7 +148,7 @@ __global__ __launch_bounds__(cuda::element_threads) void step_targets(const Step
 }
 
 __global__ void advance_clock(StepClock* clock) {
-  cuda::begin_chained();
+  cuda::begin_overlapped();
   ++clock->step;
 }
 
@@ -181,8 +181,8 @@ void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) cons
   Targets targets;
   std::int64_t blocks = 0;
   const auto run = [&] {
-    cuda::launch_chained(step_targets, dim3(cuda::num_blocks(blocks, 1)), cuda::element_threads,
-                         stream, rule, targets);
+    cuda::launch_overlapped(step_targets, dim3(cuda::num_blocks(blocks, 1)), cuda::element_threads,
+                            stream, rule, targets);
     targets.count = 0;
     blocks = 0;
   };
@@ -199,7 +199,7 @@ void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) cons
 
 void CudaDenseOps::advance(StepClock* clock, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::launch_chained(advance_clock, dim3(1), 1, stream, clock);
+  cuda::launch_overlapped(advance_clock, dim3(1), 1, stream, clock);
 }
 
 }  // namespace tessera::ops

@@ -2,7 +2,7 @@
 #include "ops/spmm/cuda/edge_weights.hpp"
 
 #include "cuda/launch.cuh"
-#include "ops/spmm/cuda/reduce.cuh"
+#include "ops/spmm/cuda/rows/reduce.cuh"
 
 namespace tessera::ops {
 namespace {
@@ -12,7 +12,7 @@ constexpr int block_threads = 256;
 /// A warp a row.
 template <class T>
 __global__ void write_weights(const RowsLaunch launch, T* weights) {
-  cuda::begin_chained();
+  cuda::begin_overlapped();
   const std::int64_t row = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   if (row >= launch.num_rows) return;
   const EdgeOffset begin = offset_at(launch.offsets, row);
@@ -27,9 +27,9 @@ __global__ void write_weights(const RowsLaunch launch, T* weights) {
 
 template <class T>
 void write_as(const RowsLaunch& launch, void* weights, Stream stream) {
-  cuda::launch_chained(write_weights<T>,
-                       dim3(cuda::num_blocks(launch.num_rows, block_threads / 32)), block_threads,
-                       stream, launch, static_cast<T*>(weights));
+  cuda::launch_overlapped(write_weights<T>,
+                          dim3(cuda::num_blocks(launch.num_rows, block_threads / 32)),
+                          block_threads, stream, launch, static_cast<T*>(weights));
 }
 
 }  // namespace

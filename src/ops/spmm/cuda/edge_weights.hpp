@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/spmm/cuda/rows.hpp"
+#include "ops/spmm/cuda/rows/launch.hpp"
 
 namespace tessera::ops {
 

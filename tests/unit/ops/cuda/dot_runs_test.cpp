@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/dot_runs.hpp"
+#include "ops/sddmm/cuda/short/runs.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/schedule.hpp"
+#include "ops/spmm/cuda/rows/schedule.hpp"
 
 #include <gtest/gtest.h>
 

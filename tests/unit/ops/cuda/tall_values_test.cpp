@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/tall_values.hpp"
+#include "ops/spmm/cuda/tall/values.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cuda/edge_rows.hpp"
+#include "ops/attention/cuda/fused/launch.hpp"
+#include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/staged/edges.hpp"
+#include "ops/attention/cuda/widened.hpp"
+#include "ops/edge_softmax/cuda/kernels.hpp"
+#include "ops/sddmm/kernel.hpp"
+#include "ops/sddmm/trial.hpp"
+#include "ops/spmm/kernel.hpp"
+#include "ops/spmm/trial.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// Of the two arrays of edges x heads.
+constexpr double max_edge_bytes = 16e9;
+
+/// How the stages may choose their kernels.
+PlanOptions stage_options(const AttentionProblem& problem) {
+  PlanOptions options = problem.options;
+  options.kernel.clear();
+  options.allow_nondeterministic = false;
+  return options;
+}
+
+/// Of targets and sources, and of output gradients and values.
+SddmmProblem dot_products(const AttentionProblem& problem) {
+  SddmmProblem dots;
+  dots.graph = problem.graph.with_values({}).with_scales({}, {});
+  dots.precision = problem.options.precision;
+  dots.features = problem.options.features;
+  dots.heads = problem.options.heads;
+  dots.device = problem.options.device;
+  return dots;
+}
+
+/// Over the sources of a target, or over the targets of a source.
+SpmmProblem weighted_sums(const AttentionProblem& problem, SpmmPass pass) {
+  SpmmProblem sums;
+  sums.graph = problem.graph.with_values({}).with_scales({}, {});
+  sums.precision = problem.options.precision;
+  sums.features = problem.options.features;
+  sums.pass = pass;
+  sums.heads = problem.options.heads;
+  sums.device = problem.options.device;
+  sums.edge_values_expected = true;
+  return sums;
+}
+
+EdgeSoftmaxProblem softmax_of_rows(const AttentionProblem& problem) {
+  EdgeSoftmaxProblem softmax{problem.graph, {}};
+  static_cast<PlanOptions&>(softmax.options) = stage_options(problem);
+  softmax.options.precision = problem.options.precision;
+  softmax.options.heads = problem.options.heads;
+  return softmax;
+}
+
+bool is_narrow(const AttentionProblem& problem) {
+  return bytes_per_element(problem.options.precision) == 2;
+}
+
+double edge_numbers(const AttentionProblem& problem) {
+  return static_cast<double>(problem.graph.num_edges()) *
+         static_cast<double>(problem.options.heads);
+}
+
+/// Attention by the kernels of other ops, one after another, with a number for each edge and head
+/// in memory between them. In fp32: with 16 bits such a number is too coarse for an exponent.
+class CudaStagedAttention final : public PreparedAttention {
+ public:
+  explicit CudaStagedAttention(const AttentionProblem& problem)
+      : problem_(problem),
+        heads_(problem.options.heads),
+        edge_rows_(cuda::device_edge_rows(problem.graph, problem.options.device)),
+        dots_(make_choice<SddmmTrial>(sddmm_kernels(), dot_products(problem),
+                                      stage_options(problem))),
+        softmax_(prepare_cuda_softmax(softmax_of_rows(problem))),
+        row_sums_(sums(SpmmPass::forward)),
+        scores_(edge_array()) {
+    // A store is to have all choices as soon as there is a plan.
+    if (problem.options.store != nullptr) column_sums_ = sums(SpmmPass::backward);
+    synchronise(problem.options.device);
+  }
+
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
+           Stream stream) const override {
+    const Operand scores = edge_operand(scores_);
+    dots_.prepared->run(inputs.target, inputs.source, scores, stream);
+    softmax_->run_scaled(scores, static_cast<float>(inputs.scale), scores, outputs.log_sum, stream);
+    const StagedLaunch launch = launch_of(inputs);
+    if (launch.drops) drop_weights(launch, stream);
+    add_weighted(*row_sums_.prepared, inputs.value, scores, outputs.output, stream);
+  }
+
+  void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients,
+                    Stream stream) const override {
+    prepare_backward();
+    compute_row_state(output, log_sum, grad_output, stream);
+    const Operand weights = edge_operand(scores_);
+    const Operand score_gradients = edge_operand(gradients_);
+    const bool of_scores =
+        !gradients.target.absent() || !gradients.source.absent() || gradients.scale != nullptr;
+    dots_.prepared->run(inputs.target, inputs.source, weights, stream);
+    if (of_scores) dots_.prepared->run(grad_output, inputs.value, score_gradients, stream);
+    StagedLaunch launch = launch_of(inputs);
+    launch.row_state = row_state_.data();
+    if (of_scores) launch.gradients = gradients_.data();
+    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.data();
+    differentiate_weights(launch, stream);
+    if (gradients.scale != nullptr) {
+      store_scale(scale_sums_.data(), scale_sums_.size(), gradients.scale, stream);
+    }
+    add_weighted(*column_sums_.prepared, grad_output, weights, gradients.value, stream);
+    add_weighted(*row_sums_.prepared, inputs.source, score_gradients, gradients.target, stream);
+    add_weighted(*column_sums_.prepared, inputs.target, score_gradients, gradients.source, stream);
+  }
+
+  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
+               Stream stream) const override {
+    dots_.prepared->run(inputs.target, inputs.source, edge_operand(scores_), stream);
+    StagedLaunch launch = launch_of(inputs);
+    launch.log_sum = static_cast<const float*>(log_sum.data);
+    launch.log_sum_stride = log_sum.stride;
+    compute_weights(launch, weights, stream);
+  }
+
+  void prepare_backward() const override {
+    std::call_once(backward_once_, [&] {
+      if (column_sums_.prepared == nullptr) column_sums_ = sums(SpmmPass::backward);
+      gradients_ = edge_array();
+      MemoryResource& memory = default_memory(problem_.options.device);
+      row_state_ = Buffer<float>(checked_area(problem_.graph.num_rows(), 2 * heads_), memory);
+      scale_sums_ = Buffer<double>(staged_blocks(num_numbers()), memory);
+      synchronise(problem_.options.device);
+    });
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    const std::int64_t floats = scores_.size() + gradients_.size() + row_state_.size();
+    return floats * static_cast<std::int64_t>(sizeof(float)) +
+           scale_sums_.size() * static_cast<std::int64_t>(sizeof(double)) +
+           softmax_->workspace_bytes() + row_sums_.prepared->workspace_bytes() +
+           (column_sums_.prepared != nullptr ? column_sums_.prepared->workspace_bytes() : 0);
+  }
+
+  std::string stages() const override {
+    return fmt::format("; dot products by {}, sums by {}", dots_.kernel->info.name,
+                       row_sums_.kernel->info.name);
+  }
+
+ private:
+  Choice<SpmmKernel> sums(SpmmPass pass) const {
+    return make_choice<SpmmTrial>(spmm_kernels(), weighted_sums(problem_, pass),
+                                  stage_options(problem_));
+  }
+
+  std::int64_t num_numbers() const { return problem_.graph.num_edges() * heads_; }
+
+  /// In whole shares of a thread, so that none has to look where the array ends.
+  Buffer<float> edge_array() const {
+    const std::int64_t numbers = checked_area(problem_.graph.num_edges(), heads_);
+    return Buffer<float>((numbers + staged_share - 1) / staged_share * staged_share,
+                         default_memory(problem_.options.device));
+  }
+
+  /// The array belongs to the plan, which runs once at a time.
+  Operand edge_operand(const Buffer<float>& numbers) const {
+    return MatrixView<float>(const_cast<float*>(numbers.data()), problem_.graph.num_edges(),
+                             heads_);
+  }
+
+  StagedLaunch launch_of(const AttentionInputs& inputs) const {
+    StagedLaunch launch;
+    launch.num_numbers = num_numbers();
+    launch.heads = heads_;
+    launch.edge_rows = edge_rows_->view();
+    launch.scale = static_cast<float>(inputs.scale);
+    const Dropout dropout{problem_.options.dropout, inputs.random, inputs.clock};
+    launch.drops = dropout.active();
+    launch.dropout = dropout.constants();
+    launch.scores = const_cast<float*>(scores_.data());
+    return launch;
+  }
+
+  void compute_row_state(const ConstOperand& output, const ConstOperand& log_sum,
+                         const ConstOperand& grad_output, Stream stream) const {
+    RowStateLaunch launch;
+    launch.num_rows = problem_.graph.num_rows();
+    launch.heads = heads_;
+    launch.width = problem_.options.features / heads_;
+    launch.output = {output.data, output.stride};
+    launch.grad_output = {grad_output.data, grad_output.stride};
+    launch.log_sum = static_cast<const float*>(log_sum.data);
+    launch.log_sum_stride = log_sum.stride;
+    launch.row_state = row_state_.data();
+    attention_backward_fp32.row_state(launch, stream);
+  }
+
+  /// Nothing happens where the result is not wanted.
+  static void add_weighted(const PreparedSpmm& sums, const ConstOperand& x, const Operand& weights,
+                           const Operand& result, Stream stream) {
+    if (result.absent()) return;
+    SpmmCall call;
+    call.x = x;
+    call.edge_values = weights;
+    call.y = result;
+    sums.run(call, stream);
+  }
+
+  AttentionProblem problem_;
+  std::int64_t heads_;
+  std::shared_ptr<const cuda::DeviceEdgeRows> edge_rows_;
+  Choice<SddmmKernel> dots_;
+  std::unique_ptr<const PreparedCudaSoftmax> softmax_;
+  Choice<SpmmKernel> row_sums_;
+  Buffer<float> scores_;  ///< then weights
+
+  // Made before the first backward run.
+  mutable std::once_flag backward_once_;
+  mutable Choice<SpmmKernel> column_sums_;
+  mutable Buffer<float> gradients_;
+  mutable Buffer<float> row_state_;
+  mutable Buffer<double> scale_sums_;
+};
+
+std::string why_not(const AttentionProblem& problem) {
+  if (problem.options.form != AttentionForm::dot) return "dot products only";
+  if (problem.options.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  const double bytes = 2 * edge_numbers(problem) * sizeof(float);
+  if (bytes > max_edge_bytes) return fmt::format("edges would take {:.1f} GB", bytes / 1e9);
+  return {};
+}
+
+/// What the fastest kernel takes that a stage may use.
+template <class KernelType>
+double fastest_us(std::span<const KernelType> table, const typename KernelType::Problem& problem,
+                  const PlanOptions& options) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Offer& offer : offers_of(table, problem, options)) {
+    if (why_excluded(offer, options).empty()) best = std::min(best, offer.predicted_us);
+  }
+  return best;
+}
+
+/// Of the forward pass, as of the fused kernel.
+double predicted_fp32_us(const AttentionProblem& problem) {
+  constexpr double bytes_per_us = 3.5e6;
+  const PlanOptions options = stage_options(problem);
+  const double dropping =
+      problem.options.dropout > 0 ? 2 * edge_numbers(problem) * sizeof(float) / bytes_per_us : 0;
+  return fastest_us(sddmm_kernels(), dot_products(problem), options) +
+         predicted_cuda_softmax_us(softmax_of_rows(problem)) + dropping +
+         fastest_us(spmm_kernels(), weighted_sums(problem, SpmmPass::forward), options);
+}
+
+double predicted_us(const AttentionProblem& problem) {
+  const double copies = is_narrow(problem) ? predicted_widening_us(problem) : 0;
+  return copies + predicted_fp32_us(in_fp32(problem));
+}
+
+}  // namespace
+
+void append_cuda_staged_attention(std::vector<AttentionKernel>& table) {
+  AttentionKernel kernel;
+  kernel.info.name = "attention/cuda/staged";
+  kernel.info.description =
+      "dot products, softmax and weighted sums one after another in fp32, each by the kernel that "
+      "is fastest for it";
+  kernel.info.op = "attention";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.exact_nonfinite = false;
+  kernel.why_not = why_not;
+  kernel.predicted_us = predicted_us;
+  kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
+    auto staged = std::make_unique<CudaStagedAttention>(in_fp32(problem));
+    if (!is_narrow(problem)) return staged;
+    return widened(std::move(staged), problem);
+  };
+  table.push_back(std::move(kernel));
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "ops/attention/kernel.hpp"
+#include "ops/scratch_operand.hpp"
+
+namespace tessera::ops {
+
+/// What a measuring plan needs of attention: see spmm/trial.hpp. The forward pass alone counts:
+/// the first backward pass makes arrays that a plan for inference never needs.
+class AttentionTrial {
+ public:
+  AttentionTrial(const AttentionProblem& problem, Device device) {
+    const AttentionOptions& options = problem.options;
+    const std::int64_t rows = problem.graph.num_rows(), cols = problem.graph.num_cols();
+    const bool per_head = options.form == AttentionForm::gat;
+    const std::int64_t score_cols = per_head ? options.heads : options.features;
+    const bool wide = options.precision == Precision::fp64;
+    target_ = ScratchOperand(options.precision, rows, score_cols, device);
+    source_ = ScratchOperand(options.precision, cols, score_cols, device);
+    value_ = ScratchOperand(options.precision, cols, options.features, device);
+    vector_ = ScratchOperand(options.precision, 1, options.features, device);
+    output_ = ScratchOperand(options.precision, rows, options.features, device);
+    log_sum_ =
+        ScratchOperand(wide ? Precision::fp64 : Precision::fp32, rows, options.heads, device);
+    inputs_ = {target_, source_, value_, {}, 1.0, Random(1)};
+    if (options.form == AttentionForm::gatv2) inputs_.vector = vector_;
+  }
+
+  void run(const PreparedAttention& prepared, Stream stream) {
+    prepared.run(inputs_, {output_, log_sum_}, stream);
+  }
+
+  static std::string op(const AttentionProblem&) { return "attention"; }
+  static std::string details(const AttentionProblem& problem) {
+    const AttentionOptions& options = problem.options;
+    return fmt::format("features {}, heads {}, {}, {}{}", options.features, options.heads,
+                       to_string(options.precision), to_string(options.form),
+                       options.dropout > 0 ? ", dropout" : "");
+  }
+
+ private:
+  ScratchOperand target_, source_, value_, vector_, output_, log_sum_;
+  AttentionInputs inputs_;
+};
+
+}  // namespace tessera::ops

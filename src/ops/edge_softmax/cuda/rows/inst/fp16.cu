@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/edge_softmax/cuda/rows/kernel.cuh"
+
+namespace tessera::ops {
+
+const SoftmaxFunctions softmax_rows_fp16 = make_softmax_functions<__half>();
+
+}  // namespace tessera::ops

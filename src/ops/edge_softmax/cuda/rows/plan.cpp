@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/edge_softmax/cuda/rows/launch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ops/edge_softmax/cuda/kernels.hpp"
+
+namespace tessera::ops {
+namespace {
+
+const SoftmaxFunctions& functions_of(Precision precision) {
+  switch (precision) {
+    case Precision::bf16: return softmax_rows_bf16;
+    case Precision::fp16: return softmax_rows_fp16;
+    default: return softmax_rows_fp32;
+  }
+}
+
+std::int64_t padded_heads(const EdgeSoftmaxProblem& problem) {
+  const auto heads = static_cast<std::uint64_t>(std::min<std::int64_t>(problem.options.heads, 32));
+  return static_cast<std::int64_t>(std::bit_ceil(heads));
+}
+
+/// A team takes this many edges of one row: no more steps than others hide. Longer rows are cut.
+EdgeOffset longest_row(const EdgeSoftmaxProblem& problem, int team) {
+  constexpr EdgeOffset steps = 32;
+  return std::max<EdgeOffset>(64, steps * team / padded_heads(problem));
+}
+
+class CudaSoftmaxRows final : public PreparedCudaSoftmax {
+ public:
+  CudaSoftmaxRows(const EdgeSoftmaxProblem& problem, std::size_t team)
+      : options_(problem.options),
+        team_(team),
+        rows_(cuda::device_rows(problem.graph, options_.device)),
+        cuts_(cuda::cut_long_lines(problem.graph.row_offsets().span(),
+                                   longest_row(problem, softmax_teams[team]), options_.device)),
+        slots_(checked_area(cuts_.num_slots, 2 * options_.heads), default_memory(options_.device)) {
+    synchronise(options_.device);
+  }
+
+  void run(ConstOperand scores, Operand weights, Stream stream) const override {
+    run_scaled(scores, 1, weights, {}, stream);
+  }
+
+  void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum,
+                  Stream stream) const override {
+    SoftmaxLaunch launch = launch_into(weights);
+    launch.first = {scores.data, scores.stride};
+    launch.scale = scale;
+    launch.log_sum = static_cast<float*>(log_sum.data);
+    launch.log_sum_stride = log_sum.stride;
+    functions_of(options_.precision).forward[team_](launch, stream);
+  }
+
+  void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores,
+                    Stream stream) const override {
+    SoftmaxLaunch launch = launch_into(grad_scores);
+    launch.first = {weights.data, weights.stride};
+    launch.second = {grad_weights.data, grad_weights.stride};
+    functions_of(options_.precision).backward[team_](launch, stream);
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return slots_.size() * static_cast<std::int64_t>(sizeof(float));
+  }
+
+ private:
+  SoftmaxLaunch launch_into(const Operand& result) const {
+    SoftmaxLaunch launch;
+    launch.rows = cuts_.lines(*rows_);
+    launch.heads = options_.heads;
+    launch.result = result.data;
+    launch.result_stride = result.stride;
+    launch.slots = const_cast<float*>(slots_.data());
+    return launch;
+  }
+
+  EdgeSoftmaxOptions options_;
+  std::size_t team_;
+  std::shared_ptr<const cuda::DeviceRows> rows_;
+  cuda::Cuts cuts_;
+  Buffer<float> slots_;
+};
+
+std::string why_not(const EdgeSoftmaxProblem& problem, int team) {
+  if (problem.options.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (padded_heads(problem) > team) {
+    return fmt::format("{} heads do not fit its teams of {} lanes", problem.options.heads, team);
+  }
+  return {};
+}
+
+/// Numbers move at the bandwidth of memory, or at the pace at which teams wait for them.
+double predicted_us(const EdgeSoftmaxProblem& problem, int team) {
+  constexpr double launch_us = 3;
+  constexpr double bytes_per_us = 3.5e6;
+  constexpr double row_us = 2;
+  constexpr double step_us = 0.2;
+  constexpr double resident_lanes = 132.0 * 1536;
+  const Graph& graph = problem.graph;
+  const auto edges = static_cast<double>(graph.num_edges());
+  const auto rows = static_cast<double>(graph.num_rows());
+  const double head_blocks = std::ceil(static_cast<double>(problem.options.heads) / 32);
+  const double numbers = edges * static_cast<double>(problem.options.heads);
+  const double mean_degree = rows > 0 ? edges / rows : 0;
+  const double steps =
+      rows * std::ceil(mean_degree * static_cast<double>(padded_heads(problem)) / team);
+  const double waiting = (rows * row_us + steps * step_us) * team * head_blocks / resident_lanes;
+  const double moving = 2 * numbers *
+                        static_cast<double>(bytes_per_element(problem.options.precision)) /
+                        bytes_per_us;
+  return launch_us + std::max(waiting, moving) + 0.1 * waiting;
+}
+
+/// The teams that the cost model prefers.
+std::size_t best_team(const EdgeSoftmaxProblem& problem) {
+  std::size_t best = softmax_teams.size() - 1;  // takes any number of heads
+  for (std::size_t i = 0; i < softmax_teams.size(); ++i) {
+    if (!why_not(problem, softmax_teams[i]).empty()) continue;
+    if (predicted_us(problem, softmax_teams[i]) < predicted_us(problem, softmax_teams[best])) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+template <std::size_t index>
+EdgeSoftmaxKernel kernel_of_team() {
+  constexpr int team = softmax_teams[index];
+  return {
+      {fmt::format("edge_softmax/cuda/rows_{}", team),
+       fmt::format("a team of {} lanes a row, all heads side by side; long rows in pieces", team),
+       "edge_softmax", DeviceKind::cuda, true},
+      [](const EdgeSoftmaxProblem& problem) { return why_not(problem, softmax_teams[index]); },
+      [](const EdgeSoftmaxProblem& problem) { return predicted_us(problem, softmax_teams[index]); },
+      [](const EdgeSoftmaxProblem& problem) -> std::unique_ptr<const PreparedEdgeSoftmax> {
+        return std::make_unique<CudaSoftmaxRows>(problem, index);
+      }};
+}
+
+}  // namespace
+
+std::unique_ptr<const PreparedCudaSoftmax> prepare_cuda_softmax(const EdgeSoftmaxProblem& problem) {
+  return std::make_unique<CudaSoftmaxRows>(problem, best_team(problem));
+}
+
+double predicted_cuda_softmax_us(const EdgeSoftmaxProblem& problem) {
+  return predicted_us(problem, softmax_teams[best_team(problem)]);
+}
+
+void append_cuda_edge_softmax_kernels(std::vector<EdgeSoftmaxKernel>& table) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(kernel_of_team<i>()), ...); }
+  (std::make_index_sequence<softmax_teams.size()>{});
+}
+
+}  // namespace tessera::ops

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/tiles.cuh"
-
-namespace tessera::ops {
-
-const DotTilesFunctions dot_tiles_fp16 = make_dot_tiles_functions<__half>();
-
-}  // namespace tessera::ops

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/sddmm/cuda/short/launch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cuda/array.hpp"
+#include "ops/sddmm/cuda/dot_rows.hpp"
+#include "ops/sddmm/cuda/kernels.hpp"
+#include "ops/sddmm/cuda/short/cost.hpp"
+#include "ops/sddmm/cuda/short/device_steps.hpp"
+#include "ops/sddmm/cuda/tall/cost.hpp"
+
+namespace tessera::ops {
+namespace {
+
+const ShortDotsFunction& function_of(const SddmmProblem& problem, bool direct) {
+  const auto functions = [&]() -> const ShortDotsFunctions& {
+    switch (problem.precision) {
+      case Precision::bf16: return direct ? direct_dots_bf16 : short_dots_bf16;
+      case Precision::fp16: return direct ? direct_dots_fp16 : short_dots_fp16;
+      default: return direct ? direct_dots_fp32 : short_dots_fp32;
+    }
+  };
+  const auto bytes =
+      std::find(short_dot_bytes.begin(), short_dot_bytes.end() - 1, dot_tile_row_bytes(problem));
+  return functions()[static_cast<std::size_t>(bytes - short_dot_bytes.begin())];
+}
+
+/// Dot products in windows of 16 rows. Operands that do not lie on 16-byte boundaries go to a
+/// scalar kernel.
+class CudaShortDots final : public PreparedSddmm {
+ public:
+  CudaShortDots(const SddmmProblem& problem, bool direct)
+      : function_(function_of(problem, direct)),
+        steps_(device_dot_steps(problem.graph, dot_run_steps(problem), problem.device)),
+        scalars_(prepare_cuda_scalars(problem)) {
+    const std::int64_t blocks = function_.resident_blocks() / problem.heads;
+    const auto num_runs = std::ssize(steps_->host_runs);
+    launch_.num_blocks =
+        static_cast<std::int32_t>(std::min(std::max<std::int64_t>(1, blocks), num_runs));
+    const std::vector<std::int32_t> offsets = share_runs(steps_->host_runs, launch_.num_blocks);
+    block_offsets_ = cuda::to_device(std::span<const std::int32_t>(offsets), problem.device);
+    launch_.block_offsets = block_offsets_.data();
+    launch_.runs = steps_->runs.data();
+    launch_.num_runs = static_cast<std::int32_t>(num_runs);
+    launch_.places = steps_->places.data();
+    launch_.columns = steps_->columns.data();
+    launch_.masks = steps_->masks.data();
+    launch_.num_rows = problem.graph.num_rows();
+    launch_.row_bytes = static_cast<std::uint32_t>(dot_tile_row_bytes(problem));
+    launch_.heads = static_cast<std::int32_t>(problem.heads);
+  }
+
+  void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
+           Stream stream) const override {
+    if (launch_.row_bytes == 0 || !on_boundaries(u) || !on_boundaries(v) ||
+        edges.stride > max_dot_tile_stride) {
+      return scalars_->run(u, v, edges, stream);
+    }
+    ShortDotsLaunch launch = launch_;
+    launch.u = u.data;
+    launch.u_stride = stride_of(u);
+    launch.v = v.data;
+    launch.v_stride = stride_of(v);
+    launch.edges = edges.data;
+    launch.edge_stride = stride_of(edges);
+    function_.launch(launch, stream);
+  }
+
+ private:
+  static std::uint32_t stride_of(const ConstOperand& operand) {
+    return static_cast<std::uint32_t>(stride_bytes(operand));
+  }
+
+  const ShortDotsFunction& function_;
+  std::shared_ptr<const DeviceDotSteps> steps_;
+  Buffer<std::int32_t> block_offsets_;
+  ShortDotsLaunch launch_;
+  std::unique_ptr<const PreparedSddmm> scalars_;
+};
+
+std::string why_not(const SddmmProblem& problem) {
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.function != EdgeFunction::dot) return "dot products only";
+  if (problem.factor != EdgeFactor::none) return "no scales on tiles";
+  if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
+  if (problem.heads > max_dot_tile_heads) return "too many heads";
+  if (dot_tile_row_bytes(problem) > max_short_dot_bytes) return "rows too long for exact sums";
+  if (problem.graph.num_edges() > std::numeric_limits<std::uint32_t>::max()) {
+    return "more than 2^32 edges";
+  }
+  if (problem.graph.num_rows() > max_short_dot_rows) return "more than 2^31 - 16 rows";
+  return {};
+}
+
+template <bool direct>
+SddmmKernel short_kernel() {
+  SddmmKernel kernel;
+  kernel.info.name = fmt::format("sddmm/cuda/short_{}{}", short_dot_rows, direct ? "_direct" : "");
+  kernel.info.description =
+      fmt::format("windows of {} rows on mma.sync, rows of both ends from memory to registers{}",
+                  short_dot_rows, direct ? ", results stored one by one" : "");
+  kernel.info.op = "sddmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.why_not = why_not;
+  kernel.predicted_us = [](const SddmmProblem& problem) {
+    return predict_short_dots_us(problem, direct);
+  };
+  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
+    return std::make_unique<CudaShortDots>(problem, direct);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+void append_cuda_short_dots_kernels(std::vector<SddmmKernel>& table) {
+  table.push_back(short_kernel<false>());
+  table.push_back(short_kernel<true>());
+}
+
+}  // namespace tessera::ops

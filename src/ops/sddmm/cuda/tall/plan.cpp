@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/sddmm/cuda/tall/launch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cuda/wgmma_device.hpp"
+#include "ops/sddmm/cuda/dot_rows.hpp"
+#include "ops/sddmm/cuda/kernels.hpp"
+#include "ops/sddmm/cuda/tall/cost.hpp"
+#include "ops/sddmm/cuda/tall/device_tiles.hpp"
+#include "ops/sddmm/tile_lists.hpp"
+
+namespace tessera::ops {
+namespace {
+
+const DotTilesFunction& function_of(const SddmmProblem& problem) {
+  const auto functions = [&]() -> const DotTilesFunctions& {
+    switch (problem.precision) {
+      case Precision::bf16: return dot_tiles_bf16;
+      case Precision::fp16: return dot_tiles_fp16;
+      default: return dot_tiles_fp32;
+    }
+  };
+  const auto bytes = std::lower_bound(dot_tile_bytes.begin(), dot_tile_bytes.end() - 1,
+                                      dot_tile_row_bytes(problem));
+  return functions()[static_cast<std::size_t>(bytes - dot_tile_bytes.begin())];
+}
+
+/// Dot products on tiles. Operands that do not lie on 16-byte boundaries go to a scalar kernel.
+class CudaDotTiles final : public PreparedSddmm {
+ public:
+  explicit CudaDotTiles(const SddmmProblem& problem)
+      : tiles_(device_dot_tiles(problem.graph, problem.device)),
+        function_(function_of(problem)),
+        scalars_(prepare_cuda_scalars(problem)) {
+    const std::int64_t heads = std::max<std::int64_t>(1, problem.heads);
+    const std::int64_t workers = std::max<std::int64_t>(1, function_.resident_blocks() / heads);
+    const DotTileRuns runs =
+        share_dot_tiles(problem.graph, tiles_->num_tiles, static_cast<int>(workers));
+    launch_.tiles = tiles_->tiles.data();
+    launch_.codes = tiles_->codes.data();
+    launch_.num_tiles = tiles_->num_tiles;
+    launch_.run_shift = runs.shift;
+    launch_.num_workers = runs.workers;
+    launch_.num_rows = problem.graph.num_rows();
+    launch_.width = static_cast<std::int32_t>(problem.features / problem.heads);
+    launch_.heads = static_cast<std::int32_t>(problem.heads);
+  }
+
+  void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
+           Stream stream) const override {
+    if (launch_.width == 0 || !on_boundaries(u) || !on_boundaries(v) ||
+        edges.stride > max_dot_tile_stride) {
+      return scalars_->run(u, v, edges, stream);
+    }
+    DotTilesLaunch launch = launch_;
+    launch.u = u.data;
+    launch.u_stride = u.stride;
+    launch.v = v.data;
+    launch.v_stride = v.stride;
+    launch.edges = edges.data;
+    launch.edges_stride = static_cast<std::int32_t>(edges.stride);
+    function_.launch(launch, stream);
+  }
+
+ private:
+  std::shared_ptr<const DeviceDotTiles> tiles_;
+  const DotTilesFunction& function_;
+  DotTilesLaunch launch_;
+  std::unique_ptr<const PreparedSddmm> scalars_;
+};
+
+std::string why_not(const SddmmProblem& problem) {
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.function != EdgeFunction::dot) return "dot products only";
+  if (problem.factor != EdgeFactor::none) return "no scales on tiles";
+  if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
+  if (problem.heads > max_dot_tile_heads) return "too many heads";
+  if (dot_tile_row_bytes(problem) > max_dot_tile_stride) return "rows too long";
+  const int products_a_step = bytes_per_element(problem.precision) == 4 ? 3 : 1;
+  if (products_a_step * dot_tile_row_bytes(problem) / 32 > max_dot_tile_products) {
+    return "rows too long for exact sums";
+  }
+  if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  return why_no_tile_lists(problem.graph, dot_tile_height);
+}
+
+}  // namespace
+
+void append_cuda_dot_tiles_kernels(std::vector<SddmmKernel>& table) {
+  SddmmKernel kernel;
+  kernel.info.name = fmt::format("sddmm/cuda/tiles_{}", dot_tile_height);
+  kernel.info.description =
+      fmt::format("tiles of {} rows and {} columns on wgmma, a row of V gathered once for all rows",
+                  dot_tile_height, dot_tile_columns);
+  kernel.info.op = "sddmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.why_not = why_not;
+  kernel.predicted_us = predict_dot_tiles_us;
+  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
+    return std::make_unique<CudaDotTiles>(problem);
+  };
+  table.push_back(std::move(kernel));
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/heads/launch.hpp"
+
+#include "cuda/cuts.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/vectors.cuh"
+
+/// Sums over rows where every head of an edge has a weight of its own, or where the edges
+/// themselves have features. A warp takes a line or a piece of a long one; `lanes` lanes load a row
+/// of X together, the others do the same for the next edges.
+namespace tessera::ops {
+namespace {
+
+constexpr int block_threads = 128;
+
+template <class T, bool aligned>
+class LineSum {
+ public:
+  using FeatureVector = cuda::Vector<T, aligned ? 16 : static_cast<int>(sizeof(T))>;
+  static constexpr int count = FeatureVector::count;
+
+  __device__ explicit LineSum(const HeadsLaunch& launch)
+      : launch_(launch),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        feature_((std::int64_t{blockIdx.y} * launch.lanes + lane_ % launch.lanes) * count),
+        active_(feature_ < launch.features),
+        head_(active_ ? feature_ / launch.width : 0) {}
+
+  __device__ void gather(EdgeOffset begin, EdgeOffset end) {
+    if (active_) {
+      const int step = 32 / launch_.lanes;
+#pragma unroll 4
+      for (EdgeOffset edge = begin + lane_ / launch_.lanes; edge < end; edge += step) add(edge);
+    }
+    for (int distance = launch_.lanes; distance < 32; distance *= 2) {
+#pragma unroll
+      for (float& sum : sums_) sum += __shfl_xor_sync(~0u, sum, distance);
+    }
+  }
+
+  __device__ bool writes() const { return active_ && lane_ < launch_.lanes; }
+  __device__ void store_row(std::int64_t line) const {
+    FeatureVector::narrowed(sums_).store(static_cast<T*>(launch_.y) + line * launch_.y_stride +
+                                         feature_);
+  }
+  __device__ void store_slot(std::int64_t slot) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      launch_.slots[slot * launch_.features + feature_ + i] = sums_[i];
+    }
+  }
+
+ private:
+  __device__ void add(EdgeOffset edge) {
+    const EdgeOffset at = launch_.positions != nullptr ? __ldg(launch_.positions + edge) : edge;
+    std::int64_t row = at;
+    float weight = 1;
+    if (!launch_.edge_rows) {
+      row = __ldg(launch_.indices + edge);
+      weight =
+          cuda::widen(static_cast<const T*>(launch_.values)[at * launch_.value_stride + head_]);
+    }
+    float values[count];
+    FeatureVector::load(static_cast<const T*>(launch_.x) + row * launch_.x_stride + feature_)
+        .widen_to(values);
+#pragma unroll
+    for (int i = 0; i < count; ++i) sums_[i] = fmaf(weight, values[i], sums_[i]);
+  }
+
+  const HeadsLaunch& launch_;
+  int lane_;
+  std::int64_t feature_;
+  bool active_;
+  std::int64_t head_;
+  float sums_[count] = {};
+};
+
+/// Warps [0, num_pieces) take a piece each, the rest the lines that are not cut.
+template <class T, bool aligned>
+__global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch launch) {
+  cuda::begin_overlapped();
+  const std::int64_t item = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
+  LineSum<T, aligned> sum(launch);
+  if (item < launch.lines.num_pieces) {
+    const cuda::Piece piece = launch.lines.pieces[item];
+    sum.gather(piece.begin, piece.end);
+    if (sum.writes()) sum.store_slot(piece.slot);
+    return;
+  }
+  const std::int64_t line = item - launch.lines.num_pieces;
+  if (line >= launch.lines.num_lines) return;
+  const EdgeOffset begin = cuda::line_offset(launch.lines, line);
+  const EdgeOffset end = cuda::line_offset(launch.lines, line + 1);
+  if (end - begin > launch.lines.longest) return;
+  sum.gather(begin, end);
+  if (sum.writes()) sum.store_row(line);
+}
+
+/// Adds the pieces of a line in order: a block a line.
+template <class T>
+__global__ __launch_bounds__(block_threads) void add_pieces(const HeadsLaunch launch) {
+  cuda::begin_overlapped();
+  const cuda::CutLine cut = launch.lines.cut_lines[blockIdx.x];
+  for (std::int64_t feature = threadIdx.x; feature < launch.features; feature += block_threads) {
+    float total = 0;
+    for (std::int64_t i = 0; i < cut.num_slots; ++i) {
+      total += launch.slots[(cut.first_slot + i) * launch.features + feature];
+    }
+    static_cast<T*>(launch.y)[cut.line * launch.y_stride + feature] = cuda::narrow<T>(total);
+  }
+}
+
+template <class T, bool aligned>
+void launch_heads(const HeadsLaunch& launch, Stream stream) {
+  const std::int64_t items = launch.lines.num_pieces + launch.lines.num_lines;
+  const dim3 grid(
+      cuda::num_blocks(items, block_threads / 32),
+      cuda::num_blocks(launch.features, std::int64_t{launch.lanes} * LineSum<T, aligned>::count));
+  cuda::launch_overlapped(sum_heads<T, aligned>, grid, block_threads, stream, launch);
+  cuda::launch_overlapped(add_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
+                          block_threads, stream, launch);
+}
+
+}  // namespace
+
+const HeadsFunction heads_fp32_aligned = launch_heads<float, true>;
+const HeadsFunction heads_fp32_scalar = launch_heads<float, false>;
+const HeadsFunction heads_bf16_aligned = launch_heads<__nv_bfloat16, true>;
+const HeadsFunction heads_bf16_scalar = launch_heads<__nv_bfloat16, false>;
+const HeadsFunction heads_fp16_aligned = launch_heads<__half, true>;
+const HeadsFunction heads_fp16_scalar = launch_heads<__half, false>;
+
+}  // namespace tessera::ops

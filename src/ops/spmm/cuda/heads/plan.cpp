@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/heads/launch.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "cuda/array.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// A warp takes this many edges of one line, or cuts it.
+constexpr EdgeOffset longest_line = 1024;
+
+HeadsFunction function_of(Precision precision, bool aligned) {
+  switch (precision) {
+    case Precision::bf16: return aligned ? heads_bf16_aligned : heads_bf16_scalar;
+    case Precision::fp16: return aligned ? heads_fp16_aligned : heads_fp16_scalar;
+    default: return aligned ? heads_fp32_aligned : heads_fp32_scalar;
+  }
+}
+
+class CudaHeads final : public PreparedSpmm {
+ public:
+  explicit CudaHeads(const SpmmProblem& problem)
+      : problem_(problem),
+        rows_(by_rows() ? cuda::device_rows(problem.graph, problem.device)
+                        : cuda::device_columns(problem.graph, problem.device)),
+        cuts_(cuda::cut_long_lines(
+            by_rows() ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span(),
+            longest_line, problem.device)),
+        slots_(checked_area(cuts_.num_slots, problem.features), default_memory(problem.device)) {
+    synchronise(problem.device);
+  }
+
+  void run(const SpmmCall& call, Stream stream) const override {
+    HeadsLaunch launch;
+    launch.lines = cuts_.lines(*rows_);
+    launch.indices = rows_->indices.data();
+    launch.positions = rows_->positions.data();
+    launch.edge_rows = problem_.edge_rows;
+    launch.values = call.edge_values.data;
+    launch.value_stride = call.edge_values.stride;
+    // Without weights a row is one head.
+    launch.width = std::max<std::int64_t>(1, problem_.features / problem_.heads);
+    launch.x = call.x.data;
+    launch.x_stride = call.x.stride;
+    launch.y = call.y.data;
+    launch.y_stride = call.y.stride;
+    launch.features = problem_.features;
+    launch.slots = const_cast<float*>(slots_.data());
+    const bool aligned = on_boundaries(call.x.data, call.x.stride, launch.width) &&
+                         on_boundaries(call.y.data, call.y.stride, launch.width);
+    const std::int64_t vectors = aligned ? launch.features * element_bytes() / 16 : launch.features;
+    launch.lanes = static_cast<int>(std::min<std::uint64_t>(
+        32, std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(vectors, 1)))));
+    function_of(problem_.precision, aligned)(launch, stream);
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return slots_.size() * static_cast<std::int64_t>(sizeof(float));
+  }
+
+ private:
+  bool by_rows() const { return problem_.pass == SpmmPass::forward; }
+  std::int64_t element_bytes() const {
+    return static_cast<std::int64_t>(bytes_per_element(problem_.precision));
+  }
+  /// Whether every row and every head of it begins on a 16-byte boundary.
+  bool on_boundaries(const void* data, std::int64_t stride, std::int64_t width) const {
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * element_bytes() % 16 == 0 &&
+           width * element_bytes() % 16 == 0;
+  }
+
+  SpmmProblem problem_;
+  std::shared_ptr<const cuda::DeviceRows> rows_;
+  cuda::Cuts cuts_;
+  Buffer<float> slots_;
+};
+
+std::string why_not(const SpmmProblem& problem) {
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.reduction != Reduction::sum) return "sums only";
+  if (problem.heads == 1 && !problem.edge_rows) return "one weight an edge";
+  const Graph& graph = problem.graph;
+  if (graph.has_values() || graph.has_row_scale() || graph.has_col_scale()) {
+    return "a graph without weights only";
+  }
+  return {};
+}
+
+double predicted_us(const SpmmProblem& problem) {
+  constexpr double launch_us = 3;
+  constexpr double gather_bytes_per_us = 6e6;
+  return launch_us + static_cast<double>(problem.graph.num_edges()) *
+                         static_cast<double>(problem.features + problem.heads) *
+                         static_cast<double>(bytes_per_element(problem.precision)) /
+                         gather_bytes_per_us;
+}
+
+}  // namespace
+
+void append_cuda_heads_kernels(std::vector<SpmmKernel>& table) {
+  table.push_back(
+      {{"spmm/cuda/heads", "a warp a row, with a weight for each head or features of edges", "spmm",
+        DeviceKind::cuda, true},
+       why_not,
+       predicted_us,
+       [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+         return std::make_unique<CudaHeads>(problem);
+       }});
+}
+
+}  // namespace tessera::ops

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/short_windows.cuh"
-
-namespace tessera::ops {
-
-const ShortFunctions short_bf16 = short_functions<__nv_bfloat16>;
-
-}  // namespace tessera::ops

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/short_windows.cuh"
-
-namespace tessera::ops {
-
-const ShortFunctions short_fp16 = short_functions<__half>;
-
-}  // namespace tessera::ops

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "ops/spmm/cuda/rows/policy.hpp"
+#include "tessera/graph/graph.hpp"
+
+namespace tessera::ops {
+
+/// Which rows go to teams, which to whole warps, and which are cut into pieces for blocks.
+struct RowsCut {
+  int short_steps = 0;  ///< of a team's loop; the teams of some policies are whole warps
+  int wide_steps = 0;   ///< of a warp's loop
+  int block_threads = 128;
+
+  EdgeOffset short_row(const RowsPolicy& policy) const {
+    return EdgeOffset{policy.team() == 32 ? wide_steps : short_steps} * policy.step();
+  }
+  EdgeOffset wide_row(const RowsPolicy& policy) const {
+    return EdgeOffset{wide_steps} * whole_warp(policy).step();
+  }
+  /// Steps that the longest row may still take when all others are done. Wide rows begin first, so
+  /// that the others hide half of theirs.
+  double waited_steps() const { return std::max<double>(short_steps, wide_steps / 2.0); }
+  /// Edges of a piece, at most.
+  EdgeOffset piece(const RowsPolicy& policy) const;
+};
+
+/// What the warps of a launch do. Teams of a warp wait for the longest of their rows, so a warp
+/// takes the steps of that one; lists are in an order that makes them equal.
+struct RowsWork {
+  double warps = 0;
+  double steps = 0;
+};
+
+/// Warps that a processor of an H200 holds at once.
+double resident_warps(const RowsPolicy& policy);
+
+/// The cut that should be fastest. A few rows of many steps would still run when all others are
+/// done; many rows that are shared by several warps keep those from other rows.
+RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
+                   double blocks_of_features);
+
+RowsWork work_of(std::span<const EdgeOffset> offsets, const RowsPolicy& policy, const RowsCut& cut);
+
+}  // namespace tessera::ops

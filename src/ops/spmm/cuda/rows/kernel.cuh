@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "cuda/launch.cuh"
+#include "ops/spmm/cuda/rows/gather.cuh"
+
+/// Rows reduced on CUDA cores: gathered rows of X are added up, or compared, in registers.
+///
+/// Short rows belong to teams of lanes (policy.hpp), rows of more steps to whole warps, and what is
+/// too long for a warp to blocks: each takes a piece of a row, its warps equal shares of the piece.
+/// Where a row has several pieces, the block that is done last puts their results together in
+/// order. The split depends on the graph alone: same bits every time.
+namespace tessera::ops {
+
+template <class T, class Reduction>
+__device__ void store_element(const RowsLaunch& launch, const ReducedRow& at,
+                              const typename Reduction::Element& element) {
+  const typename Reduction::Element elements[1] = {element};
+  float values[1];
+  Reduction::finish(launch, at, elements, values);
+  static_cast<T*>(launch.y)[at.row * launch.y_stride + at.feature] = cuda::narrow<T>(values[0]);
+}
+
+/// Whether all other pieces of a split row are in their slots; leaves the count ready for the next
+/// run.
+__device__ inline bool is_last_of(const RowsLaunch& launch, int split_row, int num_slots) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned& num_done = launch.num_done[std::int64_t{split_row} * gridDim.y + blockIdx.y];
+    last = atomicAdd(&num_done, 1u) + 1 == static_cast<unsigned>(num_slots);
+    if (last) num_done = 0;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
+
+/// In the order of the row's edges, whichever block does it.
+template <class T, class Reduction>
+__device__ void merge_slots(const RowsLaunch& launch, VertexId row, const SplitRow& split,
+                            int first_feature, int num_features) {
+  using Element = typename Reduction::Element;
+  for (int i = static_cast<int>(threadIdx.x); i < num_features; i += static_cast<int>(blockDim.x)) {
+    // Past L1, which may hold what was there before.
+    const auto* slot = static_cast<const volatile Element*>(launch.slots) +
+                       split.first_slot * launch.features + first_feature + i;
+    Element whole = Reduction::none();
+    for (int k = 0; k < split.num_slots; ++k, slot += launch.features) {
+      Reduction::merge(whole, Reduction::read(slot));
+    }
+    store_element<T, Reduction>(launch, {row, first_feature + i}, whole);
+  }
+}
+
+/// What each warp of a block gathered of a piece, put together in the order of the warps, and with
+/// the other pieces of its row.
+template <class T, class Gather, class Reduction>
+__device__ void combine_warps(const RowsLaunch& launch, const Gather& gather, int first_feature) {
+  using Element = typename Reduction::Element;
+  // Read again: to keep it would cost registers in the loop.
+  const LongPiece piece = launch.pieces[blockIdx.x];
+  constexpr int block_features = Gather::block_features;
+  extern __shared__ __align__(16) unsigned char shared_bytes[];
+  auto* const of_warps = reinterpret_cast<Element*>(shared_bytes);
+  gather.for_kept([&](const ReducedRow& at, const Element(&elements)[Gather::kept]) {
+    const int to = static_cast<int>(threadIdx.x / 32) * block_features + at.feature - first_feature;
+#pragma unroll
+    for (int i = 0; i < Gather::kept; ++i) of_warps[to + i] = elements[i];
+  });
+  __syncthreads();
+  const std::int64_t left = launch.features - first_feature;
+  const int num_features = left < block_features ? static_cast<int>(left) : block_features;
+  const int num_warps = static_cast<int>(blockDim.x) / 32;
+  for (int i = static_cast<int>(threadIdx.x); i < num_features; i += static_cast<int>(blockDim.x)) {
+    Element whole = of_warps[i];
+    for (int w = 1; w < num_warps; ++w) Reduction::merge(whole, of_warps[w * block_features + i]);
+    if (piece.slot < 0) {
+      store_element<T, Reduction>(launch, {piece.row, first_feature + i}, whole);
+    } else {
+      static_cast<Element*>(launch.slots)[piece.slot * launch.features + first_feature + i] = whole;
+    }
+  }
+  if (piece.slot < 0) return;
+  const SplitRow split = launch.split_rows[piece.split_row];
+  if (is_last_of(launch, piece.split_row, split.num_slots)) {
+    merge_slots<T, Reduction>(launch, piece.row, split, first_feature, num_features);
+  }
+}
+
+template <class T, class Gather, class Reduction>
+__device__ void store_row(const RowsLaunch& launch, const Gather& gather) {
+  using Element = typename Reduction::Element;
+  gather.for_kept([&](const ReducedRow& at, const Element(&elements)[Gather::kept]) {
+    float values[Gather::kept];
+    Reduction::finish(launch, at, elements, values);
+    const auto row_bytes = static_cast<std::uint32_t>(launch.y_stride * sizeof(T));
+    const auto offset = std::uint64_t{static_cast<std::uint32_t>(at.row)} * row_bytes;
+    Gather::KeptVector::narrowed(values).store(static_cast<char*>(launch.y) + offset +
+                                               at.feature * sizeof(T));
+  });
+}
+
+__device__ inline RowSlice slice_of(const int4& raw) {
+  RowSlice slice;
+  memcpy(&slice, &raw, sizeof slice);
+  return slice;
+}
+__device__ inline RowSlice slice_at(const RowSlice* slices, unsigned at) {
+  return slice_of(__ldg(reinterpret_cast<const int4*>(slices + at)));
+}
+
+/// No row where all are taken, or where it is not short.
+__device__ inline RowSlice slice_in_graph(const RowsLaunch& launch, unsigned row) {
+  if (row >= launch.num_short) return {};
+  const EdgeOffset begin = offset_at(launch.offsets, row);
+  const EdgeOffset count = offset_at(launch.offsets, std::int64_t{row} + 1) - begin;
+  if (count > launch.short_row) return {};
+  return {begin, static_cast<VertexId>(row), static_cast<std::int32_t>(count)};
+}
+
+__device__ inline RowSlice share_of_warp(const LongPiece& piece) {
+  const int num_warps = static_cast<int>(blockDim.x) / 32;
+  const EdgeOffset share = (piece.end - piece.begin + num_warps - 1) / num_warps;
+  const EdgeOffset begin = piece.begin + static_cast<int>(threadIdx.x) / 32 * share;
+  const EdgeOffset left = piece.end - begin;
+  const EdgeOffset count = left < share ? left : share;
+  return {begin, piece.row, count > 0 ? static_cast<std::int32_t>(count) : 0};
+}
+
+/// Pieces and wide rows; of a policy of whole warps, the short rows too.
+template <RowsPolicy policy, class T, bool aligned, class Reduction>
+__device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
+  using Gather = TeamGather<whole_warp(policy), T, aligned, Reduction>;
+  const bool is_piece = blockIdx.x < launch.num_pieces;
+  RowSlice slice;
+  if (is_piece) {
+    slice = share_of_warp(launch.pieces[blockIdx.x]);
+  } else {
+    const unsigned warp = (blockIdx.x - launch.num_pieces) * (blockDim.x / 32) + threadIdx.x / 32;
+    if constexpr (policy.team() == 32) {
+      slice = slice_in_graph(launch, warp);
+    } else if (warp < launch.num_wide) {
+      slice = slice_at(launch.wide_rows, warp);
+    }
+  }
+  Gather gather(launch, slice.row, first_vector);
+  if constexpr (policy.shared_ids) {
+    cuda::wait_for_previous();
+    if (slice.row < 0) return;
+    gather.gather_passing_ids(slice.begin, slice.count);
+  } else {
+    const typename Gather::Columns columns = gather.first_columns(slice.begin, slice.count);
+    cuda::wait_for_previous();
+    if (slice.row < 0) return;
+    gather.gather(slice.begin, slice.count, columns);
+  }
+  gather.combine_groups();
+  if (is_piece) {
+    combine_warps<T, Gather, Reduction>(launch, gather, first_vector * Gather::held);
+  } else {
+    store_row<T, Gather, Reduction>(launch, gather);
+  }
+}
+
+template <RowsPolicy policy, class T, bool aligned, class Reduction>
+__device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
+  using Gather = TeamGather<policy, T, aligned, Reduction>;
+  const unsigned block = blockIdx.x - launch.num_pieces - launch.num_wide_blocks;
+  const unsigned team = block * (blockDim.x / policy.team()) + threadIdx.x / policy.team();
+  RowSlice slice;
+  typename Gather::Columns columns = {};
+  bool known = false;
+  if constexpr (policy.takes_heads()) known = launch.short_rows != nullptr;
+  if (!known) {
+    slice = slice_in_graph(launch, team);
+  } else if (team < launch.num_short) {
+    const auto* const head = reinterpret_cast<const int4*>(launch.short_rows + team);
+    const int4 place = __ldg(head);
+    const int4 first = __ldg(head + 1);
+    slice = slice_of(place);
+    static_assert(!policy.takes_heads() || sizeof columns == sizeof first);
+    memcpy(&columns, &first, sizeof columns < sizeof first ? sizeof columns : sizeof first);
+  }
+  Gather gather(launch, slice.row, first_vector);
+  if (!known) columns = gather.first_columns(slice.begin, slice.count);
+  cuda::wait_for_previous();
+  if (slice.row < 0) return;
+  gather.gather(slice.begin, slice.count, columns);
+  gather.combine_groups();
+  store_row<T, Gather, Reduction>(launch, gather);
+}
+
+/// Blocks that an SM should hold. Without weights the loads of a step, and the sums, decide: left
+/// alone, the compiler spills to hold more.
+template <int loads, int features, class Reduction>
+constexpr int min_blocks_of() {
+  if (Reduction::needs_weights) return 1;
+  if (loads > 4) return 4;
+  return features > 4 ? 5 : 6;
+}
+template <int loads, int features, class Reduction>
+inline constexpr int min_blocks = min_blocks_of<loads, features, Reduction>();
+
+/// Blocks [0, num_pieces) take a long piece each, the next ones a wide row for each warp, the rest
+/// the short rows. The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value
+/// from a namespace. What the plan holds, lists and the first columns, is read before the kernel
+/// ahead is done; rows of X are not.
+template <int lanes, int edges, int unroll, bool shared_ids, int bytes, int vectors, class T,
+          bool aligned, class Reduction>
+__global__ void __launch_bounds__(
+    max_rows_block_threads,
+    (min_blocks<unroll * vectors, vectors * bytes / static_cast<int>(sizeof(T)), Reduction>))
+    reduce_rows(const RowsLaunch launch) {
+  constexpr RowsPolicy policy = {lanes, edges, unroll, shared_ids, bytes, vectors};
+  const int first_vector = static_cast<int>(blockIdx.y) * policy.lanes;
+  cuda::let_next_begin();
+  // A listed row of a whole warp brings its columns along.
+  const unsigned by_warps = launch.num_pieces + launch.num_wide_blocks;
+  if (blockIdx.x < by_warps || (policy.team() == 32 && !policy.takes_heads())) {
+    reduce_by_warps<policy, T, aligned, Reduction>(launch, first_vector);
+  } else {
+    reduce_by_teams<policy, T, aligned, Reduction>(launch, first_vector);
+  }
+}
+
+template <RowsPolicy policy, class T, bool aligned, class Reduction>
+void launch_rows(const RowsLaunch& launch, Stream stream) {
+  using Gather = TeamGather<whole_warp(policy), T, aligned, Reduction>;
+  constexpr auto kernel = reduce_rows<policy.lanes, policy.edges, policy.unroll, policy.shared_ids,
+                                      policy.bytes, policy.vectors, T, aligned, Reduction>;
+  const unsigned block_teams = launch.block_threads / policy.team();
+  const dim3 grid(
+      launch.num_pieces + launch.num_wide_blocks + cuda::num_blocks(launch.num_short, block_teams),
+      cuda::num_blocks(launch.features, Gather::block_features));
+  // Only pieces need it; without them the cache has it all.
+  const std::size_t shared_bytes = launch.num_pieces == 0 ? 0
+                                                          : std::size_t{launch.block_threads} / 32 *
+                                                                Gather::block_features *
+                                                                sizeof(typename Reduction::Element);
+  cuda::launch_overlapped(kernel, grid, launch.block_threads, shared_bytes, stream, launch);
+}
+
+/// None for lanes of 8 bytes in fp32.
+template <RowsPolicy policy, class T, bool aligned, class Reduction>
+constexpr RowsFunction rows_function() {
+  if constexpr (!takes(policy, static_cast<int>(sizeof(T)))) {
+    return nullptr;
+  } else {
+    return launch_rows<kernel_of(policy, aligned), T, aligned, Reduction>;
+  }
+}
+
+/// One function per policy, in the order of the list.
+template <const auto& policies, class T, bool aligned, class Reduction>
+constexpr auto make_rows_functions() {
+  return []<std::size_t... i>(std::index_sequence<i...>) {
+    return std::array{rows_function<policies[i], T, aligned, Reduction>()...};
+  }
+  (std::make_index_sequence<policies.size()>{});
+}
+
+}  // namespace tessera::ops

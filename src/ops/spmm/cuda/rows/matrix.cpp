@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/rows/matrix.hpp"
+
+#include "cuda/array.hpp"
+#include "ops/scales.hpp"
+
+namespace tessera::ops {
+
+DeviceMatrix::DeviceMatrix(const SpmmProblem& problem) {
+  const Graph& graph = problem.graph;
+  const Device device = problem.device;
+  const bool forward = problem.pass == SpmmPass::forward;
+  const bool of_means = problem.reduction == Reduction::mean;
+  const auto copied = [&](const SharedArray<float>& array) {
+    return cuda::to_device(array.span(), device);
+  };
+  rows_ = forward ? cuda::device_rows(graph, device) : cuda::device_columns(graph, device);
+  values_ = copied(graph.values());
+  row_scale_ = copied(forward ? graph.row_scale() : graph.col_scale());
+  if (forward) {
+    col_scale_ = copied(graph.col_scale());
+  } else {
+    col_scale_ = copied(of_means ? mean_scale<float>(graph) : graph.row_scale());
+  }
+  mean_ = forward && of_means;
+  sign_ = problem.reduction == Reduction::min ? -1.0f : 1.0f;
+  features_ = problem.features;
+}
+
+RowsLaunch DeviceMatrix::launch(const SpmmCall& call) const {
+  RowsLaunch launch;
+  launch.num_rows = rows_->num_rows;
+  launch.offsets = rows_->offsets();
+  launch.indices = rows_->indices.data();
+  if (call.edge_values.absent()) {
+    launch.graph_values = values_.data();
+  } else {
+    launch.stored_values = call.edge_values.data;
+    launch.value_stride = call.edge_values.stride;
+  }
+  launch.positions = rows_->positions.data();
+  launch.col_scale = col_scale_.data();
+  launch.row_scale = row_scale_.data();
+  launch.mean = mean_;
+  launch.sign = sign_;
+  launch.x = call.x.data;
+  launch.x_stride = call.x.stride;
+  launch.y = call.y.data;
+  launch.y_stride = call.y.stride;
+  launch.features = features_;
+  launch.winners = call.winners.data;
+  launch.winners_stride = call.winners.stride;
+  launch.won_by = call.won_by.data;
+  launch.won_by_stride = call.won_by.stride;
+  return launch;
+}
+
+}  // namespace tessera::ops

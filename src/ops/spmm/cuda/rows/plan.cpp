@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/rows/launch.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "core/cuda_handles.hpp"
+#include "cuda/array.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/rows/cost.hpp"
+#include "ops/spmm/cuda/rows/instances.hpp"
+#include "ops/spmm/cuda/rows/matrix.hpp"
+#include "ops/spmm/cuda/rows/row_starts.hpp"
+#include "ops/spmm/cuda/rows/schedule.hpp"
+#include "tessera/core/error.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// Of both kinds of tables.
+template <class Functions>
+const Functions& of_precision(Precision precision, const Functions& fp32, const Functions& bf16,
+                              const Functions& fp16) {
+  if (precision == Precision::bf16) return bf16;
+  return precision == Precision::fp16 ? fp16 : fp32;
+}
+
+const RowsFunctions& rows_functions(Precision precision, bool aligned) {
+  return aligned ? of_precision(precision, rows_fp32_aligned, rows_bf16_aligned, rows_fp16_aligned)
+                 : of_precision(precision, rows_fp32_scalar, rows_bf16_scalar, rows_fp16_scalar);
+}
+
+const BestFunctions& best_functions(Precision precision, bool aligned) {
+  return aligned ? of_precision(precision, best_fp32_aligned, best_bf16_aligned, best_fp16_aligned)
+                 : of_precision(precision, best_fp32_scalar, best_bf16_scalar, best_fp16_scalar);
+}
+
+bool of_winners(const SpmmProblem& problem) {
+  return problem.reduction == Reduction::max || problem.reduction == Reduction::min;
+}
+
+const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
+  return of_winners(problem) ? best_policies[index] : rows_policies[index];
+}
+
+Buffer<RowStart> row_starts(const std::vector<RowSlice>& rows, const cuda::DeviceRows& matrix,
+                            Device device) {
+  const cuda_backend::CurrentDevice current(device.index);
+  const Buffer<RowSlice> slices = cuda::to_device(std::span<const RowSlice>(rows), device);
+  Buffer<RowStart> heads(slices.size(), default_memory(device));
+  fill_row_starts(slices.data(), slices.size(), matrix.indices.data(), heads.data());
+  synchronise(device);
+  return heads;
+}
+
+/// Reduces rows of A, or its columns in the backward pass, by one policy.
+class CudaRows final : public PreparedSpmm {
+ public:
+  CudaRows(const SpmmProblem& problem, std::size_t policy)
+      : problem_(problem), policy_(policy), matrix_(problem) {
+    const RowsPolicy& shape = policy_of(problem, policy);
+    const bool forward = problem.pass == SpmmPass::forward;
+    const auto offsets =
+        forward ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span();
+    cut_ = rows_cut(problem, shape);
+    const RowsSchedule schedule = make_rows_schedule(offsets, shape, cut_);
+    pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), problem.device);
+    split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), problem.device);
+    wide_rows_ = cuda::to_device(std::span<const RowSlice>(schedule.wide_rows), problem.device);
+    if (shape.listed) {
+      short_rows_ = row_starts(schedule.short_rows, matrix_.rows(), problem.device);
+    }
+    // A best product has its source beside it.
+    const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
+    slots_ = Buffer<float>(checked_area(schedule.num_slots * words, problem.features),
+                           default_memory(problem.device));
+    num_done_ = Buffer<unsigned>(split_rows_.size() * num_blocks_of_features(),
+                                 default_memory(problem.device));
+    fill_zero(num_done_.data(), static_cast<std::size_t>(num_done_.size()) * sizeof(unsigned),
+              problem.device);
+    synchronise(problem.device);
+  }
+
+  void run(const SpmmCall& call, Stream stream) const override {
+    if (problem_.features == 0) return;
+    check_row_bytes(call.x.stride, "x");
+    check_row_bytes(call.y.stride, "y");
+    RowsLaunch launch = matrix_.launch(call);
+    const RowsPolicy& policy = policy_of(problem_, policy_);
+    const auto block_warps = static_cast<unsigned>(cut_.block_threads / 32);
+    launch.block_threads = static_cast<unsigned>(cut_.block_threads);
+    launch.pieces = pieces_.data();
+    launch.num_pieces = static_cast<std::uint32_t>(pieces_.size());
+    launch.wide_rows = wide_rows_.data();
+    launch.num_wide = static_cast<std::uint32_t>(wide_rows_.size());
+    launch.num_wide_blocks = (launch.num_wide + block_warps - 1) / block_warps;
+    launch.short_rows = short_rows_.data();
+    launch.num_short = static_cast<std::uint32_t>(policy.listed ? short_rows_.size()
+                                                                : std::int64_t{launch.num_rows});
+    launch.short_row = cut_.short_row(policy);
+    launch.split_rows = split_rows_.data();
+    launch.slots = slots_.data();
+    launch.num_done = num_done_.data();
+    const bool aligned = on_boundaries(call.x.data, call.x.stride, policy.bytes) &&
+                         on_boundaries(call.y.data, call.y.stride, policy.bytes);
+    function(aligned, launch.weighted())(launch, stream);
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return (slots_.size() + num_done_.size()) * static_cast<std::int64_t>(sizeof(float));
+  }
+
+ private:
+  RowsFunction function(bool aligned, bool weighted) const {
+    if (of_winners(problem_)) {
+      const BestFunctions& functions = best_functions(problem_.precision, aligned);
+      return (problem_.pass == SpmmPass::forward ? functions.best : functions.won)[policy_];
+    }
+    const RowsFunctions& functions = rows_functions(problem_.precision, aligned);
+    return (weighted ? functions.weighted : functions.pattern)[policy_];
+  }
+
+  /// At most: where rows are not on boundaries, a lane takes one feature.
+  std::int64_t num_blocks_of_features() const {
+    const std::int64_t lanes = policy_of(problem_, policy_).lanes;
+    return (problem_.features + lanes - 1) / lanes;
+  }
+
+  /// The kernels multiply the number of a row by the distance between rows with 32 bits each.
+  void check_row_bytes(std::int64_t stride, const char* operand) const {
+    const auto bytes = stride * static_cast<std::int64_t>(bytes_per_element(problem_.precision));
+    if (bytes > std::numeric_limits<std::uint32_t>::max()) {
+      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", bytes), operand,
+                  "use rows of less than 4 GiB");
+    }
+  }
+
+  /// Whether every row starts, and the last feature ends, on a boundary of `bytes` bytes.
+  bool on_boundaries(const void* data, std::int64_t stride, int bytes) const {
+    const auto size = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
+    return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0 &&
+           stride * size % bytes == 0 && problem_.features * size % bytes == 0;
+  }
+
+  SpmmProblem problem_;
+  std::size_t policy_;
+  DeviceMatrix matrix_;
+  RowsCut cut_;
+  Buffer<LongPiece> pieces_;
+  Buffer<SplitRow> split_rows_;
+  Buffer<RowSlice> wide_rows_;
+  Buffer<RowStart> short_rows_;
+  mutable Buffer<float> slots_;  ///< the workspace of a run, as `num_done_`
+  mutable Buffer<unsigned> num_done_;
+};
+
+/// Whether a policy takes rows of X in several parts: any number of the widest, or some narrower
+/// ones, of which more fit into the cache. Lanes with several vectors want whole parts.
+bool takes_parts(const RowsPolicy& policy, std::int64_t wanted) {
+  constexpr std::int64_t most_parts = 4;
+  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
+  if (lanes >= wanted) return false;
+  if (policy.vectors > 1) return lanes == 32 && wanted % lanes == 0;
+  if (lanes == 32) return true;
+  return lanes >= 8 && policy.bytes == 16 && most_parts * lanes >= wanted;
+}
+
+constexpr VertexId most_listed_rows = 1 << 24;  ///< half a gigabyte
+
+std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.features > max_blocks_of_features * policy.lanes) return "too many features";
+  if (problem.heads > 1) return "several values per edge";
+  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (!takes(policy, static_cast<int>(bytes_per_element(problem.precision)))) {
+    return "lanes of 8 bytes are for 16-bit features";
+  }
+  if (policy.listed && problem.graph.num_rows() > most_listed_rows) {
+    return fmt::format("lists more than {} rows", most_listed_rows);
+  }
+  const std::int64_t wanted = std::max<std::int64_t>(1, lanes_wanted(problem, policy.bytes));
+  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
+  const bool fits = policy.vectors == 1 ? lanes >= wanted && lanes < 2 * wanted : lanes == wanted;
+  if (fits || takes_parts(policy, wanted)) return {};
+  return fmt::format("its {} lanes an edge do not fit {} features", lanes, problem.features);
+}
+
+std::string name_of(const RowsPolicy& policy) {
+  std::string name = fmt::format("{}x{}x{}", policy.lanes, policy.edges, policy.unroll);
+  if (policy.shared_ids) name += "_shared";
+  if (policy.bytes == 8) name += "_narrow";
+  if (policy.vectors == 2) name += "_double";
+  if (policy.listed) name += "_listed";
+  return name;
+}
+
+std::string work_split(const RowsPolicy& policy) {
+  std::string split =
+      fmt::format("{} lanes of {} bytes an edge, {} edges of a row at once, {} in flight",
+                  policy.lanes, policy.bytes * policy.vectors, policy.edges, policy.unroll);
+  if (policy.shared_ids) split += ", ids passed round";
+  if (policy.listed) split += ", rows by their length";
+  return split;
+}
+
+/// What kernels of both kinds have in common.
+template <std::size_t index>
+SpmmKernel kernel_with_policy() {
+  SpmmKernel kernel;
+  kernel.info.op = "spmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.predicted_us = [](const SpmmProblem& problem) {
+    return predicted_rows_us(problem, policy_of(problem, index));
+  };
+  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+    return std::make_unique<CudaRows>(problem, index);
+  };
+  return kernel;
+}
+
+template <std::size_t index>
+SpmmKernel sum_kernel() {
+  constexpr RowsPolicy policy = rows_policies[index];
+  SpmmKernel kernel = kernel_with_policy<index>();
+  kernel.info.name = "spmm/cuda/rows_" + name_of(policy);
+  kernel.info.description = "sums in registers, " + work_split(policy);
+  kernel.why_not = [](const SpmmProblem& problem) {
+    if (of_winners(problem)) return std::string("sums and means only");
+    return why_not(problem, rows_policies[index]);
+  };
+  return kernel;
+}
+
+template <std::size_t index>
+SpmmKernel best_kernel() {
+  constexpr RowsPolicy policy = best_policies[index];
+  SpmmKernel kernel = kernel_with_policy<index>();
+  kernel.info.name = "spmm/cuda/best_" + name_of(policy);
+  kernel.info.description = "largest or smallest product in registers, " + work_split(policy);
+  kernel.why_not = [](const SpmmProblem& problem) {
+    if (!of_winners(problem)) return std::string("max and min only");
+    return why_not(problem, best_policies[index]);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem) {
+  std::size_t best = 0;
+  double best_us = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < rows_policies.size(); ++i) {
+    if (!why_not(problem, rows_policies[i]).empty()) continue;
+    const double us = predicted_rows_us(problem, rows_policies[i]);
+    if (us < best_us) {
+      best = i;
+      best_us = us;
+    }
+  }
+  return std::make_unique<CudaRows>(problem, best);
+}
+
+void append_cuda_rows_kernels(std::vector<SpmmKernel>& table) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(sum_kernel<i>()), ...); }
+  (std::make_index_sequence<rows_policies.size()>{});
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(best_kernel<i>()), ...); }
+  (std::make_index_sequence<best_policies.size()>{});
+}
+
+}  // namespace tessera::ops

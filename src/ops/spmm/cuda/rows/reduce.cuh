@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/vectors.cuh"
+#include "ops/spmm/cuda/rows/launch.hpp"
+
+/// What is kept of the edges of a row. A reduction has
+///   Element    what it keeps of one feature: a sum, or the best product and its source
+///   none()     the Element of no edges
+///   add        one edge's features into a lane's Elements
+///   merge      the Element of some edges with that of others
+///   read       an Element that another block wrote
+///   finish     the values to store
+namespace tessera::ops {
+
+__device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) {
+  return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
+}
+
+/// The weight of an edge but for its row's scale.
+template <class T>
+__device__ float weight_of(const RowsLaunch& launch, EdgeOffset edge, VertexId column) {
+  float weight = 1;
+  if (launch.graph_values != nullptr || launch.stored_values != nullptr) {
+    const EdgeOffset at = launch.positions != nullptr ? __ldg(launch.positions + edge) : edge;
+    weight =
+        launch.stored_values != nullptr
+            ? cuda::widen(static_cast<const T*>(launch.stored_values)[at * launch.value_stride])
+            : __ldg(launch.graph_values + at);
+  }
+  if (launch.col_scale != nullptr) weight *= __ldg(launch.col_scale + column);
+  return weight;
+}
+
+/// One edge of a step; only a `live` one exists.
+struct GatheredEdge {
+  EdgeOffset edge = 0;
+  VertexId column = 0;
+  bool live = false;
+};
+
+/// A row that is reduced, from feature `feature` on.
+struct ReducedRow {
+  VertexId row = 0;
+  int feature = 0;
+};
+
+struct Sum {
+  using Element = float;
+
+  __device__ static float none() { return 0; }
+  __device__ static void merge(float& sum, float other) { sum += other; }
+  __device__ static float read(const volatile float* slot) { return *slot; }
+  __device__ static float from_lane(unsigned mask, float sum, int distance) {
+    return __shfl_xor_sync(mask, sum, distance);
+  }
+  template <int width>
+  __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
+                                const float (&sums)[width], float (&values)[width]) {
+    const float scale = launch.row_scale != nullptr ? __ldg(launch.row_scale + at.row) : 1.0f;
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] = sums[i] * scale;
+    if (!launch.mean) return;
+    // Read again: to keep it would cost every kernel a register.
+    const EdgeOffset degree =
+        offset_at(launch.offsets, std::int64_t{at.row} + 1) - offset_at(launch.offsets, at.row);
+    if (degree == 0) return;
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] /= static_cast<float>(degree);
+  }
+};
+
+/// Of the features themselves. What is loaded for an edge that does not exist is 0.
+template <class T>
+struct PatternSum : Sum {
+  static constexpr bool needs_weights = false;
+  template <int width>
+  __device__ static void add(const RowsLaunch&, const ReducedRow&, const GatheredEdge&,
+                             const float (&values)[width], float (&sums)[width]) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) sums[i] += values[i];
+  }
+};
+
+template <class T>
+struct WeightedSum : Sum {
+  static constexpr bool needs_weights = true;
+  template <int width>
+  __device__ static void add(const RowsLaunch& launch, const ReducedRow&, const GatheredEdge& edge,
+                             const float (&values)[width], float (&sums)[width]) {
+    const float weight = edge.live ? weight_of<T>(launch, edge.edge, edge.column) : 0.0f;
+#pragma unroll
+    for (int i = 0; i < width; ++i) sums[i] = fmaf(weight, values[i], sums[i]);
+  }
+};
+
+/// The gradient of max and min: over the elements that this row won.
+template <class T>
+struct WonSum : Sum {
+  static constexpr bool needs_weights = true;
+  template <int width>
+  __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
+                             const GatheredEdge& edge, const float (&values)[width],
+                             float (&sums)[width]) {
+    if (!edge.live) return;
+    const float weight = weight_of<T>(launch, edge.edge, edge.column);
+    const VertexId* const won_by = launch.won_by + edge.column * launch.won_by_stride + at.feature;
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      if (__ldg(won_by + i) == at.row) sums[i] = fmaf(weight, values[i], sums[i]);
+    }
+  }
+};
+
+/// The largest product times `sign`, and its source; no source yet: -1.
+struct BestElement {
+  float value;
+  VertexId source;
+};
+
+/// Whether `challenger` takes the place of `holder`: not-a-number beats every number, and of equals
+/// the lower source stays.
+__device__ inline bool beats(const BestElement& challenger, const BestElement& holder) {
+  if (challenger.source < 0) return false;
+  if (holder.source < 0) return true;
+  const bool lower = challenger.source < holder.source;
+  if (isnan(challenger.value)) return !isnan(holder.value) || lower;
+  return challenger.value > holder.value || (challenger.value == holder.value && lower);
+}
+
+template <class T>
+struct Best {
+  static constexpr bool needs_weights = true;
+  using Element = BestElement;
+
+  __device__ static BestElement none() { return {0, -1}; }
+  __device__ static void merge(BestElement& holder, BestElement challenger) {
+    if (beats(challenger, holder)) holder = challenger;
+  }
+  __device__ static BestElement read(const volatile BestElement* slot) {
+    return {slot->value, slot->source};
+  }
+  __device__ static BestElement from_lane(unsigned mask, BestElement best, int distance) {
+    return {__shfl_xor_sync(mask, best.value, distance),
+            __shfl_xor_sync(mask, best.source, distance)};
+  }
+  template <int width>
+  __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
+                             const GatheredEdge& edge, const float (&values)[width],
+                             BestElement (&best)[width]) {
+    if (!edge.live) return;
+    // The row's scale may be negative, so it takes part in the comparison.
+    float weight = weight_of<T>(launch, edge.edge, edge.column) * launch.sign;
+    if (launch.row_scale != nullptr) weight *= __ldg(launch.row_scale + at.row);
+#pragma unroll
+    for (int i = 0; i < width; ++i) merge(best[i], {weight * values[i], edge.column});
+  }
+  template <int width>
+  __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
+                                const BestElement (&best)[width], float (&values)[width]) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      values[i] = best[i].source < 0 ? 0.0f : best[i].value * launch.sign;
+    }
+    if (launch.winners == nullptr) return;
+    VertexId* const winners = launch.winners + at.row * launch.winners_stride + at.feature;
+#pragma unroll
+    for (int i = 0; i < width; ++i) winners[i] = best[i].source;
+  }
+};
+
+}  // namespace tessera::ops

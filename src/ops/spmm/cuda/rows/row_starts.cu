@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/rows/row_starts.hpp"
+
+#include "cuda/launch.cuh"
+
+namespace tessera::ops {
+namespace {
+
+constexpr int block_threads = 256;
+
+__global__ void fill_heads(const RowSlice* slices, std::int64_t count, const VertexId* indices,
+                           RowStart* heads) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
+  if (at >= count) return;
+  RowStart head;
+  head.slice = slices[at];
+  for (int i = 0; i < 4; ++i) {
+    head.columns[i] = i < head.slice.count ? indices[head.slice.begin + i] : 0;
+  }
+  heads[at] = head;
+}
+
+}  // namespace
+
+void fill_row_starts(const RowSlice* slices, std::int64_t count, const VertexId* indices,
+                     RowStart* heads) {
+  cuda::launch(fill_heads, dim3(cuda::num_blocks(count, block_threads)), block_threads, Stream{},
+               slices, count, indices, heads);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/short/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/spmm/cuda/short/launch.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
+#include "tiles/sample.hpp"
+
+namespace tessera::ops {
+namespace {
+
+// Fitted to timings of an H200, eight graphs at 16 to 256 features.
+constexpr double processors = 132;
+constexpr double start_us = 9.7;
+constexpr double moved_bytes_per_us = 3.4e6;
+/// What a processor needs for a step and to finish a window: a part for each, and one for each byte
+/// of a row of X in one launch's width.
+constexpr double step_us = 0.001;
+constexpr double step_us_per_byte = 0.00034;
+constexpr double window_us = 0.004;
+constexpr double window_us_per_byte = 0.00007;
+/// What one warp needs for a step and to add up a piece, beyond what others do meanwhile.
+constexpr double warp_step_us = 0.09;
+constexpr double warp_piece_us = 0.28;
+constexpr double second_launch_us = 1;
+
+}  // namespace
+
+double predict_short_us(const SpmmProblem& problem) {
+  const bool forward = problem.pass == SpmmPass::forward;
+  const tiles::Side side = tile_side(problem.pass);
+  const tiles::WindowSample sample = tiles::sample_windows(problem.graph, short_height, side);
+  const auto features = static_cast<double>(problem.features);
+  const auto rows =
+      static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
+  const double chunks = std::max(1.0, std::ceil(features / short_widths.back()));
+  const double chunk_bytes =
+      2 * std::clamp<double>(features, short_widths.front(), short_widths.back());
+  const double windows = std::ceil(rows / short_height);
+  // The last step of a window is half full.
+  const double steps = sample.columns / tiles::step_columns + windows / 2;
+  const double work_us = chunks / processors *
+                         (steps * (step_us + step_us_per_byte * chunk_bytes) +
+                          windows * (window_us + window_us_per_byte * chunk_bytes));
+  // X and Y move once.
+  const auto vertices =
+      static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
+  const double move_us = vertices * features * 2 / moved_bytes_per_us;
+  // The longest window keeps a warp busy, or several and one that adds up.
+  const double longest = sample.longest_columns / tiles::step_columns + 1;
+  const double cut = static_cast<double>(short_min_cut_steps);
+  double longest_us = std::min(longest, cut) * warp_step_us;
+  if (longest > cut) longest_us += second_launch_us + longest / cut * warp_piece_us;
+  return start_us + std::max(work_us, move_us) + longest_us;
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/short/kernel.cuh"
+
+namespace tessera::ops {
+
+const ShortFunctions short_fp16 = short_functions<__half>;
+
+}  // namespace tessera::ops

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/short/launch.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/array.hpp"
+#include "ops/scales.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/short/cost.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
+#include "tiles/cuda/device_tiles.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// What each row of the translated side is multiplied by.
+SharedArray<float> row_scales(const SpmmProblem& problem) {
+  const Graph& graph = problem.graph;
+  if (problem.pass == SpmmPass::backward) return graph.col_scale();
+  return problem.reduction == Reduction::mean ? mean_scale<float>(graph) : graph.row_scale();
+}
+
+const ShortFunction& short_function(Precision precision, std::int64_t features) {
+  const auto width = std::lower_bound(short_widths.begin(), short_widths.end() - 1, features);
+  const ShortFunctions& functions = precision == Precision::bf16 ? short_bf16 : short_fp16;
+  return functions[static_cast<std::size_t>(width - short_widths.begin())];
+}
+
+/// Sums over windows of A, or of A^T in the backward pass. Rows that are not on 16-byte boundaries,
+/// and runs with the caller's own edge values, go to a row kernel.
+class CudaShort final : public PreparedSpmm {
+ public:
+  explicit CudaShort(const SpmmProblem& problem)
+      : problem_(problem),
+        function_(short_function(problem.precision, problem.features)),
+        tiles_(tiles::device_tiles(problem.graph, {short_height, tile_side(problem.pass), 1},
+                                   problem.device)),
+        other_runs_(prepare_cuda_rows(problem)) {
+    const Device device = problem.device;
+    row_scale_ = cuda::to_device(row_scales(problem).span(), device);
+    const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
+    const auto warps = static_cast<int>(function_.resident_warps() / chunks);
+    const tiles::PieceSchedule schedule =
+        tiles::make_pieces(tiles_->host, {std::max(1, warps), short_min_cut_steps});
+    pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), device);
+    worker_offsets_ =
+        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), device);
+    cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), device);
+    num_slots_ = schedule.num_slots;
+    slots_ = Buffer<float>(
+        checked_area(std::int64_t{num_slots_} * short_height, chunks * function_.width),
+        default_memory(device));
+    synchronise(device);
+  }
+
+  void run(const SpmmCall& call, Stream stream) const override {
+    if (!call.edge_values.absent() || !on_boundaries(call.x.data, call.x.stride) ||
+        !on_boundaries(call.y.data, call.y.stride)) {
+      return other_runs_->run(call, stream);
+    }
+    ShortLaunch launch;
+    launch.pieces = pieces_.data();
+    launch.worker_offsets = worker_offsets_.data();
+    launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
+    launch.columns = tiles_->columns.data();
+    launch.words = tiles_->words.data();
+    launch.x = call.x.data;
+    launch.x_row_bytes = static_cast<std::uint32_t>(row_bytes(call.x.stride));
+    launch.y = call.y.data;
+    launch.y_stride = call.y.stride;
+    launch.num_rows = tiles_->host.num_rows;
+    launch.features = static_cast<std::int32_t>(problem_.features);
+    launch.row_scale = row_scale_.data();
+    launch.slots = const_cast<float*>(slots_.data());
+    launch.num_slots = num_slots_;
+    launch.cut_windows = cut_windows_.data();
+    launch.num_cut_windows = static_cast<std::int32_t>(cut_windows_.size());
+    function_.launch(launch, stream);
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return slots_.size() * static_cast<std::int64_t>(sizeof(float)) +
+           other_runs_->workspace_bytes();
+  }
+
+ private:
+  std::int64_t row_bytes(std::int64_t stride) const {
+    return stride * static_cast<std::int64_t>(bytes_per_element(problem_.precision));
+  }
+
+  /// And near enough for the 32 bits in which kernels take the distance between rows.
+  bool on_boundaries(const void* data, std::int64_t stride) const {
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && row_bytes(stride) % 16 == 0 &&
+           row_bytes(stride) <= std::numeric_limits<std::uint32_t>::max();
+  }
+
+  SpmmProblem problem_;
+  const ShortFunction& function_;
+  std::shared_ptr<const tiles::DeviceTiles> tiles_;
+  std::unique_ptr<const PreparedSpmm> other_runs_;
+  Buffer<float> row_scale_;
+  Buffer<tiles::Piece> pieces_;
+  Buffer<std::int32_t> worker_offsets_;
+  Buffer<tiles::CutWindow> cut_windows_;
+  std::int32_t num_slots_ = 0;
+  Buffer<float> slots_;
+};
+
+std::string why_not(const SpmmProblem& problem) {
+  const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
+  const bool forward = problem.pass == SpmmPass::forward;
+  const Graph& graph = problem.graph;
+  if (!half) return "16-bit features only";
+  const bool mean = problem.reduction == Reduction::mean;
+  if (problem.reduction != Reduction::sum && !mean) return "sums and means only";
+  if (problem.heads > 1) return "one head only";
+  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (graph.has_values() || problem.edge_values_expected) return "a pattern without values only";
+  // A product with a scale does not fit into 16 bits.
+  if (forward ? graph.has_col_scale() : graph.has_row_scale() || mean) {
+    return "columns without scales only";
+  }
+  if (graph.num_edges() == 0) return "no edges";
+  if (problem.features == 0 || problem.features % 8 != 0) {
+    return "rows of features that do not fill 16 bytes";
+  }
+  if (problem.features > max_features_of_rows) return "too many features";
+  return {};
+}
+
+}  // namespace
+
+void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
+  SpmmKernel kernel;
+  kernel.info.name = "spmm/cuda/short_8";
+  kernel.info.description =
+      "windows of 8 rows on mma.sync, rows of X gathered from memory to registers; 16-bit features";
+  kernel.info.op = "spmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.exact_nonfinite = false;
+  kernel.why_not = why_not;
+  kernel.predicted_us = predict_short_us;
+  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+    return std::make_unique<CudaShort>(problem);
+  };
+  table.push_back(std::move(kernel));
+}
+
+}  // namespace tessera::ops

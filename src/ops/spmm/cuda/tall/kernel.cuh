@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
+#include "cuda/wgmma.cuh"
+#include "ops/spmm/cuda/tall/instances.hpp"
+#include "ops/spmm/cuda/tall/loaders.cuh"
+#include "ops/spmm/cuda/tall/merge.cuh"
+#include "ops/spmm/cuda/tall/pattern.cuh"
+#include "ops/spmm/cuda/tall/store.cuh"
+#include "tiles/value_bits.hpp"
+
+/// Sums over tall windows on Hopper's matrix units.
+///
+/// A block computes `height` rows at once, 64 for each group of four warps. The rows of X that a
+/// window uses are gathered once into shared memory and multiplied by all of the window's rows; the
+/// pattern is expanded from bits in registers. Blocks stay and go through a list of stages
+/// (tiles/stages.hpp), be they of one window or another, without a seam. While stage k is
+/// multiplied,
+///
+///     rows of X of stages k + 1 and k + 2      and columns and bits of k + 3 and k + 4
+///
+/// are under way. There is one barrier a stage.
+namespace tessera::ops {
+
+inline constexpr int stage_alignment = 1024;
+
+template <class Loader>
+constexpr int tall_shared_bytes(std::int32_t stage_units) {
+  return Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes +
+         ValueRing<Loader::threads>::bytes(stage_units);
+}
+
+/// Where every place of a stage has an edge.
+template <class Loader>
+constexpr std::int32_t most_stage_units() {
+  constexpr int halves = Loader::rows * 2 / tiles::tile_columns;
+  return Loader::valued ? halves * tiles::units_of(tiles::most_entries(Loader::threads)) : 0;
+}
+
+/// Adds one stage to the sums, without waiting for it.
+template <class Loader>
+class Multiply {
+ public:
+  using Record = typename Loader::Record;
+  static constexpr int max_steps = Record::max_steps;
+  static constexpr int tiles = Record::max_tiles;
+  static constexpr int tile_steps = max_steps / tiles;
+  static constexpr bool splits = !std::is_same_v<typename Loader::Source, typename Loader::Element>;
+  static constexpr int parts = Loader::valued && splits           ? 3
+                               : Loader::scaled || Loader::valued ? 2
+                                                                  : 1;
+
+  __device__ Multiply(Record record, int bit_shift, std::uint32_t rows)
+      : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) {
+      // A tile that the stage does not have has old bits and is not multiplied.
+      const std::uint32_t word =
+          tile_steps < 4 ? record.word(tile) >> bit_shift : record.word(tile);
+      if constexpr (Loader::scaled) {
+        expand_scaled(word, record.scales() + tile * 64, fragments_[0][tile], fragments_[1][tile]);
+      } else {
+        expand_pattern<typename Loader::Element>(word, fragments_[0][tile]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < parts * max_steps; ++i) {
+      cuda::keep_in_place(fragments_[i / max_steps][i % max_steps / tile_steps][i % tile_steps]);
+    }
+  }
+
+  /// A stage of one tile, or half of one, whose edges have values. One without steps has old bits.
+  __device__ Multiply(Record record, int num_steps, int bit_shift, const std::uint32_t* values,
+                      int skipped, std::uint32_t rows)
+      : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
+    static_assert(tiles == 1);
+    const std::uint32_t starts = record.starts();
+    const auto before = static_cast<std::uint32_t>(skipped);
+    // A stage that begins with the second half of a tile has that alone.
+    const bool second = tile_steps < 4 && bit_shift != 0;
+    const std::uint32_t firsts[2] = {(second ? starts >> 16 : starts & 0xffffu) - before,
+                                     (starts >> 16) - before};
+    const std::uint32_t word = num_steps == 0 ? 0u : record.word(0);
+    expand_values<tile_steps>(tile_steps < 4 ? word >> bit_shift : word, firsts, values,
+                              [&](int step, int place, std::uint32_t even, std::uint32_t odd) {
+                                set_pair(step, place, even, odd);
+                              });
+#pragma unroll
+    for (int i = 0; i < parts * max_steps; ++i) {
+      cuda::keep_in_place(fragments_[i / max_steps][0][i % max_steps]);
+    }
+  }
+
+  __device__ void operator()(int num_steps, float (&sums)[Loader::width / 2]) const {
+    if (num_steps == max_steps) {
+      cuda::wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < max_steps; ++step) add(step, sums);
+    } else {
+#pragma unroll
+      for (int step = 0; step + 1 < max_steps; ++step) {
+        if (step < num_steps) {
+          cuda::wgmma_fence();
+          add(step, sums);
+        }
+      }
+    }
+    cuda::wgmma_fence();
+    cuda::wgmma_commit();
+  }
+
+ private:
+  /// The values of two neighbouring columns, in as many parts as their products take.
+  __device__ void set_pair(int step, int place, std::uint32_t even, std::uint32_t odd) {
+    if constexpr (splits) {
+      std::uint32_t pairs[3];
+      split_exactly(__uint_as_float(even), __uint_as_float(odd), pairs);
+#pragma unroll
+      for (int part = 0; part < parts; ++part) fragments_[part][0][step][place] = pairs[part];
+    } else {
+      fragments_[0][0][step][place] = __byte_perm(even, odd, 0x5410);
+      fragments_[1][0][step][place] = __byte_perm(even, odd, 0x7632);
+    }
+  }
+
+  __device__ void add(int step, float (&sums)[Loader::width / 2]) const {
+#pragma unroll
+    for (int plane = 0; plane < Loader::planes; ++plane) {
+      const std::uint64_t b = descriptor_ + static_cast<std::uint64_t>(step) * cuda::wgmma_step +
+                              plane * std::uint64_t{Loader::Layout::plane_bytes >> 4};
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+        // The smallest part of a value times what the first plane left is below 2^-22 of both.
+        if (parts == 3 && plane == 1 && part == 2) continue;
+        cuda::wgmma<typename Loader::Element>(
+            sums, fragments_[part][step / tile_steps][step % tile_steps], b);
+      }
+    }
+  }
+
+  std::uint64_t descriptor_;
+  std::uint32_t fragments_[parts][tiles][tile_steps][4];
+};
+
+/// The sums of a piece are complete.
+template <class Loader>
+__device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
+                       float (&sums)[Loader::width / 2]) {
+  VertexId first_row = stage.target;
+  if (stage.end == tiles::StageEnd::slot) {
+    const tiles::CutWindow window = launch.slot_windows[stage.target];
+    if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
+    first_row = window.first_row;
+  }
+  TallStore<typename Loader::Source, Loader::width, Loader::aligned>(launch, first_row,
+                                                                     stage.last_row)(sums);
+}
+
+template <bool first, class A, class B>
+__device__ constexpr auto& either(A& a, B& b) {
+  if constexpr (first) {
+    return a;
+  } else {
+    return b;
+  }
+}
+
+template <class Loader>
+__device__ void sum_stages(const TallLaunch& launch, char* memory) {
+  using Values = ValueRing<Loader::threads>;
+  const std::uint32_t rows = cuda::shared_address(memory);
+  const typename Loader::Feed feed(launch, memory + Loader::num_stages * Loader::stage_bytes);
+  feed.start_stages();
+  cuda::commit_copies();
+  cuda::wait_for_copies<0>();
+  __syncthreads();
+  feed.start_records();
+  cuda::commit_copies();
+  cuda::wait_for_copies<0>();
+  __syncthreads();
+  cuda::wait_for_previous();
+  Loader loader(launch, rows);
+  const Values values(launch,
+                      memory + Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes);
+  if constexpr (Loader::valued) values.ask(0, feed.values(0));
+  loader.first(feed.stage(0).num_steps, feed.record(0));
+  cuda::commit_copies();
+  if constexpr (Loader::valued) values.ask(1, feed.values(1));
+  loader.second(feed.stage(1).num_steps, feed.record(1));
+  cuda::commit_copies();
+
+  float sums[Loader::width / 2] = {};
+  float of_stage[Loader::width / 2];
+  auto& growing = either<Loader::exact_sums>(of_stage, sums);
+  for (int turn = 0, place = 0;; ++turn) {
+    // All but the latest group: the rows of this stage, and the record of the stage after next.
+    cuda::wait_for_copies<1>();
+    if constexpr (Loader::copies) cuda::fence_shared_for_wgmma();
+    __syncthreads();
+    const tiles::Stage stage = feed.stage(turn);
+    if (stage.end == tiles::StageEnd::work) break;
+    if constexpr (Loader::exact_sums) {
+#pragma unroll
+      for (float& sum : of_stage) sum = 0;
+    }
+    cuda::keep_in_place(growing);
+    const std::uint32_t stage_rows = rows + static_cast<std::uint32_t>(place * Loader::stage_bytes);
+    if constexpr (Loader::valued) {
+      Multiply<Loader>(feed.record(turn), stage.num_steps, stage.bit_shift, values.place(turn),
+                       feed.values(turn).skipped, stage_rows)(stage.num_steps, growing);
+      values.ask(turn + 2, feed.values(turn + 2));
+    } else {
+      Multiply<Loader>(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
+    }
+    loader.advance(feed.stage(turn + 2).num_steps, feed.record(turn + 1), feed.record(turn + 2),
+                   place);
+    feed.advance(turn);
+    cuda::commit_copies();
+    cuda::wgmma_wait();
+    cuda::keep_in_place(growing);
+    if constexpr (Loader::exact_sums) {
+#pragma unroll
+      for (int i = 0; i < Loader::width / 2; ++i) sums[i] += of_stage[i];
+    }
+    if (stage.end != tiles::StageEnd::none) {
+      if (stage.end == tiles::StageEnd::part) {
+        if (stage.after_part != 0) add_parts<Loader::width>(launch, sums);
+        put_aside<Loader::width>(launch, sums);
+      } else {
+        if (stage.after_part != 0) add_parts<Loader::width>(launch, sums);
+        finish<Loader>(launch, stage, sums);
+      }
+#pragma unroll
+      for (float& sum : sums) sum = 0;
+    }
+    place = place + 1 < Loader::num_stages ? place + 1 : 0;
+  }
+  // What was asked for beyond the end must have arrived before the memory is another block's.
+  cuda::wait_for_copies<0>();
+}
+
+template <class Loader>
+__global__ __launch_bounds__(Loader::threads,
+                             Loader::min_blocks) void sum_windows(const TallLaunch launch) {
+#ifdef TESSERA_HAS_WGMMA
+  cuda::let_next_begin();
+  extern __shared__ __align__(stage_alignment) char shared[];
+  sum_stages<Loader>(launch, shared);
+#else
+  __trap();
+#endif
+}
+
+template <class Loader>
+void launch_tall(const TallLaunch& launch, Stream stream) {
+  const dim3 grid(static_cast<unsigned>(launch.num_workers),
+                  cuda::num_blocks(launch.features, Loader::width));
+  const auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>(launch.stage_units));
+  cuda::launch_overlapped(sum_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
+}
+
+template <class Loader>
+int resident_tall_blocks(std::int32_t stage_units) {
+  return cuda::resident_blocks(sum_windows<Loader>, Loader::threads,
+                               tall_shared_bytes<Loader>(stage_units),
+                               tall_shared_bytes<Loader>(most_stage_units<Loader>()));
+}
+
+template <class Loader>
+constexpr TallFunction make_tall_function() {
+  return {Loader::width, Loader::rows / 16, launch_tall<Loader>, resident_tall_blocks<Loader>};
+}
+
+}  // namespace tessera::ops

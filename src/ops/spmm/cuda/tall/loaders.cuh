@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/async_copy.cuh"
+#include "cuda/finite_bf16.cuh"
+#include "cuda/vectors.cuh"
+#include "cuda/wgmma.cuh"
+#include "ops/spmm/cuda/tall/pattern.cuh"
+#include "ops/spmm/cuda/tall/stages.cuh"
+
+/// How gathered rows of X come into shared memory, in the order that wgmma reads. Steps that a
+/// stage does not have are neither brought nor multiplied.
+namespace tessera::ops {
+
+/// Rows of 64 features are 128 bytes, their 16-byte units exchanged by the row's number modulo 8 so
+/// that neither writing rows nor reading columns makes banks collide. Wider rows continue in
+/// another block of the same kind.
+template <int width, int rows>
+struct StageLayout {
+  static constexpr int num_blocks = width > 64 ? width / 64 : 1;
+  static constexpr int block_bytes = rows * 128;
+  static constexpr int plane_bytes = num_blocks * block_bytes;
+
+  /// Of the 16 bytes from feature 8 * unit on.
+  __device__ static std::uint32_t offset(int row, int unit) {
+    return static_cast<std::uint32_t>(unit / 8 * block_bytes + row * 128 +
+                                      ((unit % 8) ^ (row % 8)) * 16);
+  }
+  /// The same unit `rows_on` rows further on, if `address` is that of a row whose number is a
+  /// multiple of a power of two above `rows_on`: the number changes in the bits for the row and in
+  /// those of the exchange.
+  __device__ static std::uint32_t further(std::uint32_t address, int rows_on) {
+    return address ^ static_cast<std::uint32_t>(rows_on * (128 + 16));
+  }
+};
+
+/// Rows of X in a stage: as many as there is room for, or registers to bring them. Values of edges
+/// take room too.
+template <class T, int width, bool valued>
+constexpr int stage_rows() {
+  const int most = valued ? tiles::tile_columns : 128;
+  const int wanted = sizeof(T) == 2 && width == 128 ? 64 : sizeof(T) == 2 ? 128 : 4096 / width;
+  return wanted < most ? wanted : most;
+}
+
+/// The part of a stage that a thread brings: the same 16 bytes of some neighbouring rows.
+template <class T, int width, int rows, int threads>
+struct RowShare {
+  static constexpr int elements = 16 / static_cast<int>(sizeof(T));
+  static constexpr int units = width / elements;
+  static constexpr int count = rows * units / threads;
+
+  int unit;
+  int first_row;
+  bool active;         ///< whether the row has these features
+  const char* source;  ///< in the first row of X
+  std::uint32_t row_bytes;
+
+  __device__ explicit RowShare(const TallLaunch& launch)
+      : unit(static_cast<int>(threadIdx.x) % units),
+        first_row(static_cast<int>(threadIdx.x) / units * count),
+        row_bytes(static_cast<std::uint32_t>(launch.x_stride * sizeof(T))) {
+    const std::int64_t feature = std::int64_t{blockIdx.y} * width + unit * elements;
+    active = feature < launch.features;
+    source = static_cast<const char*>(launch.x) + feature * static_cast<int>(sizeof(T));
+    // One register pair, not a sum that is formed again for every row.
+    asm volatile("" : "+l"(source));
+  }
+  /// Whether there are such features and rows: they are all of the same step.
+  __device__ bool live(int num_steps) const { return active && first_row < num_steps * 16; }
+  /// Of an array with an entry for each row of a stage, those of this thread.
+  template <class Entry>
+  __device__ void read(const Entry* entries, Entry (&own)[count]) const {
+    using Vector = std::conditional_t<count == 2, uint2, uint4>;
+    static_assert(sizeof(Entry) == 4 && (count == 2 || count % 4 == 0));
+    const auto* const from = reinterpret_cast<const Vector*>(entries + first_row);
+#pragma unroll
+    for (int i = 0; i < count; i += static_cast<int>(sizeof(Vector)) / 4) {
+      const Vector several = from[i * 4 / static_cast<int>(sizeof(Vector))];
+      memcpy(own + i, &several, sizeof(several));
+    }
+  }
+  __device__ const char* of(VertexId column) const {
+    return source + static_cast<std::uint64_t>(static_cast<std::uint32_t>(column)) * row_bytes;
+  }
+};
+
+/// 16-bit rows on 16-byte boundaries are copied as they are, two stages ahead.
+template <class T, int width_, bool scaled_, int groups, bool valued_ = false>
+class CopyLoader {
+ public:
+  using Source = T;
+  using Element = T;
+  static constexpr int width = width_;
+  static constexpr int threads = groups * 128;
+  static constexpr int rows = stage_rows<T, width, valued_>();
+  static constexpr bool valued = valued_;
+  static constexpr int planes = 1;
+  static constexpr int num_stages = 3;
+  static constexpr bool scaled = scaled_;
+  static constexpr bool aligned = true;
+  static constexpr bool copies = true;  ///< rows arrive by themselves
+  static constexpr bool exact_sums = false;
+  static constexpr int min_blocks = groups == 1 ? (valued ? 3 : 4) : 2;
+  using Layout = StageLayout<width, rows>;
+  using Share = RowShare<T, width, rows, threads>;
+  using Feed = StageFeed<rows, threads, scaled, valued>;
+  using Record = typename Feed::Record;
+  static constexpr int stage_bytes = Layout::plane_bytes;
+
+  __device__ CopyLoader(const TallLaunch& launch, std::uint32_t stages)
+      : share_(launch), to_(stages + Layout::offset(share_.first_row, share_.unit)) {}
+
+  __device__ void first(int num_steps, Record record) { load(num_steps, record, 0); }
+  __device__ void second(int num_steps, Record record) { load(num_steps, record, 1); }
+  /// While the stage in place `now` is multiplied; the stage after next has so many steps.
+  __device__ void advance(int num_steps, Record, Record after_next, int now) {
+    load(num_steps, after_next, now == 0 ? 2 : now - 1);
+  }
+
+ private:
+  __device__ void load(int num_steps, Record record, int place) {
+    if (!share_.live(num_steps)) return;
+    VertexId columns[Share::count];
+    share_.read(record.columns(), columns);
+    const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * stage_bytes);
+#pragma unroll
+    for (int i = 0; i < Share::count; ++i) {
+      cuda::copy_16_async(Layout::further(to, i), share_.of(columns[i]));
+    }
+  }
+
+  Share share_;
+  std::uint32_t to_;
+};
+
+/// fp32 rows, which are split into bf16 planes on the way (high, low, and lower still), and rows on
+/// no boundary: through registers, loaded two stages and stored one stage ahead.
+template <class T, int width_, int planes_, bool scaled_, bool aligned_, int groups,
+          bool valued_ = false>
+class ConvertLoader {
+ public:
+  using Source = T;
+  using Element = std::conditional_t<std::is_same_v<T, float>, __nv_bfloat16, T>;
+  static constexpr bool splits = std::is_same_v<T, float>;
+  static constexpr int width = width_;
+  static constexpr int threads = groups * 128;
+  static constexpr int rows = stage_rows<T, width, valued_>();
+  static constexpr bool valued = valued_;
+  static constexpr int planes = planes_;
+  static constexpr int num_stages = 2;
+  static constexpr bool scaled = scaled_;
+  static constexpr bool aligned = aligned_;
+  static constexpr bool copies = false;
+  /// Whether stages are added up in fp32, not by the matrix unit.
+  static constexpr bool exact_sums = planes == 3;
+  static constexpr int min_blocks = !aligned ? 1 : groups == 1 ? 3 : 2;
+  using Layout = StageLayout<width, rows>;
+  using Share = RowShare<T, width, rows, threads>;
+  using Feed = StageFeed<rows, threads, scaled || (splits && !valued), valued>;
+  using Record = typename Feed::Record;
+  static constexpr int stage_bytes = planes * Layout::plane_bytes;
+  static_assert(splits || planes == 1);
+  static_assert(!splits || !scaled);
+
+  __device__ ConvertLoader(const TallLaunch& launch, std::uint32_t stages)
+      : launch_(launch), share_(launch), to_(stages + offset(share_.first_row, share_.unit)) {}
+
+  __device__ void first(int num_steps, Record record) {
+    pull(num_steps, record);
+    store(record, 0);
+  }
+  __device__ void second(int num_steps, Record record) { pull(num_steps, record); }
+  __device__ void advance(int num_steps, Record next, Record after_next, int now) {
+    store(next, 1 - now);
+    pull(num_steps, after_next);
+  }
+
+ private:
+  /// fp32 units of four features become half a unit of bf16.
+  __device__ static std::uint32_t offset(int row, int unit) {
+    if constexpr (splits) {
+      return Layout::offset(row, unit / 2) + static_cast<std::uint32_t>(unit % 2 * 8);
+    } else {
+      return Layout::offset(row, unit);
+    }
+  }
+
+  __device__ void pull(int num_steps, Record record) {
+    live_ = share_.live(num_steps);
+    if (!live_) return;
+    VertexId columns[Share::count];
+    share_.read(record.columns(), columns);
+#pragma unroll
+    for (int i = 0; i < Share::count; ++i) loaded_[i] = load(share_.of(columns[i]));
+  }
+
+  __device__ uint4 load(const char* from) const {
+    if constexpr (aligned) {
+      return __ldg(reinterpret_cast<const uint4*>(from));
+    } else {
+      const std::int64_t feature = std::int64_t{blockIdx.y} * width + share_.unit * Share::elements;
+      T values[Share::elements];
+#pragma unroll
+      for (int i = 0; i < Share::elements; ++i) {
+        values[i] = feature + i < launch_.features ? reinterpret_cast<const T*>(from)[i] : T(0.0f);
+      }
+      uint4 raw;
+      memcpy(&raw, values, sizeof(raw));
+      return raw;
+    }
+  }
+
+  /// The matrix unit must see what is written here. The fence waits for loads under way too, so it
+  /// comes before the next ones are asked for.
+  __device__ void store(Record record, int place) {
+    if (live_) {
+      if constexpr (splits && !valued) {
+        if (launch_.scales != nullptr) scale_rows(record);
+      }
+      const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * stage_bytes);
+#pragma unroll
+      for (int i = 0; i < Share::count; ++i) {
+        if constexpr (splits) {
+          store_planes(Layout::further(to, i), loaded_[i]);
+        } else {
+          store_16(Layout::further(to, i), loaded_[i]);
+        }
+      }
+    }
+    cuda::fence_shared_for_wgmma();
+  }
+
+  __device__ static void store_16(std::uint32_t at, const uint4& raw) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(raw.x), "r"(raw.y),
+                 "r"(raw.z), "r"(raw.w)
+                 : "memory");
+  }
+
+  __device__ void scale_rows(Record record) {
+    std::uint32_t scales[Share::count];
+    share_.read(record.scales(), scales);
+#pragma unroll
+    for (int i = 0; i < Share::count; ++i) {
+      const auto scaled_word = [&](std::uint32_t word) {
+        return __float_as_uint(__uint_as_float(word) * __uint_as_float(scales[i]));
+      };
+      loaded_[i] = make_uint4(scaled_word(loaded_[i].x), scaled_word(loaded_[i].y),
+                              scaled_word(loaded_[i].z), scaled_word(loaded_[i].w));
+    }
+  }
+
+  /// Each plane holds what the planes before it left: products with 0 and 1 are exact, so the sum
+  /// is as good as the planes together, 2^-17 of a feature for two and fp32 itself for three.
+  __device__ static void store_planes(std::uint32_t at, const uint4& raw) {
+    std::uint32_t low[planes], high[planes];
+    split(__uint_as_float(raw.x), __uint_as_float(raw.y), low);
+    split(__uint_as_float(raw.z), __uint_as_float(raw.w), high);
+#pragma unroll
+    for (int plane = 0; plane < planes; ++plane) {
+      asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at + plane * Layout::plane_bytes),
+                   "r"(low[plane]), "r"(high[plane])
+                   : "memory");
+    }
+  }
+
+  __device__ static void split(float first, float second, std::uint32_t (&pairs)[planes]) {
+    if constexpr (planes == 3) {
+      split_exactly(first, second, pairs);
+    } else {
+      pairs[0] = cuda::nearest_finite_bf16(first, second);
+      first -= __uint_as_float(pairs[0] << 16);
+      second -= __uint_as_float(pairs[0] & 0xffff0000u);
+      const __nv_bfloat162 rest = __floats2bfloat162_rn(first, second);
+      memcpy(&pairs[1], &rest, sizeof(rest));
+    }
+  }
+
+  const TallLaunch& launch_;
+  Share share_;
+  std::uint32_t to_;
+  bool live_ = false;  ///< whether there are loaded rows
+  uint4 loaded_[Share::count];
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/tall/launch.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cuda/array.hpp"
+#include "cuda/wgmma_device.hpp"
+#include "ops/scales.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/tall/cost.hpp"
+#include "ops/spmm/cuda/tall/instances.hpp"
+#include "ops/spmm/cuda/tall/policy.hpp"
+#include "ops/spmm/cuda/tall/rest_rows.hpp"
+#include "ops/spmm/cuda/tall/scales.hpp"
+#include "ops/spmm/cuda/tall/values.hpp"
+#include "ops/spmm/cuda/tall/weights.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
+#include "tessera/core/error.hpp"
+#include "tiles/cuda/device_tiles.hpp"
+#include "tiles/cuda/value_layout.hpp"
+
+namespace tessera::ops {
+namespace {
+
+const TallFunctions& functions_of(const TallHalfFunctions& all, const TallKind& kind) {
+  if (kind.height == 64) return kind.scaled ? all.scaled_64 : all.pattern_64;
+  return kind.scaled ? all.scaled_128 : all.pattern_128;
+}
+
+const TallFunctions& functions_of(const TallFullFunctions& all, const TallKind& kind) {
+  if (kind.height == 64) return kind.aligned ? all.aligned_64 : all.scalar_64;
+  return kind.aligned ? all.aligned_128 : all.scalar_128;
+}
+
+const TallValuedFunctions& valued_functions(Precision precision) {
+  switch (precision) {
+    case Precision::bf16: return tall_bf16_valued;
+    case Precision::fp16: return tall_fp16_valued;
+    default: return tall_fp32_valued;
+  }
+}
+
+const TallFunctions& functions_of(const TallValuedFunctions& all, const TallKind& kind) {
+  return kind.aligned ? all.aligned : all.scalar;
+}
+
+const TallFunctions& functions_of(const TallKind& kind) {
+  if (kind.valued) return functions_of(valued_functions(kind.precision), kind);
+  switch (kind.precision) {
+    case Precision::bf16:
+      return functions_of(kind.aligned ? tall_bf16_aligned : tall_bf16_scalar, kind);
+    case Precision::fp16:
+      return functions_of(kind.aligned ? tall_fp16_aligned : tall_fp16_scalar, kind);
+    default: return functions_of(kind.planes == 2 ? tall_fp32_two : tall_fp32_three, kind);
+  }
+}
+
+/// What each column of the translated side is multiplied by.
+SharedArray<float> column_scales(const SpmmProblem& problem) {
+  const Graph& graph = problem.graph;
+  if (problem.pass == SpmmPass::forward) return graph.col_scale();
+  return problem.reduction == Reduction::mean ? mean_scale<float>(graph) : graph.row_scale();
+}
+
+/// Of a mean: how many edges a row has, at least 1.
+std::vector<float> row_divisors(const SpmmProblem& problem) {
+  if (problem.pass != SpmmPass::forward || problem.reduction != Reduction::mean) return {};
+  std::vector<float> divisors(static_cast<std::size_t>(problem.graph.num_rows()));
+  for (std::size_t row = 0; row < divisors.size(); ++row) {
+    const EdgeOffset degree = problem.graph.degree(static_cast<VertexId>(row));
+    divisors[row] = static_cast<float>(std::max<EdgeOffset>(1, degree));
+  }
+  return divisors;
+}
+
+/// Steps whose sums are left to the matrix unit. It cuts off what it adds up: of numbers of one
+/// sign about 4e-8 of the sum for each product of matrices, less where features have few bits. So
+/// many steps keep the error below 1e-5; kernels with three planes add stages up themselves.
+int part_steps(const TallPolicy& policy, Precision precision, bool scaled) {
+  const bool half = bytes_per_element(precision) == 2;
+  if (policy.planes == 3) return 0;
+  if (policy.valued) return half ? 96 : 32;
+  return half && scaled ? 96 : 256;
+}
+
+/// Values that come with a run are stored as features are, so that 16-bit ones are one number; but
+/// their products with scales may be too large for fp16.
+bool packs_at_run(const SpmmProblem& problem) {
+  return problem.edge_values_at_run &&
+         (problem.precision != Precision::fp16 || column_scales(problem).empty());
+}
+
+/// Sums over windows of A, or of A^T in the backward pass. A run that brings values of edges needs
+/// a policy for them; any other policy passes it on to a row kernel.
+class CudaTall final : public PreparedSpmm {
+ public:
+  CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
+      : problem_(problem),
+        tiles_(tiles::device_tiles(problem.graph,
+                                   {policy.height, tile_side(problem.pass), policy.min_uses},
+                                   problem.device)) {
+    const Device device = problem.device;
+    const Graph& graph = problem.graph;
+    const SharedArray<float> scales = column_scales(problem);
+    if (tiles_->rest != nullptr) col_scale_ = cuda::to_device(scales.span(), device);
+    const bool forward = problem.pass == SpmmPass::forward;
+    if (policy.valued) {
+      prepare_values(scales.span());
+    } else {
+      scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, device);
+      const bool in_matrix_unit = is_16_bit() && !scales.empty();
+      if (in_matrix_unit) unit_ = 1 / scale_factor(scales.span(), problem.precision);
+    }
+    row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), device);
+    row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), device);
+    aligned_ = function(policy, true);
+    scalar_ = function(policy, false);
+    const int chunks = num_chunks();
+    if (layout_ != nullptr) {
+      stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
+    }
+    const int blocks = aligned_->resident_blocks(stage_units_);
+    scalar_->resident_blocks(stage_units_);
+    const tiles::PieceSchedule schedule = tiles::make_pieces(
+        tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
+    const tiles::StageLists lists = tiles::make_stages(
+        schedule, aligned_->max_steps, part_steps(policy, problem.precision, !scales.empty()));
+    stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), device);
+    if (layout_ != nullptr) {
+      const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
+      stage_values_ = cuda::to_device(std::span<const tiles::StageValues>(of_stages), device);
+    }
+    worker_offsets_ = cuda::to_device(std::span<const std::int32_t>(lists.offsets), device);
+    slot_windows_ =
+        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), device);
+    num_slots_ = schedule.num_slots;
+    slots_ =
+        Buffer<float>(checked_area(std::int64_t{num_slots_} * policy.height, padded_features()),
+                      default_memory(device));
+    const bool has_parts =
+        std::any_of(lists.stages.begin(), lists.stages.end(),
+                    [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::part; });
+    if (has_parts) {
+      parts_ = Buffer<float>(
+          checked_area((static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height,
+                       padded_features()),
+          default_memory(device));
+    }
+    arrivals_ = Buffer<unsigned>(std::int64_t{num_slots_} * chunks, default_memory(device));
+    fill_zero(arrivals_.data(), static_cast<std::size_t>(arrivals_.size()) * sizeof(unsigned),
+              device);
+    if (tiles_->rest != nullptr) {
+      rest_sums_ = Buffer<float>(checked_area(tiles_->host.num_rows, padded_features()),
+                                 default_memory(device));
+    }
+    synchronise(device);
+    const bool packs = policy.valued && packs_at_run(problem);
+    if (problem.edge_values_at_run && !packs) rows_ = prepare_cuda_rows(problem);
+  }
+
+  void run(const SpmmCall& call, Stream stream) const override {
+    if (problem_.features == 0) return;
+    if (!call.edge_values.absent() && rows_ != nullptr) return rows_->run(call, stream);
+    TallLaunch launch;
+    if (layout_ != nullptr) set_values(call.edge_values, stream, launch);
+    launch.stages = stages_.data();
+    launch.worker_offsets = worker_offsets_.data();
+    launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
+    launch.columns = tiles_->columns.data();
+    launch.words = tiles_->words.data();
+    launch.scales = scales_.data();
+    launch.x = call.x.data;
+    launch.x_stride = call.x.stride;
+    launch.y = call.y.data;
+    launch.y_stride = call.y.stride;
+    launch.features = problem_.features;
+    if (layout_ == nullptr) launch.unit = unit_;
+    launch.row_scale = row_scale_.data();
+    launch.row_divisor = row_divisor_.data();
+    launch.slots = const_cast<float*>(slots_.data());
+    launch.arrivals = const_cast<unsigned*>(arrivals_.data());
+    launch.slot_windows = slot_windows_.data();
+    launch.num_slots = num_slots_;
+    launch.parts = const_cast<float*>(parts_.data());
+    const bool aligned =
+        on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
+    if (tiles_->rest != nullptr) {
+      launch.rest = rest_sums_.data();
+      launch.rest_stride = padded_features();
+      sum_rest(call.x, aligned, stream);
+    }
+    (aligned ? aligned_ : scalar_)->launch(launch, stream);
+  }
+
+  std::int64_t workspace_bytes() const noexcept override {
+    return (slots_.size() + parts_.size() + rest_sums_.size() + arrivals_.size() +
+            run_values_.size()) *
+               static_cast<std::int64_t>(sizeof(float)) +
+           (rows_ != nullptr ? rows_->workspace_bytes() : 0);
+  }
+
+ private:
+  void prepare_values(std::span<const float> scales) {
+    const Device device = problem_.device;
+    layout_ = tiles::device_value_layout(problem_.graph, tiles_->host.height,
+                                         tile_side(problem_.pass), device);
+    MemoryResource& memory = default_memory(device);
+    if (problem_.graph.has_values()) {
+      const Buffer<float> weights = scaled_values(problem_, scales);
+      const float factor = scale_factor(weights.span(), problem_.precision);
+      unit_ = 1 / factor;
+      const Buffer<float> on_device = cuda::to_device(weights.span(), device);
+      values_ = Buffer<std::uint32_t>(layout_->edges.size(), memory);
+      ValueSource source{on_device.data()};
+      source.factor = factor;
+      pack_values(layout_->edges.span(), source, problem_.precision, values_.data(), {});
+      synchronise(device);
+    }
+    if (problem_.graph.has_values() && !packs_at_run(problem_)) return;
+    const Buffer<float> of_edges = edge_scales(problem_, scales);
+    edge_scales_ = cuda::to_device(of_edges.span(), device);
+    run_values_ = Buffer<std::uint32_t>(layout_->edges.size(), memory);
+  }
+
+  /// The graph's own values are ready; those of the run, or ones, have to be put in order.
+  void set_values(const ConstOperand& edge_values, Stream stream, TallLaunch& launch) const {
+    launch.starts = layout_->starts.data();
+    launch.stage_values = stage_values_.data();
+    launch.stage_units = stage_units_;
+    if (edge_values.absent() && !values_.empty()) {
+      launch.values = values_.data();
+      launch.unit = unit_;
+      return;
+    }
+    const ValueSource source{edge_values.data, problem_.precision, edge_values.stride,
+                             edge_scales_.data()};
+    pack_values(layout_->edges.span(), source, problem_.precision, run_values_.data(), stream);
+    launch.values = run_values_.data();
+  }
+
+  void sum_rest(const ConstOperand& x, bool aligned, Stream stream) const {
+    RestLaunch launch;
+    launch.num_rows = tiles_->rest->num_rows;
+    launch.offsets = tiles_->rest->offsets();
+    launch.indices = tiles_->rest->indices.data();
+    launch.col_scale = col_scale_.data();
+    launch.x = x.data;
+    launch.x_stride = x.stride;
+    launch.features = problem_.features;
+    launch.sums = const_cast<float*>(rest_sums_.data());
+    launch.sums_stride = padded_features();
+    rest_function(problem_.precision, problem_.features, aligned)(launch, stream);
+  }
+
+  bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
+
+  const TallFunction* function(const TallPolicy& policy, bool aligned) const {
+    return &tall_function({problem_.precision, problem_.features, policy.height, policy.planes,
+                           !scales_.empty(), policy.valued, aligned});
+  }
+
+  int num_chunks() const {
+    return static_cast<int>((problem_.features + aligned_->width - 1) / aligned_->width);
+  }
+  std::int64_t padded_features() const { return std::int64_t{num_chunks()} * aligned_->width; }
+
+  /// Whether every row starts, and the last feature ends, on a 16-byte boundary; a column id times
+  /// the distance between rows must fit what kernels compute with.
+  bool on_boundaries(const void* data, std::int64_t stride) const {
+    const auto size = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
+    if (stride * size > std::numeric_limits<std::uint32_t>::max()) {
+      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", stride * size), "stride",
+                  "use rows of less than 4 GiB");
+    }
+    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * size % 16 == 0 &&
+           problem_.features * size % 16 == 0;
+  }
+
+  SpmmProblem problem_;
+  std::shared_ptr<const tiles::DeviceTiles> tiles_;
+  Buffer<std::uint32_t> scales_;
+  std::shared_ptr<const tiles::DeviceValueLayout> layout_;  ///< null: no values
+  Buffer<tiles::StageValues> stage_values_;
+  std::int32_t stage_units_ = 0;
+  Buffer<std::uint32_t> values_;  ///< of the graph
+  Buffer<float> edge_scales_;
+  mutable Buffer<std::uint32_t> run_values_;  ///< of a run
+  float unit_ = 1;
+  Buffer<float> row_scale_;
+  Buffer<float> row_divisor_;
+  Buffer<float> col_scale_;  ///< for the rest
+  Buffer<float> rest_sums_;
+  const TallFunction* aligned_ = nullptr;
+  const TallFunction* scalar_ = nullptr;
+  Buffer<tiles::Stage> stages_;
+  Buffer<std::int32_t> worker_offsets_;
+  Buffer<tiles::CutWindow> slot_windows_;
+  std::int32_t num_slots_ = 0;
+  Buffer<float> slots_;
+  Buffer<float> parts_;
+  Buffer<unsigned> arrivals_;
+  std::unique_ptr<const PreparedSpmm> rows_;  ///< null where no run brings edge values
+};
+
+std::string why_not_values(const SpmmProblem& problem) {
+  const bool own = problem.graph.has_values();
+  if (!own && !problem.edge_values_expected) return "edges with values only";
+  // Entries are numbered with 32 bits; at most three of four only fill.
+  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 4) {
+    return "too many edges";
+  }
+  if (problem.precision != Precision::fp16) return {};
+  const SharedArray<float> scales = column_scales(problem);
+  if (problem.edge_values_expected && !scales.empty()) {
+    return "products of values and column scales that may be too large for fp16";
+  }
+  const Buffer<float> weights = own ? scaled_values(problem, scales.span()) : Buffer<float>();
+  return why_not_scales(weights.span(), problem.precision);
+}
+
+std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
+  const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
+    return "sums and means only";
+  }
+  if (problem.heads > 1) return "one head only";
+  if (policy.valued) {
+    if (std::string reason = why_not_values(problem); !reason.empty()) return reason;
+  } else if (problem.graph.has_values() || problem.edge_values_expected) {
+    return "a pattern without values only";
+  }
+  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (problem.features > max_features_of_rows) return "too many features";
+  if (half && policy.planes != 2) return "16-bit features are exact as they are";
+  if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  if (policy.valued) return {};
+  return why_not_scales(column_scales(problem).span(), problem.precision);
+}
+
+template <std::size_t index>
+SpmmKernel kernel_of_policy() {
+  constexpr TallPolicy policy = tall_policies[index];
+  SpmmKernel kernel;
+  kernel.info.name = fmt::format("spmm/cuda/{}", policy.name);
+  kernel.info.description = fmt::format(
+      "windows of {} rows on wgmma, rows of X gathered once for all of them, {} steps before a "
+      "window is cut{}{}",
+      policy.height, policy.min_cut_steps,
+      policy.planes == 3 ? ", fp32 in three planes"
+      : policy.valued    ? ", edges with values"
+                         : "",
+      policy.min_uses > 1
+          ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
+          : "");
+  kernel.info.op = "spmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = policy.planes == 3;
+  kernel.info.exact_nonfinite = false;
+  kernel.why_not = [](const SpmmProblem& problem) {
+    return why_not(problem, tall_policies[index]);
+  };
+  kernel.predicted_us = [](const SpmmProblem& problem) {
+    return predict_tall_us(problem, tall_policies[index]);
+  };
+  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+    return std::make_unique<CudaTall>(problem, tall_policies[index]);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+const TallFunction& tall_function(const TallKind& kind) {
+  const auto width = std::lower_bound(tall_widths.begin(), tall_widths.end() - 1, kind.features);
+  return functions_of(kind)[static_cast<std::size_t>(width - tall_widths.begin())];
+}
+
+void append_cuda_tall_kernels(std::vector<SpmmKernel>& table) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (table.push_back(kernel_of_policy<i>()), ...);
+  }
+  (std::make_index_sequence<tall_policies.size()>{});
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/async_copy.cuh"
+#include "ops/spmm/cuda/tall/launch.hpp"
+
+/// What a block works on, stage by stage, brought into shared memory long before it is needed.
+namespace tessera::ops {
+
+/// Columns, bits and scales of one stage of `rows` rows of X, for a block of so many threads; with
+/// values, where each thread's begin.
+template <int rows, int threads, bool with_scales, bool valued>
+struct StageRecord {
+  static constexpr int max_steps = rows / 16;
+  static constexpr int max_tiles = rows < 64 ? 1 : rows / 64;
+  static constexpr int scales_at = rows * 4;
+  static constexpr int words_at = scales_at + (with_scales ? rows * 4 : 0);
+  static constexpr int word_bytes = max_tiles * threads * 4;
+  static constexpr int starts_at = words_at + word_bytes;
+  static constexpr int bytes = starts_at + (valued ? word_bytes : 0);
+
+  char* memory;
+
+  __device__ const VertexId* columns() const { return reinterpret_cast<const VertexId*>(memory); }
+  __device__ const std::uint32_t* scales() const {
+    return reinterpret_cast<const std::uint32_t*>(memory + scales_at);
+  }
+  /// This thread's bits of one of the stage's tiles.
+  __device__ std::uint32_t word(int tile) const {
+    return reinterpret_cast<const std::uint32_t*>(memory + words_at)[tile * threads + threadIdx.x];
+  }
+  /// Where this thread's values begin (tiles::ValueLayout::starts).
+  __device__ std::uint32_t starts() const {
+    return reinterpret_cast<const std::uint32_t*>(memory + starts_at)[threadIdx.x];
+  }
+};
+
+/// Stages and their records come through rings. In the turn of stage k the block asks for the
+/// record of stage k + 4 and for stage k + 6; two turns and a barrier later all threads may read
+/// them.
+template <int rows, int threads, bool with_scales, bool valued>
+class StageFeed {
+ public:
+  using Record = StageRecord<rows, threads, with_scales, valued>;
+  static constexpr int records_ahead = 4;
+  static constexpr int stages_ahead = 6;
+  static constexpr int ring_records = records_ahead + 1;
+  static constexpr int ring_stages = 8;
+  static constexpr int stage_bytes =
+      static_cast<int>(sizeof(tiles::Stage) + (valued ? sizeof(tiles::StageValues) : 0));
+  static constexpr int bytes = ring_stages * stage_bytes + ring_records * Record::bytes;
+
+  __device__ StageFeed(const TallLaunch& launch, char* memory)
+      : launch_(launch),
+        memory_(memory),
+        first_(__ldg(launch.worker_offsets + blockIdx.x)),
+        last_(__ldg(launch.worker_offsets + blockIdx.x + 1) - 1) {}
+
+  /// Asks for the first stages; they must be there before `start_records`.
+  __device__ void start_stages() const {
+    if (static_cast<int>(threadIdx.x) < stages_ahead) ask_stage(static_cast<int>(threadIdx.x));
+  }
+  __device__ void start_records() const {
+    for (int turn = 0; turn < records_ahead; ++turn) ask_record(turn);
+  }
+  __device__ void advance(int turn) const {
+    ask_record(turn + records_ahead);
+    // By a warp that has little else to ask for.
+    if (threadIdx.x == threads - 1) ask_stage(turn + stages_ahead);
+  }
+
+  __device__ tiles::Stage stage(int turn) const {
+    const uint4 raw = *reinterpret_cast<const uint4*>(stage_place(turn));
+    tiles::Stage stage;
+    memcpy(&stage, &raw, sizeof(stage));
+    return stage;
+  }
+  __device__ tiles::StageValues values(int turn) const {
+    const uint4 raw = *reinterpret_cast<const uint4*>(stage_place(turn) + sizeof(tiles::Stage));
+    tiles::StageValues values;
+    memcpy(&values, &raw, sizeof(values));
+    return values;
+  }
+  __device__ Record record(int turn) const {
+    return {memory_ + ring_stages * stage_bytes + turn % ring_records * Record::bytes};
+  }
+
+ private:
+  __device__ char* stage_place(int turn) const {
+    return memory_ + turn % ring_stages * stage_bytes;
+  }
+
+  /// Beyond the end the last stage again, which is empty.
+  __device__ void ask_stage(int turn) const {
+    const int index = first_ + turn < last_ ? first_ + turn : last_;
+    const std::uint32_t to = cuda::shared_address(stage_place(turn));
+    cuda::copy_16_async(to, launch_.stages + index);
+    if constexpr (valued) {
+      cuda::copy_16_async(to + static_cast<std::uint32_t>(sizeof(tiles::Stage)),
+                          launch_.stage_values + index);
+    }
+  }
+
+  /// 16 bytes by each thread: columns first, then words, then where values begin.
+  __device__ void ask_record(int turn) const {
+    constexpr int column_units = rows / 4;
+    constexpr int tile_units = threads / 4;
+    constexpr int word_units = Record::max_tiles * tile_units;
+    static_assert(column_units + (valued ? 2 : 1) * word_units <= threads);
+    const tiles::Stage of = stage(turn);
+    const std::uint32_t to = cuda::shared_address(record(turn).memory);
+    const int unit = static_cast<int>(threadIdx.x);
+    const int word_unit = unit - column_units;
+    if (unit < column_units) {
+      if (unit / 4 < of.num_steps) {
+        const std::int64_t from = std::int64_t{of.first_step} * 16 + unit * 4;
+        const auto at = static_cast<std::uint32_t>(unit * 16);
+        cuda::copy_16_async(to + at, launch_.columns + from);
+        if (with_scales && launch_.scales != nullptr) {
+          cuda::copy_16_async(to + Record::scales_at + at, launch_.scales + from);
+        }
+      }
+    } else if (word_unit < word_units) {
+      if (word_unit / tile_units * 4 < of.num_steps) {
+        const std::int64_t from = std::int64_t{of.first_tile} * threads + word_unit * 4;
+        cuda::copy_16_async(to + Record::words_at + static_cast<std::uint32_t>(word_unit * 16),
+                            launch_.words + from);
+      }
+    } else if (valued && word_unit < 2 * word_units && of.num_steps > 0) {
+      const int start_unit = word_unit - word_units;
+      const std::int64_t from = std::int64_t{of.first_tile} * threads + start_unit * 4;
+      cuda::copy_16_async(to + Record::starts_at + static_cast<std::uint32_t>(start_unit * 16),
+                          launch_.starts + from);
+    }
+  }
+
+  const TallLaunch& launch_;
+  char* memory_;
+  int first_;
+  int last_;
+};
+
+/// Values of a stage's edges, in shared memory as they follow each other in global memory. A place
+/// has room for the stage with most of them.
+template <int threads>
+class ValueRing {
+ public:
+  static constexpr int places = 3;
+  /// Bytes for stages of up to so many units.
+  static constexpr int bytes(int units) { return places * units * 16; }
+
+  __device__ ValueRing(const TallLaunch& launch, char* memory)
+      : values_(reinterpret_cast<const uint4*>(launch.values)),
+        units_(reinterpret_cast<uint4*>(memory)),
+        place_units_(launch.stage_units) {}
+
+  /// Asks for the values of the stage of that turn.
+  __device__ void ask(int turn, const tiles::StageValues& stage) const {
+    const uint4* const from = values_ + stage.first_unit;
+    const std::uint32_t to = cuda::shared_address(units_ + turn % places * place_units_);
+    for (int i = static_cast<int>(threadIdx.x); i < stage.num_units; i += threads) {
+      cuda::copy_16_async(to + static_cast<std::uint32_t>(i * 16), from + i);
+    }
+  }
+  __device__ const std::uint32_t* place(int turn) const {
+    return reinterpret_cast<const std::uint32_t*>(units_ + turn % places * place_units_);
+  }
+
+ private:
+  const uint4* values_;
+  uint4* units_;
+  int place_units_;
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/trial.hpp"
+
+#include <fmt/format.h>
+
+#include "ops/tune.hpp"
+
+namespace tessera::ops {
+namespace {
+
+bool has_winners(const SpmmProblem& problem) {
+  return problem.reduction == Reduction::max || problem.reduction == Reduction::min;
+}
+
+bool is_forward(const SpmmProblem& problem) { return problem.pass == SpmmPass::forward; }
+
+}  // namespace
+
+SpmmTrial::SpmmTrial(const SpmmProblem& problem, Device device) {
+  const Graph& graph = problem.graph;
+  const std::int64_t rows = graph.num_rows(), cols = graph.num_cols();
+  const std::int64_t ends = is_forward(problem) ? cols : rows;
+  const std::int64_t x_rows = problem.edge_rows ? graph.num_edges() : ends;
+  x_ = ScratchOperand(problem.precision, x_rows, problem.features, device);
+  y_ = ScratchOperand(problem.precision, is_forward(problem) ? rows : cols, problem.features,
+                      device);
+  call_.x = x_;
+  call_.y = y_;
+  if (problem.heads > 1 || problem.edge_values_expected) {
+    edge_values_ = ScratchOperand(problem.precision, graph.num_edges(), problem.heads, device);
+    call_.edge_values = edge_values_;
+  }
+  if (!has_winners(problem)) return;
+  winners_ = Buffer<VertexId>(checked_area(rows, problem.features), default_memory(device));
+  fill_zero(winners_.data(), checked_bytes(winners_.size(), sizeof(VertexId)), device);
+  synchronise(device);
+  const MatrixView<VertexId> winners(winners_.data(), rows, problem.features);
+  if (is_forward(problem)) {
+    call_.winners = winners;
+  } else {
+    call_.won_by = winners;
+  }
+}
+
+std::string SpmmTrial::op(const SpmmProblem& problem) {
+  return is_forward(problem) ? "spmm" : "spmm_backward";
+}
+
+std::string SpmmTrial::details(const SpmmProblem& problem) {
+  std::string text =
+      fmt::format("features {}, {}, {}, {}", problem.features, to_string(problem.precision),
+                  to_string(problem.reduction), weights_text(problem.graph));
+  if (problem.heads > 1) text += fmt::format(", heads {}", problem.heads);
+  if (problem.edge_values_expected) text += ", values of runs";
+  if (problem.edge_rows) text += ", rows of edges";
+  return text;
+}
+
+}  // namespace tessera::ops
