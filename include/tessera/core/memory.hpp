@@ -38,6 +38,16 @@ void copy_bytes(void* to, const void* from, std::size_t bytes, Device device, St
 /// Sets memory of a device to 0, in the order of the stream.
 void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream = {});
 
+/// Memory that a caller lends to one run of a plan: a view, on the plan's device, aligned to 256
+/// bytes, of at least the plan's `workspace_bytes()`. What it holds before and after is of no
+/// meaning. Absent, a run uses the plan's own.
+struct Workspace {
+  void* data = nullptr;
+  std::int64_t bytes = 0;
+
+  bool absent() const noexcept { return data == nullptr; }
+};
+
 struct MemoryUse {
   std::int64_t current_bytes = 0;
   std::int64_t peak_bytes = 0;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tessera/core/device.hpp"
+#include "tessera/core/memory.hpp"
 
 namespace tessera::ops {
 
@@ -60,6 +62,13 @@ struct PlanOptions {
   bool strict = false;
   /// Only kernels that keep what is not finite to the rows that use it.
   bool exact_nonfinite = false;
+  /// Where all memory of the plan on its device comes from. Null: `default_memory(device)`.
+  MemoryResource* memory = nullptr;
+  /// Planning queues its work here, and waits for it at most once. The plan is then complete, and
+  /// runs on any stream. The stream must outlive the plan.
+  Stream stream = {};
+  /// How often the plan will be used: an epoch is one forward and one backward pass.
+  std::int64_t epochs = 100;
 };
 
 /// One kernel considered by a plan, and what became of it.
