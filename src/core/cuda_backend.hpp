@@ -7,6 +7,8 @@
 #include "tessera/core/memory.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "core/device_traits.hpp"
+
 /// What the core needs of CUDA. `cuda_backend_present.cpp` implements it with the CUDA runtime,
 /// `cuda_backend_absent.cpp` by saying that it is not there; a build contains one of the two.
 namespace tessera::cuda_backend {
@@ -17,6 +19,9 @@ bool present() noexcept;
 
 /// GPUs that this process can use; 0 where there is no driver.
 int device_count() noexcept;
+
+/// What the driver says of a GPU.
+DeviceTraits traits(int index);
 
 /// Returns the GPU that was current before; -1 where it was this one.
 int make_current(int index);

@@ -15,6 +15,7 @@ namespace {
 
 bool present() noexcept { return false; }
 int device_count() noexcept { return 0; }
+DeviceTraits traits(int) { refuse(); }
 int make_current(int) { refuse(); }
 void make_current_again(int) noexcept {}
 MemoryResource& memory(int) { refuse(); }

@@ -85,6 +85,28 @@ int device_count() noexcept {
   return 0;
 }
 
+DeviceTraits traits(int index) {
+  const auto attribute = [index](cudaDeviceAttr which) {
+    int value = 0;
+    cuda_check(cudaDeviceGetAttribute(&value, which, index), "reading what a GPU is");
+    return value;
+  };
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, index), "reading what a GPU is");
+  DeviceTraits traits;
+  traits.name = properties.name;
+  traits.compute_capability = 10 * properties.major + properties.minor;
+  traits.processors = properties.multiProcessorCount;
+  traits.clock_mhz = attribute(cudaDevAttrClockRate) * 1e-3;
+  // Two transfers in each cycle: the clock is in kHz, the bus in bits.
+  traits.memory_bytes_per_us = 2.0 * attribute(cudaDevAttrMemoryClockRate) * 1e-3 *
+                               attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
+  traits.l2_bytes = properties.l2CacheSize;
+  traits.shared_bytes_per_processor =
+      static_cast<std::int64_t>(properties.sharedMemPerMultiprocessor);
+  return traits;
+}
+
 int make_current(int index) {
   int former = 0;
   cuda_check(cudaGetDevice(&former), "reading the current GPU");

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/tuning.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
@@ -82,6 +83,13 @@ std::string summary_of(const Offer& winner, std::span<const Offer> offers, bool 
                      winner.measured_us, timed);
 }
 
+/// Where predictions were made with the coefficients of another GPU; empty where they were not.
+std::string scaled_costs(Device device, bool predicted) {
+  if (!predicted || device.kind != DeviceKind::cuda || device.index >= num_gpus()) return {};
+  const std::string note = note_on_costs(device_traits(device));
+  return note.empty() ? note : "; " + note;
+}
+
 /// Why an admissible offer was not taken.
 std::string lost(const Offer& offer, const Offer& winner, bool timed, bool forced) {
   if (forced) return "another was asked for";
@@ -97,6 +105,7 @@ ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& optio
   const std::size_t index = forced ? find_named(offers, options) : find_fastest(offers, options);
   const Offer& winner = offers[index];
   ChosenOffer chosen{index, {summary_of(winner, offers, forced), {}}};
+  chosen.explanation.summary += scaled_costs(options.device, !forced && !timed);
   for (std::size_t i = 0; i < offers.size(); ++i) {
     const Offer& offer = offers[i];
     std::string verdict = why_excluded(offer, options);

@@ -132,14 +132,4 @@ std::unique_ptr<const PreparedAttention> widened(std::unique_ptr<const PreparedA
   return std::make_unique<WidenedAttention>(std::move(in_fp32), problem);
 }
 
-double predicted_widening_us(const AttentionProblem& problem) {
-  constexpr double launch_us = 3;
-  constexpr double bytes_per_us = 1.3e6;  // measured on an H200
-  constexpr double bytes_of_element = 2 + 4;
-  const double rows = 2.0 * (static_cast<double>(problem.graph.num_rows()) +
-                             static_cast<double>(problem.graph.num_cols()));
-  return 4 * launch_us +
-         rows * static_cast<double>(problem.options.features) * bytes_of_element / bytes_per_us;
-}
-
 }  // namespace tessera::ops

@@ -16,7 +16,4 @@ AttentionProblem in_fp32(AttentionProblem problem);
 std::unique_ptr<const PreparedAttention> widened(std::unique_ptr<const PreparedAttention> in_fp32,
                                                  const AttentionProblem& problem);
 
-/// What the copies of a forward run take.
-double predicted_widening_us(const AttentionProblem& problem);
-
 }  // namespace tessera::ops

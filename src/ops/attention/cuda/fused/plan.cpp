@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 #include <initializer_list>
 #include <mutex>
 
+#include "ops/attention/cuda/fused/cost.hpp"
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
 
@@ -24,17 +24,6 @@ Functions functions_of(Precision precision) {
     case Precision::fp16: return {attention_forward_fp16, attention_backward_fp16};
     default: return {attention_forward_fp32, attention_backward_fp32};
   }
-}
-
-int power_of_two(std::int64_t at_least) {
-  const auto wanted = static_cast<std::uint64_t>(std::clamp<std::int64_t>(at_least, 1, 32));
-  return static_cast<int>(std::bit_ceil(wanted));
-}
-
-/// A warp takes this many edges of one line, or cuts it: with many heads a batch has few edges.
-EdgeOffset longest_line(std::int64_t heads) {
-  constexpr EdgeOffset batches = 48;
-  return std::min<EdgeOffset>(512, batches * 32 / power_of_two(heads));
 }
 
 /// Slices for lanes that hold `count` features in each of at most `vectors` vectors.
@@ -298,29 +287,8 @@ std::string why_not(const AttentionProblem& problem) {
   return {};
 }
 
-/// Edges one after another, the longest line last: all others are done when it still runs. Fitted
-/// to dot products on an H200, six graphs at 16 to 128 features in fp32 and bf16.
 double predicted_us(const AttentionProblem& problem) {
-  constexpr double launch_us = 5;
-  constexpr double number_us = 2e-5;            // of an edge and head
-  constexpr double word_us = 1.75e-6;           // of an edge and four bytes of its rows
-  constexpr double line_word_us = 1.9e-5;       // of a line and four bytes
-  constexpr double last_edge_us = 0.05;         // of the longest line, with
-  constexpr double last_edge_word_us = 0.0075;  // for four bytes of a head
-  const AttentionOptions& options = problem.options;
-  const Graph& graph = problem.graph;
-  EdgeOffset longest = 0;
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    longest = std::max(longest, graph.degree(row));
-  }
-  const auto heads = static_cast<double>(options.heads);
-  const double words = static_cast<double>(options.features) *
-                       static_cast<double>(bytes_per_element(options.precision)) / 4 /
-                       (options.form == AttentionForm::gat ? 2 : 1);
-  const auto last_edges = static_cast<double>(std::min(longest, longest_line(options.heads)));
-  return launch_us + static_cast<double>(graph.num_rows()) * words * line_word_us +
-         static_cast<double>(graph.num_edges()) * (heads * number_us + words * word_us) +
-         last_edges * (last_edge_us + words / heads * last_edge_word_us);
+  return predict_fused_us(problem, device_traits(problem.options.device));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "cuda/edge_rows.hpp"
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/staged/cost.hpp"
 #include "ops/attention/cuda/staged/edges.hpp"
 #include "ops/attention/cuda/widened.hpp"
 #include "ops/edge_softmax/cuda/kernels.hpp"
@@ -66,11 +67,6 @@ EdgeSoftmaxProblem softmax_of_rows(const AttentionProblem& problem) {
 
 bool is_narrow(const AttentionProblem& problem) {
   return bytes_per_element(problem.options.precision) == 2;
-}
-
-double edge_numbers(const AttentionProblem& problem) {
-  return static_cast<double>(problem.graph.num_edges()) *
-         static_cast<double>(problem.options.heads);
 }
 
 /// Attention by the kernels of other ops, one after another, with a number for each edge and head
@@ -254,17 +250,16 @@ double fastest_us(std::span<const KernelType> table, const typename KernelType::
 
 /// Of the forward pass, as of the fused kernel.
 double predicted_fp32_us(const AttentionProblem& problem) {
-  constexpr double bytes_per_us = 3.5e6;
   const PlanOptions options = stage_options(problem);
-  const double dropping =
-      problem.options.dropout > 0 ? 2 * edge_numbers(problem) * sizeof(float) / bytes_per_us : 0;
+  const double dropping = predict_dropping_us(problem, device_traits(problem.options.device));
   return fastest_us(sddmm_kernels(), dot_products(problem), options) +
          predicted_cuda_softmax_us(softmax_of_rows(problem)) + dropping +
          fastest_us(spmm_kernels(), weighted_sums(problem, SpmmPass::forward), options);
 }
 
 double predicted_us(const AttentionProblem& problem) {
-  const double copies = is_narrow(problem) ? predicted_widening_us(problem) : 0;
+  const double copies =
+      is_narrow(problem) ? predict_widening_us(problem, device_traits(problem.options.device)) : 0;
   return copies + predicted_fp32_us(in_fp32(problem));
 }
 

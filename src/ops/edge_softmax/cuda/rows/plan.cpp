@@ -2,13 +2,12 @@
 #include "ops/edge_softmax/cuda/rows/launch.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "ops/edge_softmax/cuda/kernels.hpp"
+#include "ops/edge_softmax/cuda/rows/cost.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -19,11 +18,6 @@ const SoftmaxFunctions& functions_of(Precision precision) {
     case Precision::fp16: return softmax_rows_fp16;
     default: return softmax_rows_fp32;
   }
-}
-
-std::int64_t padded_heads(const EdgeSoftmaxProblem& problem) {
-  const auto heads = static_cast<std::uint64_t>(std::min<std::int64_t>(problem.options.heads, 32));
-  return static_cast<std::int64_t>(std::bit_ceil(heads));
 }
 
 /// A team takes this many edges of one row: no more steps than others hide. Longer rows are cut.
@@ -96,26 +90,8 @@ std::string why_not(const EdgeSoftmaxProblem& problem, int team) {
   return {};
 }
 
-/// Numbers move at the bandwidth of memory, or at the pace at which teams wait for them.
 double predicted_us(const EdgeSoftmaxProblem& problem, int team) {
-  constexpr double launch_us = 3;
-  constexpr double bytes_per_us = 3.5e6;
-  constexpr double row_us = 2;
-  constexpr double step_us = 0.2;
-  constexpr double resident_lanes = 132.0 * 1536;
-  const Graph& graph = problem.graph;
-  const auto edges = static_cast<double>(graph.num_edges());
-  const auto rows = static_cast<double>(graph.num_rows());
-  const double head_blocks = std::ceil(static_cast<double>(problem.options.heads) / 32);
-  const double numbers = edges * static_cast<double>(problem.options.heads);
-  const double mean_degree = rows > 0 ? edges / rows : 0;
-  const double steps =
-      rows * std::ceil(mean_degree * static_cast<double>(padded_heads(problem)) / team);
-  const double waiting = (rows * row_us + steps * step_us) * team * head_blocks / resident_lanes;
-  const double moving = 2 * numbers *
-                        static_cast<double>(bytes_per_element(problem.options.precision)) /
-                        bytes_per_us;
-  return launch_us + std::max(waiting, moving) + 0.1 * waiting;
+  return predict_softmax_us(problem, team, device_traits(problem.options.device));
 }
 
 /// The teams that the cost model prefers.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "ops/sddmm/cuda/edges/launch.hpp"
+#include "tessera/graph/graph.hpp"
 
 /// An order of edges for graphs whose neighbouring rows share sources.
 ///
@@ -18,14 +20,17 @@ namespace tessera::ops {
 inline constexpr VertexId panel_rows = 64;
 inline constexpr EdgeOffset panel_edges = 1 << 16;  ///< at most; longer rows are cut
 
+/// Where the panel ends that begins at the edge `begin`, of which `row` is the first row.
+inline EdgeOffset panel_end(const Graph& graph, EdgeOffset begin, VertexId row) {
+  const VertexId last = std::min<VertexId>(row + panel_rows, graph.num_rows());
+  return std::min(graph.row_offsets()[last], begin + panel_edges);
+}
+
 struct DevicePanels {
   Buffer<OrderedEdge> order;
 };
 
 /// Made at the first call for a device, then kept with the graph, which has less than 2^32 edges.
 std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, Device device);
-
-/// How often a panel's rows share a source, on average over some panels; at least 1.
-double panel_reuse(const Graph& graph);
 
 }  // namespace tessera::ops

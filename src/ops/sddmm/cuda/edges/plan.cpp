@@ -2,7 +2,6 @@
 #include "ops/sddmm/cuda/edges/launch.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -11,14 +10,13 @@
 #include "cuda/array.hpp"
 #include "cuda/rows.hpp"
 #include "ops/scales.hpp"
+#include "ops/sddmm/cuda/edges/cost.hpp"
 #include "ops/sddmm/cuda/edges/panels.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
-
-constexpr double gpu_processors = 132;
 
 /// Which function of a precision's tables runs.
 struct Functions {
@@ -35,12 +33,6 @@ Functions functions_of(Precision precision) {
   }
 }
 
-std::int64_t element_bytes(const SddmmProblem& problem) {
-  return static_cast<std::int64_t>(bytes_per_element(problem.precision));
-}
-
-std::int64_t head_width(const SddmmProblem& problem) { return problem.features / problem.heads; }
-
 /// Whether each head of a row can begin on a 16-byte boundary.
 bool fits_vectors(const SddmmProblem& problem) {
   return head_width(problem) * element_bytes(problem) % 16 == 0;
@@ -53,15 +45,6 @@ std::size_t scalar_policy_for(std::int64_t width) {
     if (scalar_policies[i].lanes <= width) best = i;
   }
   return best;
-}
-
-/// Enough tiles a warp that neighbouring rows meet in one block, few enough that the last blocks
-/// end together.
-int tiles_per_warp(EdgeOffset num_edges, int tile) {
-  constexpr double resident_warps = gpu_processors * 32;
-  constexpr double rounds = 4;
-  const double tiles = static_cast<double>(num_edges) / tile;
-  return static_cast<int>(std::clamp(tiles / (resident_warps * rounds), 1.0, 16.0));
 }
 
 /// What every kernel of sddmm keeps: the graph and its scales on the device.
@@ -134,7 +117,8 @@ class CudaEdgeVectors final : public CudaSddmm {
     const Functions functions = functions_of(problem().precision);
     const std::size_t scalar = scalar_policy_for(launch.width);
     const EdgesPolicy& policy = aligned ? vector_policies[policy_] : scalar_policies[scalar];
-    launch.tiles_per_warp = tiles_per_warp(launch.num_edges, policy.tile());
+    launch.tiles_per_warp =
+        tiles_per_warp(launch.num_edges, policy.tile(), device_traits(problem().device));
     if (panels_ != nullptr) {
       launch.order = panels_->order.data();
       std::swap(launch.kept, launch.gathered);
@@ -158,7 +142,8 @@ class CudaEdgeScalars final : public CudaSddmm {
 
  private:
   void start(EdgesLaunch& launch, Stream stream) const override {
-    launch.tiles_per_warp = tiles_per_warp(launch.num_edges, scalar_policies[policy_].tile());
+    launch.tiles_per_warp = tiles_per_warp(launch.num_edges, scalar_policies[policy_].tile(),
+                                           device_traits(problem().device));
     functions_of(problem().precision).scalars[policy_](launch, stream);
   }
 
@@ -218,84 +203,10 @@ std::string why_not_scalars(const SddmmProblem& problem, const EdgesPolicy& poli
                      head_width(problem));
 }
 
-double row_bytes_of_all_edges(const SddmmProblem& problem) {
-  return static_cast<double>(problem.graph.num_edges()) *
-         static_cast<double>(problem.features * element_bytes(problem));
-}
-
-// Fitted to timings of an H200 on 13 graphs at 16 to 256 features, with both ends from one matrix.
-constexpr double launch_us = 7.6;
-constexpr double memory_bytes_per_us = 4.1e6;
-
-/// How long the warps wait for their loads, if nothing else takes time.
-double waiting_us(const SddmmProblem& problem, const EdgesPolicy& policy, double chunks,
-                  double floats_per_vector) {
-  // One batch of loads. A kept row is asked for only when it is needed, after all others.
-  const double round_us = policy.keeps ? 0.78 : 0.39;
-  const double registers = 26 + policy.vectors * floats_per_vector + 3.0 * policy.batch +
-                           policy.batch * policy.vectors * 4.0 * (policy.keeps ? 1 : 2) +
-                           (element_bytes(problem) == 2 ? 4 : 0);
-  const double blocks = std::clamp(std::floor(65536 / (registers * edges_block_threads)), 1.0, 6.0);
-  const double warps = gpu_processors * edges_block_warps * blocks;
-  const double tiles = std::ceil(static_cast<double>(problem.graph.num_edges()) / policy.tile());
-  const double rounds = chunks * static_cast<double>(problem.heads) * policy.edges / policy.batch;
-  return std::max(1.0, tiles / warps + 0.4) * round_us * rounds;
-}
-
-/// How long issuing the instructions takes, if nothing else does.
-double issuing_us(const SddmmProblem& problem, const EdgesPolicy& policy, double chunks,
-                  double floats_per_vector) {
-  constexpr double instructions_per_us = gpu_processors * 4 * 963;
-  const double tiles = std::ceil(static_cast<double>(problem.graph.num_edges()) / policy.tile());
-  const double per_edge =
-      policy.vectors * (1.1 * floats_per_vector + (policy.keeps ? 12 : 0)) + 19.5;
-  return tiles * static_cast<double>(problem.heads) * (chunks * policy.edges * per_edge + 30) /
-         instructions_per_us;
-}
-
-double source_bytes(const SddmmProblem& problem) {
-  return static_cast<double>(problem.graph.num_cols()) *
-         static_cast<double>(problem.features * element_bytes(problem));
-}
-
-/// Rows of V as they come for every edge: through L1, from L2, or from memory.
-double moving_us(const SddmmProblem& problem) {
-  constexpr double second_level_bytes = 40e6;
-  const double rate = source_bytes(problem) > second_level_bytes ? 10.3e6 : 16.3e6;
-  return row_bytes_of_all_edges(problem) / rate;
-}
-
-/// The slowest of the three, and a little of the others.
-double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
-                    std::int64_t vector_bytes, double moving) {
-  const double floats_per_vector =
-      static_cast<double>(vector_bytes) / static_cast<double>(element_bytes(problem));
-  const double vectors = static_cast<double>(head_width(problem)) / floats_per_vector;
-  const double chunks = std::max(1.0, std::ceil(vectors / (policy.lanes * policy.vectors)));
-  constexpr double power = 3.5;
-  const double sum = std::pow(waiting_us(problem, policy, chunks, floats_per_vector), power) +
-                     std::pow(issuing_us(problem, policy, chunks, floats_per_vector), power) +
-                     std::pow(moving, power);
-  return launch_us + std::pow(sum, 1 / power);
-}
-
-/// By panels a row of V comes once for all targets of a panel that have it.
-double predicted_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy) {
-  const double moving = std::max(moving_us(problem) / panel_reuse(problem.graph),
-                                 source_bytes(problem) / memory_bytes_per_us);
-  return predicted_us(problem, policy, 16, moving);
-}
-
 std::string why_not_sums(const SddmmProblem& problem) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.function != EdgeFunction::add) return "sums only";
   return {};
-}
-
-double predicted_sums_us(const SddmmProblem& problem) {
-  constexpr double numbers_per_us = 4e5;
-  return launch_us + static_cast<double>(problem.graph.num_edges()) *
-                         static_cast<double>(problem.heads) / numbers_per_us;
 }
 
 KernelInfo info_of(const char* kind, const EdgesPolicy& policy) {
@@ -317,7 +228,7 @@ SddmmKernel vector_kernel() {
       info_of("vectors", vector_policies[index]),
       [](const SddmmProblem& problem) { return why_not_vectors(problem, vector_policies[index]); },
       [](const SddmmProblem& problem) {
-        return predicted_us(problem, vector_policies[index], 16, moving_us(problem));
+        return predict_edges_us(problem, vector_policies[index], 16, device_traits(problem.device));
       },
       [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
         return std::make_unique<CudaEdgeVectors>(problem, index, false);
@@ -332,7 +243,7 @@ SddmmKernel panel_kernel() {
       info,
       [](const SddmmProblem& problem) { return why_not_panels(problem, vector_policies[index]); },
       [](const SddmmProblem& problem) {
-        return predicted_panels_us(problem, vector_policies[index]);
+        return predict_panels_us(problem, vector_policies[index], device_traits(problem.device));
       },
       [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
         return std::make_unique<CudaEdgeVectors>(problem, index, true);
@@ -351,8 +262,8 @@ SddmmKernel scalar_kernel() {
       info_of("scalars", scalar_policies[index]),
       [](const SddmmProblem& problem) { return why_not_scalars(problem, scalar_policies[index]); },
       [](const SddmmProblem& problem) {
-        return predicted_us(problem, scalar_policies[index], element_bytes(problem),
-                            moving_us(problem));
+        return predict_edges_us(problem, scalar_policies[index], element_bytes(problem),
+                                device_traits(problem.device));
       },
       [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
         return std::make_unique<CudaEdgeScalars>(problem, index);
@@ -373,7 +284,9 @@ void append_cuda_sddmm_kernels(std::vector<SddmmKernel>& table) {
   table.push_back({{"sddmm/cuda/sums", "a number for each lane in the order of storage", "sddmm",
                     DeviceKind::cuda, true},
                    why_not_sums,
-                   predicted_sums_us,
+                   [](const SddmmProblem& problem) {
+                     return predict_edge_sums_us(problem, device_traits(problem.device));
+                   },
                    [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
                      return std::make_unique<CudaEdgeSums>(problem);
                    }});

@@ -2,20 +2,18 @@
 #include "ops/sddmm/cuda/short/cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ops/sddmm/cuda/short/launch.hpp"
 #include "ops/sddmm/cuda/tall/cost.hpp"
+#include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr double processors = 132;
-constexpr double moved_bytes_per_us = 3.9e6;
-
-/// Fitted to timings of an H200 on 12 graphs at 16 to 256 features: what a step and a run cost a
-/// processor, and what edges and gathered rows cost the GPU.
+/// What a step and a run cost a processor, and what edges and gathered rows cost the GPU.
 struct Rates {
   double step_us, run_us;
   double edge_us;
@@ -23,11 +21,32 @@ struct Rates {
   double power;  ///< how much of what happens at the same time adds up
 };
 
-constexpr double start_us = 7.5;
-constexpr Rates half_rates = {0.0257, 0.0361, 1.09e-6, 8.39e6, 1.63};
-constexpr Rates full_rates = {0.0300, 0.0454, 0.94e-6, 5.10e6, 1.38};
-constexpr Rates half_direct_rates = {0.0242, 0.0001, 4.49e-6, 8.89e6, 2.02};
-constexpr Rates full_direct_rates = {0.0210, 0.0324, 2.49e-6, 5.76e6, 1.49};
+struct ShortDotCoefficients {
+  double start_us;
+  double moved_bytes_per_us;
+  Rates half, full;
+  Rates half_direct, full_direct;
+
+  ShortDotCoefficients scaled(DeviceRatio ratio) const {
+    ShortDotCoefficients scaled = *this;
+    scaled.moved_bytes_per_us *= ratio.memory;
+    for (Rates* const rates :
+         {&scaled.half, &scaled.full, &scaled.half_direct, &scaled.full_direct}) {
+      rates->edge_us /= ratio.processors;
+      rates->gathered_bytes_per_us *= ratio.processors;
+    }
+    return scaled;
+  }
+};
+
+constexpr std::array<Fitted<ShortDotCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-15", "12 graphs at 16 to 256 features"),
+      {.start_us = 7.5,
+       .moved_bytes_per_us = 3.9e6,
+       .half = {0.0257, 0.0361, 1.09e-6, 8.39e6, 1.63},
+       .full = {0.0300, 0.0454, 0.94e-6, 5.10e6, 1.38},
+       .half_direct = {0.0242, 0.0001, 4.49e-6, 8.89e6, 2.02},
+       .full_direct = {0.0210, 0.0324, 2.49e-6, 5.76e6, 1.49}}}}};
 
 double num_windows(const Graph& graph) {
   return std::ceil(static_cast<double>(graph.num_rows()) / short_dot_rows);
@@ -42,31 +61,32 @@ double num_steps(const Graph& graph) {
 
 }  // namespace
 
-int dot_run_steps(const SddmmProblem& problem) {
-  constexpr double warps = processors * 16;
+int dot_run_steps(const SddmmProblem& problem, const DeviceTraits& traits) {
+  const double warps = traits.processors * 16;
   constexpr double runs_per_warp = 6;
   return static_cast<int>(
       std::clamp<double>(num_steps(problem.graph) / (warps * runs_per_warp), 1, most_run_steps));
 }
 
-double predict_short_dots_us(const SddmmProblem& problem, bool direct) {
+double predict_short_dots_us(const SddmmProblem& problem, bool direct, const DeviceTraits& traits) {
+  const ShortDotCoefficients fit = coefficients_for(coefficients, traits);
   const bool half = bytes_per_element(problem.precision) == 2;
-  const Rates& rates = half     ? direct ? half_direct_rates : half_rates
-                       : direct ? full_direct_rates
-                                : full_rates;
+  const Rates& rates = half     ? direct ? fit.half_direct : fit.half
+                       : direct ? fit.full_direct
+                                : fit.full;
   const Graph& graph = problem.graph;
   const auto heads = static_cast<double>(problem.heads);
   const auto bytes = static_cast<double>(dot_tile_row_bytes(problem));
   const double steps = num_steps(graph);
   // The last run of a window is half full.
-  const double runs = steps / dot_run_steps(problem) + num_windows(graph) / 2;
-  const double work_us = heads * (steps * rates.step_us + runs * rates.run_us) / processors;
+  const double runs = steps / dot_run_steps(problem, traits) + num_windows(graph) / 2;
+  const double work_us = heads * (steps * rates.step_us + runs * rates.run_us) / traits.processors;
   const double gather_us = heads * steps * short_dot_columns * bytes / rates.gathered_bytes_per_us;
   const auto rows = static_cast<double>(graph.num_rows()) + static_cast<double>(graph.num_cols());
-  const double move_us = heads * rows * bytes / moved_bytes_per_us;
+  const double move_us = heads * rows * bytes / fit.moved_bytes_per_us;
   const double sum = std::pow(work_us, rates.power) + std::pow(gather_us, rates.power) +
                      std::pow(move_us, rates.power);
-  return start_us + std::pow(sum, 1 / rates.power) +
+  return fit.start_us + std::pow(sum, 1 / rates.power) +
          heads * static_cast<double>(graph.num_edges()) * rates.edge_us;
 }
 

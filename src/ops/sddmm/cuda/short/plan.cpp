@@ -35,7 +35,8 @@ class CudaShortDots final : public PreparedSddmm {
  public:
   CudaShortDots(const SddmmProblem& problem, bool direct)
       : function_(function_of(problem, direct)),
-        steps_(device_dot_steps(problem.graph, dot_run_steps(problem), problem.device)),
+        steps_(device_dot_steps(
+            problem.graph, dot_run_steps(problem, device_traits(problem.device)), problem.device)),
         scalars_(prepare_cuda_scalars(problem)) {
     const std::int64_t blocks = function_.resident_blocks() / problem.heads;
     const auto num_runs = std::ssize(steps_->host_runs);
@@ -108,7 +109,7 @@ SddmmKernel short_kernel() {
   kernel.info.strict = false;
   kernel.why_not = why_not;
   kernel.predicted_us = [](const SddmmProblem& problem) {
-    return predict_short_dots_us(problem, direct);
+    return predict_short_dots_us(problem, direct, device_traits(problem.device));
   };
   kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
     return std::make_unique<CudaShortDots>(problem, direct);

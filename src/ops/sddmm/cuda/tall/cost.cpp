@@ -2,9 +2,11 @@
 #include "ops/sddmm/cuda/tall/cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ops/sddmm/cuda/tall/launch.hpp"
+#include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -16,8 +18,7 @@ double num_windows(const Graph& graph) {
   return std::ceil(static_cast<double>(graph.num_rows()) / dot_tile_height);
 }
 
-/// Fitted to timings of an H200 on 13 graphs at 16 to 256 features, with both ends from one matrix:
-/// what a tile and a window cost a processor, and what edges cost the GPU.
+/// What a tile and a window cost a processor, and what edges cost the GPU, by the size of features.
 struct Rates {
   double launch_us;
   double tile_us, tile_us_per_byte;
@@ -26,8 +27,29 @@ struct Rates {
   double dense_edge_us;  ///< times how many edges a column has beyond 8
 };
 
-constexpr Rates half_rates = {9.4, 0.152, 0.00192, 0.001, 0.00072, 0.83e-6, 0.47e-6};
-constexpr Rates full_rates = {10.5, 0.229, 0.00394, 0.178, 0.00088, 1.43e-6, 0.51e-6};
+struct DotTileCoefficients {
+  Rates half;
+  Rates full;
+  double short_rows;  ///< more work: short rows wait for each other
+  double long_rows;   ///< and long ones leave room for fewer blocks
+
+  DotTileCoefficients scaled(DeviceRatio ratio) const {
+    DotTileCoefficients scaled = *this;
+    for (Rates* const rates : {&scaled.half, &scaled.full}) {
+      rates->edge_us /= ratio.processors;
+      rates->dense_edge_us /= ratio.processors;
+    }
+    return scaled;
+  }
+};
+
+constexpr std::array<Fitted<DotTileCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-15",
+                     "13 graphs at 16 to 256 features, with both ends from one matrix"),
+      {.half = {9.4, 0.152, 0.00192, 0.001, 0.00072, 0.83e-6, 0.47e-6},
+       .full = {10.5, 0.229, 0.00394, 0.178, 0.00088, 1.43e-6, 0.51e-6},
+       .short_rows = 1.2,
+       .long_rows = 1.25}}}};
 
 }  // namespace
 
@@ -55,9 +77,9 @@ std::int64_t dot_tile_row_bytes(const SddmmProblem& problem) {
          static_cast<std::int64_t>(bytes_per_element(problem.precision));
 }
 
-double predict_dot_tiles_us(const SddmmProblem& problem) {
-  constexpr double processors = 132;
-  const Rates& rates = bytes_per_element(problem.precision) == 2 ? half_rates : full_rates;
+double predict_dot_tiles_us(const SddmmProblem& problem, const DeviceTraits& traits) {
+  const DotTileCoefficients fit = coefficients_for(coefficients, traits);
+  const Rates& rates = bytes_per_element(problem.precision) == 2 ? fit.half : fit.full;
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, dot_tile_height, tiles::Side::forward);
   const double windows = num_windows(problem.graph);
@@ -70,9 +92,8 @@ double predict_dot_tiles_us(const SddmmProblem& problem) {
   const double columns = std::max(1.0, tiles * dot_tile_columns);
   const double edges_us =
       edges * (rates.edge_us + rates.dense_edge_us * std::max(0.0, edges / columns - 8));
-  // Short rows wait for each other, long ones leave room for fewer blocks.
-  const double factor = bytes <= 64 ? 1.2 : bytes > 256 ? 1.25 : 1.0;
-  const double work_us = (tiles * tile_us + windows * window_us) / processors + edges_us;
+  const double factor = bytes <= 64 ? fit.short_rows : bytes > 256 ? fit.long_rows : 1.0;
+  const double work_us = (tiles * tile_us + windows * window_us) / traits.processors + edges_us;
   return rates.launch_us + static_cast<double>(problem.heads) * factor * work_us;
 }
 

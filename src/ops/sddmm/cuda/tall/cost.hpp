@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/device_traits.hpp"
 #include "ops/sddmm/kernel.hpp"
 
 namespace tessera::ops {
@@ -25,6 +26,6 @@ inline constexpr std::int64_t max_dot_tile_heads = 65535;
 inline constexpr std::int64_t max_dot_tile_stride = 1 << 28;
 
 /// What the cost model expects a run on tiles to take, from a sample of the windows.
-double predict_dot_tiles_us(const SddmmProblem& problem);
+double predict_dot_tiles_us(const SddmmProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -100,7 +100,9 @@ void append_cuda_dot_tiles_kernels(std::vector<SddmmKernel>& table) {
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
   kernel.why_not = why_not;
-  kernel.predicted_us = predict_dot_tiles_us;
+  kernel.predicted_us = [](const SddmmProblem& problem) {
+    return predict_dot_tiles_us(problem, device_traits(problem.device));
+  };
   kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
     return std::make_unique<CudaDotTiles>(problem);
   };

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "cuda/array.hpp"
+#include "ops/spmm/cuda/heads/cost.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 
 namespace tessera::ops {
@@ -91,12 +92,7 @@ std::string why_not(const SpmmProblem& problem) {
 }
 
 double predicted_us(const SpmmProblem& problem) {
-  constexpr double launch_us = 3;
-  constexpr double gather_bytes_per_us = 6e6;
-  return launch_us + static_cast<double>(problem.graph.num_edges()) *
-                         static_cast<double>(problem.features + problem.heads) *
-                         static_cast<double>(bytes_per_element(problem.precision)) /
-                         gather_bytes_per_us;
+  return predict_heads_us(problem, device_traits(problem.device));
 }
 
 }  // namespace

@@ -4,18 +4,31 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <vector>
+
+#include "ops/tuning.hpp"
 
 namespace tessera::ops {
 namespace {
 
-// Of an H200: what rows that wait for each other are weighed with. rows_cost.cpp predicts times.
-constexpr double warp_us = 1.28;        ///< a warp's start and end, with two offsets, ids, a store
-constexpr double listed_warp_us = 1.1;  ///< where one load brings what three did
-constexpr double step_us = 0.1;         ///< one step of its loop, while others wait for theirs
-constexpr double feature_us = 0.0175;   ///< of a lane, in each step
-constexpr double waited_step_us = 0.5;  ///< one step of the last row that is done
-constexpr double processors = 132;
+/// What rows that wait for each other are weighed with; rows/cost.cpp predicts times.
+struct CutCoefficients {
+  double warp_us;         ///< a warp's start and end, with two offsets, ids, a store
+  double listed_warp_us;  ///< where one load brings what three did
+  double step_us;         ///< one step of its loop, while others wait for theirs
+  double feature_us;      ///< of a lane, in each step
+  double waited_step_us;  ///< one step of the last row that is done
+
+  /// All of them are times inside of a processor.
+  CutCoefficients scaled(DeviceRatio) const { return *this; }
+};
+
+constexpr std::array<Fitted<CutCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-15", "row kernels on eight graphs at 16 to 256 features"),
+      {.warp_us = 1.28,
+       .listed_warp_us = 1.1,
+       .step_us = 0.1,
+       .feature_us = 0.0175,
+       .waited_step_us = 0.5}}}};
 
 constexpr std::array short_steps_tried = {1, 2, 4, 8, 16};
 constexpr int min_wide_steps = 2;
@@ -41,29 +54,15 @@ void add_wide_row(RowsWork& work, EdgeOffset degree, const RowsPolicy& policy, c
   work.steps += rows * static_cast<double>(block_warps * steps);
 }
 
-/// How many rows have each degree; those of the last and more count as the last. Ends with the
-/// highest: all that is done with it goes over every degree, many times for a plan.
-std::vector<std::int64_t> count_degrees(std::span<const EdgeOffset> offsets, EdgeOffset last) {
-  EdgeOffset highest = 0;
-  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-    highest = std::max(highest, offsets[row + 1] - offsets[row]);
-  }
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(std::min(highest, last)) + 1);
-  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-    ++counts[static_cast<std::size_t>(std::min(last, offsets[row + 1] - offsets[row]))];
-  }
-  return counts;
-}
-
-/// As if all rows were in the order of their degrees.
-RowsWork ordered_work(const std::vector<std::int64_t>& counts, const RowsPolicy& policy,
+/// As if all rows were in the order of their degrees; those beyond `longest` count as if they were
+/// as long as that.
+RowsWork ordered_work(const DegreeStatistics& degrees, EdgeOffset longest, const RowsPolicy& policy,
                       const RowsCut& cut) {
   RowsWork work;
   const EdgeOffset short_row = cut.short_row(policy);
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    const auto degree = static_cast<EdgeOffset>(i);
-    const auto rows = static_cast<double>(counts[i]);
+  for (const DegreeCount& count : degrees.counts) {
+    const EdgeOffset degree = std::min(count.degree, longest);
+    const auto rows = static_cast<double>(count.rows);
     if (degree > short_row) {
       add_wide_row(work, degree, policy, cut, rows);
     } else {
@@ -97,9 +96,10 @@ RowsWork unordered_work(std::span<const EdgeOffset> offsets, const RowsPolicy& p
 }
 
 /// The time that all warps need for the work.
-double weighed_us(const RowsWork& work, const RowsPolicy& policy) {
-  const double one_step_us = step_us + feature_us * (policy.bytes / 4) * policy.vectors;
-  const double of_warp_us = policy.listed ? listed_warp_us : warp_us;
+double weighed_us(const RowsWork& work, const RowsPolicy& policy, const CutCoefficients& fit,
+                  double processors) {
+  const double one_step_us = fit.step_us + fit.feature_us * (policy.bytes / 4) * policy.vectors;
+  const double of_warp_us = policy.listed ? fit.listed_warp_us : fit.warp_us;
   return (work.warps * of_warp_us + work.steps * one_step_us) /
          (processors * resident_warps(policy));
 }
@@ -115,18 +115,20 @@ double resident_warps(const RowsPolicy& policy) {
   return policy.unroll * policy.vectors > 4 ? 32 : 44;
 }
 
-RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
-                   double blocks_of_features) {
+RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
+                   const DeviceTraits& traits) {
+  const CutCoefficients fit = coefficients_for(coefficients, traits);
+  const double processors = traits.processors;
   const bool whole = policy.team() == 32;
-  const std::vector<std::int64_t> counts =
-      count_degrees(offsets, EdgeOffset{max_wide_steps} * whole_warp(policy).step() * 4);
+  const EdgeOffset longest = EdgeOffset{max_wide_steps} * whole_warp(policy).step() * 4;
   RowsCut best;
   double best_us = std::numeric_limits<double>::infinity();
   for (int wide = min_wide_steps; wide <= max_wide_steps; wide *= 2) {
     for (const int steps : short_steps_tried) {
       const RowsCut cut = {whole ? wide : steps, wide, 128};
-      const double us = weighed_us(ordered_work(counts, policy, cut), policy) * blocks_of_features +
-                        waited_step_us * cut.waited_steps();
+      const RowsWork work = ordered_work(rows.degrees, longest, policy, cut);
+      const double us = weighed_us(work, policy, fit, processors) * blocks_of_features +
+                        fit.waited_step_us * cut.waited_steps();
       if (us < best_us) {
         best = cut;
         best_us = us;
@@ -135,15 +137,14 @@ RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy
     }
   }
   // Where all warps fit at once, only the longest row counts: more of them share it.
-  const double warps = work_of(offsets, policy, best).warps * blocks_of_features;
+  const double warps = work_of(rows, policy, best).warps * blocks_of_features;
   if (warps < processors * resident_warps(policy)) best.block_threads = max_rows_block_threads;
   return best;
 }
 
-RowsWork work_of(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
-                 const RowsCut& cut) {
-  if (!policy.listed) return unordered_work(offsets, policy, cut);
-  return ordered_work(count_degrees(offsets, std::numeric_limits<EdgeOffset>::max()), policy, cut);
+RowsWork work_of(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut) {
+  if (!policy.listed) return unordered_work(rows.offsets, policy, cut);
+  return ordered_work(rows.degrees, rows.degrees.longest(), policy, cut);
 }
 
 }  // namespace tessera::ops

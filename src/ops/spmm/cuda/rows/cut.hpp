@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <span>
 
+#include "core/device_traits.hpp"
+#include "graph/degrees.hpp"
 #include "ops/spmm/cuda/rows/policy.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -35,14 +37,20 @@ struct RowsWork {
   double steps = 0;
 };
 
-/// Warps that a processor of an H200 holds at once.
+/// Warps that a processor holds at once, by the registers that kernels of a policy take.
 double resident_warps(const RowsPolicy& policy);
+
+/// Rows as they follow each other, and how many of them have each degree.
+struct RowLengths {
+  std::span<const EdgeOffset> offsets;
+  const DegreeStatistics& degrees;
+};
 
 /// The cut that should be fastest. A few rows of many steps would still run when all others are
 /// done; many rows that are shared by several warps keep those from other rows.
-RowsCut choose_cut(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
-                   double blocks_of_features);
+RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
+                   const DeviceTraits& traits);
 
-RowsWork work_of(std::span<const EdgeOffset> offsets, const RowsPolicy& policy, const RowsCut& cut);
+RowsWork work_of(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut);
 
 }  // namespace tessera::ops

@@ -66,7 +66,7 @@ class CudaRows final : public PreparedSpmm {
     const bool forward = problem.pass == SpmmPass::forward;
     const auto offsets =
         forward ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span();
-    cut_ = rows_cut(problem, shape);
+    cut_ = rows_cut(problem, shape, device_traits(problem.device));
     const RowsSchedule schedule = make_rows_schedule(offsets, shape, cut_);
     pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), problem.device);
     split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), problem.device);
@@ -214,7 +214,7 @@ SpmmKernel kernel_with_policy() {
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predicted_rows_us(problem, policy_of(problem, index));
+    return predicted_rows_us(problem, policy_of(problem, index), device_traits(problem.device));
   };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     return std::make_unique<CudaRows>(problem, index);
@@ -251,11 +251,12 @@ SpmmKernel best_kernel() {
 }  // namespace
 
 std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem) {
+  const DeviceTraits& traits = device_traits(problem.device);
   std::size_t best = 0;
   double best_us = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < rows_policies.size(); ++i) {
     if (!why_not(problem, rows_policies[i]).empty()) continue;
-    const double us = predicted_rows_us(problem, rows_policies[i]);
+    const double us = predicted_rows_us(problem, rows_policies[i], traits);
     if (us < best_us) {
       best = i;
       best_us = us;

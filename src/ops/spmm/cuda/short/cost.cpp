@@ -2,33 +2,55 @@
 #include "ops/spmm/cuda/short/cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ops/spmm/cuda/short/launch.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
 
-// Fitted to timings of an H200, eight graphs at 16 to 256 features.
-constexpr double processors = 132;
-constexpr double start_us = 9.7;
-constexpr double moved_bytes_per_us = 3.4e6;
-/// What a processor needs for a step and to finish a window: a part for each, and one for each byte
-/// of a row of X in one launch's width.
-constexpr double step_us = 0.001;
-constexpr double step_us_per_byte = 0.00034;
-constexpr double window_us = 0.004;
-constexpr double window_us_per_byte = 0.00007;
-/// What one warp needs for a step and to add up a piece, beyond what others do meanwhile.
-constexpr double warp_step_us = 0.09;
-constexpr double warp_piece_us = 0.28;
-constexpr double second_launch_us = 1;
+struct ShortCoefficients {
+  double start_us;
+  double moved_bytes_per_us;
+  /// What a processor needs for a step and to finish a window: a part for each, and one for each
+  /// byte of a row of X in one launch's width.
+  double step_us;
+  double step_us_per_byte;
+  double window_us;
+  double window_us_per_byte;
+  /// What one warp needs for a step and to add up a piece, beyond what others do meanwhile.
+  double warp_step_us;
+  double warp_piece_us;
+  double second_launch_us;
+
+  ShortCoefficients scaled(DeviceRatio ratio) const {
+    ShortCoefficients scaled = *this;
+    scaled.moved_bytes_per_us *= ratio.memory;
+    return scaled;
+  }
+};
+
+constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-15", "eight graphs at 16 to 256 features"),
+      {.start_us = 9.7,
+       .moved_bytes_per_us = 3.4e6,
+       .step_us = 0.001,
+       .step_us_per_byte = 0.00034,
+       .window_us = 0.004,
+       .window_us_per_byte = 0.00007,
+       .warp_step_us = 0.09,
+       .warp_piece_us = 0.28,
+       .second_launch_us = 1}}}};
 
 }  // namespace
 
-double predict_short_us(const SpmmProblem& problem) {
+double predict_short_us(const SpmmProblem& problem, const DeviceTraits& traits) {
+  const ShortCoefficients fit = coefficients_for(coefficients, traits);
+  const double processors = traits.processors;
   const bool forward = problem.pass == SpmmPass::forward;
   const tiles::Side side = tile_side(problem.pass);
   const tiles::WindowSample sample = tiles::sample_windows(problem.graph, short_height, side);
@@ -42,18 +64,18 @@ double predict_short_us(const SpmmProblem& problem) {
   // The last step of a window is half full.
   const double steps = sample.columns / tiles::step_columns + windows / 2;
   const double work_us = chunks / processors *
-                         (steps * (step_us + step_us_per_byte * chunk_bytes) +
-                          windows * (window_us + window_us_per_byte * chunk_bytes));
+                         (steps * (fit.step_us + fit.step_us_per_byte * chunk_bytes) +
+                          windows * (fit.window_us + fit.window_us_per_byte * chunk_bytes));
   // X and Y move once.
   const auto vertices =
       static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
-  const double move_us = vertices * features * 2 / moved_bytes_per_us;
+  const double move_us = vertices * features * 2 / fit.moved_bytes_per_us;
   // The longest window keeps a warp busy, or several and one that adds up.
   const double longest = sample.longest_columns / tiles::step_columns + 1;
   const double cut = static_cast<double>(short_min_cut_steps);
-  double longest_us = std::min(longest, cut) * warp_step_us;
-  if (longest > cut) longest_us += second_launch_us + longest / cut * warp_piece_us;
-  return start_us + std::max(work_us, move_us) + longest_us;
+  double longest_us = std::min(longest, cut) * fit.warp_step_us;
+  if (longest > cut) longest_us += fit.second_launch_us + longest / cut * fit.warp_piece_us;
+  return fit.start_us + std::max(work_us, move_us) + longest_us;
 }
 
 }  // namespace tessera::ops

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/device_traits.hpp"
 #include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {
@@ -12,6 +13,6 @@ namespace tessera::ops {
 inline constexpr std::int64_t short_min_cut_steps = 32;
 
 /// What windows of 8 rows should take, from a sample of them.
-double predict_short_us(const SpmmProblem& problem);
+double predict_short_us(const SpmmProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -146,7 +146,9 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
   kernel.why_not = why_not;
-  kernel.predicted_us = predict_short_us;
+  kernel.predicted_us = [](const SpmmProblem& problem) {
+    return predict_short_us(problem, device_traits(problem.device));
+  };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     return std::make_unique<CudaShort>(problem);
   };

@@ -2,46 +2,16 @@
 #include "ops/spmm/cuda/tall/cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <span>
 
+#include "graph/degrees.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
-
-// Fitted to timings of an H200: eight graphs at 16 to 256 features in fp32 and bf16, and the
-// kernels that measured plans had chosen on three larger ones.
-constexpr double processors = 132;
-/// Launching, and filling the first stages.
-constexpr double start_us = 7.9;
-constexpr double least_us = 9.2;
-constexpr double moved_bytes_per_us = 3.15e6;
-/// How much longer a tile takes a block than a processor that it shares with others.
-constexpr double block_tile_share = 1.5;
-/// All blocks together and the one with the longest piece do not wait for each other to the end:
-/// the longer of both counts, and some of the other.
-constexpr double power = 1.6;
-/// What rows of tall windows share: a window of 128 rows takes 1.5 times the tiles of one of 64.
-constexpr double shared_of_groups = 0.5;
-constexpr double third_plane = 0.36;  ///< more work
-constexpr double rest_launch_us = 5;
-/// What its longest row keeps a block of the rest busy for, by edges.
-constexpr double rest_edge_us = 0.007;
-constexpr double rest_edge_us_per_byte = 6e-5;
-/// More for a tile with values, and for each of them.
-constexpr double half_values_us = 0.22;
-constexpr double full_values_us = 0.36;
-constexpr double value_us = 2.1e-4;
-/// Putting values of a run in order.
-constexpr double pack_launch_us = 4;
-constexpr double packed_values_per_us = 3.5e5;
-/// What a block that adds up the pieces of a window comes too late by, how fast their sums move,
-/// and how many windows are cut where most are not.
-constexpr double merge_us = 1;
-constexpr double slot_bytes_per_us = 2e6;
-constexpr double some_windows = 0.32;
 
 /// What work costs one processor, for 64 rows: a start, and bytes of a row of X in one launch's
 /// width.
@@ -52,32 +22,88 @@ struct Rate {
   double operator()(double bytes) const { return start_us + us_per_byte * bytes; }
 };
 
+/// By the size of features.
 struct Rates {
   Rate tile;    ///< 64 columns
   Rate window;  ///< starting it and storing its sums
   double rest_bytes_per_us;
+  double values_us;  ///< more for a tile with values
 };
 
-constexpr Rates half_rates = {{0.074, 0.00079}, {0.064, 0.00246}, 3.9e6};
-constexpr Rates full_rates = {{0.054, 0.00120}, {0.090, 0.00261}, 6.3e6};
+struct TallCoefficients {
+  double start_us;  ///< launching, and filling the first stages
+  double least_us;
+  double moved_bytes_per_us;
+  /// How much longer a tile takes a block than a processor that it shares with others.
+  double block_tile_share;
+  /// All blocks together and the one with the longest piece do not wait for each other to the end:
+  /// the longer of both counts, and some of the other.
+  double power;
+  /// What rows of tall windows share: a window of 128 rows takes 1.5 times the tiles of one of 64.
+  double shared_of_groups;
+  double third_plane;  ///< more work
+  double rest_launch_us;
+  /// What its longest row keeps a block of the rest busy for, by edges.
+  double rest_edge_us;
+  double rest_edge_us_per_byte;
+  double value_us;  ///< more for each value of a tile
+  /// Putting values of a run in order.
+  double pack_launch_us;
+  double packed_values_per_us;
+  /// What a block that adds up the pieces of a window comes too late by, how fast their sums move,
+  /// and how many windows are cut where most are not.
+  double merge_us;
+  double slot_bytes_per_us;
+  double some_windows;
+  Rates half;
+  Rates full;
 
-double longest_degree(std::span<const EdgeOffset> offsets) {
-  EdgeOffset longest = 0;
-  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-    longest = std::max(longest, offsets[i + 1] - offsets[i]);
+  TallCoefficients scaled(DeviceRatio ratio) const {
+    TallCoefficients scaled = *this;
+    scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.packed_values_per_us *= ratio.memory;
+    scaled.slot_bytes_per_us *= ratio.processors;
+    scaled.half.rest_bytes_per_us *= ratio.processors;
+    scaled.full.rest_bytes_per_us *= ratio.processors;
+    return scaled;
   }
-  return static_cast<double>(longest);
-}
+};
+
+constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-15",
+                     "eight graphs at 16 to 256 features in fp32 and bf16, and the kernels that "
+                     "measured plans had chosen on three larger ones"),
+      {.start_us = 7.9,
+       .least_us = 9.2,
+       .moved_bytes_per_us = 3.15e6,
+       .block_tile_share = 1.5,
+       .power = 1.6,
+       .shared_of_groups = 0.5,
+       .third_plane = 0.36,
+       .rest_launch_us = 5,
+       .rest_edge_us = 0.007,
+       .rest_edge_us_per_byte = 6e-5,
+       .value_us = 2.1e-4,
+       .pack_launch_us = 4,
+       .packed_values_per_us = 3.5e5,
+       .merge_us = 1,
+       .slot_bytes_per_us = 2e6,
+       .some_windows = 0.32,
+       .half = {{0.074, 0.00079}, {0.064, 0.00246}, 3.9e6, 0.22},
+       .full = {{0.054, 0.00120}, {0.090, 0.00261}, 6.3e6, 0.36}}}}};
 
 }  // namespace
 
-double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy) {
+double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
+                       const DeviceTraits& traits) {
+  const TallCoefficients fit = coefficients_for(coefficients, traits);
+  const double processors = traits.processors;
   const bool forward = problem.pass == SpmmPass::forward;
   const tiles::Side side = tile_side(problem.pass);
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, policy.height, side, policy.min_uses);
   const bool half = bytes_per_element(problem.precision) == 2;
-  const Rates& rates = half ? half_rates : full_rates;
+  const Rates& rates = half ? fit.half : fit.full;
   const auto features = static_cast<double>(problem.features);
   const auto rows =
       static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
@@ -88,13 +114,12 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy) {
   const double groups = policy.height / 64;
   const double windows = std::max(1.0, std::ceil(rows / policy.height));
   const double tiles = sample.columns / 64;
-  const double planes = policy.planes == 3 ? 1 + third_plane : 1;
+  const double planes = policy.planes == 3 ? 1 + fit.third_plane : 1;
   const auto edges = static_cast<double>(problem.graph.num_edges());
-  const double values_us =
-      (half ? half_values_us : full_values_us) + value_us * edges / std::max(1.0, tiles);
-  const double tile_us =
-      rates.tile(chunk_bytes) * (shared_of_groups + (1 - shared_of_groups) * groups) * planes +
-      (policy.valued ? values_us : 0);
+  const double values_us = rates.values_us + fit.value_us * edges / std::max(1.0, tiles);
+  const double tile_us = rates.tile(chunk_bytes) *
+                             (fit.shared_of_groups + (1 - fit.shared_of_groups) * groups) * planes +
+                         (policy.valued ? values_us : 0);
   const double window_us = rates.window(chunk_bytes) * groups;
   double work_us = chunks * (tiles * tile_us + windows * window_us) / processors;
 
@@ -104,30 +129,30 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy) {
   const double blocks = 4 * processors / groups / chunks;
   const double cut = std::max(static_cast<double>(policy.min_cut_steps), steps / blocks);
   const double longest = sample.longest_columns / 16;
-  const double longest_us = (std::min(longest, cut) / 4 + 2) * block_tile_share * tile_us;
-  work_us = std::pow(std::pow(work_us, power) + std::pow(longest_us, power), 1 / power);
+  const double longest_us = (std::min(longest, cut) / 4 + 2) * fit.block_tile_share * tile_us;
+  work_us = std::pow(std::pow(work_us, fit.power) + std::pow(longest_us, fit.power), 1 / fit.power);
   if (longest > cut) {
-    const double cut_share = steps / windows > cut ? 1.0 : some_windows;
+    const double cut_share = steps / windows > cut ? 1.0 : fit.some_windows;
     const double slot_bytes = policy.height * features * 4;
-    work_us += merge_us + cut_share * steps / cut * 2 * slot_bytes / slot_bytes_per_us;
+    work_us += fit.merge_us + cut_share * steps / cut * 2 * slot_bytes / fit.slot_bytes_per_us;
   }
   // X and Y move once.
   const auto vertices =
       static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
-  work_us = std::max(work_us, vertices * features * element_bytes / moved_bytes_per_us);
+  work_us = std::max(work_us, vertices * features * element_bytes / fit.moved_bytes_per_us);
   if (policy.valued && problem.edge_values_expected) {
-    work_us += pack_launch_us + edges / packed_values_per_us;
+    work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
   }
   if (policy.min_uses > 1) {
     // Sums of the rest are written and read once.
     const double row_bytes = features * element_bytes;
-    const double longest_row = longest_degree(forward ? problem.graph.row_offsets().span()
-                                                      : problem.graph.csc().col_offsets.span());
-    work_us += rest_launch_us + rows * features * 8 / moved_bytes_per_us +
+    const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
+    const auto longest_row = static_cast<double>(degrees->longest());
+    work_us += fit.rest_launch_us + rows * features * 8 / fit.moved_bytes_per_us +
                std::max(sample.rest_edges * row_bytes / rates.rest_bytes_per_us,
-                        longest_row * (rest_edge_us + rest_edge_us_per_byte * row_bytes));
+                        longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
   }
-  return std::max(least_us, start_us + work_us);
+  return std::max(fit.least_us, fit.start_us + work_us);
 }
 
 }  // namespace tessera::ops

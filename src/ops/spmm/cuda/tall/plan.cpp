@@ -367,7 +367,7 @@ SpmmKernel kernel_of_policy() {
     return why_not(problem, tall_policies[index]);
   };
   kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predict_tall_us(problem, tall_policies[index]);
+    return predict_tall_us(problem, tall_policies[index], device_traits(problem.device));
   };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     return std::make_unique<CudaTall>(problem, tall_policies[index]);

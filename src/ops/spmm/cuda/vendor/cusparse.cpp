@@ -10,6 +10,7 @@
 #include "ops/spmm/cuda/edge_weights.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
+#include "ops/spmm/cuda/vendor/cost.hpp"
 
 /// The vendor's library as one of the candidates of plans that admit sums which depend on timing:
 /// even the algorithm that promises the same bits in every run gives others on graphs with hubs.
@@ -158,16 +159,6 @@ std::string why_not(const SpmmProblem& problem, bool adds_in_fp32) {
   return {};
 }
 
-/// From measurements on an H200: it starts slowly, then gathers at a steady pace.
-double predicted_us(const SpmmProblem& problem) {
-  const double rows =
-      problem.pass == SpmmPass::forward ? problem.graph.num_rows() : problem.graph.num_cols();
-  const auto edges = static_cast<double>(problem.graph.num_edges());
-  const double bytes = static_cast<double>(problem.features) *
-                       static_cast<double>(bytes_per_element(problem.precision));
-  return 14 + edges * std::max(bytes, 128.0) / 7e6 + rows * (bytes + 64) / 2e6;
-}
-
 template <std::size_t index>
 SpmmKernel kernel_of_algorithm() {
   SpmmKernel kernel;
@@ -179,7 +170,9 @@ SpmmKernel kernel_of_algorithm() {
   kernel.why_not = [](const SpmmProblem& problem) {
     return why_not(problem, algorithms[index].adds_in_fp32);
   };
-  kernel.predicted_us = predicted_us;
+  kernel.predicted_us = [](const SpmmProblem& problem) {
+    return predict_cusparse_us(problem, device_traits(problem.device));
+  };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     return std::make_unique<CusparseSpmm>(problem, algorithms[index].id);
   };

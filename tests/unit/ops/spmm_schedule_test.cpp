@@ -82,13 +82,18 @@ class Coverage {
   EdgeOffset last_end_ = 0;
 };
 
+RowsCut chosen_cut(const std::vector<EdgeOffset>& offsets, const RowsPolicy& policy) {
+  const DegreeStatistics degrees = degree_statistics(offsets);
+  return choose_cut({offsets, degrees}, policy, 1, h200_traits());
+}
+
 TEST(SpmmScheduleTest, EveryRowOnceForEveryPolicy) {
   for (const unsigned seed : {1u, 2u}) {
     const auto offsets = offsets_of(skewed_degrees(9000, 5000, seed));
     for (const RowsPolicy& policy : rows_policies) {
       SCOPED_TRACE(
           fmt::format("seed {}, {}x{}x{}", seed, policy.lanes, policy.edges, policy.unroll));
-      const RowsCut cut = choose_cut(offsets, policy, 1);
+      const RowsCut cut = chosen_cut(offsets, policy);
       Coverage(offsets, policy, cut).expect_each_row_once();
     }
   }
@@ -98,7 +103,7 @@ TEST(SpmmScheduleTest, FewRowsAndNone) {
   for (const std::size_t count : {0, 1, 15, 16, 17, 31, 33}) {
     const auto offsets = offsets_of(skewed_degrees(count, 300, 7));
     for (const RowsPolicy& policy : rows_policies) {
-      const RowsCut cut = choose_cut(offsets, policy, 1);
+      const RowsCut cut = chosen_cut(offsets, policy);
       Coverage(offsets, policy, cut).expect_each_row_once();
     }
   }
@@ -146,8 +151,7 @@ TEST(SpmmScheduleTest, PiecesOfARowAreEqualAndHaveConsecutiveSlots) {
 TEST(SpmmScheduleTest, EqualShortRowsNeedNothingElse) {
   const auto offsets = offsets_of(std::vector<EdgeOffset>(100000, 3));
   for (const RowsPolicy& policy : rows_policies) {
-    const RowsSchedule schedule =
-        make_rows_schedule(offsets, policy, choose_cut(offsets, policy, 1));
+    const RowsSchedule schedule = make_rows_schedule(offsets, policy, chosen_cut(offsets, policy));
     EXPECT_TRUE(schedule.wide_rows.empty() && schedule.pieces.empty());
     ASSERT_EQ(schedule.short_rows.size(), policy.listed ? 100000u : 0u);
     for (std::size_t i = 0; i < schedule.short_rows.size(); ++i) {
@@ -162,7 +166,7 @@ TEST(SpmmScheduleTest, HubsAreCutAndTheMiddleGoesToWarps) {
   degrees[78] = 90;
   const auto offsets = offsets_of(degrees);
   const RowsPolicy policy = {4, 1, 4, false};
-  const RowsSchedule schedule = make_rows_schedule(offsets, policy, choose_cut(offsets, policy, 1));
+  const RowsSchedule schedule = make_rows_schedule(offsets, policy, chosen_cut(offsets, policy));
   ASSERT_EQ(schedule.split_rows.size(), 1u);
   EXPECT_GT(schedule.split_rows[0].num_slots, 8);
   ASSERT_FALSE(schedule.wide_rows.empty());
@@ -175,8 +179,9 @@ TEST(SpmmScheduleTest, OrderingNeverMakesMoreWork) {
   RowsPolicy listed = policy;
   listed.listed = true;
   const RowsCut cut = {16, 16, 128};
-  const RowsWork unordered = work_of(offsets, policy, cut);
-  const RowsWork ordered = work_of(offsets, listed, cut);
+  const DegreeStatistics degrees = degree_statistics(offsets);
+  const RowsWork unordered = work_of({offsets, degrees}, policy, cut);
+  const RowsWork ordered = work_of({offsets, degrees}, listed, cut);
   EXPECT_LE(ordered.warps, unordered.warps);
   EXPECT_LT(ordered.steps, unordered.steps);
 }

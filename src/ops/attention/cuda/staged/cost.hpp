@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/device_traits.hpp"
+#include "ops/attention/kernel.hpp"
+
+namespace tessera::ops {
+
+/// Numbers of all edges and heads.
+double edge_numbers(const AttentionProblem& problem);
+
+/// What dropping weights adds to the stages of the forward pass.
+double predict_dropping_us(const AttentionProblem& problem, const DeviceTraits& traits);
+
+/// What copies of 16-bit operands in fp32, and back, should take.
+double predict_widening_us(const AttentionProblem& problem, const DeviceTraits& traits);
+
+}  // namespace tessera::ops

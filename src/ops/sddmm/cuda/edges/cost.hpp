@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "core/device_traits.hpp"
+#include "ops/sddmm/cuda/edges/policy.hpp"
+#include "ops/sddmm/kernel.hpp"
+
+namespace tessera::ops {
+
+inline std::int64_t element_bytes(const SddmmProblem& problem) {
+  return static_cast<std::int64_t>(bytes_per_element(problem.precision));
+}
+
+/// Features of a head.
+inline std::int64_t head_width(const SddmmProblem& problem) {
+  return problem.features / problem.heads;
+}
+
+/// Enough tiles per warp that neighbouring rows meet in one block, few enough that the last blocks
+/// end together.
+int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits);
+
+/// How often a panel's rows share a source, on average over some panels; at least 1.
+double panel_reuse(const Graph& graph);
+
+/// What equal shares of edges should take, with lanes that load `vector_bytes` at once.
+double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
+                        std::int64_t vector_bytes, const DeviceTraits& traits);
+
+/// By panels a row of V comes once for all targets of a panel that have it.
+double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
+                         const DeviceTraits& traits);
+
+/// A sum per edge and head.
+double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits);
+
+}  // namespace tessera::ops

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "core/device_traits.hpp"
+
+/// Coefficients of cost models. Each strategy has one table of them in its cost.cpp: what was
+/// measured on which GPU. A GPU that no table knows gets those of the one that is most like it,
+/// scaled by how many processors it has and how fast its memory is.
+namespace tessera::ops {
+
+/// Where coefficients come from.
+struct Provenance {
+  const char* gpu;
+  int compute_capability;
+  int processors;
+  double memory_bytes_per_us;
+  const char* date;
+  const char* fitted_to;
+};
+
+/// How often a GPU has what another one had: 1 and 1 on the GPU that was measured itself.
+struct DeviceRatio {
+  double processors = 1;  ///< for what happens inside of processors and in their caches
+  double memory = 1;      ///< for what comes from memory
+};
+
+/// A table's entry. `Coefficients` has a function `scaled(DeviceRatio)`.
+template <class Coefficients>
+struct Fitted {
+  Provenance provenance;
+  Coefficients coefficients;
+};
+
+/// Whether coefficients were measured on a GPU of this kind.
+bool is_fitted_to(const Provenance& provenance, const DeviceTraits& traits);
+
+DeviceRatio ratio_to(const Provenance& provenance, const DeviceTraits& traits);
+
+/// The entry of the same GPU, else the first of the same compute capability, else the first,
+/// scaled.
+template <class Coefficients, std::size_t size>
+Coefficients coefficients_for(const std::array<Fitted<Coefficients>, size>& table,
+                              const DeviceTraits& traits) {
+  const Fitted<Coefficients>* best = &table.front();
+  for (const Fitted<Coefficients>& entry : table) {
+    if (is_fitted_to(entry.provenance, traits)) return entry.coefficients;
+    const bool best_is_alike = best->provenance.compute_capability == traits.compute_capability;
+    if (!best_is_alike && entry.provenance.compute_capability == traits.compute_capability) {
+      best = &entry;
+    }
+  }
+  return best->coefficients.scaled(ratio_to(best->provenance, traits));
+}
+
+/// The GPU that all coefficients of this version were fitted on.
+constexpr Provenance fitted_on_h200(const char* date, const char* fitted_to) {
+  return {"NVIDIA H200", 90, 132, 4.8e6, date, fitted_to};
+}
+
+/// What an explanation says of predictions for a GPU; empty where coefficients were fitted to it.
+std::string note_on_costs(const DeviceTraits& traits);
+
+}  // namespace tessera::ops

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "core/device_traits.hpp"
+#include "graph/degrees.hpp"
+#include "ops/attention/cuda/fused/cost.hpp"
+#include "ops/attention/cuda/staged/cost.hpp"
+#include "ops/edge_softmax/cuda/rows/cost.hpp"
+#include "ops/edge_softmax/cuda/rows/launch.hpp"
+#include "ops/sddmm/cuda/edges/cost.hpp"
+#include "ops/sddmm/cuda/short/cost.hpp"
+#include "ops/sddmm/cuda/tall/cost.hpp"
+#include "ops/spmm/cuda/heads/cost.hpp"
+#include "ops/spmm/cuda/rows/cost.hpp"
+#include "ops/spmm/cuda/short/cost.hpp"
+#include "ops/spmm/cuda/tall/cost.hpp"
+#include "ops/spmm/cuda/vendor/cost.hpp"
+#include "ops/tuning.hpp"
+#include "tessera/graph/generate.hpp"
+
+/// What the cost models of CUDA kernels predict for a GPU that need not be there.
+namespace tessera::ops {
+namespace {
+
+struct Case {
+  Graph graph;
+  std::int64_t features;
+  Precision precision;
+  SpmmPass pass;
+};
+
+std::vector<Case> cases() {
+  const Graph skewed = generate::build(generate::Rmat{.scale = 12, .edges = 60000, .seed = 3});
+  const Graph even = generate::build(
+      generate::BlockModel{.vertices = 6000, .communities = 40, .mean_degree = 30, .seed = 5});
+  const Graph directed = generate::build(
+      generate::Bipartite{.targets = 3000, .sources = 700, .edges = 9000, .seed = 7});
+  const SharedArray<float> values(
+      std::vector<float>(static_cast<std::size_t>(directed.num_edges()), 0.5f));
+  return {{skewed, 64, Precision::fp32, SpmmPass::forward},
+          {skewed, 128, Precision::bf16, SpmmPass::backward},
+          {even, 16, Precision::bf16, SpmmPass::forward},
+          {even, 250, Precision::fp32, SpmmPass::forward},
+          {directed, 32, Precision::fp16, SpmmPass::backward},
+          {directed.with_values(values), 100, Precision::fp32, SpmmPass::forward}};
+}
+
+SpmmProblem spmm_of(const Case& each, std::int64_t heads = 1) {
+  SpmmProblem problem;
+  problem.graph = each.graph;
+  problem.features = each.features;
+  problem.precision = each.precision;
+  problem.pass = each.pass;
+  problem.heads = heads;
+  return problem;
+}
+
+SddmmProblem sddmm_of(const Case& each) {
+  SddmmProblem problem;
+  problem.graph = each.graph;
+  problem.features = each.features;
+  problem.precision = each.precision;
+  return problem;
+}
+
+EdgeSoftmaxProblem softmax_of(const Case& each) {
+  EdgeSoftmaxProblem problem{each.graph, {}};
+  problem.options.heads = 4;
+  problem.options.precision = each.precision;
+  return problem;
+}
+
+AttentionProblem attention_of(const Case& each) {
+  AttentionProblem problem{each.graph, {}};
+  problem.options.heads = 2;
+  problem.options.features = each.features;
+  problem.options.precision = each.precision;
+  return problem;
+}
+
+constexpr std::array strategies = {
+    "spmm rows",   "spmm tall",  "spmm short", "sddmm tall",     "sddmm short",       "sddmm edges",
+    "edge_softmax", "spmm heads", "cuSPARSE",   "attention fused", "attention widening"};
+
+/// Summed over the policies of each strategy, in the order of `strategies`.
+std::array<double, strategies.size()> predictions(const Case& each, const DeviceTraits& traits) {
+  const SpmmProblem spmm = spmm_of(each);
+  const SddmmProblem sddmm = sddmm_of(each);
+  double rows = 0, tall = 0, edges = 0, softmax = 0;
+  for (const RowsPolicy& policy : rows_policies) rows += predicted_rows_us(spmm, policy, traits);
+  for (const TallPolicy& policy : tall_policies) tall += predict_tall_us(spmm, policy, traits);
+  for (const EdgesPolicy& policy : vector_policies) {
+    edges += predict_edges_us(sddmm, policy, 16, traits) + predict_panels_us(sddmm, policy, traits);
+  }
+  for (const EdgesPolicy& policy : scalar_policies) {
+    edges += predict_edges_us(sddmm, policy, element_bytes(sddmm), traits);
+  }
+  edges += predict_edge_sums_us(sddmm, traits);
+  for (const int team : softmax_teams) softmax += predict_softmax_us(softmax_of(each), team, traits);
+  const double short_dots =
+      predict_short_dots_us(sddmm, false, traits) + predict_short_dots_us(sddmm, true, traits);
+  return {rows,
+          tall,
+          predict_short_us(spmm, traits),
+          predict_dot_tiles_us(sddmm, traits),
+          short_dots,
+          edges,
+          softmax,
+          predict_heads_us(spmm_of(each, 4), traits),
+          predict_cusparse_us(spmm, traits),
+          predict_fused_us(attention_of(each), traits),
+          predict_widening_us(attention_of(each), traits)};
+}
+
+/// A change of these figures is a change of which kernels plans choose: fit again, and say so.
+TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
+  constexpr std::array<std::array<double, strategies.size()>, 6> expected = {{
+      {303.13133570176757, 152.05767102112537, 16.063249931021232, 18.009042897310607,
+       24.916050167073532, 698.3797254811393, 16.760153396825398, 7.0882506666666663,
+       17.953444571428573, 103.18783999999999, 16.839581538461537},
+      {324.31987358330372, 143.30258448143235, 17.834315946059721, 13.300364203939395,
+       21.243755489078442, 828.00209934569591, 16.355555555555554, 6.9680080000000002,
+       17.953444571428573, 103.18783999999999, 21.679163076923075},
+      {292.44863140428691, 78.673496837817424, 12.274317596998616, 11.311890999999999,
+       20.006251911790685, 853.08726766013592, 19.135416666666664, 4.2000000000000002,
+       17.579428571428572, 17.361000000000001, 13.772307692307692},
+      {1945.4270590795174, 204.60112951622537, 21.755662189712506, 46.597726266571961,
+       54.238667940185024, 1925.8898261245777, 20.29616341991342, 33.480000000000004,
+       42.906285714285715, 93.318750000000009, 39.692307692307693},
+      {195.18867876283051, 73.443788939111087, 10.597340189393938, 9.7970443636363633,
+       15.558406414370172, 493.02243456856132, 14.200520833333334, 3.1080000000000001,
+       14.209371428571428, 6.6619999999999999, 13.092923076923077},
+      {251.16430100974785, 85.260792883547012, 10.456700434723849, 13.268892897727273,
+       17.222165085098496, 670.13687865376403, 14.200520833333334, 3.6240000000000001,
+       15.210285714285714, 11.135, 15.415384615384616},
+  }};
+  const std::vector<Case> all = cases();
+  ASSERT_EQ(all.size(), expected.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto predicted = predictions(all[i], h200_traits());
+    for (std::size_t j = 0; j < strategies.size(); ++j) {
+      EXPECT_NEAR(predicted[j], expected[i][j], 1e-12 * expected[i][j])
+          << strategies[j] << ", case " << i;
+    }
+  }
+}
+
+TEST(CudaCostTest, AnotherGpuIsPredictedByItsProcessorsAndItsMemory) {
+  const Case large = {generate::build(generate::ErdosRenyi{.vertices = 200000, .edges = 2000000}),
+                      128, Precision::bf16, SpmmPass::forward};
+  const auto h200 = predictions(large, h200_traits());
+  DeviceTraits half = h200_traits();
+  half.name = "another GPU";
+  half.processors /= 2;
+  half.memory_bytes_per_us /= 2;
+  const auto slower = predictions(large, half);
+  for (std::size_t i = 0; i < strategies.size(); ++i) {
+    EXPECT_GT(slower[i], h200[i]) << strategies[i];
+    EXPECT_LT(slower[i], 2.5 * h200[i]) << strategies[i];
+  }
+}
+
+TEST(CudaCostTest, ExplanationsSayWhereCostsAreScaled) {
+  EXPECT_EQ(note_on_costs(h200_traits()), "");
+  DeviceTraits other = h200_traits();
+  other.name = "NVIDIA A100-SXM4-40GB";
+  other.compute_capability = 80;
+  other.processors = 108;
+  other.memory_bytes_per_us = 1.555e6;
+  EXPECT_EQ(note_on_costs(other),
+            "costs of an NVIDIA H200, scaled to 0.82 times its processors and 0.32 times its "
+            "bandwidth");
+}
+
+TEST(CudaCostTest, StatedBandwidthsAreFoundByNameAndComputeCapability) {
+  EXPECT_EQ(stated_memory_bytes_per_us("NVIDIA H200 NVL", 90), 4.8e6);
+  EXPECT_EQ(stated_memory_bytes_per_us("NVIDIA H200", 80), 0);
+  EXPECT_EQ(stated_memory_bytes_per_us("a GPU", 90), 0);
+}
+
+TEST(CudaCostTest, TraitsOfThisMachinesGpu) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  const DeviceTraits& traits = device_traits({DeviceKind::cuda, 0});
+  EXPECT_FALSE(traits.name.empty());
+  EXPECT_GT(traits.processors, 0);
+  EXPECT_GT(traits.clock_mhz, 100);
+  EXPECT_GT(traits.memory_bytes_per_us, 1e4);
+  EXPECT_GE(traits.compute_capability, 80);
+  EXPECT_GT(traits.l2_bytes, 1 << 20);
+  EXPECT_GE(traits.shared_bytes_per_processor, 48 << 10);
+}
+
+TEST(DegreesTest, CountsEveryDegreeOnce) {
+  const std::vector<EdgeOffset> offsets = {0, 3, 3, 6, 5006, 5007, 10007};
+  const DegreeStatistics degrees = degree_statistics(offsets);
+  ASSERT_EQ(degrees.counts.size(), 4u);
+  EXPECT_EQ(degrees.counts[1].degree, 1);
+  EXPECT_EQ(degrees.counts[2].rows, 2);
+  EXPECT_EQ(degrees.longest(), 5000);
+  EXPECT_EQ(degrees.rows_beyond(3), 2);
+  EXPECT_EQ(degrees.rows_beyond(0), 5);
+  EXPECT_EQ(degrees.rows_beyond(5000), 0);
+  EXPECT_DOUBLE_EQ(degrees.mean(), 10007.0 / 6);
+  EXPECT_EQ(degree_statistics(std::vector<EdgeOffset>{0}).longest(), 0);
+}
+
+TEST(DegreesTest, RowsAndColumnsOfAGraphAreCountedOnce) {
+  const Graph graph = generate::build(generate::Bipartite{});
+  EXPECT_EQ(row_degrees(graph), row_degrees(graph));
+  EXPECT_EQ(row_degrees(graph)->num_rows, graph.num_rows());
+  EXPECT_EQ(column_degrees(graph)->num_rows, graph.num_cols());
+  EXPECT_EQ(column_degrees(graph)->num_edges, graph.num_edges());
+}
+
+}  // namespace
+}  // namespace tessera::ops
