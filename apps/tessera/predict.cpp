@@ -101,8 +101,8 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
                     const train::Checkpoint& checkpoint, const train::Prediction& prediction) {
   Table table("ll");
   table.add({"model", nn::describe(checkpoint.model)});
-  table.add({"weights",
-             fmt::format("of run {}, epoch {}", checkpoint.best_run + 1, checkpoint.best_epoch)});
+  const train::BestEpoch best = train::best_epoch(checkpoint);
+  table.add({"weights", fmt::format("of run {}, epoch {}", best.run + 1, best.epoch)});
   table.add({prediction.graph_task ? "graphs" : "vertices", grouped(prediction.logits.rows())});
   std::string counts;
   for (const auto& [label, count] : class_counts(prediction)) {

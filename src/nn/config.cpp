@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -51,6 +52,9 @@ void set_citation_defaults(ModelConfig& config) {
 [[noreturn]] void reject(const std::string& problem, const std::string& fix) {
   throw Error(ErrorCode::invalid_argument, problem, "model", fix);
 }
+
+/// Features that have been propagated so often are all alike.
+constexpr std::int64_t most_hops = 10'000;
 
 void require_positive(const char* field, std::int64_t value) {
   if (value < 1) reject(fmt::format("{} is {}", field, value), "give at least 1");
@@ -132,7 +136,12 @@ void validate(const ModelConfig& config) {
   require_share("head_dropout", config.head_dropout);
   require_share("attention_dropout", config.attention_dropout);
   if (config.kind == ModelKind::cheb) require_positive("hops", config.hops);
-  if (config.hops < 0) reject(fmt::format("hops is {}", config.hops), "give 0 or more");
+  if (config.hops < 0 || config.hops > most_hops) {
+    reject(fmt::format("hops is {}", config.hops), fmt::format("give 0 to {}", most_hops));
+  }
+  if (!std::isfinite(config.negative_slope)) {
+    reject(fmt::format("negative_slope is {}", config.negative_slope), "give a finite number");
+  }
   if (config.kind == ModelKind::sgc && config.layers != 1) {
     reject(fmt::format("sgc with {} layers", config.layers),
            "sgc has one layer; set hops for a wider reach");

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/checkpoint.hpp"
 
-#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -10,122 +13,99 @@
 #include "tessera/core/error.hpp"
 
 #include "io/sections.hpp"
+#include "train/run_position.hpp"
 #include "train/settings.hpp"
 
 namespace tessera::train {
 namespace {
 
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2;
 
-/// Which of the checkpoint's lists a section belongs to, by the beginning of its name.
-struct TensorGroup {
-  std::string_view prefix;
-  std::vector<StoredTensor> Checkpoint::*tensors;
-};
+// Beginnings of the names of sections; a number and ':' follow the first three.
+constexpr std::string_view curve_prefix = "curve:";
+constexpr std::string_view model_prefix = "model:";
+constexpr std::string_view moments_prefix = "moments:";
+constexpr std::string_view weights_prefix = "weights:";
 
-constexpr TensorGroup tensor_groups[] = {{"current:", &Checkpoint::current},
-                                         {"moments:", &Checkpoint::moments},
-                                         {"weights:", &Checkpoint::weights}};
-
-void put(std::vector<Setting>& settings, std::string name, std::int64_t value) {
-  settings.push_back({std::move(name), fmt::format("{}", value)});
+std::string run_field(std::int64_t run, const char* name) {
+  return fmt::format("run.{}.{}", run, name);
 }
 
-void put(std::vector<Setting>& settings, const std::string& name, const Evaluation& value) {
-  settings.push_back({name + ".train", exact_text(value.train)});
-  settings.push_back({name + ".validation", exact_text(value.validation)});
-  settings.push_back({name + ".test", exact_text(value.test)});
-  settings.push_back({name + ".validation_loss", exact_text(value.validation_loss)});
-}
-
-/// Everything but tensors, curve and the settings of the user.
+/// Everything but tensors, curves and the settings of the user.
 std::vector<Setting> progress_of(const Checkpoint& c) {
-  std::vector<Setting> s;
-  put(s, "version", format_version);
-  put(s, "features", c.features);
-  put(s, "outputs", c.outputs);
-  put(s, "graph_task", c.graph_task ? 1 : 0);
-  put(s, "multi_label", c.multi_label ? 1 : 0);
-  put(s, "row_normalised", c.row_normalised ? 1 : 0);
-  s.push_back({"metric", to_string(c.metric)});
-  put(s, "run", c.position.run);
-  put(s, "epoch", c.position.epoch);
-  put(s, "step", c.position.step);
-  put(s, "run_best_epoch", c.position.best_epoch);
-  put(s, "run_best", c.position.best);
-  s.push_back({"highest_metric", exact_text(c.position.highest_metric)});
-  s.push_back({"lowest_loss", exact_text(c.position.lowest_loss)});
-  put(s, "waited", c.position.waited);
-  put(s, "best_run", c.best_run);
-  put(s, "best_epoch", c.best_epoch);
-  put(s, "best", c.best);
-  put(s, "finished", std::ssize(c.finished));
-  for (std::size_t i = 0; i < c.finished.size(); ++i) {
-    const RunReport& run = c.finished[i];
-    const std::string name = fmt::format("finished.{}", i);
-    s.push_back({name + ".seed", fmt::format("{}", run.seed)});
-    put(s, name + ".epochs", run.epochs);
-    put(s, name + ".best_epoch", run.best_epoch);
-    put(s, name + ".stopped_early", run.stopped_early ? 1 : 0);
-    put(s, name, run.best);
+  std::vector<Setting> settings;
+  const auto put = [&](std::string name, std::int64_t value) {
+    settings.push_back({std::move(name), fmt::format("{}", value)});
+  };
+  put("version", format_version);
+  put("features", c.features);
+  put("outputs", c.outputs);
+  put("graph_task", c.graph_task ? 1 : 0);
+  put("multi_label", c.multi_label ? 1 : 0);
+  put("row_normalised", c.row_normalised ? 1 : 0);
+  settings.push_back({"metric", to_string(c.metric)});
+  put("runs", std::ssize(c.runs));
+  for (std::int64_t i = 0; i < std::ssize(c.runs); ++i) {
+    const RunState& run = c.runs[static_cast<std::size_t>(i)];
+    put(run_field(i, "epochs"), std::ssize(run.curve));
+    put(run_field(i, "steps"), run.step);
   }
-  return s;
+  return settings;
 }
 
 /// Reads what `progress_of` wrote.
 class ProgressReader {
  public:
-  ProgressReader(std::vector<Setting> settings, std::string where)
-      : settings_(std::move(settings)), where_(std::move(where)) {}
+  ProgressReader(const std::string& text, std::string where)
+      : settings_(parse_settings(text, where)), where_(std::move(where)) {}
 
-  std::int64_t integer(const std::string& name) const {
-    return integer_setting(settings_, name, where_);
+  std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const {
+    const std::int64_t value = settings_.integer(name);
+    if (value < least || value > most) reject(fmt::format("'{}' is {}", name, value));
+    return value;
   }
-  bool truth(const std::string& name) const { return integer(name) != 0; }
-  double real(const std::string& name) const { return real_setting(settings_, name, where_); }
-  const std::string& text(const std::string& name) const {
-    return setting(settings_, name, where_);
+  bool truth(const std::string& name) const { return integer(name, 0, 1) != 0; }
+  Metric metric() const {
+    return settings_.reading("metric", [](const std::string& text) { return parse_metric(text); });
   }
-  Evaluation evaluation(const std::string& name) const {
-    return {real(name + ".train"), real(name + ".validation"), real(name + ".test"),
-            real(name + ".validation_loss")};
-  }
-  RunReport finished(std::int64_t i) const {
-    const std::string name = fmt::format("finished.{}", i);
-    RunReport run;
-    run.seed = std::stoull(text(name + ".seed"));
-    run.epochs = integer(name + ".epochs");
-    run.best_epoch = integer(name + ".best_epoch");
-    run.stopped_early = truth(name + ".stopped_early");
-    run.best = evaluation(name);
-    return run;
+  std::int64_t version() const { return settings_.integer("version"); }
+
+  [[noreturn]] void reject(const std::string& problem) const {
+    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_mend);
   }
 
  private:
-  std::vector<Setting> settings_;
+  SettingsReader settings_;
   std::string where_;
 };
 
 void take_progress(const ProgressReader& reader, Checkpoint& c) {
-  c.features = reader.integer("features");
-  c.outputs = reader.integer("outputs");
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  c.features = reader.integer("features", 1, most);
+  c.outputs = reader.integer("outputs", 1, most);
   c.graph_task = reader.truth("graph_task");
   c.multi_label = reader.truth("multi_label");
   c.row_normalised = reader.truth("row_normalised");
-  c.metric = parse_metric(reader.text("metric"));
-  c.position.run = reader.integer("run");
-  c.position.epoch = reader.integer("epoch");
-  c.position.step = reader.integer("step");
-  c.position.best_epoch = reader.integer("run_best_epoch");
-  c.position.best = reader.evaluation("run_best");
-  c.position.highest_metric = reader.real("highest_metric");
-  c.position.lowest_loss = reader.real("lowest_loss");
-  c.position.waited = reader.integer("waited");
-  c.best_run = reader.integer("best_run");
-  c.best_epoch = reader.integer("best_epoch");
-  c.best = reader.evaluation("best");
-  const std::int64_t finished = reader.integer("finished");
-  for (std::int64_t i = 0; i < finished; ++i) c.finished.push_back(reader.finished(i));
+  c.metric = reader.metric();
+  // Every run has fields of its own, so that a number that is too large is noticed at once.
+  const std::int64_t runs = reader.integer("runs", 0, most);
+  for (std::int64_t i = 0; i < runs; ++i) {
+    RunState run;
+    run.step = reader.integer(run_field(i, "steps"), 0, most);
+    reader.integer(run_field(i, "epochs"), 1, most);
+    c.runs.push_back(std::move(run));
+  }
+}
+
+/// Each run's curve has as many epochs as the text says.
+void require_epochs(const ProgressReader& reader, const Checkpoint& c) {
+  for (std::int64_t i = 0; i < std::ssize(c.runs); ++i) {
+    const std::int64_t epochs = std::ssize(c.runs[static_cast<std::size_t>(i)].curve);
+    if (reader.integer(run_field(i, "epochs"), 1, std::numeric_limits<std::int64_t>::max()) !=
+        epochs) {
+      reader.reject(fmt::format("the curve of run {} has {} epochs", i + 1, epochs));
+    }
+  }
 }
 
 constexpr std::int64_t curve_width = 5;
@@ -139,22 +119,50 @@ ExtraArray stored_curve(const std::vector<EpochRecord>& curve) {
   return io::stored(SharedArray<double>(std::move(values)));
 }
 
-void take_curve(io::ArrayReader& array, Checkpoint& c) {
-  const SharedArray<std::byte> bytes = array.bytes();
+std::vector<EpochRecord> curve_in(io::ArrayReader& array, std::int64_t run) {
   if (array.type() != io::type_name<double>() || array.num_elements() % curve_width != 0) {
     array.reject("is not a training curve");
   }
+  const SharedArray<std::byte> bytes = array.bytes();
   const auto* const values = reinterpret_cast<const double*>(bytes.data());
+  const auto is_share = [](double value) { return value >= 0 && value <= 1; };
+  std::vector<EpochRecord> curve;
   for (std::int64_t i = 0; i < array.num_elements(); i += curve_width) {
     const Evaluation evaluation{values[i + 1], values[i + 2], values[i + 3], values[i + 4]};
-    c.curve.push_back({0, i / curve_width + 1, values[i], evaluation});
+    if (!std::isfinite(values[i]) || !is_share(evaluation.train) ||
+        !is_share(evaluation.validation) || !is_share(evaluation.test)) {
+      array.reject(fmt::format("epoch {} is out of range", i / curve_width + 1));
+    }
+    curve.push_back({run, i / curve_width + 1, values[i], evaluation});
   }
+  return curve;
 }
 
-void take_tensor(io::ArrayReader& array, Checkpoint& c) {
-  for (const TensorGroup& group : tensor_groups) {
-    if (!array.name().starts_with(group.prefix)) continue;
-    (c.*group.tensors).push_back({array.name().substr(group.prefix.size()), io::read_as_is(array)});
+/// Cuts "12:" off the front of a name: the run that a section belongs to.
+std::size_t run_of(std::string_view& rest, const io::ArrayReader& array, const Checkpoint& c) {
+  std::uint64_t run = 0;
+  const auto [stop, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), run);
+  const auto length = static_cast<std::size_t>(stop - rest.data());
+  if (problem != std::errc() || run >= c.runs.size()) array.reject("belongs to no run");
+  rest.remove_prefix(length);
+  if (rest.starts_with(':')) rest.remove_prefix(1);
+  return static_cast<std::size_t>(run);
+}
+
+void take_run_part(io::ArrayReader& array, Checkpoint& c) {
+  const std::string& name = array.name();
+  for (const std::string_view prefix : {curve_prefix, model_prefix, moments_prefix}) {
+    if (!name.starts_with(prefix)) continue;
+    std::string_view rest(name);
+    rest.remove_prefix(prefix.size());
+    const std::size_t number = run_of(rest, array, c);
+    RunState& run = c.runs[number];
+    if (prefix == curve_prefix) {
+      run.curve = curve_in(array, static_cast<std::int64_t>(number));
+    } else {
+      auto& tensors = prefix == model_prefix ? run.model : run.moments;
+      tensors.push_back({std::string(rest), io::read_as_is(array)});
+    }
     return;
   }
   throw Error(ErrorCode::unsupported, "is not known to this program", array.where(),
@@ -162,7 +170,7 @@ void take_tensor(io::ArrayReader& array, Checkpoint& c) {
 }
 
 void require_version(const ProgressReader& reader, const std::string& path) {
-  const std::int64_t version = reader.integer("version");
+  const std::int64_t version = reader.version();
   if (version != format_version) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("is a checkpoint of version {}; this program knows version {}", version,
@@ -179,50 +187,67 @@ std::string type_of(const nn::Tensor& tensor) {
 
 void save(const Checkpoint& checkpoint, const std::string& path) {
   std::vector<io::NamedArray> arrays;
+  const auto add_tensors = [&](const std::string& prefix, const std::vector<StoredTensor>& group) {
+    for (const StoredTensor& tensor : group)
+      arrays.emplace_back(prefix + tensor.path, tensor.array);
+  };
   arrays.emplace_back(io::checkpoint_section, io::stored_text(to_text(progress_of(checkpoint))));
   arrays.emplace_back("settings", io::stored_text(to_text(checkpoint.settings)));
   arrays.emplace_back("class_values",
                       io::stored(SharedArray<std::int64_t>(checkpoint.class_values)));
-  arrays.emplace_back("curve", stored_curve(checkpoint.curve));
-  for (const TensorGroup& group : tensor_groups) {
-    for (const StoredTensor& tensor : checkpoint.*group.tensors) {
-      arrays.emplace_back(std::string(group.prefix) + tensor.path, tensor.array);
-    }
+  for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
+    const RunState& run = checkpoint.runs[i];
+    arrays.emplace_back(fmt::format("{}{}", curve_prefix, i), stored_curve(run.curve));
+    add_tensors(fmt::format("{}{}:", model_prefix, i), run.model);
+    add_tensors(fmt::format("{}{}:", moments_prefix, i), run.moments);
   }
+  add_tensors(std::string(weights_prefix), checkpoint.weights);
   io::write_sections(path, arrays);
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
   const io::InputFile file(path);
   Checkpoint checkpoint;
-  bool is_checkpoint = false;
+  std::optional<ProgressReader> progress;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
     if (section.name == io::checkpoint_section) {
-      const ProgressReader reader(parse_settings(io::read_text(array), array.where()),
-                                  array.where());
-      require_version(reader, path);
-      take_progress(reader, checkpoint);
-      is_checkpoint = true;
-    } else if (!is_checkpoint) {
+      progress.emplace(io::read_text(array), array.where());
+      require_version(*progress, path);
+      take_progress(*progress, checkpoint);
+    } else if (!progress) {
       break;
     } else if (section.name == "settings") {
-      checkpoint.settings = parse_settings(io::read_text(array), array.where());
-      checkpoint.model = model_config_from(checkpoint.settings, array.where());
+      const SettingsReader reader(parse_settings(io::read_text(array), array.where()));
+      checkpoint.settings = reader.settings();
+      checkpoint.model = model_config_from(reader);
     } else if (section.name == "class_values") {
       const auto values = io::read_vector<std::int64_t>(array);
       checkpoint.class_values.assign(values.begin(), values.end());
-    } else if (section.name == "curve") {
-      take_curve(array, checkpoint);
+    } else if (section.name.starts_with(weights_prefix)) {
+      checkpoint.weights.push_back(
+          {section.name.substr(weights_prefix.size()), io::read_as_is(array)});
     } else {
-      take_tensor(array, checkpoint);
+      take_run_part(array, checkpoint);
     }
   }
-  if (!is_checkpoint) {
+  if (!progress) {
     throw Error(ErrorCode::bad_data, "is a data set, not a checkpoint", path,
                 "give the file that training wrote");
   }
+  require_epochs(*progress, checkpoint);
+  validate(checkpoint, path);
   return checkpoint;
+}
+
+BestEpoch best_epoch(const Checkpoint& checkpoint) {
+  BestEpoch best;
+  for (std::int64_t i = 0; i < std::ssize(checkpoint.runs); ++i) {
+    const RunPosition run = position_after(checkpoint.runs[static_cast<std::size_t>(i)].curve);
+    if (run.best_epoch == 0 || (best.run >= 0 && !better(run.best, best.evaluation))) continue;
+    best = {i, run.best_epoch, run.best};
+  }
+  return best;
 }
 
 std::vector<StoredTensor> store(const std::vector<nn::NamedTensor>& tensors) {
@@ -237,8 +262,8 @@ std::vector<StoredTensor> store(const std::vector<nn::NamedTensor>& tensors) {
   return stored;
 }
 
-void restore(const std::vector<StoredTensor>& stored, const std::vector<nn::NamedTensor>& tensors,
-             const std::string& where) {
+void require_same_tensors(const std::vector<StoredTensor>& stored,
+                          const std::vector<nn::NamedTensor>& tensors, const std::string& where) {
   const auto mismatch = [&](const std::string& problem) {
     throw Error(ErrorCode::invalid_argument, "the checkpoint is of another model: " + problem,
                 where, "use it with the model and data it was made with");
@@ -246,17 +271,28 @@ void restore(const std::vector<StoredTensor>& stored, const std::vector<nn::Name
   if (stored.size() != tensors.size()) {
     mismatch(fmt::format("{} tensors instead of {}", stored.size(), tensors.size()));
   }
-  for (const auto& [path, tensor] : tensors) {
-    const auto found = std::find_if(stored.begin(), stored.end(),
-                                    [&](const StoredTensor& s) { return s.path == path; });
-    if (found == stored.end()) mismatch("it has no '" + path + "'");
-    const ExtraArray& array = found->array;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto& [path, tensor] = tensors[i];
+    const ExtraArray& array = stored[i].array;
+    if (stored[i].path != path) {
+      mismatch(fmt::format("it has '{}' instead of '{}'", stored[i].path, path));
+    }
     const std::vector<std::int64_t> shape{tensor->rows(), tensor->cols()};
-    if (array.shape != shape || array.type != type_of(*tensor)) {
+    if (array.shape != shape || array.type != type_of(*tensor) ||
+        array.bytes.size() != tensor->num_bytes()) {
       mismatch("'" + path + "' has another shape or precision");
     }
-    copy_bytes(tensor->bytes(), array.bytes.data(), static_cast<std::size_t>(array.bytes.size()),
-               tensor->device());
+  }
+}
+
+void restore(const std::vector<StoredTensor>& stored, const std::vector<nn::NamedTensor>& tensors,
+             const std::string& where) {
+  require_same_tensors(stored, tensors, where);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    nn::Tensor& tensor = *tensors[i].tensor;
+    const SharedArray<std::byte>& bytes = stored[i].array.bytes;
+    copy_bytes(tensor.bytes(), bytes.data(), static_cast<std::size_t>(bytes.size()),
+               tensor.device());
   }
 }
 

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <mutex>
-#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +15,9 @@
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/trainer.hpp"
 
+#include "io/file.hpp"
+#include "train/data_fingerprint.hpp"
+#include "train/run_position.hpp"
 #include "train/settings.hpp"
 
 namespace tessera::train {
@@ -34,23 +36,39 @@ std::vector<Setting> all_settings(const Problem& problem, const nn::ModelConfig&
   add("data.features", problem.num_features());
   add("data.outputs", problem.outputs);
   add("data.training_items", std::ssize(problem.split.train));
+  settings.insert(settings.end(), problem.fingerprint.begin(), problem.fingerprint.end());
   return settings;
 }
 
-/// What may differ between a run and its continuation: how long it goes on.
-bool may_differ(const std::string& name) {
+/// What may grow between a run and its continuation: how long it goes on.
+bool may_grow(const std::string& name) {
   return name == "training.epochs" || name == "training.runs";
 }
 
-void require_same(const std::vector<Setting>& then, const std::vector<Setting>& now,
+void require_same(const SettingsReader& then, const std::vector<Setting>& now,
                   const std::string& path) {
+  constexpr std::string_view prefix = fingerprint_prefix;
   for (const Setting& wanted : now) {
-    const std::string& had = setting(then, wanted.name, path);
-    if (had != wanted.value && !may_differ(wanted.name)) {
+    const std::string& had = then.text(wanted.name);
+    if (had == wanted.value) continue;
+    if (wanted.name.starts_with(prefix)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the checkpoint was made with other data: its {} are not these ({} "
+                              "then, {} now)",
+                              wanted.name.substr(prefix.size()), had, wanted.value),
+                  path, "resume with the data it was made with");
+    }
+    if (!may_grow(wanted.name)) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the checkpoint was made with {} = {}, not {}", wanted.name, had,
                               wanted.value),
                   path, "resume with the options and the data it was made with");
+    }
+    if (then.integer(wanted.name) > SettingsReader(now, path).integer(wanted.name)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the checkpoint was made for {} {}, not {}", had,
+                              wanted.name.substr(wanted.name.find('.') + 1), wanted.value),
+                  path, "ask for as many or more, or start anew in another file");
     }
   }
 }
@@ -82,14 +100,12 @@ class Fit {
     report_.metric = problem_.metric;
     report_.notes = problem_.notes;
     resume();
-    const std::int64_t first = std::ssize(report_.runs);
-    report_.runs.resize(static_cast<std::size_t>(std::max(first, options_.runs)));
-    const auto one = [&](std::int64_t i) { train_run(first + i); };
-    const std::int64_t left = std::max<std::int64_t>(options_.runs - first, 0);
+    report_.runs.resize(static_cast<std::size_t>(options_.runs));
+    const auto one = [&](std::int64_t run) { train_run(run); };
     if (options_.parallel_runs) {
-      parallel_tasks(left, one);
+      parallel_tasks(options_.runs, one);
     } else {
-      for (std::int64_t i = 0; i < left; ++i) one(i);
+      for (std::int64_t run = 0; run < options_.runs; ++run) one(run);
     }
     finish();
     return std::move(report_);
@@ -105,14 +121,34 @@ class Fit {
     const std::string& path = options_.checkpoint.path;
     if (!checkpoints() || !options_.checkpoint.resume || !std::filesystem::exists(path)) return;
     Checkpoint loaded = load_checkpoint(path);
-    require_same(loaded.settings, checkpoint_.settings, path);
-    loaded.settings = checkpoint_.settings;
-    checkpoint_ = std::move(loaded);
-    report_.runs = checkpoint_.finished;
-    resumed_ = !checkpoint_.current.empty();
-    report_.notes.push_back(fmt::format(
-        "resumed after {} finished {} and {} epochs of the next", checkpoint_.finished.size(),
-        checkpoint_.finished.size() == 1 ? "run" : "runs", checkpoint_.position.epoch));
+    require_same({loaded.settings, path}, checkpoint_.settings, path);
+    require_same_problem(loaded);
+    checkpoint_.runs = std::move(loaded.runs);
+    checkpoint_.weights = std::move(loaded.weights);
+    best_ = best_epoch(checkpoint_);
+    const std::size_t begun = checkpoint_.runs.size();
+    report_.notes.push_back(begun == 0 ? "resumed from the beginning"
+                                       : fmt::format("resumed after {} epochs of run {}",
+                                                     checkpoint_.runs.back().curve.size(), begun));
+  }
+
+  /// What the settings do not say. A file that agrees with them and not with these contradicts
+  /// itself.
+  void require_same_problem(const Checkpoint& loaded) const {
+    const bool same =
+        loaded.model == config_ && loaded.features == checkpoint_.features &&
+        loaded.outputs == checkpoint_.outputs && loaded.graph_task == checkpoint_.graph_task &&
+        loaded.multi_label == checkpoint_.multi_label &&
+        loaded.row_normalised == checkpoint_.row_normalised &&
+        loaded.class_values == checkpoint_.class_values && loaded.metric == checkpoint_.metric;
+    if (!same) {
+      throw Error(ErrorCode::bad_data, "the checkpoint contradicts its own settings",
+                  options_.checkpoint.path, io::damaged_file_mend);
+    }
+    if (loaded.weights.empty()) return;
+    nn::Model model(config_, problem_.num_features(), problem_.outputs, options_.seed,
+                    options_.placement);
+    require_same_tensors(loaded.weights, model.state(), options_.checkpoint.path);
   }
 
   Split split_of(std::int64_t run) const {
@@ -120,41 +156,52 @@ class Fit {
     return fold_split(problem_.labels, options_.folds, run % options_.folds, options_.seed);
   }
 
+  /// The state that a checkpoint has of a run, or null.
+  const RunState* begun(std::int64_t run) const {
+    const auto place = static_cast<std::size_t>(run);
+    return place < checkpoint_.runs.size() ? &checkpoint_.runs[place] : nullptr;
+  }
+
+  bool is_over(const RunPosition& position) const {
+    return position.epoch >= options_.epochs || out_of_patience(position);
+  }
+
   void train_run(std::int64_t run) {
-    Trainer trainer(problem_, split_of(run), config_, options_, seed_of(run));
+    const RunState* const state = begun(run);
     RunPosition position;
-    position.run = run;
-    position.lowest_loss = std::numeric_limits<double>::infinity();
-    position.highest_metric = -1;
     std::vector<EpochRecord> curve;
-    if (resumed_) {
-      resumed_ = false;
-      position = checkpoint_.position;
-      curve = std::move(checkpoint_.curve);
-      for (EpochRecord& record : curve) record.run = run;
-      restore(checkpoint_.current, trainer.model().state(), options_.checkpoint.path);
-      restore(checkpoint_.moments, trainer.optimiser().state(), options_.checkpoint.path);
-      trainer.optimiser().set_steps(position.step);
-      trainer.set_position(position.epoch, position.step);
+    if (state != nullptr) {
+      curve = state->curve;
+      position = position_after(curve);
+      if (is_over(position)) return report_run(run, position, std::move(curve));
+    }
+    Trainer trainer(problem_, split_of(run), config_, options_, seed_of(run));
+    if (state != nullptr) {
+      restore(state->model, trainer.model().state(), options_.checkpoint.path);
+      restore(state->moments, trainer.optimiser().state(), options_.checkpoint.path);
+      trainer.optimiser().set_steps(state->step);
+      trainer.set_position(position.epoch, state->step);
     }
     Samples samples;
-    while (position.epoch < options_.epochs && !out_of_patience(position)) {
-      curve.push_back(train_epoch(trainer, position, samples));
-      const bool last = position.epoch == options_.epochs || out_of_patience(position);
-      if (!last && position.epoch % options_.checkpoint.every == 0) {
-        write_checkpoint(trainer, position, curve, samples);
+    while (!is_over(position)) {
+      curve.push_back(train_epoch(trainer, run, position, samples));
+      if (!is_over(position) && position.epoch % options_.checkpoint.every == 0) {
+        write_checkpoint(trainer, run, curve, samples);
       }
-      tell(curve.back(), trainer, position, curve, samples);
+      tell(curve.back(), trainer, run, curve, samples);
     }
+    write_checkpoint(trainer, run, curve, samples);
     samples.times += trainer.times();
-    finish_run(trainer, position, std::move(curve), samples);
+    finish_run(trainer, samples);
+    report_run(run, position, std::move(curve));
   }
 
   bool out_of_patience(const RunPosition& position) const {
     return options_.patience > 0 && position.waited >= options_.patience;
   }
 
-  EpochRecord train_epoch(Trainer& trainer, RunPosition& position, Samples& samples) {
+  EpochRecord train_epoch(Trainer& trainer, std::int64_t run, RunPosition& position,
+                          Samples& samples) {
     const Stopwatch watch;
     const std::int64_t first_step = trainer.step();
     const double loss = trainer.train_epoch();
@@ -162,79 +209,62 @@ class Fit {
     samples.steps.push_back(watch.seconds() / static_cast<double>(steps));
     const Evaluation evaluation = trainer.evaluate();
     samples.epochs.push_back(watch.seconds());
-    position.epoch = trainer.epoch();
-    position.step = trainer.step();
-    if (position.best_epoch == 0 || better(evaluation, position.best)) {
-      position.best_epoch = position.epoch;
-      position.best = evaluation;
-      keep_if_best(trainer, position);
-    }
-    const bool went_on = evaluation.validation >= position.highest_metric ||
-                         evaluation.validation_loss <= position.lowest_loss;
-    position.waited = went_on ? 0 : position.waited + 1;
-    position.highest_metric = std::max(position.highest_metric, evaluation.validation);
-    position.lowest_loss = std::min(position.lowest_loss, evaluation.validation_loss);
-    return {position.run, position.epoch, loss, evaluation};
+    if (position.advance(evaluation)) keep_if_best(trainer, {run, position.epoch, evaluation});
+    return {run, position.epoch, loss, evaluation};
   }
 
-  /// The weights are kept only where they will be written.
-  void keep_if_best(Trainer& trainer, const RunPosition& position) {
+  /// The weights are kept only where they will be written. Runs that are prolonged one after the
+  /// other must agree with those trained at one go, so the first run wins among equals.
+  void keep_if_best(Trainer& trainer, const BestEpoch& epoch) {
     if (!checkpoints()) return;
-    if (checkpoint_.best_run >= 0 && !better(position.best, checkpoint_.best)) return;
-    checkpoint_.best_run = position.run;
-    checkpoint_.best_epoch = position.best_epoch;
-    checkpoint_.best = position.best;
+    const bool is_first = epoch.run < best_.run && !better(best_.evaluation, epoch.evaluation);
+    if (best_.run >= 0 && !is_first && !better(epoch.evaluation, best_.evaluation)) return;
+    best_ = epoch;
     checkpoint_.weights = store(trainer.model().state());
   }
 
-  void write_checkpoint(Trainer& trainer, const RunPosition& position,
-                        const std::vector<EpochRecord>& curve, Samples& samples) {
+  void write_checkpoint(Trainer& trainer, std::int64_t run, const std::vector<EpochRecord>& curve,
+                        Samples& samples) {
     if (!checkpoints()) return;
     const Stopwatch watch;
-    checkpoint_.position = position;
-    checkpoint_.curve = curve;
-    checkpoint_.current = store(trainer.model().state());
-    checkpoint_.moments = store(trainer.optimiser().state());
+    const auto place = static_cast<std::size_t>(run);
+    if (place == checkpoint_.runs.size()) checkpoint_.runs.emplace_back();
+    checkpoint_.runs[place] = {trainer.step(), curve, store(trainer.model().state()),
+                               store(trainer.optimiser().state())};
     save(checkpoint_, options_.checkpoint.path);
     samples.times[Phase::checkpoint] += watch.seconds();
   }
 
-  void tell(const EpochRecord& record, Trainer& trainer, const RunPosition& position,
+  void tell(const EpochRecord& record, Trainer& trainer, std::int64_t run,
             const std::vector<EpochRecord>& curve, Samples& samples) {
     if (!options_.on_epoch) return;
     try {
       const std::scoped_lock lock(mutex_);
       options_.on_epoch(record);
     } catch (...) {
-      write_checkpoint(trainer, position, curve, samples);
+      write_checkpoint(trainer, run, curve, samples);
       throw;
     }
   }
 
-  void finish_run(Trainer& trainer, const RunPosition& position, std::vector<EpochRecord> curve,
-                  const Samples& samples) {
+  void finish_run(Trainer& trainer, const Samples& samples) {
     const std::scoped_lock lock(mutex_);
-    RunReport& run = report_.runs[static_cast<std::size_t>(position.run)];
-    run.seed = seed_of(position.run);
-    run.epochs = position.epoch;
-    run.best_epoch = position.best_epoch;
-    run.best = position.best;
-    run.stopped_early = out_of_patience(position);
     report_.model = trainer.model().describe();
     report_.parameters = trainer.model().num_parameters();
     report_.times += samples.times;
     note_once(trainer.recording_note());
     all_steps_.insert(all_steps_.end(), samples.steps.begin(), samples.steps.end());
     all_epochs_.insert(all_epochs_.end(), samples.epochs.begin(), samples.epochs.end());
-    if (checkpoints()) {
-      checkpoint_.finished.push_back(run);
-      checkpoint_.position = {};
-      checkpoint_.position.run = position.run + 1;
-      checkpoint_.curve.clear();
-      checkpoint_.current.clear();
-      checkpoint_.moments.clear();
-      save(checkpoint_, options_.checkpoint.path);
-    }
+  }
+
+  void report_run(std::int64_t number, const RunPosition& position,
+                  std::vector<EpochRecord> curve) {
+    RunReport& run = report_.runs[static_cast<std::size_t>(number)];
+    run.seed = seed_of(number);
+    run.epochs = position.epoch;
+    run.best_epoch = position.best_epoch;
+    run.best = position.best;
+    run.stopped_early = out_of_patience(position);
     run.curve = std::move(curve);
   }
 
@@ -267,7 +297,7 @@ class Fit {
   const TrainOptions& options_;
   TrainReport report_;
   Checkpoint checkpoint_;
-  bool resumed_ = false;
+  BestEpoch best_;
   std::mutex mutex_;
   std::vector<double> all_steps_;
   std::vector<double> all_epochs_;

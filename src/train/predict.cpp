@@ -60,6 +60,7 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
     throw Error(ErrorCode::invalid_argument, "the checkpoint holds no trained weights",
                 "checkpoint", "train for at least one epoch");
   }
+  validate(checkpoint, "checkpoint");
   TrainOptions how;
   how.placement = options.placement;
   const Problem problem = prepare_features(dataset, checkpoint.model, checkpoint.graph_task,

@@ -13,6 +13,7 @@
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/sgc.hpp"
 
+#include "train/data_fingerprint.hpp"
 #include "train/features.hpp"
 #include "train/host.hpp"
 
@@ -249,6 +250,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   require_two_classes(problem);
   problem.metric = chosen_metric(problem, options.metric);
   make_split(dataset, options, problem);
+  problem.fingerprint = data_fingerprint(problem);
   finish_features(config, normalises_rows(problem, options.row_normalise), options, problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {
     reject("batches of graphs, but vertices are to be classified", "batching",

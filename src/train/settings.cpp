@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -51,7 +52,7 @@ void for_each_field(Config& config, Visit&& visit) {
 
 std::string text_of(std::int64_t value) { return fmt::format("{}", value); }
 std::string text_of(std::uint64_t value) { return fmt::format("{}", value); }
-std::string text_of(double value) { return exact_text(value); }
+std::string text_of(double value) { return fmt::format("{}", value); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(ops::OptimiserKind kind) { return name_of(optimiser_names, kind); }
 std::string text_of(const std::string& value) { return value; }
@@ -66,7 +67,7 @@ Number number_from(const std::string& text) {
   Number value{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc{} || end != text.data() + text.size()) {
-    throw Error(ErrorCode::bad_data, "'" + text + "' is no number");
+    throw Error(ErrorCode::bad_data, "'" + text.substr(0, 64) + "' is no number");
   }
   return value;
 }
@@ -75,7 +76,10 @@ void assign(const std::string& text, std::int64_t& value) {
   value = number_from<std::int64_t>(text);
 }
 void assign(const std::string& text, double& value) { value = number_from<double>(text); }
-void assign(const std::string& text, bool& value) { value = text == "true"; }
+void assign(const std::string& text, bool& value) {
+  value = text == "true";
+  if (!value && text != "false") throw Error(ErrorCode::bad_data, "'" + text + "' is no truth");
+}
 void assign(const std::string& text, nn::ModelKind& value) { value = nn::parse_model_kind(text); }
 void assign(const std::string& text, nn::SageAggregation& value) {
   value = nn::parse_sage_aggregation(text);
@@ -88,17 +92,6 @@ void assign(const std::string& text, std::optional<ops::Reduction>& value) {
   if (text != none) value = ops::parse_reduction(text);
 }
 
-/// Whatever is wrong with a value is wrong with the file it came from.
-template <class Work>
-auto reading(const std::string& name, const std::string& where, Work&& work) {
-  try {
-    return work();
-  } catch (const Error& error) {
-    throw Error(ErrorCode::bad_data, fmt::format("setting '{}': {}", name, error.what()), where,
-                io::damaged_file_mend);
-  }
-}
-
 std::string partition_text(const TrainOptions& options) {
   if (!options.partition) return options.partition_method;
   std::uint64_t sum = 0;
@@ -109,8 +102,6 @@ std::string partition_text(const TrainOptions& options) {
 }
 
 }  // namespace
-
-std::string exact_text(double value) { return fmt::format("{}", value); }
 
 std::vector<Setting> settings_of(const nn::ModelConfig& config) {
   std::vector<Setting> settings;
@@ -153,32 +144,35 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   return settings;
 }
 
-const std::string& setting(const std::vector<Setting>& settings, const std::string& name,
-                           const std::string& where) {
-  for (const Setting& entry : settings) {
-    if (entry.name == name) return entry.value;
+SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
+    : settings_(std::move(settings)), where_(std::move(where)) {
+  for (const Setting& entry : settings_) {
+    if (by_name_.emplace(entry.name, entry.value).second) continue;
+    throw Error(ErrorCode::bad_data, "setting '" + entry.name + "' occurs twice", where_,
+                io::damaged_file_mend);
   }
-  throw Error(ErrorCode::bad_data, "setting '" + name + "' is missing", where,
+}
+
+const std::string& SettingsReader::text(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) return found->second;
+  throw Error(ErrorCode::bad_data, "setting '" + name + "' is missing", where_,
               io::damaged_file_mend);
 }
 
-std::int64_t integer_setting(const std::vector<Setting>& settings, const std::string& name,
-                             const std::string& where) {
-  const std::string& text = setting(settings, name, where);
-  return reading(name, where, [&] { return number_from<std::int64_t>(text); });
+std::int64_t SettingsReader::integer(const std::string& name) const {
+  return reading(name, [](const std::string& text) { return number_from<std::int64_t>(text); });
 }
 
-double real_setting(const std::vector<Setting>& settings, const std::string& name,
-                    const std::string& where) {
-  const std::string& text = setting(settings, name, where);
-  return reading(name, where, [&] { return number_from<double>(text); });
+void SettingsReader::reject(const std::string& name, const Error& error) const {
+  throw Error(ErrorCode::bad_data, fmt::format("setting '{}': {}", name, error.what()), where_,
+              io::damaged_file_mend);
 }
 
-nn::ModelConfig model_config_from(const std::vector<Setting>& settings, const std::string& where) {
+nn::ModelConfig model_config_from(const SettingsReader& settings) {
   nn::ModelConfig config;
   for_each_field(config, [&](const char* name, auto& value) {
-    const std::string& text = setting(settings, name, where);
-    reading(name, where, [&] { assign(text, value); });
+    settings.reading(name, [&](const std::string& text) { assign(text, value); });
   });
   return config;
 }
@@ -189,19 +183,19 @@ std::string to_text(const std::vector<Setting>& settings) {
   return text;
 }
 
-std::vector<Setting> parse_settings(const std::string& text, const std::string& where) {
+SettingsReader parse_settings(const std::string& text, const std::string& where) {
   constexpr std::string_view separator = " = ";
   std::vector<Setting> settings;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t place = line.find(separator);
     if (place == std::string::npos) {
-      throw Error(ErrorCode::bad_data, "'" + line + "' is no setting", where,
+      throw Error(ErrorCode::bad_data, "'" + line.substr(0, 64) + "' is no setting", where,
                   io::damaged_file_mend);
     }
     settings.push_back({line.substr(0, place), line.substr(place + separator.size())});
   }
-  return settings;
+  return {std::move(settings), where};
 }
 
 }  // namespace tessera::train

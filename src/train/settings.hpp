@@ -1,31 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "tessera/core/error.hpp"
 #include "tessera/train/options.hpp"
 
 /// Settings as text: how checkpoints store a configuration, and how two are compared.
 namespace tessera::train {
 
-/// The value under a name; `bad_data` where it is missing.
-const std::string& setting(const std::vector<Setting>& settings, const std::string& name,
-                           const std::string& where);
+/// Settings found by name. Whatever is wrong with one is `bad_data` of the file it came from.
+class SettingsReader {
+ public:
+  /// No name may occur twice.
+  SettingsReader(std::vector<Setting> settings, std::string where);
 
-std::int64_t integer_setting(const std::vector<Setting>& settings, const std::string& name,
-                             const std::string& where);
-double real_setting(const std::vector<Setting>& settings, const std::string& name,
-                    const std::string& where);
+  const std::vector<Setting>& settings() const { return settings_; }
+  const std::string& text(const std::string& name) const;
+  std::int64_t integer(const std::string& name) const;
+
+  /// What `parse` makes of the text under a name.
+  template <class Parse>
+  auto reading(const std::string& name, Parse&& parse) const {
+    const std::string& found = text(name);
+    try {
+      return parse(found);
+    } catch (const Error& error) {
+      reject(name, error);
+    }
+  }
+
+ private:
+  [[noreturn]] void reject(const std::string& name, const Error& error) const;
+
+  std::vector<Setting> settings_;
+  std::map<std::string, std::string> by_name_;
+  std::string where_;
+};
 
 /// The opposite of `settings_of`.
-nn::ModelConfig model_config_from(const std::vector<Setting>& settings, const std::string& where);
+nn::ModelConfig model_config_from(const SettingsReader& settings);
 
 /// One line "name = value" each.
 std::string to_text(const std::vector<Setting>& settings);
-std::vector<Setting> parse_settings(const std::string& text, const std::string& where);
-
-/// A real number that reads back as the same bits.
-std::string exact_text(double value);
+SettingsReader parse_settings(const std::string& text, const std::string& where);
 
 }  // namespace tessera::train

@@ -87,6 +87,10 @@ struct PredictedMemory {
   std::int64_t total() const { return parameters + activations + graph + features; }
 };
 
+/// About how many numbers a model's tensors have, without building it: never less than a half or
+/// more than twice as many.
+std::int64_t predicted_parameters(const ModelConfig& config, const DataShape& shape);
+
 /// What training such a model on such data takes, without building either.
 PredictedMemory predicted_memory(const ModelConfig& config, const DataShape& shape,
                                  Precision precision = Precision::fp32);

@@ -19,17 +19,20 @@ struct StoredTensor {
   ExtraArray array;
 };
 
-/// How far a run has come.
-struct RunPosition {
-  std::int64_t run = 0;
-  std::int64_t epoch = 0;
+/// A run as it stands after the last epoch of its curve. What else is to be known of it (its best
+/// epoch, how long it has waited for a better one) follows from the curve.
+struct RunState {
   std::int64_t step = 0;
-  std::int64_t best_epoch = 0;
-  Evaluation best;
-  /// For early stopping: the best seen so far, each by itself, and the epochs since.
-  double highest_metric = 0;
-  double lowest_loss = 0;
-  std::int64_t waited = 0;
+  std::vector<EpochRecord> curve;
+  std::vector<StoredTensor> model;
+  std::vector<StoredTensor> moments;  ///< the optimiser's
+};
+
+/// The epoch that is best on the validation items; among equals the first of the first run.
+struct BestEpoch {
+  std::int64_t run = -1;  ///< -1: no epoch has been evaluated yet
+  std::int64_t epoch = 0;
+  Evaluation evaluation;
 };
 
 /// What `fit` writes: all it takes to go on to the same bits, and the best weights so far.
@@ -45,26 +48,27 @@ struct Checkpoint {
   std::vector<std::int64_t> class_values;
   Metric metric = Metric::accuracy;
 
-  std::vector<RunReport> finished;  ///< without curves
-  RunPosition position;             ///< of the run under way, or of none if all are finished
-  std::vector<EpochRecord> curve;   ///< of the run under way
-  std::vector<StoredTensor> current;
-  std::vector<StoredTensor> moments;
-
-  std::int64_t best_run = -1;  ///< -1: no epoch has been evaluated yet
-  std::int64_t best_epoch = 0;
-  Evaluation best;
+  std::vector<RunState> runs;         ///< those that have begun; finished ones can be prolonged
   std::vector<StoredTensor> weights;  ///< of the best epoch of all runs
 };
 
+BestEpoch best_epoch(const Checkpoint& checkpoint);
+
+/// Throws `bad_data` where a part contradicts another: a model that cannot be, tensors that are not
+/// its own, a run that is longer than asked for. Costs no more than what the tensors take.
+void validate(const Checkpoint& checkpoint, const std::string& where);
+
 /// The file appears whole or not at all; every part has a checksum.
 void save(const Checkpoint& checkpoint, const std::string& path);
-/// Damaged files, and files that are no checkpoints, are `bad_data` errors.
+/// A file is hostile until proven otherwise: damaged ones, those that are no checkpoints, and those
+/// that do not pass `validate` are `bad_data` errors.
 Checkpoint load_checkpoint(const std::string& path);
 
 /// Copies tensors out of and into memory of any device. `restore` throws `invalid_argument` where a
-/// tensor is missing, left over or of another shape.
+/// tensor is missing, left over or of another shape; `require_same_tensors` is that check alone.
 std::vector<StoredTensor> store(const std::vector<nn::NamedTensor>& tensors);
+void require_same_tensors(const std::vector<StoredTensor>& stored,
+                          const std::vector<nn::NamedTensor>& tensors, const std::string& where);
 void restore(const std::vector<StoredTensor>& stored, const std::vector<nn::NamedTensor>& tensors,
              const std::string& where);
 

@@ -28,6 +28,8 @@ struct Problem {
   Split split;
   Metric metric = Metric::accuracy;
   bool row_normalised = false;
+  /// Of the data as it came: what a resumed training must find again, part by part.
+  std::vector<Setting> fingerprint;
   std::vector<std::string> notes;  ///< what was decided for the user, in words
 
   bool multi_label() const { return targets != nullptr; }

@@ -55,7 +55,7 @@ struct RunReport {
   std::int64_t best_epoch = 0;
   Evaluation best;  ///< at the epoch that is best on the validation items
   bool stopped_early = false;
-  std::vector<EpochRecord> curve;  ///< every epoch; of runs finished before a resume, nothing
+  std::vector<EpochRecord> curve;  ///< every epoch
 };
 
 /// The mean over runs and their standard deviation (of a sample: n - 1; 0 for a single run).

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 
@@ -10,6 +11,7 @@
 #include "support/files.hpp"
 #include "support/training_data.hpp"
 #include "tessera/io/open.hpp"
+#include "tessera/reorder/permutation.hpp"
 #include "tessera/train/fit.hpp"
 
 namespace tessera::train {
@@ -68,7 +70,7 @@ TEST(Checkpoint, resuming_from_an_earlier_file_ends_in_the_same_bits) {
     }
   };
   fit(learnable_vertices(), config, options);
-  EXPECT_EQ(load_checkpoint(folder / "killed").position.epoch, 6);
+  EXPECT_EQ(load_checkpoint(folder / "killed").runs[0].curve.size(), 6u);
   fit(learnable_vertices(), config, checkpointed(folder / "killed"));
   EXPECT_EQ(read_file(folder / "file"), read_file(folder / "killed"));
 }
@@ -88,7 +90,7 @@ TEST(Checkpoint, the_report_of_a_resumed_run_is_that_of_an_unbroken_one) {
   EXPECT_EQ(resumed.epochs, 7);
 }
 
-TEST(Checkpoint, more_epochs_and_runs_go_on_where_it_ended) {
+TEST(Checkpoint, more_runs_go_on_where_it_ended) {
   const TemporaryFolder folder;
   const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
   TrainOptions longer = checkpointed(folder / "whole");
@@ -98,6 +100,87 @@ TEST(Checkpoint, more_epochs_and_runs_go_on_where_it_ended) {
   longer.checkpoint.path = folder / "more";
   fit(learnable_vertices(), config, longer);
   EXPECT_EQ(read_file(folder / "whole"), read_file(folder / "more"));
+}
+
+TEST(Checkpoint, more_epochs_prolong_finished_runs_to_the_bits_of_unbroken_ones) {
+  for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::gin, nn::ModelKind::gat}) {
+    SCOPED_TRACE(nn::to_string(kind));
+    const TemporaryFolder folder;
+    const nn::ModelConfig config = small_model(kind);
+    const TrainReport whole = fit(learnable_vertices(), config, checkpointed(folder / "whole", 20));
+    fit(learnable_vertices(), config, checkpointed(folder / "more", 7));
+    fit(learnable_vertices(), config, checkpointed(folder / "more", 12));
+    const TrainReport more = fit(learnable_vertices(), config, checkpointed(folder / "more", 20));
+    EXPECT_EQ(read_file(folder / "whole"), read_file(folder / "more"));
+    EXPECT_EQ(more.epochs, 2 * 8);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(more.runs[i].curve.size(), 20u);
+      EXPECT_EQ(more.runs[i].best, whole.runs[i].best);
+    }
+  }
+}
+
+TEST(Checkpoint, runs_that_stopped_early_stay_stopped) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  TrainOptions options = checkpointed(folder / "file", 400);
+  options.patience = 3;
+  const TrainReport first = fit(learnable_vertices(), config, options);
+  ASSERT_TRUE(first.runs[0].stopped_early && first.runs[1].stopped_early);
+  options.epochs = 500;
+  const TrainReport again = fit(learnable_vertices(), config, options);
+  EXPECT_EQ(again.epochs, 0);
+  EXPECT_EQ(again.runs[0].epochs, first.runs[0].epochs);
+}
+
+TEST(Checkpoint, fewer_epochs_or_runs_are_an_error) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::sgc);
+  fit(learnable_vertices(), config, checkpointed(folder / "file", 4));
+  expect_error(ErrorCode::invalid_argument, {"made for 4 epochs, not 3"},
+               [&] { fit(learnable_vertices(), config, checkpointed(folder / "file", 3)); });
+  TrainOptions fewer = checkpointed(folder / "file", 4);
+  fewer.runs = 1;
+  expect_error(ErrorCode::invalid_argument, {"made for 2 runs, not 1"},
+               [&] { fit(learnable_vertices(), config, fewer); });
+}
+
+TEST(Checkpoint, other_data_of_the_same_size_is_an_error_that_names_the_difference) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const TrainOptions options = checkpointed(folder / "file", 3);
+  fit(learnable_vertices(), config, options);
+  const auto expect_named = [&](const char* part, const Dataset& other) {
+    expect_error(ErrorCode::invalid_argument, {"other data", part},
+                 [&] { fit(other, config, options); });
+  };
+  Dataset other = learnable_vertices();
+  const DenseFeatures dense = std::get<DenseFeatures>(other.features);
+  auto features = std::make_shared<Matrix<float>>(dense->rows(), dense->cols());
+  std::copy_n(dense->data(), dense->size(), features->data());
+  (*features)(7, 3) += 0.125f;
+  other.features = DenseFeatures(std::move(features));
+  expect_named("features", other);
+
+  other = learnable_vertices();
+  const ClassLabels labels = std::get<ClassLabels>(other.labels);
+  std::vector<std::int64_t> changed(labels.begin(), labels.end());
+  changed[5] = (changed[5] + 1) % 3;
+  other.labels = ClassLabels(std::move(changed));
+  expect_named("labels", other);
+
+  other = learnable_vertices();
+  std::swap(other.validation, other.test);
+  expect_named("split", other);
+
+  other = learnable_vertices();
+  other.graph = permuted(other, Permutation::random(120, 3)).graph;
+  expect_named("edges", other);
+
+  other = learnable_vertices();
+  std::vector<float> ones(static_cast<std::size_t>(other.graph.num_edges()), 1.0f);
+  other.graph = other.graph.with_values(std::move(ones));
+  expect_named("weights", other);
 }
 
 TEST(Checkpoint, a_finished_one_has_nothing_left_to_train) {
@@ -135,9 +218,9 @@ TEST(Checkpoint, survives_writing_and_reading) {
   train_until(checkpointed(folder / "file"), config, 15);
   const Checkpoint loaded = load_checkpoint(folder / "file");
   EXPECT_EQ(loaded.model, config);
-  EXPECT_EQ(loaded.finished.size(), 1u);
-  EXPECT_EQ(loaded.position.epoch, 3);
-  EXPECT_EQ(loaded.curve.size(), 3u);
+  ASSERT_EQ(loaded.runs.size(), 2u);
+  EXPECT_EQ(loaded.runs[0].curve.size(), 12u);
+  EXPECT_EQ(loaded.runs[1].curve.size(), 3u);
   save(loaded, folder / "copy");
   EXPECT_EQ(read_file(folder / "file"), read_file(folder / "copy"));
 }

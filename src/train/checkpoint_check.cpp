@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/train/checkpoint.hpp"
+
+#include "io/array.hpp"
+#include "io/file.hpp"
+#include "train/settings.hpp"
+
+namespace tessera::train {
+namespace {
+
+/// What is compared of a tensor: everything but its content.
+struct TensorForm {
+  std::string type;
+  std::vector<std::int64_t> shape;
+
+  friend bool operator==(const TensorForm&, const TensorForm&) = default;
+};
+
+class CheckpointCheck {
+ public:
+  CheckpointCheck(const Checkpoint& checkpoint, const std::string& where)
+      : c_(checkpoint), where_(where), settings_(checkpoint.settings, where) {}
+
+  void run() {
+    check_task();
+    check_tensors(c_.weights, "weights");
+    for (const StoredTensor& tensor : c_.weights) weights_[tensor.path] = form_of(tensor);
+    check_model();
+    check_runs();
+  }
+
+ private:
+  [[noreturn]] void reject(const std::string& problem) const {
+    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_mend);
+  }
+
+  static TensorForm form_of(const StoredTensor& tensor) {
+    return {tensor.array.type, tensor.array.shape};
+  }
+
+  void check_task() const {
+    const bool one_label_metric = c_.metric == Metric::accuracy ||
+                                  (c_.metric == Metric::roc_auc && c_.outputs == 2);
+    const bool multi_label_metric = c_.metric == Metric::micro_f1 || c_.metric == Metric::roc_auc;
+    if (!(c_.multi_label ? multi_label_metric : one_label_metric)) {
+      reject(fmt::format("the metric {} does not fit its {} outputs", to_string(c_.metric),
+                         c_.outputs));
+    }
+    if (c_.graph_task && c_.multi_label) reject("graphs have no several labels each");
+    if (c_.model.readout.has_value() != c_.graph_task) {
+      reject("the model's readout does not fit what is classified");
+    }
+    const auto& names = c_.class_values;
+    if (!names.empty() && std::ssize(names) != c_.outputs) {
+      reject(fmt::format("{} names of classes for {} outputs", names.size(), c_.outputs));
+    }
+    const bool rising =
+        std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end();
+    if (!rising || (!names.empty() && names.front() < 0)) reject("the names of classes do not rise");
+  }
+
+  void check_tensors(const std::vector<StoredTensor>& tensors, const char* name) const {
+    for (const StoredTensor& tensor : tensors) {
+      const ExtraArray& array = tensor.array;
+      const bool real = array.type == "<f4" || array.type == "<f8";
+      if (!real || array.shape.size() != 2 ||
+          io::array_bytes(array.shape, io::parse_element_type(array.type, where_), where_) !=
+              array.bytes.size()) {
+        reject(fmt::format("'{}' of the {} is no tensor", tensor.path, name));
+      }
+    }
+  }
+
+  /// The model must be about as large as its tensors: so much is allocated before each of them is
+  /// compared with what the model has.
+  void check_model() const {
+    try {
+      nn::validate(c_.model);
+    } catch (const Error& error) {
+      reject(error.what());
+    }
+    if (c_.weights.empty()) return;
+    std::int64_t elements = 0;
+    for (const StoredTensor& tensor : c_.weights) {
+      elements += tensor.array.shape[0] * tensor.array.shape[1];
+    }
+    const auto tensors = std::ssize(c_.weights);
+    nn::DataShape shape;
+    shape.features = c_.features;
+    shape.outputs = c_.outputs;
+    const bool fits = c_.model.layers <= tensors && c_.features <= elements &&
+                      c_.outputs <= elements && c_.model.hidden <= elements &&
+                      c_.model.heads <= elements && c_.model.output_heads <= elements &&
+                      (c_.model.kind != nn::ModelKind::cheb || c_.model.hops <= tensors) &&
+                      nn::predicted_parameters(c_.model, shape) <= 2 * (elements + tensors);
+    if (!fits) {
+      reject(fmt::format("{} tensors of {} numbers are not those of a model with {}", tensors,
+                         elements, nn::describe(c_.model)));
+    }
+  }
+
+  void check_runs() const {
+    const std::int64_t epochs = settings_.integer("training.epochs");
+    // No epoch has more steps than there are items to train on, or parts to cut the graph into.
+    const std::int64_t steps_per_epoch =
+        std::max({settings_.integer("data.vertices"), settings_.integer("data.training_items"),
+                  std::int64_t{1}});
+    if (std::ssize(c_.runs) > settings_.integer("training.runs")) {
+      reject("more runs than it was made for");
+    }
+    if (c_.weights.empty() != c_.runs.empty()) reject("the best weights belong to no run");
+    for (const RunState& run : c_.runs) {
+      const std::int64_t length = std::ssize(run.curve);
+      if (length < 1 || length > epochs || run.step < 0 || run.step / steps_per_epoch > length) {
+        reject(fmt::format("a run of {} epochs and {} steps", length, run.step));
+      }
+      check_tensors(run.model, "model");
+      check_tensors(run.moments, "moments");
+      if (run.model.size() != c_.weights.size()) reject("a run has not the tensors of its model");
+      for (const StoredTensor& tensor : run.model) check_same(tensor.path, tensor);
+      check_moments(run);
+    }
+  }
+
+  void check_same(const std::string& path, const StoredTensor& tensor) const {
+    const auto found = weights_.find(path);
+    if (found == weights_.end() || found->second != form_of(tensor)) {
+      reject(fmt::format("'{}' has no equal among the best weights", tensor.path));
+    }
+  }
+
+  /// Both moments, or the first alone, of the same tensors in every run.
+  void check_moments(const RunState& run) const {
+    std::set<std::string> first, second;
+    for (const StoredTensor& tensor : run.moments) {
+      const bool is_first = tensor.path.starts_with("first.");
+      if (!is_first && !tensor.path.starts_with("second.")) {
+        reject(fmt::format("'{}' is no moment", tensor.path));
+      }
+      const std::string path = tensor.path.substr(tensor.path.find('.') + 1);
+      check_same(path, tensor);
+      (is_first ? first : second).insert(path);
+    }
+    if ((!second.empty() && first != second) || run.moments.size() != c_.runs[0].moments.size()) {
+      reject("the optimiser's moments are not complete");
+    }
+  }
+
+  const Checkpoint& c_;
+  const std::string& where_;
+  SettingsReader settings_;
+  std::map<std::string, TensorForm> weights_;
+};
+
+}  // namespace
+
+void validate(const Checkpoint& checkpoint, const std::string& where) {
+  CheckpointCheck(checkpoint, where).run();
+}
+
+}  // namespace tessera::train
