@@ -48,6 +48,7 @@ class Forward : public Trial {
   Forward(const Problem& problem, AttentionForm form)
       : plan_(ops::plan_attention(problem.graph, options_of(problem, form))),
         seed_(problem.seed),
+        sample_size_(sample_size(problem)),
         scale_(1 / std::sqrt(std::max(1.0, static_cast<double>(width())))),
         target_(random_placed<T>(problem.graph.num_rows(), score_width(), seed_, problem.device)),
         source_(
@@ -91,29 +92,32 @@ class Forward : public Trial {
   }
 
   /// Beside the sums, rounding of the score enters the exponent. Inputs are below 1.
-  double bound() const {
+  ErrorMeasure measure() const {
     const double unit = plan_.options().precision == Precision::fp64 ? 0x1p-53 : 0x1p-24;
     const double largest_score =
         plan_.options().form == AttentionForm::gat ? 2 : 2 * static_cast<double>(width());
-    return error_bound(plan_.options().precision, plan_.kernel().strict) +
-           8 * unit * largest_score + double_rounding(longest_row(plan_.graph()));
+    return ErrorMeasure({.stored = plan_.options().precision,
+                         .strict = plan_.kernel().strict,
+                         .terms = longest_row(plan_.graph()),
+                         .more = 8 * unit * largest_score});
   }
 
   Gate check_output() {
-    SampledInputs sample = sampled(sample_rows(
-        plan_.graph(), seed_, SampleSize::on(plan_.options().device, plan_.options().features)));
+    SampledInputs sample = sampled(sample_rows(plan_.graph(), seed_, sample_size_));
     const Matrix<double> computed = output_.result_rows(sample.sample.rows);
     Matrix<double> expected(computed.rows(), computed.cols());
     Matrix<double> magnitude(computed.rows(), computed.cols());
     ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {expected});
     sample.value = absolute(std::move(sample.value));
     ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {magnitude});
-    return {largest_error(computed.view(), expected, magnitude), bound(), computed.rows(),
-            output_.rows()};
+    const ErrorMeasure errors = measure();
+    return {errors.largest_error(computed.view(), expected, magnitude), errors.bound(),
+            computed.rows(), output_.rows()};
   }
 
   ops::AttentionPlan plan_;
   std::uint64_t seed_;
+  SampleSize sample_size_;
   double scale_;
   Placed<T> target_, source_, value_, vector_, output_;
   Placed<LogSum<T>> log_sum_;
@@ -193,6 +197,7 @@ class Step : public Forward<T> {
         gradients_for(absolute(grad_output_.input_rows(sample.sample.rows)), unused);
     const Matrix<double> per_head = gradients_for(head_sums(grad_output), unused);
 
+    const ErrorMeasure measure = this->measure();
     double worst = 0;
     for (const VertexId source : sources) {
       const auto& cols = sample.sample.cols;
@@ -200,14 +205,14 @@ class Step : public Forward<T> {
       if (place == cols.end() || *place != source) continue;
       const std::int64_t j = place - cols.begin();
       for (std::int64_t f = 0; f < value_gradient.cols(); ++f) {
-        worst = std::max(worst, error_of(static_cast<double>(grad_value_.host()(source, f)),
-                                         value_gradient(j, f), value_magnitude(j, f)));
+        worst = std::max(worst, measure.error_of(static_cast<double>(grad_value_.host()(source, f)),
+                                                 value_gradient(j, f), value_magnitude(j, f)));
       }
       if (this->plan_.options().form != AttentionForm::gat) continue;
       for (std::int64_t head = 0; head < source_gradient.cols(); ++head) {
-        worst =
-            std::max(worst, error_of(static_cast<double>(grad_source_.host()(source, head)),
-                                     source_gradient(j, head), per_head(j, head * this->width())));
+        worst = std::max(
+            worst, measure.error_of(static_cast<double>(grad_source_.host()(source, head)),
+                                    source_gradient(j, head), per_head(j, head * this->width())));
       }
     }
     return worst;

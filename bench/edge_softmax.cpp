@@ -18,6 +18,7 @@ class EdgeSoftmax : public Trial {
   explicit EdgeSoftmax(const Problem& problem)
       : plan_(ops::plan_edge_softmax(problem.graph, options_of(problem))),
         seed_(problem.seed),
+        sample_size_(sample_size(problem)),
         scores_(random_placed<T>(problem.graph.num_edges(), problem.features, problem.seed,
                                  problem.device)),
         weights_(problem.graph.num_edges(), problem.features, problem.device) {}
@@ -26,17 +27,17 @@ class EdgeSoftmax : public Trial {
     // Beside the sum, the exponential rounds.
     constexpr double exponential = 1e-6;
     run({});
-    const RowSample sample = sample_rows(
-        plan_.graph(), seed_, SampleSize::on(plan_.options().device, plan_.options().heads));
+    const RowSample sample = sample_rows(plan_.graph(), seed_, sample_size_);
     const Matrix<double> scores = scores_.input_rows(sample.edges);
     const Matrix<double> computed = weights_.result_rows(sample.edges);
     Matrix<double> expected(scores.rows(), scores.cols());
     ops::reference::edge_softmax(sample.graph, scores, expected);
-    const double bound = error_bound(plan_.options().precision) +
-                         double_rounding(longest_row(sample.graph)) +
-                         (plan_.options().precision == Precision::fp64 ? 0 : exponential);
-    return {largest_error(computed.view(), expected, expected), bound, sample.graph.num_rows(),
-            plan_.graph().num_rows()};
+    const Precision precision = plan_.options().precision;
+    const ErrorMeasure measure({.stored = precision,
+                                .terms = longest_row(sample.graph),
+                                .more = precision == Precision::fp64 ? 0 : exponential});
+    return {measure.largest_error(computed.view(), expected, expected), measure.bound(),
+            sample.graph.num_rows(), plan_.graph().num_rows()};
   }
   void run(Stream stream) override { ops::run(plan_, scores_, weights_, stream); }
   std::int64_t bytes() const override {
@@ -57,6 +58,7 @@ class EdgeSoftmax : public Trial {
 
   ops::EdgeSoftmaxPlan plan_;
   std::uint64_t seed_;
+  SampleSize sample_size_;
   Placed<T> scores_, weights_;
 };
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/gemm.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
 #include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
+#include "core/exact_sum.hpp"
 #include "ops/gemm/reference.hpp"
 
 namespace tessera::bench {
@@ -42,7 +46,8 @@ class Update : public Trial {
     ops::reference::gemm(Transpose::no, Transpose::no, 1, absolute(gather(x_.host().view(), rows)),
                          absolute(to_double(weight_.host())), 0, magnitude);
     const Matrix<double> computed = gather(y_.fetch().view(), rows);
-    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
+    const ErrorMeasure measure({.stored = precision_, .terms = x_.cols()});
+    return {measure.largest_error(computed.view(), expected, magnitude), measure.bound(),
             count_of(rows), x_.rows()};
   }
   void run(Stream stream) override {
@@ -77,7 +82,7 @@ class WeightGradient : public Trial {
     run({});
     // A few columns of X, over all vertices.
     const auto cols = spread_rows(x_.cols(), 8);
-    Matrix<double> expected(count_of(cols), grad_y_.cols(), 0.0);
+    std::vector<ExactSum> sums(static_cast<std::size_t>(count_of(cols) * grad_y_.cols()));
     Matrix<double> magnitude(count_of(cols), grad_y_.cols(), 0.0);
     for (std::int64_t vertex = 0; vertex < x_.rows(); ++vertex) {
       for (std::int64_t i = 0; i < count_of(cols); ++i) {
@@ -85,13 +90,17 @@ class WeightGradient : public Trial {
             static_cast<double>(x_.host()(vertex, cols[static_cast<std::size_t>(i)]));
         for (std::int64_t j = 0; j < grad_y_.cols(); ++j) {
           const double product = value * static_cast<double>(grad_y_.host()(vertex, j));
-          expected(i, j) += product;
+          sums[static_cast<std::size_t>(i * grad_y_.cols() + j)] += product;
           magnitude(i, j) += product < 0 ? -product : product;
         }
       }
     }
+    Matrix<double> expected(magnitude.rows(), magnitude.cols());
+    std::transform(sums.begin(), sums.end(), expected.data(),
+                   [](const ExactSum& sum) { return sum.value(); });
     const Matrix<double> computed = gather(grad_weight_.fetch().view(), cols);
-    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
+    const ErrorMeasure measure({.stored = precision_, .terms = x_.rows()});
+    return {measure.largest_error(computed.view(), expected, magnitude), measure.bound(),
             count_of(cols), x_.cols()};
   }
   void run(Stream stream) override {

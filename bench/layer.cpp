@@ -71,7 +71,8 @@ class BiasActivationDropout : public Trial {
         magnitude(i, j) = std::abs(x(i, j)) + std::abs(bias(0, j));
       }
     }
-    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_), x.rows(),
+    const ErrorMeasure measure({.stored = precision_});
+    return {measure.largest_error(computed.view(), expected, magnitude), measure.bound(), x.rows(),
             x_.rows()};
   }
   void run(Stream stream) override {
@@ -118,7 +119,8 @@ class BatchNorm : public Trial {
             std::abs(gamma(0, j)) * spread * inverse_deviation(0, j) + std::abs(beta(0, j));
       }
     }
-    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_), x.rows(),
+    const ErrorMeasure measure({.stored = precision_, .terms = x.rows()});
+    return {measure.largest_error(computed.view(), expected, magnitude), measure.bound(), x.rows(),
             x_.rows()};
   }
   void run(Stream stream) override {
@@ -170,7 +172,8 @@ class CrossEntropy : public Trial {
     for (double& value : computed.span()) value *= share;
     const Matrix<double> magnitude(logits.rows(), logits.cols(),
                                    1 / std::max(1.0, static_cast<double>(checked)));
-    return {largest_error(computed.view(), expected, magnitude), error_bound(precision_),
+    const ErrorMeasure measure({.stored = precision_, .terms = logits.cols()});
+    return {measure.largest_error(computed.view(), expected, magnitude), measure.bound(),
             logits.rows(), logits_.rows()};
   }
   void run(Stream stream) override {

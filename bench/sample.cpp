@@ -6,6 +6,8 @@
 
 #include "tessera/core/random.hpp"
 
+#include "bench/inputs.hpp"
+
 namespace tessera::bench {
 namespace {
 
@@ -92,6 +94,22 @@ SampleSize SampleSize::on(Device device, std::int64_t features) {
   constexpr EdgeOffset fewest = 1 << 16;
   const EdgeOffset edges = products / std::max<std::int64_t>(features, 1);
   return {1024, std::clamp(edges, fewest, SampleSize{}.edges)};
+}
+
+RowSample sample_blocks(const Graph& graph, EdgeOffset wanted_edges) {
+  constexpr std::int64_t block = 256;
+  const std::int64_t blocks = (graph.num_rows() + block - 1) / block;
+  const double share = static_cast<double>(wanted_edges) /
+                       static_cast<double>(std::max<EdgeOffset>(graph.num_edges(), 1));
+  const auto wanted = static_cast<std::int64_t>(share * static_cast<double>(blocks));
+  std::vector<VertexId> rows;
+  for (const std::int64_t first : spread_rows(blocks, std::max<std::int64_t>(wanted, 1))) {
+    const std::int64_t end = std::min<std::int64_t>((first + 1) * block, graph.num_rows());
+    for (std::int64_t row = first * block; row < end; ++row) {
+      rows.push_back(static_cast<VertexId>(row));
+    }
+  }
+  return take_rows(graph, std::move(rows));
 }
 
 RowSample sample_rows(const Graph& graph, std::uint64_t seed, const SampleSize& size) {

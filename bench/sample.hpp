@@ -32,6 +32,10 @@ struct SampleSize {
 /// rows if there are no more than wanted.
 RowSample sample_rows(const Graph& graph, std::uint64_t seed, const SampleSize& size = {});
 
+/// Blocks of neighbouring rows spread over the graph, with about so many edges in all, for graphs
+/// that would take too long as a whole. Windows of rows stay what they were.
+RowSample sample_blocks(const Graph& graph, EdgeOffset wanted_edges);
+
 /// Edges of the longest row.
 EdgeOffset longest_row(const Graph& graph);
 

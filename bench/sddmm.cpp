@@ -19,6 +19,7 @@ class Edges : public Trial {
   Edges(const Problem& problem, EdgeFunction function)
       : plan_(ops::plan_sddmm(problem.graph, options_of(problem, function))),
         seed_(problem.seed),
+        sample_size_(sample_size(problem)),
         u_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed,
                             problem.device)),
         v_(random_placed<T>(problem.graph.num_cols(), problem.features, problem.seed + 1,
@@ -27,8 +28,7 @@ class Edges : public Trial {
 
   Gate check() override {
     run({});
-    const RowSample sample = sample_rows(
-        plan_.graph(), seed_, SampleSize::on(plan_.options().device, plan_.options().features));
+    const RowSample sample = sample_rows(plan_.graph(), seed_, sample_size_);
     const Matrix<double> computed = edges_.result_rows(sample.edges);
     Matrix<double> u = u_.input_rows(sample.rows);
     Matrix<double> v = v_.input_rows(sample.cols);
@@ -42,9 +42,10 @@ class Edges : public Trial {
     u = absolute(std::move(u));
     v = absolute(std::move(v));
     run_reference(magnitude);
-    return {largest_error(computed.view(), expected, magnitude),
-            error_bound(plan_.options().precision, plan_.kernel().strict), sample.graph.num_rows(),
-            u_.rows()};
+    const ErrorMeasure measure(
+        {.stored = plan_.options().precision, .strict = plan_.kernel().strict, .terms = u.cols()});
+    return {measure.largest_error(computed.view(), expected, magnitude), measure.bound(),
+            sample.graph.num_rows(), u_.rows()};
   }
   void run(Stream stream) override { ops::run(plan_, u_, v_, edges_, stream); }
   std::int64_t bytes() const override {
@@ -67,6 +68,7 @@ class Edges : public Trial {
 
   ops::SddmmPlan plan_;
   std::uint64_t seed_;
+  SampleSize sample_size_;
   Placed<T> u_, v_, edges_;
 };
 

@@ -2,6 +2,7 @@
 #include "tessera/ops/spmm.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -34,21 +35,40 @@ ops::SpmmOptions options_of(const Problem& problem, Reduction reduction,
   return options;
 }
 
-RowSample sample_of(const Graph& graph, const ops::SpmmOptions& options, std::uint64_t seed) {
-  return sample_rows(graph, seed, SampleSize::on(options.device, options.features));
-}
-
-double bound_of(const std::string& kernel, Precision precision) {
+bool is_strict(const std::string& kernel) {
   const std::vector<ops::KernelInfo> kernels = ops::kernels("spmm");
   const auto named = std::find_if(kernels.begin(), kernels.end(),
                                   [&](const ops::KernelInfo& info) { return info.name == kernel; });
-  return error_bound(precision, named == kernels.end() || named->strict);
+  return named == kernels.end() || named->strict;
+}
+
+/// What the sum of a row is multiplied by at the end.
+double factor_of(const Graph& graph, Reduction reduction, VertexId row) {
+  const double scale = graph.has_row_scale() ? std::abs(graph.row_scale()[row]) : 1.0;
+  const bool divided = reduction == Reduction::mean && graph.degree(row) > 0;
+  return divided ? scale / static_cast<double>(graph.degree(row)) : scale;
+}
+
+/// The largest error of the rows of a graph.
+double largest_row_error(const Graph& graph, Reduction reduction, const ErrorMeasure& measure,
+                         MatrixView<const double> computed, MatrixView<const double> expected,
+                         MatrixView<const double> magnitude) {
+  double worst = 0;
+  for (VertexId i = 0; i < graph.num_rows(); ++i) {
+    const double factor = factor_of(graph, reduction, i);
+    for (std::int64_t j = 0; j < computed.cols; ++j) {
+      const double partial = factor > 0 ? magnitude(i, j) / factor : magnitude(i, j);
+      worst = std::max(worst,
+                       measure.error_of(computed(i, j), expected(i, j), magnitude(i, j), partial));
+    }
+  }
+  return worst;
 }
 
 /// Compares the sampled rows of a sum over `sample` with the reference.
 template <class T>
 Gate compare_rows(const RowSample& sample, Reduction reduction, const Placed<T>& x, Placed<T>& y,
-                  double bound) {
+                  Precision precision, const std::string& kernel) {
   const Matrix<double> sources = x.input_rows(sample.cols);
   const Matrix<double> computed = y.result_rows(sample.rows);
   Matrix<double> expected(computed.rows(), computed.cols());
@@ -63,7 +83,13 @@ Gate compare_rows(const RowSample& sample, Reduction reduction, const Placed<T>&
     ops::reference::spmm_magnitude(sample.graph, reduction, some(sources.view()), {},
                                    some(magnitude.view()));
   });
-  return {largest_error(computed.view(), expected, magnitude), bound, computed.rows(), y.rows()};
+  MeasureOf of{precision, is_strict(kernel), longest_row(sample.graph)};
+  for (VertexId row = 0; row < sample.graph.num_rows(); ++row) {
+    of.factor = std::max(of.factor, factor_of(sample.graph, reduction, row));
+  }
+  const ErrorMeasure measure(of);
+  return {largest_row_error(sample.graph, reduction, measure, computed, expected, magnitude),
+          measure.bound(), computed.rows(), y.rows()};
 }
 
 /// The problem's graph with these numbers for values.
@@ -80,6 +106,7 @@ class Forward : public Trial {
  public:
   Forward(const Problem& problem, Reduction reduction, Values values)
       : seed_(problem.seed),
+        sample_size_(sample_size(problem)),
         edge_values_(random_placed<T>(values == Values::graph ? 0 : problem.graph.num_edges(), 1,
                                       problem.seed + 1, problem.device)),
         weighted_(values == Values::graph ? problem.graph
@@ -95,8 +122,8 @@ class Forward : public Trial {
 
   Gate check() override {
     run({});
-    return compare_rows(sample_of(weighted_, plan_.options(), seed_), plan_.options().reduction, x_,
-                        y_, bound_of(kernel(), plan_.options().precision));
+    return compare_rows(sample_rows(weighted_, seed_, sample_size_), plan_.options().reduction, x_,
+                        y_, plan_.options().precision, kernel());
   }
   void run(Stream stream) override { ops::run(plan_, inputs_, {y_}, stream); }
   std::int64_t bytes() const override {
@@ -109,6 +136,7 @@ class Forward : public Trial {
 
  private:
   std::uint64_t seed_;
+  SampleSize sample_size_;
   Placed<T> edge_values_;
   Graph weighted_;  ///< what the plan multiplies by, whoever brings the values
   ops::SpmmPlan plan_;
@@ -123,15 +151,15 @@ class Backward : public Trial {
   explicit Backward(const Problem& problem)
       : plan_(ops::plan_spmm_backward(problem.graph, options_of(problem, Reduction::sum))),
         seed_(problem.seed),
+        sample_size_(sample_size(problem)),
         grad_y_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed,
                                  problem.device)),
         grad_x_(problem.graph.num_cols(), problem.features, problem.device) {}
 
   Gate check() override {
     run({});
-    return compare_rows(sample_of(transposed(plan_.graph()), plan_.options(), seed_),
-                        Reduction::sum, grad_y_, grad_x_,
-                        bound_of(kernel(), plan_.options().precision));
+    return compare_rows(sample_rows(transposed(plan_.graph()), seed_, sample_size_), Reduction::sum,
+                        grad_y_, grad_x_, plan_.options().precision, kernel());
   }
   void run(Stream stream) override { ops::run(plan_, {grad_y_}, {grad_x_}, stream); }
   std::int64_t bytes() const override {
@@ -149,6 +177,7 @@ class Backward : public Trial {
  private:
   ops::SpmmBackwardPlan plan_;
   std::uint64_t seed_;
+  SampleSize sample_size_;
   Placed<T> grad_y_, grad_x_;
 };
 

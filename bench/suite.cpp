@@ -25,6 +25,12 @@ Timing time_trial(Trial& trial, Device device, const MeasureOptions& options) {
 
 }  // namespace
 
+SampleSize sample_size(const Problem& problem) {
+  SampleSize size = SampleSize::on(problem.device, problem.features);
+  if (problem.check_edges == 0) return size;
+  return {std::min<std::int64_t>(size.rows, problem.check_edges), problem.check_edges};
+}
+
 const std::vector<Suite>& suites() {
   static const std::vector<Suite> all = [] {
     std::vector<Suite> list;

@@ -14,6 +14,7 @@
 #include "tessera/ops/kernels.hpp"
 
 #include "bench/gate.hpp"
+#include "bench/sample.hpp"
 
 /// What `tessera bench` measures and `tessera check` checks.
 namespace tessera::bench {
@@ -30,9 +31,14 @@ struct Problem {
   /// Where the graph came from: models use its features and labels. May be null.
   std::shared_ptr<const Dataset> dataset = {};
   Device device = {};
+  /// Edges of the rows that a check compares; 0: as many as the device makes worth while.
+  EdgeOffset check_edges = 0;
   ops::Tune tune = ops::Tune::predicted;
   std::shared_ptr<ops::PlanStore> store = {};
 };
+
+/// How many rows the check of a problem compares.
+SampleSize sample_size(const Problem& problem);
 
 /// The part of a plan's options that every op has.
 inline void set_plan_options(const Problem& problem, ops::PlanOptions& options) {

@@ -25,11 +25,12 @@ void copy_state(nn::Layer& narrow, nn::Layer& wide) {
 Gate wide_gate(const nn::Tensor& computed, const nn::Tensor& expected) {
   const Matrix<float> narrow = train::to_host(computed);
   const auto wide = expected.as<double>();
+  const ErrorMeasure measure(MeasureOf{});
   double largest = 0, error = 0;
   for (std::int64_t i = 0; i < wide.rows; ++i) {
     for (std::int64_t j = 0; j < wide.cols; ++j) {
       largest = std::max(largest, std::abs(wide(i, j)));
-      error = std::max(error, error_of(static_cast<double>(narrow(i, j)), wide(i, j), 1));
+      error = std::max(error, measure.error_of(static_cast<double>(narrow(i, j)), wide(i, j), 1));
     }
   }
   return {error / (largest > 0 ? largest : 1), bound, wide.rows, wide.rows};

@@ -21,6 +21,8 @@ struct CheckArguments {
   DataOptions data;
   std::string device = "cpu";
   std::vector<std::int64_t> features;
+  std::int64_t sample = 0;
+  std::int64_t max_edges = 0;
 };
 
 /// One kernel on one problem, and how it did.
@@ -63,6 +65,9 @@ std::vector<Outcome> check_all(Session& session, const CheckArguments& arguments
   std::int64_t done = 0;
   const Device device = parse_device(arguments.device);
   require_available(device);
+  const bool too_large = arguments.max_edges > 0 && dataset.graph.num_edges() > arguments.max_edges;
+  const Graph graph =
+      too_large ? bench::sample_blocks(dataset.graph, arguments.max_edges).graph : dataset.graph;
   const auto total = static_cast<std::int64_t>(bench::suites().size());
   for (const bench::Suite& suite : bench::suites()) {
     if (suite.on_request) continue;
@@ -70,14 +75,11 @@ std::vector<Outcome> check_all(Session& session, const CheckArguments& arguments
     for (const std::string& kernel : kernels_of(suite, device.kind)) {
       for (const Precision precision : bench::precisions_on(suite, device.kind)) {
         for (const std::int64_t features : widths_for(suite, arguments)) {
-          bench::Problem problem{dataset.graph,
-                                 dataset.name,
-                                 features,
-                                 precision,
-                                 bench::default_heads(suite, features),
-                                 kernel,
-                                 session.seed()};
+          bench::Problem problem{
+              graph,  dataset.name,  features, precision, bench::default_heads(suite, features),
+              kernel, session.seed()};
           problem.device = device;
+          problem.check_edges = arguments.sample;
           outcomes.push_back(check_one(suite, problem));
         }
       }
@@ -150,6 +152,7 @@ Json to_json(const Dataset& dataset, const std::vector<Outcome>& outcomes) {
                       {"max_error", outcome.gate.max_error},
                       {"bound", outcome.gate.bound},
                       {"verdict", verdict(outcome)}});
+    if (!outcome.unsupported.empty()) checks.back()["reason"] = outcome.unsupported;
   }
   Json json{{"verb", "check"}};
   json.update(brief_json(dataset));
@@ -178,6 +181,14 @@ Action setup(CLI::App& app) {
       ->type_name("LIST")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+  app.add_option("--sample", arguments->sample,
+                 "edges of the rows to compare (default: about a million, fewer on a GPU)")
+      ->type_name("EDGES")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-edges", arguments->max_edges,
+                 "of a larger graph take blocks of 256 rows with about so many edges")
+      ->type_name("EDGES")
+      ->check(CLI::PositiveNumber);
   return [arguments](Session& session) { return run_check(session, *arguments); };
 }
 

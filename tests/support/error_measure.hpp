@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <type_traits>
 
 #include <fmt/format.h>
 
+#include "core/number_limits.hpp"
 #include "tessera/core/dtype.hpp"
 #include "tessera/core/matrix.hpp"
 
@@ -17,15 +19,21 @@ struct Tolerance {
   double of_magnitude = 0;  ///< of the sum of absolute products behind an element
   double of_result = 0;     ///< of the element itself: rounding to 16 bits
   double absolute = 0;      ///< rounding of the smallest numbers
+  /// From here on numbers round to infinity.
+  double first_infinite = std::numeric_limits<double>::infinity();
   bool admits_nan = false;  ///< a tile kernel may turn a row into NaN because of another one
 };
 
 inline Tolerance tolerance_of(Precision precision) {
+  const NumberLimits limits = limits_of(precision);
+  const auto tolerance = [&](double of_magnitude, double of_result) {
+    return Tolerance{of_magnitude, of_result, limits.smallest_step / 2, limits.first_infinite};
+  };
   switch (precision) {
-    case Precision::fp64: return {1e-14, 0};
-    case Precision::bf16: return {2e-6, 0x1p-8};
-    case Precision::fp16: return {2e-6, 0x1p-11, 0x1p-25};
-    default: return {2e-6, 0};
+    case Precision::fp64: return tolerance(1e-14, 0);
+    case Precision::bf16: return tolerance(2e-6, 0x1p-8);
+    case Precision::fp16: return tolerance(2e-6, 0x1p-11);
+    default: return tolerance(2e-6, 0);
   }
 }
 
@@ -33,9 +41,13 @@ inline bool close(double computed, double expected, double magnitude, Tolerance 
   if (tolerance.admits_nan && std::isnan(computed)) return true;
   if (std::isnan(expected)) return std::isnan(computed);
   if (std::isinf(expected)) return computed == expected;
-  return std::abs(computed - expected) <= tolerance.of_magnitude * magnitude +
-                                              tolerance.of_result * std::abs(expected) +
-                                              tolerance.absolute;
+  const double slack = tolerance.of_magnitude * magnitude +
+                       tolerance.of_result * std::abs(expected) + tolerance.absolute;
+  if (std::isinf(computed)) {
+    return std::signbit(computed) == std::signbit(expected) &&
+           std::abs(expected) + slack >= tolerance.first_infinite;
+  }
+  return std::abs(computed - expected) <= slack;
 }
 
 /// What remains of a number stored as T.

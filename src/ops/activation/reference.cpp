@@ -5,6 +5,8 @@
 
 #include "tessera/ops/dropout.hpp"
 
+#include "core/exact_sum.hpp"
+
 namespace tessera::ops::reference {
 namespace {
 
@@ -29,9 +31,9 @@ double derivative(const ActivationOptions& options, double z) {
 }
 
 double norm(MatrixView<const double> x, std::int64_t row) {
-  double squares = 0;
+  ExactSum squares;
   for (std::int64_t j = 0; j < x.cols; ++j) squares += x(row, j) * x(row, j);
-  return std::sqrt(squares);
+  return std::sqrt(squares.value());
 }
 
 }  // namespace
@@ -54,14 +56,14 @@ void bias_activation_dropout_backward(MatrixView<const double> x, MatrixView<con
                                       MatrixView<double> grad_bias) {
   const Dropout dropout{options.dropout, options.random};
   for (std::int64_t j = 0; j < x.cols; ++j) {
-    double sum = 0;
+    ExactSum sum;
     for (std::int64_t i = 0; i < x.rows; ++i) {
       const double z = x(i, j) + (bias.data != nullptr ? bias(0, j) : 0);
       const auto element = static_cast<std::uint64_t>(i * x.cols + j);
       grad_x(i, j) = grad_y(i, j) * dropout.factor(element) * derivative(options, z);
       sum += grad_x(i, j);
     }
-    grad_bias(0, j) = sum;
+    grad_bias(0, j) = sum.value();
   }
 }
 
@@ -78,8 +80,9 @@ void row_normalise_backward(MatrixView<const double> x, MatrixView<const double>
                             double epsilon, MatrixView<double> grad_x) {
   for (std::int64_t i = 0; i < x.rows; ++i) {
     const double length = norm(x, i);
-    double along = 0;
-    for (std::int64_t j = 0; j < x.cols; ++j) along += grad_y(i, j) * x(i, j) / length;
+    ExactSum exact;
+    for (std::int64_t j = 0; j < x.cols; ++j) exact += grad_y(i, j) * x(i, j) / length;
+    const double along = exact.value();
     for (std::int64_t j = 0; j < x.cols; ++j) {
       // Where epsilon stands in for the length, nothing depends on the length.
       grad_x(i, j) = length < epsilon ? grad_y(i, j) / epsilon

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/reference.hpp"
 
-#include <algorithm>
 #include <vector>
 
 #include "tessera/ops/dropout.hpp"
 
+#include "core/exact_sum.hpp"
 #include "ops/edge_softmax/reference.hpp"
 
 namespace tessera::ops::reference {
@@ -34,11 +34,12 @@ struct Problem {
 
   double score(VertexId i, VertexId j, std::int64_t head) const {
     if (form == AttentionForm::gat) return leaky_relu(target(i, head) + source(j, head));
-    double sum = 0;
+    ExactSum exact;
     for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
-      sum += form == AttentionForm::dot ? target(i, f) * source(j, f)
-                                        : vector(0, f) * leaky_relu(target(i, f) + source(j, f));
+      exact += form == AttentionForm::dot ? target(i, f) * source(j, f)
+                                          : vector(0, f) * leaky_relu(target(i, f) + source(j, f));
     }
+    const double sum = exact.value();
     return form == AttentionForm::dot ? scale * sum : sum;
   }
 
@@ -62,12 +63,6 @@ struct RowWeights {
   double log_sum;
 };
 
-void fill_zero(MatrixView<double> matrix) {
-  for (std::int64_t i = 0; i < matrix.rows; ++i) {
-    std::fill_n(matrix.row(i), matrix.cols, 0.0);
-  }
-}
-
 template <class Body>
 void for_each_row_and_head(const Problem& problem, Body&& body) {
   for (VertexId i = 0; i < problem.graph.num_rows(); ++i) {
@@ -77,15 +72,15 @@ void for_each_row_and_head(const Problem& problem, Body&& body) {
   }
 }
 
-/// Gradients as views; those without data are not wanted.
+/// Gradients while they are summed; those without memory are not wanted.
 struct Gradients {
-  MatrixView<double> target, source, value, vector;
-  double* scale;
+  ExactSums target, source, value, vector;
+  ExactSum scale;
 };
 
 /// Sends dS, the gradient of one edge's score, on to what the score was made of.
 void score_backward(const Problem& p, VertexId i, VertexId j, std::int64_t head, double grad_score,
-                    const Gradients& gradients) {
+                    Gradients& gradients) {
   const bool one_number_a_head = p.form == AttentionForm::gat;
   const std::int64_t begin = one_number_a_head ? head : head * p.width;
   const std::int64_t end = one_number_a_head ? head + 1 : (head + 1) * p.width;
@@ -97,38 +92,38 @@ void score_backward(const Problem& p, VertexId i, VertexId j, std::int64_t head,
     if (p.form == AttentionForm::dot) {
       to_target = grad_score * p.scale * s;
       to_source = grad_score * p.scale * t;
-      if (gradients.scale != nullptr) *gradients.scale += grad_score * t * s;
+      gradients.scale += grad_score * t * s;
     } else {
       const double a = one_number_a_head ? 1 : p.vector(0, f);
       to_target = to_source = grad_score * a * p.leaky_relu_derivative(t + s);
-      if (gradients.vector.data != nullptr) {
-        gradients.vector(0, f) += grad_score * p.leaky_relu(t + s);
+      if (p.form == AttentionForm::gatv2) {
+        gradients.vector.add(0, f, grad_score * p.leaky_relu(t + s));
       }
     }
-    if (gradients.target.data != nullptr) gradients.target(i, f) += to_target;
-    if (gradients.source.data != nullptr) gradients.source(j, f) += to_source;
+    gradients.target.add(i, f, to_target);
+    gradients.source.add(j, f, to_source);
   }
 }
 
 /// One row and head: dP = dO . V, D = sum of P f dP, dS = P (f dP - D), dV = P f dO, where f is
 /// what dropout multiplies a weight by.
 void row_backward(const Problem& p, VertexId i, std::int64_t head, const RowWeights& row,
-                  MatrixView<const double> grad_output, const Gradients& gradients) {
+                  MatrixView<const double> grad_output, Gradients& gradients) {
   const auto sources = p.graph.neighbours(i);
   const EdgeOffset first = p.graph.row_offsets()[i];
   std::vector<double> grad_weights(sources.size(), 0.0);
-  double sum = 0;
+  ExactSum exact;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const double factor = p.drop_factor(first + static_cast<EdgeOffset>(k), head);
+    ExactSum product;
     for (std::int64_t f = head * p.width; f < (head + 1) * p.width; ++f) {
-      grad_weights[k] += grad_output(i, f) * p.value(sources[k], f);
-      if (gradients.value.data != nullptr) {
-        gradients.value(sources[k], f) += row.weights[k] * factor * grad_output(i, f);
-      }
+      product += grad_output(i, f) * p.value(sources[k], f);
+      gradients.value.add(sources[k], f, row.weights[k] * factor * grad_output(i, f));
     }
-    grad_weights[k] *= factor;
-    sum += row.weights[k] * grad_weights[k];
+    grad_weights[k] = factor * product.value();
+    exact += row.weights[k] * grad_weights[k];
   }
+  const double sum = exact.value();
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const double grad_score = row.weights[k] * (grad_weights[k] - sum);
     score_backward(p, i, sources[k], head, grad_score, gradients);
@@ -140,8 +135,7 @@ void row_backward(const Problem& p, VertexId i, std::int64_t head, const RowWeig
 void attention(const Graph& graph, const AttentionOptions& options, const AttentionInputs& inputs,
                const AttentionOutputs& outputs) {
   const Problem p(graph, options, inputs);
-  const auto output = outputs.output.as<double>();
-  fill_zero(output);
+  ExactSums output(outputs.output.as<double>());
   for_each_row_and_head(p, [&](VertexId i, std::int64_t head, const RowWeights& row) {
     if (!outputs.log_sum.absent()) outputs.log_sum.as<double>()(i, head) = row.log_sum;
     const auto sources = graph.neighbours(i);
@@ -149,26 +143,29 @@ void attention(const Graph& graph, const AttentionOptions& options, const Attent
       const EdgeOffset edge = graph.row_offsets()[i] + static_cast<EdgeOffset>(k);
       const double weight = row.weights[k] * p.drop_factor(edge, head);
       for (std::int64_t f = head * p.width; f < (head + 1) * p.width; ++f) {
-        output(i, f) += weight * p.value(sources[k], f);
+        output.add(i, f, weight * p.value(sources[k], f));
       }
     }
   });
+  output.store();
 }
 
 void attention_backward(const Graph& graph, const AttentionOptions& options,
                         const AttentionInputs& inputs, ConstOperand grad_output,
                         const AttentionGradOutputs& gradients) {
   const Problem p(graph, options, inputs);
-  const Gradients wanted{gradients.target.as<double>(), gradients.source.as<double>(),
-                         gradients.value.as<double>(), gradients.vector.as<double>(),
-                         gradients.scale};
-  for (const auto& matrix : {wanted.target, wanted.source, wanted.value, wanted.vector}) {
-    fill_zero(matrix);
-  }
-  if (wanted.scale != nullptr) *wanted.scale = 0;
+  Gradients sums{ExactSums(gradients.target.as<double>()),
+                 ExactSums(gradients.source.as<double>()),
+                 ExactSums(gradients.value.as<double>()),
+                 ExactSums(gradients.vector.as<double>()),
+                 {}};
   for_each_row_and_head(p, [&](VertexId i, std::int64_t head, const RowWeights& row) {
-    row_backward(p, i, head, row, grad_output.as<double>(), wanted);
+    row_backward(p, i, head, row, grad_output.as<double>(), sums);
   });
+  for (const ExactSums* some : {&sums.target, &sums.source, &sums.value, &sums.vector}) {
+    some->store();
+  }
+  if (gradients.scale != nullptr) *gradients.scale = sums.scale.value();
 }
 
 void attention_weights(const Graph& graph, const AttentionOptions& options,

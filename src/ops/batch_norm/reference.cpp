@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "core/exact_sum.hpp"
+
 namespace tessera::ops::reference {
 
 void batch_norm(MatrixView<const double> x, MatrixView<const double> gamma,
@@ -15,11 +17,13 @@ void batch_norm(MatrixView<const double> x, MatrixView<const double> gamma,
     double mean = running_mean(0, j);
     double variance = running_variance(0, j);
     if (options.training) {
-      double sum = 0;
+      ExactSum sum, exact_squares;
       for (std::int64_t i = 0; i < x.rows; ++i) sum += x(i, j);
-      mean = x.rows > 0 ? sum / count : 0;
-      double squares = 0;
-      for (std::int64_t i = 0; i < x.rows; ++i) squares += (x(i, j) - mean) * (x(i, j) - mean);
+      mean = x.rows > 0 ? sum.value() / count : 0;
+      for (std::int64_t i = 0; i < x.rows; ++i) {
+        exact_squares += (x(i, j) - mean) * (x(i, j) - mean);
+      }
+      const double squares = exact_squares.value();
       variance = x.rows > 0 ? squares / count : 0;
       if (x.rows > 0) running_mean(0, j) += options.momentum * (mean - running_mean(0, j));
       if (x.rows > 1) {
@@ -47,12 +51,13 @@ void batch_norm_backward(MatrixView<const double> x, MatrixView<const double> ga
     const auto normalised = [&](std::int64_t i) {
       return (x(i, j) - saved_mean(0, j)) * inverse_deviation;
     };
-    double sum = 0;
-    double weighted_sum = 0;
+    ExactSum exact_sum, exact_weighted;
     for (std::int64_t i = 0; i < x.rows; ++i) {
-      sum += grad_y(i, j);
-      weighted_sum += grad_y(i, j) * normalised(i);
+      exact_sum += grad_y(i, j);
+      exact_weighted += grad_y(i, j) * normalised(i);
     }
+    const double sum = exact_sum.value();
+    const double weighted_sum = exact_weighted.value();
     grad_beta(0, j) = sum;
     grad_gamma(0, j) = weighted_sum;
     for (std::int64_t i = 0; i < x.rows; ++i) {

@@ -5,16 +5,19 @@
 #include <limits>
 #include <vector>
 
+#include "core/exact_sum.hpp"
+
 namespace tessera::ops::reference {
 
 double softmax(std::span<double> scores) {
   double max = -std::numeric_limits<double>::infinity();
   for (const double score : scores) max = score > max ? score : max;
-  double sum = 0;
+  ExactSum exact;
   for (double& score : scores) {
     score = std::exp(score - max);
-    sum += score;
+    exact += score;
   }
+  const double sum = exact.value();
   for (double& score : scores) score /= sum;
   return max + std::log(sum);
 }
@@ -40,10 +43,11 @@ void edge_softmax_backward(const Graph& graph, MatrixView<const double> weights,
                            MatrixView<const double> grad_weights, MatrixView<double> grad_scores) {
   for (VertexId row = 0; row < graph.num_rows(); ++row) {
     for (std::int64_t head = 0; head < weights.cols; ++head) {
-      double sum = 0;
+      ExactSum exact;
       for (EdgeOffset e = graph.row_offsets()[row]; e < graph.row_offsets()[row + 1]; ++e) {
-        sum += weights(e, head) * grad_weights(e, head);
+        exact += weights(e, head) * grad_weights(e, head);
       }
+      const double sum = exact.value();
       for (EdgeOffset e = graph.row_offsets()[row]; e < graph.row_offsets()[row + 1]; ++e) {
         grad_scores(e, head) = weights(e, head) * (grad_weights(e, head) - sum);
       }

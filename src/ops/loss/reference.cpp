@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/exact_sum.hpp"
+
 namespace tessera::ops::reference {
 namespace {
 
@@ -20,7 +22,7 @@ double cross_entropy(MatrixView<const double> logits, std::span<const std::int64
                      std::span<const std::int64_t> rows, MatrixView<double> grad_logits) {
   clear(grad_logits);
   const auto count = static_cast<double>(rows.size());
-  double loss = 0;
+  ExactSum loss;
   for (const std::int64_t row : rows) {
     const std::int64_t label = labels[static_cast<std::size_t>(row)];
     double largest = logits(row, 0);
@@ -34,14 +36,14 @@ double cross_entropy(MatrixView<const double> logits, std::span<const std::int64
       grad_logits(row, j) += (probability - (j == label ? 1 : 0)) / count;
     }
   }
-  return loss;
+  return loss.value();
 }
 
 double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const float> targets,
                             std::span<const std::int64_t> rows, MatrixView<double> grad_logits) {
   clear(grad_logits);
   const double count = static_cast<double>(rows.size()) * static_cast<double>(logits.cols);
-  double loss = 0;
+  ExactSum loss;
   for (const std::int64_t row : rows) {
     for (std::int64_t j = 0; j < logits.cols; ++j) {
       const double z = logits(row, j);
@@ -51,7 +53,7 @@ double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const fl
       grad_logits(row, j) += (1 / (1 + std::exp(-z)) - target) / count;
     }
   }
-  return loss;
+  return loss.value();
 }
 
 }  // namespace tessera::ops::reference

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sddmm/reference.hpp"
 
-#include <algorithm>
+#include "core/exact_sum.hpp"
 
 namespace tessera::ops::reference {
-namespace {
-
-void fill_zero(MatrixView<double> matrix) {
-  for (std::int64_t i = 0; matrix.data != nullptr && i < matrix.rows; ++i) {
-    std::fill_n(matrix.row(i), matrix.cols, 0.0);
-  }
-}
-
-}  // namespace
-
 void sddmm(const Graph& graph, EdgeFunction function, std::int64_t heads,
            MatrixView<const double> u, MatrixView<const double> v, MatrixView<double> edges) {
   const std::int64_t width = u.cols / heads;
@@ -25,11 +15,11 @@ void sddmm(const Graph& graph, EdgeFunction function, std::int64_t heads,
           edges(edge, head) = u(row, head) + v(col, head);
           continue;
         }
-        double sum = 0;
+        ExactSum sum;
         for (std::int64_t k = head * width; k < (head + 1) * width; ++k) {
           sum += u(row, k) * v(col, k);
         }
-        edges(edge, head) = sum;
+        edges(edge, head) = sum.value();
       }
     }
   }
@@ -39,8 +29,7 @@ void sddmm_backward(const Graph& graph, EdgeFunction function, std::int64_t head
                     MatrixView<const double> u, MatrixView<const double> v,
                     MatrixView<const double> grad_edges, MatrixView<double> grad_u,
                     MatrixView<double> grad_v) {
-  fill_zero(grad_u);
-  fill_zero(grad_v);
+  ExactSums u_sums(grad_u), v_sums(grad_v);
   const bool is_dot = function == EdgeFunction::dot;
   const std::int64_t width = u.cols / heads;
   for (VertexId row = 0; row < graph.num_rows(); ++row) {
@@ -48,11 +37,13 @@ void sddmm_backward(const Graph& graph, EdgeFunction function, std::int64_t head
       const VertexId col = graph.col_indices()[edge];
       for (std::int64_t k = 0; k < u.cols; ++k) {
         const double grad = grad_edges(edge, k / width);
-        if (grad_u.data != nullptr) grad_u(row, k) += grad * (is_dot ? v(col, k) : 1);
-        if (grad_v.data != nullptr) grad_v(col, k) += grad * (is_dot ? u(row, k) : 1);
+        u_sums.add(row, k, grad * (is_dot ? v(col, k) : 1));
+        v_sums.add(col, k, grad * (is_dot ? u(row, k) : 1));
       }
     }
   }
+  u_sums.store();
+  v_sums.store();
 }
 
 }  // namespace tessera::ops::reference

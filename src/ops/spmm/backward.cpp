@@ -3,6 +3,7 @@
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/trial.hpp"
+#include "ops/spmm/weights_fit.hpp"
 #include "ops/spmm/winner_gradients.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/ops/spmm.hpp"
@@ -55,6 +56,7 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   state->problem.device = options.device;
   state->problem.edge_values_at_run = options.edge_values_at_run;
   state->problem.edge_values_expected = expects_edge_values(options);
+  check_weights_fit(state->problem);
   state->options = options;
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
   state->explanation = std::move(choice.explanation);

@@ -4,6 +4,7 @@
 #include "ops/check.hpp"
 #include "ops/spmm/kernel.hpp"
 #include "ops/spmm/trial.hpp"
+#include "ops/spmm/weights_fit.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
@@ -64,6 +65,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   state->problem.device = options.device;
   state->problem.edge_values_at_run = options.edge_values_at_run;
   state->problem.edge_values_expected = expects_edge_values(options);
+  check_weights_fit(state->problem);
   state->options = options;
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
   state->kernel = choice.kernel;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/reference.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include "core/exact_sum.hpp"
 
 namespace tessera::ops::reference {
 namespace {
@@ -35,22 +36,22 @@ bool beats(Reduction reduction, double challenger, double holder) {
 double reduce(const Graph& graph, Reduction reduction, MatrixView<const double> x,
               MatrixView<const double> edge_values, VertexId row, std::int64_t feature,
               VertexId& winner) {
-  double result = 0;
+  ExactSum sum;
+  double best = 0;
   winner = -1;
   for (EdgeOffset edge = graph.row_offsets()[row]; edge < graph.row_offsets()[row + 1]; ++edge) {
     const VertexId col = graph.col_indices()[edge];
     const double product = weight_of(graph, edge_values, row, edge) * x(col, feature);
     if (!is_best(reduction)) {
-      result += product;
-    } else if (winner < 0 || beats(reduction, product, result)) {
-      result = product;
+      sum += product;
+    } else if (winner < 0 || beats(reduction, product, best)) {
+      best = product;
       winner = col;
     }
   }
-  if (reduction == Reduction::mean && graph.degree(row) > 0) {
-    result /= static_cast<double>(graph.degree(row));
-  }
-  return result;
+  if (is_best(reduction)) return best;
+  const bool divided = reduction == Reduction::mean && graph.degree(row) > 0;
+  return divided ? sum.value() / static_cast<double>(graph.degree(row)) : sum.value();
 }
 
 SharedArray<float> absolute(const SharedArray<float>& values) {
@@ -85,28 +86,25 @@ void spmm_backward(const Graph& graph, Reduction reduction, MatrixView<const dou
                    MatrixView<const double> x, MatrixView<const double> edge_values,
                    MatrixView<const VertexId> winners, MatrixView<double> grad_x,
                    MatrixView<double> grad_edge_values) {
-  for (std::int64_t i = 0; grad_x.data != nullptr && i < grad_x.rows; ++i) {
-    std::fill_n(grad_x.row(i), grad_x.cols, 0.0);
-  }
+  ExactSums x_sums(grad_x);
   for (VertexId row = 0; row < graph.num_rows(); ++row) {
     const double share =
         reduction == Reduction::mean ? 1 / static_cast<double>(graph.degree(row)) : 1;
     for (EdgeOffset edge = graph.row_offsets()[row]; edge < graph.row_offsets()[row + 1]; ++edge) {
       const VertexId col = graph.col_indices()[edge];
-      double grad_weight = 0;
+      ExactSum grad_weight;
       for (std::int64_t feature = 0; feature < grad_y.cols; ++feature) {
         if (is_best(reduction) && winners(row, feature) != col) continue;
         const double grad = grad_y(row, feature) * share;
-        if (grad_x.data != nullptr) {
-          grad_x(col, feature) += weight_of(graph, edge_values, row, edge) * grad;
-        }
+        x_sums.add(col, feature, weight_of(graph, edge_values, row, edge) * grad);
         if (grad_edge_values.data != nullptr) grad_weight += grad * x(col, feature);
       }
       if (grad_edge_values.data != nullptr) {
-        grad_edge_values(edge, 0) = grad_weight * scale_of(graph, row, col);
+        grad_edge_values(edge, 0) = grad_weight.value() * scale_of(graph, row, col);
       }
     }
   }
+  x_sums.store();
 }
 
 void spmm_magnitude(const Graph& graph, Reduction reduction, MatrixView<const double> x,

@@ -64,14 +64,46 @@ TEST(RowSample, AcceptsAGraphWithoutVertices) { EXPECT_TRUE(sample_rows(Graph(),
 TEST(Gate, MeasuresErrorsOnTheScaleOfTheSum) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(error_of(1.5, 1, 2), 0.25);
-  EXPECT_EQ(error_of(0, 0, 0), 0);
-  EXPECT_EQ(error_of(1, 0, 0), infinity) << "something out of nothing";
-  EXPECT_EQ(error_of(nan, nan, 1), 0);
-  EXPECT_EQ(error_of(1, nan, 1), infinity);
-  EXPECT_EQ(error_of(nan, 1, 1), infinity);
-  EXPECT_EQ(error_of(infinity, infinity, infinity), 0);
-  EXPECT_EQ(error_of(1, infinity, infinity), infinity);
+  const ErrorMeasure fp32(MeasureOf{});
+  EXPECT_DOUBLE_EQ(fp32.error_of(1.5, 1, 2), 0.25);
+  EXPECT_EQ(fp32.error_of(0, 0, 0), 0);
+  EXPECT_EQ(fp32.error_of(1, 0, 0), infinity) << "something out of nothing";
+  EXPECT_EQ(fp32.error_of(nan, nan, 1), 0);
+  EXPECT_EQ(fp32.error_of(1, nan, 1), infinity);
+  EXPECT_EQ(fp32.error_of(nan, 1, 1), infinity);
+  EXPECT_EQ(fp32.error_of(infinity, infinity, infinity), 0);
+  EXPECT_EQ(fp32.error_of(1, infinity, infinity), infinity);
+}
+
+TEST(Gate, KnowsWhereAPrecisionEnds) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const ErrorMeasure fp16({.stored = Precision::fp16});
+  EXPECT_EQ(fp16.error_of(infinity, 70000, 70000), 0);
+  EXPECT_EQ(fp16.error_of(-infinity, -65520, 65520), 0);
+  EXPECT_EQ(fp16.error_of(-infinity, 70000, 70000), infinity) << "the wrong one";
+  EXPECT_GT(fp16.error_of(65504, 1e6, 1e6), fp16.bound()) << "finite and wrong";
+  EXPECT_GT(fp16.error_of(infinity, 60000, 60000), fp16.bound()) << "it fits";
+  EXPECT_LT(fp16.error_of(infinity, 65519.9, 1e5), fp16.bound()) << "the last that fit, about";
+  EXPECT_EQ(fp16.error_of(nan, 70000, 70000), infinity);
+  const ErrorMeasure fp32(MeasureOf{});
+  EXPECT_EQ(fp32.error_of(nan, 1e38, 5e38), 0) << "inf - inf on the way";
+  EXPECT_EQ(fp32.error_of(infinity, 1e38, 1e38, 5e38), 0) << "before it was divided";
+  EXPECT_EQ(fp32.error_of(nan, 1e38, 3e38), infinity);
+  EXPECT_GT(fp32.error_of(1e38, 4e38, 5e38), fp32.bound());
+}
+
+TEST(Gate, AdmitsHalfAStepOfTheSmallestNumbers) {
+  const ErrorMeasure fp16({.stored = Precision::fp16});
+  EXPECT_EQ(fp16.error_of(0x1p-24, 0x1.8p-24, 1e-7), 0);
+  EXPECT_GT(fp16.error_of(0x1p-23, 0x1p-24, 1e-7), fp16.bound()) << "a whole step";
+  const ErrorMeasure bf16({.stored = Precision::bf16});
+  EXPECT_EQ(bf16.error_of(0, 0x1p-134, 0x1p-134), 0);
+  EXPECT_GT(bf16.error_of(0, 0x1p-24, 0x1p-24), bf16.bound());
+  // Each term of a sum in fp32 may lose as much.
+  const ErrorMeasure long_sum({.terms = 100});
+  EXPECT_EQ(long_sum.error_of(0, 100 * 0x1p-149, 1e-42), 0);
+  EXPECT_GT(long_sum.error_of(0, 1000 * 0x1p-149, 1e-42), long_sum.bound());
 }
 
 TEST(Gate, PassesUpToItsBound) {

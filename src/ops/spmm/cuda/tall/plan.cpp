@@ -315,13 +315,14 @@ std::string why_not_values(const SpmmProblem& problem) {
   if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 4) {
     return "too many edges";
   }
-  if (problem.precision != Precision::fp16) return {};
   const SharedArray<float> scales = column_scales(problem);
-  if (problem.edge_values_expected && !scales.empty()) {
+  const bool half = problem.precision == Precision::fp16;
+  if (half && problem.edge_values_expected && !scales.empty()) {
     return "products of values and column scales that may be too large for fp16";
   }
-  const Buffer<float> weights = own ? scaled_values(problem, scales.span()) : Buffer<float>();
-  return why_not_scales(weights.span(), problem.precision);
+  if (!own) return why_not_scales(scales.span(), problem.precision);
+  if (scales.empty()) return why_not_scales(problem.graph.values().span(), problem.precision);
+  return why_not_scales(scaled_values(problem, scales.span()).span(), problem.precision);
 }
 
 std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {

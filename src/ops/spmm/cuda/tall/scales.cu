@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/cuda/tall/scales.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "cuda/array.hpp"
 #include "cuda/launch.cuh"
 #include "cuda/vectors.cuh"
 
 namespace tessera::ops {
 namespace {
-
-/// fp16 holds 11 bits from 2^-14 on, and steps of 2^-24 below: the low part of a scale of 2^-8
-/// still brings the error under 2^-17 of it.
-constexpr int largest_exponent = 15;
-constexpr int smallest_exponent = -8;
-
-struct Range {
-  float smallest = INFINITY;
-  float largest = 0;
-};
-
-Range range_of(std::span<const float> scales) {
-  Range range;
-  for (const float scale : scales) {
-    const float size = std::abs(scale);
-    if (size == 0) continue;
-    range.smallest = std::min(range.smallest, size);
-    range.largest = std::max(range.largest, size);
-  }
-  return range;
-}
 
 template <class T>
 __device__ std::uint32_t two_parts(float value) {
@@ -53,23 +29,6 @@ __global__ void pack(const VertexId* columns, std::int64_t count, const float* s
 }
 
 }  // namespace
-
-float scale_factor(std::span<const float> scales, Precision precision) {
-  if (precision != Precision::fp16) return 1;
-  const Range range = range_of(scales);
-  if (range.largest == 0 || !std::isfinite(range.largest)) return 1;
-  return std::ldexp(1.0f, largest_exponent - 1 - std::ilogb(range.largest));
-}
-
-std::string why_not_scales(std::span<const float> scales, Precision precision) {
-  if (precision != Precision::fp16 || scales.empty()) return {};
-  const Range range = range_of(scales);
-  if (range.largest == 0) return {};
-  const bool narrow =
-      std::isfinite(range.largest) && std::ilogb(range.largest) - std::ilogb(range.smallest) <
-                                          largest_exponent - 1 - smallest_exponent;
-  return narrow ? "" : "weights differ by more than fp16 holds";
-}
 
 Buffer<std::uint32_t> pack_scales(const Buffer<VertexId>& columns, std::span<const float> scales,
                                   Precision precision, Device device) {
