@@ -26,7 +26,7 @@ class AttentionKernels : public AttentionKernelTest {};
 template <class T>
 void check(const Graph& graph, AttentionOptions options, std::uint64_t seed) {
   options.precision = ops::PrecisionOf<T>::value;
-  if (!supports(options.kernel, options)) return;
+  if (!supports(options.kernel, options)) return testing::note_declined(describe(options));
   SCOPED_TRACE(describe(options) + ", " + to_string(ops::PrecisionOf<T>::value) + ", seed " +
                std::to_string(seed));
   AttentionCase<T> run(graph, options, seed);
@@ -45,6 +45,7 @@ void check_all_precisions(const Graph& graph, const AttentionOptions& options, s
 }
 
 TEST_P(AttentionKernels, OddGraphs) {
+  must_compare();
   for_instruction_sets([](const std::string& kernel) {
     for (const testing::NamedGraph& odd : testing::odd_patterns()) {
       SCOPED_TRACE(odd.name);

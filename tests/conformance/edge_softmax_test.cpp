@@ -10,6 +10,7 @@
 
 #include "ops/edge_softmax/reference.hpp"
 #include "ops/simd/isa.hpp"
+#include "support/comparisons.hpp"
 #include "support/errors.hpp"
 #include "support/gradients.hpp"
 #include "support/kernel_names.hpp"
@@ -33,7 +34,7 @@ ops::EdgeSoftmaxOptions options_of(const std::string& kernel, Precision precisio
   return options;
 }
 
-class EdgeSoftmaxKernels : public ::testing::TestWithParam<std::string> {
+class EdgeSoftmaxKernels : public testing::KernelTest {
  protected:
   /// Calls body(kernel name): on the CPU for every instruction set.
   template <class Body>
@@ -49,12 +50,14 @@ class EdgeSoftmaxKernels : public ::testing::TestWithParam<std::string> {
 
 /// CPU kernels take every case. A CUDA kernel may decline some, but then another one takes it.
 bool supported(const Graph& graph, ops::EdgeSoftmaxOptions options) {
-  if (options.device.kind == DeviceKind::cpu) return true;
   try {
     ops::plan_edge_softmax(graph, options);
+    testing::note_compared();
     return true;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+    EXPECT_NE(options.device.kind, DeviceKind::cpu) << error.what();
+    testing::note_declined(error.what());
   }
   options.kernel.clear();
   if (options.precision != Precision::fp64) {
@@ -143,6 +146,7 @@ void check(const std::string& kernel, const Graph& graph, std::int64_t heads, st
 }
 
 TEST_P(EdgeSoftmaxKernels, OddGraphsAndAnyNumberOfHeads) {
+  must_compare();
   for_instruction_sets([](const std::string& kernel) {
     for (const testing::NamedGraph& odd : testing::odd_patterns()) {
       SCOPED_TRACE(odd.name);
@@ -247,6 +251,7 @@ TEST_P(EdgeSoftmaxKernels, GradientAgreesWithFiniteDifferences) {
       ops::run(plan, scores, weights);
       return inner_product(weights, grad_weights);
     };
+    testing::note_compared();
     expect_gradient(loss, scores, grad_scores);
   });
 }

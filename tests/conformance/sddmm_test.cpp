@@ -9,6 +9,7 @@
 #include "ops/check.hpp"
 #include "ops/sddmm/reference.hpp"
 #include "ops/simd/isa.hpp"
+#include "support/comparisons.hpp"
 #include "support/error_measure.hpp"
 #include "support/kernel_names.hpp"
 #include "support/matrices.hpp"
@@ -45,12 +46,14 @@ Matrix<double> absolute(const Matrix<double>& matrix) {
 
 /// CPU kernels take every case. A CUDA kernel may decline some, but then another one takes it.
 bool supported(const Case& c, SddmmOptions options) {
-  if (options.device.kind == DeviceKind::cpu) return true;
   try {
     plan_sddmm(c.graph, options);
+    testing::note_compared();
     return true;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+    EXPECT_NE(options.device.kind, DeviceKind::cpu) << error.what();
+    testing::note_declined(error.what());
   }
   options.kernel.clear();
   if (options.precision != Precision::fp64) {
@@ -123,7 +126,7 @@ void run_all_precisions(const Case& c) {
   run_all_precisions(c, [](const auto&, std::uint64_t) {});
 }
 
-class SddmmKernels : public ::testing::TestWithParam<std::string> {};
+class SddmmKernels : public testing::KernelTest {};
 
 TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
   for (const NamedGraph& named : testing::odd_patterns()) {
@@ -131,6 +134,18 @@ TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
     run_all_precisions({GetParam(), named.graph, EdgeFunction::dot, 16, 1});
     run_all_precisions({GetParam(), named.graph, EdgeFunction::dot, 24, 3});
     run_all_precisions({GetParam(), named.graph, EdgeFunction::add, 3, 3});
+  }
+}
+
+/// Every kernel takes some function, width and number of heads.
+TEST_P(SddmmKernels, ServeSomeProblem) {
+  must_compare();
+  const Graph graph = testing::random_graph(40, 33, 300, 43, false);
+  for (const std::int64_t width : {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
+    for (const std::int64_t heads : {1, 4}) {
+      run_all_precisions({GetParam(), graph, EdgeFunction::dot, width * heads, heads});
+    }
+    run_all_precisions({GetParam(), graph, EdgeFunction::add, width, width});
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/reference.hpp"
+#include "support/comparisons.hpp"
 #include "support/error_measure.hpp"
 #include "support/kernel_names.hpp"
 #include "support/matrices.hpp"
@@ -48,7 +49,12 @@ template <class T>
 Matrix<T> dots(const std::string& name, const SddmmProblem& problem, const Matrix<T>& u,
                const Matrix<T>& v) {
   const SddmmKernel& kernel = kernel_named(name);
-  if (!kernel.why_not(problem).empty()) return {};
+  const std::string reason = kernel.why_not(problem);
+  if (!reason.empty()) {
+    testing::note_declined(reason);
+    return {};
+  }
+  testing::note_compared();
   // A margin of 8 keeps rows on 16-byte boundaries.
   test::Padded<T> padded_u(u, 8);
   test::Padded<T> padded_v(v, 8);
@@ -93,7 +99,7 @@ void expect_exact(const std::string& name, const Graph& graph, std::int64_t feat
   EXPECT_EQ(testing::first_mismatch(edges.view(), expected, expected, {}), "");
 }
 
-class SddmmTileKernels : public ::testing::TestWithParam<std::string> {
+class SddmmTileKernels : public testing::KernelTest {
  protected:
   void expect_exact_in_all_precisions(const Graph& graph, std::int64_t features,
                                       std::int64_t heads = 1) {

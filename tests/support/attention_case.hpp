@@ -13,6 +13,7 @@
 #include "tessera/ops/dropout.hpp"
 
 #include "ops/attention/reference.hpp"
+#include "support/comparisons.hpp"
 #include "support/error_measure.hpp"
 #include "support/kernel_names.hpp"
 #include "support/matrices.hpp"
@@ -44,6 +45,7 @@ struct AttentionCase {
     grad_source = poisoned(graph.num_cols(), score_cols);
     grad_value = poisoned(graph.num_cols(), options.features);
     grad_vector = poisoned(1, options.features);
+    testing::note_compared();
   }
 
   static Matrix<T> poisoned(std::int64_t rows, std::int64_t cols) {

@@ -10,6 +10,7 @@
 
 #include "ops/attention/kernel.hpp"
 #include "ops/simd/isa.hpp"
+#include "support/comparisons.hpp"
 #include "support/kernel_names.hpp"
 #include "support/odd_graphs.hpp"
 #include "tessera/ops/attention.hpp"
@@ -73,7 +74,7 @@ inline bool on_cpu(const std::string& kernel) {
 }
 
 /// A test for each kernel.
-class AttentionKernelTest : public ::testing::TestWithParam<std::string> {
+class AttentionKernelTest : public testing::KernelTest {
  protected:
   /// Calls body(kernel name): on the CPU for every instruction set.
   template <class Body>

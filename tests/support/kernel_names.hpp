@@ -21,15 +21,6 @@ inline std::vector<std::string> kernel_names(const std::string& op) {
   return names;
 }
 
-/// Those on the CPU, where everything exists in fp64.
-inline std::vector<std::string> cpu_kernel_names(const std::string& op) {
-  std::vector<std::string> names;
-  for (const ops::KernelInfo& info : ops::kernels(op)) {
-    if (info.device == DeviceKind::cpu) names.push_back(info.name);
-  }
-  return names;
-}
-
 /// What a registered kernel says of itself.
 inline ops::KernelInfo kernel_info(const std::string& name) {
   for (const ops::KernelInfo& info : ops::kernels()) {
