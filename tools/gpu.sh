@@ -12,6 +12,7 @@ Steps, in the order given; each also runs alone once the tree is built:
   build      configure and build everything with CUDA
   test       the tests that touch the GPU: the conformance bodies on every CUDA kernel, and more
   sanitize   compute-sanitizer, memcheck and racecheck, on one kernel of every family
+  check      tools/check_all.py: every kernel against the reference on the graphs of TESSERA_CHECK_DATA
   bench      tessera bench --device cuda: spmm, cuSPARSE beside it, and sddmm, checked and measured
   big        more than 2^31 edges and elements (needs about 60 GiB on the GPU)
   all        build, test, sanitize, bench
@@ -26,6 +27,8 @@ Options:
 
 Environment:
   TESSERA_DATA              folder of NAME/NAME.npz: real graphs for tests and benchmark
+  TESSERA_CHECK_DATA        folders, files or twin:NAME, separated by spaces (default: TESSERA_DATA and small twins)
+  TESSERA_CHECK_SECONDS     time after which no further graph is begun (default: 240)
   TESSERA_BENCH_SOURCES     graphs of the benchmark instead of the usual ones, separated by spaces
   TESSERA_BENCH_OPS         its ops, such as "edge_softmax attention_gat gemm step_gcn"
   TESSERA_BENCH_FLAGS       more options of tessera bench, such as "--kernel all"
@@ -61,7 +64,7 @@ while [ $# -gt 0 ]; do
         -j | --jobs) jobs=$2 ;;
       esac
       shift ;;
-    build | test | sanitize | bench | big) steps+=("$1") ;;
+    build | test | sanitize | check | bench | big) steps+=("$1") ;;
     all) steps+=(build test sanitize bench) ;;
     *) fail "no step or option is called '$1'; see --help" ;;
   esac
@@ -120,6 +123,8 @@ run_shards() {
       echo "$program $i of $count: $(grep -E ' ran\.|SUMMARY' "$logs/$i" | tr '\n' ' ')"
     fi
   done
+  # How many cases each kernel's tests compared, over all processes.
+  cat "$logs"/* | awk '/^compared / { sum[$2] += $3 } END { for (k in sum) print "compared", k, sum[k] }' | sort
   rm -rf "$logs"
   return $failed
 }
@@ -227,6 +232,15 @@ bench_sources() {
     if [ -f "${TESSERA_DATA:-/nowhere}/$name/$name.npz" ]; then echo "$TESSERA_DATA/$name/$name.npz"; fi
   done
   for name in rmat17 amazon molecules proteins reddit products; do echo "twin:$name"; done
+}
+
+step_check() {
+  local source sources=()
+  need_program tessera || return 1
+  for source in ${TESSERA_CHECK_DATA:-${TESSERA_DATA:-} twin:cora twin:pubmed}; do sources+=(--data "$source"); done
+  python3 tools/check_all.py --tessera "$build/bin/tessera" --device cuda --jobs "$jobs" --features 1,64 \
+    --sample 4096 --max-edges 1000000 --seconds "${TESSERA_CHECK_SECONDS:-240}" "${sources[@]}" \
+    --out "$out/check_cuda.md"
 }
 
 step_bench() {
