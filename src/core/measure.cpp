@@ -98,7 +98,7 @@ Timing measure_on(Device device, FunctionRef<void(Stream)> enqueue, const Measur
   require_available(device);
   if (device.kind == DeviceKind::cpu) return measure([&] { enqueue({}); }, options);
   Timing timing = summarise(cuda_backend::time_runs(device, enqueue, options));
-  if (options.chain > 0 && timing.median_us < chained_below_us) {
+  if (options.chain > 0 && timing.median_us < options.chain_below_us) {
     timing.chain_us = cuda_backend::time_chain(device, enqueue, options.chain);
   }
   return timing;

@@ -56,6 +56,23 @@ Coefficients coefficients_for(const std::array<Fitted<Coefficients>, size>& tabl
   return best->coefficients.scaled(ratio_to(best->provenance, traits));
 }
 
+/// How many times what a model says of all policies the kernel of one of them takes, as the
+/// compiler made it: by the size of features, in the order of the strategy's policies.
+template <std::size_t size>
+struct PolicyFactors {
+  std::array<double, size> full;
+  std::array<double, size> half;
+
+  /// 1 for a policy that is not among them.
+  template <class Policy>
+  double of(const std::array<Policy, size>& policies, const Policy& policy, bool is_half) const {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (policies[i] == policy) return is_half ? half[i] : full[i];
+    }
+    return 1;
+  }
+};
+
 /// The GPU that all coefficients of this version were fitted on.
 constexpr Provenance fitted_on_h200(const char* date, const char* fitted_to) {
   return {"NVIDIA H200", 90, 132, 4.8e6, date, fitted_to};

@@ -25,19 +25,20 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Launching takes a large part of anything shorter.
+constexpr double chained_below_us = 20;
+
 struct MeasureOptions {
   int warmups = 2;           ///< runs whose time is thrown away
   int repeats = 10;          ///< timed runs, at least
   double min_seconds = 0.2;  ///< go on until this much time was measured
   double max_seconds = 10;   ///< stop after this much, once three runs were timed
   int max_repeats = 1 << 14;
-  /// On a GPU: where one run takes less than `chained_below_us`, also time this many in a row
-  /// inside one captured graph. 0: never.
+  /// On a GPU: where one run takes less than `chain_below_us`, also time this many in a row inside
+  /// one captured graph. 0: never.
   int chain = 0;
+  double chain_below_us = chained_below_us;
 };
-
-/// Launching takes a large part of anything shorter.
-constexpr double chained_below_us = 20;
 
 /// The times of single runs, in microseconds.
 struct Timing {

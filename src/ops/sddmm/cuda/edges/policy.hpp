@@ -21,6 +21,7 @@ struct EdgesPolicy {
   bool keeps = true;  ///< the row of one end stays in registers until an edge has another there
 
   constexpr int tile() const { return 32 / lanes * edges; }
+  friend constexpr bool operator==(const EdgesPolicy&, const EdgesPolicy&) = default;
   constexpr bool valid() const {
     const auto power = [](int n) { return n >= 1 && (n & (n - 1)) == 0; };
     return power(lanes) && power(edges) && power(batch) && lanes <= 32 && edges <= lanes &&

@@ -13,16 +13,17 @@
 namespace tessera::ops {
 namespace {
 
-/// What a step and a run cost a processor, and what edges and gathered rows cost the GPU.
+/// What beginning costs, what a step and a run cost a processor, and what edges and gathered rows
+/// cost the GPU. Bytes are those of a row.
 struct Rates {
-  double step_us, run_us;
+  double start_us, start_us_per_byte;
+  double step_us, step_us_per_byte, run_us;
   double edge_us;
   double gathered_bytes_per_us;
   double power;  ///< how much of what happens at the same time adds up
 };
 
 struct ShortDotCoefficients {
-  double start_us;
   double moved_bytes_per_us;
   Rates half, full;
   Rates half_direct, full_direct;
@@ -40,13 +41,14 @@ struct ShortDotCoefficients {
 };
 
 constexpr std::array<Fitted<ShortDotCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15", "12 graphs at 16 to 256 features"),
-      {.start_us = 7.5,
-       .moved_bytes_per_us = 3.9e6,
-       .half = {0.0257, 0.0361, 1.09e-6, 8.39e6, 1.63},
-       .full = {0.0300, 0.0454, 0.94e-6, 5.10e6, 1.38},
-       .half_direct = {0.0242, 0.0001, 4.49e-6, 8.89e6, 2.02},
-       .full_direct = {0.0210, 0.0324, 2.49e-6, 5.76e6, 1.49}}}}};
+    {{fitted_on_h200(
+          "2026-11-15",
+          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
+      {.moved_bytes_per_us = 3.9e6,
+       .half = {9.367, 0.001701, 0.03134, 7.578e-05, 0.03444, 0.87e-6, 7.393e6, 2.744},
+       .full = {9.756, 0.0006999, 0.03789, 7.895e-05, 0.0241, 0.759e-6, 4.183e6, 2.177},
+       .half_direct = {8.828, 0.002232, 0.02082, 0.0001169, 0.009711, 3e-6, 9.878e6, 4.31},
+       .full_direct = {9.223, 0.001122, 0.03774, 1.786e-05, 0.00813, 2.407e-6, 5.298e6, 3.62}}}}};
 
 double num_windows(const Graph& graph) {
   return std::ceil(static_cast<double>(graph.num_rows()) / short_dot_rows);
@@ -80,13 +82,15 @@ double predict_short_dots_us(const SddmmProblem& problem, bool direct, const Dev
   const double steps = num_steps(graph);
   // The last run of a window is half full.
   const double runs = steps / dot_run_steps(problem, traits) + num_windows(graph) / 2;
-  const double work_us = heads * (steps * rates.step_us + runs * rates.run_us) / traits.processors;
+  const double work_us =
+      heads * (steps * (rates.step_us + rates.step_us_per_byte * bytes) + runs * rates.run_us) /
+      traits.processors;
   const double gather_us = heads * steps * short_dot_columns * bytes / rates.gathered_bytes_per_us;
   const auto rows = static_cast<double>(graph.num_rows()) + static_cast<double>(graph.num_cols());
   const double move_us = heads * rows * bytes / fit.moved_bytes_per_us;
   const double sum = std::pow(work_us, rates.power) + std::pow(gather_us, rates.power) +
                      std::pow(move_us, rates.power);
-  return fit.start_us + std::pow(sum, 1 / rates.power) +
+  return rates.start_us + rates.start_us_per_byte * bytes + std::pow(sum, 1 / rates.power) +
          heads * static_cast<double>(graph.num_edges()) * rates.edge_us;
 }
 

@@ -14,12 +14,14 @@ namespace {
 /// docs/benchmarking.md says how well they choose.
 struct RowsCoefficients {
   double launch_us;
+  double unlisted_us;         ///< more, where a row's place has to be looked up first
   double warp_us;             ///< a warp's start and end, with two offsets, ids, a store
   double listed_warp_us;      ///< where one load brings what three did
   double step_us;             ///< one step of its loop, while others wait for theirs
   double feature_us;          ///< of a lane, in each step
   double half_feature_us;     ///< more, to widen one of 16 bits
   double last_step_us;        ///< of the longest row, which others do not hide
+  double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
   double value_us;            ///< for an edge that has a value
   /// Rows of X that warps gather, half a kilobyte at once. Parts of rows pass faster: of all of
@@ -29,6 +31,7 @@ struct RowsCoefficients {
   double part_exponent;
   /// The longest of waiting, gathering and moving decides, and a little of the others.
   double power;
+  PolicyFactors<rows_policies.size()> factors;
 
   RowsCoefficients scaled(DeviceRatio ratio) const {
     RowsCoefficients scaled = *this;
@@ -40,21 +43,28 @@ struct RowsCoefficients {
 };
 
 constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15",
-                     "all row kernels on eight graphs at 16 to 256 features in fp32 and bf16"),
-      {.launch_us = 7.2,
-       .warp_us = 1.28,
-       .listed_warp_us = 1.13,
-       .step_us = 0.29,
-       .feature_us = 0.044,
-       .half_feature_us = 0.007,
-       .last_step_us = 0.25,
+    {{fitted_on_h200(
+          "2026-11-15",
+          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
+      {.launch_us = 7.736,
+       .unlisted_us = 0.1989,
+       .warp_us = 1.742,
+       .listed_warp_us = 1.35,
+       .step_us = 0.308,
+       .feature_us = 0.02261,
+       .half_feature_us = 0.01702,
+       .last_step_us = 0.2024,
+       .last_vector_us = 0.1936,
        .moved_bytes_per_us = 4.85e6,
        .value_us = 1.25e-5,
        .gathered_bytes_per_us = 12e6,
        .part_bytes = 512,
        .part_exponent = 0.15,
-       .power = 2.9}}}};
+       .power = 2.9,
+       .factors = {{1,     1,    1, 1,    1,    1,     1.01,  0.991, 0.99, 0.967, 0.919, 0.972,
+                    0.933, 1.13, 1, 1.08, 1.02, 0.982, 0.997, 0.922, 1.01, 0.931, 1,     1},
+                   {1,    1,    1,    1.04, 0.985, 0.994, 1.02,  1.06, 0.994, 0.989, 0.964, 1, 1.01,
+                    1.01, 1.01, 1.09, 1.01, 1.01,  0.993, 0.923, 1,    0.97,  0.99,  0.997}}}}}};
 
 std::span<const EdgeOffset> offsets_of(const SpmmProblem& problem) {
   return problem.pass == SpmmPass::forward ? problem.graph.row_offsets().span()
@@ -120,8 +130,11 @@ double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,
                      std::pow(moved / fit.moved_bytes_per_us, fit.power);
   const bool valued = graph.has_values() || problem.edge_values_expected;
   const double values = valued ? fit.value_us * static_cast<double>(graph.num_edges()) : 0;
-  return fit.launch_us + fit.last_step_us * cut.waited_steps() + std::pow(sum, 1 / fit.power) +
-         values;
+  const double last_us =
+      cut.waited_steps() * (fit.last_step_us + fit.last_vector_us * (policy.vectors - 1));
+  const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
+  return fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us +
+         factor * std::pow(sum, 1 / fit.power) + values;
 }
 
 }  // namespace tessera::ops

@@ -24,6 +24,8 @@ struct RowsPolicy {
   /// Short rows come from a list: by their steps, and with their first column ids. The same kernel.
   bool listed = false;
 
+  friend constexpr bool operator==(const RowsPolicy&, const RowsPolicy&) = default;
+
   constexpr int team() const { return lanes * edges; }
   /// Targets of a warp.
   constexpr int teams() const { return 32 / team(); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include "graph/degrees.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
@@ -32,7 +33,7 @@ struct Rates {
 
 struct TallCoefficients {
   double start_us;  ///< launching, and filling the first stages
-  double least_us;
+  double start_us_per_byte;
   double moved_bytes_per_us;
   /// How much longer a tile takes a block than a processor that it shares with others.
   double block_tile_share;
@@ -57,6 +58,8 @@ struct TallCoefficients {
   double some_windows;
   Rates half;
   Rates full;
+  /// How many times what the model says each policy takes, in the order of `tall_policies`.
+  std::array<double, tall_policies.size()> factors;
 
   TallCoefficients scaled(DeviceRatio ratio) const {
     TallCoefficients scaled = *this;
@@ -70,17 +73,17 @@ struct TallCoefficients {
 };
 
 constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15",
-                     "eight graphs at 16 to 256 features in fp32 and bf16, and the kernels that "
-                     "measured plans had chosen on three larger ones"),
-      {.start_us = 7.9,
-       .least_us = 9.2,
+    {{fitted_on_h200(
+          "2026-11-15",
+          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
+      {.start_us = 8.655,
+       .start_us_per_byte = 0.001986,
        .moved_bytes_per_us = 3.15e6,
        .block_tile_share = 1.5,
        .power = 1.6,
        .shared_of_groups = 0.5,
        .third_plane = 0.36,
-       .rest_launch_us = 5,
+       .rest_launch_us = 3,
        .rest_edge_us = 0.007,
        .rest_edge_us_per_byte = 6e-5,
        .value_us = 2.1e-4,
@@ -90,7 +93,15 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .slot_bytes_per_us = 2e6,
        .some_windows = 0.32,
        .half = {{0.074, 0.00079}, {0.064, 0.00246}, 3.9e6, 0.22},
-       .full = {{0.054, 0.00120}, {0.090, 0.00261}, 6.3e6, 0.36}}}}};
+       .full = {{0.054, 0.0012}, {0.09, 0.00261}, 6.3e6, 0.36},
+       .factors = {0.971, 0.977, 1.03, 1, 1, 1}}}}};
+
+double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
+  for (std::size_t i = 0; i < tall_policies.size(); ++i) {
+    if (std::string_view(tall_policies[i].name) == policy.name) return fit.factors[i];
+  }
+  return 1;
+}
 
 }  // namespace
 
@@ -152,7 +163,7 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
                std::max(sample.rest_edges * row_bytes / rates.rest_bytes_per_us,
                         longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
   }
-  return std::max(fit.least_us, fit.start_us + work_us);
+  return fit.start_us + fit.start_us_per_byte * chunk_bytes + factor_of(fit, policy) * work_us;
 }
 
 }  // namespace tessera::ops

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How much default plans lose against measured ones, and where.
+
+For every graph, width and precision a plan is made that times its candidates (tessera bench --tune measured). The
+store it leaves has both the predicted and the measured time of each candidate, so that the loss of a default
+plan, which takes the candidate with the smallest prediction, is known: its measured time over the smallest one.
+
+  tools/plan_loss.py --program build/cuda/bin/tessera --data-folder graphs --source twin:molecules -o plan_loss
+
+writes plan_loss.json (every candidate) and plan_loss.md (the table). Graphs that the cost models were fitted to
+are counted apart.
+"""
+import argparse
+import collections
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+# The graphs that the coefficients of the cost models were fitted to (docs/benchmarking.md).
+FITTED = set(
+    "COLLAB DD ENZYMES NCI-balanced-union NCI1 PROTEINS_full amazon-computers chameleon-filtered citeseer cnr-2000 "
+    "cora ego-twitter email-Eu-core facebook-page-page fb100-Cornell5 fb100-Reed98 gemsec-tvshow karate minesweeper "
+    "ppi-node2vec ppi-small pubmed reddit10k soc-Epinions1 tolokers twitch-fr web-NotreDame".split()
+) | {"twin molecules", "twin amazon", "twin rmat17"}
+
+
+def measured_plans(program, source, arguments, folder):
+    """The choices of one graph: a list of (op, details, candidates)."""
+    store = pathlib.Path(folder) / "plans"
+    store.unlink(missing_ok=True)
+    command = [program, "bench", *arguments.ops.split(","), "--device", arguments.device, "--tune", "measured"]
+    command += ["--quick", "--features", arguments.features, "--precision", arguments.precisions]
+    command += ["--data", source, "--plans", str(store)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=arguments.seconds_per_graph)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
+    return parse_store(store.read_text(encoding="utf-8"))
+
+
+def parse_store(text):
+    choices = []
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if fields[0] == "choice":
+            choices.append((fields[1], fields[3], []))
+        elif fields[0] == "candidate":
+            kernel, predicted, measured, verdict = fields[1], float(fields[2]), float(fields[3]), fields[4]
+            if predicted > 0 and "not deterministic" not in verdict:
+                choices[-1][2].append({"kernel": kernel, "predicted_us": predicted, "measured_us": measured})
+    return choices
+
+
+def loss_of(candidates):
+    """(loss, default, fastest), or None where the default choice was not timed."""
+    timed = [one for one in candidates if one["measured_us"] > 0]
+    if not timed:
+        return None
+    default = min(candidates, key=lambda one: one["predicted_us"])
+    fastest = min(timed, key=lambda one: one["measured_us"])
+    if default["measured_us"] <= 0:
+        return None
+    return default["measured_us"] / fastest["measured_us"], default, fastest
+
+
+def sources_of(arguments):
+    found = [(path.stem, str(path)) for path in sorted(pathlib.Path(arguments.data_folder).glob("*/*.npz"))
+             ] if arguments.data_folder else []
+    return found + [(source.replace("twin:", "twin ").replace("generate:", ""), source) for source in arguments.source]
+
+
+def sweep(arguments):
+    records, problems = [], []
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source in sources_of(arguments):
+            if time.monotonic() - begin > arguments.seconds:
+                problems.append(f"{name}: left out, the time was over")
+                continue
+            try:
+                choices = measured_plans(arguments.program, source, arguments, folder)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                problems.append(f"{name}: {error}")
+                continue
+            for op, details, candidates in choices:
+                records.append({"graph": name, "op": op, "details": details, "candidates": candidates,
+                                "fitted": name in FITTED})
+            print(f"{name}: {len(choices)} plans", file=sys.stderr)
+    return records, problems
+
+
+def precision_of(details):
+    return re.search(r"\b(fp32|tf32|bf16|fp16)\b", details).group(1)
+
+
+def summary_rows(records):
+    groups = collections.defaultdict(list)
+    for record in records:
+        found = loss_of(record["candidates"])
+        if found:
+            groups[record["op"], precision_of(record["details"]), record["fitted"]].append((found, record))
+    for (op, precision, fitted), members in sorted(groups.items(), key=str):
+        losses = [found[0] for found, _ in members]
+        mean = math.exp(sum(map(math.log, losses)) / len(losses))
+        graphs = len({record["graph"] for _, record in members})
+        long_ones = [loss for loss, (found, _) in zip(losses, members) if found[2]["measured_us"] >= 20]
+        worst, of = max(members, key=lambda member: member[0][0])
+        yield (op, precision, "in the fit" if fitted else "not in the fit", graphs, len(losses), mean, worst[0],
+               f"{of['graph']}, {of['details'].split(',')[0]}", sum(loss > 1.1 for loss in losses),
+               max(long_ones) if long_ones else None)
+
+
+def report(records, problems, commit):
+    lines = ["# How well default plans choose", "",
+             f"Made by `tools/plan_loss.py` on commit `{commit}`. A loss is the measured time of the kernel that the cost "
+             "models prefer over that of the fastest candidate. Runs are timed in chains where they are short, so that "
+             "launching is no part of them; times of a few microseconds vary by some 10 %.", "",
+             "| op | precision | graphs | | cases | geometric mean | worst | where | above 1.1 | worst from 20 us on |",
+             "|---|---|---|---:|---:|---:|---:|---|---:|---:|"]
+    for op, precision, kind, graphs, cases, mean, worst, where, above, long_worst in summary_rows(records):
+        last = f"{long_worst:.2f}" if long_worst else ""
+        lines.append(f"| {op} | {precision} | {kind} | {graphs} | {cases} | {mean:.3f} | {worst:.2f} | {where} | {above} | {last} |")
+    losses = sorted(((loss_of(record["candidates"]), record) for record in records if loss_of(record["candidates"])),
+                    key=lambda member: -member[0][0])
+    lines += ["", "## The largest losses", "", "| loss | graph | plan | default | us | fastest | us |", "|---:|---|---|---|---:|---|---:|"]
+    for (loss, default, fastest), record in losses[:20]:
+        lines.append(f"| {loss:.2f} | {record['graph']} | {record['op']}, {record['details']} | {default['kernel']} | "
+                     f"{default['measured_us']:.1f} | {fastest['kernel']} | {fastest['measured_us']:.1f} |")
+    if problems:
+        lines += ["", "## Not measured", ""] + [f"- {problem}" for problem in problems]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/cuda/bin/tessera")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--data-folder", help="graphs as NAME/NAME.npz")
+    parser.add_argument("--source", action="append", default=[], help="any other data set; may be given several times")
+    parser.add_argument("--ops", default="spmm,sddmm")
+    parser.add_argument("--features", default="16,32,64,128,256")
+    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("--seconds", type=float, default=600, help="start no graph after so long")
+    parser.add_argument("--seconds-per-graph", type=float, default=60)
+    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("-o", "--out", default="plan_loss", help="writes OUT.json and OUT.md")
+    arguments = parser.parse_args()
+    records, problems = sweep(arguments)
+    if not records:
+        sys.exit("plan_loss: no plan was measured: " + "; ".join(problems))
+    out = pathlib.Path(arguments.out)
+    out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records}, indent=0), encoding="utf-8")
+    out.with_suffix(".md").write_text(report(records, problems, arguments.commit), encoding="utf-8")
+    print(out.with_suffix(".md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
