@@ -39,6 +39,15 @@ void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream);
 
 void synchronise(Device device, Stream stream);
 
+/// A point in a stream's queue. Recording does nothing while the stream is captured: captured work
+/// has not happened.
+void* make_event(Device device);
+void record_event(void* event, Device device, Stream stream);
+/// The stream goes on when all that was recorded has happened. These two report no failure: they
+/// clean up.
+void wait_for_event(void* event, Device device, Stream stream) noexcept;
+void destroy_event(void* event) noexcept;
+
 /// What the GPU's pool of memory has handed out.
 MemoryUse memory_use(int index);
 void reset_memory_peak(int index);

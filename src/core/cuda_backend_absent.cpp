@@ -22,6 +22,10 @@ MemoryResource& memory(int) { refuse(); }
 void copy(void*, const void*, std::size_t, Device, Stream) { refuse(); }
 void fill_zero(void*, std::size_t, Device, Stream) { refuse(); }
 void synchronise(Device, Stream) { refuse(); }
+void* make_event(Device) { refuse(); }
+void record_event(void*, Device, Stream) { refuse(); }
+void wait_for_event(void*, Device, Stream) noexcept {}
+void destroy_event(void*) noexcept {}
 MemoryUse memory_use(int) { refuse(); }
 void reset_memory_peak(int) { refuse(); }
 std::shared_ptr<const void> record(Device, FunctionRef<void(Stream)>) { refuse(); }

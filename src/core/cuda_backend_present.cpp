@@ -31,16 +31,21 @@ void require_recordable(Stream stream, const char* doing) {
               "recording", "pass the stream on, and prepare everything before recording");
 }
 
-/// Memory from the GPU's own pool, in the order of the stream that asks: no call waits for the GPU.
+/// Memory from a pool of this library's own, in the order of the stream that asks: no call waits
+/// for the GPU, and what other libraries have set for the GPU's default pool stays as it is.
 class DeviceMemory final : public MemoryResource {
  public:
   explicit DeviceMemory(int index) : index_(index) {
     const CurrentDevice current(index);
-    cudaMemPool_t pool = nullptr;
-    cuda_check(cudaDeviceGetDefaultMemPool(&pool, index), "finding the memory pool");
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.handleTypes = cudaMemHandleTypeNone;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = index;
+    cuda_check(cudaMemPoolCreate(&pool_, &properties), "making a memory pool");
     // Freed memory stays in the pool: giving it back to the driver after every step is slow.
     std::uint64_t keep = UINT64_MAX;
-    cuda_check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
+    cuda_check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
                "setting up the memory pool");
   }
 
@@ -48,7 +53,7 @@ class DeviceMemory final : public MemoryResource {
     if (bytes == 0) return nullptr;
     const CurrentDevice current(index_);
     void* memory = nullptr;
-    const cudaError_t status = cudaMallocAsync(&memory, bytes, raw(stream));
+    const cudaError_t status = cudaMallocFromPoolAsync(&memory, bytes, pool_, raw(stream));
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       std::size_t available = 0, total = 0;
@@ -70,9 +75,36 @@ class DeviceMemory final : public MemoryResource {
 
   Device device() const noexcept override { return {DeviceKind::cuda, index_}; }
 
+  MemoryUse use() const {
+    return {ask(cudaMemPoolAttrUsedMemCurrent), ask(cudaMemPoolAttrUsedMemHigh)};
+  }
+  void reset_peak() {
+    std::uint64_t zero = 0;
+    cuda_check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &zero),
+               "setting up the memory pool");
+  }
+
  private:
+  std::int64_t ask(cudaMemPoolAttr attribute) const {
+    std::uint64_t bytes = 0;
+    cuda_check(cudaMemPoolGetAttribute(pool_, attribute, &bytes), "asking the memory pool");
+    return static_cast<std::int64_t>(bytes);
+  }
+
   int index_;
+  cudaMemPool_t pool_ = nullptr;
 };
+
+DeviceMemory& memory_of(int index) {
+  // Never destroyed: arrays in static storage may be freed after main ends.
+  static auto* const memories = new std::vector<std::unique_ptr<DeviceMemory>>;
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  const auto slot = static_cast<std::size_t>(index);
+  if (memories->size() <= slot) memories->resize(slot + 1);
+  if (!(*memories)[slot]) (*memories)[slot] = std::make_unique<DeviceMemory>(index);
+  return *(*memories)[slot];
+}
 
 }  // namespace
 
@@ -117,16 +149,7 @@ int make_current(int index) {
 
 void make_current_again(int index) noexcept { cudaSetDevice(index); }
 
-MemoryResource& memory(int index) {
-  // Never destroyed: arrays in static storage may be freed after main ends.
-  static auto* const memories = new std::vector<std::unique_ptr<DeviceMemory>>;
-  static std::mutex mutex;
-  const std::scoped_lock lock(mutex);
-  const auto slot = static_cast<std::size_t>(index);
-  if (memories->size() <= slot) memories->resize(slot + 1);
-  if (!(*memories)[slot]) (*memories)[slot] = std::make_unique<DeviceMemory>(index);
-  return *(*memories)[slot];
-}
+MemoryResource& memory(int index) { return memory_of(index); }
 
 void copy(void* to, const void* from, std::size_t bytes, Device device, Stream stream) {
   if (bytes == 0) return;
@@ -151,19 +174,30 @@ void synchronise(Device device, Stream stream) {
   cuda_check(cudaStreamSynchronize(raw(stream)), "waiting for the GPU");
 }
 
+void* make_event(Device device) {
+  const CurrentDevice current(device.index);
+  cudaEvent_t event = nullptr;
+  cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+  return event;
+}
+
+void record_event(void* event, Device device, Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cuda_check(cudaStreamIsCapturing(raw(stream), &status), "asking whether a stream is captured");
+  if (status != cudaStreamCaptureStatusNone) return;
+  const CurrentDevice current(device.index);
+  cuda_check(cudaEventRecord(static_cast<cudaEvent_t>(event), raw(stream)), "recording an event");
+}
+
+void wait_for_event(void* event, Device, Stream stream) noexcept {
+  if (cudaStreamWaitEvent(raw(stream), static_cast<cudaEvent_t>(event), 0) != cudaSuccess) {
+    cudaGetLastError();
+  }
+}
+
+void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
+
 namespace {
-
-cudaMemPool_t pool_of(int index) {
-  cudaMemPool_t pool = nullptr;
-  cuda_check(cudaDeviceGetDefaultMemPool(&pool, index), "finding the memory pool");
-  return pool;
-}
-
-std::int64_t pool_bytes(int index, cudaMemPoolAttr attribute) {
-  std::uint64_t bytes = 0;
-  cuda_check(cudaMemPoolGetAttribute(pool_of(index), attribute, &bytes), "asking the memory pool");
-  return static_cast<std::int64_t>(bytes);
-}
 
 /// Streams to record on. Workspaces belong to streams, so streams are kept and used again.
 class RecordingStreams {
@@ -246,18 +280,8 @@ class RecordedWork {
 
 }  // namespace
 
-MemoryUse memory_use(int index) {
-  memory(index);
-  return {pool_bytes(index, cudaMemPoolAttrUsedMemCurrent),
-          pool_bytes(index, cudaMemPoolAttrUsedMemHigh)};
-}
-
-void reset_memory_peak(int index) {
-  memory(index);
-  std::uint64_t zero = 0;
-  cuda_check(cudaMemPoolSetAttribute(pool_of(index), cudaMemPoolAttrUsedMemHigh, &zero),
-             "setting up the memory pool");
-}
+MemoryUse memory_use(int index) { return memory_of(index).use(); }
+void reset_memory_peak(int index) { memory_of(index).reset_peak(); }
 
 std::shared_ptr<const void> record(Device device, FunctionRef<void(Stream)> work) {
   const CurrentDevice current(device.index);

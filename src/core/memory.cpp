@@ -94,6 +94,15 @@ MemoryResource& default_memory(Device device) {
   return device.kind == DeviceKind::cpu ? host_memory() : cuda_backend::memory(device.index);
 }
 
+MemoryResource& Place::resource() const {
+  if (memory == nullptr) return default_memory(device);
+  if (memory->device() == device) return *memory;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("memory of {} for work on {}", to_string(memory->device()), to_string(device)),
+      "memory", "give a memory resource of the same device");
+}
+
 MemoryUse memory_use(Device device) {
   require_available(device);
   return device.kind == DeviceKind::cpu ? host_memory_use()

@@ -8,7 +8,7 @@
 namespace tessera::cuda {
 
 /// What `device_rows` and `device_columns` have made of a graph before; null if they have not.
-std::shared_ptr<const DeviceRows> cached_rows(const Graph& graph, Device device);
-std::shared_ptr<const DeviceRows> cached_columns(const Graph& graph, Device device);
+std::shared_ptr<const DeviceRows> cached_rows(const Graph& graph, const Place& place);
+std::shared_ptr<const DeviceRows> cached_columns(const Graph& graph, const Place& place);
 
 }  // namespace tessera::cuda

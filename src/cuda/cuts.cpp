@@ -7,7 +7,7 @@
 
 namespace tessera::cuda {
 
-Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, Device device) {
+Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, const Place& place) {
   Cuts cuts;
   cuts.longest = longest;
   std::vector<Piece> pieces;
@@ -26,8 +26,8 @@ Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, Dev
                         begin + length * (part + 1) / parts});
     }
   }
-  cuts.pieces = to_device(std::span<const Piece>(pieces), device);
-  cuts.cut_lines = to_device(std::span<const CutLine>(cut_lines), device);
+  cuts.pieces = to_device(std::span<const Piece>(pieces), place);
+  cuts.cut_lines = to_device(std::span<const CutLine>(cut_lines), place);
   return cuts;
 }
 

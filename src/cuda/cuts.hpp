@@ -50,6 +50,6 @@ struct Cuts {
   }
 };
 
-Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, Device device);
+Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, const Place& place);
 
 }  // namespace tessera::cuda

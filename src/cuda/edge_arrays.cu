@@ -13,27 +13,28 @@ constexpr unsigned block_threads = 256;
 
 /// One thread for each of `count`.
 template <class... Parameters, class... Arguments>
-void for_each(void (*kernel)(Parameters...), std::int64_t count, Arguments&&... arguments) {
-  launch(kernel, dim3(num_blocks(count, block_threads)), block_threads, Stream{},
+void for_each(void (*kernel)(Parameters...), std::int64_t count, Stream stream,
+              Arguments&&... arguments) {
+  launch(kernel, dim3(num_blocks(count, block_threads)), block_threads, stream,
          std::forward<Arguments>(arguments)...);
 }
 
 /// The least position that a kernel finds.
 class FirstPosition {
  public:
-  explicit FirstPosition(Device device) : device_(device), memory_(1, default_memory(device)) {
-    copy_bytes(memory_.data(), &no_edge, sizeof(no_edge), device);
+  explicit FirstPosition(const Place& place) : place_(place), memory_(1, place) {
+    copy_bytes(memory_.data(), &no_edge, sizeof(no_edge), place.device, place.stream);
   }
   long long* data() { return memory_.data(); }
   EdgeOffset read() {
     long long position = 0;
-    copy_bytes(&position, memory_.data(), sizeof(position), device_);
-    synchronise(device_);
+    copy_bytes(&position, memory_.data(), sizeof(position), place_.device, place_.stream);
+    synchronise(place_.device, place_.stream);
     return position;
   }
 
  private:
-  Device device_;
+  Place place_;
   Buffer<long long> memory_;
 };
 
@@ -149,64 +150,67 @@ KeyBits::KeyBits(VertexId num_rows, VertexId num_cols)
 
 EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset count,
                       VertexId num_rows, VertexId num_cols, EdgeKey* keys, EdgeOffset* positions,
-                      Device device) {
-  FirstPosition first_bad(device);
-  for_each(pack, count, rows, cols, count, static_cast<std::uint32_t>(num_rows),
+                      const Place& place) {
+  FirstPosition first_bad(place);
+  for_each(pack, count, place.stream, rows, cols, count, static_cast<std::uint32_t>(num_rows),
            static_cast<std::uint32_t>(num_cols), KeyBits(num_rows, num_cols).col, keys, positions,
            first_bad.data());
   return first_bad.read();
 }
 
-EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, Device device) {
-  FirstPosition first(device);
-  for_each(find_repeated, count > 0 ? count - 1 : 0, keys, count, first.data());
+EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, const Place& place) {
+  FirstPosition first(place);
+  for_each(find_repeated, count > 0 ? count - 1 : 0, place.stream, keys, count, first.data());
   return first.read();
 }
 
-void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, Device device) {
-  for_each(mark_heads, count, keys, count, groups);
-  inclusive_scan(groups, count, device);
+void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, const Place& place) {
+  for_each(mark_heads, count, place.stream, keys, count, groups);
+  inclusive_scan(groups, count, place);
 }
 
 void merge_groups(const EdgeKey* keys, const EdgeOffset* positions, const EdgeOffset* groups,
-                  EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs) {
-  for_each(merge, count, keys, positions, groups, count, values, sum, outputs);
+                  EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs,
+                  Stream stream) {
+  for_each(merge, count, stream, keys, positions, groups, count, values, sum, outputs);
 }
 
 void unpack_keys(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, KeyBits bits,
-                 EdgeOffset* row_offsets, VertexId* cols) {
-  for_each(find_rows, std::int64_t{num_rows} + 1, keys, count, num_rows, bits.col, row_offsets);
-  for_each(extract_columns, count, keys, count, bits.col, cols);
+                 EdgeOffset* row_offsets, VertexId* cols, Stream stream) {
+  for_each(find_rows, std::int64_t{num_rows} + 1, stream, keys, count, num_rows, bits.col,
+           row_offsets);
+  for_each(extract_columns, count, stream, keys, count, bits.col, cols);
 }
 
 void place_edges(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
-                 EdgeOffset* ids) {
-  for_each(place, count, positions, count, from, to, ids);
+                 EdgeOffset* ids, Stream stream) {
+  for_each(place, count, stream, positions, count, from, to, ids);
 }
 
 void fill_circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
-                    VertexId* cols) {
-  for_each(circulant, EdgeOffset{num_vertices} * degree, num_vertices, degree, stride, rows, cols);
+                    VertexId* cols, Stream stream) {
+  for_each(circulant, EdgeOffset{num_vertices} * degree, stream, num_vertices, degree, stride, rows,
+           cols);
 }
 
 void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sortable,
-                    EdgeOffset* positions) {
-  for_each(number, count, cols, count, sortable, positions);
+                    EdgeOffset* positions, Stream stream) {
+  for_each(number, count, stream, cols, count, sortable, positions);
 }
 
 void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                        EdgeOffset* col_offsets) {
-  for_each(find_columns, std::int64_t{num_cols} + 1, columns, count, num_cols, col_offsets);
+                        EdgeOffset* col_offsets, Stream stream) {
+  for_each(find_columns, std::int64_t{num_cols} + 1, stream, columns, count, num_cols, col_offsets);
 }
 
 void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const EdgeOffset* row_offsets,
-                       VertexId num_rows, VertexId* rows) {
-  for_each(find_rows_of, count, positions, count, row_offsets, num_rows, rows);
+                       VertexId num_rows, VertexId* rows, Stream stream) {
+  for_each(find_rows_of, count, stream, positions, count, row_offsets, num_rows, rows);
 }
 
 void inverse_roots_of_degrees(const EdgeOffset* offsets, const float* values, VertexId num_rows,
-                              float* scale) {
-  for_each(inverse_roots, num_rows, offsets, values, num_rows, scale);
+                              float* scale, Stream stream) {
+  for_each(inverse_roots, num_rows, stream, offsets, values, num_rows, scale);
 }
 
 }  // namespace tessera::cuda

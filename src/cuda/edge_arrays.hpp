@@ -9,7 +9,7 @@
 #include "cuda/rows.hpp"
 
 /// The steps of which building, transposing and normalising graphs on a GPU are made. All run on
-/// the GPU that is current, in the order of the default stream.
+/// the GPU that is current, in the order of the stream, or of the place's.
 namespace tessera::cuda {
 
 /// An edge as one number that sorts by row, then by column.
@@ -30,28 +30,28 @@ constexpr EdgeOffset no_edge = INT64_MAX;
 /// out of range.
 EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset count,
                       VertexId num_rows, VertexId num_cols, EdgeKey* keys, EdgeOffset* positions,
-                      Device device);
+                      const Place& place);
 
 /// Sorts by the lower `bits` bits; equal ones keep their order. Positions follow where there are
 /// any. Needs as much memory again while it runs.
-void sort_keys(Buffer<EdgeKey>& keys, Buffer<EdgeOffset>& positions, int bits, Device device);
+void sort_keys(Buffer<EdgeKey>& keys, Buffer<EdgeOffset>& positions, int bits, const Place& place);
 void sort_columns(Buffer<std::uint32_t>& columns, Buffer<EdgeOffset>& positions, int bits,
-                  Device device);
+                  const Place& place);
 
 /// Where a sorted key first equals the one before; `no_edge` if all differ.
-EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, Device device);
+EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, const Place& place);
 
 /// Sums of all values up to each, in place: with it, or without it.
-void inclusive_scan(EdgeOffset* values, EdgeOffset count, Device device);
-void exclusive_scan(EdgeOffset* values, EdgeOffset count, Device device);
-void exclusive_scan(std::int32_t* values, EdgeOffset count, Device device);
+void inclusive_scan(EdgeOffset* values, EdgeOffset count, const Place& place);
+void exclusive_scan(EdgeOffset* values, EdgeOffset count, const Place& place);
+void exclusive_scan(std::int32_t* values, EdgeOffset count, const Place& place);
 
 /// Those of `count` values whose flag is not 0, side by side and in their order.
 void keep_flagged(const VertexId* values, const std::uint8_t* flags, EdgeOffset count, VertexId* to,
-                  Device device);
+                  const Place& place);
 
 /// The number of the group of equal keys that each belongs to, from 1 on.
-void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, Device device);
+void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, const Place& place);
 
 /// What becomes of groups of equal edges; null where it is not wanted.
 struct GroupOutputs {
@@ -63,32 +63,33 @@ struct GroupOutputs {
 /// One edge for each group: with the sum of its values (their number if `values` is null) or the
 /// first one's. Edges that are not in the sum get the id -1.
 void merge_groups(const EdgeKey* keys, const EdgeOffset* positions, const EdgeOffset* groups,
-                  EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs);
+                  EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs,
+                  Stream stream);
 
 /// Offsets of rows 0 … num_rows in sorted keys, and the columns of the keys.
 void unpack_keys(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, KeyBits bits,
-                 EdgeOffset* row_offsets, VertexId* cols);
+                 EdgeOffset* row_offsets, VertexId* cols, Stream stream);
 
 /// to[k] = from[positions[k]], and ids[positions[k]] = k; each null where it is not wanted.
 void place_edges(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
-                 EdgeOffset* ids);
+                 EdgeOffset* ids, Stream stream);
 
 /// Entry k of row i, at i * degree + k, is (i + k * stride) mod num_vertices.
 void fill_circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
-                    VertexId* cols);
+                    VertexId* cols, Stream stream);
 
 /// 0, 1, 2 …, and a copy of the columns that can be sorted.
 void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sortable,
-                    EdgeOffset* positions);
+                    EdgeOffset* positions, Stream stream);
 
 /// Offsets of columns in the sorted columns, and the row that each position belongs to.
 void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                        EdgeOffset* col_offsets);
+                        EdgeOffset* col_offsets, Stream stream);
 void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const EdgeOffset* row_offsets,
-                       VertexId num_rows, VertexId* rows);
+                       VertexId num_rows, VertexId* rows, Stream stream);
 
 /// scale[row] = (sum of the row's values)^-1/2, 0 where that is not positive.
 void inverse_roots_of_degrees(const EdgeOffset* offsets, const float* values, VertexId num_rows,
-                              float* scale);
+                              float* scale, Stream stream);
 
 }  // namespace tessera::cuda

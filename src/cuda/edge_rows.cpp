@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "cuda/array.hpp"
+#include "cuda/kept_with.hpp"
 
 namespace tessera::cuda {
 namespace {
 
-std::shared_ptr<const DeviceEdgeRows> made(const Graph& graph, Device device) {
+DeviceEdgeRows made(const Graph& graph, const Place& place) {
   const EdgeOffset num_tiles = (graph.num_edges() + edges_per_tile - 1) / edges_per_tile;
   std::vector<EdgeTile> tiles(static_cast<std::size_t>(num_tiles));
   std::vector<VertexId> rows;
@@ -27,20 +28,19 @@ std::shared_ptr<const DeviceEdgeRows> made(const Graph& graph, Device device) {
     }
     rows.push_back(row);
   }
-  auto result = std::make_shared<DeviceEdgeRows>();
-  result->tiles = to_device(std::span<const EdgeTile>(tiles), device);
+  DeviceEdgeRows result;
+  result.tiles = to_device(std::span<const EdgeTile>(tiles), place);
   if (std::ssize(rows) != graph.num_rows()) {
-    result->rows = to_device(std::span<const VertexId>(rows), device);
+    result.rows = to_device(std::span<const VertexId>(rows), place);
   }
   return result;
 }
 
 }  // namespace
 
-std::shared_ptr<const DeviceEdgeRows> device_edge_rows(const Graph& graph, Device device) {
-  const auto make = [&]() -> std::shared_ptr<const void> { return made(graph, device); };
-  return std::static_pointer_cast<const DeviceEdgeRows>(
-      graph.derived("rows of edges on " + to_string(device), make));
+std::shared_ptr<const DeviceEdgeRows> device_edge_rows(const Graph& graph, const Place& place) {
+  return kept_with<DeviceEdgeRows>(graph, "rows of edges", place,
+                                   [&] { return made(graph, place); });
 }
 
 }  // namespace tessera::cuda

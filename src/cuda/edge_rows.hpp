@@ -29,7 +29,7 @@ struct DeviceEdgeRows {
   EdgeRows view() const noexcept { return {tiles.data(), rows.data()}; }
 };
 
-/// Made at the first call for a device, then kept with the graph.
-std::shared_ptr<const DeviceEdgeRows> device_edge_rows(const Graph& graph, Device device);
+/// Made at the first call for a place's memory, then kept with the graph.
+std::shared_ptr<const DeviceEdgeRows> device_edge_rows(const Graph& graph, const Place& place);
 
 }  // namespace tessera::cuda

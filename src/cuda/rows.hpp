@@ -31,14 +31,15 @@ struct DeviceRows {
   Offsets offsets() const noexcept { return {narrow_offsets.data(), wide_offsets.data()}; }
 };
 
-/// Copied at the first call for a device, then kept with the graph.
-std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, Device device);
+/// The rows that a graph was built with on this GPU; else copied at the first call for a place's
+/// memory, then kept with the graph.
+std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, const Place& place);
 
 /// Sorted on the GPU at the first call, then kept: the same arrays as the graph's CSC.
-std::shared_ptr<const DeviceRows> device_columns(const Graph& graph, Device device);
+std::shared_ptr<const DeviceRows> device_columns(const Graph& graph, const Place& place);
 
 /// A graph whose columns lie on a GPU, and come to this process only if they are asked for.
-Graph graph_on(Device device, VertexId num_rows, VertexId num_cols,
+Graph graph_on(const Place& place, VertexId num_rows, VertexId num_cols,
                const Buffer<EdgeOffset>& row_offsets, Buffer<VertexId> cols);
 
 }  // namespace tessera::cuda

@@ -64,20 +64,18 @@ __global__ void move_ids(LoopedRows rows, EdgeOffset* ids, EdgeOffset count) {
 
 }  // namespace
 
-void count_with_loops(const LoopedRows& rows, EdgeOffset* counts) {
+void count_with_loops(const LoopedRows& rows, EdgeOffset* counts, Stream stream) {
   launch(count_rows, dim3(num_blocks(std::int64_t{rows.num_rows} + 1, block_threads)),
-         block_threads, Stream{}, rows, counts);
+         block_threads, stream, rows, counts);
 }
 
-void write_with_loops(const LoopedRows& rows) {
-  launch(move_edges, dim3(num_blocks(rows.num_edges, block_threads)), block_threads, Stream{},
-         rows);
-  launch(add_loops, dim3(num_blocks(rows.num_rows, block_threads)), block_threads, Stream{}, rows);
+void write_with_loops(const LoopedRows& rows, Stream stream) {
+  launch(move_edges, dim3(num_blocks(rows.num_edges, block_threads)), block_threads, stream, rows);
+  launch(add_loops, dim3(num_blocks(rows.num_rows, block_threads)), block_threads, stream, rows);
 }
 
-void move_edge_ids(const LoopedRows& rows, EdgeOffset* ids, EdgeOffset count) {
-  launch(move_ids, dim3(num_blocks(count, block_threads)), block_threads, Stream{}, rows, ids,
-         count);
+void move_edge_ids(const LoopedRows& rows, EdgeOffset* ids, EdgeOffset count, Stream stream) {
+  launch(move_ids, dim3(num_blocks(count, block_threads)), block_threads, stream, rows, ids, count);
 }
 
 }  // namespace tessera::cuda

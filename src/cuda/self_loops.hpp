@@ -19,9 +19,9 @@ struct LoopedRows {
 };
 
 /// counts[row] = the row's edges and the loop it misses; counts[num_rows] = 0.
-void count_with_loops(const LoopedRows& rows, EdgeOffset* counts);
-void write_with_loops(const LoopedRows& rows);
+void count_with_loops(const LoopedRows& rows, EdgeOffset* counts, Stream stream);
+void write_with_loops(const LoopedRows& rows, Stream stream);
 /// Edge ids, in place, after the edges have moved.
-void move_edge_ids(const LoopedRows& rows, EdgeOffset* ids, EdgeOffset count);
+void move_edge_ids(const LoopedRows& rows, EdgeOffset* ids, EdgeOffset count, Stream stream);
 
 }  // namespace tessera::cuda

@@ -4,34 +4,32 @@
 #include <map>
 #include <mutex>
 
-#include "cuda/launch.cuh"
+#include "core/cuda_handles.hpp"
 #include "cuda/wgmma.cuh"
-#include "tessera/core/memory.hpp"
 
 namespace tessera::cuda {
 namespace {
 
-/// What was compiled for the GPU that runs it: code for a neighbouring architecture has no wgmma.
-__global__ void report_wgmma(int* answer) {
+/// Compiled as all other kernels: code for a neighbouring architecture has no wgmma. Its shared
+/// memory tells, so that nobody has to run it.
+__global__ void compiled_with_wgmma() {
 #ifdef TESSERA_HAS_WGMMA
-  *answer = 1;
-#else
-  *answer = 0;
+  __shared__ volatile int present;
+  present = 1;
 #endif
 }
 
 bool ask(Device device) {
   if (device.index >= num_gpus()) return false;
+  const cuda_backend::CurrentDevice current(device.index);
   int major = 0;
   cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index),
              "reading the compute capability");
   if (major != 9) return false;
-  Buffer<int> answer(1, default_memory(device));
-  launch(report_wgmma, dim3(1), 1, Stream{}, answer.data());
-  int copy = 0;
-  copy_bytes(&copy, answer.data(), sizeof(copy), device);
-  synchronise(device);
-  return copy == 1;
+  cudaFuncAttributes attributes{};
+  cuda_check(cudaFuncGetAttributes(&attributes, compiled_with_wgmma),
+             "asking what kernels were compiled for");
+  return attributes.sharedSizeBytes > 0;
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ Graph gcn_normalised_on_device(const Graph& graph, bool) {
   return {};
 }
 
-Graph circulant_on_device(VertexId, VertexId, VertexId, Device device) {
-  require_available(device);
+Graph circulant_on_device(VertexId, VertexId, VertexId, const Place& place) {
+  require_available(place.device);
   return {};
 }
 

@@ -38,6 +38,7 @@ Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops);
 
 /// Row i has the sources (i + k * stride) mod num_vertices for k in [0, degree), drawn up on the
 /// GPU and built there: a graph of any size without an array of its size in this process.
-Graph circulant_on_device(VertexId num_vertices, VertexId degree, VertexId stride, Device device);
+Graph circulant_on_device(VertexId num_vertices, VertexId degree, VertexId stride,
+                          const Place& place);
 
 }  // namespace tessera::detail

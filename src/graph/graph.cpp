@@ -124,10 +124,10 @@ Graph::Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_o
 }
 
 Graph::Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
-             Device device, std::function<SharedArray<VertexId>()> fetch)
+             const Place& place, std::function<SharedArray<VertexId>()> fetch)
     : Graph(num_rows, num_cols, std::move(row_offsets), {}) {
   num_edges_ = row_offsets_.back();
-  device_ = device;
+  place_ = place;
   csc_->fetch_columns = std::move(fetch);
 }
 

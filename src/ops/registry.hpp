@@ -94,8 +94,9 @@ std::unique_ptr<const typename KernelType::Prepared> measure_offers(
   std::unique_ptr<const typename KernelType::Prepared> best;
   std::optional<Trial> trial;
   tune_offers(offers, options, [&](std::size_t index, TimeLimit& limit) {
-    if (!trial) trial.emplace(problem, options.device);
+    if (!trial) trial.emplace(problem, options.place());
     auto prepared = table[index].prepare(problem);
+    synchronise(options.device, options.stream);  // runs are timed on other streams
     const double us = time_candidate(
         options.device, [&](Stream stream) { trial->run(*prepared, stream); }, limit);
     if (us < limit.best_us) best = std::move(prepared);

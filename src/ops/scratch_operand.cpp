@@ -35,18 +35,18 @@ std::vector<std::byte> drawn(Precision precision, std::int64_t count) {
 }  // namespace
 
 ScratchOperand::ScratchOperand(Precision precision, std::int64_t rows, std::int64_t cols,
-                               Device device) {
+                               const Place& place) {
   constexpr std::int64_t drawn_elements = 1 << 16;
   const std::int64_t elements = checked_area(rows, cols);
   const std::size_t bytes = checked_bytes(elements, bytes_per_element(precision));
-  memory_ = Buffer<std::byte>(static_cast<std::int64_t>(bytes), default_memory(device));
+  memory_ = Buffer<std::byte>(static_cast<std::int64_t>(bytes), place);
   const std::vector<std::byte> start = drawn(precision, std::min(elements, drawn_elements));
-  copy_bytes(memory_.data(), start.data(), start.size(), device);
+  copy_bytes(memory_.data(), start.data(), start.size(), place.device, place.stream);
   // What is there is copied behind itself, twice as much each time.
   for (std::size_t done = start.size(); done < bytes; done *= 2) {
-    copy_bytes(memory_.data() + done, memory_.data(), std::min(done, bytes - done), device);
+    copy_bytes(memory_.data() + done, memory_.data(), std::min(done, bytes - done), place.device,
+               place.stream);
   }
-  synchronise(device);
   operand_.data = memory_.data();
   operand_.precision = precision;
   operand_.rows = rows;

@@ -14,7 +14,7 @@ namespace tessera::ops {
 class ScratchOperand {
  public:
   ScratchOperand() = default;
-  ScratchOperand(Precision precision, std::int64_t rows, std::int64_t cols, Device device);
+  ScratchOperand(Precision precision, std::int64_t rows, std::int64_t cols, const Place& place);
 
   operator Operand() noexcept { return operand_; }
   operator ConstOperand() const noexcept { return operand_; }

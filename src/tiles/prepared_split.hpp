@@ -9,6 +9,6 @@ namespace tessera::tiles {
 
 /// As `prepared_translation`; columns that fewer than `min_uses` rows of a window use go to a rest.
 std::function<void()> prepared_split(const Graph& graph, int height, int min_uses, Side side,
-                                     Device device);
+                                     const Place& place);
 
 }  // namespace tessera::tiles

@@ -10,6 +10,6 @@ namespace tessera::tiles {
 /// A translation that can be repeated, to measure it: its rows already lie on the device, where the
 /// tiles stay.
 std::function<void()> prepared_translation(const Graph& graph, int height, Side side,
-                                           Device device);
+                                           const Place& place);
 
 }  // namespace tessera::tiles

@@ -16,23 +16,23 @@
 namespace tessera::tiles {
 namespace {
 
-void check(int height, int min_uses, Device device) {
-  require_available(device);
+void check(int height, int min_uses, const Place& place) {
+  require_available(place.device);
   check_height(height);
   check_min_uses(min_uses);
 }
 
 #ifdef TESSERA_WITH_CUDA
-Graph brought(const cuda::DeviceRows& rows, Device device) {
+Graph brought(const cuda::DeviceRows& rows, const Place& place) {
   SharedArray<EdgeOffset> offsets;
   if (rows.wide_offsets.empty()) {
-    const Buffer<std::int32_t> narrow = cuda::to_host(rows.narrow_offsets, device);
+    const Buffer<std::int32_t> narrow = cuda::to_host(rows.narrow_offsets, place);
     offsets = std::vector<EdgeOffset>(narrow.begin(), narrow.end());
   } else {
-    offsets = cuda::to_host(rows.wide_offsets, device);
+    offsets = cuda::to_host(rows.wide_offsets, place);
   }
   return Graph(rows.num_rows, rows.num_cols, std::move(offsets),
-               cuda::to_host(rows.indices, device));
+               cuda::to_host(rows.indices, place));
 }
 
 Graph without_edges(VertexId num_rows, VertexId num_cols) {
@@ -44,16 +44,17 @@ Graph without_edges(VertexId num_rows, VertexId num_cols) {
 
 }  // namespace
 
-SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side, Device device) {
-  check(height, min_uses, device);
+SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side,
+                           const Place& place) {
+  check(height, min_uses, place);
 #ifdef TESSERA_WITH_CUDA
-  if (device.kind == DeviceKind::cuda) {
-    const DeviceTiles made = translate_on_device(graph, {height, side, min_uses}, device);
+  if (place.device.kind == DeviceKind::cuda) {
+    const DeviceTiles made = translate_on_device(graph, {height, side, min_uses}, place);
     SplitGraph split;
     split.dense = made.host;
-    split.dense.columns = cuda::to_host(made.columns, device);
-    split.dense.words = cuda::to_host(made.words, device);
-    split.rest = made.rest != nullptr ? brought(*made.rest, device)
+    split.dense.columns = cuda::to_host(made.columns, place);
+    split.dense.words = cuda::to_host(made.words, place);
+    split.rest = made.rest != nullptr ? brought(*made.rest, place)
                                       : without_edges(made.host.num_rows, made.host.num_cols);
     return split;
   }
@@ -62,13 +63,16 @@ SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side si
 }
 
 std::function<void()> prepared_split(const Graph& graph, int height, int min_uses, Side side,
-                                     Device device) {
-  check(height, min_uses, device);
+                                     const Place& place) {
+  check(height, min_uses, place);
 #ifdef TESSERA_WITH_CUDA
-  if (device.kind == DeviceKind::cuda) {
-    const auto rows = side == Side::forward ? cuda::device_rows(graph, device)
-                                            : cuda::device_columns(graph, device);
-    return [rows, height, min_uses, device] { translate_rows(*rows, height, device, min_uses); };
+  if (place.device.kind == DeviceKind::cuda) {
+    const auto rows = side == Side::forward ? cuda::device_rows(graph, place)
+                                            : cuda::device_columns(graph, place);
+    return [rows, height, min_uses, place] {
+      translate_rows(*rows, height, place, min_uses);
+      synchronise(place.device, place.stream);
+    };
   }
 #endif
   return [graph, height, min_uses, side] { translate_dense(graph, height, min_uses, side); };

@@ -17,31 +17,32 @@
 
 namespace tessera::tiles {
 
-TiledGraph translate(const Graph& graph, int height, Side side, Device device) {
-  require_available(device);
+TiledGraph translate(const Graph& graph, int height, Side side, const Place& place) {
+  require_available(place.device);
   check_height(height);
 #ifdef TESSERA_WITH_CUDA
-  if (device.kind == DeviceKind::cuda) {
-    const DeviceTiles made = translate_on_device(graph, height, side, device);
+  if (place.device.kind == DeviceKind::cuda) {
+    const DeviceTiles made = translate_on_device(graph, height, side, place);
     TiledGraph tiled = made.host;
-    tiled.columns = cuda::to_host(made.columns, device);
-    tiled.words = cuda::to_host(made.words, device);
+    tiled.columns = cuda::to_host(made.columns, place);
+    tiled.words = cuda::to_host(made.words, place);
     return tiled;
   }
 #endif
   return translate(graph, height, side);
 }
 
-ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side, Device device) {
-  require_available(device);
+ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side,
+                         const Place& place) {
+  require_available(place.device);
   check_value_height(tiled.height);
 #ifdef TESSERA_WITH_CUDA
-  if (device.kind == DeviceKind::cuda) {
-    const auto made = device_value_layout(graph, tiled.height, side, device);
+  if (place.device.kind == DeviceKind::cuda) {
+    const auto made = device_value_layout(graph, tiled.height, side, place);
     ValueLayout layout;
     layout.unit_offsets = made->unit_offsets;
-    layout.starts = cuda::to_host(made->starts, device);
-    layout.edges = cuda::to_host(made->edges, device);
+    layout.starts = cuda::to_host(made->starts, place);
+    layout.edges = cuda::to_host(made->edges, place);
     return layout;
   }
 #endif
@@ -49,14 +50,17 @@ ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side,
 }
 
 std::function<void()> prepared_translation(const Graph& graph, int height, Side side,
-                                           Device device) {
-  require_available(device);
+                                           const Place& place) {
+  require_available(place.device);
   check_height(height);
 #ifdef TESSERA_WITH_CUDA
-  if (device.kind == DeviceKind::cuda) {
-    const auto rows = side == Side::forward ? cuda::device_rows(graph, device)
-                                            : cuda::device_columns(graph, device);
-    return [rows, height, device] { translate_rows(*rows, height, device); };
+  if (place.device.kind == DeviceKind::cuda) {
+    const auto rows = side == Side::forward ? cuda::device_rows(graph, place)
+                                            : cuda::device_columns(graph, place);
+    return [rows, height, place] {
+      translate_rows(*rows, height, place);
+      synchronise(place.device, place.stream);
+    };
   }
 #endif
   return [graph, height, side] { translate(graph, height, side); };

@@ -11,14 +11,16 @@
 
 namespace tessera {
 
-/// Where memory comes from. Callers may replace it, for example by a framework's allocator.
+/// Where memory comes from. Callers may replace it, for example by a framework's allocator. It must
+/// outlive everything made of it.
 class MemoryResource {
  public:
   virtual ~MemoryResource() = default;
 
-  /// Returns at least `bytes` bytes, aligned to 64. Throws `out_of_memory`; never returns null
-  /// unless `bytes` is 0.
+  /// Returns at least `bytes` bytes, aligned to 64, on a GPU to 256, that work queued on the stream
+  /// from now on may use. Throws `out_of_memory`; never returns null unless `bytes` is 0.
   virtual void* allocate(std::size_t bytes, Stream stream) = 0;
+  /// Work that is on the stream already may still use the memory; it goes to others after that.
   virtual void deallocate(void* memory, std::size_t bytes, Stream stream) noexcept = 0;
   virtual Device device() const noexcept = 0;
 };
@@ -30,6 +32,22 @@ MemoryResource& host_memory();
 /// The memory of a device: `host_memory()`, or the GPU's stream-ordered pool. Throws
 /// `backend_unavailable` where there is no such device.
 MemoryResource& default_memory(Device device);
+
+/// Where something is made: on which device, of which memory, and on which stream the work of
+/// making it is queued. It is released in the order of that stream, too, so the stream must outlive
+/// it. docs/memory.md has the rules.
+struct Place {
+  Place() = default;
+  Place(Device on, MemoryResource* from = nullptr, Stream in_order_of = {})
+      : device(on), memory(from), stream(in_order_of) {}
+
+  /// The memory; throws `invalid_argument` where it is another device's.
+  MemoryResource& resource() const;
+
+  Device device = {};
+  MemoryResource* memory = nullptr;  ///< null: `default_memory(device)`
+  Stream stream = {};
+};
 
 /// Copies between any two places, of which at least one is on `device`. On a GPU the copy is queued
 /// on the stream; a copy to or from ordinary host memory has happened when the call returns.
@@ -80,6 +98,7 @@ class Buffer {
       : resource_(&resource), stream_(stream), size_(size) {
     data_ = static_cast<T*>(resource.allocate(checked_bytes(size, sizeof(T)), stream));
   }
+  Buffer(std::int64_t size, const Place& place) : Buffer(size, place.resource(), place.stream) {}
   Buffer(std::int64_t size, T value) : Buffer(size) {
     for (T& element : *this) element = value;
   }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/core/device.hpp"
+#include "tessera/core/memory.hpp"
 #include "tessera/core/progress.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -24,6 +25,14 @@ struct BuildOptions {
   /// Where to build. On a GPU the edges given may lie in this process or on that GPU; the result is
   /// the same bit for bit, and its columns stay on the GPU until somebody asks for them here.
   Device device = {};
+  /// The memory of all that is made on a GPU: what building needs, the columns, and what other
+  /// graphs made of this one keep there. Null: `default_memory(device)`.
+  MemoryResource* memory = nullptr;
+  /// Building queues its work here; edges that lie on the GPU are read in its order. The stream
+  /// must outlive the graph.
+  Stream stream = {};
+
+  Place place() const { return {device, memory, stream}; }
 };
 
 /// Edges (source, target) as in an edge list or PyG's `edge_index`: target aggregates from source.

@@ -40,9 +40,10 @@ class Graph {
         SharedArray<VertexId> col_indices, SharedArray<float> values = {});
 
   /// Columns that lie on a GPU: `fetch` brings them to this process when `col_indices` or anything
-  /// that needs it is first asked for. Until then nothing of the size of the edges is here.
-  Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets, Device device,
-        std::function<SharedArray<VertexId>()> fetch);
+  /// that needs it is first asked for. Until then nothing of the size of the edges is here. Graphs
+  /// made of this one, such as a normalised one, are made in the same place.
+  Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
+        const Place& place, std::function<SharedArray<VertexId>()> fetch);
 
   VertexId num_rows() const noexcept { return num_rows_; }
   VertexId num_cols() const noexcept { return num_cols_; }
@@ -51,10 +52,11 @@ class Graph {
 
   const SharedArray<EdgeOffset>& row_offsets() const noexcept { return row_offsets_; }
   const SharedArray<VertexId>& col_indices() const {
-    return device_.kind == DeviceKind::cpu ? col_indices_ : fetched_columns();
+    return place_.device.kind == DeviceKind::cpu ? col_indices_ : fetched_columns();
   }
   /// Where the columns lie: on the CPU unless the graph was built on a GPU.
-  Device device() const noexcept { return device_; }
+  Device device() const noexcept { return place_.device; }
+  const Place& place() const noexcept { return place_; }
 
   EdgeOffset degree(VertexId row) const noexcept {
     return row_offsets_[row + 1] - row_offsets_[row];
@@ -109,7 +111,7 @@ class Graph {
   VertexId num_rows_ = 0;
   VertexId num_cols_ = 0;
   EdgeOffset num_edges_ = 0;
-  Device device_ = {};
+  Place place_;
   SharedArray<EdgeOffset> row_offsets_;
   SharedArray<VertexId> col_indices_;
   SharedArray<float> values_;

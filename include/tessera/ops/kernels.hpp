@@ -69,6 +69,8 @@ struct PlanOptions {
   Stream stream = {};
   /// How often the plan will be used: an epoch is one forward and one backward pass.
   std::int64_t epochs = 100;
+
+  Place place() const { return {device, memory, stream}; }
 };
 
 /// One kernel considered by a plan, and what became of it.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/core/device.hpp"
+#include "tessera/core/memory.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// Losses over chosen rows, as means, with their gradients in the same pass. A row chosen twice
@@ -15,17 +16,18 @@
 namespace tessera::ops {
 
 /// What is wanted of the chosen rows: checked once and kept where the loss is computed, so that
-/// `loss` itself neither copies nor waits.
+/// `loss` itself neither copies nor waits. Copied in the order of the place's stream: a loss on
+/// another stream must come after that.
 class LossTargets {
  public:
   /// One class per row of logits. A chosen row without a label (-1) or with a class out of range is
   /// an error.
   static LossTargets classes(std::span<const std::int64_t> labels,
                              std::span<const std::int64_t> rows, std::int64_t num_classes,
-                             Device device = {});
+                             const Place& place = {});
   /// Yes or no for every element: 1 or 0; anything else in a chosen row is an error.
   static LossTargets binary(MatrixView<const float> targets, std::span<const std::int64_t> rows,
-                            Device device = {});
+                            const Place& place = {});
 
   struct State;
   explicit LossTargets(std::shared_ptr<const State> state) : state_(std::move(state)) {}

@@ -35,8 +35,9 @@ struct ValueLayout {
 /// than 2^31 - 1 entries.
 ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side);
 
-/// The same bytes, made on a device and brought back.
-ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side, Device device);
+/// The same bytes, made in a place and brought back.
+ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side,
+                         const Place& place);
 
 /// One entry for each of `layout.edges`, 0 where there is no edge. fp32: the value. bf16 and fp16:
 /// two numbers that add up to it, the high one in the low half. Values are in CSR order.

@@ -68,9 +68,9 @@ std::ostream& operator<<(std::ostream& out, const TiledGraph& tiled);
 /// Values and scales stay with the graph. The same bytes for any number of threads.
 TiledGraph translate(const Graph& graph, int height, Side side = Side::forward);
 
-/// The same bytes, made on a device and brought back. Throws `backend_unavailable` where there is
-/// no such device.
-TiledGraph translate(const Graph& graph, int height, Side side, Device device);
+/// The same bytes, made in a place and brought back; a device is a place. Throws
+/// `backend_unavailable` where there is no such device.
+TiledGraph translate(const Graph& graph, int height, Side side, const Place& place);
 
 /// A graph in two parts: columns that many rows of a window share, as tiles, and the other edges.
 struct SplitGraph {
@@ -81,8 +81,9 @@ struct SplitGraph {
 /// Columns that fewer than `min_uses` rows of a window use go to the rest.
 SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side = Side::forward);
 
-/// The same bytes, made on a device and brought back.
-SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side, Device device);
+/// The same bytes, made in a place and brought back.
+SplitGraph translate_dense(const Graph& graph, int height, int min_uses, Side side,
+                           const Place& place);
 
 /// The pattern that was translated (A^T for the transposed side).
 Graph to_graph(const TiledGraph& tiled);

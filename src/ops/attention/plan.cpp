@@ -124,6 +124,7 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
   state->explanation.summary += state->prepared->stages();
+  synchronise(options.device, options.stream);
   return AttentionPlan(std::move(state));
 }
 

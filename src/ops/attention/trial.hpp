@@ -14,19 +14,18 @@ namespace tessera::ops {
 /// the first backward pass makes arrays that a plan for inference never needs.
 class AttentionTrial {
  public:
-  AttentionTrial(const AttentionProblem& problem, Device device) {
+  AttentionTrial(const AttentionProblem& problem, const Place& place) {
     const AttentionOptions& options = problem.options;
     const std::int64_t rows = problem.graph.num_rows(), cols = problem.graph.num_cols();
     const bool per_head = options.form == AttentionForm::gat;
     const std::int64_t score_cols = per_head ? options.heads : options.features;
     const bool wide = options.precision == Precision::fp64;
-    target_ = ScratchOperand(options.precision, rows, score_cols, device);
-    source_ = ScratchOperand(options.precision, cols, score_cols, device);
-    value_ = ScratchOperand(options.precision, cols, options.features, device);
-    vector_ = ScratchOperand(options.precision, 1, options.features, device);
-    output_ = ScratchOperand(options.precision, rows, options.features, device);
-    log_sum_ =
-        ScratchOperand(wide ? Precision::fp64 : Precision::fp32, rows, options.heads, device);
+    target_ = ScratchOperand(options.precision, rows, score_cols, place);
+    source_ = ScratchOperand(options.precision, cols, score_cols, place);
+    value_ = ScratchOperand(options.precision, cols, options.features, place);
+    vector_ = ScratchOperand(options.precision, 1, options.features, place);
+    output_ = ScratchOperand(options.precision, rows, options.features, place);
+    log_sum_ = ScratchOperand(wide ? Precision::fp64 : Precision::fp32, rows, options.heads, place);
     inputs_ = {target_, source_, value_, {}, 1.0, Random(1)};
     if (options.form == AttentionForm::gatv2) inputs_.vector = vector_;
   }

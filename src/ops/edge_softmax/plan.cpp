@@ -49,6 +49,7 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
+  synchronise(options.device, options.stream);
   return EdgeSoftmaxPlan(std::move(state));
 }
 

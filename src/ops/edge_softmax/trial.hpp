@@ -14,10 +14,10 @@ namespace tessera::ops {
 /// one plan runs them.
 class EdgeSoftmaxTrial {
  public:
-  EdgeSoftmaxTrial(const EdgeSoftmaxProblem& problem, Device device)
-      : scores_(of_edges(problem, device)),
-        weights_(of_edges(problem, device)),
-        gradient_(of_edges(problem, device)) {}
+  EdgeSoftmaxTrial(const EdgeSoftmaxProblem& problem, const Place& place)
+      : scores_(of_edges(problem, place)),
+        weights_(of_edges(problem, place)),
+        gradient_(of_edges(problem, place)) {}
 
   void run(const PreparedEdgeSoftmax& prepared, Stream stream) {
     prepared.run(scores_, weights_, stream);
@@ -30,8 +30,8 @@ class EdgeSoftmaxTrial {
   }
 
  private:
-  static ScratchOperand of_edges(const EdgeSoftmaxProblem& problem, Device device) {
-    return {problem.options.precision, problem.graph.num_edges(), problem.options.heads, device};
+  static ScratchOperand of_edges(const EdgeSoftmaxProblem& problem, const Place& place) {
+    return {problem.options.precision, problem.graph.num_edges(), problem.options.heads, place};
   }
 
   ScratchOperand scores_, weights_, gradient_;

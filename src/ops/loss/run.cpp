@@ -59,14 +59,13 @@ void check_targets(MatrixView<const float> targets, const Buffer<std::int32_t>& 
   });
 }
 
-/// The same values in the memory of the device; there when the call returns.
+/// The same values in the memory of the place, in the order of its stream.
 template <class T>
-Buffer<T> placed(Buffer<T> values, Device device) {
-  if (default_memory(device).device() == host_memory().device()) return values;
-  Buffer<T> copy(values.size(), default_memory(device));
+Buffer<T> placed(Buffer<T> values, const Place& place) {
+  if (place.device.kind == DeviceKind::cpu) return values;
+  Buffer<T> copy(values.size(), place);
   copy_bytes(copy.data(), values.data(), static_cast<std::size_t>(values.size()) * sizeof(T),
-             device);
-  synchronise(device);
+             place.device, place.stream);
   return copy;
 }
 
@@ -91,7 +90,7 @@ Buffer<float> dense_targets(MatrixView<const float> targets) {
 double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_logits,
                   Stream stream) {
   const Device device = targets.state().device;
-  Buffer<double> value(1, default_memory(device), stream);
+  Buffer<double> value(1, targets.state().place);
   loss(logits, targets, grad_logits, value.data(), stream);
   double result = 0;
   copy_bytes(&result, value.data(), sizeof(result), device, stream);
@@ -103,35 +102,37 @@ double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_
 
 LossTargets LossTargets::classes(std::span<const std::int64_t> labels,
                                  std::span<const std::int64_t> rows, std::int64_t num_classes,
-                                 Device device) {
-  require_available(device);
+                                 const Place& place) {
+  require_available(place.device);
   auto state = std::make_shared<State>();
-  state->device = device;
+  state->device = place.device;
+  state->place = place;
   state->rows = std::ssize(labels);
   state->cols = num_classes;
   state->count = std::max(1.0, static_cast<double>(rows.size()));
   Buffer<std::int32_t> times = multiplicities(check_classes, rows, state->rows);
   check_labels(labels, rows, num_classes);
-  state->times = placed(std::move(times), device);
-  state->labels = placed(narrow_labels(labels), device);
+  state->times = placed(std::move(times), place);
+  state->labels = placed(narrow_labels(labels), place);
   return LossTargets(std::move(state));
 }
 
 LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const std::int64_t> rows,
-                                Device device) {
-  require_available(device);
+                                const Place& place) {
+  require_available(place.device);
   check_binary.readable(targets, "targets");
   auto state = std::make_shared<State>();
   state->is_binary = true;
-  state->device = device;
+  state->device = place.device;
+  state->place = place;
   state->rows = targets.rows;
   state->cols = targets.cols;
   state->count =
       std::max(1.0, static_cast<double>(rows.size()) * static_cast<double>(targets.cols));
   Buffer<std::int32_t> times = multiplicities(check_binary, rows, targets.rows);
   check_targets(targets, times);
-  state->times = placed(std::move(times), device);
-  state->targets = placed(dense_targets(targets), device);
+  state->times = placed(std::move(times), place);
+  state->targets = placed(dense_targets(targets), place);
   return LossTargets(std::move(state));
 }
 
@@ -155,8 +156,9 @@ double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
     check_classes.fail(fmt::format("{} labels for logits of {}", labels.size(),
                                    shape_text(logits.rows, logits.cols)));
   }
-  return loss_value(logits, LossTargets::classes(labels, rows, logits.cols, device), grad_logits,
-                    stream);
+  return loss_value(logits,
+                    LossTargets::classes(labels, rows, logits.cols, {device, nullptr, stream}),
+                    grad_logits, stream);
 }
 
 double binary_cross_entropy(ConstOperand logits, MatrixView<const float> targets,
@@ -165,7 +167,8 @@ double binary_cross_entropy(ConstOperand logits, MatrixView<const float> targets
   check_binary.floating(logits, "logits", device);
   check_binary.matrix(targets, "targets", Precision::fp32, logits.rows, logits.cols);
   check_binary.apart(grad_logits, "grad_logits", targets, "targets");
-  return loss_value(logits, LossTargets::binary(targets, rows, device), grad_logits, stream);
+  return loss_value(logits, LossTargets::binary(targets, rows, {device, nullptr, stream}),
+                    grad_logits, stream);
 }
 
 }  // namespace tessera::ops

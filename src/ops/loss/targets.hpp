@@ -13,6 +13,7 @@ namespace tessera::ops {
 struct LossTargets::State {
   bool is_binary = false;
   Device device;
+  Place place;
   std::int64_t rows = 0;
   std::int64_t cols = 0;  ///< classes, or columns of the targets
   double count = 1;       ///< what the sum is divided by

@@ -24,6 +24,15 @@ struct SddmmProblem {
   std::int64_t heads = 1;
   EdgeFactor factor = EdgeFactor::none;
   Device device = {};
+  MemoryResource* memory = nullptr;  ///< as in PlanOptions
+  Stream stream = {};
+
+  Place place() const { return {device, memory, stream}; }
+  void set_place(const Place& place) {
+    device = place.device;
+    memory = place.memory;
+    stream = place.stream;
+  }
 };
 
 /// What a plan keeps of a kernel. Operands have been checked.

@@ -35,6 +35,7 @@ struct SddmmPlan::State {
     std::call_once(once, [&] {
       grad_u = prepare_gradient(SpmmPass::forward);
       grad_v = prepare_gradient(SpmmPass::backward);
+      synchronise(options.device, options.stream);
     });
   }
 
@@ -48,7 +49,7 @@ struct SddmmPlan::State {
     sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
     sums.edge_values_expected = problem.function == EdgeFunction::dot;
     sums.edge_rows = problem.function == EdgeFunction::add;
-    sums.device = problem.device;
+    sums.set_place(problem.place());
     PlanOptions any = options;
     any.kernel.clear();
     any.stored_only = false;
@@ -77,12 +78,13 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   }
   auto state = std::make_shared<SddmmPlan::State>();
   state->problem = {graph, options.function, options.precision, options.features, options.heads};
-  state->problem.device = options.device;
+  state->problem.set_place(options.place());
   state->options = options;
   auto choice = make_choice<SddmmTrial>(sddmm_kernels(), state->problem, options);
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
+  synchronise(options.device, options.stream);
   return SddmmPlan(std::move(state));
 }
 

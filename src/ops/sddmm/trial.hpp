@@ -14,10 +14,10 @@ namespace tessera::ops {
 /// What a measuring plan needs of sddmm: see spmm/trial.hpp.
 class SddmmTrial {
  public:
-  SddmmTrial(const SddmmProblem& problem, Device device)
-      : u_(problem.precision, problem.graph.num_rows(), problem.features, device),
-        v_(problem.precision, problem.graph.num_cols(), problem.features, device),
-        edges_(problem.precision, problem.graph.num_edges(), problem.heads, device) {}
+  SddmmTrial(const SddmmProblem& problem, const Place& place)
+      : u_(problem.precision, problem.graph.num_rows(), problem.features, place),
+        v_(problem.precision, problem.graph.num_cols(), problem.features, place),
+        edges_(problem.precision, problem.graph.num_edges(), problem.heads, place) {}
 
   void run(const PreparedSddmm& prepared, Stream stream) { prepared.run(u_, v_, edges_, stream); }
 

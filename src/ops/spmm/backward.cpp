@@ -22,7 +22,7 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   dots.precision = problem.precision;
   dots.features = problem.features;
   dots.factor = problem.reduction == Reduction::mean ? EdgeFactor::mean_scales : EdgeFactor::scales;
-  dots.device = problem.device;
+  dots.set_place(problem.place());
   return dots;
 }
 
@@ -53,7 +53,7 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   auto state = std::make_shared<SpmmBackwardPlan::State>();
   state->problem = {graph, options.reduction, options.precision, options.features,
                     SpmmPass::backward};
-  state->problem.device = options.device;
+  state->problem.set_place(options.place());
   state->problem.edge_values_at_run = options.edge_values_at_run;
   state->problem.edge_values_expected = expects_edge_values(options);
   check_weights_fit(state->problem);
@@ -61,7 +61,10 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
   state->explanation = std::move(choice.explanation);
   state->grad_x = std::move(choice.prepared);
-  if (!options.edge_value_gradient) return SpmmBackwardPlan(std::move(state));
+  if (!options.edge_value_gradient) {
+    synchronise(options.device, options.stream);
+    return SpmmBackwardPlan(std::move(state));
+  }
   if (of_winners(options.reduction)) {
     state->grad_winner_values = winner_gradients(state->problem);
   } else {
@@ -70,6 +73,7 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
     any.kernel.clear();
     state->grad_edge_values = make_choice<SddmmTrial>(sddmm_kernels(), dots, any).prepared;
   }
+  synchronise(options.device, options.stream);
   return SpmmBackwardPlan(std::move(state));
 }
 

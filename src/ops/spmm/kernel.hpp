@@ -24,8 +24,17 @@ struct SpmmProblem {
   /// x has one row per edge in CSR order, not one per source; nothing is weighted.
   bool edge_rows = false;
   Device device = {};
+  MemoryResource* memory = nullptr;  ///< as in PlanOptions
+  Stream stream = {};
   bool edge_values_at_run = true;     ///< whether a call may have edge values
   bool edge_values_expected = false;  ///< whether most calls have them
+
+  Place place() const { return {device, memory, stream}; }
+  void set_place(const Place& place) {
+    device = place.device;
+    memory = place.memory;
+    stream = place.stream;
+  }
 };
 
 /// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX.

@@ -62,7 +62,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   check_features(options.features);
   auto state = std::make_shared<SpmmPlan::State>();
   state->problem = {graph, options.reduction, options.precision, options.features};
-  state->problem.device = options.device;
+  state->problem.set_place(options.place());
   state->problem.edge_values_at_run = options.edge_values_at_run;
   state->problem.edge_values_expected = expects_edge_values(options);
   check_weights_fit(state->problem);
@@ -71,6 +71,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
+  synchronise(options.device, options.stream);
   return SpmmPlan(std::move(state));
 }
 

@@ -16,24 +16,24 @@ bool is_forward(const SpmmProblem& problem) { return problem.pass == SpmmPass::f
 
 }  // namespace
 
-SpmmTrial::SpmmTrial(const SpmmProblem& problem, Device device) {
+SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) {
   const Graph& graph = problem.graph;
   const std::int64_t rows = graph.num_rows(), cols = graph.num_cols();
   const std::int64_t ends = is_forward(problem) ? cols : rows;
   const std::int64_t x_rows = problem.edge_rows ? graph.num_edges() : ends;
-  x_ = ScratchOperand(problem.precision, x_rows, problem.features, device);
-  y_ = ScratchOperand(problem.precision, is_forward(problem) ? rows : cols, problem.features,
-                      device);
+  x_ = ScratchOperand(problem.precision, x_rows, problem.features, place);
+  y_ =
+      ScratchOperand(problem.precision, is_forward(problem) ? rows : cols, problem.features, place);
   call_.x = x_;
   call_.y = y_;
   if (problem.heads > 1 || problem.edge_values_expected) {
-    edge_values_ = ScratchOperand(problem.precision, graph.num_edges(), problem.heads, device);
+    edge_values_ = ScratchOperand(problem.precision, graph.num_edges(), problem.heads, place);
     call_.edge_values = edge_values_;
   }
   if (!has_winners(problem)) return;
-  winners_ = Buffer<VertexId>(checked_area(rows, problem.features), default_memory(device));
-  fill_zero(winners_.data(), checked_bytes(winners_.size(), sizeof(VertexId)), device);
-  synchronise(device);
+  winners_ = Buffer<VertexId>(checked_area(rows, problem.features), place);
+  fill_zero(winners_.data(), checked_bytes(winners_.size(), sizeof(VertexId)), place.device,
+            place.stream);
   const MatrixView<VertexId> winners(winners_.data(), rows, problem.features);
   if (is_forward(problem)) {
     call_.winners = winners;

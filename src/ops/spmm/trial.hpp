@@ -11,7 +11,7 @@ namespace tessera::ops {
 /// What a measuring plan needs of spmm: operands of a problem's shapes, and words for the problem.
 class SpmmTrial {
  public:
-  SpmmTrial(const SpmmProblem& problem, Device device);
+  SpmmTrial(const SpmmProblem& problem, const Place& place);
 
   void run(const PreparedSpmm& prepared, Stream stream) const { prepared.run(call_, stream); }
 

@@ -7,6 +7,7 @@
 
 #include "cuda/array.hpp"
 #include "cuda/cached_rows.hpp"
+#include "cuda/kept_with.hpp"
 #include "tiles/cuda/translate_rows.hpp"
 #include "tiles/window_columns.hpp"
 
@@ -15,36 +16,35 @@ namespace {
 
 /// Only for as long as they are translated, where the graph does not keep them: kernels on tiles do
 /// not need them.
-std::shared_ptr<const cuda::DeviceRows> lent_rows(const Graph& graph, Side side, Device device) {
-  auto kept = side == Side::forward ? cuda::cached_rows(graph, device)
-                                    : cuda::cached_columns(graph, device);
+std::shared_ptr<const cuda::DeviceRows> lent_rows(const Graph& graph, Side side,
+                                                  const Place& place) {
+  auto kept =
+      side == Side::forward ? cuda::cached_rows(graph, place) : cuda::cached_columns(graph, place);
   if (kept != nullptr) return kept;
   const SideRows rows = rows_of(graph, side);
   auto lent = std::make_shared<cuda::DeviceRows>();
   lent->num_rows = rows.num_rows;
   lent->num_cols = rows.num_cols;
   lent->num_edges = static_cast<EdgeOffset>(rows.indices.size());
-  lent->wide_offsets = cuda::to_device(rows.offsets, device);
-  lent->indices = cuda::to_device(rows.indices, device);
+  lent->wide_offsets = cuda::to_device(rows.offsets, place);
+  lent->indices = cuda::to_device(rows.indices, place);
   return lent;
 }
 
 }  // namespace
 
-DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, Device device) {
-  return translate_rows(*lent_rows(graph, options.side, device), options.height, device,
+DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options,
+                                const Place& place) {
+  return translate_rows(*lent_rows(graph, options.side, place), options.height, place,
                         options.min_uses);
 }
 
 std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,
-                                                Device device) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<DeviceTiles>(translate_on_device(graph, options, device));
-  };
-  const std::string key =
-      fmt::format("{} tiles of {} rows, {} uses, on {}", to_string(options.side), options.height,
-                  options.min_uses, to_string(device));
-  return std::static_pointer_cast<const DeviceTiles>(graph.derived(key, make));
+                                                const Place& place) {
+  const std::string what = fmt::format("{} tiles of {} rows, {} uses", to_string(options.side),
+                                       options.height, options.min_uses);
+  return cuda::kept_with<DeviceTiles>(graph, what, place,
+                                      [&] { return translate_on_device(graph, options, place); });
 }
 
 }  // namespace tessera::tiles

@@ -24,13 +24,14 @@ struct TileOptions {
 };
 
 /// Made on the GPU, from rows that are copied there for the purpose unless they already lie there.
-DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, Device device);
-inline DeviceTiles translate_on_device(const Graph& graph, int height, Side side, Device device) {
-  return translate_on_device(graph, {height, side}, device);
+DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, const Place& place);
+inline DeviceTiles translate_on_device(const Graph& graph, int height, Side side,
+                                       const Place& place) {
+  return translate_on_device(graph, {height, side}, place);
 }
 
-/// Translated at the first call for these options and a device, then kept with the graph.
+/// Translated at the first call for these options and a place's memory, then kept with the graph.
 std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,
-                                                Device device);
+                                                const Place& place);
 
 }  // namespace tessera::tiles

@@ -120,13 +120,13 @@ SharedArray<EdgeOffset> offsets_of(const std::vector<std::int32_t>& counts, int 
 }
 
 void start(void (*kernel)(TranslationLaunch), const TranslationLaunch& launch, unsigned windows,
-           int bitmaps) {
+           int bitmaps, Stream stream) {
   const std::size_t bytes =
       static_cast<std::size_t>(bitmaps * launch.bitmap_words) * sizeof(std::uint32_t);
   cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(bytes)),
              "asking for shared memory");
-  kernel<<<windows, block_threads, bytes>>>(launch);
+  kernel<<<windows, block_threads, bytes, cuda::raw(stream)>>>(launch);
   cuda_check(cudaGetLastError(), "translating a graph");
 }
 
@@ -134,18 +134,18 @@ void start(void (*kernel)(TranslationLaunch), const TranslationLaunch& launch, u
 /// their offsets, then they are put side by side.
 class Rest {
  public:
-  Rest(const cuda::DeviceRows& rows, Device device)
+  Rest(const cuda::DeviceRows& rows, const Place& place)
       : rows_(rows),
-        device_(device),
-        in_rest_(rows.num_edges, default_memory(device)),
+        place_(place),
+        in_rest_(rows.num_edges, place),
         rest_(std::make_shared<cuda::DeviceRows>()) {
     rest_->num_rows = rows.num_rows;
     rest_->num_cols = rows.num_cols;
     const std::int64_t count = std::int64_t{rows.num_rows} + 1;
     if (rows.num_edges <= std::numeric_limits<std::int32_t>::max()) {
-      rest_->narrow_offsets = Buffer<std::int32_t>(count, default_memory(device));
+      rest_->narrow_offsets = Buffer<std::int32_t>(count, place);
     } else {
-      rest_->wide_offsets = Buffer<EdgeOffset>(count, default_memory(device));
+      rest_->wide_offsets = Buffer<EdgeOffset>(count, place);
     }
   }
 
@@ -159,9 +159,9 @@ class Rest {
   std::shared_ptr<const cuda::DeviceRows> gather() {
     rest_->num_edges = rest_->wide_offsets.empty() ? added_up(rest_->narrow_offsets)
                                                    : added_up(rest_->wide_offsets);
-    rest_->indices = Buffer<VertexId>(rest_->num_edges, default_memory(device_));
+    rest_->indices = Buffer<VertexId>(rest_->num_edges, place_);
     cuda::keep_flagged(rows_.indices.data(), in_rest_.data(), rows_.num_edges,
-                       rest_->indices.data(), device_);
+                       rest_->indices.data(), place_);
     return rest_;
   }
 
@@ -170,34 +170,36 @@ class Rest {
   template <class Count>
   EdgeOffset added_up(Buffer<Count>& counts) {
     // The last number counts nothing, and is whatever memory held.
-    cuda::exclusive_scan(counts.data(), counts.size(), device_);
+    cuda::exclusive_scan(counts.data(), counts.size(), place_);
     Count last = 0;
-    copy_bytes(&last, counts.data() + counts.size() - 1, sizeof(Count), device_);
-    synchronise(device_);
+    copy_bytes(&last, counts.data() + counts.size() - 1, sizeof(Count), place_.device,
+               place_.stream);
+    synchronise(place_.device, place_.stream);
     return last;
   }
 
   const cuda::DeviceRows& rows_;
-  Device device_;
+  Place place_;
   Buffer<std::uint8_t> in_rest_;
   std::shared_ptr<cuda::DeviceRows> rest_;
 };
 
-std::vector<std::int32_t> counted(TranslationLaunch& launch, unsigned windows, Device device) {
+std::vector<std::int32_t> counted(TranslationLaunch& launch, unsigned windows, const Place& place) {
   std::vector<std::int32_t> on_host(windows);
   if (windows == 0) return on_host;
-  Buffer<std::int32_t> counts(windows, default_memory(device));
+  Buffer<std::int32_t> counts(windows, place);
   launch.counts = counts.data();
   start(launch.leaves_rest ? count_columns<true> : count_columns<false>, launch, windows,
-        1 + launch.digits);
-  copy_bytes(on_host.data(), counts.data(), windows * sizeof(std::int32_t), device);
-  synchronise(device);
+        1 + launch.digits, place.stream);
+  copy_bytes(on_host.data(), counts.data(), windows * sizeof(std::int32_t), place.device,
+             place.stream);
+  synchronise(place.device, place.stream);
   return on_host;
 }
 
 /// The arrays of tiles whose windows have so many columns, not yet filled.
 DeviceTiles empty_tiles(const cuda::DeviceRows& rows, int height,
-                        const std::vector<std::int32_t>& counts, Device device) {
+                        const std::vector<std::int32_t>& counts, const Place& place) {
   DeviceTiles tiles;
   tiles.host.num_rows = rows.num_rows;
   tiles.host.num_cols = rows.num_cols;
@@ -205,10 +207,9 @@ DeviceTiles empty_tiles(const cuda::DeviceRows& rows, int height,
   tiles.host.height = height;
   tiles.host.step_offsets = offsets_of(counts, step_columns);
   tiles.host.tile_offsets = offsets_of(counts, tile_columns);
-  tiles.columns = Buffer<VertexId>(tiles.host.num_steps() * step_columns, default_memory(device));
-  tiles.words = Buffer<std::uint32_t>(tiles.host.num_tiles() * 2 * height, default_memory(device));
-  fill_zero(tiles.words.data(),
-            static_cast<std::size_t>(tiles.words.size()) * sizeof(std::uint32_t), device);
+  tiles.columns = Buffer<VertexId>(tiles.host.num_steps() * step_columns, place);
+  tiles.words = Buffer<std::uint32_t>(tiles.host.num_tiles() * 2 * height, place);
+  cuda::clear(tiles.words, place);
   return tiles;
 }
 
@@ -230,29 +231,29 @@ TranslationLaunch launch_of(const cuda::DeviceRows& rows, int height, int min_us
 
 }  // namespace
 
-DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, Device device, int min_uses) {
+DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place& place,
+                           int min_uses) {
   check_height(height);
   check_min_uses(min_uses);
-  const cuda_backend::CurrentDevice current(device.index);
+  const cuda_backend::CurrentDevice current(place.device.index);
   const unsigned windows = cuda::num_blocks(rows.num_rows, height);
   TranslationLaunch launch = launch_of(rows, height, min_uses);
   std::optional<Rest> rest;
-  if (min_uses > 1) rest.emplace(rows, device).set_outputs(launch);
+  if (min_uses > 1) rest.emplace(rows, place).set_outputs(launch);
 
-  DeviceTiles tiles = empty_tiles(rows, height, counted(launch, windows, device), device);
+  DeviceTiles tiles = empty_tiles(rows, height, counted(launch, windows, place), place);
   if (rest) {
     tiles.rest = rest->gather();
     tiles.host.num_edges -= tiles.rest->num_edges;
   }
   if (windows == 0) return tiles;
-  const Buffer<EdgeOffset> step_offsets = cuda::to_device(tiles.host.step_offsets.span(), device);
-  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(tiles.host.tile_offsets.span(), device);
+  const Buffer<EdgeOffset> step_offsets = cuda::to_device(tiles.host.step_offsets.span(), place);
+  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(tiles.host.tile_offsets.span(), place);
   launch.step_offsets = step_offsets.data();
   launch.tile_offsets = tile_offsets.data();
   launch.columns = tiles.columns.data();
   launch.words = tiles.words.data();
-  start(fill_tiles, launch, windows, std::max(2, 1 + launch.digits));
-  synchronise(device);
+  start(fill_tiles, launch, windows, std::max(2, 1 + launch.digits), place.stream);
   return tiles;
 }
 

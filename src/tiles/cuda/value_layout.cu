@@ -6,6 +6,7 @@
 
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
+#include "cuda/kept_with.hpp"
 #include "cuda/launch.cuh"
 #include "cuda/search.cuh"
 #include "tiles/value_bits.hpp"
@@ -69,7 +70,7 @@ __device__ std::int32_t position_of(const PlaceLaunch& launch, std::int64_t row,
 }
 
 /// A block a tile, a thread a word.
-__global__ void place(const PlaceLaunch launch) {
+__global__ void place_entries(const PlaceLaunch launch) {
   const std::int64_t tile = blockIdx.x;
   const std::int64_t window =
       cuda::lower_bound(launch.tile_offsets, 0, launch.num_windows + 1, tile + 1) - 1;
@@ -100,29 +101,27 @@ __global__ void place(const PlaceLaunch launch) {
 }  // namespace
 
 DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
-                                         Device device) {
-  const cuda_backend::CurrentDevice current(device.index);
+                                         const Place& place) {
+  const cuda_backend::CurrentDevice current(place.device.index);
   const TiledGraph& host = tiled.host;
   check_value_height(host.height);
   const auto threads = static_cast<unsigned>(host.words_per_tile());
   const dim3 blocks(cuda::num_blocks(host.num_tiles(), 1));
-  MemoryResource& memory = default_memory(device);
   DeviceValueLayout layout;
-  layout.starts = Buffer<std::uint32_t>(host.num_tiles() * host.words_per_tile(), memory);
-  Buffer<std::uint32_t> totals(host.num_tiles(), memory);
+  layout.starts = Buffer<std::uint32_t>(host.num_tiles() * host.words_per_tile(), place);
+  Buffer<std::uint32_t> totals(host.num_tiles(), place);
   PlaceLaunch launch;
   launch.words = tiled.words.data();
   launch.starts = layout.starts.data();
   launch.totals = totals.data();
-  cuda::launch(count_entries, blocks, threads, Stream{}, launch);
-  synchronise(device);
+  cuda::launch(count_entries, blocks, threads, place.stream, launch);
 
-  layout.unit_offsets = unit_offsets_of(cuda::to_host(totals, device).span());
+  layout.unit_offsets = unit_offsets_of(cuda::to_host(totals, place).span());
   const std::int64_t entries = std::int64_t{layout.unit_offsets[2 * host.num_tiles()]} * value_unit;
-  layout.edges = Buffer<std::int32_t>(entries, memory);
-  const Buffer<std::int32_t> unit_offsets = cuda::to_device(layout.unit_offsets.span(), device);
-  const Buffer<EdgeOffset> step_offsets = cuda::to_device(host.step_offsets.span(), device);
-  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(host.tile_offsets.span(), device);
+  layout.edges = Buffer<std::int32_t>(entries, place);
+  const Buffer<std::int32_t> unit_offsets = cuda::to_device(layout.unit_offsets.span(), place);
+  const Buffer<EdgeOffset> step_offsets = cuda::to_device(host.step_offsets.span(), place);
+  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(host.tile_offsets.span(), place);
   launch.height = host.height;
   launch.num_windows = host.num_windows();
   launch.step_offsets = step_offsets.data();
@@ -133,22 +132,20 @@ DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::D
   launch.positions = rows.positions.data();
   launch.unit_offsets = unit_offsets.data();
   launch.edges = layout.edges.data();
-  cuda::launch(place, blocks, threads, Stream{}, launch);
-  synchronise(device);
+  cuda::launch(place_entries, blocks, threads, place.stream, launch);
   return layout;
 }
 
 std::shared_ptr<const DeviceValueLayout> device_value_layout(const Graph& graph, int height,
-                                                             Side side, Device device) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
-    const auto tiled = device_tiles(graph, {height, side, 1}, device);
-    const auto rows = side == Side::forward ? cuda::device_rows(graph, device)
-                                            : cuda::device_columns(graph, device);
-    return std::make_shared<DeviceValueLayout>(place_values_on_device(*tiled, *rows, device));
-  };
-  const std::string key = std::string("places of values beside ") + to_string(side) + " tiles of " +
-                          std::to_string(height) + " rows on " + to_string(device);
-  return std::static_pointer_cast<const DeviceValueLayout>(graph.derived(key, make));
+                                                             Side side, const Place& place) {
+  const std::string what = std::string("places of values beside ") + to_string(side) +
+                           " tiles of " + std::to_string(height) + " rows";
+  return cuda::kept_with<DeviceValueLayout>(graph, what, place, [&] {
+    const auto tiled = device_tiles(graph, {height, side, 1}, place);
+    const auto rows = side == Side::forward ? cuda::device_rows(graph, place)
+                                            : cuda::device_columns(graph, place);
+    return place_values_on_device(*tiled, *rows, place);
+  });
 }
 
 }  // namespace tessera::tiles

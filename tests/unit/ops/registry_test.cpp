@@ -142,7 +142,7 @@ std::string unwilling(const TimedToy&) { return "never"; }
 /// Kernel 2 is slow to start with, 1 is the fastest, 3 is predicted to be hopeless.
 class ToyTrial {
  public:
-  ToyTrial(const TimedToy&, Device) {}
+  ToyTrial(const TimedToy&, const Place&) {}
   void run(const PreparedTimedToy& prepared, Stream) {
     runs.push_back(prepared.name);
     const Stopwatch watch;

@@ -16,16 +16,14 @@ class WidenedAttention final : public PreparedAttention {
   WidenedAttention(std::unique_ptr<const PreparedAttention> inner, const AttentionProblem& problem)
       : inner_(std::move(inner)),
         features_(problem.options.features),
-        device_(problem.options.device),
-        ops_(dense_ops(device_)),
+        place_(problem.options.place()),
+        ops_(dense_ops(place_.device)),
         rows_(problem.graph.num_rows()),
         cols_(problem.graph.num_cols()),
         target_(matrix(rows_)),
         source_(matrix(cols_)),
         value_(matrix(cols_)),
-        output_(matrix(rows_)) {
-    synchronise(device_);
-  }
+        output_(matrix(rows_)) {}
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
            Stream stream) const override {
@@ -66,7 +64,7 @@ class WidenedAttention final : public PreparedAttention {
       grad_target_ = matrix(rows_);
       grad_source_ = matrix(cols_);
       grad_value_ = matrix(cols_);
-      synchronise(device_);
+      synchronise(place_.device, place_.stream);
     });
   }
 
@@ -81,7 +79,7 @@ class WidenedAttention final : public PreparedAttention {
 
  private:
   Buffer<float> matrix(std::int64_t rows) const {
-    return Buffer<float>(checked_area(rows, features_), default_memory(device_));
+    return Buffer<float>(checked_area(rows, features_), place_);
   }
 
   /// The buffers belong to the plan, which runs once at a time.
@@ -110,7 +108,7 @@ class WidenedAttention final : public PreparedAttention {
 
   std::unique_ptr<const PreparedAttention> inner_;
   std::int64_t features_;
-  Device device_;
+  Place place_;
   const DenseOps& ops_;
   std::int64_t rows_, cols_;
   Buffer<float> target_, source_, value_, output_;

@@ -1,69 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/core/memory.hpp"
-#include "tessera/ops/elementwise.hpp"
+#include <algorithm>
+#include <cstddef>
 
+#include "tessera/core/memory.hpp"
+#include "tessera/core/parallel.hpp"
+
+#include "core/cuda_handles.hpp"
 #include "ops/cuda/dense_ops.hpp"
 
+/// Between this process and a GPU. Numbers are converted here, so that the GPU needs no memory for
+/// it.
 namespace tessera::ops {
 namespace {
 
-/// A contiguous fp32 matrix with memory of its own: what crosses between the devices.
-struct Staging {
-  Staging(std::int64_t rows, std::int64_t cols, Device device, Stream stream)
-      : values(rows, cols, default_memory(device), stream) {}
+template <class Visit>
+void with_type(Precision precision, Visit&& visit) {
+  switch (precision) {
+    case Precision::fp64: return visit(double{});
+    case Precision::bf16: return visit(Bfloat16{});
+    case Precision::fp16: return visit(Float16{});
+    case Precision::fp32:
+    case Precision::tf32: return visit(float{});
+  }
+}
 
-  std::size_t bytes() const { return static_cast<std::size_t>(values.size()) * sizeof(float); }
+template <class From, class To>
+void convert_row(const From* from, To* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(static_cast<float>(from[i]));
+}
 
-  Matrix<float> values;
+/// Both in this process.
+void convert(const ConstOperand& x, const Operand& y) {
+  with_type(x.precision, [&](auto from) {
+    with_type(y.precision, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      parallel_for(x.rows, even_grain(x.rows), [&](std::int64_t row) {
+        convert_row(static_cast<const From*>(x.data) + row * x.stride,
+                    static_cast<To*>(y.data) + row * y.stride, x.cols);
+      });
+    });
+  });
+}
+
+bool same_storage(Precision a, Precision b) {
+  const auto storage = [](Precision p) { return p == Precision::tf32 ? Precision::fp32 : p; };
+  return storage(a) == storage(b);
+}
+
+/// A contiguous matrix of this process, in the precision of `like`.
+class HostMatrix {
+ public:
+  explicit HostMatrix(const ConstOperand& like)
+      : memory_(static_cast<std::int64_t>(
+            checked_bytes(checked_area(like.rows, like.cols), bytes_per_element(like.precision)))) {
+    operand_.data = memory_.data();
+    operand_.precision = like.precision;
+    operand_.rows = like.rows;
+    operand_.cols = like.cols;
+    operand_.stride = like.cols;
+  }
+  const Operand& operand() const noexcept { return operand_; }
+
+ private:
+  Buffer<std::byte> memory_;
+  Operand operand_;
 };
 
-template <class AnyOperand>
-bool is_plain(const AnyOperand& operand) {
-  return operand.precision == Precision::fp32 &&
-         (operand.rows <= 1 || operand.stride == operand.cols);
+/// Of one precision; waits, since what is read or written belongs to the caller.
+void copy_rows(const ConstOperand& x, const Operand& y, Device device, Stream stream) {
+  const std::size_t element = bytes_per_element(x.precision);
+  const auto bytes = [&](std::int64_t elements) {
+    return static_cast<std::size_t>(elements) * element;
+  };
+  const bool plain = x.rows <= 1 || (x.stride == x.cols && y.stride == y.cols);
+  if (plain) {
+    copy_bytes(y.data, x.data, bytes(x.rows * x.cols), device, stream);
+  } else {
+    const cuda_backend::CurrentDevice current(device.index);
+    cuda_check(cudaMemcpy2DAsync(y.data, bytes(y.stride), x.data, bytes(x.stride), bytes(x.cols),
+                                 static_cast<std::size_t>(x.rows), cudaMemcpyDefault,
+                                 static_cast<cudaStream_t>(stream.handle)),
+               "copying a matrix");
+  }
+  synchronise(device, stream);
 }
 
 }  // namespace
 
-// Conversions to and from what the GPU does not know happen on the CPU, all others on the GPU.
 void CudaDenseOps::upload(ConstOperand x, Operand y, Stream stream) const {
   if (x.rows == 0 || x.cols == 0) return;
-  Staging host(is_plain(x) ? 0 : x.rows, is_plain(x) ? 0 : x.cols, {}, {});
-  ConstOperand from = x;
-  if (!is_plain(x)) {
-    ops::copy(x, host.values);
-    from = host.values;
-  }
-  const std::size_t bytes = static_cast<std::size_t>(x.rows * x.cols) * sizeof(float);
-  if (is_plain(y)) {
-    copy_bytes(y.data, from.data, bytes, device_, stream);
-  } else {
-    Staging staging(x.rows, x.cols, device_, stream);
-    copy_bytes(staging.values.data(), from.data, bytes, device_, stream);
-    copy(staging.values, y, stream);
-  }
-  // What was read may belong to the caller, or to this function.
-  synchronise(device_, stream);
+  if (same_storage(x.precision, y.precision)) return copy_rows(x, y, device_, stream);
+  const HostMatrix host(y);
+  convert(x, host.operand());
+  copy_rows(host.operand(), y, device_, stream);
 }
 
 void CudaDenseOps::download(ConstOperand x, Operand y, Stream stream) const {
   if (x.rows == 0 || x.cols == 0) return;
-  const std::size_t bytes = static_cast<std::size_t>(x.rows * x.cols) * sizeof(float);
-  Staging staging(is_plain(x) ? 0 : x.rows, is_plain(x) ? 0 : x.cols, device_, stream);
-  ConstOperand from = x;
-  if (!is_plain(x)) {
-    copy(x, staging.values, stream);
-    from = staging.values;
-  }
-  if (is_plain(y)) {
-    copy_bytes(y.data, from.data, bytes, device_, stream);
-    synchronise(device_, stream);
-    return;
-  }
-  Staging host(x.rows, x.cols, {}, {});
-  copy_bytes(host.values.data(), from.data, bytes, device_, stream);
-  synchronise(device_, stream);
-  ops::copy(host.values, y);
+  if (same_storage(x.precision, y.precision)) return copy_rows(x, y, device_, stream);
+  const HostMatrix host(x);
+  copy_rows(x, host.operand(), device_, stream);
+  convert(host.operand(), y);
 }
 
 }  // namespace tessera::ops

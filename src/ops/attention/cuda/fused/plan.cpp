@@ -51,12 +51,10 @@ class CudaFusedAttention final : public PreparedAttention {
         options_(problem.options),
         width_(options_.features / options_.heads),
         score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features),
-        rows_(cuda::device_rows(graph_, options_.device)),
+        rows_(cuda::device_rows(graph_, options_.place())),
         row_cuts_(cuda::cut_long_lines(graph_.row_offsets().span(), longest_line(options_.heads),
-                                       options_.device)),
-        slots_(made<float>(row_cuts_.num_slots, options_.features + 2 * options_.heads)) {
-    synchronise(options_.device);
-  }
+                                       options_.place())),
+        slots_(made<float>(row_cuts_.num_slots, options_.features + 2 * options_.heads)) {}
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
            Stream stream) const override {
@@ -106,15 +104,15 @@ class CudaFusedAttention final : public PreparedAttention {
 
   void prepare_backward() const override {
     std::call_once(backward_once_, [&] {
-      const Device device = options_.device;
-      columns_ = cuda::device_columns(graph_, device);
+      const Place place = options_.place();
+      columns_ = cuda::device_columns(graph_, place);
       column_cuts_ = cuda::cut_long_lines(graph_.csc().col_offsets.span(),
-                                          longest_line(options_.heads), device);
+                                          longest_line(options_.heads), place);
       row_state_ = made<float>(graph_.num_rows(), 2 * options_.heads);
       grad_slots_ = Buffer<float>(
           std::max(checked_area(row_cuts_.num_slots, score_cols_),
                    checked_area(column_cuts_.num_slots, score_cols_ + options_.features)),
-          default_memory(device));
+          place);
       if (options_.form == AttentionForm::gatv2) {
         vector_sums_ = made<float>(sharing_warps(), options_.features);
       } else if (options_.form == AttentionForm::dot) {
@@ -122,7 +120,7 @@ class CudaFusedAttention final : public PreparedAttention {
         scale_sums_ = made<double>(
             sharing_warps(), make_slices(options_.heads, width_, 1, attention_vectors[1]).count);
       }
-      synchronise(device);
+      synchronise(place.device, place.stream);
     });
   }
 
@@ -136,7 +134,7 @@ class CudaFusedAttention final : public PreparedAttention {
  private:
   template <class T>
   Buffer<T> made(std::int64_t rows, std::int64_t cols) const {
-    return Buffer<T>(checked_area(rows, cols), default_memory(options_.device));
+    return Buffer<T>(checked_area(rows, cols), options_.place());
   }
 
   static std::int64_t blocks_for(std::int64_t items) {

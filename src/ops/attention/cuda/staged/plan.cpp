@@ -40,7 +40,7 @@ SddmmProblem dot_products(const AttentionProblem& problem) {
   dots.precision = problem.options.precision;
   dots.features = problem.options.features;
   dots.heads = problem.options.heads;
-  dots.device = problem.options.device;
+  dots.set_place(problem.options.place());
   return dots;
 }
 
@@ -52,7 +52,7 @@ SpmmProblem weighted_sums(const AttentionProblem& problem, SpmmPass pass) {
   sums.features = problem.options.features;
   sums.pass = pass;
   sums.heads = problem.options.heads;
-  sums.device = problem.options.device;
+  sums.set_place(problem.options.place());
   sums.edge_values_expected = true;
   return sums;
 }
@@ -76,7 +76,7 @@ class CudaStagedAttention final : public PreparedAttention {
   explicit CudaStagedAttention(const AttentionProblem& problem)
       : problem_(problem),
         heads_(problem.options.heads),
-        edge_rows_(cuda::device_edge_rows(problem.graph, problem.options.device)),
+        edge_rows_(cuda::device_edge_rows(problem.graph, problem.options.place())),
         dots_(make_choice<SddmmTrial>(sddmm_kernels(), dot_products(problem),
                                       stage_options(problem))),
         softmax_(prepare_cuda_softmax(softmax_of_rows(problem))),
@@ -84,7 +84,6 @@ class CudaStagedAttention final : public PreparedAttention {
         scores_(edge_array()) {
     // A store is to have all choices as soon as there is a plan.
     if (problem.options.store != nullptr) column_sums_ = sums(SpmmPass::backward);
-    synchronise(problem.options.device);
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
@@ -134,10 +133,10 @@ class CudaStagedAttention final : public PreparedAttention {
     std::call_once(backward_once_, [&] {
       if (column_sums_.prepared == nullptr) column_sums_ = sums(SpmmPass::backward);
       gradients_ = edge_array();
-      MemoryResource& memory = default_memory(problem_.options.device);
-      row_state_ = Buffer<float>(checked_area(problem_.graph.num_rows(), 2 * heads_), memory);
-      scale_sums_ = Buffer<double>(staged_blocks(num_numbers()), memory);
-      synchronise(problem_.options.device);
+      const Place place = problem_.options.place();
+      row_state_ = Buffer<float>(checked_area(problem_.graph.num_rows(), 2 * heads_), place);
+      scale_sums_ = Buffer<double>(staged_blocks(num_numbers()), place);
+      synchronise(place.device, place.stream);
     });
   }
 
@@ -166,7 +165,7 @@ class CudaStagedAttention final : public PreparedAttention {
   Buffer<float> edge_array() const {
     const std::int64_t numbers = checked_area(problem_.graph.num_edges(), heads_);
     return Buffer<float>((numbers + staged_share - 1) / staged_share * staged_share,
-                         default_memory(problem_.options.device));
+                         problem_.options.place());
   }
 
   /// The array belongs to the plan, which runs once at a time.

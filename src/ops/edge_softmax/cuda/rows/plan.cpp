@@ -31,12 +31,10 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
   CudaSoftmaxRows(const EdgeSoftmaxProblem& problem, std::size_t team)
       : options_(problem.options),
         team_(team),
-        rows_(cuda::device_rows(problem.graph, options_.device)),
+        rows_(cuda::device_rows(problem.graph, options_.place())),
         cuts_(cuda::cut_long_lines(problem.graph.row_offsets().span(),
-                                   longest_row(problem, softmax_teams[team]), options_.device)),
-        slots_(checked_area(cuts_.num_slots, 2 * options_.heads), default_memory(options_.device)) {
-    synchronise(options_.device);
-  }
+                                   longest_row(problem, softmax_teams[team]), options_.place())),
+        slots_(checked_area(cuts_.num_slots, 2 * options_.heads), options_.place()) {}
 
   void run(ConstOperand scores, Operand weights, Stream stream) const override {
     run_scaled(scores, 1, weights, {}, stream);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/array.hpp"
+#include "cuda/kept_with.hpp"
 #include "tessera/core/parallel.hpp"
 
 namespace tessera::ops {
@@ -23,7 +24,7 @@ std::vector<EdgeOffset> panel_bounds(const Graph& graph) {
   return bounds;
 }
 
-std::shared_ptr<const DevicePanels> made(const Graph& graph, Device device) {
+DevicePanels made(const Graph& graph, const Place& place) {
   const std::vector<EdgeOffset> bounds = panel_bounds(graph);
   Buffer<OrderedEdge> order(graph.num_edges());
   parallel_tasks(std::ssize(bounds) - 1, [&](std::int64_t panel) {
@@ -37,17 +38,14 @@ std::shared_ptr<const DevicePanels> made(const Graph& graph, Device device) {
                 return a.source != b.source ? a.source < b.source : a.position < b.position;
               });
   });
-  auto panels = std::make_shared<DevicePanels>();
-  panels->order = cuda::to_device(std::span<const OrderedEdge>(order.span()), device);
-  return panels;
+  return {cuda::to_device(std::span<const OrderedEdge>(order.span()), place)};
 }
 
 }  // namespace
 
-std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, Device device) {
-  const auto make = [&]() -> std::shared_ptr<const void> { return made(graph, device); };
-  return std::static_pointer_cast<const DevicePanels>(
-      graph.derived("panels of sddmm on " + to_string(device), make));
+std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, const Place& place) {
+  return cuda::kept_with<DevicePanels>(graph, "panels of sddmm", place,
+                                       [&] { return made(graph, place); });
 }
 
 }  // namespace tessera::ops

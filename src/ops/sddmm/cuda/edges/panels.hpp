@@ -30,7 +30,8 @@ struct DevicePanels {
   Buffer<OrderedEdge> order;
 };
 
-/// Made at the first call for a device, then kept with the graph, which has less than 2^32 edges.
-std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, Device device);
+/// Made at the first call for a place's memory, then kept with the graph, which has less than 2^32
+/// edges.
+std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, const Place& place);
 
 }  // namespace tessera::ops

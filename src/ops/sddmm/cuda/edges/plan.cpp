@@ -52,14 +52,14 @@ class CudaSddmm : public PreparedSddmm {
  public:
   explicit CudaSddmm(const SddmmProblem& problem)
       : problem_(problem),
-        rows_(cuda::device_rows(problem.graph, problem.device)),
-        edge_rows_(cuda::device_edge_rows(problem.graph, problem.device)) {
+        rows_(cuda::device_rows(problem.graph, problem.place())),
+        edge_rows_(cuda::device_edge_rows(problem.graph, problem.place())) {
     const Graph& graph = problem.graph;
     if (problem.factor == EdgeFactor::none) return;
     const SharedArray<float> row_scale =
         problem.factor == EdgeFactor::mean_scales ? mean_scale<float>(graph) : graph.row_scale();
-    row_scale_ = cuda::to_device(row_scale.span(), problem.device);
-    col_scale_ = cuda::to_device(graph.col_scale().span(), problem.device);
+    row_scale_ = cuda::to_device(row_scale.span(), problem.place());
+    col_scale_ = cuda::to_device(graph.col_scale().span(), problem.place());
   }
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
@@ -109,7 +109,7 @@ class CudaEdgeVectors final : public CudaSddmm {
   CudaEdgeVectors(const SddmmProblem& problem, std::size_t policy, bool by_panels)
       : CudaSddmm(problem),
         policy_(policy),
-        panels_(by_panels ? device_panels(problem.graph, problem.device) : nullptr) {}
+        panels_(by_panels ? device_panels(problem.graph, problem.place()) : nullptr) {}
 
  private:
   void start(EdgesLaunch& launch, Stream stream) const override {

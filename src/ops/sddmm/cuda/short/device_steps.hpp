@@ -18,8 +18,8 @@ struct DeviceDotSteps {
   Buffer<DotPlaces> places;
 };
 
-/// Made at the first call for a device and a length of runs, then kept with the graph.
+/// Made at the first call for a place's memory and a length of runs, then kept with the graph.
 std::shared_ptr<const DeviceDotSteps> device_dot_steps(const Graph& graph, int run_steps,
-                                                       Device device);
+                                                       const Place& place);
 
 }  // namespace tessera::ops

@@ -75,22 +75,21 @@ __global__ __launch_bounds__(block_threads) void fill_places(const PlacesLaunch 
 
 }  // namespace
 
-Buffer<std::uint32_t> step_masks(const tiles::DeviceTiles& tiles, Device device) {
-  const Buffer<EdgeOffset> step_offsets = cuda::to_device(tiles.host.step_offsets.span(), device);
-  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(tiles.host.tile_offsets.span(), device);
-  Buffer<std::uint32_t> masks(tiles.host.num_steps() * short_dot_rows / 2, default_memory(device));
+Buffer<std::uint32_t> step_masks(const tiles::DeviceTiles& tiles, const Place& place) {
+  const Buffer<EdgeOffset> step_offsets = cuda::to_device(tiles.host.step_offsets.span(), place);
+  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(tiles.host.tile_offsets.span(), place);
+  Buffer<std::uint32_t> masks(tiles.host.num_steps() * short_dot_rows / 2, place);
   cuda::launch(fill_masks, dim3(cuda::num_blocks(tiles.host.num_windows(), 1)), block_threads,
-               Stream{}, step_offsets.data(), tile_offsets.data(), tiles.words.data(),
+               place.stream, step_offsets.data(), tile_offsets.data(), tiles.words.data(),
                reinterpret_cast<std::uint16_t*>(masks.data()));
-  synchronise(device);
   return masks;
 }
 
 Buffer<DotPlaces> run_places(const cuda::DeviceRows& rows, const Buffer<VertexId>& columns,
-                             const Buffer<DotRun>& runs, Device device) {
+                             const Buffer<DotRun>& runs, const Place& place) {
   static_assert(sizeof(DotPlaces) == 2 * sizeof(std::uint32_t));
-  Buffer<DotPlaces> places(runs.size() * short_dot_rows / 2, default_memory(device));
-  fill_zero(places.data(), static_cast<std::size_t>(places.size()) * sizeof(DotPlaces), device);
+  Buffer<DotPlaces> places(runs.size() * short_dot_rows / 2, place);
+  cuda::clear(places, place);
   PlacesLaunch launch;
   launch.num_runs = runs.size() - 1;
   launch.runs = runs.data();
@@ -100,8 +99,7 @@ Buffer<DotPlaces> run_places(const cuda::DeviceRows& rows, const Buffer<VertexId
   launch.columns = columns.data();
   launch.places = reinterpret_cast<std::uint32_t*>(places.data());
   cuda::launch(fill_places, dim3(cuda::num_blocks(launch.num_runs * short_dot_rows, block_threads)),
-               block_threads, Stream{}, launch);
-  synchronise(device);
+               block_threads, place.stream, launch);
   return places;
 }
 

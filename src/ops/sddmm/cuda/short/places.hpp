@@ -9,10 +9,10 @@
 namespace tessera::ops {
 
 /// The bits of tiles of 16 rows, row by row: see ShortDotsLaunch.
-Buffer<std::uint32_t> step_masks(const tiles::DeviceTiles& tiles, Device device);
+Buffer<std::uint32_t> step_masks(const tiles::DeviceTiles& tiles, const Place& place);
 
 /// Of all runs; the last has no steps and no places.
 Buffer<DotPlaces> run_places(const cuda::DeviceRows& rows, const Buffer<VertexId>& columns,
-                             const Buffer<DotRun>& runs, Device device);
+                             const Buffer<DotRun>& runs, const Place& place);
 
 }  // namespace tessera::ops

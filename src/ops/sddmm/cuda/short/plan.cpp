@@ -36,14 +36,14 @@ class CudaShortDots final : public PreparedSddmm {
   CudaShortDots(const SddmmProblem& problem, bool direct)
       : function_(function_of(problem, direct)),
         steps_(device_dot_steps(
-            problem.graph, dot_run_steps(problem, device_traits(problem.device)), problem.device)),
+            problem.graph, dot_run_steps(problem, device_traits(problem.device)), problem.place())),
         scalars_(prepare_cuda_scalars(problem)) {
     const std::int64_t blocks = function_.resident_blocks() / problem.heads;
     const auto num_runs = std::ssize(steps_->host_runs);
     launch_.num_blocks =
         static_cast<std::int32_t>(std::min(std::max<std::int64_t>(1, blocks), num_runs));
     const std::vector<std::int32_t> offsets = share_runs(steps_->host_runs, launch_.num_blocks);
-    block_offsets_ = cuda::to_device(std::span<const std::int32_t>(offsets), problem.device);
+    block_offsets_ = cuda::to_device(std::span<const std::int32_t>(offsets), problem.place());
     launch_.block_offsets = block_offsets_.data();
     launch_.runs = steps_->runs.data();
     launch_.num_runs = static_cast<std::int32_t>(num_runs);

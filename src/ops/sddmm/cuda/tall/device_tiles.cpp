@@ -5,22 +5,21 @@
 #include <string>
 
 #include "cuda/array.hpp"
+#include "cuda/kept_with.hpp"
 #include "ops/sddmm/cuda/tall/launch.hpp"
 #include "ops/sddmm/tile_lists.hpp"
 
 namespace tessera::ops {
 
-std::shared_ptr<const DeviceDotTiles> device_dot_tiles(const Graph& graph, Device device) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
+std::shared_ptr<const DeviceDotTiles> device_dot_tiles(const Graph& graph, const Place& place) {
+  return cuda::kept_with<DeviceDotTiles>(graph, "tiles with lists of edges", place, [&] {
     const TileLists<dot_tile_height> lists = make_tile_lists<dot_tile_height>(graph);
-    auto result = std::make_shared<DeviceDotTiles>();
-    result->num_tiles = static_cast<int>(lists.tiles.size());
-    result->tiles = cuda::to_device(std::as_bytes(lists.tiles.span()), device);
-    result->codes = cuda::to_device(std::span<const std::uint32_t>(lists.codes.span()), device);
+    DeviceDotTiles result;
+    result.num_tiles = static_cast<int>(lists.tiles.size());
+    result.tiles = cuda::to_device(std::as_bytes(lists.tiles.span()), place);
+    result.codes = cuda::to_device(std::span<const std::uint32_t>(lists.codes.span()), place);
     return result;
-  };
-  return std::static_pointer_cast<const DeviceDotTiles>(
-      graph.derived("tiles with lists of edges on " + to_string(device), make));
+  });
 }
 
 }  // namespace tessera::ops

@@ -17,7 +17,7 @@ struct DeviceDotTiles {
   int num_tiles = 0;
 };
 
-/// Made at the first call for a device, then kept with the graph.
-std::shared_ptr<const DeviceDotTiles> device_dot_tiles(const Graph& graph, Device device);
+/// Made at the first call for a place's memory, then kept with the graph.
+std::shared_ptr<const DeviceDotTiles> device_dot_tiles(const Graph& graph, const Place& place);
 
 }  // namespace tessera::ops

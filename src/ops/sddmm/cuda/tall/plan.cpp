@@ -33,7 +33,7 @@ const DotTilesFunction& function_of(const SddmmProblem& problem) {
 class CudaDotTiles final : public PreparedSddmm {
  public:
   explicit CudaDotTiles(const SddmmProblem& problem)
-      : tiles_(device_dot_tiles(problem.graph, problem.device)),
+      : tiles_(device_dot_tiles(problem.graph, problem.place())),
         function_(function_of(problem)),
         scalars_(prepare_cuda_scalars(problem)) {
     const std::int64_t heads = std::max<std::int64_t>(1, problem.heads);

@@ -26,14 +26,12 @@ class CudaHeads final : public PreparedSpmm {
  public:
   explicit CudaHeads(const SpmmProblem& problem)
       : problem_(problem),
-        rows_(by_rows() ? cuda::device_rows(problem.graph, problem.device)
-                        : cuda::device_columns(problem.graph, problem.device)),
+        rows_(by_rows() ? cuda::device_rows(problem.graph, problem.place())
+                        : cuda::device_columns(problem.graph, problem.place())),
         cuts_(cuda::cut_long_lines(
             by_rows() ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span(),
-            longest_line, problem.device)),
-        slots_(checked_area(cuts_.num_slots, problem.features), default_memory(problem.device)) {
-    synchronise(problem.device);
-  }
+            longest_line, problem.place())),
+        slots_(checked_area(cuts_.num_slots, problem.features), problem.place()) {}
 
   void run(const SpmmCall& call, Stream stream) const override {
     HeadsLaunch launch;

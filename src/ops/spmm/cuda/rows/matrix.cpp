@@ -8,13 +8,13 @@ namespace tessera::ops {
 
 DeviceMatrix::DeviceMatrix(const SpmmProblem& problem) {
   const Graph& graph = problem.graph;
-  const Device device = problem.device;
+  const Place place = problem.place();
   const bool forward = problem.pass == SpmmPass::forward;
   const bool of_means = problem.reduction == Reduction::mean;
   const auto copied = [&](const SharedArray<float>& array) {
-    return cuda::to_device(array.span(), device);
+    return cuda::to_device(array.span(), place);
   };
-  rows_ = forward ? cuda::device_rows(graph, device) : cuda::device_columns(graph, device);
+  rows_ = forward ? cuda::device_rows(graph, place) : cuda::device_columns(graph, place);
   values_ = copied(graph.values());
   row_scale_ = copied(forward ? graph.row_scale() : graph.col_scale());
   if (forward) {

@@ -48,12 +48,11 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
 }
 
 Buffer<RowStart> row_starts(const std::vector<RowSlice>& rows, const cuda::DeviceRows& matrix,
-                            Device device) {
-  const cuda_backend::CurrentDevice current(device.index);
-  const Buffer<RowSlice> slices = cuda::to_device(std::span<const RowSlice>(rows), device);
-  Buffer<RowStart> heads(slices.size(), default_memory(device));
-  fill_row_starts(slices.data(), slices.size(), matrix.indices.data(), heads.data());
-  synchronise(device);
+                            const Place& place) {
+  const cuda_backend::CurrentDevice current(place.device.index);
+  const Buffer<RowSlice> slices = cuda::to_device(std::span<const RowSlice>(rows), place);
+  Buffer<RowStart> heads(slices.size(), place);
+  fill_row_starts(slices.data(), slices.size(), matrix.indices.data(), heads.data(), place.stream);
   return heads;
 }
 
@@ -66,23 +65,20 @@ class CudaRows final : public PreparedSpmm {
     const bool forward = problem.pass == SpmmPass::forward;
     const auto offsets =
         forward ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span();
+    const Place place = problem.place();
     cut_ = rows_cut(problem, shape, device_traits(problem.device));
     const RowsSchedule schedule = make_rows_schedule(offsets, shape, cut_);
-    pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), problem.device);
-    split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), problem.device);
-    wide_rows_ = cuda::to_device(std::span<const RowSlice>(schedule.wide_rows), problem.device);
+    pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), place);
+    split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), place);
+    wide_rows_ = cuda::to_device(std::span<const RowSlice>(schedule.wide_rows), place);
     if (shape.listed) {
-      short_rows_ = row_starts(schedule.short_rows, matrix_.rows(), problem.device);
+      short_rows_ = row_starts(schedule.short_rows, matrix_.rows(), place);
     }
     // A best product has its source beside it.
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
-    slots_ = Buffer<float>(checked_area(schedule.num_slots * words, problem.features),
-                           default_memory(problem.device));
-    num_done_ = Buffer<unsigned>(split_rows_.size() * num_blocks_of_features(),
-                                 default_memory(problem.device));
-    fill_zero(num_done_.data(), static_cast<std::size_t>(num_done_.size()) * sizeof(unsigned),
-              problem.device);
-    synchronise(problem.device);
+    slots_ = Buffer<float>(checked_area(schedule.num_slots * words, problem.features), place);
+    num_done_ = Buffer<unsigned>(split_rows_.size() * num_blocks_of_features(), place);
+    cuda::clear(num_done_, place);
   }
 
   void run(const SpmmCall& call, Stream stream) const override {

@@ -9,7 +9,7 @@ namespace {
 constexpr int block_threads = 256;
 
 __global__ void fill_heads(const RowSlice* slices, std::int64_t count, const VertexId* indices,
-                           RowStart* heads) {
+                           RowStart* heads, Stream stream) {
   const std::int64_t at = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
   if (at >= count) return;
   RowStart head;
@@ -23,8 +23,8 @@ __global__ void fill_heads(const RowSlice* slices, std::int64_t count, const Ver
 }  // namespace
 
 void fill_row_starts(const RowSlice* slices, std::int64_t count, const VertexId* indices,
-                     RowStart* heads) {
-  cuda::launch(fill_heads, dim3(cuda::num_blocks(count, block_threads)), block_threads, Stream{},
+                     RowStart* heads, Stream stream) {
+  cuda::launch(fill_heads, dim3(cuda::num_blocks(count, block_threads)), block_threads, stream,
                slices, count, indices, heads);
 }
 

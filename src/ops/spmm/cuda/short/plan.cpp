@@ -40,23 +40,21 @@ class CudaShort final : public PreparedSpmm {
       : problem_(problem),
         function_(short_function(problem.precision, problem.features)),
         tiles_(tiles::device_tiles(problem.graph, {short_height, tile_side(problem.pass), 1},
-                                   problem.device)),
+                                   problem.place())),
         other_runs_(prepare_cuda_rows(problem)) {
-    const Device device = problem.device;
-    row_scale_ = cuda::to_device(row_scales(problem).span(), device);
+    const Place place = problem.place();
+    row_scale_ = cuda::to_device(row_scales(problem).span(), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
     const tiles::PieceSchedule schedule =
         tiles::make_pieces(tiles_->host, {std::max(1, warps), short_min_cut_steps});
-    pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), device);
+    pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets_ =
-        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), device);
-    cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), device);
+        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
+    cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), place);
     num_slots_ = schedule.num_slots;
     slots_ = Buffer<float>(
-        checked_area(std::int64_t{num_slots_} * short_height, chunks * function_.width),
-        default_memory(device));
-    synchronise(device);
+        checked_area(std::int64_t{num_slots_} * short_height, chunks * function_.width), place);
   }
 
   void run(const SpmmCall& call, Stream stream) const override {

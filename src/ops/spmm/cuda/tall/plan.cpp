@@ -104,21 +104,21 @@ class CudaTall final : public PreparedSpmm {
       : problem_(problem),
         tiles_(tiles::device_tiles(problem.graph,
                                    {policy.height, tile_side(problem.pass), policy.min_uses},
-                                   problem.device)) {
-    const Device device = problem.device;
+                                   problem.place())) {
+    const Place place = problem.place();
     const Graph& graph = problem.graph;
     const SharedArray<float> scales = column_scales(problem);
-    if (tiles_->rest != nullptr) col_scale_ = cuda::to_device(scales.span(), device);
+    if (tiles_->rest != nullptr) col_scale_ = cuda::to_device(scales.span(), place);
     const bool forward = problem.pass == SpmmPass::forward;
     if (policy.valued) {
       prepare_values(scales.span());
     } else {
-      scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, device);
+      scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, place);
       const bool in_matrix_unit = is_16_bit() && !scales.empty();
       if (in_matrix_unit) unit_ = 1 / scale_factor(scales.span(), problem.precision);
     }
-    row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), device);
-    row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), device);
+    row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), place);
+    row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
     aligned_ = function(policy, true);
     scalar_ = function(policy, false);
     const int chunks = num_chunks();
@@ -131,18 +131,17 @@ class CudaTall final : public PreparedSpmm {
         tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
     const tiles::StageLists lists = tiles::make_stages(
         schedule, aligned_->max_steps, part_steps(policy, problem.precision, !scales.empty()));
-    stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), device);
+    stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
     if (layout_ != nullptr) {
       const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
-      stage_values_ = cuda::to_device(std::span<const tiles::StageValues>(of_stages), device);
+      stage_values_ = cuda::to_device(std::span<const tiles::StageValues>(of_stages), place);
     }
-    worker_offsets_ = cuda::to_device(std::span<const std::int32_t>(lists.offsets), device);
+    worker_offsets_ = cuda::to_device(std::span<const std::int32_t>(lists.offsets), place);
     slot_windows_ =
-        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), device);
+        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
     num_slots_ = schedule.num_slots;
-    slots_ =
-        Buffer<float>(checked_area(std::int64_t{num_slots_} * policy.height, padded_features()),
-                      default_memory(device));
+    slots_ = Buffer<float>(
+        checked_area(std::int64_t{num_slots_} * policy.height, padded_features()), place);
     const bool has_parts =
         std::any_of(lists.stages.begin(), lists.stages.end(),
                     [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::part; });
@@ -150,16 +149,13 @@ class CudaTall final : public PreparedSpmm {
       parts_ = Buffer<float>(
           checked_area((static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height,
                        padded_features()),
-          default_memory(device));
+          place);
     }
-    arrivals_ = Buffer<unsigned>(std::int64_t{num_slots_} * chunks, default_memory(device));
-    fill_zero(arrivals_.data(), static_cast<std::size_t>(arrivals_.size()) * sizeof(unsigned),
-              device);
+    arrivals_ = Buffer<unsigned>(std::int64_t{num_slots_} * chunks, place);
+    cuda::clear(arrivals_, place);
     if (tiles_->rest != nullptr) {
-      rest_sums_ = Buffer<float>(checked_area(tiles_->host.num_rows, padded_features()),
-                                 default_memory(device));
+      rest_sums_ = Buffer<float>(checked_area(tiles_->host.num_rows, padded_features()), place);
     }
-    synchronise(device);
     const bool packs = policy.valued && packs_at_run(problem);
     if (problem.edge_values_at_run && !packs) rows_ = prepare_cuda_rows(problem);
   }
@@ -207,25 +203,23 @@ class CudaTall final : public PreparedSpmm {
 
  private:
   void prepare_values(std::span<const float> scales) {
-    const Device device = problem_.device;
+    const Place place = problem_.place();
     layout_ = tiles::device_value_layout(problem_.graph, tiles_->host.height,
-                                         tile_side(problem_.pass), device);
-    MemoryResource& memory = default_memory(device);
+                                         tile_side(problem_.pass), place);
     if (problem_.graph.has_values()) {
       const Buffer<float> weights = scaled_values(problem_, scales);
       const float factor = scale_factor(weights.span(), problem_.precision);
       unit_ = 1 / factor;
-      const Buffer<float> on_device = cuda::to_device(weights.span(), device);
-      values_ = Buffer<std::uint32_t>(layout_->edges.size(), memory);
+      const Buffer<float> on_device = cuda::to_device(weights.span(), place);
+      values_ = Buffer<std::uint32_t>(layout_->edges.size(), place);
       ValueSource source{on_device.data()};
       source.factor = factor;
-      pack_values(layout_->edges.span(), source, problem_.precision, values_.data(), {});
-      synchronise(device);
+      pack_values(layout_->edges.span(), source, problem_.precision, values_.data(), place.stream);
     }
     if (problem_.graph.has_values() && !packs_at_run(problem_)) return;
     const Buffer<float> of_edges = edge_scales(problem_, scales);
-    edge_scales_ = cuda::to_device(of_edges.span(), device);
-    run_values_ = Buffer<std::uint32_t>(layout_->edges.size(), memory);
+    edge_scales_ = cuda::to_device(of_edges.span(), place);
+    run_values_ = Buffer<std::uint32_t>(layout_->edges.size(), place);
   }
 
   /// The graph's own values are ready; those of the run, or ones, have to be put in order.

@@ -20,6 +20,6 @@ std::string why_not_scales(std::span<const float> scales, Precision precision);
 
 /// One word for each of `columns`, on the GPU.
 Buffer<std::uint32_t> pack_scales(const Buffer<VertexId>& columns, std::span<const float> scales,
-                                  Precision precision, Device device);
+                                  Precision precision, const Place& place);
 
 }  // namespace tessera::ops

@@ -41,10 +41,13 @@ class CusparseSpmm final : public PreparedSpmm {
         other_runs_(prepare_cuda_rows(problem)),
         handle_(cuda::make_cusparse_handle()) {
     const cuda::DeviceRows& rows = matrix_.rows();
-    MemoryResource& memory = default_memory(problem.device);
+    const Place place = problem.place();
     const auto element = static_cast<std::int64_t>(bytes_per_element(problem.precision));
-    weights_ = Buffer<std::byte>(rows.num_edges * element, memory);
-    write_edge_weights(matrix_.launch({}), problem.precision, weights_.data(), {});
+    weights_ = Buffer<std::byte>(rows.num_edges * element, place);
+    write_edge_weights(matrix_.launch({}), problem.precision, weights_.data(), place.stream);
+    cuda::cusparse_check(
+        cusparseSetStream(handle_.get(), static_cast<cudaStream_t>(place.stream.handle)),
+        "cusparseSetStream");
     if (rows.wide_offsets.size() > 0) copy_wide_indices();
     make_descriptor();
 
@@ -58,12 +61,11 @@ class CusparseSpmm final : public PreparedSpmm {
                                 &zero, y.get(), CUDA_R_32F, algorithm_, &bytes),
         "cusparseSpMM_bufferSize");
     workspace_ =
-        Buffer<std::byte>(static_cast<std::int64_t>(std::max<std::size_t>(bytes, 16)), memory);
+        Buffer<std::byte>(static_cast<std::int64_t>(std::max<std::size_t>(bytes, 16)), place);
     cuda::cusparse_check(
         cusparseSpMM_preprocess(handle_.get(), plain, plain, &one, descriptor_.get(), x.get(),
                                 &zero, y.get(), CUDA_R_32F, algorithm_, workspace_.data()),
         "cusparseSpMM_preprocess");
-    synchronise(problem.device);
   }
 
   void run(const SpmmCall& call, Stream stream) const override {
@@ -106,7 +108,7 @@ class CusparseSpmm final : public PreparedSpmm {
     const SharedArray<VertexId>& narrow =
         problem_.pass == SpmmPass::forward ? graph.col_indices() : graph.csc().row_indices;
     const std::vector<std::int64_t> wide(narrow.begin(), narrow.end());
-    wide_indices_ = cuda::to_device(std::span<const std::int64_t>(wide), problem_.device);
+    wide_indices_ = cuda::to_device(std::span<const std::int64_t>(wide), problem_.place());
   }
 
   void make_descriptor() {
