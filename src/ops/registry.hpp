@@ -96,6 +96,7 @@ std::unique_ptr<const typename KernelType::Prepared> measure_offers(
   tune_offers(offers, options, [&](std::size_t index, TimeLimit& limit) {
     if (!trial) trial.emplace(problem, options.place());
     auto prepared = table[index].prepare(problem);
+    if constexpr (requires { trial->prepare(*prepared); }) trial->prepare(*prepared);
     synchronise(options.device, options.stream);  // runs are timed on other streams
     const double us = time_candidate(
         options.device, [&](Stream stream) { trial->run(*prepared, stream); }, limit);

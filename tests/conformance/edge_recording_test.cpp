@@ -62,7 +62,6 @@ TEST_F(GpuEdgeReplay, sddmm) {
       options.heads = heads;
       options.device = gpu;
       const SddmmPlan plan = plan_sddmm(graph, options);
-      prepare_backward(plan);
       test::ReplayScene scene;
       auto &u = scene.matrix(graph.num_rows(), 32), &v = scene.matrix(graph.num_cols(), 32);
       auto& edges = scene.matrix(graph.num_edges(), heads);
@@ -126,7 +125,6 @@ TEST_F(GpuEdgeReplay, attention) {
       options.dropout = 0.3;
       options.device = gpu;
       const AttentionPlan plan = plan_attention(graph, options);
-      prepare_backward(plan);
       const std::int64_t cols = form == AttentionForm::gat ? 4 : 32;
       test::ReplayScene scene;
       auto &target = scene.matrix(graph.num_rows(), cols),

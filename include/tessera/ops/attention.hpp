@@ -40,9 +40,12 @@ struct AttentionOptions : PlanOptions {
   double negative_slope = 0.2;
   /// Share of edge weights set to 0 in training; the rest is divided by 1 - dropout.
   double dropout = 0;
+  /// Whether `run_backward` will be called, which takes memory of its own on a GPU.
+  bool backward = true;
 };
 
-/// Immutable and reusable. It owns the workspace of its runs, so one plan runs once at a time.
+/// Immutable and reusable. Runs that bring a workspace may be on several streams at once; those
+/// that use the plan's own follow one another.
 class AttentionPlan {
  public:
   struct State;
@@ -51,8 +54,8 @@ class AttentionPlan {
   const Graph& graph() const noexcept;
   const AttentionOptions& options() const noexcept;
   const KernelInfo& kernel() const noexcept;
-  /// What the plan holds beside the graph. Grows at the first backward run, which makes what only
-  /// backward needs.
+  /// What a run of either pass needs. On the CPU: what the plan keeps for its runs, which grows at
+  /// the first backward run.
   std::int64_t workspace_bytes() const noexcept;
   Explanation explain() const;
   const State& state() const noexcept { return *state_; }
@@ -84,7 +87,7 @@ struct AttentionOutputs {
 };
 
 void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
-         Stream stream = {});
+         Stream stream = {}, Workspace workspace = {});
 
 struct AttentionGradOutputs {
   Operand target = {};  ///< each absent one is not computed
@@ -94,19 +97,17 @@ struct AttentionGradOutputs {
   double* scale = nullptr;  ///< where the plan's device writes: GPU memory on a GPU
 };
 
-/// Makes what `run_backward` needs: columns, schedule and workspace. The first backward run does so
-/// otherwise, which on a GPU allocates; so call this before a backward run is captured.
-void prepare_backward(const AttentionPlan& plan);
-
 /// `inputs`, `output` and `log_sum` as in the forward run. Where `value` and `source` are the same
 /// matrix (GATv2, AGNN), the caller adds the two gradients.
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
-                  const AttentionGradOutputs& gradients, Stream stream = {});
+                  const AttentionGradOutputs& gradients, Stream stream = {},
+                  Workspace workspace = {});
 
 /// The weights after softmax and before dropout, num_edges x heads in CSR order, for those who want
 /// to look at them.
 void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
-                       ConstOperand log_sum, Operand weights, Stream stream = {});
+                       ConstOperand log_sum, Operand weights, Stream stream = {},
+                       Workspace workspace = {});
 
 }  // namespace tessera::ops

@@ -28,6 +28,7 @@ class EdgeSoftmaxPlan {
   const Graph& graph() const noexcept;
   const EdgeSoftmaxOptions& options() const noexcept;
   const KernelInfo& kernel() const noexcept;
+  std::int64_t workspace_bytes() const noexcept;
   Explanation explain() const;
   const State& state() const noexcept { return *state_; }
 
@@ -38,10 +39,11 @@ class EdgeSoftmaxPlan {
 EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& options);
 
 /// Both num_edges x heads in CSR order; may be the same memory.
-void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream = {});
+void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream = {},
+         Workspace workspace = {});
 
 /// dS = P * (dP - sum over the row of P dP); `grad_scores` may be the memory of `grad_weights`.
 void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperand grad_weights,
-                  Operand grad_scores, Stream stream = {});
+                  Operand grad_scores, Stream stream = {}, Workspace workspace = {});
 
 }  // namespace tessera::ops

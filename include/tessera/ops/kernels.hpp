@@ -67,6 +67,9 @@ struct PlanOptions {
   /// Planning queues its work here, and waits for it at most once. The plan is then complete, and
   /// runs on any stream. The stream must outlive the plan.
   Stream stream = {};
+  /// Whether the plan has a workspace of its own. Otherwise every run on a GPU brings one of
+  /// `workspace_bytes()`. On the CPU a plan always has its own.
+  bool own_workspace = true;
   /// How often the plan will be used: an epoch is one forward and one backward pass.
   std::int64_t epochs = 100;
 

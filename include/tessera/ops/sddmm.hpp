@@ -27,6 +27,8 @@ struct SddmmOptions : PlanOptions {
   Precision precision = Precision::fp32;
   std::int64_t features = 0;  ///< width of U and V
   std::int64_t heads = 1;     ///< divides `features`
+  /// Whether `run_backward` will be called, which takes memory of its own on a GPU.
+  bool backward = true;
 };
 
 class SddmmPlan {
@@ -37,6 +39,7 @@ class SddmmPlan {
   const Graph& graph() const noexcept;
   const SddmmOptions& options() const noexcept;
   const KernelInfo& kernel() const noexcept;
+  std::int64_t workspace_bytes() const noexcept;
   Explanation explain() const;
   const State& state() const noexcept { return *state_; }
 
@@ -47,15 +50,12 @@ class SddmmPlan {
 SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options);
 
 /// u: num_rows x features, v: num_cols x features, edges: num_edges x heads.
-void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream = {});
-
-/// Makes what `run_backward` needs: columns, schedules and workspace. The first backward run does
-/// so otherwise, which on a GPU allocates; so call this before a backward run is captured.
-void prepare_backward(const SddmmPlan& plan);
+void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream = {},
+         Workspace workspace = {});
 
 /// Gradients: dU[i] = sum over j of dE[e] V[j], dV[j] = sum over i of dE[e] U[i]; either may be
 /// absent.
 void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOperand grad_edges,
-                  Operand grad_u, Operand grad_v, Stream stream = {});
+                  Operand grad_u, Operand grad_v, Stream stream = {}, Workspace workspace = {});
 
 }  // namespace tessera::ops

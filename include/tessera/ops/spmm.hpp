@@ -36,8 +36,8 @@ struct SpmmOptions : PlanOptions {
   bool edge_value_gradient = true;
 };
 
-/// Immutable and reusable. Holds the graph, the chosen kernel and its schedule. It owns the
-/// workspace of its runs, so one plan runs once at a time.
+/// Immutable and reusable. Holds the graph, the chosen kernel and its schedule. Runs that bring a
+/// workspace may be on several streams at once; those that use the plan's own follow one another.
 class SpmmPlan {
  public:
   struct State;
@@ -71,7 +71,7 @@ struct SpmmOutputs {
 };
 
 void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs,
-         Stream stream = {});
+         Stream stream = {}, Workspace workspace = {});
 
 /// The gradients of spmm with the same options: dX = A^T dY (sum, mean), or dY sent to the winners
 /// (max, min), and dA[i][j] = dY[i] . X[j] for the edge values.
@@ -82,6 +82,7 @@ class SpmmBackwardPlan {
 
   const Graph& graph() const noexcept;
   const SpmmOptions& options() const noexcept;
+  std::int64_t workspace_bytes() const noexcept;
   Explanation explain() const;
   const State& state() const noexcept { return *state_; }
 
@@ -104,6 +105,6 @@ struct SpmmGradOutputs {
 };
 
 void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmGradOutputs& outputs,
-         Stream stream = {});
+         Stream stream = {}, Workspace workspace = {});
 
 }  // namespace tessera::ops

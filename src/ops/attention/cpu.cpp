@@ -59,7 +59,8 @@ class FusedAttention final : public PreparedAttention {
     slots_ = Buffer<S>(checked_area(rows_.num_slots, slot_size_));
   }
 
-  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream) const override {
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream,
+           const WorkspaceView&) const override {
     Problem p = problem_of(inputs);
     // Without log_sum there is no backward.
     if (p.drops && !outputs.log_sum.absent()) kept_.record(graph_.num_edges(), p);
@@ -88,8 +89,8 @@ class FusedAttention final : public PreparedAttention {
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
-                    ConstOperand grad_output, const AttentionGradOutputs& gradients,
-                    Stream) const override {
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream,
+                    const WorkspaceView&) const override {
     Problem p = problem_of(inputs);
     p.grad_output = rows_of<T>(grad_output);
     compute_row_state(p, rows_of<T>(output), log_sum.as<S>());
@@ -101,8 +102,8 @@ class FusedAttention final : public PreparedAttention {
     if (!gradients.source.absent() || !gradients.value.absent()) backward_by_columns(p, gradients);
   }
 
-  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
-               Stream) const override {
+  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream,
+               const WorkspaceView&) const override {
     const Problem p = problem_of(inputs);
     const auto to = weights.as<T>();
     for_ranges(rows_, [&](const RowRange& range, std::int64_t) {
@@ -117,7 +118,7 @@ class FusedAttention final : public PreparedAttention {
     });
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
+  std::int64_t own_bytes() const noexcept override {
     const std::int64_t sums = slots_.size() + row_state_.size() + grad_slots_.size();
     return sums * static_cast<std::int64_t>(sizeof(S)) + kept_.bytes() +
            shared_sums_.size() * static_cast<std::int64_t>(sizeof(double));

@@ -7,6 +7,7 @@
 #include "tessera/ops/attention.hpp"
 
 #include "ops/registry.hpp"
+#include "ops/workspace.hpp"
 
 namespace tessera::ops {
 
@@ -19,16 +20,17 @@ struct AttentionProblem {
 class PreparedAttention {
  public:
   virtual ~PreparedAttention() = default;
-  virtual void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
-                   Stream stream) const = 0;
+  virtual void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
+                   const WorkspaceView& workspace) const = 0;
   virtual void run_backward(const AttentionInputs& inputs, ConstOperand output,
                             ConstOperand log_sum, ConstOperand grad_output,
-                            const AttentionGradOutputs& gradients, Stream stream) const = 0;
+                            const AttentionGradOutputs& gradients, Stream stream,
+                            const WorkspaceView& workspace) const = 0;
   virtual void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
-                       Stream stream) const = 0;
-  /// Makes what `run_backward` needs, if its first call would do so.
-  virtual void prepare_backward() const {}
-  virtual std::int64_t workspace_bytes() const noexcept = 0;
+                       Stream stream, const WorkspaceView& workspace) const = 0;
+  /// As of spmm's kernels.
+  virtual WorkspaceNeed workspace() const { return {}; }
+  virtual std::int64_t own_bytes() const noexcept { return 0; }
   /// The kernels of other ops that it runs, if any, in words.
   virtual std::string stages() const { return {}; }
 };

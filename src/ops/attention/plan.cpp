@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -26,13 +27,14 @@ struct AttentionPlan::State {
   const AttentionKernel* kernel = nullptr;
   Explanation explanation;
   std::unique_ptr<const PreparedAttention> prepared;
+  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
 
 const Graph& AttentionPlan::graph() const noexcept { return state_->problem.graph; }
 const AttentionOptions& AttentionPlan::options() const noexcept { return state_->problem.options; }
 const KernelInfo& AttentionPlan::kernel() const noexcept { return state_->kernel->info; }
 std::int64_t AttentionPlan::workspace_bytes() const noexcept {
-  return state_->prepared->workspace_bytes();
+  return state_->workspace->bytes() + state_->prepared->own_bytes();
 }
 Explanation AttentionPlan::explain() const { return state_->explanation; }
 
@@ -124,12 +126,13 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
   state->explanation.summary += state->prepared->stages();
+  state->workspace.emplace(state->prepared->workspace(), options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
   return AttentionPlan(std::move(state));
 }
 
 void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
-         Stream stream) {
+         Stream stream, Workspace workspace) {
   const Shapes shapes(plan.state().problem);
   check_inputs(shapes, inputs);
   check_operand("output", outputs.output, shapes.output());
@@ -140,17 +143,17 @@ void run(const AttentionPlan& plan, const AttentionInputs& inputs, const Attenti
     check_apart("log_sum", outputs.log_sum, "output", as_const(outputs.output));
   }
   const OnDevice current(plan.options().device);
-  plan.state().prepared->run(inputs, outputs, stream);
-}
-
-void prepare_backward(const AttentionPlan& plan) {
-  const OnDevice current(plan.options().device);
-  plan.state().prepared->prepare_backward();
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
+  plan.state().prepared->run(inputs, outputs, stream, use.view());
 }
 
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
-                  const AttentionGradOutputs& gradients, Stream stream) {
+                  const AttentionGradOutputs& gradients, Stream stream, Workspace workspace) {
+  if (!plan.options().backward) {
+    throw Error(ErrorCode::invalid_argument, "the plan has no backward pass", "attention",
+                "plan with backward");
+  }
   const Shapes shapes(plan.state().problem);
   check_inputs(shapes, inputs);
   check_operand("output", output, shapes.output());
@@ -165,11 +168,13 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
     check_apart("gradient", gradient, "gradient of output", grad_output);
   }
   const OnDevice current(plan.options().device);
-  plan.state().prepared->run_backward(inputs, output, log_sum, grad_output, gradients, stream);
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
+  plan.state().prepared->run_backward(inputs, output, log_sum, grad_output, gradients, stream,
+                                      use.view());
 }
 
 void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
-                       ConstOperand log_sum, Operand weights, Stream stream) {
+                       ConstOperand log_sum, Operand weights, Stream stream, Workspace workspace) {
   const AttentionProblem& problem = plan.state().problem;
   const Shapes shapes(problem);
   check_inputs(shapes, inputs);
@@ -179,7 +184,8 @@ void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
   check_apart_from_inputs("weights", weights, inputs);
   check_apart("weights", weights, "log_sum", log_sum);
   const OnDevice current(plan.options().device);
-  plan.state().prepared->weights(inputs, log_sum, weights, stream);
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
+  plan.state().prepared->weights(inputs, log_sum, weights, stream, use.view());
 }
 
 }  // namespace tessera::ops

@@ -10,11 +10,10 @@
 
 namespace tessera::ops {
 
-/// What a measuring plan needs of attention: see spmm/trial.hpp. The forward pass alone counts:
-/// the first backward pass makes arrays that a plan for inference never needs.
+/// What a measuring plan needs of attention: see spmm/trial.hpp. The forward pass alone counts.
 class AttentionTrial {
  public:
-  AttentionTrial(const AttentionProblem& problem, const Place& place) {
+  AttentionTrial(const AttentionProblem& problem, const Place& place) : workspace_(place) {
     const AttentionOptions& options = problem.options;
     const std::int64_t rows = problem.graph.num_rows(), cols = problem.graph.num_cols();
     const bool per_head = options.form == AttentionForm::gat;
@@ -30,8 +29,9 @@ class AttentionTrial {
     if (options.form == AttentionForm::gatv2) inputs_.vector = vector_;
   }
 
+  void prepare(const PreparedAttention& prepared) { workspace_.prepare(prepared.workspace()); }
   void run(const PreparedAttention& prepared, Stream stream) {
-    prepared.run(inputs_, {output_, log_sum_}, stream);
+    prepared.run(inputs_, {output_, log_sum_}, stream, workspace_.view());
   }
 
   static std::string op(const AttentionProblem&) { return "attention"; }
@@ -45,6 +45,7 @@ class AttentionTrial {
  private:
   ScratchOperand target_, source_, value_, vector_, output_, log_sum_;
   AttentionInputs inputs_;
+  TrialWorkspace workspace_;
 };
 
 }  // namespace tessera::ops

@@ -54,7 +54,11 @@ class SoftmaxByRows final : public PreparedEdgeSoftmax {
         schedule_(make_row_schedule(graph_.num_rows(), graph_.row_offsets().data())),
         slots_(checked_area(schedule_.num_slots, 2 * heads_)) {}
 
-  void run(ConstOperand scores, Operand weights, Stream) const override {
+  std::int64_t own_bytes() const noexcept override {
+    return slots_.size() * static_cast<std::int64_t>(sizeof(S));
+  }
+
+  void run(ConstOperand scores, Operand weights, Stream, const WorkspaceView&) const override {
     const auto from = [&](EdgeOffset edge) { return edges_at<const T>(scores, edge); };
     const auto to = [&](EdgeOffset edge) {
       return softmax::Edges<T>{weights.as<T>().row(edge), weights.stride};
@@ -69,8 +73,8 @@ class SoftmaxByRows final : public PreparedEdgeSoftmax {
         [&](const S* piece, S* sums) { functions_.merge(piece, heads_, sums); });
   }
 
-  void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores,
-                    Stream) const override {
+  void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores, Stream,
+                    const WorkspaceView&) const override {
     const auto p = [&](EdgeOffset edge) { return edges_at<const T>(weights, edge); };
     const auto grad = [&](EdgeOffset edge) { return edges_at<const T>(grad_weights, edge); };
     const auto to = [&](EdgeOffset edge) {

@@ -6,6 +6,7 @@
 #include "tessera/ops/edge_softmax.hpp"
 
 #include "ops/registry.hpp"
+#include "ops/workspace.hpp"
 
 namespace tessera::ops {
 
@@ -18,9 +19,13 @@ struct EdgeSoftmaxProblem {
 class PreparedEdgeSoftmax {
  public:
   virtual ~PreparedEdgeSoftmax() = default;
-  virtual void run(ConstOperand scores, Operand weights, Stream stream) const = 0;
+  virtual void run(ConstOperand scores, Operand weights, Stream stream,
+                   const WorkspaceView& workspace) const = 0;
   virtual void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores,
-                            Stream stream) const = 0;
+                            Stream stream, const WorkspaceView& workspace) const = 0;
+  /// As of spmm's kernels.
+  virtual WorkspaceNeed workspace() const { return {}; }
+  virtual std::int64_t own_bytes() const noexcept { return 0; }
 };
 
 using EdgeSoftmaxKernel = Kernel<EdgeSoftmaxProblem, PreparedEdgeSoftmax>;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
@@ -15,6 +17,7 @@ struct EdgeSoftmaxPlan::State {
   const EdgeSoftmaxKernel* kernel = nullptr;
   Explanation explanation;
   std::unique_ptr<const PreparedEdgeSoftmax> prepared;
+  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
 
 const Graph& EdgeSoftmaxPlan::graph() const noexcept { return state_->problem.graph; }
@@ -23,6 +26,9 @@ const EdgeSoftmaxOptions& EdgeSoftmaxPlan::options() const noexcept {
 }
 const KernelInfo& EdgeSoftmaxPlan::kernel() const noexcept { return state_->kernel->info; }
 Explanation EdgeSoftmaxPlan::explain() const { return state_->explanation; }
+std::int64_t EdgeSoftmaxPlan::workspace_bytes() const noexcept {
+  return state_->workspace->bytes() + state_->prepared->own_bytes();
+}
 
 namespace {
 
@@ -49,27 +55,31 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
+  state->workspace.emplace(state->prepared->workspace(), options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
   return EdgeSoftmaxPlan(std::move(state));
 }
 
-void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream) {
+void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream,
+         Workspace workspace) {
   check_operand("scores", scores, edge_numbers(plan));
   check_operand("weights", weights, edge_numbers(plan));
   check_same_or_apart("weights", weights, "scores", scores);
   const OnDevice current(plan.options().device);
-  plan.state().prepared->run(scores, weights, stream);
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
+  plan.state().prepared->run(scores, weights, stream, use.view());
 }
 
 void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperand grad_weights,
-                  Operand grad_scores, Stream stream) {
+                  Operand grad_scores, Stream stream, Workspace workspace) {
   check_operand("weights", weights, edge_numbers(plan));
   check_operand("gradient of weights", grad_weights, edge_numbers(plan));
   check_operand("gradient of scores", grad_scores, edge_numbers(plan));
   check_apart("gradient of scores", grad_scores, "weights", weights);
   check_same_or_apart("gradient of scores", grad_scores, "gradient of weights", grad_weights);
   const OnDevice current(plan.options().device);
-  plan.state().prepared->run_backward(weights, grad_weights, grad_scores, stream);
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
+  plan.state().prepared->run_backward(weights, grad_weights, grad_scores, stream, use.view());
 }
 
 }  // namespace tessera::ops

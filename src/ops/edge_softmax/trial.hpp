@@ -17,11 +17,13 @@ class EdgeSoftmaxTrial {
   EdgeSoftmaxTrial(const EdgeSoftmaxProblem& problem, const Place& place)
       : scores_(of_edges(problem, place)),
         weights_(of_edges(problem, place)),
-        gradient_(of_edges(problem, place)) {}
+        gradient_(of_edges(problem, place)),
+        workspace_(place) {}
 
+  void prepare(const PreparedEdgeSoftmax& prepared) { workspace_.prepare(prepared.workspace()); }
   void run(const PreparedEdgeSoftmax& prepared, Stream stream) {
-    prepared.run(scores_, weights_, stream);
-    prepared.run_backward(weights_, scores_, gradient_, stream);
+    prepared.run(scores_, weights_, stream, workspace_.view());
+    prepared.run_backward(weights_, scores_, gradient_, stream, workspace_.view());
   }
 
   static std::string op(const EdgeSoftmaxProblem&) { return "edge_softmax"; }
@@ -35,6 +37,7 @@ class EdgeSoftmaxTrial {
   }
 
   ScratchOperand scores_, weights_, gradient_;
+  TrialWorkspace workspace_;
 };
 
 }  // namespace tessera::ops

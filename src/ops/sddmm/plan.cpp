@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/sddmm.hpp"
 
-#include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -25,42 +25,41 @@ struct SddmmPlan::State {
   Explanation explanation;
   std::unique_ptr<const PreparedSddmm> prepared;
 
-  // Gradients are sums over rows and columns. Many plans never need them, and the columns may have
-  // to be sorted first, so they are prepared by the first backward run.
-  mutable std::once_flag once;
-  mutable std::unique_ptr<const PreparedSpmm> grad_u;
-  mutable std::unique_ptr<const PreparedSpmm> grad_v;
-
-  void prepare_backward() const {
-    std::call_once(once, [&] {
-      grad_u = prepare_gradient(SpmmPass::forward);
-      grad_v = prepare_gradient(SpmmPass::backward);
-      synchronise(options.device, options.stream);
-    });
-  }
-
- private:
-  std::unique_ptr<const PreparedSpmm> prepare_gradient(SpmmPass pass) const {
-    SpmmProblem sums;
-    sums.graph = problem.graph.with_values({}).with_scales({}, {});
-    sums.precision = problem.precision;
-    sums.features = problem.features;
-    sums.pass = pass;
-    sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
-    sums.edge_values_expected = problem.function == EdgeFunction::dot;
-    sums.edge_rows = problem.function == EdgeFunction::add;
-    sums.set_place(problem.place());
-    PlanOptions any = options;
-    any.kernel.clear();
-    any.stored_only = false;
-    return make_choice<SpmmTrial>(spmm_kernels(), sums, any).prepared;
-  }
+  // Gradients are sums over rows and columns; null where there is no backward pass.
+  std::unique_ptr<const PreparedSpmm> grad_u;
+  std::unique_ptr<const PreparedSpmm> grad_v;
+  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
+
+namespace {
+
+std::unique_ptr<const PreparedSpmm> prepare_gradient(const SddmmProblem& problem,
+                                                     const PlanOptions& options, SpmmPass pass) {
+  SpmmProblem sums;
+  sums.graph = problem.graph.with_values({}).with_scales({}, {});
+  sums.precision = problem.precision;
+  sums.features = problem.features;
+  sums.pass = pass;
+  sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
+  sums.edge_values_expected = problem.function == EdgeFunction::dot;
+  sums.edge_rows = problem.function == EdgeFunction::add;
+  sums.set_place(problem.place());
+  PlanOptions any = options;
+  any.kernel.clear();
+  any.stored_only = false;
+  return make_choice<SpmmTrial>(spmm_kernels(), sums, any).prepared;
+}
+
+}  // namespace
 
 const Graph& SddmmPlan::graph() const noexcept { return state_->problem.graph; }
 const SddmmOptions& SddmmPlan::options() const noexcept { return state_->options; }
 const KernelInfo& SddmmPlan::kernel() const noexcept { return state_->kernel->info; }
 Explanation SddmmPlan::explain() const { return state_->explanation; }
+std::int64_t SddmmPlan::workspace_bytes() const noexcept {
+  const auto own = [](const auto& gradient) { return gradient ? gradient->own_bytes() : 0; };
+  return state_->workspace->bytes() + own(state_->grad_u) + own(state_->grad_v);
+}
 
 SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   check_features(options.features);
@@ -84,11 +83,20 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
+  WorkspaceNeed need;
+  if (options.backward) {
+    state->grad_u = prepare_gradient(state->problem, options, SpmmPass::forward);
+    state->grad_v = prepare_gradient(state->problem, options, SpmmPass::backward);
+    need.cover(state->grad_u->workspace());
+    need.cover(state->grad_v->workspace());
+  }
+  state->workspace.emplace(need, options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
   return SddmmPlan(std::move(state));
 }
 
-void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream) {
+void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream,
+         Workspace workspace) {
   const Graph& graph = plan.graph();
   const SddmmOptions& options = plan.options();
   check_operand("u", u, {options.precision, graph.num_rows(), options.features});
@@ -97,13 +105,12 @@ void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, S
   check_apart("edges", edges, "u", u);
   check_apart("edges", edges, "v", v);
   const OnDevice current(options.device);
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
   plan.state().prepared->run(u, v, edges, stream);
 }
 
-void prepare_backward(const SddmmPlan& plan) { plan.state().prepare_backward(); }
-
 void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOperand grad_edges,
-                  Operand grad_u, Operand grad_v, Stream stream) {
+                  Operand grad_u, Operand grad_v, Stream stream, Workspace workspace) {
   const Graph& graph = plan.graph();
   const SddmmOptions& options = plan.options();
   const bool is_dot = options.function == EdgeFunction::dot;
@@ -122,8 +129,12 @@ void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOp
   };
   check_gradient("grad_u", grad_u, of_targets, "v", v, of_sources);
   check_gradient("grad_v", grad_v, of_sources, "u", u, of_targets);
-  plan.state().prepare_backward();
+  if (!options.backward) {
+    throw Error(ErrorCode::invalid_argument, "the plan has no backward pass", "sddmm",
+                "plan with backward");
+  }
   const OnDevice current(options.device);
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
   const auto run_gradient = [&](const PreparedSpmm& sums, const ConstOperand& input,
                                 const Operand& gradient) {
     if (gradient.absent()) return;
@@ -131,7 +142,7 @@ void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOp
     call.x = is_dot ? input : grad_edges;
     if (is_dot) call.edge_values = grad_edges;
     call.y = gradient;
-    sums.run(call, stream);
+    sums.run(call, stream, use.view());
   };
   run_gradient(*plan.state().grad_u, v, grad_u);
   run_gradient(*plan.state().grad_v, u, grad_v);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "ops/check.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/trial.hpp"
@@ -42,11 +44,15 @@ struct SpmmBackwardPlan::State {
   std::unique_ptr<const PreparedSpmm> grad_x;
   std::unique_ptr<const PreparedSddmm> grad_edge_values;      ///< of sum and mean
   std::unique_ptr<const WinnerGradients> grad_winner_values;  ///< of max and min
+  std::optional<PlanWorkspace> workspace;                     ///< the last member: see there
 };
 
 const Graph& SpmmBackwardPlan::graph() const noexcept { return state_->problem.graph; }
 const SpmmOptions& SpmmBackwardPlan::options() const noexcept { return state_->options; }
 Explanation SpmmBackwardPlan::explain() const { return state_->explanation; }
+std::int64_t SpmmBackwardPlan::workspace_bytes() const noexcept {
+  return state_->workspace->bytes() + state_->grad_x->own_bytes();
+}
 
 SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& options) {
   check_features(options.features);
@@ -61,24 +67,21 @@ SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& optio
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
   state->explanation = std::move(choice.explanation);
   state->grad_x = std::move(choice.prepared);
-  if (!options.edge_value_gradient) {
-    synchronise(options.device, options.stream);
-    return SpmmBackwardPlan(std::move(state));
-  }
-  if (of_winners(options.reduction)) {
+  if (options.edge_value_gradient && of_winners(options.reduction)) {
     state->grad_winner_values = winner_gradients(state->problem);
-  } else {
+  } else if (options.edge_value_gradient) {
     const SddmmProblem dots = edge_gradient_problem(state->problem);
     PlanOptions any = options;
     any.kernel.clear();
     state->grad_edge_values = make_choice<SddmmTrial>(sddmm_kernels(), dots, any).prepared;
   }
+  state->workspace.emplace(state->grad_x->workspace(), options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
   return SpmmBackwardPlan(std::move(state));
 }
 
 void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmGradOutputs& outputs,
-         Stream stream) {
+         Stream stream, Workspace workspace) {
   const SpmmBackwardPlan::State& state = plan.state();
   const Graph& graph = plan.graph();
   const SpmmOptions& options = plan.options();
@@ -111,9 +114,10 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
   }
 
   const OnDevice current(options.device);
+  const WorkspaceUse use(*state.workspace, workspace, stream);
   if (!outputs.grad_x.absent()) {
     state.grad_x->run({inputs.grad_y, inputs.edge_values, inputs.winners, outputs.grad_x, {}},
-                      stream);
+                      stream, use.view());
   }
   if (outputs.grad_edge_values.absent()) return;
   if (state.grad_edge_values != nullptr) {

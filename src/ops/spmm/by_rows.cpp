@@ -49,7 +49,7 @@ class SpmmByRows final : public PreparedSpmm {
         std::max<std::int64_t>(1, min_task_work / (max_edges_per_range * tiles_.width));
   }
 
-  void run(const SpmmCall& call, Stream) const override {
+  void run(const SpmmCall& call, Stream, const WorkspaceView&) const override {
     const std::int64_t features = problem_.features;
     if (features == 0) return;
     const SpmmRows rows = operands(call);
@@ -73,7 +73,7 @@ class SpmmByRows final : public PreparedSpmm {
     combine(rows);
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
+  std::int64_t own_bytes() const noexcept override {
     return slots_.size() * static_cast<std::int64_t>(sizeof(double)) +
            slot_winners_.size() * static_cast<std::int64_t>(sizeof(VertexId)) +
            packed_.size() * static_cast<std::int64_t>(sizeof(T));

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ops/registry.hpp"
+#include "ops/workspace.hpp"
 #include "tessera/ops/spmm.hpp"
 
 namespace tessera::ops {
@@ -56,8 +57,11 @@ bool expects_edge_values(const SpmmOptions& options);
 class PreparedSpmm {
  public:
   virtual ~PreparedSpmm() = default;
-  virtual void run(const SpmmCall& call, Stream stream) const = 0;
-  virtual std::int64_t workspace_bytes() const noexcept = 0;
+  virtual void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const = 0;
+  /// What a run needs. On the CPU it is the kernel's own affair.
+  virtual WorkspaceNeed workspace() const { return {}; }
+  /// What it keeps for its runs, on the CPU.
+  virtual std::int64_t own_bytes() const noexcept { return 0; }
 };
 
 using SpmmKernel = Kernel<SpmmProblem, PreparedSpmm>;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/spmm.hpp"
 
+#include <optional>
+
 #include "ops/check.hpp"
 #include "ops/spmm/kernel.hpp"
 #include "ops/spmm/trial.hpp"
@@ -48,6 +50,7 @@ struct SpmmPlan::State {
   const SpmmKernel* kernel = nullptr;
   Explanation explanation;
   std::unique_ptr<const PreparedSpmm> prepared;
+  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
 
 const Graph& SpmmPlan::graph() const noexcept { return state_->problem.graph; }
@@ -55,7 +58,7 @@ const SpmmOptions& SpmmPlan::options() const noexcept { return state_->options; 
 const KernelInfo& SpmmPlan::kernel() const noexcept { return state_->kernel->info; }
 Explanation SpmmPlan::explain() const { return state_->explanation; }
 std::int64_t SpmmPlan::workspace_bytes() const noexcept {
-  return state_->prepared->workspace_bytes();
+  return state_->workspace->bytes() + state_->prepared->own_bytes();
 }
 
 SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
@@ -71,12 +74,13 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   state->kernel = choice.kernel;
   state->explanation = std::move(choice.explanation);
   state->prepared = std::move(choice.prepared);
+  state->workspace.emplace(state->prepared->workspace(), options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
   return SpmmPlan(std::move(state));
 }
 
-void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs,
-         Stream stream) {
+void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs, Stream stream,
+         Workspace workspace) {
   const Graph& graph = plan.graph();
   const SpmmOptions& options = plan.options();
   check_operand("x", inputs.x, {options.precision, graph.num_cols(), options.features});
@@ -98,7 +102,9 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
                 graph.num_rows(), options.features);
   }
   const OnDevice current(options.device);
-  plan.state().prepared->run({inputs.x, inputs.edge_values, {}, outputs.y, winners}, stream);
+  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
+  plan.state().prepared->run({inputs.x, inputs.edge_values, {}, outputs.y, winners}, stream,
+                             use.view());
 }
 
 }  // namespace tessera::ops

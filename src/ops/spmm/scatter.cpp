@@ -43,7 +43,7 @@ class SpmmScatter final : public PreparedSpmm {
         chains_(checked_area(num_tasks(), elements_)),
         sums_(checked_area(num_tasks(), elements_)) {}
 
-  void run(const SpmmCall& call, Stream) const override {
+  void run(const SpmmCall& call, Stream, const WorkspaceView&) const override {
     ScatterRows rows;
     rows.row_offsets = graph_.row_offsets().data();
     rows.col_indices = graph_.col_indices().data();
@@ -62,7 +62,7 @@ class SpmmScatter final : public PreparedSpmm {
     combine(call.y.as<T>());
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
+  std::int64_t own_bytes() const noexcept override {
     return chains_.size() * static_cast<std::int64_t>(sizeof(T)) +
            sums_.size() * static_cast<std::int64_t>(sizeof(double));
   }

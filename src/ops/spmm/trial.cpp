@@ -16,7 +16,7 @@ bool is_forward(const SpmmProblem& problem) { return problem.pass == SpmmPass::f
 
 }  // namespace
 
-SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) {
+SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) : workspace_(place) {
   const Graph& graph = problem.graph;
   const std::int64_t rows = graph.num_rows(), cols = graph.num_cols();
   const std::int64_t ends = is_forward(problem) ? cols : rows;

@@ -13,7 +13,10 @@ class SpmmTrial {
  public:
   SpmmTrial(const SpmmProblem& problem, const Place& place);
 
-  void run(const PreparedSpmm& prepared, Stream stream) const { prepared.run(call_, stream); }
+  void prepare(const PreparedSpmm& prepared) { workspace_.prepare(prepared.workspace()); }
+  void run(const PreparedSpmm& prepared, Stream stream) const {
+    prepared.run(call_, stream, workspace_.view());
+  }
 
   static std::string op(const SpmmProblem& problem);
   static std::string details(const SpmmProblem& problem);
@@ -24,6 +27,7 @@ class SpmmTrial {
   ScratchOperand edge_values_;
   Buffer<VertexId> winners_;
   SpmmCall call_;
+  TrialWorkspace workspace_;
 };
 
 }  // namespace tessera::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/cuda/widened.hpp"
 
-#include <mutex>
 #include <utility>
 
 #include "ops/dense_ops.hpp"
@@ -16,34 +15,44 @@ class WidenedAttention final : public PreparedAttention {
   WidenedAttention(std::unique_ptr<const PreparedAttention> inner, const AttentionProblem& problem)
       : inner_(std::move(inner)),
         features_(problem.options.features),
-        place_(problem.options.place()),
-        ops_(dense_ops(place_.device)),
+        ops_(dense_ops(problem.options.device)),
         rows_(problem.graph.num_rows()),
         cols_(problem.graph.num_cols()),
         target_(matrix(rows_)),
         source_(matrix(cols_)),
         value_(matrix(cols_)),
-        output_(matrix(rows_)) {}
+        output_(matrix(rows_)) {
+    if (problem.options.backward) {
+      grad_output_ = matrix(rows_);
+      grad_target_ = matrix(rows_);
+      grad_source_ = matrix(cols_);
+      grad_value_ = matrix(cols_);
+    }
+    inside_ = workspace_.add_for({inner_->workspace()});
+  }
 
-  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
-           Stream stream) const override {
-    inner_->run(wide(inputs, stream), {view(output_, rows_), outputs.log_sum}, stream);
-    ops_.copy(view(output_, rows_), outputs.output, stream);
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
+           const WorkspaceView& workspace) const override {
+    const Operand output = view(output_, rows_, workspace);
+    inner_->run(wide(inputs, stream, workspace), {output, outputs.log_sum}, stream,
+                part_for(inside_, workspace));
+    ops_.copy(output, outputs.output, stream);
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
-                    ConstOperand grad_output, const AttentionGradOutputs& gradients,
-                    Stream stream) const override {
-    prepare_backward();
-    ops_.copy(output, view(output_, rows_), stream);
-    ops_.copy(grad_output, view(grad_output_, rows_), stream);
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
+                    const WorkspaceView& workspace) const override {
+    const Operand wide_output = view(output_, rows_, workspace);
+    const Operand wide_grad_output = view(grad_output_, rows_, workspace);
+    ops_.copy(output, wide_output, stream);
+    ops_.copy(grad_output, wide_grad_output, stream);
     AttentionGradOutputs wide_gradients;
-    if (!gradients.target.absent()) wide_gradients.target = view(grad_target_, rows_);
-    if (!gradients.source.absent()) wide_gradients.source = view(grad_source_, cols_);
-    if (!gradients.value.absent()) wide_gradients.value = view(grad_value_, cols_);
+    if (!gradients.target.absent()) wide_gradients.target = view(grad_target_, rows_, workspace);
+    if (!gradients.source.absent()) wide_gradients.source = view(grad_source_, cols_, workspace);
+    if (!gradients.value.absent()) wide_gradients.value = view(grad_value_, cols_, workspace);
     wide_gradients.scale = gradients.scale;
-    inner_->run_backward(wide(inputs, stream), view(output_, rows_), log_sum,
-                         view(grad_output_, rows_), wide_gradients, stream);
+    inner_->run_backward(wide(inputs, stream, workspace), wide_output, log_sum, wide_grad_output,
+                         wide_gradients, stream, part_for(inside_, workspace));
     const auto store = [&](const Operand& from, const Operand& to) {
       if (!to.absent()) ops_.copy(from, to, stream);
     };
@@ -52,39 +61,24 @@ class WidenedAttention final : public PreparedAttention {
     store(wide_gradients.value, gradients.value);
   }
 
-  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
-               Stream stream) const override {
-    inner_->weights(wide(inputs, stream), log_sum, weights, stream);
+  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
+               const WorkspaceView& workspace) const override {
+    inner_->weights(wide(inputs, stream, workspace), log_sum, weights, stream,
+                    part_for(inside_, workspace));
   }
 
-  void prepare_backward() const override {
-    inner_->prepare_backward();
-    std::call_once(backward_once_, [&] {
-      grad_output_ = matrix(rows_);
-      grad_target_ = matrix(rows_);
-      grad_source_ = matrix(cols_);
-      grad_value_ = matrix(cols_);
-      synchronise(place_.device, place_.stream);
-    });
-  }
-
-  std::int64_t workspace_bytes() const noexcept override {
-    const std::int64_t numbers = target_.size() + source_.size() + value_.size() + output_.size() +
-                                 grad_output_.size() + grad_target_.size() + grad_source_.size() +
-                                 grad_value_.size();
-    return numbers * static_cast<std::int64_t>(sizeof(float)) + inner_->workspace_bytes();
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
   std::string stages() const override { return inner_->stages(); }
 
  private:
-  Buffer<float> matrix(std::int64_t rows) const {
-    return Buffer<float>(checked_area(rows, features_), place_);
+  WorkspacePart<float> matrix(std::int64_t rows) {
+    return workspace_.add<float>(checked_area(rows, features_));
   }
 
-  /// The buffers belong to the plan, which runs once at a time.
-  Operand view(const Buffer<float>& buffer, std::int64_t rows) const {
-    return MatrixView<float>(const_cast<float*>(buffer.data()), rows, features_);
+  Operand view(const WorkspacePart<float>& part, std::int64_t rows,
+               const WorkspaceView& workspace) const {
+    return MatrixView<float>(part.in(workspace), rows, features_);
   }
 
   static bool same(const ConstOperand& a, const ConstOperand& b) {
@@ -92,10 +86,11 @@ class WidenedAttention final : public PreparedAttention {
   }
 
   /// Operands that are one matrix, as AGNN's targets and sources, are copied once.
-  AttentionInputs wide(const AttentionInputs& inputs, Stream stream) const {
+  AttentionInputs wide(const AttentionInputs& inputs, Stream stream,
+                       const WorkspaceView& workspace) const {
     AttentionInputs result = inputs;
-    const auto copied = [&](const ConstOperand& from, const Buffer<float>& buffer) {
-      const Operand to = view(buffer, from.rows);
+    const auto copied = [&](const ConstOperand& from, const WorkspacePart<float>& part) {
+      const Operand to = view(part, from.rows, workspace);
       ops_.copy(from, to, stream);
       return to;
     };
@@ -108,14 +103,12 @@ class WidenedAttention final : public PreparedAttention {
 
   std::unique_ptr<const PreparedAttention> inner_;
   std::int64_t features_;
-  Place place_;
   const DenseOps& ops_;
   std::int64_t rows_, cols_;
-  Buffer<float> target_, source_, value_, output_;
-
-  // Made before the first backward run.
-  mutable std::once_flag backward_once_;
-  mutable Buffer<float> grad_output_, grad_target_, grad_source_, grad_value_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> target_, source_, value_, output_;
+  WorkspacePart<float> grad_output_, grad_target_, grad_source_, grad_value_;
+  WorkspacePart<std::byte> inside_;
 };
 
 }  // namespace

@@ -17,8 +17,7 @@ class PreparedCudaSoftmax : public PreparedEdgeSoftmax {
   /// Of `scale` times the scores; `log_sum` (rows x heads, fp32) becomes max + log(sum), -inf for a
   /// row without edges. Absent: not wanted.
   virtual void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum,
-                          Stream stream) const = 0;
-  virtual std::int64_t workspace_bytes() const noexcept = 0;
+                          Stream stream, const WorkspaceView& workspace) const = 0;
 };
 
 /// With the teams that should be fastest, and how long that takes.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <initializer_list>
-#include <mutex>
 
 #include "ops/attention/cuda/fused/cost.hpp"
 #include "ops/attention/cuda/fused/launch.hpp"
@@ -54,10 +53,13 @@ class CudaFusedAttention final : public PreparedAttention {
         rows_(cuda::device_rows(graph_, options_.place())),
         row_cuts_(cuda::cut_long_lines(graph_.row_offsets().span(), longest_line(options_.heads),
                                        options_.place())),
-        slots_(made<float>(row_cuts_.num_slots, options_.features + 2 * options_.heads)) {}
+        slots_(workspace_.add<float>(
+            checked_area(row_cuts_.num_slots, options_.features + 2 * options_.heads))) {
+    if (options_.backward) prepare_backward();
+  }
 
-  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
-           Stream stream) const override {
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
+           const WorkspaceView& workspace) const override {
     AttentionLaunch launch = launch_of(inputs, *rows_, row_cuts_);
     launch.fixed_scores = rows_of(inputs.target);
     launch.gathered_scores = rows_of(inputs.source);
@@ -65,7 +67,7 @@ class CudaFusedAttention final : public PreparedAttention {
     launch.output = output_of(outputs.output);
     launch.log_sum = static_cast<float*>(outputs.log_sum.data);
     launch.log_sum_stride = outputs.log_sum.stride;
-    launch.slots = const_cast<float*>(slots_.data());
+    launch.slots = slots_.in(workspace);
     launch.slot_size = options_.features + 2 * options_.heads;
     const bool aligned =
         inputs_on_boundaries(inputs) && on_boundaries({ConstOperand(outputs.output)});
@@ -74,22 +76,21 @@ class CudaFusedAttention final : public PreparedAttention {
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
-                    ConstOperand grad_output, const AttentionGradOutputs& gradients,
-                    Stream stream) const override {
-    prepare_backward();
-    compute_row_state(output, log_sum, grad_output, stream);
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
+                    const WorkspaceView& workspace) const override {
+    compute_row_state(output, log_sum, grad_output, stream, workspace);
     const bool aligned = inputs_on_boundaries(inputs) && on_boundaries({grad_output}) &&
                          gradients_on_boundaries(gradients);
     if (!gradients.target.absent() || !gradients.vector.absent() || gradients.scale != nullptr) {
-      backward_by_rows(inputs, grad_output, gradients, aligned, stream);
+      backward_by_rows(inputs, grad_output, gradients, aligned, stream, workspace);
     }
     if (!gradients.source.absent() || !gradients.value.absent()) {
-      backward_by_columns(inputs, grad_output, gradients, aligned, stream);
+      backward_by_columns(inputs, grad_output, gradients, aligned, stream, workspace);
     }
   }
 
-  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
-               Stream stream) const override {
+  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
+               const WorkspaceView&) const override {
     AttentionLaunch launch = launch_of(inputs, *rows_, row_cuts_);
     launch.fixed_scores = rows_of(inputs.target);
     launch.gathered_scores = rows_of(inputs.source);
@@ -102,39 +103,27 @@ class CudaFusedAttention final : public PreparedAttention {
     functions_of(options_.precision).forward.weights(launch, stream);
   }
 
-  void prepare_backward() const override {
-    std::call_once(backward_once_, [&] {
-      const Place place = options_.place();
-      columns_ = cuda::device_columns(graph_, place);
-      column_cuts_ = cuda::cut_long_lines(graph_.csc().col_offsets.span(),
-                                          longest_line(options_.heads), place);
-      row_state_ = made<float>(graph_.num_rows(), 2 * options_.heads);
-      grad_slots_ = Buffer<float>(
-          std::max(checked_area(row_cuts_.num_slots, score_cols_),
-                   checked_area(column_cuts_.num_slots, score_cols_ + options_.features)),
-          place);
-      if (options_.form == AttentionForm::gatv2) {
-        vector_sums_ = made<float>(sharing_warps(), options_.features);
-      } else if (options_.form == AttentionForm::dot) {
-        // Scalar loads need the most slices.
-        scale_sums_ = made<double>(
-            sharing_warps(), make_slices(options_.heads, width_, 1, attention_vectors[1]).count);
-      }
-      synchronise(place.device, place.stream);
-    });
-  }
-
-  std::int64_t workspace_bytes() const noexcept override {
-    const std::int64_t floats =
-        slots_.size() + row_state_.size() + grad_slots_.size() + vector_sums_.size();
-    return floats * static_cast<std::int64_t>(sizeof(float)) +
-           scale_sums_.size() * static_cast<std::int64_t>(sizeof(double));
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
-  template <class T>
-  Buffer<T> made(std::int64_t rows, std::int64_t cols) const {
-    return Buffer<T>(checked_area(rows, cols), options_.place());
+  void prepare_backward() {
+    const Place place = options_.place();
+    columns_ = cuda::device_columns(graph_, place);
+    column_cuts_ =
+        cuda::cut_long_lines(columns_->host_offsets.span(), longest_line(options_.heads), place);
+    WorkspaceNeed need;
+    row_state_ = need.add<float>(checked_area(graph_.num_rows(), 2 * options_.heads));
+    grad_slots_ = need.add<float>(
+        std::max(checked_area(row_cuts_.num_slots, score_cols_),
+                 checked_area(column_cuts_.num_slots, score_cols_ + options_.features)));
+    if (options_.form == AttentionForm::gatv2) {
+      vector_sums_ = need.add<float>(checked_area(sharing_warps(), options_.features));
+    } else if (options_.form == AttentionForm::dot) {
+      // Scalar loads need the most slices.
+      scale_sums_ = need.add<double>(checked_area(
+          sharing_warps(), make_slices(options_.heads, width_, 1, attention_vectors[1]).count));
+    }
+    workspace_.cover(need);
   }
 
   static std::int64_t blocks_for(std::int64_t items) {
@@ -179,7 +168,8 @@ class CudaFusedAttention final : public PreparedAttention {
   }
 
   void compute_row_state(const ConstOperand& output, const ConstOperand& log_sum,
-                         const ConstOperand& grad_output, Stream stream) const {
+                         const ConstOperand& grad_output, Stream stream,
+                         const WorkspaceView& workspace) const {
     RowStateLaunch launch;
     launch.num_rows = graph_.num_rows();
     launch.heads = options_.heads;
@@ -188,12 +178,13 @@ class CudaFusedAttention final : public PreparedAttention {
     launch.grad_output = rows_of(grad_output);
     launch.log_sum = static_cast<const float*>(log_sum.data);
     launch.log_sum_stride = log_sum.stride;
-    launch.row_state = row_state_.data();
+    launch.row_state = row_state_.in(workspace);
     functions_of(options_.precision).backward.row_state(launch, stream);
   }
 
   void backward_by_rows(const AttentionInputs& inputs, const ConstOperand& grad_output,
-                        const AttentionGradOutputs& gradients, bool aligned, Stream stream) const {
+                        const AttentionGradOutputs& gradients, bool aligned, Stream stream,
+                        const WorkspaceView& workspace) const {
     AttentionLaunch launch = launch_of(inputs, *rows_, row_cuts_);
     launch.fixed_scores = rows_of(inputs.target);
     launch.gathered_scores = rows_of(inputs.source);
@@ -202,26 +193,26 @@ class CudaFusedAttention final : public PreparedAttention {
     launch.by_rows = true;
     launch.score_gradient = output_of(gradients.target);
     launch.slot_size = score_cols_;
-    if (!gradients.vector.absent()) launch.vector_sums = vector_sums_.data();
-    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.data();
+    if (!gradients.vector.absent()) launch.vector_sums = vector_sums_.in(workspace);
+    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
     if (!gradients.vector.absent() || gradients.scale != nullptr) {
       launch.num_blocks = static_cast<unsigned>(sharing_warps() / attention_block_warps);
     }
-    start_backward(launch, aligned, stream);
+    start_backward(launch, aligned, stream, workspace);
     const AttentionBackwardFunctions& functions = functions_of(options_.precision).backward;
     if (!gradients.vector.absent()) {
-      functions.store_vector(vector_sums_.data(), sharing_warps(), options_.features,
+      functions.store_vector(vector_sums_.in(workspace), sharing_warps(), options_.features,
                              gradients.vector.data, stream);
     }
     if (gradients.scale != nullptr) {
-      store_scale(scale_sums_.data(), sharing_warps() * launch.slices.count, gradients.scale,
+      store_scale(scale_sums_.in(workspace), sharing_warps() * launch.slices.count, gradients.scale,
                   stream);
     }
   }
 
   void backward_by_columns(const AttentionInputs& inputs, const ConstOperand& grad_output,
-                           const AttentionGradOutputs& gradients, bool aligned,
-                           Stream stream) const {
+                           const AttentionGradOutputs& gradients, bool aligned, Stream stream,
+                           const WorkspaceView& workspace) const {
     AttentionLaunch launch = launch_of(inputs, *columns_, column_cuts_);
     launch.fixed_scores = rows_of(inputs.source);
     launch.gathered_scores = rows_of(inputs.target);
@@ -231,12 +222,13 @@ class CudaFusedAttention final : public PreparedAttention {
     launch.score_gradient = output_of(gradients.source);
     launch.value_gradient = output_of(gradients.value);
     launch.slot_size = score_cols_ + options_.features;
-    start_backward(launch, aligned, stream);
+    start_backward(launch, aligned, stream, workspace);
   }
 
-  void start_backward(AttentionLaunch& launch, bool aligned, Stream stream) const {
-    launch.row_state = row_state_.data();
-    launch.slots = grad_slots_.data();
+  void start_backward(AttentionLaunch& launch, bool aligned, Stream stream,
+                      const WorkspaceView& workspace) const {
+    launch.row_state = row_state_.in(workspace);
+    launch.slots = grad_slots_.in(workspace);
     const AttentionBackwardFunctions& functions = functions_of(options_.precision).backward;
     start(aligned ? functions.aligned : functions.scalar, aligned, launch, stream);
   }
@@ -268,16 +260,16 @@ class CudaFusedAttention final : public PreparedAttention {
   std::int64_t score_cols_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
   cuda::Cuts row_cuts_;
-  Buffer<float> slots_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> slots_;
 
-  // Made before the first backward run.
-  mutable std::once_flag backward_once_;
-  mutable std::shared_ptr<const cuda::DeviceRows> columns_;
-  mutable cuda::Cuts column_cuts_;
-  mutable Buffer<float> row_state_;
-  mutable Buffer<float> grad_slots_;
-  mutable Buffer<float> vector_sums_;
-  mutable Buffer<double> scale_sums_;
+  // Of the backward pass, where there is one.
+  std::shared_ptr<const cuda::DeviceRows> columns_;
+  cuda::Cuts column_cuts_;
+  WorkspacePart<float> row_state_;
+  WorkspacePart<float> grad_slots_;
+  WorkspacePart<float> vector_sums_;
+  WorkspacePart<double> scale_sums_;
 };
 
 std::string why_not(const AttentionProblem& problem) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -82,71 +81,60 @@ class CudaStagedAttention final : public PreparedAttention {
         softmax_(prepare_cuda_softmax(softmax_of_rows(problem))),
         row_sums_(sums(SpmmPass::forward)),
         scores_(edge_array()) {
-    // A store is to have all choices as soon as there is a plan.
-    if (problem.options.store != nullptr) column_sums_ = sums(SpmmPass::backward);
+    if (problem.options.backward) prepare_backward();
+    WorkspaceNeed need = row_sums_.prepared->workspace();
+    if (problem.options.backward) need.cover(column_sums_.prepared->workspace());
+    stages_ = workspace_.add_for({softmax_->workspace(), need});
   }
 
-  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs,
-           Stream stream) const override {
-    const Operand scores = edge_operand(scores_);
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
+           const WorkspaceView& workspace) const override {
+    const Operand scores = edge_operand(scores_, workspace);
+    const WorkspaceView of_stages = part_for(stages_, workspace);
     dots_.prepared->run(inputs.target, inputs.source, scores, stream);
-    softmax_->run_scaled(scores, static_cast<float>(inputs.scale), scores, outputs.log_sum, stream);
-    const StagedLaunch launch = launch_of(inputs);
+    softmax_->run_scaled(scores, static_cast<float>(inputs.scale), scores, outputs.log_sum, stream,
+                         of_stages);
+    const StagedLaunch launch = launch_of(inputs, workspace);
     if (launch.drops) drop_weights(launch, stream);
-    add_weighted(*row_sums_.prepared, inputs.value, scores, outputs.output, stream);
+    add_weighted(*row_sums_.prepared, inputs.value, scores, outputs.output, stream, of_stages);
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
-                    ConstOperand grad_output, const AttentionGradOutputs& gradients,
-                    Stream stream) const override {
-    prepare_backward();
-    compute_row_state(output, log_sum, grad_output, stream);
-    const Operand weights = edge_operand(scores_);
-    const Operand score_gradients = edge_operand(gradients_);
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
+                    const WorkspaceView& workspace) const override {
+    compute_row_state(output, log_sum, grad_output, stream, workspace);
+    const Operand weights = edge_operand(scores_, workspace);
+    const Operand score_gradients = edge_operand(gradients_, workspace);
+    const WorkspaceView of_stages = part_for(stages_, workspace);
     const bool of_scores =
         !gradients.target.absent() || !gradients.source.absent() || gradients.scale != nullptr;
     dots_.prepared->run(inputs.target, inputs.source, weights, stream);
     if (of_scores) dots_.prepared->run(grad_output, inputs.value, score_gradients, stream);
-    StagedLaunch launch = launch_of(inputs);
-    launch.row_state = row_state_.data();
-    if (of_scores) launch.gradients = gradients_.data();
-    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.data();
+    StagedLaunch launch = launch_of(inputs, workspace);
+    launch.row_state = row_state_.in(workspace);
+    if (of_scores) launch.gradients = gradients_.in(workspace);
+    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
     differentiate_weights(launch, stream);
     if (gradients.scale != nullptr) {
-      store_scale(scale_sums_.data(), scale_sums_.size(), gradients.scale, stream);
+      store_scale(scale_sums_.in(workspace), scale_sums_.size, gradients.scale, stream);
     }
-    add_weighted(*column_sums_.prepared, grad_output, weights, gradients.value, stream);
-    add_weighted(*row_sums_.prepared, inputs.source, score_gradients, gradients.target, stream);
-    add_weighted(*column_sums_.prepared, inputs.target, score_gradients, gradients.source, stream);
+    add_weighted(*column_sums_.prepared, grad_output, weights, gradients.value, stream, of_stages);
+    add_weighted(*row_sums_.prepared, inputs.source, score_gradients, gradients.target, stream,
+                 of_stages);
+    add_weighted(*column_sums_.prepared, inputs.target, score_gradients, gradients.source, stream,
+                 of_stages);
   }
 
-  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
-               Stream stream) const override {
-    dots_.prepared->run(inputs.target, inputs.source, edge_operand(scores_), stream);
-    StagedLaunch launch = launch_of(inputs);
+  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
+               const WorkspaceView& workspace) const override {
+    dots_.prepared->run(inputs.target, inputs.source, edge_operand(scores_, workspace), stream);
+    StagedLaunch launch = launch_of(inputs, workspace);
     launch.log_sum = static_cast<const float*>(log_sum.data);
     launch.log_sum_stride = log_sum.stride;
     compute_weights(launch, weights, stream);
   }
 
-  void prepare_backward() const override {
-    std::call_once(backward_once_, [&] {
-      if (column_sums_.prepared == nullptr) column_sums_ = sums(SpmmPass::backward);
-      gradients_ = edge_array();
-      const Place place = problem_.options.place();
-      row_state_ = Buffer<float>(checked_area(problem_.graph.num_rows(), 2 * heads_), place);
-      scale_sums_ = Buffer<double>(staged_blocks(num_numbers()), place);
-      synchronise(place.device, place.stream);
-    });
-  }
-
-  std::int64_t workspace_bytes() const noexcept override {
-    const std::int64_t floats = scores_.size() + gradients_.size() + row_state_.size();
-    return floats * static_cast<std::int64_t>(sizeof(float)) +
-           scale_sums_.size() * static_cast<std::int64_t>(sizeof(double)) +
-           softmax_->workspace_bytes() + row_sums_.prepared->workspace_bytes() +
-           (column_sums_.prepared != nullptr ? column_sums_.prepared->workspace_bytes() : 0);
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
   std::string stages() const override {
     return fmt::format("; dot products by {}, sums by {}", dots_.kernel->info.name,
@@ -154,6 +142,13 @@ class CudaStagedAttention final : public PreparedAttention {
   }
 
  private:
+  void prepare_backward() {
+    column_sums_ = sums(SpmmPass::backward);
+    gradients_ = edge_array();
+    row_state_ = workspace_.add<float>(checked_area(problem_.graph.num_rows(), 2 * heads_));
+    scale_sums_ = workspace_.add<double>(staged_blocks(num_numbers()));
+  }
+
   Choice<SpmmKernel> sums(SpmmPass pass) const {
     return make_choice<SpmmTrial>(spmm_kernels(), weighted_sums(problem_, pass),
                                   stage_options(problem_));
@@ -162,19 +157,16 @@ class CudaStagedAttention final : public PreparedAttention {
   std::int64_t num_numbers() const { return problem_.graph.num_edges() * heads_; }
 
   /// In whole shares of a thread, so that none has to look where the array ends.
-  Buffer<float> edge_array() const {
+  WorkspacePart<float> edge_array() {
     const std::int64_t numbers = checked_area(problem_.graph.num_edges(), heads_);
-    return Buffer<float>((numbers + staged_share - 1) / staged_share * staged_share,
-                         problem_.options.place());
+    return workspace_.add<float>((numbers + staged_share - 1) / staged_share * staged_share);
   }
 
-  /// The array belongs to the plan, which runs once at a time.
-  Operand edge_operand(const Buffer<float>& numbers) const {
-    return MatrixView<float>(const_cast<float*>(numbers.data()), problem_.graph.num_edges(),
-                             heads_);
+  Operand edge_operand(const WorkspacePart<float>& numbers, const WorkspaceView& workspace) const {
+    return MatrixView<float>(numbers.in(workspace), problem_.graph.num_edges(), heads_);
   }
 
-  StagedLaunch launch_of(const AttentionInputs& inputs) const {
+  StagedLaunch launch_of(const AttentionInputs& inputs, const WorkspaceView& workspace) const {
     StagedLaunch launch;
     launch.num_numbers = num_numbers();
     launch.heads = heads_;
@@ -183,12 +175,13 @@ class CudaStagedAttention final : public PreparedAttention {
     const Dropout dropout{problem_.options.dropout, inputs.random, inputs.clock};
     launch.drops = dropout.active();
     launch.dropout = dropout.constants();
-    launch.scores = const_cast<float*>(scores_.data());
+    launch.scores = scores_.in(workspace);
     return launch;
   }
 
   void compute_row_state(const ConstOperand& output, const ConstOperand& log_sum,
-                         const ConstOperand& grad_output, Stream stream) const {
+                         const ConstOperand& grad_output, Stream stream,
+                         const WorkspaceView& workspace) const {
     RowStateLaunch launch;
     launch.num_rows = problem_.graph.num_rows();
     launch.heads = heads_;
@@ -197,19 +190,19 @@ class CudaStagedAttention final : public PreparedAttention {
     launch.grad_output = {grad_output.data, grad_output.stride};
     launch.log_sum = static_cast<const float*>(log_sum.data);
     launch.log_sum_stride = log_sum.stride;
-    launch.row_state = row_state_.data();
+    launch.row_state = row_state_.in(workspace);
     attention_backward_fp32.row_state(launch, stream);
   }
 
   /// Nothing happens where the result is not wanted.
   static void add_weighted(const PreparedSpmm& sums, const ConstOperand& x, const Operand& weights,
-                           const Operand& result, Stream stream) {
+                           const Operand& result, Stream stream, const WorkspaceView& workspace) {
     if (result.absent()) return;
     SpmmCall call;
     call.x = x;
     call.edge_values = weights;
     call.y = result;
-    sums.run(call, stream);
+    sums.run(call, stream, workspace);
   }
 
   AttentionProblem problem_;
@@ -218,14 +211,15 @@ class CudaStagedAttention final : public PreparedAttention {
   Choice<SddmmKernel> dots_;
   std::unique_ptr<const PreparedCudaSoftmax> softmax_;
   Choice<SpmmKernel> row_sums_;
-  Buffer<float> scores_;  ///< then weights
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> scores_;  ///< then weights
+  WorkspacePart<std::byte> stages_;
 
-  // Made before the first backward run.
-  mutable std::once_flag backward_once_;
-  mutable Choice<SpmmKernel> column_sums_;
-  mutable Buffer<float> gradients_;
-  mutable Buffer<float> row_state_;
-  mutable Buffer<double> scale_sums_;
+  // Of the backward pass, where there is one.
+  Choice<SpmmKernel> column_sums_;
+  WorkspacePart<float> gradients_;
+  WorkspacePart<float> row_state_;
+  WorkspacePart<double> scale_sums_;
 };
 
 std::string why_not(const AttentionProblem& problem) {

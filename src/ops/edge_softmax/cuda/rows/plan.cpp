@@ -34,15 +34,16 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
         rows_(cuda::device_rows(problem.graph, options_.place())),
         cuts_(cuda::cut_long_lines(problem.graph.row_offsets().span(),
                                    longest_row(problem, softmax_teams[team]), options_.place())),
-        slots_(checked_area(cuts_.num_slots, 2 * options_.heads), options_.place()) {}
+        slots_(workspace_.add<float>(checked_area(cuts_.num_slots, 2 * options_.heads))) {}
 
-  void run(ConstOperand scores, Operand weights, Stream stream) const override {
-    run_scaled(scores, 1, weights, {}, stream);
+  void run(ConstOperand scores, Operand weights, Stream stream,
+           const WorkspaceView& workspace) const override {
+    run_scaled(scores, 1, weights, {}, stream, workspace);
   }
 
-  void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum,
-                  Stream stream) const override {
-    SoftmaxLaunch launch = launch_into(weights);
+  void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum, Stream stream,
+                  const WorkspaceView& workspace) const override {
+    SoftmaxLaunch launch = launch_into(weights, workspace);
     launch.first = {scores.data, scores.stride};
     launch.scale = scale;
     launch.log_sum = static_cast<float*>(log_sum.data);
@@ -51,25 +52,23 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
   }
 
   void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores,
-                    Stream stream) const override {
-    SoftmaxLaunch launch = launch_into(grad_scores);
+                    Stream stream, const WorkspaceView& workspace) const override {
+    SoftmaxLaunch launch = launch_into(grad_scores, workspace);
     launch.first = {weights.data, weights.stride};
     launch.second = {grad_weights.data, grad_weights.stride};
     functions_of(options_.precision).backward[team_](launch, stream);
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
-    return slots_.size() * static_cast<std::int64_t>(sizeof(float));
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
-  SoftmaxLaunch launch_into(const Operand& result) const {
+  SoftmaxLaunch launch_into(const Operand& result, const WorkspaceView& workspace) const {
     SoftmaxLaunch launch;
     launch.rows = cuts_.lines(*rows_);
     launch.heads = options_.heads;
     launch.result = result.data;
     launch.result_stride = result.stride;
-    launch.slots = const_cast<float*>(slots_.data());
+    launch.slots = slots_.in(workspace);
     return launch;
   }
 
@@ -77,7 +76,8 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
   std::size_t team_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
   cuda::Cuts cuts_;
-  Buffer<float> slots_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> slots_;
 };
 
 std::string why_not(const EdgeSoftmaxProblem& problem, int team) {

@@ -31,9 +31,9 @@ class CudaHeads final : public PreparedSpmm {
         cuts_(cuda::cut_long_lines(
             by_rows() ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span(),
             longest_line, problem.place())),
-        slots_(checked_area(cuts_.num_slots, problem.features), problem.place()) {}
+        slots_(workspace_.add<float>(checked_area(cuts_.num_slots, problem.features))) {}
 
-  void run(const SpmmCall& call, Stream stream) const override {
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     HeadsLaunch launch;
     launch.lines = cuts_.lines(*rows_);
     launch.indices = rows_->indices.data();
@@ -48,7 +48,7 @@ class CudaHeads final : public PreparedSpmm {
     launch.y = call.y.data;
     launch.y_stride = call.y.stride;
     launch.features = problem_.features;
-    launch.slots = const_cast<float*>(slots_.data());
+    launch.slots = slots_.in(workspace);
     const bool aligned = on_boundaries(call.x.data, call.x.stride, launch.width) &&
                          on_boundaries(call.y.data, call.y.stride, launch.width);
     const std::int64_t vectors = aligned ? launch.features * element_bytes() / 16 : launch.features;
@@ -57,9 +57,7 @@ class CudaHeads final : public PreparedSpmm {
     function_of(problem_.precision, aligned)(launch, stream);
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
-    return slots_.size() * static_cast<std::int64_t>(sizeof(float));
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
   bool by_rows() const { return problem_.pass == SpmmPass::forward; }
@@ -75,7 +73,8 @@ class CudaHeads final : public PreparedSpmm {
   SpmmProblem problem_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
   cuda::Cuts cuts_;
-  Buffer<float> slots_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> slots_;
 };
 
 std::string why_not(const SpmmProblem& problem) {

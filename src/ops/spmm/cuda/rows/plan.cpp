@@ -76,12 +76,11 @@ class CudaRows final : public PreparedSpmm {
     }
     // A best product has its source beside it.
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
-    slots_ = Buffer<float>(checked_area(schedule.num_slots * words, problem.features), place);
-    num_done_ = Buffer<unsigned>(split_rows_.size() * num_blocks_of_features(), place);
-    cuda::clear(num_done_, place);
+    slots_ = workspace_.add<float>(checked_area(schedule.num_slots * words, problem.features));
+    workspace_.add_counters(split_rows_.size() * num_blocks_of_features());
   }
 
-  void run(const SpmmCall& call, Stream stream) const override {
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (problem_.features == 0) return;
     check_row_bytes(call.x.stride, "x");
     check_row_bytes(call.y.stride, "y");
@@ -99,16 +98,14 @@ class CudaRows final : public PreparedSpmm {
                                                                 : std::int64_t{launch.num_rows});
     launch.short_row = cut_.short_row(policy);
     launch.split_rows = split_rows_.data();
-    launch.slots = slots_.data();
-    launch.num_done = num_done_.data();
+    launch.slots = slots_.in(workspace);
+    launch.num_done = workspace.counters;
     const bool aligned = on_boundaries(call.x.data, call.x.stride, policy.bytes) &&
                          on_boundaries(call.y.data, call.y.stride, policy.bytes);
     function(aligned, launch.weighted())(launch, stream);
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
-    return (slots_.size() + num_done_.size()) * static_cast<std::int64_t>(sizeof(float));
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
   RowsFunction function(bool aligned, bool weighted) const {
@@ -150,8 +147,8 @@ class CudaRows final : public PreparedSpmm {
   Buffer<SplitRow> split_rows_;
   Buffer<RowSlice> wide_rows_;
   Buffer<RowStart> short_rows_;
-  mutable Buffer<float> slots_;  ///< the workspace of a run, as `num_done_`
-  mutable Buffer<unsigned> num_done_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> slots_;
 };
 
 /// Whether a policy takes rows of X in several parts: any number of the widest, or some narrower

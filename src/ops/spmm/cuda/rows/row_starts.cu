@@ -9,7 +9,7 @@ namespace {
 constexpr int block_threads = 256;
 
 __global__ void fill_heads(const RowSlice* slices, std::int64_t count, const VertexId* indices,
-                           RowStart* heads, Stream stream) {
+                           RowStart* heads) {
   const std::int64_t at = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
   if (at >= count) return;
   RowStart head;

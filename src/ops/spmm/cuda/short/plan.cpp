@@ -53,14 +53,15 @@ class CudaShort final : public PreparedSpmm {
         cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
     cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), place);
     num_slots_ = schedule.num_slots;
-    slots_ = Buffer<float>(
-        checked_area(std::int64_t{num_slots_} * short_height, chunks * function_.width), place);
+    slots_ = workspace_.add<float>(
+        checked_area(std::int64_t{num_slots_} * short_height, chunks * function_.width));
+    workspace_.cover(other_runs_->workspace());
   }
 
-  void run(const SpmmCall& call, Stream stream) const override {
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (!call.edge_values.absent() || !on_boundaries(call.x.data, call.x.stride) ||
         !on_boundaries(call.y.data, call.y.stride)) {
-      return other_runs_->run(call, stream);
+      return other_runs_->run(call, stream, workspace);
     }
     ShortLaunch launch;
     launch.pieces = pieces_.data();
@@ -75,17 +76,14 @@ class CudaShort final : public PreparedSpmm {
     launch.num_rows = tiles_->host.num_rows;
     launch.features = static_cast<std::int32_t>(problem_.features);
     launch.row_scale = row_scale_.data();
-    launch.slots = const_cast<float*>(slots_.data());
+    launch.slots = slots_.in(workspace);
     launch.num_slots = num_slots_;
     launch.cut_windows = cut_windows_.data();
     launch.num_cut_windows = static_cast<std::int32_t>(cut_windows_.size());
     function_.launch(launch, stream);
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
-    return slots_.size() * static_cast<std::int64_t>(sizeof(float)) +
-           other_runs_->workspace_bytes();
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
   std::int64_t row_bytes(std::int64_t stride) const {
@@ -107,7 +105,8 @@ class CudaShort final : public PreparedSpmm {
   Buffer<std::int32_t> worker_offsets_;
   Buffer<tiles::CutWindow> cut_windows_;
   std::int32_t num_slots_ = 0;
-  Buffer<float> slots_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> slots_;
 };
 
 std::string why_not(const SpmmProblem& problem) {

@@ -140,31 +140,34 @@ class CudaTall final : public PreparedSpmm {
     slot_windows_ =
         cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
     num_slots_ = schedule.num_slots;
-    slots_ = Buffer<float>(
-        checked_area(std::int64_t{num_slots_} * policy.height, padded_features()), place);
+    slots_ = workspace_.add<float>(
+        checked_area(std::int64_t{num_slots_} * policy.height, padded_features()));
     const bool has_parts =
         std::any_of(lists.stages.begin(), lists.stages.end(),
                     [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::part; });
     if (has_parts) {
-      parts_ = Buffer<float>(
+      parts_ = workspace_.add<float>(
           checked_area((static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height,
-                       padded_features()),
-          place);
+                       padded_features()));
     }
-    arrivals_ = Buffer<unsigned>(std::int64_t{num_slots_} * chunks, place);
-    cuda::clear(arrivals_, place);
+    workspace_.add_counters(std::int64_t{num_slots_} * chunks);
     if (tiles_->rest != nullptr) {
-      rest_sums_ = Buffer<float>(checked_area(tiles_->host.num_rows, padded_features()), place);
+      rest_sums_ = workspace_.add<float>(checked_area(tiles_->host.num_rows, padded_features()));
     }
     const bool packs = policy.valued && packs_at_run(problem);
-    if (problem.edge_values_at_run && !packs) rows_ = prepare_cuda_rows(problem);
+    if (problem.edge_values_at_run && !packs) {
+      rows_ = prepare_cuda_rows(problem);
+      workspace_.cover(rows_->workspace());
+    }
   }
 
-  void run(const SpmmCall& call, Stream stream) const override {
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (problem_.features == 0) return;
-    if (!call.edge_values.absent() && rows_ != nullptr) return rows_->run(call, stream);
+    if (!call.edge_values.absent() && rows_ != nullptr) {
+      return rows_->run(call, stream, workspace);
+    }
     TallLaunch launch;
-    if (layout_ != nullptr) set_values(call.edge_values, stream, launch);
+    if (layout_ != nullptr) set_values(call.edge_values, stream, workspace, launch);
     launch.stages = stages_.data();
     launch.worker_offsets = worker_offsets_.data();
     launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
@@ -179,27 +182,22 @@ class CudaTall final : public PreparedSpmm {
     if (layout_ == nullptr) launch.unit = unit_;
     launch.row_scale = row_scale_.data();
     launch.row_divisor = row_divisor_.data();
-    launch.slots = const_cast<float*>(slots_.data());
-    launch.arrivals = const_cast<unsigned*>(arrivals_.data());
+    launch.slots = slots_.in(workspace);
+    launch.arrivals = workspace.counters;
     launch.slot_windows = slot_windows_.data();
     launch.num_slots = num_slots_;
-    launch.parts = const_cast<float*>(parts_.data());
+    launch.parts = parts_.in(workspace);
     const bool aligned =
         on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
     if (tiles_->rest != nullptr) {
-      launch.rest = rest_sums_.data();
+      launch.rest = rest_sums_.in(workspace);
       launch.rest_stride = padded_features();
-      sum_rest(call.x, aligned, stream);
+      sum_rest(call.x, aligned, stream, workspace);
     }
     (aligned ? aligned_ : scalar_)->launch(launch, stream);
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
-    return (slots_.size() + parts_.size() + rest_sums_.size() + arrivals_.size() +
-            run_values_.size()) *
-               static_cast<std::int64_t>(sizeof(float)) +
-           (rows_ != nullptr ? rows_->workspace_bytes() : 0);
-  }
+  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
   void prepare_values(std::span<const float> scales) {
@@ -219,11 +217,12 @@ class CudaTall final : public PreparedSpmm {
     if (problem_.graph.has_values() && !packs_at_run(problem_)) return;
     const Buffer<float> of_edges = edge_scales(problem_, scales);
     edge_scales_ = cuda::to_device(of_edges.span(), place);
-    run_values_ = Buffer<std::uint32_t>(layout_->edges.size(), place);
+    run_values_ = workspace_.add<std::uint32_t>(layout_->edges.size());
   }
 
   /// The graph's own values are ready; those of the run, or ones, have to be put in order.
-  void set_values(const ConstOperand& edge_values, Stream stream, TallLaunch& launch) const {
+  void set_values(const ConstOperand& edge_values, Stream stream, const WorkspaceView& workspace,
+                  TallLaunch& launch) const {
     launch.starts = layout_->starts.data();
     launch.stage_values = stage_values_.data();
     launch.stage_units = stage_units_;
@@ -234,11 +233,13 @@ class CudaTall final : public PreparedSpmm {
     }
     const ValueSource source{edge_values.data, problem_.precision, edge_values.stride,
                              edge_scales_.data()};
-    pack_values(layout_->edges.span(), source, problem_.precision, run_values_.data(), stream);
-    launch.values = run_values_.data();
+    pack_values(layout_->edges.span(), source, problem_.precision, run_values_.in(workspace),
+                stream);
+    launch.values = run_values_.in(workspace);
   }
 
-  void sum_rest(const ConstOperand& x, bool aligned, Stream stream) const {
+  void sum_rest(const ConstOperand& x, bool aligned, Stream stream,
+                const WorkspaceView& workspace) const {
     RestLaunch launch;
     launch.num_rows = tiles_->rest->num_rows;
     launch.offsets = tiles_->rest->offsets();
@@ -247,7 +248,7 @@ class CudaTall final : public PreparedSpmm {
     launch.x = x.data;
     launch.x_stride = x.stride;
     launch.features = problem_.features;
-    launch.sums = const_cast<float*>(rest_sums_.data());
+    launch.sums = rest_sums_.in(workspace);
     launch.sums_stride = padded_features();
     rest_function(problem_.precision, problem_.features, aligned)(launch, stream);
   }
@@ -284,21 +285,21 @@ class CudaTall final : public PreparedSpmm {
   std::int32_t stage_units_ = 0;
   Buffer<std::uint32_t> values_;  ///< of the graph
   Buffer<float> edge_scales_;
-  mutable Buffer<std::uint32_t> run_values_;  ///< of a run
+  WorkspaceNeed workspace_;
+  WorkspacePart<std::uint32_t> run_values_;  ///< of a run
   float unit_ = 1;
   Buffer<float> row_scale_;
   Buffer<float> row_divisor_;
   Buffer<float> col_scale_;  ///< for the rest
-  Buffer<float> rest_sums_;
+  WorkspacePart<float> rest_sums_;
   const TallFunction* aligned_ = nullptr;
   const TallFunction* scalar_ = nullptr;
   Buffer<tiles::Stage> stages_;
   Buffer<std::int32_t> worker_offsets_;
   Buffer<tiles::CutWindow> slot_windows_;
   std::int32_t num_slots_ = 0;
-  Buffer<float> slots_;
-  Buffer<float> parts_;
-  Buffer<unsigned> arrivals_;
+  WorkspacePart<float> slots_;
+  WorkspacePart<float> parts_;
   std::unique_ptr<const PreparedSpmm> rows_;  ///< null where no run brings edge values
 };
 

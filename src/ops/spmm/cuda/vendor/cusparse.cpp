@@ -31,7 +31,8 @@ constexpr std::array<Algorithm, 3> algorithms = {{
 
 /// Preprocessed once. cuSPARSE wants a value for every edge: its whole weight. It reads beyond, or
 /// wrongly, rows that are not on 16-byte boundaries: those, and runs with the caller's own edge
-/// values, go to a kernel of ours.
+/// values, go to a kernel of ours. What preprocessing found lies in cuSPARSE's buffer, which no run
+/// can bring: runs follow one another, whatever their workspace.
 class CusparseSpmm final : public PreparedSpmm {
  public:
   CusparseSpmm(const SpmmProblem& problem, cusparseSpMMAlg_t algorithm)
@@ -68,10 +69,10 @@ class CusparseSpmm final : public PreparedSpmm {
         "cusparseSpMM_preprocess");
   }
 
-  void run(const SpmmCall& call, Stream stream) const override {
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (!call.edge_values.absent() || !on_boundaries(call.x.data, call.x.stride) ||
         !on_boundaries(call.y.data, call.y.stride)) {
-      return other_runs_->run(call, stream);
+      return other_runs_->run(call, stream, workspace);
     }
     const cuda::DenseMatrix x =
         cuda::dense_matrix(call.x.data, call.x.rows, call.x.cols, call.x.stride, call.x.precision);
@@ -84,9 +85,7 @@ class CusparseSpmm final : public PreparedSpmm {
                          "cusparseSpMM");
   }
 
-  std::int64_t workspace_bytes() const noexcept override {
-    return weights_.size() + workspace_.size() + other_runs_->workspace_bytes();
-  }
+  WorkspaceNeed workspace() const override { return other_runs_->workspace(); }
 
  private:
   static constexpr cusparseOperation_t plain = CUSPARSE_OPERATION_NON_TRANSPOSE;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/workspace.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::ops {
+namespace {
+
+[[noreturn]] void reject(const std::string& problem, std::int64_t needed) {
+  throw Error(ErrorCode::invalid_argument, problem, "workspace",
+              fmt::format("lend {} bytes (workspace_bytes) on a boundary of {}", needed,
+                          WorkspaceNeed::alignment));
+}
+
+void clear_counters(const WorkspaceNeed& need, void* memory, Device device, Stream stream) {
+  fill_zero(memory, static_cast<std::size_t>(need.counter_bytes()), device, stream);
+}
+
+}  // namespace
+
+PlanWorkspace::PlanWorkspace(const WorkspaceNeed& need, const Place& place, bool owned)
+    : need_(need), place_(place), own_(owned ? need.total_bytes() : 0, place), uses_(place) {
+  if (owned) clear_counters(need_, own_.data(), place_.device, place_.stream);
+}
+
+WorkspaceUse::WorkspaceUse(const PlanWorkspace& workspace, const Workspace& lent, Stream stream)
+    : workspace_(workspace), stream_(stream) {
+  const WorkspaceNeed& need = workspace.need_;
+  if (lent.absent()) {
+    if (workspace.own_.size() < need.total_bytes()) {
+      reject("the plan has no workspace of its own, and the run brings none", need.total_bytes());
+    }
+    // Runs write to what the plan owns, one at a time.
+    view_ = need.view(const_cast<std::byte*>(workspace.own_.data()));
+    return;
+  }
+  if (lent.bytes < need.total_bytes()) {
+    reject(fmt::format("a workspace of {} bytes is too small", lent.bytes), need.total_bytes());
+  }
+  if (reinterpret_cast<std::uintptr_t>(lent.data) % WorkspaceNeed::alignment != 0) {
+    reject("the workspace is not aligned", need.total_bytes());
+  }
+  clear_counters(need, lent.data, workspace.place_.device, stream);
+  view_ = need.view(lent.data);
+}
+
+void TrialWorkspace::prepare(const WorkspaceNeed& need) {
+  if (memory_.size() < need.total_bytes()) {
+    memory_ = {};
+    memory_ = Buffer<std::byte>(need.total_bytes(), place_);
+  }
+  clear_counters(need, memory_.data(), place_.device, place_.stream);
+  view_ = need.view(memory_.data());
+}
+
+}  // namespace tessera::ops
