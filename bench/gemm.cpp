@@ -51,7 +51,7 @@ class Update : public Trial {
             count_of(rows), x_.rows()};
   }
   void run(Stream stream) override {
-    ops::gemm(Transpose::no, Transpose::no, 1, x_, weight_, 0, y_, device_, stream);
+    ops::gemm(Transpose::no, Transpose::no, 1, x_, weight_, 0, y_, device_, stream, &workspace_);
   }
   std::int64_t bytes() const override { return x_.bytes() + weight_.bytes() + y_.bytes(); }
   std::string kernel() const override { return kernel_on(device_); }
@@ -64,6 +64,7 @@ class Update : public Trial {
   Precision precision_;
   Device device_;
   Placed<T> x_, weight_, y_;
+  ops::DenseWorkspace workspace_{device_};
 };
 
 /// dW = X^T dY: a small result that sums over all vertices.
@@ -104,7 +105,8 @@ class WeightGradient : public Trial {
             count_of(cols), x_.cols()};
   }
   void run(Stream stream) override {
-    ops::gemm(Transpose::yes, Transpose::no, 1, x_, grad_y_, 0, grad_weight_, device_, stream);
+    ops::gemm(Transpose::yes, Transpose::no, 1, x_, grad_y_, 0, grad_weight_, device_, stream,
+              &workspace_);
   }
   std::int64_t bytes() const override {
     return x_.bytes() + grad_y_.bytes() + grad_weight_.bytes();
@@ -115,6 +117,7 @@ class WeightGradient : public Trial {
   Precision precision_;
   Device device_;
   Placed<T> x_, grad_y_, grad_weight_;
+  ops::DenseWorkspace workspace_{device_};
 };
 
 }  // namespace

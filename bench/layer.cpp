@@ -124,7 +124,7 @@ class BatchNorm : public Trial {
             x_.rows()};
   }
   void run(Stream stream) override {
-    ops::batch_norm(x_, gamma_, beta_, {}, {}, y_, {}, {}, device_, stream);
+    ops::batch_norm(x_, gamma_, beta_, {}, {}, y_, {}, {}, device_, stream, &workspace_);
   }
   std::int64_t bytes() const override { return 2 * x_.bytes() + y_.bytes(); }
   std::string kernel() const override { return kernel_on(device_, "batch_norm"); }
@@ -133,6 +133,7 @@ class BatchNorm : public Trial {
   Precision precision_;
   Device device_;
   Placed<T> x_, gamma_, beta_, y_;
+  ops::DenseWorkspace workspace_{device_};
 };
 
 /// Loss and gradient over all rows.
@@ -177,7 +178,7 @@ class CrossEntropy : public Trial {
             logits.rows(), logits_.rows()};
   }
   void run(Stream stream) override {
-    ops::loss(logits_, *targets_, gradient_, loss_.data(), stream);
+    ops::loss(logits_, *targets_, gradient_, loss_.data(), stream, &workspace_);
   }
   std::int64_t bytes() const override { return logits_.bytes() + gradient_.bytes(); }
   std::string kernel() const override { return kernel_on(device_, "cross_entropy"); }
@@ -189,6 +190,7 @@ class CrossEntropy : public Trial {
   std::vector<std::int64_t> labels_, rows_;
   std::optional<ops::LossTargets> targets_;
   Buffer<double> loss_;
+  ops::DenseWorkspace workspace_{device_};
 };
 
 }  // namespace

@@ -51,6 +51,8 @@ nn::Tensor logits_of(nn::Model& model, const train::Problem& problem, nn::Placem
   nn::InputFeatures features(problem.features, placement, !model.accepts_sparse());
   nn::Context context;
   context.graph = &graph;
+  const ops::DenseWorkspace workspace(placement.place());
+  context.workspace = &workspace;
   nn::Tensor copy(placement);
   copy.copy_from(model.forward(features.input(), context));
   return copy;

@@ -71,6 +71,7 @@ class LayerTrial : public Trial {
     spent_.resize(gradient_.rows(), gradient_.cols());
     context_.graph = &graph_;
     context_.training = true;
+    context_.workspace = &workspace_;
   }
 
   Gate check() override {
@@ -114,6 +115,7 @@ class LayerTrial : public Trial {
   nn::Tensor x_;
   nn::Tensor gradient_;
   nn::Tensor spent_;
+  ops::DenseWorkspace workspace_{placement_.place()};
   nn::Context context_;
 };
 

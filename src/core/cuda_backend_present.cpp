@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime_api.h>
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -199,59 +198,21 @@ void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEven
 
 namespace {
 
-/// Streams to record on. Workspaces belong to streams, so streams are kept and used again.
-class RecordingStreams {
- public:
-  std::unique_ptr<OwnedStream> take() {
-    const std::scoped_lock lock(mutex_);
-    if (free_.empty()) return std::make_unique<OwnedStream>();
-    auto stream = std::move(free_.back());
-    free_.pop_back();
-    return stream;
-  }
-  void give_back(std::unique_ptr<OwnedStream> stream) {
-    const std::scoped_lock lock(mutex_);
-    free_.push_back(std::move(stream));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<OwnedStream>> free_;
-};
-
-RecordingStreams& recording_streams(int index) {
-  static auto* const streams = new std::map<int, RecordingStreams>;
-  static std::mutex mutex;
-  const std::scoped_lock lock(mutex);
-  return (*streams)[index];
-}
-
-/// Recorded work. The workspaces of the stream it was recorded on stay its own as long as it lives.
+/// Recorded work, on a stream of its own.
 class RecordedWork {
  public:
-  RecordedWork(int index, FunctionRef<void(Stream)> work)
-      : streams_(recording_streams(index)), stream_(streams_.take()) {
-    try {
-      work_.emplace(captured(work));
-    } catch (...) {
-      streams_.give_back(std::move(stream_));
-      throw;
-    }
-  }
-  ~RecordedWork() { streams_.give_back(std::move(stream_)); }
-  RecordedWork(const RecordedWork&) = delete;
-  RecordedWork& operator=(const RecordedWork&) = delete;
+  explicit RecordedWork(FunctionRef<void(Stream)> work) { work_.emplace(captured(work)); }
 
   void replay(cudaStream_t stream) const { work_->launch(stream); }
 
  private:
   cudaGraph_t captured(FunctionRef<void(Stream)> work) {
-    cuda_check(cudaStreamBeginCapture(stream_->raw(), cudaStreamCaptureModeThreadLocal),
+    cuda_check(cudaStreamBeginCapture(stream_.raw(), cudaStreamCaptureModeThreadLocal),
                "beginning to record");
-    recording_stream = stream_->raw();
+    recording_stream = stream_.raw();
     std::string problem;
     try {
-      work(*stream_);
+      work(stream_);
     } catch (const Error& error) {
       problem = error.what();
     } catch (...) {
@@ -268,13 +229,12 @@ class RecordedWork {
   std::pair<cudaError_t, cudaGraph_t> end_capture() {
     recording_stream = nullptr;
     cudaGraph_t graph = nullptr;
-    const cudaError_t status = cudaStreamEndCapture(stream_->raw(), &graph);
+    const cudaError_t status = cudaStreamEndCapture(stream_.raw(), &graph);
     cudaGetLastError();
     return {status, graph};
   }
 
-  RecordingStreams& streams_;
-  std::unique_ptr<OwnedStream> stream_;
+  OwnedStream stream_;
   mutable std::optional<CapturedWork> work_;
 };
 
@@ -285,7 +245,7 @@ void reset_memory_peak(int index) { memory_of(index).reset_peak(); }
 
 std::shared_ptr<const void> record(Device device, FunctionRef<void(Stream)> work) {
   const CurrentDevice current(device.index);
-  return std::make_shared<const RecordedWork>(device.index, work);
+  return std::make_shared<const RecordedWork>(work);
 }
 
 void replay(const void* recorded, Device device, Stream stream) {

@@ -32,7 +32,7 @@ struct alignas(sizeof(T) * width < 16 ? sizeof(T) * width : 16) Pack {
 /// With `aligned` all of them are in one row and on a boundary; else they may go on in the next
 /// row.
 template <int width, bool aligned>
-struct Place {
+struct Elements {
   std::int64_t row = 0;
   std::int64_t col = 0;
   std::int64_t cols = 0;
@@ -144,7 +144,7 @@ __global__ __launch_bounds__(element_threads) void over_elements(std::int64_t si
   const std::int64_t first =
       (std::int64_t{blockIdx.x} * element_threads + threadIdx.x) * std::int64_t{width};
   if (first >= size) return;
-  Place<width, aligned> place;
+  Elements<width, aligned> place;
   place.cols = cols;
   // Division of 32 bits is several times cheaper.
   place.row = size <= 0xffffffff

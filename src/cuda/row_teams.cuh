@@ -27,7 +27,7 @@ struct RowTeam {
   /// Calls `visit(place)` for this lane's chunks.
   template <class Visit>
   __device__ void each(Visit&& visit) const {
-    Place<width, aligned> place;
+    Elements<width, aligned> place;
     place.row = row;
     place.cols = cols;
     for (place.col = begin + std::int64_t{lane} * width; place.col < end;

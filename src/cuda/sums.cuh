@@ -95,7 +95,7 @@ __global__ __launch_bounds__(sum_threads) void over_columns(const ColumnSplit sp
   const int lane = thread % split.lanes;
   const std::int64_t row_lane = thread / split.lanes;
   const std::int64_t rows_at_once = sum_threads / split.lanes;
-  Place<width, aligned> place;
+  Elements<width, aligned> place;
   place.cols = split.cols;
   place.col = (std::int64_t{blockIdx.x} * split.lanes + lane) * width;
   const std::int64_t columns_left = split.cols - place.col;
@@ -151,14 +151,15 @@ __global__ __launch_bounds__(sum_threads) void over_columns(const ColumnSplit sp
 
 /// Runs such a function over all rows. Rows on boundaries are taken in chunks of `width`.
 template <int width, class Function>
-void for_columns(const Extent& extent, const Function& function, Device device, Stream stream) {
+void for_columns(const Extent& extent, const Function& function, const Workspace& workspace,
+                 Stream stream) {
   if (extent.cols == 0) return;
   const auto run = [&](auto chosen_width, auto aligned) {
     constexpr int w = decltype(chosen_width)::value;
     const ColumnSplit split = ColumnSplit::of(extent.rows, extent.cols, w, Function::num_sums);
     const dim3 grid(num_blocks(split.column_blocks(w), 1), static_cast<unsigned>(split.parts));
     launch_overlapped(over_columns<w, decltype(aligned)::value, Function>, grid, sum_threads,
-                      stream, split, workspace(device, stream), function);
+                      stream, split, workspace, function);
   };
   if (extent.aligned && extent.cols % width == 0) {
     run(std::integral_constant<int, width>{}, std::true_type{});

@@ -3,13 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
-#include "tessera/core/device.hpp"
-
-/// Memory that ops without a plan need for the length of one call. It belongs to the stream: calls
-/// on one stream follow each other, so all of them use the same. Made at the first call on a stream
-/// and kept, because ops may neither allocate nor wait; making it does not disturb a recording.
+/// How ops without a plan divide the memory that they are given for the length of a call.
 namespace tessera::cuda {
 
 /// Fixed sizes, so that how a sum is cut depends on the operands alone.
@@ -28,15 +23,22 @@ struct Workspace {
   ColumnNumbers* columns = nullptr;  ///< one for each column
 };
 
-Workspace workspace(Device device, Stream stream);
+/// What NVIDIA recommends for its BLAS on Hopper. It comes first, on a boundary of 256 bytes.
+inline constexpr std::int64_t blas_workspace_bytes = std::int64_t{32} << 20;
+inline constexpr std::int64_t partials_bytes =
+    workspace_partials * static_cast<std::int64_t>(sizeof(double));
+inline constexpr std::int64_t columns_bytes =
+    workspace_columns * static_cast<std::int64_t>(sizeof(ColumnNumbers));
+inline constexpr std::int64_t workspace_bytes =
+    blas_workspace_bytes + partials_bytes + columns_bytes +
+    workspace_counters * static_cast<std::int64_t>(sizeof(unsigned));
 
-/// For calls that leave something in a workspace between two launches: no call of another thread on
-/// the same stream may come between.
-std::unique_lock<std::mutex> between_launches();
-
-/// What NVIDIA recommends for its BLAS on Hopper.
-inline constexpr std::size_t blas_workspace_bytes = std::size_t{32} << 20;
-
-void* blas_workspace(Device device, Stream stream);
+/// The parts of memory that was all 0 when it was made.
+inline Workspace workspace_in(std::byte* memory) noexcept {
+  std::byte* const partials = memory + blas_workspace_bytes;
+  std::byte* const columns = partials + partials_bytes;
+  return {reinterpret_cast<unsigned*>(columns + columns_bytes), reinterpret_cast<double*>(partials),
+          reinterpret_cast<ColumnNumbers*>(columns)};
+}
 
 }  // namespace tessera::cuda

@@ -71,7 +71,8 @@ Tensor* Agnn::backward(Tensor& grad_output, const Context& context) {
   }
   ops::run_backward(plan(context), attention_inputs(), attended_, log_sum_, grad_output, gradients,
                     context.stream);
-  if (beta_.trainable) ops::dot(grad_scaled_, unit_, beta_.gradient, device(), context.stream);
+  if (beta_.trainable)
+    ops::dot(grad_scaled_, unit_, beta_.gradient, device(), context.stream, context.workspace);
   if (!to_input) return nullptr;
   ops::add_scaled_by(beta_.value, 0, grad_scaled_, 1, grad_unit_, device(), context.stream);
   ops::row_normalise_backward(*input_, grad_unit_, grad_scaled_, 1e-12, device(), context.stream);

@@ -87,7 +87,7 @@ Tensor* Gat::backward(Tensor& grad_output, const Context& context) {
 // From the scores to the attention vectors and the products they were computed from.
 void Gat::backward_scores(const Context& context) {
   ops::head_dot_backward(value_, att_source_.value, grad_score_source_, grad_value_,
-                         att_source_.gradient, device(), context.stream);
+                         att_source_.gradient, device(), context.stream, context.workspace);
   if (targets_.absent()) return att_target_.gradient.fill(0, context.stream);
   if (!one_value()) {
     grad_target_value_.resize(target_value_.rows(), target_value_.cols());
@@ -95,7 +95,7 @@ void Gat::backward_scores(const Context& context) {
   }
   ops::head_dot_backward(one_value() ? value_ : target_value_, att_target_.value,
                          grad_score_target_, one_value() ? grad_value_ : grad_target_value_,
-                         att_target_.gradient, device(), context.stream);
+                         att_target_.gradient, device(), context.stream, context.workspace);
 }
 
 // What the targets add to the gradients of weights and inputs.

@@ -101,7 +101,7 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
     ops::add_scaled_by(eps_.value, 1, grad, 1, grad_sources, device(), context.stream);
   }
   if (eps_.trainable) {
-    ops::dot(grad, summed_targets(), eps_.gradient, device(), context.stream);
+    ops::dot(grad, summed_targets(), eps_.gradient, device(), context.stream, context.workspace);
   }
 }
 

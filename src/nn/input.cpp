@@ -57,13 +57,13 @@ ops::ConstOperand Input::values() const {
 InputFeatures::InputFeatures(const Features& features, Placement placement, bool densify) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
     dense_.emplace(placement);
-    dense_->upload(**dense);
+    dense_->upload(**dense, placement.stream);
   } else if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
     if (densify) {
       dense_.emplace(placement);
-      dense_->upload(dense_copy(*sparse));
+      dense_->upload(dense_copy(*sparse), placement.stream);
     } else {
-      sparse_.emplace(*sparse, placement.device());
+      sparse_.emplace(*sparse, placement.place());
     }
   } else {
     throw Error(ErrorCode::invalid_argument, "the data set has no features", "features",
@@ -95,7 +95,7 @@ void InputDropout::backward(const Input& input, Tensor& grad, std::uint32_t laye
   if (share_ == 0 || !context.training) return;
   ops::bias_activation_dropout_backward(input.dense("dropout"), {},
                                         dropout_options(share_, layer_number, context), grad, grad,
-                                        {}, grad.device(), context.stream);
+                                        {}, grad.device(), context.stream, context.workspace);
 }
 
 }  // namespace tessera::nn

@@ -34,7 +34,7 @@ const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
   ops::batch_norm(x, weight_.value, bias_.value,
                   {options_.epsilon, options_.momentum, context.training},
                   {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_,
-                  device(), context.stream);
+                  device(), context.stream, context.workspace);
   return epilogue_.forward_in_place(normalised_, number(), context);
 }
 
@@ -47,7 +47,8 @@ Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {
   const Tensor& x = input_.dense("BatchNorm");
   grad_input_.resize(x.rows(), x.cols());
   ops::batch_norm_backward(x, weight_.value, mean_, inverse_deviation_, grad_output, grad_input_,
-                           weight_.gradient, bias_.gradient, device(), context.stream);
+                           weight_.gradient, bias_.gradient, device(), context.stream,
+                           context.workspace);
   return &grad_input_;
 }
 

@@ -43,7 +43,7 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
   if (beta == 0) y.resize(x.rows(), out());
   if (!x.is_sparse()) {
     ops::gemm(Transpose::no, Transpose::yes, 1, x.dense("Projection"), weight.value, beta, y,
-              device, context.stream);
+              device, context.stream, context.workspace);
     return;
   }
   turned_.resize(in(), out());
@@ -60,7 +60,7 @@ void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Con
   const Device device = grad_y.device();
   if (!x.is_sparse()) {
     ops::gemm(Transpose::yes, Transpose::no, 1, grad_y, x.dense("Projection"), accumulate ? 1 : 0,
-              weight.gradient, device, context.stream);
+              weight.gradient, device, context.stream, context.workspace);
     return;
   }
   turned_.resize(in(), out());
@@ -76,7 +76,7 @@ void Projection::backward_input(const Tensor& grad_y, double beta, Tensor& grad_
                                 const Context& context) {
   if (beta == 0) grad_x.resize(grad_y.rows(), in());
   ops::gemm(Transpose::no, Transpose::no, 1, grad_y, weight.value, beta, grad_x, grad_x.device(),
-            context.stream);
+            context.stream, context.workspace);
 }
 
 Epilogue::Epilogue(const EpilogueOptions& options, std::int64_t width, Placement placement,
@@ -135,9 +135,9 @@ void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context&
   ops::Operand grad_x;
   if (!linear) grad_x = grad;
   // Where there is nothing but the bias, x plays no part: any matrix of its shape will do.
-  ops::bias_activation_dropout_backward(linear ? grad : *x_, bias_value(),
-                                        pass_options(layer_number, context), grad, grad_x,
-                                        grad_bias, grad.device(), context.stream);
+  ops::bias_activation_dropout_backward(
+      linear ? grad : *x_, bias_value(), pass_options(layer_number, context), grad, grad_x,
+      grad_bias, grad.device(), context.stream, context.workspace);
 }
 
 std::string describe(const EpilogueOptions& options) {

@@ -29,7 +29,7 @@ void Tensor::resize(std::int64_t rows, std::int64_t cols) {
   const std::int64_t elements = checked_area(rows, cols);
   const auto needed =
       static_cast<std::int64_t>(checked_bytes(elements, bytes_per_element(precision())));
-  if (needed > memory_.size()) memory_ = Buffer<std::byte>(needed, *placement_.memory);
+  if (needed > memory_.size()) memory_ = Buffer<std::byte>(needed, placement_.place());
   rows_ = rows;
   cols_ = cols;
 }
@@ -52,7 +52,7 @@ double Tensor::item() const {
                 fmt::format("item() of a tensor that is {} x {}", rows_, cols_), "Tensor");
   }
   Matrix<double> value(1, 1);
-  ops::download(*this, value, device());
+  ops::download(*this, value, device(), placement_.stream);
   return value(0, 0);
 }
 
@@ -85,18 +85,19 @@ Parameter::Parameter(std::string parameter_name, std::int64_t rows, std::int64_t
       value(rows, cols, placement),
       gradient(rows, cols, placement),
       initial(start) {
-  gradient.fill(0);
+  gradient.fill(0, placement.stream);
   reset(Random(0));
 }
 
 void Parameter::reset(const Random& random) {
-  if (initial.kind == Initial::Kind::constant) return value.fill(initial.value);
+  if (initial.kind == Initial::Kind::constant)
+    return value.fill(initial.value, value.placement().stream);
   Matrix<double> drawn(value.rows(), value.cols());
   for (std::int64_t i = 0; i < drawn.size(); ++i) {
     const double unit = random.uniform(static_cast<std::uint64_t>(i));
     drawn.data()[i] = initial.value * (2 * unit - 1);
   }
-  value.upload(drawn);
+  value.upload(drawn, value.placement().stream);
 }
 
 }  // namespace tessera::nn

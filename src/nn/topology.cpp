@@ -39,7 +39,7 @@ auto& found_or_made(Map& map, const typename Map::key_type& key, Make&& make) {
 
 struct Topology::State {
   Graph graph;
-  Device device;
+  Place place;
   std::map<Derivation, Graph> derived;
   std::map<SpmmKey, ops::SpmmPlan> spmm;
   std::map<SpmmKey, ops::SpmmBackwardPlan> spmm_backward;
@@ -48,15 +48,17 @@ struct Topology::State {
 
   template <class Options>
   Options own(Options options) const {
-    options.device = device;
+    options.device = place.device;
+    options.memory = place.memory;
+    options.stream = place.stream;
     options.kernel.clear();
     return options;
   }
 };
 
-Topology::Topology(Graph graph, Device device) : state_(std::make_unique<State>()) {
+Topology::Topology(Graph graph, const Place& place) : state_(std::make_unique<State>()) {
   state_->graph = std::move(graph);
-  state_->device = device;
+  state_->place = place;
 }
 Topology::Topology(Topology&&) noexcept = default;
 Topology& Topology::operator=(Topology&&) noexcept = default;
@@ -79,7 +81,7 @@ const Tensor& Topology::values(const Placement& placement) {
     padded.data()[k] = graph().has_values() ? graph().values()[k] : 1.0f;
   }
   kept.emplace(placement);
-  kept->upload(padded);
+  kept->upload(padded, placement.stream);
   return *kept;
 }
 

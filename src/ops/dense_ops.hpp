@@ -6,6 +6,7 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/ops/operand.hpp"
@@ -54,12 +55,13 @@ struct OptimiserCall {
   std::span<const OptimiserTarget> targets;  ///< of one precision
 };
 
-/// The dense ops of one device. Operands have been checked; they may be empty.
+/// The dense ops of one device. Operands have been checked; they may be empty. The workspace may be
+/// null on the CPU.
 class DenseOps {
  public:
   virtual ~DenseOps() = default;
 
-  virtual void gemm(const GemmCall& call, Stream stream) const = 0;
+  virtual void gemm(const GemmCall& call, Stream stream, const DenseWorkspace* workspace) const = 0;
 
   virtual void fill(Operand y, double value, Stream stream) const = 0;
   virtual void copy(ConstOperand x, Operand y, Stream stream) const = 0;
@@ -68,28 +70,33 @@ class DenseOps {
   virtual void transpose(ConstOperand x, Operand y, Stream stream) const = 0;
   virtual void add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
                           Stream stream) const = 0;
-  virtual void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream) const = 0;
+  virtual void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
+                   const DenseWorkspace* workspace) const = 0;
 
   virtual void activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
                         Operand y, Stream stream) const = 0;
   virtual void activate_backward(ConstOperand x, ConstOperand bias,
                                  const ActivationFormula& formula, ConstOperand grad_y,
-                                 Operand grad_x, Operand grad_bias, Stream stream) const = 0;
+                                 Operand grad_x, Operand grad_bias, Stream stream,
+                                 const DenseWorkspace* workspace) const = 0;
   virtual void row_normalise(ConstOperand x, Operand y, double epsilon, Stream stream) const = 0;
   virtual void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
                                       double epsilon, Stream stream) const = 0;
 
-  virtual void batch_norm(const BatchNormCall& call, Stream stream) const = 0;
-  virtual void batch_norm_backward(const BatchNormGradCall& call, Stream stream) const = 0;
+  virtual void batch_norm(const BatchNormCall& call, Stream stream,
+                          const DenseWorkspace* workspace) const = 0;
+  virtual void batch_norm_backward(const BatchNormGradCall& call, Stream stream,
+                                   const DenseWorkspace* workspace) const = 0;
 
   virtual void head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream stream) const = 0;
   virtual void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
-                                 Operand grad_x, Operand grad_vector, Stream stream) const = 0;
+                                 Operand grad_x, Operand grad_vector, Stream stream,
+                                 const DenseWorkspace* workspace) const = 0;
   virtual void head_mean(ConstOperand x, Operand y, Stream stream) const = 0;
   virtual void head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const = 0;
 
   virtual void loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                    double* value, Stream stream) const = 0;
+                    double* value, Stream stream, const DenseWorkspace* workspace) const = 0;
 
   virtual void optimiser_step(const OptimiserCall& call, Stream stream) const = 0;
   virtual void advance(StepClock* clock, Stream stream) const = 0;

@@ -82,12 +82,12 @@ inline WorkspaceView part_for(const WorkspacePart<std::byte>& part, const Worksp
 }
 
 /// The workspace of a plan, and the streams that its runs are on. The last member of the plan's
-/// state: when it goes, the plan's stream waits for all runs, and the memory of the other members is
-/// released after that.
+/// state: when it goes, the plan's stream waits for all runs, and the memory of the other members
+/// is released after that.
 class PlanWorkspace {
  public:
-  /// Queues the clearing of the counters on the place's stream. `owned`: whether the plan has one of
-  /// its own, or every run brings one.
+  /// Queues the clearing of the counters on the place's stream. `owned`: whether the plan has one
+  /// of its own, or every run brings one.
   PlanWorkspace(const WorkspaceNeed& need, const Place& place, bool owned = true);
 
   std::int64_t bytes() const noexcept { return need_.total_bytes(); }
@@ -104,8 +104,8 @@ class PlanWorkspace {
 /// One run's use of a workspace, from before its first launch to behind its last.
 class WorkspaceUse {
  public:
-  /// Throws `invalid_argument` where the lent memory is too small or not on a boundary of 256 bytes,
-  /// or where there is none.
+  /// Throws `invalid_argument` where the lent memory is too small or not on a boundary of 256
+  /// bytes, or where there is none.
   WorkspaceUse(const PlanWorkspace& workspace, const Workspace& lent, Stream stream);
   ~WorkspaceUse() { workspace_.uses_.mark(stream_); }
   WorkspaceUse(const WorkspaceUse&) = delete;

@@ -64,13 +64,13 @@ nn::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step)
 }
 
 ops::LossTargets Batch::targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
-                                   Device device) const {
-  return targets != nullptr ? ops::LossTargets::binary(*targets, items, device)
-                            : ops::LossTargets::classes(labels, items, outputs, device);
+                                   const Place& place) const {
+  return targets != nullptr ? ops::LossTargets::binary(*targets, items, place)
+                            : ops::LossTargets::classes(labels, items, outputs, place);
 }
 
 Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form) {
-  Batch batch{nn::Topology(problem.graph, form.placement.device()),
+  Batch batch{nn::Topology(problem.graph, form.placement.place()),
               {},
               nn::InputFeatures(problem.features, form.placement, form.densify),
               problem.labels,
@@ -78,7 +78,7 @@ Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& 
               split.train};
   if (problem.graph_task) {
     batch.pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items),
-                          form.placement.device());
+                          form.placement.place());
   }
   return batch;
 }
@@ -131,7 +131,7 @@ Batch BatchSource::make_batch(std::span<const std::int64_t> groups) const {
     graph_ids.resize(vertices.size(), static_cast<std::int32_t>(g));
   }
   Batch batch{
-      nn::Topology(induced_subgraph(problem_.graph, vertices), form_.placement.device()),
+      nn::Topology(induced_subgraph(problem_.graph, vertices), form_.placement.place()),
       {},
       nn::InputFeatures(take_rows(problem_.features, vertices), form_.placement, form_.densify),
       {},

@@ -25,9 +25,9 @@ struct Batch {
   std::vector<std::int64_t> train_items;               ///< numbers within the batch
   std::optional<ops::LossTargets> train_targets = {};  ///< of these, once they are needed
 
-  /// What the loss over some items of the batch wants, on the device of its features.
+  /// What the loss over some items of the batch wants, in the place of its features.
   ops::LossTargets targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
-                              Device device) const;
+                              const Place& place) const;
 
   nn::Context context(bool training, std::uint64_t seed, std::int64_t step);
 };

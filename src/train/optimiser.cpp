@@ -16,14 +16,14 @@ nn::Tensor moment_of(const nn::Tensor& value, bool needed) {
   nn::Tensor moment(value.placement());
   if (!needed) return moment;
   moment.resize(value.rows(), value.cols());
-  moment.fill(0);
+  moment.fill(0, value.placement().stream);
   return moment;
 }
 
 }  // namespace
 
 Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options)
-    : options_(options), device_(layer.device()), clock_(1, *layer.placement().memory) {
+    : options_(options), place_(layer.placement().place()), clock_(1, place_) {
   for (const auto& [path, parameter] : layer.parameters()) {
     if (!parameter->trainable) continue;
     slots_.push_back({path, parameter, moment_of(parameter->value, needs_first(options)),
@@ -32,7 +32,9 @@ Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options)
   set_clock();
 }
 
-void Optimiser::set_clock() { copy_bytes(clock_.data(), &now_, sizeof(now_), device_); }
+void Optimiser::set_clock() {
+  copy_bytes(clock_.data(), &now_, sizeof(now_), place_.device, place_.stream);
+}
 
 void Optimiser::set_steps(std::int64_t steps) {
   now_.step = steps;
@@ -52,8 +54,8 @@ void Optimiser::step(Stream stream) {
     targets_.push_back(
         {parameter.gradient, parameter.value, slot.first, slot.second, parameter.decay});
   }
-  ops::optimiser_step(options_, clock_.data(), targets_, device_, stream);
-  ops::advance(clock_.data(), device_, stream);
+  ops::optimiser_step(options_, clock_.data(), targets_, place_.device, stream);
+  ops::advance(clock_.data(), place_.device, stream);
   ++now_.step;
 }
 

@@ -69,15 +69,19 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   nn::Model model(checkpoint.model, checkpoint.features, checkpoint.outputs, 0, options.placement);
   restore(checkpoint.weights, model.state(), "checkpoint");
   Batch batch = full_batch(problem, {}, {options.placement, !model.accepts_sparse()});
-  const nn::Tensor& logits = model.forward(batch.features.input(), batch.context(false, 0, 0));
+  const ops::DenseWorkspace workspace(options.placement.place());
+  nn::Context context = batch.context(false, 0, 0);
+  context.stream = options.placement.stream;
+  context.workspace = &workspace;
+  const nn::Tensor& logits = model.forward(batch.features.input(), context);
   Prediction prediction;
   prediction.graph_task = checkpoint.graph_task;
   prediction.multi_label = checkpoint.multi_label;
-  prediction.logits = to_host(logits);
+  prediction.logits = to_host(logits, context.stream);
   if (!prediction.multi_label) {
     prediction.classes = classes_of(prediction.logits, checkpoint.class_values);
   }
-  if (options.embeddings) prediction.embeddings = to_host(model.embeddings());
+  if (options.embeddings) prediction.embeddings = to_host(model.embeddings(), context.stream);
   return prediction;
 }
 

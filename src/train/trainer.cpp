@@ -55,15 +55,17 @@ struct Trainer::State {
       : problem(given),
         split(given_split),
         options(given_options),
-        device(given_options.placement.device()),
+        place(given_options.placement.place()),
+        workspace(place),
         seed(given_seed),
         model(config, given.num_features(), given.outputs, given_seed, given_options.placement),
         optimiser(model, given_options.optimiser),
         batches(given, given_split, given_options,
                 {given_options.placement, !model.accepts_sparse()}, given_seed),
         gradient(given_options.placement),
-        loss(1, *given_options.placement.memory) {
-    may_record = options.record_steps && batches.is_full() && why_not_recorded(device).empty();
+        loss(1, place) {
+    may_record =
+        options.record_steps && batches.is_full() && why_not_recorded(place.device).empty();
   }
 
   double rate_factor() const {
@@ -74,8 +76,8 @@ struct Trainer::State {
   /// Waits for what was queued, and reads the loss it computed.
   double loss_value() const {
     double value = 0;
-    copy_bytes(&value, loss.data(), sizeof(value), device);
-    synchronise(device);
+    copy_bytes(&value, loss.data(), sizeof(value), place.device, place.stream);
+    synchronise(place.device, place.stream);
     return value;
   }
 
@@ -84,12 +86,13 @@ struct Trainer::State {
     nn::Context context = batch.context(true, seed, step);
     context.clock = optimiser.clock();
     context.stream = stream;
+    context.workspace = &workspace;
     const nn::Tensor& logits = timed(times, Phase::forward, [&]() -> const nn::Tensor& {
       return model.forward(batch.features.input(), context);
     });
     timed(times, Phase::loss, [&] {
       gradient.resize(logits.rows(), logits.cols());
-      ops::loss(logits, *batch.train_targets, gradient, loss.data(), stream);
+      ops::loss(logits, *batch.train_targets, gradient, loss.data(), stream, &workspace);
     });
     timed(times, Phase::backward, [&] { model.backward(gradient, context); });
     timed(times, Phase::optimiser, [&] { optimiser.step(stream); });
@@ -99,15 +102,16 @@ struct Trainer::State {
   void queue_evaluation(Batch& batch, Stream stream) {
     nn::Context context = batch.context(false, seed, step);
     context.stream = stream;
+    context.workspace = &workspace;
     evaluated = &model.forward(batch.features.input(), context);
-    ops::loss(*evaluated, *validation_targets, {}, loss.data(), stream);
+    ops::loss(*evaluated, *validation_targets, {}, loss.data(), stream, &workspace);
   }
 
   /// Keeps what `work` queues, which has run once, to be replayed. What cannot be recorded goes on
   /// as before.
   void record(Recording& recording, FunctionRef<void(Stream)> work) {
     try {
-      recording = Recording::of(device, work);
+      recording = Recording::of(place.device, work);
       recording_note = "training steps are recorded and replayed as a whole";
     } catch (const Error& error) {
       may_record = false;
@@ -119,13 +123,13 @@ struct Trainer::State {
 
   double train_step(Batch& batch) {
     if (!batch.train_targets) {
-      batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, device);
+      batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
     }
     optimiser.set_rate_factor(rate_factor());
     if (recorded_step.empty()) {
-      queue_step(batch, {});
+      queue_step(batch, place.stream);
     } else {
-      timed(times, Phase::device, [&] { recorded_step.replay(); });
+      timed(times, Phase::device, [&] { recorded_step.replay(place.stream); });
       optimiser.count_replay();
     }
     ++step;
@@ -139,7 +143,8 @@ struct Trainer::State {
   const Problem& problem;
   Split split;
   TrainOptions options;
-  Device device;
+  Place place;
+  ops::DenseWorkspace workspace;
   std::uint64_t seed;
   nn::Model model;
   Optimiser optimiser;
@@ -188,14 +193,14 @@ Evaluation Trainer::evaluate() {
   const PhaseTimer timer(s.times, Phase::evaluation);
   Batch& batch = s.batches.full();
   if (!s.validation_targets) {
-    s.validation_targets = batch.targets_of(s.split.validation, s.problem.outputs, s.device);
+    s.validation_targets = batch.targets_of(s.split.validation, s.problem.outputs, s.place);
   }
   if (s.recorded_evaluation.empty()) {
-    s.queue_evaluation(batch, {});
+    s.queue_evaluation(batch, s.place.stream);
   } else {
-    s.recorded_evaluation.replay();
+    s.recorded_evaluation.replay(s.place.stream);
   }
-  const Matrix<float> logits = to_host(*s.evaluated);
+  const Matrix<float> logits = to_host(*s.evaluated, s.place.stream);
   const auto metric = [&](std::span<const std::int64_t> items) {
     return metric_of(s.problem.metric, logits, batch, items);
   };

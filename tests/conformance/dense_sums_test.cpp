@@ -8,6 +8,7 @@
 #include "ops/batch_norm/reference.hpp"
 #include "ops/loss/reference.hpp"
 #include "support/dense_backends.hpp"
+#include "support/dense_workspace.hpp"
 #include "support/matrices.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/heads.hpp"
@@ -61,8 +62,10 @@ void check_batch_norm(std::int64_t rows, std::int64_t cols, std::int64_t margin,
   DeviceMatrix<W> grad_b(1, cols, device, 0), running(Matrix<W>(1, cols, W{1}), device, 0);
   DeviceMatrix<W> spread(Matrix<W>(1, cols, W{2}), device, 0);
   const BatchNormOptions options;
-  batch_norm(from, g, b, options, {running, spread}, y, mean, deviation, device);
-  batch_norm_backward(from, g, mean, deviation, grad_x, grad_x, grad_g, grad_b, device);
+  batch_norm(from, g, b, options, {running, spread}, y, mean, deviation, device, {},
+             test::workspace_on(device));
+  batch_norm_backward(from, g, mean, deviation, grad_x, grad_x, grad_g, grad_b, device, {},
+                      test::workspace_on(device));
 
   Matrix<double> y_expected(rows, cols), grad_x_expected(rows, cols), mean_expected(1, cols);
   Matrix<double> deviation_expected(1, cols), running_expected(1, cols, 1.0);
@@ -104,7 +107,8 @@ TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {
     DeviceMatrix<W> mean(Matrix<W>(1, 5, W{4}), device()), spread(Matrix<W>(1, 5, W{9}), device());
     BatchNormOptions options;
     options.training = false;
-    batch_norm(from, {}, {}, options, {mean, spread}, from, {}, {}, device());
+    batch_norm(from, {}, {}, options, {mean, spread}, from, {}, {}, device(), {},
+               test::workspace_on(device()));
     Matrix<double> expected(17, 5);
     for (std::int64_t i = 0; i < x.size(); ++i) {
       expected.data()[i] = (static_cast<double>(x.data()[i]) - 4) / std::sqrt(9 + 1e-5);
@@ -124,7 +128,8 @@ TEST_P(DenseSums, batch_norm_passes_on_what_is_not_finite) {
         x(row, 1) = static_cast<T>(bad);
         DeviceMatrix<T> from(x, device()), y(20, 3, device());
         DeviceMatrix<W> mean(1, 3, device(), 0), deviation(1, 3, device(), 0);
-        batch_norm(from, {}, {}, {}, {}, y, mean, deviation, device());
+        batch_norm(from, {}, {}, {}, {}, y, mean, deviation, device(), {},
+                   test::workspace_on(device()));
         const Matrix<T> result = y.values();
         for (std::int64_t i = 0; i < result.size(); ++i) {
           EXPECT_EQ(std::isnan(static_cast<double>(result.data()[i])), i % 3 == 1);
@@ -155,8 +160,8 @@ void check_head_dot(const Heads& shape, std::int64_t margin, Device device) {
   DeviceMatrix<T> slope(grad_y, device, margin), grad_x(before, device, margin);
   DeviceMatrix<T> alone(before, device, margin), grad_vector(1, heads * width, device, 0);
   head_dot(from, by, y, device);
-  head_dot_backward(from, by, slope, grad_x, grad_vector, device);
-  head_dot_backward(from, by, slope, alone, {}, device);
+  head_dot_backward(from, by, slope, grad_x, grad_vector, device, {}, test::workspace_on(device));
+  head_dot_backward(from, by, slope, alone, {}, device, {}, test::workspace_on(device));
   Matrix<double> y_expected(rows, heads, 0.0), grad_x_expected(rows, heads * width);
   Matrix<double> grad_vector_expected(1, heads * width, 0.0);
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -227,7 +232,7 @@ void check_loss(const Matrix<T>& logits, const LossTargets& targets, double expe
   DeviceMatrix<T> gradient(logits.rows(), logits.cols(), device, margin);
   Buffer<double> value(1, default_memory(device));
   const auto run = [&](Operand grad) {
-    loss(x, targets, grad, value.data());
+    loss(x, targets, grad, value.data(), {}, test::workspace_on(device));
     double result = -1;
     copy_bytes(&result, value.data(), sizeof(result), device);
     return result;
@@ -290,10 +295,14 @@ TEST_P(DenseSums, losses_pass_on_not_a_number_from_chosen_rows_only) {
     const std::vector<std::int64_t> labels = {0, 1, 2, 0}, all = {0, 1, 2, 3}, good = {0, 1, 3};
     const Matrix<float> none(4, 3, 0.0f);
     DeviceMatrix<T> x(logits, device());
-    EXPECT_TRUE(std::isnan(cross_entropy(x, labels, all, {}, device())));
-    EXPECT_TRUE(std::isfinite(cross_entropy(x, labels, good, {}, device())));
-    EXPECT_TRUE(std::isnan(binary_cross_entropy(x, none, all, {}, device())));
-    EXPECT_TRUE(std::isfinite(binary_cross_entropy(x, none, good, {}, device())));
+    EXPECT_TRUE(
+        std::isnan(cross_entropy(x, labels, all, {}, device(), {}, test::workspace_on(device()))));
+    EXPECT_TRUE(std::isfinite(
+        cross_entropy(x, labels, good, {}, device(), {}, test::workspace_on(device()))));
+    EXPECT_TRUE(std::isnan(
+        binary_cross_entropy(x, none, all, {}, device(), {}, test::workspace_on(device()))));
+    EXPECT_TRUE(std::isfinite(
+        binary_cross_entropy(x, none, good, {}, device(), {}, test::workspace_on(device()))));
   });
 }
 

@@ -10,6 +10,7 @@
 #include "ops/gemm/reference.hpp"
 #include "ops/optimiser/reference.hpp"
 #include "support/dense_backends.hpp"
+#include "support/dense_workspace.hpp"
 #include "support/expect_error.hpp"
 #include "support/matrices.hpp"
 #include "tessera/ops/activation.hpp"
@@ -60,7 +61,7 @@ void check_gemm(const Product& shape, Transpose turn_a, Transpose turn_b, double
   const auto b = normal_matrix<T>(tb ? shape.cols : shape.inner, tb ? shape.inner : shape.cols, 12);
   const auto start = normal_matrix<T>(shape.rows, shape.cols, 13);
   DeviceMatrix<T> a_there(a, device, margin), b_there(b, device, margin), c(start, device, margin);
-  gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device);
+  gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, test::workspace_on(device));
   Matrix<double> expected = to_double(start), magnitude = absolute(to_double(start));
   reference::gemm(turn_a, turn_b, 1.5, to_double(a), to_double(b), beta, expected);
   reference::gemm(turn_a, turn_b, 1.5, absolute(to_double(a)), absolute(to_double(b)), beta,
@@ -70,7 +71,7 @@ void check_gemm(const Product& shape, Transpose turn_a, Transpose turn_b, double
   EXPECT_EQ(testing::first_mismatch(c.values().view(), expected, magnitude, tolerance), "");
   const Matrix<T> once = c.values();
   c.set(start);
-  gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device);
+  gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, test::workspace_on(device));
   EXPECT_TRUE(test::same_bits(once, c.values())) << "twice";
 }
 
@@ -96,7 +97,7 @@ TEST_P(Dense, gemm_of_integers_is_exact_and_forgets_what_was_there) {
       DeviceMatrix<T> a(Matrix<T>(9, inner, of(2)), device(), 0);
       DeviceMatrix<T> b(Matrix<T>(inner, 8, of(1)), device(), 0);
       DeviceMatrix<T> c(Matrix<T>(9, 8, of(std::numeric_limits<float>::quiet_NaN())), device());
-      gemm(Transpose::no, Transpose::no, 1, a, b, 0, c, device());
+      gemm(Transpose::no, Transpose::no, 1, a, b, 0, c, device(), {}, test::workspace_on(device()));
       const Matrix<T> product = c.values();
       for (const T value : product.span()) {
         EXPECT_EQ(static_cast<double>(value), 2.0 * static_cast<double>(inner));
@@ -112,7 +113,8 @@ TEST(DenseOnGpu, gemm_of_16_bits_into_fp32) {
   const auto b = normal_matrix<Bfloat16>(40, 24, 2);
   DeviceMatrix<Bfloat16> a_there(a, device), b_there(b, device);
   DeviceMatrix<float> c(65, 24, device);
-  gemm(Transpose::no, Transpose::no, 1, a_there, b_there, 0, c, device);
+  gemm(Transpose::no, Transpose::no, 1, a_there, b_there, 0, c, device, {},
+       test::workspace_on(device));
   Matrix<double> expected(65, 24);
   reference::gemm(Transpose::no, Transpose::no, 1, to_double(a), to_double(b), 0, expected);
   expect_close("c", c.values(), expected, 2e-6, 30);
@@ -205,7 +207,7 @@ TEST_P(Dense, dot_adds_all_products) {
         const auto x = normal_matrix<T>(rows, 16, 1);
         const auto y = normal_matrix<T>(rows, 16, 2);
         DeviceMatrix<T> a(x, device(), margin), b(y, device(), margin), sum(1, 1, device(), 0);
-        dot(a, b, sum, device());
+        dot(a, b, sum, device(), {}, test::workspace_on(device()));
         Matrix<double> expected(1, 1, 0.0);
         for (std::int64_t i = 0; i < x.size(); ++i) {
           expected(0, 0) += static_cast<double>(x.data()[i]) * static_cast<double>(y.data()[i]);
@@ -242,8 +244,9 @@ void check_activation(std::int64_t rows, std::int64_t cols, const ActivationOpti
   bias_activation_dropout(x_there, bias_operand, options, y, device);
   // In place: grad_x begins as grad_y.
   bias_activation_dropout_backward(x_there, bias_operand, options, grad_x, grad_x, grad_bias,
-                                   device);
-  bias_activation_dropout_backward(x_there, bias_operand, options, alone, alone, {}, device);
+                                   device, {}, test::workspace_on(device));
+  bias_activation_dropout_backward(x_there, bias_operand, options, alone, alone, {}, device, {},
+                                   test::workspace_on(device));
 
   Matrix<double> y_expected(rows, cols), grad_x_expected(rows, cols), grad_bias_expected(1, cols);
   const Matrix<double> bias_double = to_double(bias);

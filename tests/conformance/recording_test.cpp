@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/dense_backends.hpp"
+#include "support/dense_workspace.hpp"
 #include "support/expect_error.hpp"
 #include "support/matrices.hpp"
 #include "support/replay_scene.hpp"
@@ -32,6 +33,7 @@ class GpuReplay : public ::testing::Test {
  protected:
   void SetUp() override {
     if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+    test::workspace_on(gpu);  // made before anything is recorded
   }
 };
 
@@ -40,7 +42,7 @@ TEST_F(GpuReplay, gemm) {
     Scene scene;
     auto &a = scene.matrix(inner, 17), &b = scene.matrix(inner, 65), &c = scene.matrix(17, 65, 3);
     scene.expect_replays("gemm", [&](Stream stream) {
-      gemm(Transpose::yes, Transpose::no, 1, a, b, 0.5, c, gpu, stream);
+      gemm(Transpose::yes, Transpose::no, 1, a, b, 0.5, c, gpu, stream, test::workspace_on(gpu));
     });
   }
 }
@@ -54,7 +56,7 @@ TEST_F(GpuReplay, elementwise) {
     add_scaled(2, x, 0.5, y, gpu, stream);
     add_scaled_by(factor, 1, x, 0.5, y, gpu, stream);
     transpose(y, turned, gpu, stream);
-    dot(x, y, sum, gpu, stream);
+    dot(x, y, sum, gpu, stream, test::workspace_on(gpu));
     copy(y, copied, gpu, stream);
     fill(filled, 3, gpu, stream);
   });
@@ -70,7 +72,8 @@ TEST_F(GpuReplay, activation) {
   auto &unit = scene.matrix(3000, 16), &grad_unit = scene.matrix(3000, 16);
   scene.expect_replays("activation", [&](Stream stream) {
     bias_activation_dropout(x, bias, options, y, gpu, stream);
-    bias_activation_dropout_backward(x, bias, options, grad, grad, grad_bias, gpu, stream);
+    bias_activation_dropout_backward(x, bias, options, grad, grad, grad_bias, gpu, stream,
+                                     test::workspace_on(gpu));
     row_normalise(x, unit, 1e-12, gpu, stream);
     row_normalise_backward(x, y, grad_unit, 1e-12, gpu, stream);
   });
@@ -82,9 +85,10 @@ TEST_F(GpuReplay, batch_norm) {
   std::vector<DeviceMatrix<float>*> rows;
   for (int i = 0; i < 8; ++i) rows.push_back(&scene.matrix(1, 33));
   scene.expect_replays("batch_norm", [&](Stream stream) {
-    batch_norm(x, *rows[0], *rows[1], {}, {*rows[2], *rows[3]}, y, *rows[4], *rows[5], gpu, stream);
+    batch_norm(x, *rows[0], *rows[1], {}, {*rows[2], *rows[3]}, y, *rows[4], *rows[5], gpu, stream,
+               test::workspace_on(gpu));
     batch_norm_backward(x, *rows[0], *rows[4], *rows[5], grad, grad, *rows[6], *rows[7], gpu,
-                        stream);
+                        stream, test::workspace_on(gpu));
   });
 }
 
@@ -95,7 +99,7 @@ TEST_F(GpuReplay, heads) {
   auto &mean = scene.matrix(900, 8), &grad_mean = scene.matrix(900, 64);
   scene.expect_replays("heads", [&](Stream stream) {
     head_dot(x, vector, y, gpu, stream);
-    head_dot_backward(x, vector, y, grad_x, grad_vector, gpu, stream);
+    head_dot_backward(x, vector, y, grad_x, grad_vector, gpu, stream, test::workspace_on(gpu));
     head_mean(x, mean, gpu, stream);
     head_mean_backward(mean, grad_mean, gpu, stream);
   });
@@ -114,8 +118,8 @@ TEST_F(GpuReplay, losses) {
   auto &logits = scene.matrix(2000, 7), &grad = scene.matrix(2000, 7);
   auto& other = scene.matrix(2000, 7);
   scene.expect_replays("losses", [&](Stream stream) {
-    loss(logits, classes, grad, values.data(), stream);
-    loss(logits, binary, other, values.data() + 1, stream);
+    loss(logits, classes, grad, values.data(), stream, test::workspace_on(gpu));
+    loss(logits, binary, other, values.data() + 1, stream, test::workspace_on(gpu));
   });
 }
 

@@ -6,6 +6,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
 #include "tessera/nn/topology.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/step_clock.hpp"
 
 namespace tessera::nn {
@@ -22,6 +23,8 @@ struct Context {
   /// If there is one, in the memory of the device: its step takes the place of `step`.
   const ops::StepClock* clock = nullptr;
   Stream stream = {};
+  /// What dense ops need on a GPU; null on the CPU.
+  const ops::DenseWorkspace* workspace = nullptr;
 
   /// The random numbers of one layer in this step.
   Random random(std::uint32_t layer_number) const noexcept {

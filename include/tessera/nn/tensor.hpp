@@ -16,8 +16,12 @@ namespace tessera::nn {
 struct Placement {
   Precision precision = Precision::fp32;
   MemoryResource* memory = &host_memory();
+  /// Tensors are made, and released, in the order of this stream; passes may be on another one once
+  /// it has been waited for.
+  Stream stream = {};
 
   Device device() const noexcept { return memory->device(); }
+  Place place() const { return {memory->device(), memory, stream}; }
 };
 
 /// An owned, contiguous, row-major matrix whose element type is known at run time. Resizing keeps

@@ -35,7 +35,8 @@ Graph pooling_graph(std::span<const std::int32_t> graph_ids, std::int64_t num_gr
 /// use, then kept. One thread at a time.
 class Topology {
  public:
-  explicit Topology(Graph graph, Device device = {});
+  /// Plans, and what they keep of the graph on a GPU, are made in the place; a device is one.
+  explicit Topology(Graph graph, const Place& place = {});
   Topology(Topology&&) noexcept;
   Topology& operator=(Topology&&) noexcept;
   ~Topology();
@@ -47,7 +48,8 @@ class Topology {
   const Tensor& values(const Placement& placement);
   static constexpr std::int64_t values_width = 256;
 
-  /// `options.device` and `options.kernel` are the topology's own affair and are overwritten.
+  /// Device, memory, stream and kernel of the options are the topology's own affair and are
+  /// overwritten.
   const ops::SpmmPlan& spmm(Derivation derivation, ops::SpmmOptions options);
   const ops::SpmmBackwardPlan& spmm_backward(Derivation derivation, ops::SpmmOptions options);
   const ops::AttentionPlan& attention(Derivation derivation, ops::AttentionOptions options);

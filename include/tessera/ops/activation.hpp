@@ -5,6 +5,7 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/step_clock.hpp"
 
@@ -37,7 +38,8 @@ void bias_activation_dropout(ConstOperand x, ConstOperand bias, const Activation
 void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
                                       const ActivationOptions& options, ConstOperand grad_y,
                                       Operand grad_x, Operand grad_bias, Device device = {},
-                                      Stream stream = {});
+                                      Stream stream = {},
+                                      const DenseWorkspace* workspace = nullptr);
 
 /// Rows scaled to unit length: y = x / max(|x|, epsilon), and its gradient. `y` may be the memory
 /// of `x`, and `grad_x` that of `grad_y`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/core/device.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// batch_norm over the rows, for each column: y = gamma * (x - mean) / sqrt(variance + epsilon) +
@@ -29,13 +30,13 @@ struct BatchNormState {
 void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device = {},
-                Stream stream = {});
+                Stream stream = {}, const DenseWorkspace* workspace = nullptr);
 
 /// Gradient of the training form. `grad_x` may be the memory of `grad_y`; each of the three
 /// gradients may be absent, and so may `gamma`.
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device = {},
-                         Stream stream = {});
+                         Stream stream = {}, const DenseWorkspace* workspace = nullptr);
 
 }  // namespace tessera::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/core/device.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// Small dense helpers of layers. All operands have one precision unless said: fp32 or fp64 on the
@@ -34,6 +35,7 @@ void add_scaled_by(ConstOperand factor, double offset, ConstOperand x, double be
                    Device device = {}, Stream stream = {});
 
 /// result = sum over all elements of X * Y, added up in double; `result` is 1 x 1.
-void dot(ConstOperand x, ConstOperand y, Operand result, Device device = {}, Stream stream = {});
+void dot(ConstOperand x, ConstOperand y, Operand result, Device device = {}, Stream stream = {},
+         const DenseWorkspace* workspace = nullptr);
 
 }  // namespace tessera::ops

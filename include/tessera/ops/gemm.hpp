@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/core/device.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 
 namespace tessera::ops {
@@ -18,6 +19,7 @@ enum class Transpose { no, yes };
 /// On a GPU fp32 (never rounded to tf32), bf16 or fp16, by cuBLAS, with sums in fp32; C of 16-bit
 /// factors may be fp32. The same bits at every call.
 void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
-          ConstOperand b, double beta, Operand c, Device device = {}, Stream stream = {});
+          ConstOperand b, double beta, Operand c, Device device = {}, Stream stream = {},
+          const DenseWorkspace* workspace = nullptr);
 
 }  // namespace tessera::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/core/device.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// Products and means over the heads of a row: X is rows x (heads * w), head h of row i being
@@ -15,7 +16,8 @@ void head_dot(ConstOperand x, ConstOperand vector, Operand y, Device device = {}
 
 /// Adds dY[i][h] * vector[h] to `grad_x`, and writes `grad_vector`; either may be absent.
 void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y, Operand grad_x,
-                       Operand grad_vector, Device device = {}, Stream stream = {});
+                       Operand grad_vector, Device device = {}, Stream stream = {},
+                       const DenseWorkspace* workspace = nullptr);
 
 /// Y[i] = mean over the heads of X[i][h]; w is the width of `y`.
 void head_mean(ConstOperand x, Operand y, Device device = {}, Stream stream = {});

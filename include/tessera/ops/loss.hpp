@@ -8,6 +8,7 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/core/memory.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// Losses over chosen rows, as means, with their gradients in the same pass. A row chosen twice
@@ -41,14 +42,15 @@ class LossTargets {
 /// binary cross-entropy of sigmoid(logits), computed without overflow. It is written to `value`, in
 /// the memory of the targets' device. No rows give 0.
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
-          Stream stream = {});
+          Stream stream = {}, const DenseWorkspace* workspace = nullptr);
 
 /// The same at once, for those who need it once: prepares the targets and waits for the value.
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
                      std::span<const std::int64_t> rows, Operand grad_logits, Device device = {},
-                     Stream stream = {});
+                     Stream stream = {}, const DenseWorkspace* workspace = nullptr);
 double binary_cross_entropy(ConstOperand logits, MatrixView<const float> targets,
                             std::span<const std::int64_t> rows, Operand grad_logits,
-                            Device device = {}, Stream stream = {});
+                            Device device = {}, Stream stream = {},
+                            const DenseWorkspace* workspace = nullptr);
 
 }  // namespace tessera::ops

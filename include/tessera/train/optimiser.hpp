@@ -43,7 +43,7 @@ class Optimiser {
   void set_clock();
 
   ops::OptimiserOptions options_;
-  Device device_;
+  Place place_;
   std::vector<Slot> slots_;
   std::vector<ops::OptimiserTarget> targets_;  ///< of the step under way
   ops::StepClock now_;                         ///< as this process knows it

@@ -90,7 +90,8 @@ void CpuDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFo
 
 void CpuDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                     const ActivationFormula& formula, ConstOperand grad_y,
-                                    Operand grad_x, Operand grad_bias, Stream) const {
+                                    Operand grad_x, Operand grad_bias, Stream,
+                                    const DenseWorkspace*) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     const Buffer<T> values = bias_values<T>(bias, x.cols);

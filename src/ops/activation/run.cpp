@@ -66,7 +66,7 @@ void bias_activation_dropout(ConstOperand x, ConstOperand bias, const Activation
 void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
                                       const ActivationOptions& options, ConstOperand grad_y,
                                       Operand grad_x, Operand grad_bias, Device device,
-                                      Stream stream) {
+                                      Stream stream, const DenseWorkspace* workspace) {
   constexpr Checker check("bias_activation_dropout_backward");
   check.floating(x, "x", device);
   check.optional_matrix(bias, "bias", x.precision, 1, x.cols);
@@ -77,7 +77,8 @@ void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
   check.apart(grad_x, "grad_x", x, "x");
   const ActivationFormula formula = checked_formula(check, options);
   if (x.cols == 0 || (grad_x.absent() && grad_bias.absent())) return;
-  dense_ops(device).activate_backward(x, bias, formula, grad_y, grad_x, grad_bias, stream);
+  dense_ops(device).activate_backward(x, bias, formula, grad_y, grad_x, grad_bias, stream,
+                                      workspace);
 }
 
 void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Stream stream) {

@@ -143,7 +143,7 @@ void write_grad_x(MatrixView<const T> x, const ConstOperand& gamma, const T* mea
 
 }  // namespace
 
-void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream) const {
+void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorkspace*) const {
   const ConstOperand& x = call.x;
   const BatchNormOptions& options = call.options;
   visit_floating(x.precision, [&](auto element) {
@@ -161,7 +161,8 @@ void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream) const {
   });
 }
 
-void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream) const {
+void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream,
+                                      const DenseWorkspace*) const {
   const ConstOperand& x = call.x;
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);

@@ -27,7 +27,8 @@ void check_present(const Checker& check, const ConstOperand& x, const ConstOpera
 
 void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
-                Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream) {
+                Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream,
+                const DenseWorkspace* workspace) {
   constexpr Checker check("batch_norm");
   check.floating(x, "x", device);
   check_affine(check, x, gamma, "gamma");
@@ -46,12 +47,13 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                "evaluation needs running statistics");
   }
   dense_ops(device).batch_norm(
-      {x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation}, stream);
+      {x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation}, stream, workspace);
 }
 
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
-                         Operand grad_gamma, Operand grad_beta, Device device, Stream stream) {
+                         Operand grad_gamma, Operand grad_beta, Device device, Stream stream,
+                         const DenseWorkspace* workspace) {
   constexpr Checker check("batch_norm_backward");
   check.floating(x, "x", device);
   check_affine(check, x, gamma, "gamma");
@@ -65,7 +67,7 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check.apart(grad_x, "grad_x", x, "x");
   dense_ops(device).batch_norm_backward(
       {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta},
-      stream);
+      stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -10,7 +10,7 @@ class CudaDenseOps final : public DenseOps {
  public:
   explicit CudaDenseOps(Device device) : device_(device) {}
 
-  void gemm(const GemmCall& call, Stream stream) const override;
+  void gemm(const GemmCall& call, Stream stream, const DenseWorkspace* workspace) const override;
 
   void fill(Operand y, double value, Stream stream) const override;
   void copy(ConstOperand x, Operand y, Stream stream) const override;
@@ -19,28 +19,32 @@ class CudaDenseOps final : public DenseOps {
   void transpose(ConstOperand x, Operand y, Stream stream) const override;
   void add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
                   Stream stream) const override;
-  void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream) const override;
+  void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
+           const DenseWorkspace* workspace) const override;
 
   void activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula, Operand y,
                 Stream stream) const override;
   void activate_backward(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
-                         ConstOperand grad_y, Operand grad_x, Operand grad_bias,
-                         Stream stream) const override;
+                         ConstOperand grad_y, Operand grad_x, Operand grad_bias, Stream stream,
+                         const DenseWorkspace* workspace) const override;
   void row_normalise(ConstOperand x, Operand y, double epsilon, Stream stream) const override;
   void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x, double epsilon,
                               Stream stream) const override;
 
-  void batch_norm(const BatchNormCall& call, Stream stream) const override;
-  void batch_norm_backward(const BatchNormGradCall& call, Stream stream) const override;
+  void batch_norm(const BatchNormCall& call, Stream stream,
+                  const DenseWorkspace* workspace) const override;
+  void batch_norm_backward(const BatchNormGradCall& call, Stream stream,
+                           const DenseWorkspace* workspace) const override;
 
   void head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream stream) const override;
   void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y, Operand grad_x,
-                         Operand grad_vector, Stream stream) const override;
+                         Operand grad_vector, Stream stream,
+                         const DenseWorkspace* workspace) const override;
   void head_mean(ConstOperand x, Operand y, Stream stream) const override;
   void head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const override;
 
   void loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-            double* value, Stream stream) const override;
+            double* value, Stream stream, const DenseWorkspace* workspace) const override;
 
   void optimiser_step(const OptimiserCall& call, Stream stream) const override;
   void advance(StepClock* clock, Stream stream) const override;

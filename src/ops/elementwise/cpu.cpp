@@ -101,7 +101,8 @@ void CpuDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double be
   });
 }
 
-void CpuDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream) const {
+void CpuDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream,
+                      const DenseWorkspace*) const {
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);
     const MatrixView<const T> a = x.as<T>();

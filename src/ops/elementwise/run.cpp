@@ -88,14 +88,15 @@ void add_scaled_by(ConstOperand factor, double offset, ConstOperand x, double be
   dense_ops(device).add_scaled({offset, factor}, x, beta, y, stream);
 }
 
-void dot(ConstOperand x, ConstOperand y, Operand result, Device device, Stream stream) {
+void dot(ConstOperand x, ConstOperand y, Operand result, Device device, Stream stream,
+         const DenseWorkspace* workspace) {
   constexpr Checker check("dot");
   check.floating(x, "x", device);
   check.matrix(y, "y", x.precision, x.rows, x.cols);
   check.matrix(result, "result", x.precision, 1, 1);
   check.apart(result, "result", x, "x");
   check.apart(result, "result", y, "y");
-  dense_ops(device).dot(x, y, result, stream);
+  dense_ops(device).dot(x, y, result, stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -124,7 +124,7 @@ void require_stride(const ConstOperand& operand, const char* name) {
 
 }  // namespace
 
-void CpuDenseOps::gemm(const GemmCall& call, Stream) const {
+void CpuDenseOps::gemm(const GemmCall& call, Stream, const DenseWorkspace*) const {
   require_stride(call.a, "a");
   require_stride(call.b, "b");
   require_stride(call.c, "c");

@@ -21,7 +21,8 @@ Precision factor_precision(const ConstOperand& a, const Operand& c, Device devic
 }  // namespace
 
 void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
-          ConstOperand b, double beta, Operand c, Device device, Stream stream) {
+          ConstOperand b, double beta, Operand c, Device device, Stream stream,
+          const DenseWorkspace* workspace) {
   check.floating(c, "c", device);
   check.readable(a, "a");
   const bool a_turned = transpose_a == Transpose::yes;
@@ -34,7 +35,8 @@ void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOpera
                b_turned ? inner : c.cols);
   check.apart(c, "c", a, "a");
   check.apart(c, "c", b, "b");
-  dense_ops(device).gemm({transpose_a, transpose_b, alpha, a, b, beta, c, inner}, stream);
+  dense_ops(device).gemm({transpose_a, transpose_b, alpha, a, b, beta, c, inner}, stream,
+                         workspace);
 }
 
 }  // namespace tessera::ops

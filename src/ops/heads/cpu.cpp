@@ -42,7 +42,8 @@ void CpuDenseOps::head_dot(ConstOperand x, ConstOperand vector, Operand y, Strea
 }
 
 void CpuDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
-                                    Operand grad_x, Operand grad_vector, Stream) const {
+                                    Operand grad_x, Operand grad_vector, Stream,
+                                    const DenseWorkspace*) const {
   const std::int64_t width = quotient(x.cols, grad_y.cols);
   visit_floating(x.precision, [&](auto element) {
     using T = decltype(element);

@@ -30,7 +30,8 @@ void head_dot(ConstOperand x, ConstOperand vector, Operand y, Device device, Str
 }
 
 void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y, Operand grad_x,
-                       Operand grad_vector, Device device, Stream stream) {
+                       Operand grad_vector, Device device, Stream stream,
+                       const DenseWorkspace* workspace) {
   constexpr Checker check("head_dot_backward");
   check.floating(x, "x", device);
   check.matrix(vector, "vector", x.precision, 1, x.cols);
@@ -40,7 +41,7 @@ void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
   check.apart(grad_x, "grad_x", x, "x");
   check.apart(grad_x, "grad_x", grad_y, "grad_y");
   check_divides(check, x.cols, grad_y.cols, "heads");
-  dense_ops(device).head_dot_backward(x, vector, grad_y, grad_x, grad_vector, stream);
+  dense_ops(device).head_dot_backward(x, vector, grad_y, grad_x, grad_vector, stream, workspace);
 }
 
 void head_mean(ConstOperand x, Operand y, Device device, Stream stream) {

@@ -87,7 +87,7 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
 }  // namespace
 
 void CpuDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                       double* value, Stream) const {
+                       double* value, Stream, const DenseWorkspace*) const {
   *value = visit_floating(logits.precision, [&](auto element) {
     using T = decltype(element);
     return targets.is_binary ? binary_cross_entropy(logits.as<T>(), targets, grad_logits.as<T>())

@@ -88,10 +88,10 @@ Buffer<float> dense_targets(MatrixView<const float> targets) {
 
 /// One number on the device, read after the loss has been computed.
 double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_logits,
-                  Stream stream) {
+                  Stream stream, const DenseWorkspace* workspace) {
   const Device device = targets.state().device;
   Buffer<double> value(1, targets.state().place);
-  loss(logits, targets, grad_logits, value.data(), stream);
+  loss(logits, targets, grad_logits, value.data(), stream, workspace);
   double result = 0;
   copy_bytes(&result, value.data(), sizeof(result), device, stream);
   synchronise(device, stream);
@@ -137,7 +137,7 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
 }
 
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
-          Stream stream) {
+          Stream stream, const DenseWorkspace* workspace) {
   const LossTargets::State& state = targets.state();
   const Checker& check = state.is_binary ? check_binary : check_classes;
   check.floating(logits, "logits", state.device);
@@ -145,12 +145,12 @@ void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, 
   check.optional_matrix(grad_logits, "grad_logits", logits.precision, logits.rows, logits.cols);
   check.apart_or_same(grad_logits, "grad_logits", logits, "logits");
   check.that(value != nullptr, "there is no memory for the value");
-  dense_ops(state.device).loss(logits, state, grad_logits, value, stream);
+  dense_ops(state.device).loss(logits, state, grad_logits, value, stream, workspace);
 }
 
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
                      std::span<const std::int64_t> rows, Operand grad_logits, Device device,
-                     Stream stream) {
+                     Stream stream, const DenseWorkspace* workspace) {
   check_classes.floating(logits, "logits", device);
   if (std::ssize(labels) != logits.rows) {
     check_classes.fail(fmt::format("{} labels for logits of {}", labels.size(),
@@ -158,17 +158,17 @@ double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
   }
   return loss_value(logits,
                     LossTargets::classes(labels, rows, logits.cols, {device, nullptr, stream}),
-                    grad_logits, stream);
+                    grad_logits, stream, workspace);
 }
 
 double binary_cross_entropy(ConstOperand logits, MatrixView<const float> targets,
                             std::span<const std::int64_t> rows, Operand grad_logits, Device device,
-                            Stream stream) {
+                            Stream stream, const DenseWorkspace* workspace) {
   check_binary.floating(logits, "logits", device);
   check_binary.matrix(targets, "targets", Precision::fp32, logits.rows, logits.cols);
   check_binary.apart(grad_logits, "grad_logits", targets, "targets");
   return loss_value(logits, LossTargets::binary(targets, rows, {device, nullptr, stream}),
-                    grad_logits, stream);
+                    grad_logits, stream, workspace);
 }
 
 }  // namespace tessera::ops

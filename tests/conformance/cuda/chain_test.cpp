@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "support/dense_backends.hpp"
+#include "support/dense_workspace.hpp"
 #include "support/kernel_names.hpp"
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
@@ -117,6 +118,7 @@ class GpuChain : public ::testing::Test {
  protected:
   void SetUp() override {
     if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+    test::workspace_on(gpu);  // made before anything is recorded
   }
 
   static void run_all(const Steps& steps, Stream stream) {
@@ -181,7 +183,8 @@ TEST_F(GpuChain, of_all_sums_and_other_ops_between_them) {
         add([&](Stream stream) { run(softmax_plan, scores, weights, stream); });
         add([&](Stream stream) { run(plan, {x, weights}, {y}, stream); });
         add([&](Stream stream) {
-          gemm(Transpose::no, Transpose::no, 0.1, y, features.mixer, 1, x, gpu, stream);
+          gemm(Transpose::no, Transpose::no, 0.1, y, features.mixer, 1, x, gpu, stream,
+               test::workspace_on(gpu));
         });
         add([&](Stream stream) {
           const MatrixView<float> cleared = scores.view();

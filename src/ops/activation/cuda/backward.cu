@@ -6,6 +6,7 @@
 #include "ops/activation/cuda/formula.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -24,13 +25,13 @@ struct ActivateBackward {
   using Term = float;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float gradients[1][width];
     row(place, gradients);
   }
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Place<width, aligned>& place,
+  __device__ void row(const cuda::Elements<width, aligned>& place,
                       float (&gradients)[1][width]) const {
     place.load(grad_y, gradients[0]);
     formula.drop(place.element(), gradients[0]);
@@ -58,7 +59,8 @@ struct ActivateBackward {
 
 void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                      const ActivationFormula& formula, ConstOperand grad_y,
-                                     Operand grad_x, Operand grad_bias, Stream stream) const {
+                                     Operand grad_x, Operand grad_bias, Stream stream,
+                                     const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
   cuda::visit_precision(x.precision, [&](auto element) {
     using T = decltype(element);
@@ -69,7 +71,8 @@ void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
         cuda::Extent{x.rows, x.cols}.with(function.x).with(function.grad_y).with(function.grad_x);
     if (!grad_bias.absent()) {
       extent = extent.with(columns_of(function.bias));
-      cuda::for_columns<cuda::chunk<T>>(extent, function, device_, stream);
+      const DenseWorkspaceUse use(workspace, "the gradient of a bias", device_, stream);
+      cuda::for_columns<cuda::chunk<T>>(extent, function, cuda::workspace_in(use.data()), stream);
     } else {
       extent = bias.absent() ? extent.flattened() : extent.with(columns_of(function.bias));
       cuda::for_elements<cuda::chunk<T>>(extent, function, stream);

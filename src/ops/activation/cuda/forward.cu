@@ -17,7 +17,7 @@ struct Activate {
   DeviceFormula formula;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float values[width];
     place.load(x, values);
     if (bias != nullptr) {

@@ -13,7 +13,7 @@ template <int width, bool aligned, class T>
 __device__ double dot(const cuda::RowTeam<width, aligned>& team, cuda::Rows<const T> a,
                       cuda::Rows<const T> b) {
   double sum = 0;
-  team.each([&](const cuda::Place<width, aligned>& place) {
+  team.each([&](const cuda::Elements<width, aligned>& place) {
     float left[width], right[width];
     place.load(a, left);
     place.load(b, right);
@@ -35,7 +35,7 @@ struct Normalise {
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool) const {
     const double length = sqrt(dot(team, x, x));
     const double factor = 1 / (length < epsilon ? epsilon : length);
-    team.each([&](const cuda::Place<width, aligned>& place) {
+    team.each([&](const cuda::Elements<width, aligned>& place) {
       float values[width];
       place.load(x, values);
 #pragma unroll
@@ -62,7 +62,7 @@ struct NormaliseBackward {
     const double factor = 1 / (is_short ? epsilon : length);
     // Part of the gradient along the row; it cannot change a row of fixed length.
     const double along = is_short ? 0 : product * factor * factor;
-    team.each([&](const cuda::Place<width, aligned>& place) {
+    team.each([&](const cuda::Elements<width, aligned>& place) {
       float values[width], gradients[width];
       place.load(x, values);
       place.load(grad_y, gradients);

@@ -4,6 +4,7 @@
 #include "ops/batch_norm/cuda/columns.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -25,7 +26,7 @@ struct GradientSums {
   using Term = float;
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Place<width, aligned>& place, float (&terms)[2][width]) const {
+  __device__ void row(const cuda::Elements<width, aligned>& place, float (&terms)[2][width]) const {
     float values[width];
     place.load(x, values);
     place.load(grad_y, terms[0]);
@@ -59,7 +60,7 @@ struct GradientOfInput {
   const cuda::ColumnNumbers* columns;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float values[width], gradients[width];
     place.load(x, values);
     place.load(grad_y, gradients);
@@ -74,13 +75,14 @@ struct GradientOfInput {
 
 }  // namespace
 
-void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream stream) const {
+void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream stream,
+                                       const DenseWorkspace* workspace) const {
   const ConstOperand& x = call.x;
   if (x.cols == 0) return;
   require_columns(x.cols);
   const cuda_backend::CurrentDevice current(device_.index);
-  const cuda::Workspace workspace = cuda::workspace(device_, stream);
-  const auto lock = cuda::between_launches();
+  const DenseWorkspaceUse use(workspace, "batch_norm", device_, stream);
+  const cuda::Workspace parts = cuda::workspace_in(use.data());
   cuda::visit_precision(x.precision, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
@@ -92,13 +94,13 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
                                values_of<float>(call.grad_gamma),
                                values_of<float>(call.grad_beta),
                                x.rows,
-                               workspace.columns};
+                               parts.columns};
     const auto extent = cuda::Extent{x.rows, x.cols}.with(sums.x).with(sums.grad_y);
-    cuda::for_columns<width>(extent, sums, device_, stream);
+    cuda::for_columns<width>(extent, sums, parts, stream);
     if (call.grad_x.absent()) return;
     const GradientOfInput<T> gradient{
-        sums.x,           sums.grad_y, rows_of<T>(call.grad_x), sums.mean, sums.inverse_deviation,
-        workspace.columns};
+        sums.x,       sums.grad_y, rows_of<T>(call.grad_x), sums.mean, sums.inverse_deviation,
+        parts.columns};
     cuda::for_elements<width>(cuda::Extent(extent).with(gradient.grad_x), gradient, stream);
   });
 }

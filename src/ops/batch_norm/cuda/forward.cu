@@ -4,6 +4,7 @@
 #include "ops/batch_norm/cuda/columns.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -60,7 +61,8 @@ struct BatchMoments {
   using Term = double;
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Place<width, aligned>& place, double (&terms)[2][width]) const {
+  __device__ void row(const cuda::Elements<width, aligned>& place,
+                      double (&terms)[2][width]) const {
     float values[width];
     place.load(x, values);
 #pragma unroll
@@ -104,7 +106,7 @@ struct Normalise {
   const cuda::ColumnNumbers* columns;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float values[width];
     place.load(x, values);
     place.each([&](int i, std::int64_t, std::int64_t col) {
@@ -117,13 +119,14 @@ struct Normalise {
 
 }  // namespace
 
-void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream) const {
+void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
+                              const DenseWorkspace* workspace) const {
   const ConstOperand& x = call.x;
   if (x.cols == 0) return;
   require_columns(x.cols);
   const cuda_backend::CurrentDevice current(device_.index);
-  const cuda::Workspace workspace = cuda::workspace(device_, stream);
-  const auto lock = cuda::between_launches();
+  const DenseWorkspaceUse use(workspace, "batch_norm", device_, stream);
+  const cuda::Workspace parts = cuda::workspace_in(use.data());
   const Statistics statistics{values_of<float>(call.gamma),
                               values_of<float>(call.beta),
                               values_of<float>(call.state.running_mean),
@@ -133,19 +136,19 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream) const {
                               call.options.epsilon,
                               call.options.momentum,
                               x.rows,
-                              workspace.columns};
+                              parts.columns};
   cuda::visit_precision(x.precision, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
     const auto from = rows_of<T>(x);
     const auto extent = cuda::Extent{x.rows, x.cols}.with(from);
     if (call.options.training) {
-      cuda::for_columns<width>(extent, BatchMoments<T>{from, statistics}, device_, stream);
+      cuda::for_columns<width>(extent, BatchMoments<T>{from, statistics}, parts, stream);
     } else {
       cuda::launch_overlapped(running_columns, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
                               x.cols, statistics);
     }
-    const Normalise<T> normalise{from, rows_of<T>(call.y), workspace.columns};
+    const Normalise<T> normalise{from, rows_of<T>(call.y), parts.columns};
     cuda::for_elements<width>(cuda::Extent(extent).with(normalise.y), normalise, stream);
   });
 }

@@ -16,7 +16,7 @@ struct Copy {
   cuda::Rows<To> y;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float values[width];
     place.load(x, values);
     place.store(values, y);

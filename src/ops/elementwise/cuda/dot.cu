@@ -4,6 +4,7 @@
 #include "cuda/sums.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -16,7 +17,7 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_products(std::int64_t s
                                                                   const cuda::Workspace workspace) {
   cuda::begin_overlapped();
   constexpr int width = cuda::chunk<T>;
-  cuda::Place<width, aligned> place;
+  cuda::Elements<width, aligned> place;
   place.cols = cols;
   double sum = 0;
   const std::int64_t step = std::int64_t{gridDim.x} * cuda::sum_threads * width;
@@ -40,8 +41,10 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_products(std::int64_t s
 
 }  // namespace
 
-void CudaDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream stream) const {
+void CudaDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
+                       const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
+  const DenseWorkspaceUse use(workspace, "dot", device_, stream);
   cuda::visit_precision(x.precision, [&](auto element) {
     using T = decltype(element);
     const auto extent =
@@ -51,7 +54,7 @@ void CudaDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream st
     cuda::launch_overlapped(
         kernel, cuda::sum_grid(extent.size(), std::int64_t{cuda::sum_threads} * width * 4),
         cuda::sum_threads, stream, extent.size(), extent.cols, rows_of<T>(x), rows_of<T>(y),
-        values_of<T>(result), cuda::workspace(device_, stream));
+        values_of<T>(result), cuda::workspace_in(use.data()));
   });
 }
 

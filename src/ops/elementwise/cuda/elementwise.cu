@@ -14,7 +14,7 @@ struct Fill {
   float value;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float values[width];
 #pragma unroll
     for (int i = 0; i < width; ++i) values[i] = value;
@@ -30,7 +30,7 @@ struct AddScaled {
   float offset, beta;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     const float alpha = learned == nullptr ? offset : offset + cuda::widen(*learned);
     float values[width];
     place.load(x, values);

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "cuda/stream_capture.hpp"
+#include "core/cuda_handles.hpp"
 #include "cuda/workspace.hpp"
 #include "tessera/core/error.hpp"
 
@@ -26,11 +26,11 @@ Handle& handle_of(int index) {
 
 }  // namespace
 
-BlasCall::BlasCall(Device device, Stream stream) {
+BlasCall::BlasCall(Device device) {
   Handle& slot = handle_of(device.index);
   lock_ = std::unique_lock(slot.in_use);
   if (slot.handle == nullptr) {
-    const cuda::OutsideCapture outside;
+    const cuda_backend::CurrentDevice current(device.index);
     check(cublasCreate(&slot.handle));
     // fp32 means fp32, and 16-bit products are added in fp32 to the end.
     check(cublasSetMathMode(
@@ -38,11 +38,15 @@ BlasCall::BlasCall(Device device, Stream stream) {
                                                CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)));
   }
   handle_ = slot.handle;
-  void* const workspace = cuda::blas_workspace(device, stream);
+}
+
+BlasCall::BlasCall(Device device, Stream stream, void* workspace) : BlasCall(device) {
   check(cublasSetStream(handle_, static_cast<cudaStream_t>(stream.handle)));
   // Setting a stream resets the workspace.
   check(cublasSetWorkspace(handle_, workspace, cuda::blas_workspace_bytes));
 }
+
+void prepare_blas(Device device) { const BlasCall made(device); }
 
 void BlasCall::check(cublasStatus_t status) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;

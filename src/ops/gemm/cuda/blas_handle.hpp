@@ -9,12 +9,13 @@
 
 namespace tessera::ops {
 
-/// cuBLAS for the length of one call: the GPU's one handle, set to the caller's stream and to that
-/// stream's workspace, so that the call neither allocates nor waits and gives the same bits
-/// whatever runs on other streams.
+/// cuBLAS for the length of one call: the GPU's one handle, set to the caller's stream and
+/// workspace, so that the call neither allocates nor waits and gives the same bits whatever runs on
+/// other streams.
 class BlasCall {
  public:
-  BlasCall(Device device, Stream stream);
+  explicit BlasCall(Device device);
+  BlasCall(Device device, Stream stream, void* workspace);
   BlasCall(const BlasCall&) = delete;
   BlasCall& operator=(const BlasCall&) = delete;
 
@@ -26,5 +27,8 @@ class BlasCall {
   std::unique_lock<std::mutex> lock_;
   cublasHandle_t handle_ = nullptr;
 };
+
+/// Makes the GPU's handle, for which cuBLAS takes memory of its own, if there is none yet.
+void prepare_blas(Device device);
 
 }  // namespace tessera::ops

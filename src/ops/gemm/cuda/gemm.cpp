@@ -3,6 +3,7 @@
 
 #include "core/cuda_handles.hpp"
 #include "ops/cuda/dense_ops.hpp"
+#include "ops/dense_workspace.hpp"
 #include "ops/gemm/cuda/blas_handle.hpp"
 
 namespace tessera::ops {
@@ -28,14 +29,16 @@ std::int64_t stride_of(const AnyOperand& operand) {
 
 }  // namespace
 
-void CudaDenseOps::gemm(const GemmCall& call, Stream stream) const {
+void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
+                        const DenseWorkspace* workspace) const {
   if (call.c.rows == 0 || call.c.cols == 0) return;
   if (call.inner == 0 || call.alpha == 0) {
     if (call.beta == 0) return fill(call.c, 0, stream);
     return add_scaled({call.beta}, call.c, 0, call.c, stream);
   }
   const cuda_backend::CurrentDevice current(device_.index);
-  const BlasCall blas(device_, stream);
+  const DenseWorkspaceUse use(workspace, "gemm", device_, stream);
+  const BlasCall blas(device_, stream, use.data());
   const auto alpha = static_cast<float>(call.alpha);
   const auto beta = static_cast<float>(call.beta);
   // BLAS counts by columns: read so, a row-major matrix is its own transpose, and C^T = B^T A^T.

@@ -15,9 +15,9 @@ struct HeadMean {
   std::int64_t heads;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float sums[width] = {};
-    cuda::Place<width, aligned> of_head = place;
+    cuda::Elements<width, aligned> of_head = place;
     for (std::int64_t head = 0; head < heads; ++head, of_head.col += place.cols) {
       float values[width];
       of_head.load(x, values);
@@ -39,8 +39,8 @@ struct HeadMeanBackward {
   std::int64_t heads;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
-    cuda::Place<width, aligned> of_mean = place;
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
+    cuda::Elements<width, aligned> of_mean = place;
     of_mean.col = place.col % head_width;
     float values[width];
     of_mean.load(grad_y, values);

@@ -5,6 +5,7 @@
 #include "cuda/sums.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -18,7 +19,7 @@ struct HeadDot {
   template <int width, bool aligned>
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool has_row) const {
     double sum = 0;
-    team.each([&](const cuda::Place<width, aligned>& place) {
+    team.each([&](const cuda::Elements<width, aligned>& place) {
       float values[width], weights[width];
       place.load(x, values);
       place.load_columns(vector, weights);
@@ -48,12 +49,12 @@ struct HeadDotBackward {
   using Term = float;
 
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Place<width, aligned>& place) const {
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     add_to_grad_x(place, factor(place));
   }
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Place<width, aligned>& place, float (&terms)[1][width]) const {
+  __device__ void row(const cuda::Elements<width, aligned>& place, float (&terms)[1][width]) const {
     const float of_head = factor(place);
     if (grad_x.data != nullptr) add_to_grad_x(place, of_head);
     place.load(x, terms[0]);
@@ -67,12 +68,12 @@ struct HeadDotBackward {
 
  private:
   template <int width, bool aligned>
-  __device__ float factor(const cuda::Place<width, aligned>& place) const {
+  __device__ float factor(const cuda::Elements<width, aligned>& place) const {
     return cuda::widen(grad_y.data[place.row * grad_y.stride + place.col / head_width]);
   }
 
   template <int width, bool aligned>
-  __device__ void add_to_grad_x(const cuda::Place<width, aligned>& place, float of_head) const {
+  __device__ void add_to_grad_x(const cuda::Elements<width, aligned>& place, float of_head) const {
     float values[width], weights[width];
     place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, values);
     place.load_columns(vector, weights);
@@ -96,7 +97,8 @@ void CudaDenseOps::head_dot(ConstOperand x, ConstOperand vector, Operand y, Stre
 }
 
 void CudaDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
-                                     Operand grad_x, Operand grad_vector, Stream stream) const {
+                                     Operand grad_x, Operand grad_vector, Stream stream,
+                                     const DenseWorkspace* workspace) const {
   if (x.cols == 0) return;
   const cuda_backend::CurrentDevice current(device_.index);
   cuda::visit_precision(x.precision, [&](auto element) {
@@ -111,7 +113,8 @@ void CudaDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstO
                       .with(columns_of(function.vector));
     extent.aligned = extent.aligned && function.head_width % width == 0;
     if (!grad_vector.absent()) {
-      cuda::for_columns<width>(extent, function, device_, stream);
+      const DenseWorkspaceUse use(workspace, "the gradient of head_dot", device_, stream);
+      cuda::for_columns<width>(extent, function, cuda::workspace_in(use.data()), stream);
     } else if (!grad_x.absent()) {
       cuda::for_elements<width, 1>(extent, function, stream);
     }

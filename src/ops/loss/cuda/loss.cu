@@ -5,6 +5,7 @@
 #include "cuda/sums.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense_workspace.hpp"
 #include "ops/loss/targets.hpp"
 
 namespace tessera::ops {
@@ -24,7 +25,7 @@ struct Wanted {
 template <class T, int width, bool aligned>
 __device__ void clear_row(const cuda::RowTeam<width, aligned>& team, cuda::Rows<T> gradient) {
   const float zeros[width] = {};
-  team.each([&](const cuda::Place<width, aligned>& place) { place.store(zeros, gradient); });
+  team.each([&](const cuda::Elements<width, aligned>& place) { place.store(zeros, gradient); });
 }
 
 /// -log softmax(logits)[label], and its gradient times `share`.
@@ -34,7 +35,7 @@ __device__ double row_cross_entropy(const cuda::RowTeam<width, aligned>& team, s
                                     cuda::Rows<T> gradient) {
   float largest = -INFINITY;
   float wanted = 0;
-  team.each([&](const cuda::Place<width, aligned>& place) {
+  team.each([&](const cuda::Elements<width, aligned>& place) {
     float values[width];
     place.load(logits, values);
 #pragma unroll
@@ -46,7 +47,7 @@ __device__ double row_cross_entropy(const cuda::RowTeam<width, aligned>& team, s
   });
   largest = team.largest(largest);
   double sum = 0;
-  team.each([&](const cuda::Place<width, aligned>& place) {
+  team.each([&](const cuda::Elements<width, aligned>& place) {
     float values[width];
     place.load(logits, values);
 #pragma unroll
@@ -59,7 +60,7 @@ __device__ double row_cross_entropy(const cuda::RowTeam<width, aligned>& team, s
   const double of_label = team.sum(static_cast<double>(wanted));
   if (gradient.data != nullptr) {
     const auto factor = static_cast<float>(1 / sum);
-    team.each([&](const cuda::Place<width, aligned>& place) {
+    team.each([&](const cuda::Elements<width, aligned>& place) {
       float values[width];
       place.load(logits, values);
 #pragma unroll
@@ -79,7 +80,7 @@ __device__ double row_binary(const cuda::RowTeam<width, aligned>& team, float sh
                              cuda::Rows<const T> logits, cuda::Rows<const float> targets,
                              cuda::Rows<T> gradient) {
   double sum = 0;
-  team.each([&](const cuda::Place<width, aligned>& place) {
+  team.each([&](const cuda::Elements<width, aligned>& place) {
     float values[width], wanted[width];
     place.load(logits, values);
     place.load(targets, wanted);
@@ -155,18 +156,19 @@ void run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> l
 }  // namespace
 
 void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                        double* value, Stream stream) const {
+                        double* value, Stream stream, const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
   const Wanted wanted{targets.rows,         targets.cols,          targets.count,
                       targets.times.data(), targets.labels.data(), targets.targets.data()};
-  const cuda::Workspace workspace = cuda::workspace(device_, stream);
+  const DenseWorkspaceUse use(workspace, "loss", device_, stream);
+  const cuda::Workspace parts = cuda::workspace_in(use.data());
   cuda::visit_precision(logits.precision, [&](auto element) {
     using T = decltype(element);
     const auto x = rows_of<T>(logits);
     const auto gradient = rows_of<T>(grad_logits);
     const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x).with(gradient);
     const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
-    chosen(wanted, extent, x, gradient, value, workspace, stream);
+    chosen(wanted, extent, x, gradient, value, parts, stream);
   });
 }
 

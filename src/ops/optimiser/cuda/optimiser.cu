@@ -67,7 +67,7 @@ __device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
 
 template <bool aligned>
 __device__ void descend(const StepRule& rule, const Target& target,
-                        const cuda::Place<width, aligned>& place) {
+                        const cuda::Elements<width, aligned>& place) {
   const auto rate = static_cast<float>(rule.rate());
   const auto weight_decay = static_cast<float>(target.weight_decay);
   float p[width], g[width];
@@ -89,7 +89,7 @@ __device__ void descend(const StepRule& rule, const Target& target,
 
 template <bool aligned>
 __device__ void adapt(const StepRule& rule, const Target& target,
-                      const cuda::Place<width, aligned>& place) {
+                      const cuda::Elements<width, aligned>& place) {
   const double rate = rule.rate();
   const bool decoupled = rule.kind == OptimiserKind::adamw;
   const auto kept = static_cast<float>(decoupled ? 1 - rate * target.weight_decay : 1.0);
@@ -117,7 +117,7 @@ __device__ void adapt(const StepRule& rule, const Target& target,
 
 template <bool aligned>
 __device__ void step_chunk(const StepRule& rule, const Target& target, std::int64_t first) {
-  cuda::Place<width, aligned> place;
+  cuda::Elements<width, aligned> place;
   place.cols = target.cols;
   place.row = first / target.cols;
   place.col = first - place.row * target.cols;

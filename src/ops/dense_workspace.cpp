@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/dense_workspace.hpp"
+
+#include <string>
+
+#include "tessera/core/error.hpp"
+
+#ifdef TESSERA_WITH_CUDA
+#include "cuda/workspace.hpp"
+#include "ops/gemm/cuda/blas_handle.hpp"
+#endif
+
+namespace tessera::ops {
+
+std::int64_t DenseWorkspace::num_bytes([[maybe_unused]] Device device) noexcept {
+#ifdef TESSERA_WITH_CUDA
+  if (device.kind == DeviceKind::cuda) return cuda::workspace_bytes;
+#endif
+  return 0;
+}
+
+DenseWorkspace::DenseWorkspace(const Place& place) {
+  require_available(place.device);
+  const auto state = std::make_shared<State>(place);
+#ifdef TESSERA_WITH_CUDA
+  if (place.device.kind == DeviceKind::cuda) prepare_blas(place.device);
+#endif
+  fill_zero(state->memory.data(), static_cast<std::size_t>(state->memory.size()), place.device,
+            place.stream);
+  synchronise(place.device, place.stream);
+  state_ = state;
+}
+
+Device DenseWorkspace::device() const noexcept { return state_->place.device; }
+
+DenseWorkspaceUse::DenseWorkspaceUse(const DenseWorkspace* workspace, const char* op, Device device,
+                                     Stream stream)
+    : stream_(stream) {
+  if (workspace == nullptr) {
+    throw Error(ErrorCode::invalid_argument, std::string(op) + " on a GPU has no workspace",
+                "workspace", "make a DenseWorkspace once and pass it to each call");
+  }
+  if (workspace->device() != device) {
+    throw Error(ErrorCode::invalid_argument,
+                std::string(op) + " on " + to_string(device) + " has a workspace of " +
+                    to_string(workspace->device()),
+                "workspace", "make a DenseWorkspace for each GPU");
+  }
+  state_ = &workspace->state();
+}
+
+}  // namespace tessera::ops
