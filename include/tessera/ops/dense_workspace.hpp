@@ -8,10 +8,10 @@
 
 namespace tessera::ops {
 
-/// The memory that dense ops on a GPU need for the length of a call: `gemm`, batch norm, losses, and
-/// what sums over columns or over all elements. It is the caller's, so that ops neither allocate nor
-/// wait. Calls that share one follow one another: a workspace for each stream that works at the same
-/// time. The CPU needs none.
+/// The memory that dense ops on a GPU need for the length of a call: `gemm`, batch norm, losses,
+/// and what sums over columns or over all elements. It is the caller's, so that ops neither
+/// allocate nor wait. Calls that share one follow one another: a workspace for each stream that
+/// works at the same time. The CPU needs none.
 ///
 ///     DenseWorkspace workspace({device, &memory, stream});
 ///     gemm(Transpose::no, Transpose::no, 1, a, b, 0, c, device, stream, &workspace);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "support/counting_memory.hpp"
+#include "support/training_data.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/train/trainer.hpp"
+
+/// Training takes the memory of its tensors from the resource that it was given, on any device.
+namespace tessera::train {
+namespace {
+
+using test::CountingMemory;
+
+struct Training {
+  Training(nn::ModelKind kind, MemoryResource& memory)
+      : data(test::learnable_vertices()), config(test::small_model(kind)) {
+    options = test::short_training(3);
+    options.placement.memory = &memory;
+    options.record_steps = false;
+    problem = prepare(data, config, options);
+  }
+
+  std::unique_ptr<Trainer> trainer() const {
+    return std::make_unique<Trainer>(problem, problem.split, config, options, 1);
+  }
+
+  Dataset data;
+  nn::ModelConfig config;
+  TrainOptions options;
+  Problem problem;
+};
+
+class MemoryOfTraining : public ::testing::TestWithParam<nn::ModelKind> {};
+
+TEST_P(MemoryOfTraining, ComesFromTheResourceAndGoesBackThere) {
+  CountingMemory memory{Device{}};
+  const Training training(GetParam(), memory);
+  {
+    const auto trainer = training.trainer();
+    trainer->train_epoch();
+    trainer->evaluate();
+    EXPECT_GT(memory.num_live(), 0);
+    const std::int64_t made = memory.num_allocations();
+    trainer->train_epoch();
+    trainer->evaluate();
+    EXPECT_EQ(memory.num_allocations(), made) << "a later epoch allocates";
+  }
+  EXPECT_EQ(memory.num_live(), 0);
+  EXPECT_EQ(memory.num_wrong_releases(), 0);
+}
+
+TEST_P(MemoryOfTraining, EndsWithOneErrorWhenItRunsDry) {
+  std::int64_t needed = 0;
+  {
+    CountingMemory memory{Device{}};
+    const Training training(GetParam(), memory);
+    const auto trainer = training.trainer();
+    trainer->train_epoch();
+    needed = memory.num_allocations();
+  }
+  for (std::int64_t nth = 1; nth <= needed; ++nth) {
+    CountingMemory memory{Device{}};
+    try {
+      memory.fail_from(nth);
+      const Training training(GetParam(), memory);
+      const auto trainer = training.trainer();
+      trainer->train_epoch();
+      ADD_FAILURE() << "allocation " << nth << " failed, and nobody noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+    }
+    EXPECT_EQ(memory.num_live(), 0) << "after the failure of allocation " << nth;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, MemoryOfTraining,
+                         ::testing::Values(nn::ModelKind::gcn, nn::ModelKind::gat,
+                                           nn::ModelKind::gin));
+
+}  // namespace
+}  // namespace tessera::train
