@@ -129,16 +129,16 @@ inline MemoryCase spmm_case(const std::string& kernel, ops::Reduction reduction)
 }
 
 inline MemoryCase spmm_backward_case() {
-  return {"spmm_backward", [](const Graph& graph, const ops::PlanOptions& base) {
-            auto options = with<ops::SpmmOptions>(base);
-            options.features = case_features;
-            const ops::SpmmBackwardPlan plan = ops::plan_spmm_backward(graph, options);
-            return PlannedCase{plan.workspace_bytes(),
-                               [plan](CaseOperands& on, Stream stream, Workspace workspace) {
-                                 ops::run(plan, {on.grad(), on.u()}, {on.out(), on.edge_out(1)},
-                                          stream, workspace);
-                               }};
-          }};
+  return {
+      "spmm_backward", [](const Graph& graph, const ops::PlanOptions& base) {
+        auto options = with<ops::SpmmOptions>(base);
+        options.features = case_features;
+        const ops::SpmmBackwardPlan plan = ops::plan_spmm_backward(graph, options);
+        return PlannedCase{
+            plan.workspace_bytes(), [plan](CaseOperands& on, Stream stream, Workspace workspace) {
+              ops::run(plan, {on.grad(), on.u()}, {on.out(), on.edge_out(1)}, stream, workspace);
+            }};
+      }};
 }
 
 inline MemoryCase sddmm_case() {
@@ -162,10 +162,11 @@ inline MemoryCase edge_softmax_case() {
             auto options = with<ops::EdgeSoftmaxOptions>(base);
             options.heads = case_heads;
             const ops::EdgeSoftmaxPlan plan = ops::plan_edge_softmax(graph, options);
-            return PlannedCase{
-                plan.workspace_bytes(), [plan](CaseOperands& on, Stream stream, Workspace workspace) {
-                  ops::run(plan, on.edge_in(case_heads), on.edge_out(case_heads), stream, workspace);
-                }};
+            return PlannedCase{plan.workspace_bytes(),
+                               [plan](CaseOperands& on, Stream stream, Workspace workspace) {
+                                 ops::run(plan, on.edge_in(case_heads), on.edge_out(case_heads),
+                                          stream, workspace);
+                               }};
           }};
 }
 

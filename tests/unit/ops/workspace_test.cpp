@@ -76,10 +76,12 @@ TEST(Workspace, ALentOneMustFit) {
   need.add<float>(1000);
   const PlanWorkspace workspace(need, Device{}, false);
   alignas(256) std::byte lent[8192];
-  expect_error(ErrorCode::invalid_argument, {"too small"},
-               [&] { WorkspaceUse(workspace, {lent, 4000}, {}); });
-  expect_error(ErrorCode::invalid_argument, {"aligned"},
-               [&] { WorkspaceUse(workspace, {lent + 64, 8000}, {}); });
+  expect_error(ErrorCode::invalid_argument, {"too small"}, [&] {
+    WorkspaceUse(workspace, {lent, 4000}, {});
+  });
+  expect_error(ErrorCode::invalid_argument, {"aligned"}, [&] {
+    WorkspaceUse(workspace, {lent + 64, 8000}, {});
+  });
   expect_error(ErrorCode::invalid_argument, {"no workspace of its own"},
                [&] { WorkspaceUse(workspace, {}, {}); });
   EXPECT_EQ(static_cast<void*>(WorkspaceUse(workspace, {lent, 8192}, {}).view().bytes), lent);
@@ -87,8 +89,9 @@ TEST(Workspace, ALentOneMustFit) {
 
 TEST(Workspace, AMemoryOfAnotherDeviceIsRejected) {
   CountingMemory memory{Device{}};
-  expect_error(ErrorCode::invalid_argument, {"memory of cpu for work on cuda:3"},
-               [&] { Place({DeviceKind::cuda, 3}, &memory).resource(); });
+  expect_error(ErrorCode::invalid_argument, {"memory of cpu for work on cuda:3"}, [&] {
+    Place({DeviceKind::cuda, 3}, &memory).resource();
+  });
 }
 
 }  // namespace
