@@ -186,7 +186,7 @@ TEST(DeviceBuild, WithoutAGpuIsAClearError) {
 TEST(DeviceBuild, ColumnsComeWhenAskedFor) {
   int fetched = 0;
   const SharedArray<EdgeOffset> offsets(std::vector<EdgeOffset>{0, 2, 3});
-  const Graph graph(2, 3, offsets, {DeviceKind::cuda, 0}, [&]() -> SharedArray<VertexId> {
+  const Graph graph(2, 3, offsets, Device{DeviceKind::cuda, 0}, [&]() -> SharedArray<VertexId> {
     ++fetched;
     return std::vector<VertexId>{0, 2, 1};
   });
