@@ -62,7 +62,9 @@ Matrix<T> dots(const std::string& name, const SddmmProblem& problem, const Matri
   test::Placed<T> placed_u(padded_u, problem.device);
   test::Placed<T> placed_v(padded_v, problem.device);
   test::Placed<T> placed_edges(padded_edges, problem.device);
-  kernel.prepare(problem)->run(placed_u.view(), placed_v.view(), placed_edges.view(), {});
+  const auto prepared = kernel.prepare(problem);
+  synchronise(problem.device);  // kernels read what was prepared before they wait for others
+  prepared->run(placed_u.view(), placed_v.view(), placed_edges.view(), {});
   placed_edges.fetch();
   EXPECT_TRUE(padded_edges.margins_intact());
   Matrix<T> edges(problem.graph.num_edges(), problem.heads);

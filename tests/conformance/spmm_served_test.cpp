@@ -14,6 +14,7 @@
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
 #include "support/placed_matrix.hpp"
+#include "support/run_kernel.hpp"
 
 /// Every registered kernel of spmm takes some problem, and is right there.
 namespace tessera::ops {
@@ -66,7 +67,7 @@ class SpmmServed : public testing::KernelTest {
     call.x = placed_x.view();
     call.y = placed_y.view();
     if (values_of_runs) call.edge_values = placed_values.view();
-    kernel.prepare(problem)->run(call, {});
+    test::run_kernel(kernel, problem, call);
     placed_y.fetch();
 
     Matrix<double> exact_x = test::to_double(x), exact_values = test::to_double(values);

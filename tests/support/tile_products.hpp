@@ -14,6 +14,7 @@
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
 #include "support/random_matrix.hpp"
+#include "support/run_kernel.hpp"
 #include "tessera/ops/spmm.hpp"
 
 /// The registered spmm kernels on tiles, run by themselves.
@@ -64,7 +65,7 @@ Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Mat
   call.x = placed_x.view();
   call.y = placed_y.view();
   if (edge_values.rows() > 0) call.edge_values = placed_values.view();
-  kernel.prepare(problem)->run(call, {});
+  test::run_kernel(kernel, problem, call);
   placed_y.fetch();
   EXPECT_TRUE(padded_y.margins_intact());
   Matrix<T> y(rows, x.cols());
