@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cuda/array.hpp"
+#include "graph/equal_parts.hpp"
 
 namespace tessera::cuda {
 
@@ -18,12 +19,12 @@ Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, con
     if (length <= longest) continue;
     const auto line = static_cast<VertexId>(i);
     const auto first_slot = static_cast<std::int32_t>(cuts.num_slots);
-    const EdgeOffset parts = (length + longest - 1) / longest;
-    cut_lines.push_back({line, first_slot, static_cast<std::int32_t>(parts)});
-    for (EdgeOffset part = 0; part < parts; ++part) {
-      pieces.push_back({line, static_cast<std::int32_t>(cuts.num_slots++), first_slot,
-                        static_cast<std::int32_t>(parts), begin + length * part / parts,
-                        begin + length * (part + 1) / parts});
+    const auto parts = EqualParts::of_at_most(length, longest);
+    const auto num_slots = static_cast<std::int32_t>(parts.count());
+    cut_lines.push_back({line, first_slot, num_slots});
+    for (EdgeOffset part = 0; part < parts.count(); ++part) {
+      pieces.push_back({line, static_cast<std::int32_t>(cuts.num_slots++), first_slot, num_slots,
+                        begin + parts.begin(part), begin + parts.end(part)});
     }
   }
   cuts.pieces = to_device(std::span<const Piece>(pieces), place);

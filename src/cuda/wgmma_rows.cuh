@@ -20,7 +20,7 @@ struct RowLayout {
     return static_cast<std::uint32_t>(row * row_bytes + (unit ^ row / rows_per_line % units) * 16);
   }
 
-  /// Of rows that begin at `address`, a multiple of 8 rows.
+  /// Describes rows that begin at `address`, a multiple of 8 rows.
   __device__ static std::uint64_t descriptor(std::uint32_t address) {
     constexpr std::uint64_t order = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr std::uint64_t eight_rows = 8 * row_bytes >> 4;

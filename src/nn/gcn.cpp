@@ -36,6 +36,11 @@ const Tensor& Gcn::forward(const Input& input, const Context& context) {
     projection_.forward(input, 0, outer_, context);
   } else if (transforms_first(input)) {
     projection_.forward(input, 0, inner_, context);
+    if (can_finish(epilogue_, inner_, context)) {
+      propagate_and_finish({"GCN", adjacency()}, inner_, nullptr, epilogue_, number(), outer_,
+                           context);
+      return outer_;
+    }
     propagate({"GCN", adjacency()}, inner_, outer_, context);
   } else {
     propagate({"GCN", adjacency()}, input.dense("GCN"), inner_, context);

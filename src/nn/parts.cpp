@@ -109,6 +109,7 @@ ops::ActivationOptions Epilogue::pass_options(std::uint32_t layer_number,
 const Tensor& Epilogue::forward(const Tensor& x, std::uint32_t layer_number,
                                 const Context& context) {
   x_ = &x;
+  x_is_result_ = false;
   if (is_linear(context) && !bias) return x;
   y_.resize(x.rows(), x.cols());
   ops::bias_activation_dropout(x, bias_value(), pass_options(layer_number, context), y_,
@@ -120,11 +121,36 @@ const Tensor& Epilogue::forward_in_place(Tensor& x, std::uint32_t layer_number,
                                          const Context& context) {
   if (!is_linear(context)) return forward(x, layer_number, context);
   x_ = &x;
+  x_is_result_ = false;
   if (bias) {
     ops::bias_activation_dropout(x, bias_value(), pass_options(layer_number, context), x,
                                  x.device(), context.stream);
   }
   return x;
+}
+
+std::optional<ops::SpmmEpilogue> Epilogue::in_product(const Context& context) const {
+  const bool signs_tell =
+      options_.activation != ops::Activation::elu &&
+      (options_.activation != ops::Activation::leaky_relu || options_.slope > 0);
+  if (context.training && !signs_tell) return {};
+  if (is_linear(context) && !bias) return {};
+  ops::SpmmEpilogue epilogue;
+  epilogue.bias = bias.has_value();
+  epilogue.activation = options_.activation;
+  epilogue.slope = options_.slope;
+  epilogue.alpha = options_.alpha;
+  epilogue.dropout = context.training ? options_.dropout : 0;
+  return epilogue;
+}
+
+void Epilogue::give_to_product(ops::SpmmInputs& inputs, const Tensor& y, std::uint32_t layer_number,
+                               const Context& context) {
+  inputs.bias = bias_value();
+  inputs.random = context.random(layer_number);
+  inputs.clock = context.clock;
+  x_ = &y;
+  x_is_result_ = true;
 }
 
 void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context& context) {
@@ -135,9 +161,11 @@ void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context&
   ops::Operand grad_x;
   if (!linear) grad_x = grad;
   // Where there is nothing but the bias, x plays no part: any matrix of its shape will do.
+  // A result has the sign of what it came from, and 0 where dropout took it.
   ops::bias_activation_dropout_backward(
-      linear ? grad : *x_, bias_value(), pass_options(layer_number, context), grad, grad_x,
-      grad_bias, grad.device(), context.stream, context.workspace);
+      linear ? grad : *x_, x_is_result_ ? ops::ConstOperand() : bias_value(),
+      pass_options(layer_number, context), grad, grad_x, grad_bias, grad.device(), context.stream,
+      context.workspace);
 }
 
 std::string describe(const EpilogueOptions& options) {

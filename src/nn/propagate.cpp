@@ -35,6 +35,27 @@ void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const
            context.stream);
 }
 
+bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& context) {
+  // The fastest kernels have an epilogue only where rows fill whole vectors.
+  const auto bytes = x.cols() * static_cast<std::int64_t>(bytes_per_element(x.precision()));
+  return bytes % 16 == 0 && epilogue.in_product(context).has_value();
+}
+
+void propagate_and_finish(const Propagation& propagation, const Tensor& x, const Tensor* residual,
+                          Epilogue& epilogue, std::uint32_t layer_number, Tensor& y,
+                          const Context& context) {
+  Topology& graph = context.required_graph(propagation.layer);
+  require_rows(propagation, x, graph.graph().num_cols());
+  y.resize(graph.graph().num_rows(), x.cols());
+  ops::SpmmOptions options = options_for(propagation, x);
+  options.epilogue = epilogue.in_product(context).value();
+  options.epilogue.residual = residual != nullptr;
+  ops::SpmmInputs inputs{x};
+  if (residual != nullptr) inputs.residual = *residual;
+  epilogue.give_to_product(inputs, y, layer_number, context);
+  ops::run(graph.spmm(propagation.derivation, options), inputs, {y}, context.stream);
+}
+
 void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Tensor& grad_x,
                         const Context& context, MatrixView<const VertexId> winners) {
   Topology& graph = context.required_graph(propagation.layer);

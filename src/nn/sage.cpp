@@ -59,6 +59,7 @@ Sage::Sage(const SageOptions& options, Placement placement)
                 "lin_l.bias"),
       inner_(placement),
       outer_(placement),
+      root_sums_(placement),
       unit_(placement),
       grad_inner_(placement),
       grad_sources_(placement),
@@ -114,6 +115,13 @@ const Tensor& Sage::forward(const Input& sources, const Input& targets, const Co
   }
   if (transforms_first(sources)) {
     neighbours_.forward(sources, 0, inner_, context);
+    if (!after_unit_ && can_finish(epilogue_, inner_, context)) {
+      const bool has_root = uses_root(targets);
+      if (has_root) root_->forward(targets, 0, root_sums_, context);
+      propagate_and_finish(propagation_of(options_.aggregation), inner_,
+                           has_root ? &root_sums_ : nullptr, epilogue_, number(), outer_, context);
+      return outer_;
+    }
     aggregate(inner_, outer_, context);
   } else {
     aggregate(sources.dense("SAGE max"), inner_, context);

@@ -13,13 +13,15 @@
 namespace tessera::nn {
 namespace {
 
-using SpmmKey = std::tuple<Derivation, ops::Reduction, Precision, std::int64_t, bool, bool>;
+using SpmmKey =
+    std::tuple<Derivation, ops::Reduction, Precision, std::int64_t, bool, bool, ops::SpmmEpilogue>;
 using AttentionKey = std::tuple<Derivation, ops::AttentionForm, Precision, std::int64_t,
                                 std::int64_t, double, double>;
 
 SpmmKey key_of(Derivation derivation, const ops::SpmmOptions& options) {
   return {derivation,       options.reduction,          options.precision,
-          options.features, options.edge_values_at_run, options.edge_values_expected};
+          options.features, options.edge_values_at_run, options.edge_values_expected,
+          options.epilogue};
 }
 
 AttentionKey key_of(Derivation derivation, const ops::AttentionOptions& options) {

@@ -8,6 +8,7 @@
 #include <queue>
 #include <utility>
 
+#include "graph/equal_parts.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::tiles {
@@ -28,14 +29,16 @@ void cut(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
       std::min<std::int64_t>(tiled.height, std::int64_t{tiled.num_rows} - first_row));
   const EdgeOffset steps = tiled.step_offsets[window + 1] - tiled.step_offsets[window];
   const EdgeOffset tiles = tiled.tile_offsets[window + 1] - tiled.tile_offsets[window];
-  const EdgeOffset parts = steps <= max_steps ? 1 : (steps + max_steps - 1) / max_steps;
-  if (parts > 1) {
+  // As many as the steps need, cut between tiles; a window without any is one piece, too.
+  const EdgeOffset needed = EqualParts::of_at_most(steps, max_steps).count();
+  const EqualParts parts(tiles, std::max<EdgeOffset>(1, needed));
+  if (parts.count() > 1) {
     schedule.cut_windows.push_back(
-        {first_row, num_rows, schedule.num_slots, static_cast<std::int32_t>(parts)});
+        {first_row, num_rows, schedule.num_slots, static_cast<std::int32_t>(parts.count())});
   }
-  for (EdgeOffset part = 0; part < parts; ++part) {
-    const EdgeOffset begin = tiles * part / parts;
-    const EdgeOffset end = tiles * (part + 1) / parts;
+  for (EdgeOffset part = 0; part < parts.count(); ++part) {
+    const EdgeOffset begin = parts.begin(part);
+    const EdgeOffset end = parts.end(part);
     const EdgeOffset first_step = begin * steps_per_tile;
     Piece piece;
     piece.first_step = static_cast<std::int32_t>(tiled.step_offsets[window] + first_step);
@@ -43,7 +46,7 @@ void cut(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
     piece.num_steps = static_cast<std::int32_t>(std::min(steps, end * steps_per_tile) - first_step);
     piece.first_row = first_row;
     piece.num_rows = num_rows;
-    if (parts > 1) piece.slot = schedule.num_slots++;
+    if (parts.count() > 1) piece.slot = schedule.num_slots++;
     schedule.pieces.push_back(piece);
   }
 }

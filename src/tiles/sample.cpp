@@ -12,7 +12,7 @@
 namespace tessera::tiles {
 namespace {
 
-/// Of the windows that were looked at.
+/// What the windows that were looked at have together.
 struct Sums {
   std::int64_t edges = 0;
   std::int64_t columns = 0;  ///< distinct ones that enough rows use

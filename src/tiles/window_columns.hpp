@@ -38,7 +38,7 @@ class WindowColumns {
   /// Half the way, for who wants to know no more than how many rows use each column. Nothing but
   /// `use_counts` holds then.
   void count(const SideRows& rows, VertexId first_row, VertexId last_row);
-  /// Of every distinct column, in no order.
+  /// One for every distinct column, in no order.
   std::span<const std::int32_t> use_counts() const { return use_counts_; }
 
   /// Leaves out columns that fewer rows use.

@@ -48,8 +48,8 @@ class CheckpointCheck {
   }
 
   void check_task() const {
-    const bool one_label_metric = c_.metric == Metric::accuracy ||
-                                  (c_.metric == Metric::roc_auc && c_.outputs == 2);
+    const bool one_label_metric =
+        c_.metric == Metric::accuracy || (c_.metric == Metric::roc_auc && c_.outputs == 2);
     const bool multi_label_metric = c_.metric == Metric::micro_f1 || c_.metric == Metric::roc_auc;
     if (!(c_.multi_label ? multi_label_metric : one_label_metric)) {
       reject(fmt::format("the metric {} does not fit its {} outputs", to_string(c_.metric),
@@ -65,7 +65,8 @@ class CheckpointCheck {
     }
     const bool rising =
         std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end();
-    if (!rising || (!names.empty() && names.front() < 0)) reject("the names of classes do not rise");
+    if (!rising || (!names.empty() && names.front() < 0))
+      reject("the names of classes do not rise");
   }
 
   void check_tensors(const std::vector<StoredTensor>& tensors, const char* name) const {

@@ -90,8 +90,8 @@ class SpmmServed : public testing::KernelTest {
 
 TEST_P(SpmmServed, ServeSomeProblem) {
   must_compare();
-  const auto graphs = testing::with_all_weights(
-      {"", testing::random_graph(90, 70, 900, 13, false)}, testing::NumberKind::normal);
+  const auto graphs = testing::with_all_weights({"", testing::random_graph(90, 70, 900, 13, false)},
+                                                testing::NumberKind::normal);
   for (const std::int64_t features : {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
       for (const bool values_of_runs : {false, true}) {

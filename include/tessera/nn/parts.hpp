@@ -9,6 +9,7 @@
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/ops/activation.hpp"
+#include "tessera/ops/spmm.hpp"
 
 /// What layers are made of.
 namespace tessera::nn {
@@ -59,6 +60,13 @@ class Epilogue {
   const Tensor& forward(const Tensor& x, std::uint32_t layer_number, const Context& context);
   /// The same, overwriting `x` where the result can take its place.
   const Tensor& forward_in_place(Tensor& x, std::uint32_t layer_number, const Context& context);
+  /// The same as part of a product with a graph, if the product's kernel can do it and backward can
+  /// do with y alone: everything but the derivative of elu, which is only known before dropout.
+  std::optional<ops::SpmmEpilogue> in_product(const Context& context) const;
+  /// What such a product needs of it. `y` will be the product's result, which must live until
+  /// backward.
+  void give_to_product(ops::SpmmInputs& inputs, const Tensor& y, std::uint32_t layer_number,
+                       const Context& context);
   /// Turns the gradient of y into that of x, in place, and writes the bias's.
   void backward(Tensor& grad, std::uint32_t layer_number, const Context& context);
 
@@ -69,6 +77,7 @@ class Epilogue {
 
   EpilogueOptions options_;
   const Tensor* x_ = nullptr;
+  bool x_is_result_ = false;  ///< x_ is y: its signs tell the derivative
   Tensor y_;
 };
 

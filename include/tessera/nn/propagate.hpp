@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tessera/nn/context.hpp"
+#include "tessera/nn/parts.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/nn/topology.hpp"
 
@@ -17,6 +18,14 @@ struct Propagation {
 /// Y = A X; `y` takes the shape it needs. `winners` is for max alone.
 void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const Context& context,
                MatrixView<VertexId> winners = {});
+
+/// Whether a product of these features can finish its rows itself and be as fast.
+bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& context);
+
+/// Y = epilogue(A X + residual) by one kernel, where `can_finish`. `residual` may be null.
+void propagate_and_finish(const Propagation& propagation, const Tensor& x, const Tensor* residual,
+                          Epilogue& epilogue, std::uint32_t layer_number, Tensor& y,
+                          const Context& context);
 
 /// dX = A^T dY.
 void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Tensor& grad_x,

@@ -61,6 +61,7 @@ class Sage final : public PairLayer {
   Input targets_;
   Tensor inner_;
   Tensor outer_;
+  Tensor root_sums_;  ///< of the targets' own features, where the aggregation comes last
   Tensor unit_;
   Buffer<VertexId> winners_;
   Tensor grad_inner_;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
+#include "tessera/ops/activation.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/operand.hpp"
 
@@ -23,6 +26,26 @@ enum class Reduction { sum, mean, max, min };
 const char* to_string(Reduction reduction) noexcept;
 Reduction parse_reduction(const std::string& text);
 
+/// What becomes of a row after its reduction, before it is stored:
+///
+///     Y[i][f] = drop(activate(reduced[i][f] + residual[i][f] + bias[f]))
+///
+/// Activations and dropout are those of `bias_activation_dropout`, and the same elements fall:
+/// number i * features + f. An empty row is 0 before this. Forward passes only: a backward plan
+/// takes the gradient of what was reduced.
+struct SpmmEpilogue {
+  bool bias = false;      ///< runs bring a bias of 1 x features, stored as X is
+  bool residual = false;  ///< runs bring a matrix of the shape of Y, stored as X is
+  Activation activation = Activation::none;
+  double slope = 0.01;  ///< leaky_relu
+  double alpha = 1;     ///< elu
+  double dropout = 0;   ///< share of elements set to 0; the rest is divided by 1 - dropout
+  /// How Y is stored: fp32 for 16-bit features, or 16 bits for fp32 features. Absent: as X is.
+  std::optional<Precision> output = {};
+
+  auto operator<=>(const SpmmEpilogue&) const = default;
+};
+
 struct SpmmOptions : PlanOptions {
   Reduction reduction = Reduction::sum;
   Precision precision = Precision::fp32;
@@ -34,6 +57,7 @@ struct SpmmOptions : PlanOptions {
   /// Of a backward plan: whether its runs may ask for the gradient of edge values, which takes
   /// memory of its own on a GPU.
   bool edge_value_gradient = true;
+  SpmmEpilogue epilogue = {};
 };
 
 /// Immutable and reusable. Holds the graph, the chosen kernel and its schedule. Runs that bring a
@@ -61,10 +85,16 @@ struct SpmmInputs {
   /// One value per edge in CSR order (a column of num_edges rows) instead of the graph's own
   /// values; scales still apply. Absent: the graph's.
   ConstOperand edge_values = {};
+  ConstOperand bias = {};      ///< where the epilogue has one: 1 x features
+  ConstOperand residual = {};  ///< where the epilogue has one: num_rows x features
+  /// What dropout draws from, where the epilogue has any. If there is a clock, in the memory of the
+  /// plan's device, its step takes the place of `random`'s.
+  Random random = Random(0);
+  const StepClock* clock = nullptr;
 };
 
 struct SpmmOutputs {
-  Operand y;  ///< num_rows x features
+  Operand y;  ///< num_rows x features, in the epilogue's output type
   /// For max and min, optionally: the winning source of every element (-1 for an empty row), which
   /// the backward pass needs.
   MatrixView<VertexId> winners = {};

@@ -42,7 +42,7 @@ std::unique_ptr<const PreparedSpmm> prepare_gradient(const SddmmProblem& problem
   sums.pass = pass;
   sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
   sums.edge_values_expected = problem.function == EdgeFunction::dot;
-  sums.edge_rows = problem.function == EdgeFunction::add;
+  sums.edge_features = problem.function == EdgeFunction::add;
   sums.set_place(problem.place());
   PlanOptions any = options;
   any.kernel.clear();

@@ -60,7 +60,8 @@ class ListWriter {
     }
   }
 
-  /// Of each row in each tile; `starts_` then says where a row's edges stand in its strip's list.
+  /// Counted for each row in each tile; `starts_` then says where a row's edges stand in its
+  /// strip's list.
   void count_edges() {
     const std::size_t num_tiles = lists_.tiles.size() - first_tile_;
     counts_.assign(num_tiles * height, 0);

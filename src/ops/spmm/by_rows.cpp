@@ -7,7 +7,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "ops/activation/kernels.hpp"
 #include "ops/check.hpp"
+#include "ops/row_ranges.hpp"
 #include "ops/row_schedule.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/combine.hpp"
@@ -44,6 +46,13 @@ class SpmmByRows final : public PreparedSpmm {
     const std::int64_t slot_elements = checked_area(schedule_.num_slots, features);
     slots_ = Buffer<double>(slot_elements);
     if (is_best()) slot_winners_ = Buffer<VertexId>(slot_elements);
+    if (!problem.is_plain()) {
+      bias_ = Buffer<S>(features);
+      // Sums are rounded once, when all is done with them.
+      if (bytes_per_element(problem.output()) != static_cast<int>(sizeof(S))) {
+        wide_ = Buffer<S>(checked_area(num_rows_, features));
+      }
+    }
     if (tiles_.packed) packed_ = Buffer<T>(checked_area(num_cols_, tiles_.width));
     ranges_per_task_ =
         std::max<std::int64_t>(1, min_task_work / (max_edges_per_range * tiles_.width));
@@ -53,6 +62,7 @@ class SpmmByRows final : public PreparedSpmm {
     const std::int64_t features = problem_.features;
     if (features == 0) return;
     const SpmmRows rows = operands(call);
+    if (!problem_.is_plain()) take_bias(call);
     const SpmmRowsFunction function = of_type<T>(functions());
     const std::int64_t num_tiles = (features + tiles_.width - 1) / tiles_.width;
     if (tiles_.packed) {
@@ -68,14 +78,22 @@ class SpmmByRows final : public PreparedSpmm {
       for_tasks(num_tiles * num_groups(), [&](std::int64_t task) {
         const std::int64_t tile = task / num_groups();
         run_group(function, at_tile(rows, tile), task % num_groups(), width_of(tile));
+        if (num_tiles == 1) finish_group(call, rows, task);
       });
     }
-    combine(rows);
+    const bool finished = num_tiles == 1 && !tiles_.packed;
+    combine(call, rows, finished);
+    if (!problem_.is_plain() && !finished) {
+      for_row_ranges(num_rows_, features, [&](std::int64_t begin, std::int64_t end) {
+        finish_rows(call, rows, begin, end);
+      });
+    }
   }
 
   std::int64_t own_bytes() const noexcept override {
     return slots_.size() * static_cast<std::int64_t>(sizeof(double)) +
            slot_winners_.size() * static_cast<std::int64_t>(sizeof(VertexId)) +
+           (bias_.size() + wide_.size()) * static_cast<std::int64_t>(sizeof(S)) +
            packed_.size() * static_cast<std::int64_t>(sizeof(T));
   }
 
@@ -108,7 +126,7 @@ class SpmmByRows final : public PreparedSpmm {
 
   const SpmmRowsFunctions& functions() const {
     const SpmmRowsTable& table = spmm_rows();
-    if (problem_.edge_rows) return table.edge_rows;
+    if (problem_.edge_features) return table.edge_features;
     if (is_best()) return table.best;
     return of_winners() ? table.won : table.sum;
   }
@@ -133,8 +151,9 @@ class SpmmByRows final : public PreparedSpmm {
     rows.x = call.x.data;
     rows.x_stride = call.x.stride;
     rows.x_is_finite = rows.values != nullptr && is_small_and_finite(call.x.as<T>());
-    rows.y = call.y.data;
-    rows.y_stride = call.y.stride;
+    rows.y = wide_.empty() ? call.y.data : wide_.data();
+    rows.y_stride = wide_.empty() ? call.y.stride : problem_.features;
+    rows.y_is_wide = !problem_.is_plain();
     rows.winners = call.winners.data;
     rows.winners_stride = call.winners.stride;
     rows.won_by = call.won_by.data;
@@ -168,7 +187,11 @@ class SpmmByRows final : public PreparedSpmm {
   SpmmRows at_tile(SpmmRows rows, std::int64_t tile) const noexcept {
     const std::int64_t column = tile * tiles_.width;
     rows.x = static_cast<const T*>(rows.x) + column;
-    rows.y = static_cast<T*>(rows.y) + column;
+    if (rows.y_is_wide) {
+      rows.y = static_cast<S*>(rows.y) + column;
+    } else {
+      rows.y = static_cast<T*>(rows.y) + column;
+    }
     if (rows.winners != nullptr) rows.winners += column;
     if (rows.won_by != nullptr) rows.won_by += column;
     if (rows.slots != nullptr) rows.slots += column;
@@ -200,6 +223,58 @@ class SpmmByRows final : public PreparedSpmm {
     for (std::size_t i = first; i < last; ++i) function(rows, schedule_.ranges[i], 0, width);
   }
 
+  /// Zeros where there is none.
+  void take_bias(const SpmmCall& call) const {
+    for (std::int64_t j = 0; j < problem_.features; ++j) {
+      bias_[j] = call.bias.absent() ? S(0) : static_cast<S>(call.bias.as<T>()(0, j));
+    }
+  }
+
+  /// The epilogue of rows whose reduction stands in `rows.y`.
+  void finish_rows(const SpmmCall& call, const SpmmRows& rows, std::int64_t begin,
+                   std::int64_t end) const {
+    const std::int64_t features = problem_.features;
+    S* const sums = static_cast<S*>(rows.y) + begin * rows.y_stride;
+    for (std::int64_t i = begin; i < end && !call.residual.absent(); ++i) {
+      const T* const residual = call.residual.as<T>().row(i);
+      S* const row = sums + (i - begin) * rows.y_stride;
+      for (std::int64_t j = 0; j < features; ++j) row[j] += static_cast<S>(residual[j]);
+    }
+    ActivationRows<S> all;
+    all.rows = end - begin;
+    all.cols = features;
+    all.first_element = static_cast<std::uint64_t>(begin * features);
+    all.x = sums;
+    all.x_stride = rows.y_stride;
+    all.bias = bias_.data();
+    all.output = sums;
+    all.output_stride = rows.y_stride;
+    ActivationFormula formula = call.formula;
+    formula.dropout = formula.dropout.at_present();
+    if constexpr (std::is_same_v<S, double>) {
+      activation().forward_fp64(formula, all);
+    } else {
+      activation().forward_fp32(formula, all);
+    }
+    for (std::int64_t i = begin; i < end && !wide_.empty(); ++i) {
+      Bfloat16* const stored = call.y.as<Bfloat16>().row(i);
+      const S* const row = sums + (i - begin) * rows.y_stride;
+      for (std::int64_t j = 0; j < features; ++j) stored[j] = Bfloat16(static_cast<float>(row[j]));
+    }
+  }
+
+  /// While the rows of a group are in the caches; long rows are put together later.
+  void finish_group(const SpmmCall& call, const SpmmRows& rows, std::int64_t group) const {
+    if (problem_.is_plain()) return;
+    const auto first = static_cast<std::size_t>(group * ranges_per_task_);
+    const auto last =
+        std::min(first + static_cast<std::size_t>(ranges_per_task_), schedule_.ranges.size());
+    for (std::size_t i = first; i < last; ++i) {
+      const RowRange& range = schedule_.ranges[i];
+      if (range.slot < 0) finish_rows(call, rows, range.row_begin, range.row_end);
+    }
+  }
+
   template <class Task>
   void for_tasks(std::int64_t count, Task&& task) const {
     if ((col_indices_.size() + num_rows_) * problem_.features >= min_parallel_work) {
@@ -209,13 +284,16 @@ class SpmmByRows final : public PreparedSpmm {
     for (std::int64_t i = 0; i < count; ++i) task(i);
   }
 
-  void combine(const SpmmRows& rows) const {
+  void combine(const SpmmCall& call, const SpmmRows& rows, bool finishes) const {
     const auto one_row = [&](std::int64_t i) {
       const LongRow& long_row = schedule_.long_rows[static_cast<std::size_t>(i)];
       if (is_best()) {
         combine_best<T, S>(rows, long_row, problem_.features);
       } else {
         combine_sums<T, S>(rows, long_row, problem_.features);
+      }
+      if (finishes && !problem_.is_plain()) {
+        finish_rows(call, rows, long_row.row, std::int64_t{long_row.row} + 1);
       }
     };
     const auto count = static_cast<std::int64_t>(schedule_.long_rows.size());
@@ -240,6 +318,9 @@ class SpmmByRows final : public PreparedSpmm {
   mutable Buffer<double> slots_;
   mutable Buffer<VertexId> slot_winners_;
   mutable Buffer<T> packed_;
+  // What an epilogue needs: its bias, and the reduced rows where Y cannot hold them.
+  mutable Buffer<S> bias_;
+  mutable Buffer<S> wide_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace tessera::ops {
 
 double predict_spmm_rows_us(const SpmmProblem& problem);
 double predict_spmm_tiles_us(const SpmmProblem& problem);
-/// Of a backward pass only.
+/// For backward passes only.
 double predict_spmm_scatter_us(const SpmmProblem& problem);
 
 /// Features of a slice that fits the nearer caches, but at least two cache lines of them.

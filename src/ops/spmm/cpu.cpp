@@ -11,13 +11,14 @@ namespace tessera::ops {
 namespace {
 
 std::string why_not_rows(const SpmmProblem& problem) {
+  if (problem.output() == Precision::fp16) return "fp16 exists on the GPU only";
   return why_not_cpu_precision(problem.precision);
 }
 
 std::string why_not_tiles(const SpmmProblem& problem) {
   if (problem.heads > 1) return "several values per edge";
-  if (problem.edge_rows) return "features of edges, not of vertices";
-  return why_not_cpu_precision(problem.precision);
+  if (problem.edge_features) return "features of edges, not of vertices";
+  return why_not_rows(problem);
 }
 
 std::string why_not_scatter(const SpmmProblem& problem) {

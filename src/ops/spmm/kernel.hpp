@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "ops/activation/formula.hpp"
 #include "ops/registry.hpp"
 #include "ops/workspace.hpp"
 #include "tessera/ops/spmm.hpp"
@@ -23,18 +24,28 @@ struct SpmmProblem {
   /// Edge values are num_edges x heads; each head weighs its own share of the features.
   std::int64_t heads = 1;
   /// x has one row per edge in CSR order, not one per source; nothing is weighted.
-  bool edge_rows = false;
+  bool edge_features = false;
   Device device = {};
   MemoryResource* memory = nullptr;  ///< as in PlanOptions
   Stream stream = {};
   bool edge_values_at_run = true;     ///< whether a call may have edge values
   bool edge_values_expected = false;  ///< whether most calls have them
+  SpmmEpilogue epilogue = {};
 
   Place place() const { return {device, memory, stream}; }
   void set_place(const Place& place) {
     device = place.device;
     memory = place.memory;
     stream = place.stream;
+  }
+
+  /// How Y is stored.
+  Precision output() const noexcept { return epilogue.output.value_or(precision); }
+  /// Whether sums are stored as they are, in the type of X.
+  bool is_plain() const noexcept {
+    SpmmEpilogue same;
+    same.output = epilogue.output;
+    return epilogue == same && output() == precision;
   }
 };
 
@@ -45,7 +56,13 @@ struct SpmmCall {
   MatrixView<const VertexId> won_by;  ///< backward of max and min
   Operand y;
   MatrixView<VertexId> winners;  ///< forward of max and min; no memory: not wanted
+  ConstOperand bias = {};
+  ConstOperand residual = {};
+  ActivationFormula formula = {};  ///< activation and dropout of the epilogue
 };
+
+/// Throws unless an epilogue's numbers and types are such as kernels can have.
+void check_epilogue(const SpmmOptions& options);
 
 /// Throws where a run brings edge values that its plan did not expect.
 void check_values_were_planned(bool edge_values_at_run);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/spmm.hpp"
 
+#include <cmath>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "ops/check.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -44,6 +47,30 @@ bool expects_edge_values(const SpmmOptions& options) {
   return options.edge_values_expected;
 }
 
+void check_epilogue(const SpmmOptions& options) {
+  const SpmmEpilogue& epilogue = options.epilogue;
+  const auto refuse = [](const std::string& what, const char* how) {
+    throw Error(ErrorCode::invalid_argument, what, "epilogue", how);
+  };
+  if (!(epilogue.dropout >= 0 && epilogue.dropout <= 1)) {
+    refuse(fmt::format("dropout is {}", epilogue.dropout), "use a share from 0 to 1");
+  }
+  if (!std::isfinite(epilogue.slope) || !std::isfinite(epilogue.alpha)) {
+    refuse(fmt::format("slope is {}, alpha is {}", epilogue.slope, epilogue.alpha),
+           "use finite numbers");
+  }
+  const Precision output = epilogue.output.value_or(options.precision);
+  if (output == options.precision) return;
+  const bool narrow = bytes_per_element(options.precision) == 2;
+  const bool to_narrow = bytes_per_element(output) == 2;
+  const bool from_full =
+      options.precision == Precision::fp32 || options.precision == Precision::tf32;
+  if (narrow ? output == Precision::fp32 : from_full && to_narrow) return;
+  refuse(
+      fmt::format("{} features cannot become {}", to_string(options.precision), to_string(output)),
+      "use fp32 for 16-bit features, or 16 bits for fp32");
+}
+
 struct SpmmPlan::State {
   SpmmProblem problem;
   SpmmOptions options;
@@ -69,6 +96,8 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   state->problem.edge_values_at_run = options.edge_values_at_run;
   state->problem.edge_values_expected = expects_edge_values(options);
   check_weights_fit(state->problem);
+  check_epilogue(options);
+  state->problem.epilogue = options.epilogue;
   state->options = options;
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
   state->kernel = choice.kernel;
@@ -79,13 +108,34 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   return SpmmPlan(std::move(state));
 }
 
+namespace {
+
+/// An operand of the epilogue: there if and only if the plan has it.
+void check_part(const char* name, const ConstOperand& operand, bool planned,
+                const Expected& expected, const SpmmOutputs& outputs) {
+  if (!planned) {
+    if (operand.absent()) return;
+    throw Error(ErrorCode::invalid_argument, fmt::format("the plan takes no {}", name), name,
+                fmt::format("plan with epilogue.{}", name));
+  }
+  check_operand(name, operand, expected);
+  check_apart("y", outputs.y, name, operand);
+}
+
+}  // namespace
+
 void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs, Stream stream,
          Workspace workspace) {
   const Graph& graph = plan.graph();
   const SpmmOptions& options = plan.options();
   check_operand("x", inputs.x, {options.precision, graph.num_cols(), options.features});
-  check_operand("y", outputs.y, {options.precision, graph.num_rows(), options.features});
+  const SpmmEpilogue& epilogue = options.epilogue;
+  check_operand("y", outputs.y,
+                {epilogue.output.value_or(options.precision), graph.num_rows(), options.features});
   check_apart("y", outputs.y, "x", inputs.x);
+  check_part("bias", inputs.bias, epilogue.bias, {options.precision, 1, options.features}, outputs);
+  check_part("residual", inputs.residual, epilogue.residual,
+             {options.precision, graph.num_rows(), options.features}, outputs);
   if (!inputs.edge_values.absent()) {
     check_values_were_planned(options.edge_values_at_run);
     check_operand("edge_values", inputs.edge_values, {options.precision, graph.num_edges(), 1});
@@ -102,9 +152,13 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
                 graph.num_rows(), options.features);
   }
   const OnDevice current(options.device);
+  const Dropout dropout{epilogue.dropout, inputs.random, inputs.clock};
+  const ActivationFormula formula = {epilogue.activation, epilogue.slope, epilogue.alpha,
+                                     dropout.active(), dropout.constants()};
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run({inputs.x, inputs.edge_values, {}, outputs.y, winners}, stream,
-                             use.view());
+  plan.state().prepared->run(
+      {inputs.x, inputs.edge_values, {}, outputs.y, winners, inputs.bias, inputs.residual, formula},
+      stream, use.view());
 }
 
 }  // namespace tessera::ops

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/exact_sum.hpp"
+#include "ops/activation/reference.hpp"
 
 namespace tessera::ops::reference {
 namespace {
@@ -80,6 +81,18 @@ void spmm(const Graph& graph, Reduction reduction, MatrixView<const double> x,
       if (winners.data != nullptr) winners(row, feature) = winner;
     }
   }
+}
+
+void spmm_epilogue(const SpmmEpilogue& epilogue, MatrixView<const double> bias,
+                   MatrixView<const double> residual, const Random& random, MatrixView<double> y) {
+  if (residual.data != nullptr) {
+    for (std::int64_t i = 0; i < y.rows; ++i) {
+      for (std::int64_t j = 0; j < y.cols; ++j) y(i, j) += residual(i, j);
+    }
+  }
+  const ActivationOptions options{epilogue.activation, epilogue.slope, epilogue.alpha,
+                                  epilogue.dropout, random};
+  bias_activation_dropout(y, bias, options, y);
 }
 
 void spmm_backward(const Graph& graph, Reduction reduction, MatrixView<const double> grad_y,

@@ -36,6 +36,7 @@ struct SpmmRows {
   bool x_is_finite = false;  ///< all of it; false where nobody has looked
   void* y = nullptr;
   std::int64_t y_stride = 0;
+  bool y_is_wide = false;       ///< y has S where features are stored in 16 bits
   VertexId* winners = nullptr;  ///< of `best`, or null
   std::int64_t winners_stride = 0;
   const VertexId* won_by = nullptr;  ///< of `won`: the winning source of each element of x
@@ -58,10 +59,10 @@ struct SpmmRowsFunctions {
 };
 
 struct SpmmRowsTable {
-  SpmmRowsFunctions sum;        ///< weight * x of every source
-  SpmmRowsFunctions won;        ///< the same where the source's element was won by this row
-  SpmmRowsFunctions edge_rows;  ///< the row of x that belongs to the edge, not to its source
-  SpmmRowsFunctions best;       ///< the largest product, not their sum
+  SpmmRowsFunctions sum;            ///< weight * x of every source
+  SpmmRowsFunctions won;            ///< the same where the source's element was won by this row
+  SpmmRowsFunctions edge_features;  ///< the row of x that belongs to the edge, not to its source
+  SpmmRowsFunctions best;           ///< the largest product, not their sum
 };
 
 }  // namespace tessera::ops

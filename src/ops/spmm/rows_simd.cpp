@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
 #include "ops/simd/columns.hpp"
 #include "ops/simd/lanes.hpp"
 #include "ops/spmm/edge_weights.hpp"
@@ -14,17 +16,17 @@ constexpr EdgeOffset prefetch_distance = 16;
 
 /// What a row adds up.
 enum class Terms {
-  plain,      ///< x of each source
-  weighted,   ///< weight * x of each source
-  won,        ///< weight * x where the element was won by this row; rows are sources here
-  edge_rows,  ///< the row of x of each edge
+  plain,          ///< x of each source
+  weighted,       ///< weight * x of each source
+  won,            ///< weight * x where the element was won by this row; rows are sources here
+  edge_features,  ///< the row of x of each edge
 };
 
 /// The row of x that an edge adds.
 template <class T, Terms terms>
 TESSERA_INLINE const T* source_of(const SpmmRows& rows, EdgeOffset edge) {
   const T* const x = static_cast<const T*>(rows.x);
-  if constexpr (terms == Terms::edge_rows) {
+  if constexpr (terms == Terms::edge_features) {
     return x + (rows.positions == nullptr ? edge : rows.positions[edge]) * rows.x_stride;
   } else {
     return x + static_cast<std::int64_t>(rows.col_indices[edge]) * rows.x_stride;
@@ -43,6 +45,18 @@ TESSERA_INLINE void prefetch(const SpmmRows& rows, EdgeOffset edge, const Column
   unrolled<lines>([&](auto i) __attribute__((always_inline)) {
     __builtin_prefetch(from + i.value * line);
   });
+}
+
+/// Stores the values of a row from column `at` on.
+template <class T, class Vector>
+TESSERA_INLINE void store_row(const SpmmRows& rows, VertexId row, std::int64_t at, Vector values) {
+  using S = ScalarOf<T>;
+  constexpr int N = static_cast<int>(sizeof(Vector) / sizeof(S));
+  const std::int64_t place = static_cast<std::int64_t>(row) * rows.y_stride + at;
+  if constexpr (!std::is_same_v<S, T>) {
+    if (rows.y_is_wide) return store_lanes<N>(static_cast<S*>(rows.y) + place, values);
+  }
+  store_lanes<N>(static_cast<T*>(rows.y) + place, values);
 }
 
 /// `features` where this row won the element, else 0.
@@ -161,11 +175,10 @@ void sum_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* w
     const bool empty = begin == end;
     const S scale = row_scale == nullptr || empty ? S(1) : row_scale[row];
     const S divisor = rows.mean && !empty ? static_cast<S>(end - begin) : S(1);
-    T* const y = static_cast<T*>(rows.y) + row * rows.y_stride;
     unrolled<V>([&](auto v) __attribute__((always_inline)) {
       Vector value = total[v.value] * scale;
       if (rows.mean) value /= divisor;
-      store_lanes<N>(y + start(columns, v), value);
+      store_row<T>(rows, row, start(columns, v), value);
     });
     begin = end;
   }
@@ -216,8 +229,7 @@ void best_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* 
     unrolled<V>([&](auto v) __attribute__((always_inline)) {
       const std::int64_t at = start(columns, v);
       if (range.slot < 0) {
-        store_lanes<N>(static_cast<T*>(rows.y) + row * rows.y_stride + at,
-                       Vector(best[v.value] * sign));
+        store_row<T>(rows, row, at, Vector(best[v.value] * sign));
       } else {
         S values[N];
         __builtin_memcpy(values, &best[v.value], sizeof values);
@@ -270,9 +282,9 @@ void sum_won(const SpmmRows& rows, const RowRange& range, std::int64_t begin, st
 }
 
 template <class T>
-void sum_edge_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin,
-                   std::int64_t end) {
-  sum_blocks<T, Terms::edge_rows, accumulator_registers / 4>(rows, range, nullptr, begin, end);
+void sum_edge_features(const SpmmRows& rows, const RowRange& range, std::int64_t begin,
+                       std::int64_t end) {
+  sum_blocks<T, Terms::edge_features, accumulator_registers / 4>(rows, range, nullptr, begin, end);
 }
 
 template <class T>
@@ -295,7 +307,7 @@ const SpmmRowsTable& spmm_rows_table() {
   static constexpr SpmmRowsTable table = {
       {sum_rows<double>, sum_rows<float>, sum_rows<Bfloat16>},
       {sum_won<double>, sum_won<float>, sum_won<Bfloat16>},
-      {sum_edge_rows<double>, sum_edge_rows<float>, sum_edge_rows<Bfloat16>},
+      {sum_edge_features<double>, sum_edge_features<float>, sum_edge_features<Bfloat16>},
       {best_rows<double>, best_rows<float>, best_rows<Bfloat16>}};
   return table;
 }

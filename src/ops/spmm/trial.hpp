@@ -25,6 +25,8 @@ class SpmmTrial {
   ScratchOperand x_;
   ScratchOperand y_;
   ScratchOperand edge_values_;
+  ScratchOperand bias_;
+  ScratchOperand residual_;
   Buffer<VertexId> winners_;
   SpmmCall call_;
   TrialWorkspace workspace_;

@@ -21,7 +21,7 @@ namespace tessera::tiles {
 namespace {
 
 constexpr int block_threads = translation_threads;
-/// Of shared memory: two blocks share a processor.
+/// Shared memory of a block: two of them share a processor.
 constexpr int max_shared_words = 24 * 1024;
 
 /// The edges of a round that are not on tiles, and how many a row has.

@@ -23,9 +23,9 @@ int expect_passes(const Suite& suite, const Graph& graph, std::int64_t features,
       problem.device = device;
       try {
         const Gate gate = suite.prepare(problem)->check();
-        EXPECT_TRUE(gate.passed()) << suite.op << " by " << kernel << " in " << to_string(precision)
-                                   << ", " << features << " features: " << gate.max_error
-                                   << " where " << gate.bound << " is allowed";
+        EXPECT_TRUE(gate.passed())
+            << suite.op << " by " << kernel << " in " << to_string(precision) << ", " << features
+            << " features: " << gate.max_error << " where " << gate.bound << " is allowed";
         ++compared;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();

@@ -56,8 +56,8 @@ TEST(WeightsFit, ScalesCountAndValuesOfRunsDoNot) {
 
 TEST(WeightsFit, PlansDeclineBothWays) {
   const SpmmProblem problem = problem_with({1, 3e38f}, Precision::fp32);
-  const Graph graph = problem.graph.with_scales(
-      SharedArray<float>(std::vector<float>{2, 2}), SharedArray<float>(std::vector<float>{1, 1}));
+  const Graph graph = problem.graph.with_scales(SharedArray<float>(std::vector<float>{2, 2}),
+                                                SharedArray<float>(std::vector<float>{1, 1}));
   SpmmOptions options;
   options.features = 4;
   testing::expect_error(ErrorCode::unsupported, {"fp32 ends at 3.40282e+38"},

@@ -13,7 +13,7 @@ struct DeviceFormula {
   bool drops;
   DropoutConstants dropout;
 
-  explicit DeviceFormula(const ActivationFormula& formula)
+  __host__ __device__ explicit DeviceFormula(const ActivationFormula& formula)
       : activation(formula.activation),
         constant(static_cast<float>(activation == Activation::elu ? formula.alpha : formula.slope)),
         drops(formula.drops),

@@ -98,7 +98,7 @@ struct RowStateLaunch {
 using AttentionFunction = void (*)(const AttentionLaunch& launch, Stream stream);
 using AttentionByVectors = std::array<AttentionFunction, attention_vectors.size()>;
 
-/// The kernels of one precision, compiled in units of their own (inst_*.cu).
+/// The kernels of one precision, compiled in units of their own (inst/).
 struct AttentionForwardFunctions {
   AttentionByVectors aligned, scalar;
   AttentionFunction weights;  ///< into `output`, edges x heads

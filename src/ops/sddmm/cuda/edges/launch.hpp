@@ -43,7 +43,7 @@ struct EdgesLaunch {
 /// Runs one policy on the caller's stream.
 using EdgesFunction = void (*)(const EdgesLaunch& launch, Stream stream);
 
-/// The kernels, compiled in units of their own (inst_*.cu): for every policy one function for each
+/// The kernels, compiled in units of their own (inst/): for every policy one function for each
 /// precision.
 using VectorFunctions = std::array<EdgesFunction, vector_policies.size()>;
 using ScalarFunctions = std::array<EdgesFunction, scalar_policies.size()>;

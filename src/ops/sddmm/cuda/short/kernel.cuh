@@ -67,7 +67,7 @@ class ShortProducts {
     }
   }
 
-  /// Of row lane / 4, or of that 8 further on, and column 4 * (lane % 4) + j.
+  /// The result of row lane / 4, or of that 8 further on, and column 4 * (lane % 4) + j.
   __device__ float of(int upper, int j) const {
     const float sum = sums_[j % 2][2 * upper + j / 2];
     return splits<T> ? sum + rests_[j % 2][2 * upper + j / 2] : sum;

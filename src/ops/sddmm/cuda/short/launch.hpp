@@ -56,7 +56,7 @@ struct ShortDotsLaunch {
   std::uint32_t edge_stride = 0;
 };
 
-/// Of a head's row. A product of matrices cuts up to 4e-8 off the sum so far, always in one
+/// For the row of a head. A product of matrices cuts up to 4e-8 off the sum so far, always in one
 /// direction; 128 of them, in either precision, leave half of the bound on the error.
 inline constexpr std::int64_t max_short_dot_bytes = 4096;
 
@@ -71,7 +71,7 @@ struct ShortDotsFunction {
 inline constexpr std::array<int, 7> short_dot_bytes = {32, 64, 128, 256, 512, 1024, 0};
 using ShortDotsFunctions = std::array<ShortDotsFunction, short_dot_bytes.size()>;
 
-/// Compiled in units of their own (inst_short_*.cu).
+/// Compiled in units of their own (inst/).
 extern const ShortDotsFunctions short_dots_bf16, short_dots_fp16, short_dots_fp32;
 extern const ShortDotsFunctions direct_dots_bf16, direct_dots_fp16, direct_dots_fp32;
 

@@ -11,7 +11,7 @@ namespace tessera::ops {
 /// The bits of tiles of 16 rows, row by row: see ShortDotsLaunch.
 Buffer<std::uint32_t> step_masks(const tiles::DeviceTiles& tiles, const Place& place);
 
-/// Of all runs; the last has no steps and no places.
+/// The places of all runs; the last run has no steps and no places.
 Buffer<DotPlaces> run_places(const cuda::DeviceRows& rows, const Buffer<VertexId>& columns,
                              const Buffer<DotRun>& runs, const Place& place);
 

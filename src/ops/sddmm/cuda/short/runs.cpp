@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sddmm/cuda/short/runs.hpp"
 
+#include "graph/equal_parts.hpp"
+
 namespace tessera::ops {
 
 std::vector<DotRun> cut_into_runs(const tiles::TiledGraph& tiled, int run_steps) {
@@ -8,10 +10,10 @@ std::vector<DotRun> cut_into_runs(const tiles::TiledGraph& tiled, int run_steps)
   for (std::int64_t window = 0; window < tiled.num_windows(); ++window) {
     const EdgeOffset first = tiled.step_offsets[window];
     const EdgeOffset steps = tiled.step_offsets[window + 1] - first;
-    const EdgeOffset parts = (steps + run_steps - 1) / run_steps;
-    for (EdgeOffset part = 0; part < parts; ++part) {
-      const EdgeOffset begin = steps * part / parts;
-      const EdgeOffset end = steps * (part + 1) / parts;
+    const auto parts = EqualParts::of_at_most(steps, run_steps);
+    for (EdgeOffset part = 0; part < parts.count(); ++part) {
+      const EdgeOffset begin = parts.begin(part);
+      const EdgeOffset end = parts.end(part);
       runs.push_back({static_cast<std::int32_t>(first + begin),
                       static_cast<std::uint32_t>(window << DotRun::step_bits | (end - begin))});
     }

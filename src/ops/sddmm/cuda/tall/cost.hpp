@@ -16,7 +16,7 @@ struct DotTileRuns {
 /// once.
 DotTileRuns share_dot_tiles(const Graph& graph, std::int64_t num_tiles, int workers);
 
-/// Of one head.
+/// Bytes of one head of a row.
 std::int64_t dot_tile_row_bytes(const SddmmProblem& problem);
 
 /// The second dimension of a grid.

@@ -40,7 +40,7 @@ struct DotTilesFunction {
 inline constexpr std::array<int, 6> dot_tile_bytes = {32, 64, 128, 256, 512, 0};
 using DotTilesFunctions = std::array<DotTilesFunction, dot_tile_bytes.size()>;
 
-/// The kernels for windows of 64 rows, compiled in units of their own (inst_tiles_*.cu).
+/// The kernels for windows of 64 rows, compiled in units of their own (inst/).
 extern const DotTilesFunctions dot_tiles_bf16, dot_tiles_fp16, dot_tiles_fp32;
 inline constexpr int dot_tile_height = 64;
 

@@ -55,7 +55,7 @@ class LineSum {
     const EdgeOffset at = launch_.positions != nullptr ? __ldg(launch_.positions + edge) : edge;
     std::int64_t row = at;
     float weight = 1;
-    if (!launch_.edge_rows) {
+    if (!launch_.edge_features) {
       row = __ldg(launch_.indices + edge);
       weight =
           cuda::widen(static_cast<const T*>(launch_.values)[at * launch_.value_stride + head_]);

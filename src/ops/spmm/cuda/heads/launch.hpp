@@ -12,7 +12,7 @@ struct HeadsLaunch {
   cuda::Lines lines;
   const VertexId* indices = nullptr;
   const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a line is a column
-  bool edge_rows = false;                 ///< x has a row per edge; nothing is weighted
+  bool edge_features = false;             ///< x has a row per edge; nothing is weighted
 
   const void* values = nullptr;  ///< edges x heads, stored as features are
   std::int64_t value_stride = 0;

@@ -38,7 +38,7 @@ class CudaHeads final : public PreparedSpmm {
     launch.lines = cuts_.lines(*rows_);
     launch.indices = rows_->indices.data();
     launch.positions = rows_->positions.data();
-    launch.edge_rows = problem_.edge_rows;
+    launch.edge_features = problem_.edge_features;
     launch.values = call.edge_values.data;
     launch.value_stride = call.edge_values.stride;
     // Without weights a row is one head.
@@ -79,8 +79,9 @@ class CudaHeads final : public PreparedSpmm {
 
 std::string why_not(const SpmmProblem& problem) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (!problem.is_plain()) return "no epilogue";
   if (problem.reduction != Reduction::sum) return "sums only";
-  if (problem.heads == 1 && !problem.edge_rows) return "one weight an edge";
+  if (problem.heads == 1 && !problem.edge_features) return "one weight an edge";
   const Graph& graph = problem.graph;
   if (graph.has_values() || graph.has_row_scale() || graph.has_col_scale()) {
     return "a graph without weights only";

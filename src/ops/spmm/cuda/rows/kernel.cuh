@@ -20,7 +20,12 @@ __device__ void store_element(const RowsLaunch& launch, const ReducedRow& at,
   const typename Reduction::Element elements[1] = {element};
   float values[1];
   Reduction::finish(launch, at, elements, values);
-  static_cast<T*>(launch.y)[at.row * launch.y_stride + at.feature] = cuda::narrow<T>(values[0]);
+  if constexpr (has_epilogue<Reduction>) {
+    store_with_epilogue<T>(launch.epilogue, launch.y, launch.y_stride,
+                           {at.row, at.feature, launch.features}, values);
+  } else {
+    static_cast<T*>(launch.y)[at.row * launch.y_stride + at.feature] = cuda::narrow<T>(values[0]);
+  }
 }
 
 /// Whether all other pieces of a split row are in their slots; leaves the count ready for the next
@@ -97,10 +102,15 @@ __device__ void store_row(const RowsLaunch& launch, const Gather& gather) {
   gather.for_kept([&](const ReducedRow& at, const Element(&elements)[Gather::kept]) {
     float values[Gather::kept];
     Reduction::finish(launch, at, elements, values);
-    const auto row_bytes = static_cast<std::uint32_t>(launch.y_stride * sizeof(T));
-    const auto offset = std::uint64_t{static_cast<std::uint32_t>(at.row)} * row_bytes;
-    Gather::KeptVector::narrowed(values).store(static_cast<char*>(launch.y) + offset +
-                                               at.feature * sizeof(T));
+    if constexpr (has_epilogue<Reduction>) {
+      store_with_epilogue<T>(launch.epilogue, launch.y, launch.y_stride,
+                             {at.row, at.feature, launch.features}, values);
+    } else {
+      const auto row_bytes = static_cast<std::uint32_t>(launch.y_stride * sizeof(T));
+      const auto offset = std::uint64_t{static_cast<std::uint32_t>(at.row)} * row_bytes;
+      Gather::KeptVector::narrowed(values).store(static_cast<char*>(launch.y) + offset +
+                                                 at.feature * sizeof(T));
+    }
   });
 }
 
@@ -174,15 +184,15 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   RowSlice slice;
   typename Gather::Columns columns = {};
   bool known = false;
-  if constexpr (policy.takes_heads()) known = launch.short_rows != nullptr;
+  if constexpr (policy.takes_starts()) known = launch.short_rows != nullptr;
   if (!known) {
     slice = slice_in_graph(launch, team);
   } else if (team < launch.num_short) {
-    const auto* const head = reinterpret_cast<const int4*>(launch.short_rows + team);
-    const int4 place = __ldg(head);
-    const int4 first = __ldg(head + 1);
+    const auto* const start = reinterpret_cast<const int4*>(launch.short_rows + team);
+    const int4 place = __ldg(start);
+    const int4 first = __ldg(start + 1);
     slice = slice_of(place);
-    static_assert(!policy.takes_heads() || sizeof columns == sizeof first);
+    static_assert(!policy.takes_starts() || sizeof columns == sizeof first);
     memcpy(&columns, &first, sizeof columns < sizeof first ? sizeof columns : sizeof first);
   }
   Gather gather(launch, slice.row, first_vector);
@@ -220,7 +230,7 @@ __global__ void __launch_bounds__(
   cuda::let_next_begin();
   // A listed row of a whole warp brings its columns along.
   const unsigned by_warps = launch.num_pieces + launch.num_wide_blocks;
-  if (blockIdx.x < by_warps || (policy.team() == 32 && !policy.takes_heads())) {
+  if (blockIdx.x < by_warps || (policy.team() == 32 && !policy.takes_starts())) {
     reduce_by_warps<policy, T, aligned, Reduction>(launch, first_vector);
   } else {
     reduce_by_teams<policy, T, aligned, Reduction>(launch, first_vector);

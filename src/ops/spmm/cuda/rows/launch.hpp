@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/rows.hpp"
+#include "ops/spmm/cuda/epilogue.hpp"
 #include "ops/spmm/cuda/rows/policy.hpp"
 #include "tessera/core/dtype.hpp"
 
@@ -63,7 +64,7 @@ struct RowsLaunch {
 
   VertexId* winners = nullptr;  ///< of max and min, or null
   std::int64_t winners_stride = 0;
-  /// Of their gradient: the row of Y that won each element of x.
+  /// For the gradient of max and min: the row of Y that won each element of x.
   const VertexId* won_by = nullptr;
   std::int64_t won_by_stride = 0;
 
@@ -85,6 +86,8 @@ struct RowsLaunch {
   void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
   /// Pieces that are done, for each split row and block of features; all 0 between two runs.
   unsigned* num_done = nullptr;
+
+  EpilogueLaunch epilogue;  ///< of a reduction that has one
 
   bool weighted() const noexcept {
     return graph_values != nullptr || stored_values != nullptr || col_scale != nullptr;

@@ -21,7 +21,7 @@
 namespace tessera::ops {
 namespace {
 
-/// Of both kinds of tables.
+/// The table of a precision, for both kinds of tables.
 template <class Functions>
 const Functions& of_precision(Precision precision, const Functions& fp32, const Functions& bf16,
                               const Functions& fp16) {
@@ -51,9 +51,9 @@ Buffer<RowStart> row_starts(const std::vector<RowSlice>& rows, const cuda::Devic
                             const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
   const Buffer<RowSlice> slices = cuda::to_device(std::span<const RowSlice>(rows), place);
-  Buffer<RowStart> heads(slices.size(), place);
-  fill_row_starts(slices.data(), slices.size(), matrix.indices.data(), heads.data(), place.stream);
-  return heads;
+  Buffer<RowStart> starts(slices.size(), place);
+  fill_row_starts(slices.data(), slices.size(), matrix.indices.data(), starts.data(), place.stream);
+  return starts;
 }
 
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
@@ -100,8 +100,11 @@ class CudaRows final : public PreparedSpmm {
     launch.split_rows = split_rows_.data();
     launch.slots = slots_.in(workspace);
     launch.num_done = workspace.counters;
-    const bool aligned = on_boundaries(call.x.data, call.x.stride, policy.bytes) &&
-                         on_boundaries(call.y.data, call.y.stride, policy.bytes);
+    launch.epilogue = epilogue_launch(problem_, call);
+    // An epilogue stores features one by one.
+    const bool aligned =
+        on_boundaries(call.x.data, call.x.stride, policy.bytes) &&
+        (!problem_.is_plain() || on_boundaries(call.y.data, call.y.stride, policy.bytes));
     function(aligned, launch.weighted())(launch, stream);
   }
 
@@ -111,9 +114,14 @@ class CudaRows final : public PreparedSpmm {
   RowsFunction function(bool aligned, bool weighted) const {
     if (of_winners(problem_)) {
       const BestFunctions& functions = best_functions(problem_.precision, aligned);
+      if (!problem_.is_plain()) return functions.with_epilogue[policy_];
       return (problem_.pass == SpmmPass::forward ? functions.best : functions.won)[policy_];
     }
     const RowsFunctions& functions = rows_functions(problem_.precision, aligned);
+    if (!problem_.is_plain()) {
+      return (weighted ? functions.weighted_with_epilogue
+                       : functions.pattern_with_epilogue)[policy_];
+    }
     return (weighted ? functions.weighted : functions.pattern)[policy_];
   }
 
@@ -168,7 +176,7 @@ std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.features > max_blocks_of_features * policy.lanes) return "too many features";
   if (problem.heads > 1) return "several values per edge";
-  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (problem.edge_features) return "features of edges, not of vertices";
   if (!takes(policy, static_cast<int>(bytes_per_element(problem.precision)))) {
     return "lanes of 8 bytes are for 16-bit features";
   }

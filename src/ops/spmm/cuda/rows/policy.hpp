@@ -35,10 +35,10 @@ struct RowsPolicy {
     const bool powers = (lanes & (lanes - 1)) == 0 && (edges & (edges - 1)) == 0;
     return powers && lanes >= 1 && edges >= 1 && team() <= 32 && unroll >= 1 &&
            (bytes == 16 || bytes == 8) && (vectors == 1 || vectors == 2) &&
-           (!listed || takes_heads()) && (!shared_ids || (team() == 32 && 32 % step() == 0));
+           (!listed || takes_starts()) && (!shared_ids || (team() == 32 && 32 % step() == 0));
   }
   /// Whether a lane's first column ids are those of its row.
-  constexpr bool takes_heads() const { return edges == 1 && unroll == 4; }
+  constexpr bool takes_starts() const { return edges == 1 && unroll == 4; }
 };
 
 /// The same lanes with as many edges at once as a warp holds: what rows beyond a team want.

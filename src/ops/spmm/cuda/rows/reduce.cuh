@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/vectors.cuh"
+#include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/rows/launch.hpp"
 
 /// What is kept of the edges of a row. A reduction has
@@ -70,7 +71,7 @@ struct Sum {
   }
 };
 
-/// Of the features themselves. What is loaded for an edge that does not exist is 0.
+/// Sums of the features themselves. What is loaded for an edge that does not exist is 0.
 template <class T>
 struct PatternSum : Sum {
   static constexpr bool needs_weights = false;

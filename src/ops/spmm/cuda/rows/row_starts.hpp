@@ -7,6 +7,6 @@ namespace tessera::ops {
 
 /// Puts each row's first columns beside its place; all arrays on the current GPU.
 void fill_row_starts(const RowSlice* slices, std::int64_t count, const VertexId* indices,
-                     RowStart* heads, Stream stream);
+                     RowStart* starts, Stream stream);
 
 }  // namespace tessera::ops

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/equal_parts.hpp"
+
 namespace tessera::ops {
 namespace {
 
@@ -29,17 +31,17 @@ void append_ordered(std::vector<RowSlice>& list, std::vector<RowSlice>& window, 
 
 void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, EdgeOffset length,
                    EdgeOffset piece) {
-  const EdgeOffset parts = (length + piece - 1) / piece;
-  if (parts == 1) {
+  const auto parts = EqualParts::of_at_most(length, piece);
+  if (parts.count() == 1) {
     schedule.pieces.push_back({row, -1, -1, begin, begin + length});
     return;
   }
   const auto split_row = static_cast<std::int32_t>(schedule.split_rows.size());
   schedule.split_rows.push_back(
-      {static_cast<std::int32_t>(schedule.num_slots), static_cast<std::int32_t>(parts)});
-  for (EdgeOffset part = 0; part < parts; ++part) {
+      {static_cast<std::int32_t>(schedule.num_slots), static_cast<std::int32_t>(parts.count())});
+  for (EdgeOffset part = 0; part < parts.count(); ++part) {
     schedule.pieces.push_back({row, split_row, static_cast<std::int32_t>(schedule.num_slots++),
-                               begin + length * part / parts, begin + length * (part + 1) / parts});
+                               begin + parts.begin(part), begin + parts.end(part)});
   }
 }
 

@@ -15,7 +15,7 @@ struct RowsSchedule {
   std::vector<SplitRow> split_rows;
   std::int64_t num_slots = 0;
   std::vector<RowSlice> wide_rows;
-  /// Of a policy that is listed; otherwise all that are in no other list, as in the graph.
+  /// Empty unless the policy is listed: short rows are then all that no other list has.
   std::vector<RowSlice> short_rows;
 };
 

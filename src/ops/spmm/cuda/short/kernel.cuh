@@ -9,6 +9,7 @@
 #include "cuda/mma.cuh"
 #include "cuda/occupancy.cuh"
 #include "cuda/vectors.cuh"
+#include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/short/launch.hpp"
 
 /// Sums over windows of 8 rows with `mma.m16n8k16`, which every GPU from Ampere on has.
@@ -63,11 +64,11 @@ struct ShortStep {
   }
 };
 
-/// A lane's share of `width` features of a window.
-template <class T, int width>
+/// A lane's share of `width` features of a window. Rows go through an epilogue if there is one.
+template <class T, int width, bool epilogue>
 class ShortSums {
  public:
-  /// Of a load, each with two features: 16 bytes, or 8 where all features are few.
+  /// Words of a load, each with two features: 16 bytes, or 8 where all features are few.
   static constexpr int words = width < 64 ? 2 : 4;
   static constexpr int parts = width / (16 * words);
   static_assert(parts <= 2);
@@ -177,19 +178,27 @@ class ShortSums {
 
   /// Y is the first that the cache may forget: rows of X are needed again, those of Y not.
   __device__ void to_y(int odd, VertexId row) const {
-    T* const y = static_cast<T*>(launch_.y) + row * launch_.y_stride;
+    [[maybe_unused]] T* const y = static_cast<T*>(launch_.y) + row * launch_.y_stride;
 #pragma unroll
     for (int part = 0; part < parts; ++part) {
       const int feature = first_feature(part);
       if (feature >= launch_.features) continue;
-      T values[2 * words];
+      if constexpr (epilogue) {
+        float sums[2 * words];
 #pragma unroll
-      for (int i = 0; i < 2 * words; ++i) {
-        values[i] = cuda::narrow<T>(sums_[part * words + i / 2][i % 2 * 2 + odd]);
+        for (int i = 0; i < 2 * words; ++i) sums[i] = sums_[part * words + i / 2][i % 2 * 2 + odd];
+        store_with_epilogue<T>(launch_.epilogue, launch_.y, launch_.y_stride,
+                               {row, feature, launch_.features}, sums);
+      } else {
+        T values[2 * words];
+#pragma unroll
+        for (int i = 0; i < 2 * words; ++i) {
+          values[i] = cuda::narrow<T>(sums_[part * words + i / 2][i % 2 * 2 + odd]);
+        }
+        Raw raw;
+        memcpy(&raw, values, sizeof(raw));
+        __stcs(reinterpret_cast<Raw*>(y + feature), raw);
       }
-      Raw raw;
-      memcpy(&raw, values, sizeof(raw));
-      __stcs(reinterpret_cast<Raw*>(y + feature), raw);
     }
   }
 
@@ -197,11 +206,11 @@ class ShortSums {
   const T* x_;
   int other_part_;  ///< from the first
   std::uint32_t rows_[parts][4][words];
-  /// Of tile i the features 2 * i and 2 * i + 1 of the lane, of two rows each.
+  /// Tile i has the features 2 * i and 2 * i + 1 of the lane, for two rows each.
   float sums_[num_tiles][4];
 };
 
-template <class T, int width>
+template <class T, int width, bool epilogue>
 __global__ __launch_bounds__(short_threads,
                              width == 128 ? 5
                                           : 7) void sum_short_windows(const ShortLaunch launch) {
@@ -220,7 +229,7 @@ __global__ __launch_bounds__(short_threads,
   tiles::Piece piece = load_piece(at);
   tiles::Piece next_piece = load_piece(at + 1);
   ShortStep step = ShortStep::load(launch, piece.num_steps > 0, piece.first_step, piece.first_tile);
-  ShortSums<T, width> sums(launch);
+  ShortSums<T, width, epilogue> sums(launch);
   cuda::wait_for_previous();
   for (int i = 0; at < end;) {
     const bool ends = i + 1 >= piece.num_steps;
@@ -259,37 +268,43 @@ __global__ __launch_bounds__(short_threads,
 
 /// A warp for each window of several pieces adds up their sums, in order: a launch of its own
 /// because the first has no registers to spare.
-template <class T, int width>
+template <class T, int width, bool epilogue>
 __global__ __launch_bounds__(short_threads) void add_short_pieces(const ShortLaunch launch) {
   cuda::begin_overlapped();
   const int i = static_cast<int>(blockIdx.x) * short_warps + static_cast<int>(threadIdx.x) / 32;
   if (i >= launch.num_cut_windows) return;
   const tiles::CutWindow window = launch.cut_windows[i];
-  ShortSums<T, width> sums(launch);
+  ShortSums<T, width, epilogue> sums(launch);
 #pragma unroll 2
   for (int k = 0; k < window.num_slots; ++k) sums.add_slot(window.first_slot + k);
   sums.store(window.first_row);
 }
 
-template <class T, int width>
+template <class T, int width, bool epilogue>
 void launch_short(const ShortLaunch& launch, Stream stream) {
   const unsigned chunks = cuda::num_blocks(launch.features, width);
   const dim3 workers(cuda::num_blocks(launch.num_workers, short_warps), chunks);
-  cuda::launch_overlapped(sum_short_windows<T, width>, workers, short_threads, stream, launch);
+  cuda::launch_overlapped(sum_short_windows<T, width, epilogue>, workers, short_threads, stream,
+                          launch);
   const dim3 cut_windows(cuda::num_blocks(launch.num_cut_windows, short_warps), chunks);
-  cuda::launch_overlapped(add_short_pieces<T, width>, cut_windows, short_threads, stream, launch);
+  cuda::launch_overlapped(add_short_pieces<T, width, epilogue>, cut_windows, short_threads, stream,
+                          launch);
 }
 
 /// Warps that the current GPU holds at once.
-template <class T, int width>
+template <class T, int width, bool epilogue>
 int resident_short_warps() {
-  return cuda::resident_blocks(sum_short_windows<T, width>, short_threads, 0) * short_warps;
+  return cuda::resident_blocks(sum_short_windows<T, width, epilogue>, short_threads, 0) *
+         short_warps;
 }
 
-template <class T>
-inline constexpr ShortFunctions short_functions = {
-    {{32, launch_short<T, 32>, resident_short_warps<T, 32>},
-     {64, launch_short<T, 64>, resident_short_warps<T, 64>},
-     {128, launch_short<T, 128>, resident_short_warps<T, 128>}}};
+template <class T, int width, bool epilogue>
+constexpr ShortFunction short_function = {width, launch_short<T, width, epilogue>,
+                                          resident_short_warps<T, width, epilogue>};
+
+template <class T, bool epilogue>
+inline constexpr ShortFunctions short_functions = {{short_function<T, 32, epilogue>,
+                                                    short_function<T, 64, epilogue>,
+                                                    short_function<T, 128, epilogue>}};
 
 }  // namespace tessera::ops

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "ops/spmm/cuda/epilogue.hpp"
 #include "tessera/core/device.hpp"
 #include "tiles/pieces.hpp"
 
@@ -27,6 +28,7 @@ struct ShortLaunch {
   std::int32_t features = 0;
 
   const float* row_scale = nullptr;  ///< what sums are multiplied by; null: 1
+  EpilogueLaunch epilogue;           ///< of functions that have one
 
   /// Sums of pieces, as the lanes of a warp hold them, for each width of features.
   float* slots = nullptr;
@@ -42,9 +44,10 @@ struct ShortFunction {
   int (*resident_warps)() = nullptr;
 };
 
-/// The kernels, compiled in units of their own (inst_short_*.cu), by width.
+/// The kernels, compiled in units of their own (inst/), by width, without and with an epilogue.
 inline constexpr std::array<int, 3> short_widths = {32, 64, 128};
 using ShortFunctions = std::array<ShortFunction, short_widths.size()>;
 extern const ShortFunctions short_bf16, short_fp16;
+extern const ShortFunctions short_bf16_with_epilogue, short_fp16_with_epilogue;
 
 }  // namespace tessera::ops

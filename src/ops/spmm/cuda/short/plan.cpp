@@ -26,9 +26,16 @@ SharedArray<float> row_scales(const SpmmProblem& problem) {
   return problem.reduction == Reduction::mean ? mean_scale<float>(graph) : graph.row_scale();
 }
 
-const ShortFunction& short_function(Precision precision, std::int64_t features) {
-  const auto width = std::lower_bound(short_widths.begin(), short_widths.end() - 1, features);
-  const ShortFunctions& functions = precision == Precision::bf16 ? short_bf16 : short_fp16;
+const ShortFunctions& short_functions(const SpmmProblem& problem) {
+  const bool bf16 = problem.precision == Precision::bf16;
+  if (problem.is_plain()) return bf16 ? short_bf16 : short_fp16;
+  return bf16 ? short_bf16_with_epilogue : short_fp16_with_epilogue;
+}
+
+const ShortFunction& short_function(const SpmmProblem& problem) {
+  const auto width =
+      std::lower_bound(short_widths.begin(), short_widths.end() - 1, problem.features);
+  const ShortFunctions& functions = short_functions(problem);
   return functions[static_cast<std::size_t>(width - short_widths.begin())];
 }
 
@@ -38,7 +45,7 @@ class CudaShort final : public PreparedSpmm {
  public:
   explicit CudaShort(const SpmmProblem& problem)
       : problem_(problem),
-        function_(short_function(problem.precision, problem.features)),
+        function_(short_function(problem)),
         tiles_(tiles::device_tiles(problem.graph, {short_height, tile_side(problem.pass), 1},
                                    problem.place())),
         other_runs_(prepare_cuda_rows(problem)) {
@@ -60,7 +67,7 @@ class CudaShort final : public PreparedSpmm {
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (!call.edge_values.absent() || !on_boundaries(call.x.data, call.x.stride) ||
-        !on_boundaries(call.y.data, call.y.stride)) {
+        (problem_.is_plain() && !on_boundaries(call.y.data, call.y.stride))) {
       return other_runs_->run(call, stream, workspace);
     }
     ShortLaunch launch;
@@ -76,6 +83,7 @@ class CudaShort final : public PreparedSpmm {
     launch.num_rows = tiles_->host.num_rows;
     launch.features = static_cast<std::int32_t>(problem_.features);
     launch.row_scale = row_scale_.data();
+    launch.epilogue = epilogue_launch(problem_, call);
     launch.slots = slots_.in(workspace);
     launch.num_slots = num_slots_;
     launch.cut_windows = cut_windows_.data();
@@ -117,7 +125,7 @@ std::string why_not(const SpmmProblem& problem) {
   const bool mean = problem.reduction == Reduction::mean;
   if (problem.reduction != Reduction::sum && !mean) return "sums and means only";
   if (problem.heads > 1) return "one head only";
-  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (problem.edge_features) return "features of edges, not of vertices";
   if (graph.has_values() || problem.edge_values_expected) return "a pattern without values only";
   // A product with a scale does not fit into 16 bits.
   if (forward ? graph.has_col_scale() : graph.has_row_scale() || mean) {

@@ -5,13 +5,13 @@
 
 #include "ops/spmm/cuda/tall/launch.hpp"
 
-/// The kernels, compiled in units of their own (inst_tall_*.cu), each array by width.
+/// The kernels, compiled in units of their own (inst/), each array by width.
 namespace tessera::ops {
 
 inline constexpr std::array<int, 3> tall_widths = {32, 64, 128};
 using TallFunctions = std::array<TallFunction, tall_widths.size()>;
 
-/// Of 16-bit features: without and with column scales, rows on 16-byte boundaries and not, by the
+/// For 16-bit features: without and with column scales, rows on 16-byte boundaries and not, by the
 /// height of windows.
 struct TallHalfFunctions {
   TallFunctions pattern_64, pattern_128, scaled_64, scaled_128;
@@ -19,16 +19,20 @@ struct TallHalfFunctions {
 extern const TallHalfFunctions tall_bf16_aligned, tall_bf16_scalar;
 extern const TallHalfFunctions tall_fp16_aligned, tall_fp16_scalar;
 
-/// Of fp32 features, by the number of bf16 planes.
+/// For fp32 features, by the number of bf16 planes.
 struct TallFullFunctions {
   TallFunctions aligned_64, aligned_128, scalar_64, scalar_128;
 };
 extern const TallFullFunctions tall_fp32_two, tall_fp32_three;
 
-/// Of edges with values: windows of 64 rows.
+/// For edges with values: windows of 64 rows.
 struct TallValuedFunctions {
   TallFunctions aligned, scalar;
 };
 extern const TallValuedFunctions tall_bf16_valued, tall_fp16_valued, tall_fp32_valued;
+
+/// With an epilogue: rows on 16-byte boundaries. Those of fp32 features, in two planes, are the
+/// same with and without column scales.
+extern const TallHalfFunctions tall_bf16_epilogue, tall_fp16_epilogue, tall_fp32_epilogue;
 
 }  // namespace tessera::ops

@@ -154,8 +154,9 @@ __device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
     if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
     first_row = window.first_row;
   }
-  TallStore<typename Loader::Source, Loader::width, Loader::aligned>(launch, first_row,
-                                                                     stage.last_row)(sums);
+  const TallStore<typename Loader::Source, Loader::width, Loader::aligned, has_epilogue<Loader>>
+      store(launch, first_row, stage.last_row);
+  store(sums);
 }
 
 template <bool first, class A, class B>

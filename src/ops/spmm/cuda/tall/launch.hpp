@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/spmm/cuda/epilogue.hpp"
 #include "tessera/core/device.hpp"
 #include "tessera/core/dtype.hpp"
 #include "tiles/stages.hpp"
@@ -20,8 +21,8 @@ struct TallLaunch {
   /// are multiplied in the matrix unit by two 16-bit numbers that add up to it, the high one in the
   /// low half.
   const std::uint32_t* scales = nullptr;
-  /// Of edges with values, scales included (tessera/tiles/tile_values.hpp): where each thread's
-  /// begin, one for each of `words`, where each stage's are, and the values themselves.
+  /// Where edges have values, with scales included (tessera/tiles/tile_values.hpp): where each
+  /// thread's begin, one for each of `words`, where each stage's are, and the values themselves.
   const std::uint32_t* starts = nullptr;
   const tiles::StageValues* stage_values = nullptr;
   const std::uint32_t* values = nullptr;
@@ -33,12 +34,13 @@ struct TallLaunch {
   std::int64_t y_stride = 0;
   std::int64_t features = 0;
 
-  /// Of a row: (sum * unit + rest) * row_scale / row_divisor, where null pointers mean 0, 1 and 1.
+  /// A row becomes (sum * unit + rest) * row_scale / row_divisor; null pointers mean 0, 1 and 1.
   float unit = 1;
   const float* rest = nullptr;  ///< num_rows x rest_stride
   std::int64_t rest_stride = 0;
   const float* row_scale = nullptr;
   const float* row_divisor = nullptr;
+  EpilogueLaunch epilogue;  ///< what follows, in functions that have it
 
   /// Sums of pieces, as the threads of a block hold them. A slot's window counts the pieces that
   /// have arrived, for each width of features, at its first slot.
@@ -68,6 +70,7 @@ struct TallKind {
   bool scaled = false;
   bool valued = false;  ///< edges have values; windows of 64 rows, two planes
   bool aligned = true;
+  bool epilogue = false;  ///< two planes, no values, aligned
 };
 
 const TallFunction& tall_function(const TallKind& kind);

@@ -24,7 +24,7 @@ struct StageLayout {
   static constexpr int block_bytes = rows * 128;
   static constexpr int plane_bytes = num_blocks * block_bytes;
 
-  /// Of the 16 bytes from feature 8 * unit on.
+  /// Where the 16 bytes from feature 8 * unit on lie.
   __device__ static std::uint32_t offset(int row, int unit) {
     return static_cast<std::uint32_t>(unit / 8 * block_bytes + row * 128 +
                                       ((unit % 8) ^ (row % 8)) * 16);
@@ -71,7 +71,7 @@ struct RowShare {
   }
   /// Whether there are such features and rows: they are all of the same step.
   __device__ bool live(int num_steps) const { return active && first_row < num_steps * 16; }
-  /// Of an array with an entry for each row of a stage, those of this thread.
+  /// The entries of this thread in an array with one per row of a stage.
   template <class Entry>
   __device__ void read(const Entry* entries, Entry (&own)[count]) const {
     using Vector = std::conditional_t<count == 2, uint2, uint4>;

@@ -50,7 +50,16 @@ const TallFunctions& functions_of(const TallValuedFunctions& all, const TallKind
   return kind.aligned ? all.aligned : all.scalar;
 }
 
+const TallHalfFunctions& epilogue_functions(Precision precision) {
+  switch (precision) {
+    case Precision::bf16: return tall_bf16_epilogue;
+    case Precision::fp16: return tall_fp16_epilogue;
+    default: return tall_fp32_epilogue;
+  }
+}
+
 const TallFunctions& functions_of(const TallKind& kind) {
+  if (kind.epilogue) return functions_of(epilogue_functions(kind.precision), kind);
   if (kind.valued) return functions_of(valued_functions(kind.precision), kind);
   switch (kind.precision) {
     case Precision::bf16:
@@ -68,7 +77,7 @@ SharedArray<float> column_scales(const SpmmProblem& problem) {
   return problem.reduction == Reduction::mean ? mean_scale<float>(graph) : graph.row_scale();
 }
 
-/// Of a mean: how many edges a row has, at least 1.
+/// How many edges each row of a mean has, at least 1.
 std::vector<float> row_divisors(const SpmmProblem& problem) {
   if (problem.pass != SpmmPass::forward || problem.reduction != Reduction::mean) return {};
   std::vector<float> divisors(static_cast<std::size_t>(problem.graph.num_rows()));
@@ -120,13 +129,13 @@ class CudaTall final : public PreparedSpmm {
     row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), place);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
     aligned_ = function(policy, true);
-    scalar_ = function(policy, false);
+    if (problem.is_plain()) scalar_ = function(policy, false);
     const int chunks = num_chunks();
     if (layout_ != nullptr) {
       stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
     }
     const int blocks = aligned_->resident_blocks(stage_units_);
-    scalar_->resident_blocks(stage_units_);
+    if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
         tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
     const tiles::StageLists lists = tiles::make_stages(
@@ -155,7 +164,8 @@ class CudaTall final : public PreparedSpmm {
       rest_sums_ = workspace_.add<float>(checked_area(tiles_->host.num_rows, padded_features()));
     }
     const bool packs = policy.valued && packs_at_run(problem);
-    if (problem.edge_values_at_run && !packs) {
+    const bool values_elsewhere = problem.edge_values_at_run && !packs;
+    if (values_elsewhere || !problem.is_plain()) {
       rows_ = prepare_cuda_rows(problem);
       workspace_.cover(rows_->workspace());
     }
@@ -187,8 +197,10 @@ class CudaTall final : public PreparedSpmm {
     launch.slot_windows = slot_windows_.data();
     launch.num_slots = num_slots_;
     launch.parts = parts_.in(workspace);
-    const bool aligned =
-        on_boundaries(call.x.data, call.x.stride) && on_boundaries(call.y.data, call.y.stride);
+    const bool aligned = on_boundaries(call.x.data, call.x.stride) &&
+                         (!problem_.is_plain() || on_boundaries(call.y.data, call.y.stride));
+    if (!aligned && scalar_ == nullptr) return rows_->run(call, stream, workspace);
+    launch.epilogue = epilogue_launch(problem_, call);
     if (tiles_->rest != nullptr) {
       launch.rest = rest_sums_.in(workspace);
       launch.rest_stride = padded_features();
@@ -257,7 +269,7 @@ class CudaTall final : public PreparedSpmm {
 
   const TallFunction* function(const TallPolicy& policy, bool aligned) const {
     return &tall_function({problem_.precision, problem_.features, policy.height, policy.planes,
-                           !scales_.empty(), policy.valued, aligned});
+                           !scales_.empty(), policy.valued, aligned, !problem_.is_plain()});
   }
 
   int num_chunks() const {
@@ -300,7 +312,8 @@ class CudaTall final : public PreparedSpmm {
   std::int32_t num_slots_ = 0;
   WorkspacePart<float> slots_;
   WorkspacePart<float> parts_;
-  std::unique_ptr<const PreparedSpmm> rows_;  ///< null where no run brings edge values
+  /// For runs with edge values, and for those with an epilogue that are not on boundaries.
+  std::unique_ptr<const PreparedSpmm> rows_;
 };
 
 std::string why_not_values(const SpmmProblem& problem) {
@@ -332,7 +345,13 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   } else if (problem.graph.has_values() || problem.edge_values_expected) {
     return "a pattern without values only";
   }
-  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (problem.edge_features) return "features of edges, not of vertices";
+  if (!problem.is_plain()) {
+    if (policy.valued || policy.planes == 3) return "an epilogue needs two planes and no values";
+    if (problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision)) % 16) {
+      return "an epilogue needs rows of features that fill 16 bytes";
+    }
+  }
   if (problem.features > max_features_of_rows) return "too many features";
   if (half && policy.planes != 2) return "16-bit features are exact as they are";
   if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";

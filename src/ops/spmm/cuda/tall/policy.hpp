@@ -15,7 +15,7 @@ struct TallPolicy {
   int planes;  ///< of fp32 features: two leave 2^-17 of a feature, three nothing
   /// Columns that fewer rows of a window use are left to CUDA cores.
   int min_uses;
-  /// Of edges with values, the graph's own or those of a run.
+  /// Edges have values, the graph's own or those of a run.
   bool valued = false;
 };
 

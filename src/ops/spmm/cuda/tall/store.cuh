@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda/vectors.cuh"
+#include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/tall/stages.cuh"
 
 /// What becomes of the sums of a window.
@@ -28,10 +29,10 @@ __device__ inline void transpose_quad(std::uint32_t (&words)[4]) {
 
 /// A thread holds two rows of its warp's 16: for every 8 features the two at 2 * (lane % 4). Y is
 /// the first that the cache may forget: rows of X are needed again, those of Y not.
-template <class T, int width, bool aligned>
+template <class T, int width, bool aligned, bool epilogue>
 class TallStore {
  public:
-  /// Of the rows first_row .. first_row + last_row.
+  /// Stores the rows first_row .. first_row + last_row.
   __device__ TallStore(const TallLaunch& launch, VertexId first_row, int last_row)
       : launch_(launch),
         first_row_(first_row),
@@ -91,8 +92,10 @@ class TallStore {
   }
 
   __device__ void to_y(const float (&sums)[width / 2], int half, VertexId row, bool exists) const {
-    T* const y = static_cast<T*>(launch_.y) + row * launch_.y_stride;
-    if constexpr (aligned && sizeof(T) == 2) {
+    [[maybe_unused]] T* const y = static_cast<T*>(launch_.y) + row * launch_.y_stride;
+    if constexpr (epilogue) {
+      through_epilogue(sums, half, row, exists);
+    } else if constexpr (aligned && sizeof(T) == 2) {
       whole_units(y, sums, half, exists);
     } else {
 #pragma unroll
@@ -107,6 +110,19 @@ class TallStore {
           if (feature + 1 < launch_.features) y[feature + 1] = cuda::narrow<T>(sums[at + 1]);
         }
       }
+    }
+  }
+
+  __device__ void through_epilogue(const float (&sums)[width / 2], int half, VertexId row,
+                                   bool exists) const {
+#pragma unroll
+    for (int block = 0; block < width / 8; ++block) {
+      const int at = place(half, block);
+      const std::int64_t feature = first_feature_ + block * 8 + lane_ % 4 * 2;
+      if (!exists || feature >= launch_.features) continue;
+      float pair[2] = {sums[at], sums[at + 1]};
+      store_with_epilogue<T>(launch_.epilogue, launch_.y, launch_.y_stride,
+                             {row, feature, launch_.features}, pair);
     }
   }
 

@@ -6,10 +6,10 @@
 #include "ops/spmm/kernel.hpp"
 #include "tessera/core/memory.hpp"
 
-/// What tall windows multiply edges by, before it is packed (tall_values.hpp).
+/// What tall windows multiply edges by, before it is packed (values.hpp).
 namespace tessera::ops {
 
-/// Of each edge in CSR order: the scale of the column that it has in the translated side. Empty
+/// For each edge in CSR order the scale of the column that it has in the translated side. Empty
 /// where columns have none.
 Buffer<float> edge_scales(const SpmmProblem& problem, std::span<const float> column_scales);
 

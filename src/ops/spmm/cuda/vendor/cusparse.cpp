@@ -142,10 +142,11 @@ class CusparseSpmm final : public PreparedSpmm {
 std::string why_not(const SpmmProblem& problem, bool adds_in_fp32) {
   const bool narrow = problem.precision != Precision::fp32;
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (!problem.is_plain()) return "no epilogue";
   if (problem.reduction != Reduction::sum) return "sums only";
   if (problem.heads > 1) return "several values per edge";
   if (problem.edge_values_expected) return "values of runs would go to a row kernel";
-  if (problem.edge_rows) return "features of edges, not of vertices";
+  if (problem.edge_features) return "features of edges, not of vertices";
   if (narrow && !adds_in_fp32) return "adds parts of a row in 16 bits";
   const auto element = static_cast<std::int64_t>(bytes_per_element(problem.precision));
   if (problem.features == 0 || problem.features * element % 16 != 0) {

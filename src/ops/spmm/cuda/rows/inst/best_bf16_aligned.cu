@@ -7,6 +7,7 @@ namespace tessera::ops {
 const BestFunctions best_bf16_aligned = {
     make_rows_functions<best_policies, __nv_bfloat16, true, Best<__nv_bfloat16>>(),
     make_rows_functions<best_policies, __nv_bfloat16, true, WonSum<__nv_bfloat16>>(),
+    make_rows_functions<best_policies, __nv_bfloat16, true, WithEpilogue<Best<__nv_bfloat16>>>(),
 };
 
 }  // namespace tessera::ops

@@ -7,6 +7,7 @@ namespace tessera::ops {
 const BestFunctions best_bf16_scalar = {
     make_rows_functions<best_policies, __nv_bfloat16, false, Best<__nv_bfloat16>>(),
     make_rows_functions<best_policies, __nv_bfloat16, false, WonSum<__nv_bfloat16>>(),
+    make_rows_functions<best_policies, __nv_bfloat16, false, WithEpilogue<Best<__nv_bfloat16>>>(),
 };
 
 }  // namespace tessera::ops

@@ -7,6 +7,7 @@ namespace tessera::ops {
 const BestFunctions best_fp32_aligned = {
     make_rows_functions<best_policies, float, true, Best<float>>(),
     make_rows_functions<best_policies, float, true, WonSum<float>>(),
+    make_rows_functions<best_policies, float, true, WithEpilogue<Best<float>>>(),
 };
 
 }  // namespace tessera::ops

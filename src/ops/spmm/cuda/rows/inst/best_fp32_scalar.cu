@@ -7,6 +7,7 @@ namespace tessera::ops {
 const BestFunctions best_fp32_scalar = {
     make_rows_functions<best_policies, float, false, Best<float>>(),
     make_rows_functions<best_policies, float, false, WonSum<float>>(),
+    make_rows_functions<best_policies, float, false, WithEpilogue<Best<float>>>(),
 };
 
 }  // namespace tessera::ops

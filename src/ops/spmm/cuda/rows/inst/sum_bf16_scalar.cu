@@ -7,6 +7,10 @@ namespace tessera::ops {
 const RowsFunctions rows_bf16_scalar = {
     make_rows_functions<rows_policies, __nv_bfloat16, false, PatternSum<__nv_bfloat16>>(),
     make_rows_functions<rows_policies, __nv_bfloat16, false, WeightedSum<__nv_bfloat16>>(),
+    make_rows_functions<rows_policies, __nv_bfloat16, false,
+                        WithEpilogue<WeightedSum<__nv_bfloat16>>>(),
+    make_rows_functions<rows_policies, __nv_bfloat16, false,
+                        WithEpilogue<WeightedSum<__nv_bfloat16>>>(),
 };
 
 }  // namespace tessera::ops

@@ -7,6 +7,8 @@ namespace tessera::ops {
 const RowsFunctions rows_fp16_scalar = {
     make_rows_functions<rows_policies, __half, false, PatternSum<__half>>(),
     make_rows_functions<rows_policies, __half, false, WeightedSum<__half>>(),
+    make_rows_functions<rows_policies, __half, false, WithEpilogue<WeightedSum<__half>>>(),
+    make_rows_functions<rows_policies, __half, false, WithEpilogue<WeightedSum<__half>>>(),
 };
 
 }  // namespace tessera::ops

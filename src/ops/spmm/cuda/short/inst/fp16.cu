@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortFunctions short_fp16 = short_functions<__half>;
+const ShortFunctions short_fp16 = short_functions<__half, false>;
+const ShortFunctions short_fp16_with_epilogue = short_functions<__half, true>;
 
 }  // namespace tessera::ops

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/vectors.cuh"
+#include "ops/activation/cuda/formula.cuh"
+#include "ops/spmm/cuda/epilogue.hpp"
+
+/// The epilogue of every spmm kernel: what a lane does with reduced features of a row that it
+/// holds in registers, before it stores them.
+namespace tessera::ops {
+
+/// A part that a kernel is made of, a reduction or a loader: the same, but for a kernel whose rows
+/// go through an epilogue.
+template <class Part>
+struct WithEpilogue : Part {
+  using Part::Part;
+};
+
+template <class Part>
+inline constexpr bool has_epilogue = false;
+template <class Part>
+inline constexpr bool has_epilogue<WithEpilogue<Part>> = true;
+
+/// A row of Y from feature `feature` on.
+struct EpiloguePlace {
+  std::int64_t row = 0;
+  std::int64_t feature = 0;
+  std::int64_t features = 0;  ///< of a whole row; what a lane holds beyond them is not looked at
+};
+
+template <class T, int width>
+__device__ void add_stored(const void* from, std::int64_t at, const EpiloguePlace& place,
+                           float (&values)[width]) {
+  if (from == nullptr) return;
+  const T* const stored = static_cast<const T*>(from) + at + place.feature;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    if (place.feature + i < place.features) values[i] += cuda::widen(stored[i]);
+  }
+}
+
+/// Dropout's factors of a lane's features. A lane begins at a multiple of its width, and rows where
+/// it holds several are multiples of four long: what it holds needs no counter that it shares only
+/// in part.
+template <int width>
+__device__ void drop_features(const DropoutConstants& dropout, const EpiloguePlace& place,
+                              float (&values)[width]) {
+  static_assert(width == 1 || width == 2 || width % 4 == 0);
+  const auto first = static_cast<std::uint64_t>(place.row * place.features + place.feature);
+  const std::uint32_t step = present_step(dropout);
+  const auto kept = static_cast<float>(dropout.kept_factor);
+  const auto factor = [&](std::uint32_t word) { return word >= dropout.threshold ? kept : 0.0f; };
+  if constexpr (width % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < width; i += 4) {
+      const uint4 words = philox_words(dropout, step, (first + static_cast<std::uint64_t>(i)) / 4);
+      values[i] *= factor(words.x);
+      values[i + 1] *= factor(words.y);
+      values[i + 2] *= factor(words.z);
+      values[i + 3] *= factor(words.w);
+    }
+  } else {
+    const uint4 words = philox_words(dropout, step, first / 4);
+    const bool upper = first % 4 >= 2;
+    const std::uint32_t even = upper ? words.z : words.x;
+    const std::uint32_t odd = upper ? words.w : words.y;
+    if constexpr (width == 2) {
+      values[0] *= factor(even);
+      values[1] *= factor(odd);
+    } else {
+      values[0] *= factor(first % 2 == 0 ? even : odd);
+    }
+  }
+}
+
+template <class Out, int width>
+__device__ void put_features(void* y, std::int64_t y_stride, const EpiloguePlace& place,
+                             const float (&values)[width]) {
+  Out* const stored = static_cast<Out*>(y) + place.row * y_stride + place.feature;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    if (place.feature + i < place.features) stored[i] = cuda::narrow<Out>(values[i]);
+  }
+}
+
+/// Adds residual and bias, applies activation and dropout, and stores in the output's type.
+template <class T, int width>
+__device__ void store_with_epilogue(const EpilogueLaunch& epilogue, void* y, std::int64_t y_stride,
+                                    const EpiloguePlace& place, float (&values)[width]) {
+  add_stored<T>(epilogue.residual, place.row * epilogue.residual_stride, place, values);
+  add_stored<T>(epilogue.bias, 0, place, values);
+  const DeviceFormula formula(epilogue.formula);
+#pragma unroll
+  for (float& value : values) value = formula.value(value);
+  if (formula.drops) drop_features(formula.dropout, place, values);
+  switch (epilogue.output) {
+    case Precision::bf16: return put_features<__nv_bfloat16>(y, y_stride, place, values);
+    case Precision::fp16: return put_features<__half>(y, y_stride, place, values);
+    default: return put_features<float>(y, y_stride, place, values);
+  }
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/spmm/reference.hpp"
+#include "support/comparisons.hpp"
+#include "support/error_measure.hpp"
+#include "support/kernel_names.hpp"
+#include "support/matrices.hpp"
+#include "support/odd_graphs.hpp"
+#include "support/placed.hpp"
+#include "support/random_matrix.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/graph/generate.hpp"
+#include "tessera/graph/normalise.hpp"
+#include "tessera/ops/dropout.hpp"
+#include "tessera/ops/spmm.hpp"
+
+/// What becomes of a reduced row before it is stored, by every kernel of spmm that takes it.
+namespace tessera::ops {
+namespace {
+
+using testing::NumberKind;
+
+struct Case {
+  std::string kernel;
+  Graph graph;
+  Reduction reduction = Reduction::sum;
+  std::int64_t features = 0;
+  SpmmEpilogue epilogue;
+  std::int64_t margin = 3;
+};
+
+std::optional<SpmmPlan> plan_of(const Case& c, Precision precision) {
+  SpmmOptions options;
+  options.kernel = c.kernel;
+  options.reduction = c.reduction;
+  options.precision = precision;
+  options.features = c.features;
+  options.epilogue = c.epilogue;
+  options.edge_values_at_run = false;
+  options.device = testing::device_of(c.kernel);
+  try {
+    SpmmPlan plan = plan_spmm(c.graph, options);
+    testing::note_compared();
+    return plan;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+    EXPECT_NE(options.device.kind, DeviceKind::cpu) << error.what();
+    testing::note_declined(error.what());
+    return {};
+  }
+}
+
+/// T is how operands are stored, Out how Y is. A kernel that declines the case compares nothing.
+template <class T, class Out>
+void run_case(const Case& c) {
+  const std::optional<SpmmPlan> plan = plan_of(c, PrecisionOf<T>::value);
+  if (!plan) return;
+  const Graph& graph = c.graph;
+  const Device device = testing::device_of(c.kernel);
+  const Random random = Random(11, 3, 5);
+  const Matrix<T> x =
+      testing::random_matrix<T>(graph.num_cols(), c.features, NumberKind::normal, 1);
+  const Matrix<T> bias = testing::random_matrix<T>(1, c.features, NumberKind::normal, 2);
+  const Matrix<T> residual =
+      testing::random_matrix<T>(graph.num_rows(), c.features, NumberKind::normal, 3);
+  test::Padded<T> padded_x(x, c.margin), padded_bias(bias, c.margin);
+  test::Padded<T> padded_residual(residual, c.margin);
+  test::Padded<Out> padded_y(graph.num_rows(), c.features, c.margin);
+  for (std::int64_t i = 0; i < graph.num_rows(); ++i) {
+    for (std::int64_t j = 0; j < c.features; ++j) {
+      padded_y.view()(i, j) = static_cast<Out>(std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+  test::Placed<T> placed_x(padded_x, device), placed_bias(padded_bias, device);
+  test::Placed<T> placed_residual(padded_residual, device);
+  test::Placed<Out> placed_y(padded_y, device);
+  SpmmInputs inputs{placed_x.view()};
+  if (c.epilogue.bias) inputs.bias = placed_bias.view();
+  if (c.epilogue.residual) inputs.residual = placed_residual.view();
+  inputs.random = random;
+  run(*plan, inputs, {placed_y.view()});
+  placed_y.fetch();
+  EXPECT_TRUE(padded_y.margins_intact());
+
+  Matrix<double> expected(graph.num_rows(), c.features);
+  Matrix<double> magnitude(graph.num_rows(), c.features);
+  const Matrix<double> exact_x = test::to_double(x);
+  const Matrix<double> exact_bias = test::to_double(bias);
+  const Matrix<double> exact_residual = test::to_double(residual);
+  reference::spmm(graph, c.reduction, exact_x, {}, expected);
+  reference::spmm_magnitude(graph, c.reduction, exact_x, {}, magnitude);
+  using View = MatrixView<const double>;
+  reference::spmm_epilogue(c.epilogue, c.epilogue.bias ? exact_bias.view() : View{},
+                           c.epilogue.residual ? exact_residual.view() : View{}, random, expected);
+  // What is added counts for the size of errors, and what is kept grows with it.
+  const double kept = c.epilogue.dropout < 1 ? 1 / (1 - c.epilogue.dropout) : 1;
+  for (std::int64_t i = 0; i < graph.num_rows(); ++i) {
+    for (std::int64_t j = 0; j < c.features; ++j) {
+      magnitude(i, j) =
+          kept * (magnitude(i, j) + std::abs(exact_bias(0, j)) + std::abs(exact_residual(i, j)));
+    }
+  }
+  testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<Out>::value);
+  tolerance.of_magnitude = PrecisionOf<T>::value == Precision::fp64 ? 1e-14
+                           : testing::kernel_info(c.kernel).strict  ? 2e-6
+                                                                    : 1e-5;
+  EXPECT_EQ(testing::first_mismatch(padded_y.view(), expected, magnitude, tolerance), "");
+  // Dropped elements are 0 exactly, and no others: the masks are those of the dense op.
+  const Dropout dropout{c.epilogue.dropout, random};
+  for (std::int64_t i = 0; i < graph.num_rows() && dropout.active(); ++i) {
+    for (std::int64_t j = 0; j < c.features; ++j) {
+      const bool falls = dropout.factor(static_cast<std::uint64_t>(i * c.features + j)) == 0;
+      if (!falls) continue;
+      ASSERT_EQ(static_cast<float>(padded_y.view()(i, j)), 0.0f) << i << ", " << j;
+    }
+  }
+}
+
+/// In every precision that a kernel of the device may have, and with Y in the other size.
+void run_in_all_types(const Case& c) {
+  const bool on_cpu = testing::device_of(c.kernel).kind == DeviceKind::cpu;
+  Case wide = c;
+  wide.epilogue.output = Precision::fp32;
+  Case narrow = c;
+  narrow.epilogue.output = Precision::bf16;
+  run_case<float, float>(c);
+  run_case<Bfloat16, Bfloat16>(c);
+  run_case<Bfloat16, float>(wide);
+  run_case<float, Bfloat16>(narrow);
+  if (on_cpu) {
+    run_case<double, double>(c);
+  } else {
+    run_case<Float16, Float16>(c);
+    run_case<Float16, float>(wide);
+    narrow.epilogue.output = Precision::fp16;
+    run_case<float, Float16>(narrow);
+  }
+}
+
+std::vector<SpmmEpilogue> epilogues() {
+  SpmmEpilogue bias, residual, relu, leaky, elu, dropout, all, none;
+  bias.bias = true;
+  residual.residual = true;
+  relu.bias = true;
+  relu.activation = Activation::relu;
+  leaky.activation = Activation::leaky_relu;
+  leaky.slope = 0.2;
+  elu.activation = Activation::elu;
+  elu.alpha = 0.7;
+  dropout.dropout = 0.4;
+  all.bias = all.residual = true;
+  all.activation = Activation::elu;
+  all.dropout = 0.5;
+  return {none, bias, residual, relu, leaky, elu, dropout, all};
+}
+
+Graph small_graph() {
+  return generate::build(generate::Rmat{.scale = 8, .edges = 3000, .seed = 2});
+}
+
+class SpmmEpilogueTest : public testing::KernelTest {
+ protected:
+  bool takes(Reduction reduction) const {
+    const bool best = GetParam().find("/best_") != std::string::npos;
+    const bool winners = reduction == Reduction::max || reduction == Reduction::min;
+    return best == winners || testing::device_of(GetParam()).kind == DeviceKind::cpu;
+  }
+};
+
+TEST_P(SpmmEpilogueTest, EveryPartAloneAndTogether) {
+  const Graph graph = gcn_normalised(small_graph());
+  for (const SpmmEpilogue& epilogue : epilogues()) {
+    for (const Reduction reduction : {Reduction::sum, Reduction::mean, Reduction::max}) {
+      if (!takes(reduction)) continue;
+      run_in_all_types({GetParam(), graph, reduction, 32, epilogue, 8});
+    }
+  }
+}
+
+TEST_P(SpmmEpilogueTest, OddWidthsAndStrides) {
+  const SpmmEpilogue all = epilogues().back();
+  for (const std::int64_t features : {1, 3, 7, 17, 40, 64, 100, 130}) {
+    for (const std::int64_t margin : {0, 3, 8}) {
+      run_in_all_types({GetParam(), small_graph(), Reduction::sum, features, all, margin});
+    }
+  }
+}
+
+TEST_P(SpmmEpilogueTest, EmptyRowsAndHubs) {
+  const SpmmEpilogue all = epilogues().back();
+  for (const testing::NamedGraph& odd : testing::odd_patterns()) {
+    SCOPED_TRACE(odd.name);
+    for (const Reduction reduction : {Reduction::mean, Reduction::min}) {
+      if (!takes(reduction)) continue;
+      run_in_all_types({GetParam(), odd.graph, reduction, 24, all, 8});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, SpmmEpilogueTest,
+                         ::testing::ValuesIn(testing::kernel_names("spmm")),
+                         testing::kernel_test_name);
+
+TEST(SpmmEpilogueCheckTest, WrongNumbersTypesAndOperandsAreErrors) {
+  const Graph graph = small_graph();
+  SpmmOptions options;
+  options.features = 4;
+  options.epilogue.dropout = 1.5;
+  EXPECT_THROW(plan_spmm(graph, options), Error);
+  options.epilogue = {};
+  options.epilogue.slope = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(plan_spmm(graph, options), Error);
+  options.epilogue = {};
+  options.epilogue.output = Precision::fp64;
+  EXPECT_THROW(plan_spmm(graph, options), Error);
+  options.epilogue = {};
+  options.epilogue.bias = true;
+  const SpmmPlan plan = plan_spmm(graph, options);
+  Matrix<float> x(graph.num_cols(), 4, 1.0f), y(graph.num_rows(), 4), bias(1, 4, 1.0f);
+  EXPECT_THROW(run(plan, {x.view()}, {y.view()}), Error);
+  SpmmInputs inputs{x.view()};
+  inputs.bias = bias.view();
+  run(plan, inputs, {y.view()});
+  inputs.residual = x.view();
+  EXPECT_THROW(run(plan, inputs, {y.view()}), Error);
+}
+
+}  // namespace
+}  // namespace tessera::ops
