@@ -11,6 +11,7 @@ records go to FILE.json.
 So that hundreds of graphs take minutes, the reference computes rows with about --sample edges, spread over the
 graph, and as many of hubs; of a graph with more than --max-edges edges the kernels see blocks of 256
 neighbouring rows with about that many. --seconds bounds the whole: what was not begun by then is listed.
+--records FILE keeps what was found graph by graph; a later run with the same file goes on from there.
 
 Exit code 1 where a check failed, a graph could not be checked, or a problem was declined by every kernel of an
 op for another reason than that a precision cannot hold the graph's weights.
@@ -42,22 +43,23 @@ def arguments():
     parser.add_argument("--sample", type=int, default=1 << 14, metavar="EDGES")
     parser.add_argument("--max-edges", type=int, default=1 << 21, metavar="EDGES")
     parser.add_argument("--jobs", type=int, default=1, help="graphs at once (default %(default)s)")
+    parser.add_argument("--records", metavar="FILE", help="goes on from what this file has, and adds to it")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after this time")
     return parser.parse_args()
 
 
 def sources(options):
-    """What to check, as `tessera` names it: the largest files first, so that jobs end together."""
+    """What to check, as `tessera` names it: the smallest files first, so that a short run sees many."""
     found = []
     for given in options.data:
         folder = pathlib.Path(given)
         if folder.is_dir():
             files = [path for path in folder.rglob("*") if path.name.endswith(ENDINGS)]
-            found += sorted(files, key=lambda path: (-path.stat().st_size, str(path)))
+            found += sorted(files, key=lambda path: (path.stat().st_size, str(path)))
         else:
             found.append(given)
     names = TWINS if options.twins == "all" else [name for name in options.twins.split(",") if name]
-    return [f"twin:{name}" for name in names] + [str(source) for source in found]
+    return [str(source) for source in found] + [f"twin:{name}" for name in names]
 
 
 def name_of(source):
@@ -183,6 +185,12 @@ def report(records, options, seconds):
             f"{by_graph(records)}")
 
 
+def kept_records(options):
+    if not options.records or not pathlib.Path(options.records).exists():
+        return []
+    return [json.loads(line) for line in pathlib.Path(options.records).read_text(encoding="utf-8").splitlines()]
+
+
 def main():
     options = arguments()
     begin = time.monotonic()
@@ -190,13 +198,20 @@ def main():
     todo = sources(options)
     if not todo:
         sys.exit("check_all.py: nothing to check; name some graphs with --data or --twins")
-    records = []
+    records = kept_records(options)
+    done = {record["source"] for record in records}
+    todo = [source for source in todo if name_of(source) not in done]
+    total = len(records) + len(todo)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for record in pool.map(lambda source: check(source, options, deadline), todo):
             records.append(record)
-            print(f"{len(records)}/{len(todo)} {record['source']}: {verdict(record)}", file=sys.stderr, flush=True)
+            if options.records and "checks" in record:
+                with open(options.records, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+            print(f"{len(records)}/{total} {record['source']}: {verdict(record)}", file=sys.stderr, flush=True)
     out = pathlib.Path(options.out)
-    out.write_text(report(records, options, time.monotonic() - begin), encoding="utf-8")
+    seconds = sum(record.get("seconds", 0) for record in records) / options.jobs
+    out.write_text(report(records, options, seconds), encoding="utf-8")
     out.with_suffix(".json").write_text(json.dumps(summary(records), indent=1) + "\n", encoding="utf-8")
     return 0 if all(verdict(record) in ("ok", "out of time") for record in records) else 1
 

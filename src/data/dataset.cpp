@@ -11,6 +11,8 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "graph/requirements.hpp"
+
 namespace tessera {
 namespace {
 
@@ -170,6 +172,10 @@ std::int64_t Dataset::num_graphs() const {
 
 void Dataset::validate() const {
   graph.validate();
+  const char* const fix = "give every edge and vertex a finite weight";
+  detail::require_finite(graph.values().span(), "values", "graph", fix);
+  detail::require_finite(graph.row_scale().span(), "row_scale", "graph", fix);
+  detail::require_finite(graph.col_scale().span(), "col_scale", "graph", fix);
   const std::int64_t vertices = graph.num_rows();
   validate_features(features, vertices);
   if (const auto* classes = std::get_if<ClassLabels>(&labels)) {

@@ -11,6 +11,7 @@
 
 #include "graph/device_build.hpp"
 #include "graph/edge_sort.hpp"
+#include "graph/requirements.hpp"
 
 namespace tessera {
 namespace {
@@ -197,9 +198,17 @@ Graph build(const Input& in, const BuildOptions& options) {
   report(options.progress, "checking edges", 0, in.count());
   const Scan found = scan(in);
   if (!found.in_range) report_first_out_of_range(in);
+  detail::require_finite(in.values, "values", "building a graph",
+                         "give finite values; Graph::with_values takes any");
   report(options.progress, "checking edges", in.count(), in.count());
-  return found.strictly_sorted ? from_sorted(in, options.keep_edge_ids)
-                               : from_unsorted(in, options);
+  if (found.strictly_sorted) return from_sorted(in, options.keep_edge_ids);
+  Graph graph = from_unsorted(in, options);
+  // Sums of finite values may be too large.
+  if (options.duplicates == Duplicates::sum) {
+    detail::require_finite(graph.values().span(), "values", "building a graph",
+                           "give smaller values");
+  }
+  return graph;
 }
 
 }  // namespace

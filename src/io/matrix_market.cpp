@@ -62,7 +62,7 @@ std::optional<float> parse_real(std::string_view given) {
   const auto [stop, problem] = std::from_chars(given.data(), given.data() + given.size(), value);
   if (stop != given.data() + given.size()) return {};
   if (problem == std::errc::result_out_of_range) return parse_extreme(std::string(given));
-  return problem == std::errc() ? std::optional(value) : std::nullopt;
+  return problem == std::errc() && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::optional<float> parse_value(LineScanner& scanner, MatrixField field) {

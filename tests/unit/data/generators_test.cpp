@@ -151,6 +151,16 @@ TEST(Twins, TheSmallOnesHaveTheirSizes) {
   const Dataset molecules = twin("molecules");
   EXPECT_EQ(molecules.num_graphs(), 68585);
   EXPECT_NEAR(static_cast<double>(molecules.graph.num_rows()), 1.71e6, 1e4);
+  EXPECT_EQ(twin("rmat17").graph.num_edges(), 3730000);
+}
+
+/// The drawn edges do not depend on the number of threads, so neither does how many are left.
+TEST(Twins, DrawTheSameGraphForAnyNumberOfThreads) {
+  const auto with = [](int threads) {
+    const testing::ThreadScope scope(threads);
+    return twin("rmat17").graph;
+  };
+  EXPECT_EQ(with(1), with(3));
 }
 
 TEST(Twins, AreListedWithTheirShuffledTwin) {

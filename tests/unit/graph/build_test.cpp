@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 #include <string>
 
@@ -48,6 +49,19 @@ TEST(FromCoo, IndicesOutOfRangeAreNamedWithTheirPosition) {
                [] { from_edges(0, Vertices{0}, Vertices{0}); });
   expect_error(ErrorCode::bad_data, {"position 2", "target index 5", "[0, 5)"}, [] {
     from_edges(5, Vertices{0, 1, 2}, Vertices{0, 1, 5});
+  });
+}
+
+TEST(FromCoo, ValuesAreFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> values{1, -infinity, 2};
+  expect_error(ErrorCode::bad_data, {"values[1] is -inf", "with_values"}, [&] {
+    from_coo(3, 3, Vertices{0, 1, 2}, Vertices{0, 1, 2}, values);
+  });
+  BuildOptions summed;
+  summed.duplicates = Duplicates::sum;
+  expect_error(ErrorCode::bad_data, {"values[0] is inf"}, [&] {
+    from_coo(1, 1, Vertices{0, 0}, Vertices{0, 0}, std::vector<float>{3e38f, 3e38f}, summed);
   });
 }
 

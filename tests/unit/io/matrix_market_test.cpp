@@ -65,11 +65,9 @@ TEST_F(MatrixMarket, GeneralPattern) {
 
 TEST_F(MatrixMarket, RealValuesInEverySpelling) {
   const Dataset dataset = read(
-      "%%matrixmarket MATRIX Coordinate REAL General  \r\n1 8 8\r\n1 1 1.5D+1\r\n1 2 +2\r\n"
-      "1 3 -.25\r\n1 4 1e-60\r\n1 5 1d-400\r\n 1\t6  7 \r\n1 7 3.4028235e38\r\n1 8 nan");
-  const auto values = dataset.graph.values().span();
-  EXPECT_THAT(values.first(7), ElementsAre(15, 2, -0.25, 0, 0, 7, 3.4028235e38f));
-  EXPECT_TRUE(std::isnan(values[7]));
+      "%%matrixmarket MATRIX Coordinate REAL General  \r\n1 7 7\r\n1 1 1.5D+1\r\n1 2 +2\r\n"
+      "1 3 -.25\r\n1 4 1e-60\r\n1 5 1d-400\r\n 1\t6  7 \r\n1 7 3.4028235e38");
+  EXPECT_THAT(dataset.graph.values().span(), ElementsAre(15, 2, -0.25, 0, 0, 7, 3.4028235e38f));
 }
 
 TEST_F(MatrixMarket, SymmetricIsExpandedAndTheDiagonalKeptOnce) {
@@ -139,6 +137,8 @@ TEST_F(MatrixMarket, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(head + "2 2 1\n1 1\n"), HasSubstr("no value"));
   EXPECT_THAT(error_of(head + "2 2 1\n1 1 1e39\n"), HasSubstr("32-bit float"));
   EXPECT_THAT(error_of(head + "2 2 1\n1 1 1x\n"), HasSubstr("no value"));
+  EXPECT_THAT(error_of(head + "2 2 1\n1 1 inf\n"), HasSubstr("line 3: has no value that fits"));
+  EXPECT_THAT(error_of(head + "2 2 1\n1 1 nan\n"), HasSubstr("line 3: has no value that fits"));
   EXPECT_THAT(error_of(head + "2 2 1\n1 1 1 1\n"), HasSubstr("goes on"));
   EXPECT_THAT(error_of(head + "2 2 1000000000000\n1 1 1\n"), HasSubstr("holds 1 entries"));
   EXPECT_THAT(error_of(head + "2147483647 2 0\n"), HasSubstr("may claim"));
@@ -164,14 +164,10 @@ TEST_F(MatrixMarket, RoundTripsShapesAndFloats) {
       EXPECT_EQ(io::read_matrix_market(folder_ / name).graph, graph) << name;
     }
   }
-  const float extreme[] = {std::numeric_limits<float>::min(),
-                           std::numeric_limits<float>::max(),
-                           std::numeric_limits<float>::denorm_min(),
-                           0.1f,
-                           -0.0f,
-                           std::numeric_limits<float>::infinity()};
-  const std::vector<VertexId> rows(6, 0), cols{0, 1, 2, 3, 4, 5};
-  const Graph graph = from_coo(1, 6, rows, cols, extreme);
+  const float extreme[] = {std::numeric_limits<float>::min(), std::numeric_limits<float>::max(),
+                           std::numeric_limits<float>::denorm_min(), 0.1f, -0.0f};
+  const std::vector<VertexId> rows(5, 0), cols{0, 1, 2, 3, 4};
+  const Graph graph = from_coo(1, 5, rows, cols, extreme);
   io::write_matrix_market(graph, folder_ / "c.mtx");
   EXPECT_EQ(io::read_matrix_market(folder_ / "c.mtx").graph, graph);
 }

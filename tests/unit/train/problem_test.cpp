@@ -161,8 +161,7 @@ TEST(ImpossibleRequest, features_that_are_not_finite) {
     expect_impossible({"vertex 77 has a feature of"}, dataset, short_training(),
                       ErrorCode::bad_data);
     const std::vector<VertexId> rows{5}, cols{0};
-    const std::vector<float> values{wrong};
-    dataset.features = from_coo(120, 4, rows, cols, values);
+    dataset.features = from_coo(120, 4, rows, cols).with_values(std::vector<float>{wrong});
     expect_impossible({"vertex 5 has a feature of"}, dataset, short_training(),
                       ErrorCode::bad_data);
   }
