@@ -10,7 +10,7 @@
 namespace tessera::ops {
 namespace {
 
-/// Throws unless `whole` columns are a number of heads, or of features a head, of `part`.
+/// Throws unless `whole` columns are a number of heads, or of features per head, of `part`.
 void check_divides(const Checker& check, std::int64_t whole, std::int64_t part, const char* what) {
   if (whole == 0 && part == 0) return;
   check.that(part > 0 && whole % part == 0, std::to_string(whole) + " columns do not divide into " +
@@ -49,7 +49,7 @@ void head_mean(ConstOperand x, Operand y, Device device, Stream stream) {
   check.floating(x, "x", device);
   check.matrix(y, "y", x.precision, x.rows, y.cols);
   check.apart(y, "y", x, "x");
-  check_divides(check, x.cols, y.cols, "features a head");
+  check_divides(check, x.cols, y.cols, "features per head");
   dense_ops(device).head_mean(x, y, stream);
 }
 
@@ -58,7 +58,7 @@ void head_mean_backward(ConstOperand grad_y, Operand grad_x, Device device, Stre
   check.floating(grad_y, "grad_y", device);
   check.matrix(grad_x, "grad_x", grad_y.precision, grad_y.rows, grad_x.cols);
   check.apart(grad_x, "grad_x", grad_y, "grad_y");
-  check_divides(check, grad_x.cols, grad_y.cols, "features a head");
+  check_divides(check, grad_x.cols, grad_y.cols, "features per head");
   dense_ops(device).head_mean_backward(grad_y, grad_x, stream);
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr double near_cache_bytes = 2 << 20;
 constexpr double far_cache_bytes = 8 << 20;
 
-// Nanoseconds on one core, from timings on graphs with 4 to 66 edges a row.
+// Nanoseconds on one core, from timings on graphs with 4 to 66 edges per row.
 constexpr double ns_per_gathered_byte = 0.028;
 constexpr double ns_per_edge = 0.4;
 constexpr double ns_per_row = 4;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int block_threads = 256;
 
-/// A warp a row.
+/// A warp per row.
 template <class T>
 __global__ void write_weights(const RowsLaunch launch, T* weights) {
   cuda::begin_overlapped();

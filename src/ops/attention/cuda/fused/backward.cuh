@@ -183,7 +183,7 @@ __global__ __launch_bounds__(attention_block_threads) void attention_backward(
   line.store_shared(warp, num_warps);
 }
 
-/// Adds the pieces of a line in order: a block a line.
+/// Adds the pieces of a line in order: a block per line.
 template <class T>
 __global__ __launch_bounds__(attention_block_threads) void add_gradient_pieces(
     const AttentionLaunch launch) {

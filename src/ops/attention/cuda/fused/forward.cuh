@@ -100,7 +100,7 @@ __global__ __launch_bounds__(attention_block_threads) void attention_forward(
   }
 }
 
-/// Joins the pieces of a row: a block a row, a thread a feature.
+/// Joins the pieces of a row: a block per row, a thread per feature.
 template <class T>
 __global__ __launch_bounds__(attention_block_threads) void join_pieces(
     const AttentionLaunch launch) {

@@ -285,7 +285,7 @@ double predicted_us(const AttentionProblem& problem) {
 
 void append_cuda_attention_kernels(std::vector<AttentionKernel>& table) {
   table.push_back({{"attention/cuda/fused",
-                    "a warp a row: scores and exponentials a lane each, then features a lane each",
+                    "a warp per row: one lane per score and exponential, then one per feature",
                     "attention", DeviceKind::cuda, true},
                    why_not,
                    predicted_us,

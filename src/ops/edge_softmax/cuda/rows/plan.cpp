@@ -109,7 +109,7 @@ EdgeSoftmaxKernel kernel_of_team() {
   constexpr int team = softmax_teams[index];
   return {
       {fmt::format("edge_softmax/cuda/rows_{}", team),
-       fmt::format("a team of {} lanes a row, all heads side by side; long rows in pieces", team),
+       fmt::format("a team of {} lanes per row, all heads side by side; long rows in pieces", team),
        "edge_softmax", DeviceKind::cuda, true},
       [](const EdgeSoftmaxProblem& problem) { return why_not(problem, softmax_teams[index]); },
       [](const EdgeSoftmaxProblem& problem) { return predicted_us(problem, softmax_teams[index]); },

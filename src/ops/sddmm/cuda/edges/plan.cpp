@@ -214,7 +214,7 @@ KernelInfo info_of(const char* kind, const EdgesPolicy& policy) {
   info.name = fmt::format("sddmm/cuda/{}_{}x{}x{}{}", kind, policy.lanes, policy.vectors,
                           policy.edges, policy.keeps ? "" : "_both");
   info.description = fmt::format(
-      "equal shares of edges, {} lanes an edge with {} vectors each, {} edges in turn, {}",
+      "equal shares of edges, {} lanes per edge with {} vectors each, {} edges in turn, {}",
       policy.lanes, policy.vectors, policy.edges,
       policy.keeps ? "one end's row in registers" : "both rows loaded for each");
   info.op = "sddmm";

@@ -10,7 +10,7 @@ namespace tessera::ops {
 /// `lanes` neighbouring lanes form a group, which computes `edges` consecutive dot products, one
 /// after the other; a lane holds `vectors` vectors of each row (of 16 bytes, or of one feature
 /// where rows are not on 16-byte boundaries). Eight lanes load a whole line of the cache at once,
-/// and fewer lanes an edge mean fewer instructions to add up what they hold.
+/// and fewer lanes per edge mean fewer instructions to add up what they hold.
 ///
 ///     lanes = 8, edges = 8:   | edges 0-7 | edges 8-15 | edges 16-23 | edges 24-31 |   of a warp
 struct EdgesPolicy {

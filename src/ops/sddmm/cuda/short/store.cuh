@@ -124,7 +124,7 @@ class DotStore {
     }
   }
 
-  /// Stores the results of the run, eight lanes a row.
+  /// Stores the results of the run, eight lanes per row.
   __device__ void flush() {
     __syncwarp();
     char* const edges = static_cast<char*>(launch_.edges) + blockIdx.y * sizeof(T);

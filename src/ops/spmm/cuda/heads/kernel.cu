@@ -96,7 +96,7 @@ __global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch lau
   if (sum.writes()) sum.store_row(line);
 }
 
-/// Adds the pieces of a line in order: a block a line.
+/// Adds the pieces of a line in order: a block per line.
 template <class T>
 __global__ __launch_bounds__(block_threads) void add_pieces(const HeadsLaunch launch) {
   cuda::begin_overlapped();

@@ -81,7 +81,7 @@ std::string why_not(const SpmmProblem& problem) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (!problem.is_plain()) return "no epilogue";
   if (problem.reduction != Reduction::sum) return "sums only";
-  if (problem.heads == 1 && !problem.edge_features) return "one weight an edge";
+  if (problem.heads == 1 && !problem.edge_features) return "one weight per edge";
   const Graph& graph = problem.graph;
   if (graph.has_values() || graph.has_row_scale() || graph.has_col_scale()) {
     return "a graph without weights only";
@@ -97,8 +97,8 @@ double predicted_us(const SpmmProblem& problem) {
 
 void append_cuda_heads_kernels(std::vector<SpmmKernel>& table) {
   table.push_back(
-      {{"spmm/cuda/heads", "a warp a row, with a weight for each head or features of edges", "spmm",
-        DeviceKind::cuda, true},
+      {{"spmm/cuda/heads", "a warp per row, with a weight for each head or features of edges",
+        "spmm", DeviceKind::cuda, true},
        why_not,
        predicted_us,
        [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {

@@ -187,7 +187,7 @@ std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
   const bool fits = policy.vectors == 1 ? lanes >= wanted && lanes < 2 * wanted : lanes == wanted;
   if (fits || takes_parts(policy, wanted)) return {};
-  return fmt::format("its {} lanes an edge do not fit {} features", lanes, problem.features);
+  return fmt::format("its {} lanes per edge do not fit {} features", lanes, problem.features);
 }
 
 std::string name_of(const RowsPolicy& policy) {
@@ -201,7 +201,7 @@ std::string name_of(const RowsPolicy& policy) {
 
 std::string work_split(const RowsPolicy& policy) {
   std::string split =
-      fmt::format("{} lanes of {} bytes an edge, {} edges of a row at once, {} in flight",
+      fmt::format("{} lanes of {} bytes per edge, {} edges of a row at once, {} in flight",
                   policy.lanes, policy.bytes * policy.vectors, policy.edges, policy.unroll);
   if (policy.shared_ids) split += ", ids passed round";
   if (policy.listed) split += ", rows by their length";

@@ -13,7 +13,7 @@ namespace tessera::ops {
 /// such groups work on different edges of one target. lanes * edges lanes are a team; a warp holds
 /// 32 / team teams, each with a target of its own.
 ///
-///     lanes = 8, edges = 2:   | edge 0 | edge 1 | edge 0 | edge 1 |     two targets a warp
+///     lanes = 8, edges = 2:   | edge 0 | edge 1 | edge 0 | edge 1 |     two targets per warp
 struct RowsPolicy {
   int lanes = 32;
   int edges = 1;
@@ -62,8 +62,8 @@ constexpr bool takes(const RowsPolicy& policy, int feature_bytes) {
 
 inline constexpr int max_rows_block_threads = 256;
 
-/// Low degrees want many targets a warp, high ones many edges; deep unrolling pays where rows are
-/// long, two vectors a lane where they are short and wide, lanes of 8 bytes where 16-bit rows are
+/// Low degrees want many targets per warp, high ones many edges; deep unrolling pays where rows are
+/// long, two vectors per lane where they are short and wide, lanes of 8 bytes where 16-bit rows are
 /// narrow. Others were measured and never the fastest.
 inline constexpr std::array<RowsPolicy, 24> rows_policies = {{
     {1, 1, 4, false},
@@ -92,7 +92,8 @@ inline constexpr std::array<RowsPolicy, 24> rows_policies = {{
     {4, 1, 4, false, 8, 1, true},
 }};
 
-/// For max and min and their gradient, which keep or read two words an element: one for each width.
+/// For max and min and their gradient, which keep or read two words per element: one for each
+/// width.
 inline constexpr std::array<RowsPolicy, 6> best_policies = {{
     {1, 8, 4, false},
     {2, 4, 4, false},

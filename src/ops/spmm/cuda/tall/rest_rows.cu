@@ -4,7 +4,7 @@
 #include "cuda/launch.cuh"
 #include "cuda/vectors.cuh"
 
-/// A warp a row: `lanes` of them load one row of X together, and several such groups work on
+/// A warp per row: `lanes` of them load one row of X together, and several such groups work on
 /// different edges. Rows with very many edges are shared by the warps of a block. The order of a
 /// sum depends on the graph alone.
 namespace tessera::ops {
