@@ -30,11 +30,36 @@ struct EpiloguePlace {
   std::int64_t features = 0;  ///< of a whole row; what a lane holds beyond them is not looked at
 };
 
+/// The vectors in which a lane moves `width` features of type T: at most 16 bytes each.
+template <class T, int width>
+using EpilogueVector =
+    cuda::Vector<T, (width * static_cast<int>(sizeof(T)) < 16 ? width * static_cast<int>(sizeof(T))
+                                                              : 16)>;
+
+/// Whether all of a lane's features are there and lie on the boundaries of such vectors.
+template <class T, int width>
+__device__ bool fills_vectors(const T* features, const EpiloguePlace& place) {
+  constexpr auto bytes = sizeof(typename EpilogueVector<T, width>::Raw);
+  return place.feature + width <= place.features &&
+         reinterpret_cast<std::uintptr_t>(features) % bytes == 0;
+}
+
 template <class T, int width>
 __device__ void add_stored(const void* from, std::int64_t at, const EpiloguePlace& place,
                            float (&values)[width]) {
+  using Vector = EpilogueVector<T, width>;
   if (from == nullptr) return;
   const T* const stored = static_cast<const T*>(from) + at + place.feature;
+  if (fills_vectors<T, width>(stored, place)) {
+#pragma unroll
+    for (int first = 0; first < width; first += Vector::count) {
+      float loaded[Vector::count];
+      Vector::load(stored + first).widen_to(loaded);
+#pragma unroll
+      for (int i = 0; i < Vector::count; ++i) values[first + i] += loaded[i];
+    }
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < width; ++i) {
     if (place.feature + i < place.features) values[i] += cuda::widen(stored[i]);
@@ -78,7 +103,18 @@ __device__ void drop_features(const DropoutConstants& dropout, const EpiloguePla
 template <class Out, int width>
 __device__ void put_features(void* y, std::int64_t y_stride, const EpiloguePlace& place,
                              const float (&values)[width]) {
+  using Vector = EpilogueVector<Out, width>;
   Out* const stored = static_cast<Out*>(y) + place.row * y_stride + place.feature;
+  if (fills_vectors<Out, width>(stored, place)) {
+#pragma unroll
+    for (int first = 0; first < width; first += Vector::count) {
+      float part[Vector::count];
+#pragma unroll
+      for (int i = 0; i < Vector::count; ++i) part[i] = values[first + i];
+      Vector::narrowed(part).store(stored + first);
+    }
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < width; ++i) {
     if (place.feature + i < place.features) stored[i] = cuda::narrow<Out>(values[i]);

@@ -101,7 +101,7 @@ class CudaRows final : public PreparedSpmm {
     launch.slots = slots_.in(workspace);
     launch.num_done = workspace.counters;
     launch.epilogue = epilogue_launch(problem_, call);
-    // An epilogue stores features one by one.
+    // An epilogue looks itself how it may store.
     const bool aligned =
         on_boundaries(call.x.data, call.x.stride, policy.bytes) &&
         (!problem_.is_plain() || on_boundaries(call.y.data, call.y.stride, policy.bytes));
