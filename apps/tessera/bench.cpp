@@ -16,6 +16,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/plan_store.hpp"
+#include "useless.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -182,15 +183,39 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   return report.failed() ? ExitCode::check_failed : ExitCode::ok;
 }
 
-ExitCode route(Session& session, BenchArguments arguments) {
-  if (arguments.words.empty() || arguments.words[0] != "compare") {
-    return run_bench(session, arguments);
+bool compares(const BenchArguments& arguments) {
+  return !arguments.words.empty() && arguments.words[0] == "compare";
+}
+
+void reject_useless_options(const CLI::App& app, bool comparing) {
+  std::vector<Useless> options{
+      {"--fail-under", !comparing, "but for compare", "use tessera bench compare A.json B.json"}};
+  for (const char* name :
+       {"--data", "--features", "--device", "--precision", "--threads", "--heads", "--kernel",
+        "--baseline", "--tune", "--plans", "--quick", "--full", "--commit"}) {
+    options.push_back({name, comparing, "for compare", ""});
   }
+  reject_useless(app, options);
+}
+
+ExitCode route(Session& session, const CLI::App& app, const BenchArguments& arguments) {
+  reject_useless_options(app, compares(arguments));
+  if (!compares(arguments)) return run_bench(session, arguments);
   if (arguments.words.size() != 3) {
     throw Error(ErrorCode::invalid_argument, "compare needs two files", "",
-                "tessera bench compare BEFORE.json AFTER.json");
+                "use tessera bench compare BEFORE.json AFTER.json");
   }
   return compare_records(session, arguments.words[1], arguments.words[2], arguments.fail_under);
+}
+
+std::vector<FileUse> files_of(const BenchArguments& arguments) {
+  std::vector<FileUse> files{{"--plans", arguments.plans, FileRole::state}};
+  for (const std::string& source : arguments.sources) files.push_back(source_file(source));
+  if (!compares(arguments)) return files;
+  for (std::size_t i = 1; i < arguments.words.size(); ++i) {
+    files.push_back({"compare", arguments.words[i], FileRole::input});
+  }
+  return files;
 }
 
 std::string op_names() {
@@ -259,7 +284,8 @@ Action setup(CLI::App& app) {
                  "compare: exit with 7 where B is less than this many times as fast as A")
       ->type_name("RATIO")
       ->check(CLI::Range(0.0, 1e6));
-  return [arguments](Session& session) { return route(session, *arguments); };
+  return {[&app, arguments](Session& session) { return route(session, app, *arguments); },
+          [arguments] { return files_of(*arguments); }};
 }
 
 }  // namespace

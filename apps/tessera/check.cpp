@@ -189,7 +189,8 @@ Action setup(CLI::App& app) {
                  "of a larger graph take blocks of 256 rows with about so many edges")
       ->type_name("EDGES")
       ->check(CLI::PositiveNumber);
-  return [arguments](Session& session) { return run_check(session, *arguments); };
+  return {[arguments](Session& session) { return run_check(session, *arguments); },
+          [arguments] { return std::vector{source_file(arguments->data.source)}; }};
 }
 
 }  // namespace

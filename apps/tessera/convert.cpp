@@ -95,7 +95,11 @@ Action setup(CLI::App& app) {
       ->check(CLI::IsMember({"add", "remove", "keep"}))
       ->capture_default_str();
   add_dataset_output_options(app, options->output);
-  return [options](Session& session) { return convert(session, *options); };
+  return {[options](Session& session) { return convert(session, *options); },
+          [options] {
+            return std::vector<FileUse>{source_file(options->data.source),
+                                        {"-o", options->output.path, FileRole::output}};
+          }};
 }
 
 }  // namespace

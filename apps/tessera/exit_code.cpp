@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 #include "interrupt.hpp"
+#include "tessera/core/printable.hpp"
 
 namespace tessera::app {
 
@@ -31,7 +33,7 @@ std::string exit_code_help() {
 
 ExitCode report_failure(const std::string& program) noexcept {
   const auto print = [&](const char* kind, const char* what) {
-    std::fprintf(stderr, "%s: %s%s\n", program.c_str(), kind, what);
+    std::fprintf(stderr, "%s: %s%s\n", program.c_str(), kind, printable(what).c_str());
   };
   try {
     throw;
@@ -43,6 +45,9 @@ ExitCode report_failure(const std::string& program) noexcept {
     return exit_code(error.code());
   } catch (const std::bad_alloc&) {
     print("error: ", "out of memory; use a smaller graph or a larger machine");
+    return ExitCode::out_of_memory;
+  } catch (const std::length_error&) {
+    print("error: ", "out of memory: an array would be larger than any can be; use smaller sizes");
     return ExitCode::out_of_memory;
   } catch (const std::exception& error) {
     print("internal error: ", error.what());

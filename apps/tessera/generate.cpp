@@ -9,6 +9,7 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/data/embedded.hpp"
+#include "useless.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -103,9 +104,16 @@ Action setup(CLI::App& app) {
       ->type_name("WHAT");
   app.add_flag("--list", options->list, "list kinds with their parameters, twins and data sets");
   add_dataset_output_options(app, options->output);
-  return [options](Session& session) {
+  const auto run = [&app, options](Session& session) {
+    reject_useless(app,
+                   {{"--what", options->list, "with --list", ""},
+                    {"--output", options->list, "with --list", ""},
+                    {"--graph-only", options->output.path.empty(), "without -o", "give -o FILE"}});
     return options->list ? list(session) : generate(session, *options);
   };
+  return {run, [options] {
+            return std::vector<FileUse>{{"-o", options->output.path, FileRole::output}};
+          }};
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ std::string to_text(const LoadedData& data, const GraphStats& stats,
 Action setup(CLI::App& app) {
   auto options = std::make_shared<DataOptions>();
   add_data_options(app, *options);
-  return [options](Session& session) {
+  const auto run = [options](Session& session) {
     const LoadedData data = load(session, *options);
     session.stage("counting");
     const GraphStats stats = compute_stats(data.dataset.graph);
@@ -161,6 +161,7 @@ Action setup(CLI::App& app) {
     session.deliver(to_text(data, stats, summary), to_json(data, stats, summary));
     return ExitCode::ok;
   };
+  return {run, [options] { return std::vector{source_file(options->source)}; }};
 }
 
 }  // namespace

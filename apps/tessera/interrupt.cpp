@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "exit_code.hpp"
+#include "tessera/io/writing.hpp"
 
 namespace tessera::app {
 namespace {
@@ -22,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array watched_signals{SIGINT, SIGTERM, SIGHUP};
 constexpr int tick_ms = 100;
 constexpr auto grace = std::chrono::seconds(2);
+// So many signals end the process even where a result is in its place already.
+constexpr int insistent = 3;
 
 // Bytes of the pipe: a signal came, or the watch is over.
 constexpr char signal_came = 's';
@@ -36,27 +39,29 @@ void on_signal(int) {
   errno = saved_errno;
 }
 
-// What the parent chose to ignore (nohup, a background job) stays ignored.
-void handle(int signal) {
-  struct sigaction old {};
-  sigaction(signal, nullptr, &old);
-  if (old.sa_handler == SIG_IGN) return;
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  sigaction(signal, &action, nullptr);
-}
+void on_signal_at_once(int) { _exit(static_cast<int>(ExitCode::interrupted)); }
 
-void restore_default(int signal) {
-  struct sigaction old {};
-  sigaction(signal, nullptr, &old);
-  if (old.sa_handler == on_signal) ::signal(signal, SIG_DFL);
+// What the parent chose to ignore (nohup, a background job) stays ignored.
+void handle(void (*handler)(int)) {
+  for (const int signal : watched_signals) {
+    struct sigaction old {};
+    sigaction(signal, nullptr, &old);
+    if (old.sa_handler == SIG_IGN) continue;
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    sigaction(signal, &action, nullptr);
+  }
 }
 
 }  // namespace
 
+void end_on_signals() { handle(on_signal_at_once); }
+
 InterruptWatch::InterruptWatch(std::function<void()> on_tick, std::function<void()> before_exit)
-    : on_tick_(std::move(on_tick)), before_exit_(std::move(before_exit)) {
+    : on_tick_(std::move(on_tick)),
+      before_exit_(std::move(before_exit)),
+      files_before_(io::files_written()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw Error(ErrorCode::io, std::strerror(errno), "pipe for signals");
@@ -64,12 +69,12 @@ InterruptWatch::InterruptWatch(std::function<void()> on_tick, std::function<void
   read_end_ = ends[0];
   write_end_ = ends[1];
   handler_pipe = write_end_;
-  for (const int signal : watched_signals) handle(signal);
   thread_ = std::thread([this] { watch(); });
+  handle(on_signal);
 }
 
 InterruptWatch::~InterruptWatch() {
-  for (const int signal : watched_signals) restore_default(signal);
+  handle(SIG_IGN);
   [[maybe_unused]] const ssize_t written = write(write_end_, &watch_over, 1);
   thread_.join();
   handler_pipe = -1;
@@ -77,24 +82,37 @@ InterruptWatch::~InterruptWatch() {
   close(write_end_);
 }
 
+bool InterruptWatch::too_late() const noexcept {
+  return results_complete_ || (!files_are_progress_ && io::files_written() > files_before_);
+}
+
+void InterruptWatch::check() const {
+  if (interrupted_ && !too_late()) throw Interrupted{};
+}
+
 void InterruptWatch::watch() {
   Clock::time_point deadline{};
+  int signals = 0;
   while (true) {
     pollfd descriptor{read_end_, POLLIN, 0};
     const int ready = poll(&descriptor, 1, tick_ms);
     char message = 0;
     if (ready > 0 && read(read_end_, &message, 1) == 1) {
       if (message == watch_over) return;
-      if (interrupted_.exchange(true)) end_process();
       deadline = Clock::now() + grace;
+      if (++signals > 1) end_process(signals);
+      interrupted_ = true;
     } else {
       on_tick_();
     }
-    if (interrupted_ && Clock::now() > deadline) end_process();
+    if (interrupted_ && Clock::now() > deadline) end_process(signals);
   }
 }
 
-void InterruptWatch::end_process() {
+void InterruptWatch::end_process(int signals) {
+  const std::int64_t before = files_are_progress_ ? io::files_written() : files_before_;
+  const bool abandoned = !results_complete_ && io::abandon_files(before);
+  if (!abandoned && signals < insistent) return;
   before_exit_();
   _exit(static_cast<int>(ExitCode::interrupted));
 }

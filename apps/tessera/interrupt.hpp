@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <thread>
 
@@ -11,30 +12,43 @@ namespace tessera::app {
 /// for an error and wraps it.
 struct Interrupted {};
 
-/// Turns SIGINT, SIGTERM and SIGHUP into a request to stop that work checks for when it can, so
-/// that half-written files are removed on the way out. Work that does not answer within two
-/// seconds, or a second Ctrl-C, ends the process at once. One at a time.
+/// Until there is an `InterruptWatch`, and there is nothing to clean up, SIGINT, SIGTERM and SIGHUP
+/// end the process with the exit code of an interrupted one.
+void end_on_signals();
+
+/// Turns SIGINT, SIGTERM and SIGHUP into a request to stop that work checks for when it can. Work
+/// that does not answer within two seconds, or a second Ctrl-C, ends the process at once, without
+/// leaving half a file behind. Once a result has got into its place, requests come too late: the
+/// work is finished instead. One at a time.
 class InterruptWatch {
  public:
   /// `on_tick` runs on the watching thread ten times a second; `before_exit` just before the
   /// process is ended by force.
   InterruptWatch(std::function<void()> on_tick, std::function<void()> before_exit);
+  /// Signals are ignored from then on: what is left to do is to say how it went.
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  /// Throws Interrupted once a signal has come.
-  void check() const {
-    if (interrupted_.load(std::memory_order_relaxed)) throw Interrupted{};
-  }
+  /// Throws Interrupted once a signal has come, unless that is too late.
+  void check() const;
+
+  /// Files written before `set_results_complete` are the state of work that can go on from them,
+  /// not its results.
+  void set_files_are_progress() noexcept { files_are_progress_ = true; }
+  void set_results_complete() noexcept { results_complete_ = true; }
 
  private:
   void watch();
-  [[noreturn]] void end_process();
+  bool too_late() const noexcept;
+  void end_process(int signals);
 
   std::function<void()> on_tick_;
   std::function<void()> before_exit_;
   std::atomic<bool> interrupted_{false};
+  std::atomic<bool> files_are_progress_{false};
+  std::atomic<bool> results_complete_{false};
+  std::int64_t files_before_ = 0;
   int read_end_ = -1;
   int write_end_ = -1;
   std::thread thread_;

@@ -7,6 +7,8 @@
 
 #include "exit_code.hpp"
 #include "help.hpp"
+#include "interrupt.hpp"
+#include "option_errors.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "suggest.hpp"
@@ -42,12 +44,20 @@ ExitCode run_verb(const Verb& verb, int argc, char** argv) {
   CommonOptions common;
   const Action action = verb.setup(app);
   add_common_options(app, common);
+  guard_values(app);
   if (!parse(app, verb, argc, argv)) {
     write_stdout(verb_help(verb, app));
     return ExitCode::ok;
   }
+  std::vector<FileUse> files = action.files();
+  files.push_back({"--json", common.json, FileRole::report});
+  check_files(files, common.force);
   Session session(common);
-  return action(session);
+  try {
+    return action.run(session);
+  } catch (const Error& error) {
+    throw naming_option(app, error);
+  }
 }
 
 ExitCode show_help(int argc, char** argv) {
@@ -85,6 +95,7 @@ std::string speaker(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace tessera::app;
+  end_on_signals();
   guard_standard_streams();
   // A reader that goes away is an error of writing, not a reason to vanish silently.
   std::signal(SIGPIPE, SIG_IGN);

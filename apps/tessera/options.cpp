@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
 #include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "output.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/open.hpp"
 
@@ -43,6 +45,35 @@ Duplicates parse_duplicates(const std::string& text) {
   return Duplicates::reject;
 }
 
+/// The placeholders that stand for numbers in help texts.
+bool takes_numbers(const std::string& placeholder) {
+  for (const char* name : {"N", "S", "K", "M", "SHARE", "RATE", "RATIO", "ROWS", "EDGES", "LIST"}) {
+    if (placeholder == name) return true;
+  }
+  return false;
+}
+
+/// What is wrong with the value of an option, whatever the option; empty: nothing.
+std::string problem_of(const std::string& value, const std::string& placeholder) {
+  if (value.empty()) return "needs a value that is not empty";
+  if (!takes_numbers(placeholder)) return {};
+  const bool is_negative = value[0] == '-';
+  // A negative seed would be read as a large one.
+  if (is_negative && placeholder == "S") return fmt::format("'{}' is negative", value);
+  const std::string digits = value.substr(is_negative || value[0] == '+' ? 1 : 0);
+  if (!digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos) {
+    errno = 0;
+    is_negative ? void(std::strtoll(value.c_str(), nullptr, 10))
+                : void(std::strtoull(value.c_str(), nullptr, 10));
+    return errno == ERANGE ? fmt::format("'{}' does not fit 64 bits", value) : std::string();
+  }
+  char* end = nullptr;
+  const double real = std::strtod(value.c_str(), &end);
+  const bool is_real = end == value.c_str() + value.size();
+  return is_real && !std::isfinite(real) ? fmt::format("'{}' is no finite number", value)
+                                         : std::string();
+}
+
 }  // namespace
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
@@ -61,8 +92,19 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--seed", options.seed, "seed of everything random (default 1)")
       ->type_name("S")
       ->group(group);
+  app.add_flag("--force,-f", options.force, "replace output files that exist")->group(group);
   app.add_flag("--quiet,-q", options.quiet, "no progress and no report, only errors")->group(group);
   app.set_help_flag("-h,--help", "show this text")->group(group);
+}
+
+void guard_values(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;
+    const std::string type = option->get_type_name();
+    const std::string placeholder = type.substr(0, type.find(':'));
+    option->check(CLI::Validator(
+        [placeholder](std::string& value) { return problem_of(value, placeholder); }, ""));
+  }
 }
 
 void add_data_options(CLI::App& app, DataOptions& options) {
@@ -104,23 +146,16 @@ std::string with_seed(const std::string& description, std::uint64_t seed) {
   return seeded + fmt::format("seed={}", seed);
 }
 
-void add_force_option(CLI::App& app, bool& force) {
-  app.add_flag("--force,-f", force, "replace output files that exist");
-}
-
 void add_dataset_output_options(CLI::App& app, OutputOptions& options) {
   app.add_option("-o,--output", options.path,
                  "file to write; its ending says the format: .npz, .mtx, .mtx.gz or .tsr")
       ->type_name("FILE");
   app.add_flag("--graph-only", options.graph_only,
                "write the graph without features, labels and splits");
-  add_force_option(app, options.force);
 }
 
 void require_savable(const OutputOptions& options) {
-  if (options.path.empty()) return;
-  require_writable(options.path, options.force);
-  io::require_known_ending(options.path);
+  if (!options.path.empty()) io::require_known_ending(options.path);
 }
 
 void save(Session& session, const OutputOptions& options, const Dataset& dataset) {

@@ -13,6 +13,10 @@ namespace tessera::app {
 
 void add_common_options(CLI::App& app, CommonOptions& options);
 
+/// Makes every option refuse values that are empty, and those for numbers whatever fits no 64 bits
+/// or is not finite.
+void guard_values(CLI::App& app);
+
 struct DataOptions {
   std::string source;
   std::string duplicates = "reject";
@@ -34,14 +38,10 @@ std::string with_seed(const std::string& description, std::uint64_t seed);
 
 struct OutputOptions {
   std::string path;
-  bool force = false;
   bool graph_only = false;
 };
 
-/// `--force`: every verb that writes files asks before replacing one.
-void add_force_option(CLI::App& app, bool& force);
-
-/// `-o FILE`, `--force` and `--graph-only`, for verbs that write a data set.
+/// `-o FILE` and `--graph-only`, for verbs that write a data set.
 void add_dataset_output_options(CLI::App& app, OutputOptions& options);
 
 /// Finds what would stop `save` before the work starts. No path means no output, and passes.

@@ -14,11 +14,7 @@ void guard_standard_streams();
 /// Throws `io` where stdout is closed, full or no longer read.
 void write_stdout(std::string_view text);
 
-/// The file appears whole or not at all. Devices and pipes are written directly.
-void write_text_file(const std::string& path, std::string_view text);
-
-/// Throws before the work is done rather than after: where the folder is missing or not writable,
-/// and where `path` exists and `force` was not given. An empty path means no output.
-void require_writable(const std::string& path, bool force);
+/// A file appears whole or not at all. Devices and pipes are written directly.
+void write_report(const std::string& path, std::string_view text);
 
 }  // namespace tessera::app

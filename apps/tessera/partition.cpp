@@ -14,6 +14,7 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
+#include "useless.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -26,7 +27,6 @@ struct PartitionArguments {
   double imbalance = 0.05;
   std::string existing;
   std::string output;
-  bool force = false;
 };
 
 void require_sense(const PartitionArguments& arguments) {
@@ -34,7 +34,6 @@ void require_sense(const PartitionArguments& arguments) {
     throw Error(ErrorCode::invalid_argument, "no number of parts given", "",
                 "give --parts K, or --partition FILE to assess one made elsewhere");
   }
-  require_writable(arguments.output, arguments.force);
 }
 
 Partition make_partition(Session& session, const PartitionArguments& arguments,
@@ -130,8 +129,19 @@ Action setup(CLI::App& app) {
       ->type_name("FILE");
   app.add_option("-o,--output", arguments->output, "file for the parts, one line per vertex")
       ->type_name("FILE");
-  add_force_option(app, arguments->force);
-  return [arguments](Session& session) { return run_partition(session, *arguments); };
+  return {[&app, arguments](Session& session) {
+            const bool given = !arguments->existing.empty();
+            reject_useless(app, {{"--method", given, "with --partition", ""},
+                                 {"--imbalance", given, "with --partition", ""},
+                                 {"--imbalance", arguments->method == "contiguous",
+                                  "for contiguous parts", "use --method grow"}});
+            return run_partition(session, *arguments);
+          },
+          [arguments] {
+            return std::vector<FileUse>{source_file(arguments->data.source),
+                                        {"--partition", arguments->existing, FileRole::input},
+                                        {"-o", arguments->output, FileRole::output}};
+          }};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
+#include "useless.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -122,6 +123,15 @@ Json to_json(const PlanArguments& arguments, const Dataset& dataset,
   return json;
 }
 
+void reject_useless_options(const CLI::App& app, const std::string& op) {
+  const bool spmm = op == "spmm" || op == "spmm_backward";
+  const std::string here = "for " + op;
+  reject_useless(app, {{"--heads", spmm, here, "use --op attention, sddmm or edge_softmax"},
+                       {"--reduction", !spmm, here, "use --op spmm"},
+                       {"--form", op != "attention", here, "use --op attention"},
+                       {"--features", op == "edge_softmax", here, "use --heads"}});
+}
+
 ExitCode run_plan(Session& session, const PlanArguments& arguments) {
   std::shared_ptr<ops::PlanStore> store;
   if (!arguments.load.empty()) {
@@ -170,7 +180,15 @@ Action setup(CLI::App& app) {
   app.add_option("--load", arguments->load, "take the choice from this file, or fail")
       ->type_name("FILE")
       ->excludes(save);
-  return [arguments](Session& session) { return run_plan(session, *arguments); };
+  return {[&app, arguments](Session& session) {
+            reject_useless_options(app, arguments->op);
+            return run_plan(session, *arguments);
+          },
+          [arguments] {
+            return std::vector<FileUse>{source_file(arguments->data.source),
+                                        {"--load", arguments->load, FileRole::input},
+                                        {"--save", arguments->save, FileRole::output}};
+          }};
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "describe.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
-#include "output.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "train_options.hpp"
@@ -25,7 +24,6 @@ struct PredictArguments {
   std::string checkpoint;
   std::string output;
   bool embeddings = false;
-  bool force = false;
   std::string device = "cpu";
 };
 
@@ -36,7 +34,10 @@ void require_sense(const PredictArguments& arguments) {
                 "give --checkpoint FILE, written by 'tessera train'");
   }
   if (!arguments.output.empty()) train::require_prediction_ending(arguments.output, false);
-  require_writable(arguments.output, arguments.force);
+  if (arguments.embeddings && !arguments.output.ends_with(".npz")) {
+    throw Error(ErrorCode::invalid_argument, "does nothing without an .npz to write them to",
+                "--embeddings", "leave it out, or give -o FILE.npz");
+  }
 }
 
 /// How good the predictions are where the data says what is right.
@@ -167,11 +168,15 @@ Action setup(CLI::App& app) {
                  ".npz for classes, logits and embeddings; .txt for one class a line")
       ->type_name("FILE");
   app.add_flag("--embeddings", arguments->embeddings, "also write what went into the last layer");
-  add_force_option(app, arguments->force);
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->capture_default_str();
-  return [arguments](Session& session) { return run_predict(session, *arguments); };
+  return {[arguments](Session& session) { return run_predict(session, *arguments); },
+          [arguments] {
+            return std::vector<FileUse>{source_file(arguments->data.source),
+                                        {"--checkpoint", arguments->checkpoint, FileRole::input},
+                                        {"-o", arguments->output, FileRole::output}};
+          }};
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/core/printable.hpp"
+
 namespace tessera::app {
 namespace {
 
@@ -36,7 +38,7 @@ void ProgressLine::update(std::string_view stage, std::int64_t done, std::int64_
   if (!visible_) return;
   const std::lock_guard lock(mutex_);
   const bool new_stage = stage != stage_;
-  if (new_stage) stage_ = stage;
+  if (new_stage) stage_ = printable(stage);
   done_ = done;
   total_ = total;
   const auto now = Clock::now();

@@ -14,6 +14,7 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
+#include "useless.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -25,15 +26,6 @@ struct ReorderOptions {
   std::string method = "rcm";
   std::string permutation_path;
 };
-
-void require_outputs(const ReorderOptions& options) {
-  require_savable(options.output);
-  require_writable(options.permutation_path, options.output.force);
-  if (!options.output.path.empty() && options.output.path == options.permutation_path) {
-    throw Error(ErrorCode::invalid_argument, "named for both -o and --permutation",
-                options.permutation_path, "name two files");
-  }
-}
 
 void write_permutation(const Permutation& order, const std::string& path) {
   if (path.empty()) return;
@@ -59,7 +51,7 @@ std::string compared(const Locality& before, const Locality& after) {
 }
 
 ExitCode run_reorder(Session& session, const ReorderOptions& options) {
-  require_outputs(options);
+  require_savable(options.output);
   const LoadedData data = load(session, options.data);
   const Dataset& dataset = data.dataset;
   session.stage("ordering");
@@ -111,7 +103,17 @@ Action setup(CLI::App& app) {
                  "file for the new order: line i holds the old number of new vertex i")
       ->type_name("FILE");
   add_dataset_output_options(app, options->output);
-  return [options](Session& session) { return run_reorder(session, *options); };
+  return {
+      [&app, options](Session& session) {
+        reject_useless(
+            app, {{"--graph-only", options->output.path.empty(), "without -o", "give -o FILE"}});
+        return run_reorder(session, *options);
+      },
+      [options] {
+        return std::vector<FileUse>{source_file(options->data.source),
+                                    {"-o", options->output.path, FileRole::output},
+                                    {"--permutation", options->permutation_path, FileRole::output}};
+      }};
 }
 
 }  // namespace

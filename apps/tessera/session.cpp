@@ -3,16 +3,9 @@
 
 #include "output.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/core/printable.hpp"
 
 namespace tessera::app {
-namespace {
-
-bool is_file(const std::string& json_target) {
-  return !json_target.empty() && json_target != "-" && json_target.rfind("/dev/", 0) != 0;
-}
-
-}  // namespace
-
 Session::Session(const CommonOptions& options)
     : options_(options),
       line_(!options.quiet && stderr_can_redraw()),
@@ -22,8 +15,6 @@ Session::Session(const CommonOptions& options)
         line_.update(words, done, total);
       }) {
   if (options_.threads > 0) set_num_threads(options_.threads);
-  // A JSON report is a log of the run: a later run replaces it without being told to.
-  if (is_file(options_.json)) require_writable(options_.json, true);
 }
 
 void Session::deliver(const std::string& report, const Json& json) {
@@ -33,9 +24,9 @@ void Session::deliver(const std::string& report, const Json& json) {
   if (!options_.json.empty()) {
     // File names may hold bytes that are no UTF-8; JSON may not.
     const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-    json_on_stdout ? write_stdout(text) : write_text_file(options_.json, text);
+    json_on_stdout ? write_stdout(text) : write_report(options_.json, text);
   }
-  if (!json_on_stdout && !options_.quiet) write_stdout(report);
+  if (!json_on_stdout && !options_.quiet) write_stdout(printable(report, true));
 }
 
 }  // namespace tessera::app

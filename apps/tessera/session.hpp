@@ -24,12 +24,13 @@ struct CommonOptions {
   int threads = 0;
   std::optional<std::uint64_t> seed;
   bool quiet = false;
+  bool force = false;
 };
 
 /// One run of one verb: its progress display, Ctrl-C, and where its report goes.
 class Session {
  public:
-  /// Sets the number of threads. Throws where the JSON report could not be written later.
+  /// Sets the number of threads.
   explicit Session(const CommonOptions& options);
 
   std::optional<std::uint64_t> given_seed() const { return options_.seed; }
@@ -39,6 +40,11 @@ class Session {
   const Progress& progress() const { return progress_; }
   /// Announces work of unknown length.
   void stage(std::string_view words) { progress_(words, 0, 0); }
+
+  /// For work that writes its own state as it goes on: Ctrl-C stops it all the same, until the
+  /// results are complete.
+  void files_are_progress() { interrupt_.set_files_are_progress(); }
+  void results_are_complete() { interrupt_.set_results_complete(); }
 
   /// Ends the progress display and hands over the results: the report for people on stdout unless
   /// it is unwanted, the JSON where it was asked for.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tessera::app {
 namespace {
@@ -23,10 +24,24 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+// What other programs call what is meant.
+constexpr std::pair<const char*, const char*> other_words[] = {
+    {"--learning-rate", "--lr"},   {"--num-layers", "--layers"}, {"--hidden-channels", "--hidden"},
+    {"--hidden-size", "--hidden"}, {"--num-heads", "--heads"},   {"--num-epochs", "--epochs"},
+    {"--dataset", "--data"},       {"--input", "--data"},        {"--graph", "--data"},
+    {"--out", "--output"},         {"--gpu", "--device"},        {"--cuda", "--device"},
+    {"--overwrite", "--force"},    {"--num-parts", "--parts"},   {"--patience", "--early-stopping"},
+    {"--batch-size", "--batch"},   {"--repeats", "--runs"},      {"--aggr", "--aggregation"},
+};
+
 }  // namespace
 
 std::string suggestion(const std::string& typed, const std::vector<std::string>& known) {
   constexpr std::size_t tolerated_errors = 2;
+  for (const auto& [elsewhere, here] : other_words) {
+    if (typed != elsewhere || std::find(known.begin(), known.end(), here) == known.end()) continue;
+    return std::string("did you mean '") + here + "'?";
+  }
   std::string nearest;
   std::size_t least = tolerated_errors + 1;
   for (const std::string& name : known) {

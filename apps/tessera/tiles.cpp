@@ -171,7 +171,7 @@ Action setup(CLI::App& app) {
                  "(default 64)")
       ->type_name("ROWS");
   app.add_flag("--transposed", options->transposed, "translate A^T, as the backward pass does");
-  return [options](Session& session) {
+  const auto run = [options](Session& session) {
     const LoadedData data = load(session, options->data);
     const Graph& graph = data.dataset.graph;
     session.stage("translating");
@@ -187,6 +187,7 @@ Action setup(CLI::App& app) {
     session.deliver(to_text(data.dataset, report), to_json(data.dataset, report, *options));
     return ExitCode::ok;
   };
+  return {run, [options] { return std::vector{source_file(options->data.source)}; }};
 }
 
 }  // namespace

@@ -18,10 +18,14 @@ std::function<void(const train::EpochRecord&)> epoch_line(Session& session,
                                                           const train::TrainOptions& options) {
   return [&session, runs = options.runs,
           epochs = options.epochs](const train::EpochRecord& record) {
+    std::int64_t total = 0;
+    const bool too_many = __builtin_mul_overflow(runs, epochs, &total);
+    const std::int64_t done = too_many ? 0 : record.run * epochs + record.epoch;
+    if (too_many) total = 0;
     const std::string run = runs > 1 ? fmt::format("run {}/{}  ", record.run + 1, runs) : "";
     session.progress()(fmt::format("{}epoch {}  loss {:.3f}  validation {:.1f} %", run,
                                    record.epoch, record.loss, record.evaluation.validation * 100),
-                       record.run * epochs + record.epoch, runs * epochs);
+                       done, total);
   };
 }
 
@@ -38,16 +42,19 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   return ExitCode::ok;
 }
 
-ExitCode run_train(Session& session, const TrainArguments& arguments) {
+ExitCode run_train(Session& session, const CLI::App& app, const TrainArguments& arguments) {
   require_sense(arguments);
   const LoadedData data = load(session, arguments.data);
   TrainPlan plan = plan_training(arguments, data.dataset, session.seed());
+  reject_useless_options(app, arguments, data.dataset, plan);
   plan.options.progress = session.progress();
   if (arguments.dry_run) return predict_memory(session, arguments, data.dataset, plan);
   session.stage("preparing");
   plan.options.on_epoch = epoch_line(session, plan.options);
   reset_host_memory_peak();
+  session.files_are_progress();
   const train::TrainReport report = train::fit(data.dataset, plan.config, plan.options);
+  session.results_are_complete();
   session.deliver(train_text(arguments, data.dataset, plan, report),
                   train_json(arguments, data.dataset, plan, report));
   return ExitCode::ok;
@@ -56,7 +63,8 @@ ExitCode run_train(Session& session, const TrainArguments& arguments) {
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<TrainArguments>();
   add_train_options(app, *arguments);
-  return [arguments](Session& session) { return run_train(session, *arguments); };
+  return {[&app, arguments](Session& session) { return run_train(session, app, *arguments); },
+          [arguments] { return files_of(*arguments); }};
 }
 
 }  // namespace

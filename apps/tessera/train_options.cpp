@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "output.hpp"
 #include "partition_file.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/train/problem.hpp"
@@ -139,7 +138,6 @@ void add_run_options(CLI::App& app, TrainArguments& a) {
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--resume", a.resume, "go on from the checkpoint, if there is one");
-  add_force_option(app, a.force);
   app.add_flag("--dry-run", a.dry_run, "say what memory it would take, and do nothing");
   app.add_flag("--curve", a.curve, "draw loss and metric over the epochs");
 }
@@ -236,9 +234,13 @@ void require_sense(const TrainArguments& arguments) {
   train::TrainOptions options;
   apply_training_options(arguments, options);
   train::validate(options);
-  if (!arguments.dry_run) {
-    require_writable(arguments.checkpoint, arguments.force || arguments.resume);
-  }
+}
+
+std::vector<FileUse> files_of(const TrainArguments& arguments) {
+  const FileRole role = arguments.resume ? FileRole::state : FileRole::output;
+  return {source_file(arguments.data.source),
+          {"--partition", arguments.partition_file, FileRole::input},
+          {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role}};
 }
 
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,

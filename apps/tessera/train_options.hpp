@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "files.hpp"
 #include "options.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/train/options.hpp"
@@ -36,11 +38,14 @@ struct TrainArguments {
 
   std::string checkpoint;
   std::int64_t checkpoint_every = 10;
-  bool resume = false, force = false;
+  bool resume = false;
   bool dry_run = false, curve = false;
 };
 
 void add_train_options(CLI::App& app, TrainArguments& arguments);
+
+/// The files that training reads and writes.
+std::vector<FileUse> files_of(const TrainArguments& arguments);
 
 /// What to train and how.
 struct TrainPlan {
@@ -54,6 +59,10 @@ void require_sense(const TrainArguments& arguments);
 /// The paper's choices for this data, with what was given in their place.
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
                         std::uint64_t seed);
+
+/// Throws where an option was given that changes nothing for this model and this data.
+void reject_useless_options(const CLI::App& app, const TrainArguments& arguments,
+                            const Dataset& dataset, const TrainPlan& plan);
 
 /// The device named, which must be there.
 Device checked_device(const std::string& name);

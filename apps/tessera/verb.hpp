@@ -9,12 +9,17 @@
 #include <CLI/CLI.hpp>
 
 #include "exit_code.hpp"
+#include "files.hpp"
 #include "session.hpp"
 
 namespace tessera::app {
 
-/// Does a verb's work with the options that were parsed into it.
-using Action = std::function<ExitCode(Session&)>;
+/// What a verb does with the options that were parsed into it.
+struct Action {
+  std::function<ExitCode(Session&)> run;
+  /// The files it reads and writes, apart from the report of --json.
+  std::function<std::vector<FileUse>()> files = [] { return std::vector<FileUse>(); };
+};
 
 /// One thing the program can do. A new verb is a file that defines one of these and a line in
 /// verb.cpp.

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "tessera/core/printable.hpp"
+
 namespace tessera {
 namespace {
 
@@ -11,10 +13,7 @@ std::string one_line(const std::string& problem, const std::string& where, const
   if (!where.empty()) line += where + ": ";
   line += problem;
   if (!fix.empty()) line += "; " + fix;
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return line;
+  return printable(line);
 }
 
 }  // namespace

@@ -90,19 +90,51 @@ void validate_multi_labels(const MultiLabels& labels, std::int64_t vertices) {
   });
 }
 
-void validate_split(const char* part, const SharedArray<std::int64_t>& split,
-                    std::int64_t vertices) {
-  const std::int64_t wrong = first_outside(split, 0, vertices);
-  if (wrong >= 0) {
-    reject(part, fmt::format("vertex {} is not one of the {} vertices", split[wrong], vertices));
-  }
-  std::vector<bool> seen(split.empty() ? 0 : static_cast<std::size_t>(vertices));
-  for (const std::int64_t vertex : split) {
-    if (seen[static_cast<std::size_t>(vertex)]) {
-      reject(part, fmt::format("vertex {} occurs more than once", vertex));
+struct SplitPart {
+  const char* name;
+  const SharedArray<std::int64_t>& vertices;
+};
+
+/// Every vertex is in at most one part, and there once: a test on what was trained on says nothing.
+void validate_split(const std::vector<SplitPart>& parts, std::int64_t vertices) {
+  constexpr std::uint8_t in_none = 0;
+  std::vector<std::uint8_t> part_of;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const auto& [name, members] = parts[p];
+    const std::int64_t wrong = first_outside(members, 0, vertices);
+    if (wrong >= 0) {
+      reject(name,
+             fmt::format("vertex {} is not one of the {} vertices", members[wrong], vertices));
     }
-    seen[static_cast<std::size_t>(vertex)] = true;
+    if (!members.empty()) part_of.resize(static_cast<std::size_t>(vertices), in_none);
+    for (const std::int64_t vertex : members) {
+      std::uint8_t& mark = part_of[static_cast<std::size_t>(vertex)];
+      if (mark == p + 1) reject(name, fmt::format("vertex {} occurs more than once", vertex));
+      if (mark != in_none) {
+        reject(name,
+               fmt::format("vertex {} is in the part for {}, too", vertex, parts[mark - 1u].name));
+      }
+      mark = static_cast<std::uint8_t>(p + 1);
+    }
   }
+}
+
+/// Graphs of a union do not touch: they are pooled, batched and judged one by one.
+void validate_union_edges(const Dataset& dataset) {
+  const Graph& graph = dataset.graph;
+  if (!graph.is_square()) return;
+  const SharedArray<std::int32_t>& ids = dataset.graph_ids;
+  parallel_ranges(graph.num_rows(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (EdgeOffset e = graph.row_offsets()[row]; e < graph.row_offsets()[row + 1]; ++e) {
+        const VertexId source = graph.col_indices()[e];
+        if (ids[source] == ids[row]) continue;
+        reject("graph_ids", fmt::format("an edge leads from vertex {} of graph {} to vertex {} of "
+                                        "graph {}",
+                                        source, ids[source], row, ids[row]));
+      }
+    }
+  });
 }
 
 void validate_union(const Dataset& dataset, std::int64_t vertices) {
@@ -120,6 +152,7 @@ void validate_union(const Dataset& dataset, std::int64_t vertices) {
     reject("graph_ids", fmt::format("vertex {} belongs to graph {}, but there are at most {}",
                                     wrong, dataset.graph_ids[wrong], graphs));
   }
+  validate_union_edges(dataset);
 }
 
 template <class T>
@@ -183,9 +216,7 @@ void Dataset::validate() const {
   } else if (const auto* multi = std::get_if<MultiLabels>(&labels)) {
     validate_multi_labels(*multi, vertices);
   }
-  validate_split("train", train, vertices);
-  validate_split("validation", validation, vertices);
-  validate_split("test", test, vertices);
+  validate_split({{"train", train}, {"validation", validation}, {"test", test}}, vertices);
   validate_union(*this, vertices);
 }
 

@@ -228,7 +228,7 @@ void report_duplicate(const EdgeInput& in, VertexId row, VertexId col) {
   throw Error(ErrorCode::bad_data,
               fmt::format("the edge with {} {} and {} {} occurs more than once", in.row_word, row,
                           in.col_word, col),
-              "building a graph", "merge duplicates with 'sum' or 'first'");
+              "building a graph", "merge duplicates with 'sum' or 'first' (--duplicates)");
 }
 
 }  // namespace detail

@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -17,6 +15,9 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/io/writing.hpp"
+
+#include "io/temporary_file.hpp"
 
 namespace tessera::io {
 namespace {
@@ -47,20 +48,12 @@ struct stat status_of(int descriptor, const std::string& path) {
   return status;
 }
 
-/// Writing through a link changes what it points to, as it would without the temporary file.
-std::string link_target(const std::string& path) {
-  std::error_code problem;
-  if (!std::filesystem::is_symlink(path, problem)) return path;
-  const auto target = std::filesystem::weakly_canonical(path, problem);
-  return problem ? path : target.string();
-}
-
 std::string require_writable_target(const std::string& given) {
   if (given.empty() || given == "-") {
     throw Error(ErrorCode::invalid_argument, "a data set cannot be written to a pipe",
                 "'" + given + "'", "give the name of a file");
   }
-  std::string path = link_target(given);
+  std::string path = written_path(given);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::io, "cannot write: not a regular file", path, "give another name");
@@ -71,21 +64,6 @@ std::string require_writable_target(const std::string& given) {
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
-}
-
-std::string temporary_name(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
-  return fmt::format("{}/.tessera-{}-{}.tmp", folder_of(path), ::getpid(), counter++);
-}
-
-int create_exclusively(const std::string& temporary, const std::string& path) {
-  const int number = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                            S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH);
-  if (number < 0) {
-    system_failure("cannot write into folder " + folder_of(path), path, errno,
-                   "check that the folder exists and may be written to");
-  }
-  return number;
 }
 
 constexpr const char* write_mend = "check the free space and the permissions of the folder";
@@ -144,23 +122,19 @@ SharedArray<std::byte> InputFile::map() const {
 }
 
 AtomicFile::AtomicFile(const std::string& path)
-    : path_(require_writable_target(path)),
-      temporary_(temporary_name(path_)),
-      descriptor_(create_exclusively(temporary_, path_)) {
+    : path_(require_writable_target(path)), temporary_(std::make_unique<TemporaryFile>(path_)) {
   struct stat status {};
   if (::stat(path_.c_str(), &status) == 0) {
     // A failure here leaves the usual permissions of a new file, which is no reason to stop.
-    [[maybe_unused]] const int result = ::fchmod(descriptor_.number(), status.st_mode & 07777);
+    [[maybe_unused]] const int result = ::fchmod(temporary_->descriptor(), status.st_mode & 07777);
   }
 }
 
-AtomicFile::~AtomicFile() {
-  if (!committed_) ::unlink(temporary_.c_str());
-}
+AtomicFile::~AtomicFile() = default;
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_.number(), bytes.data(), bytes.size());
+    const ssize_t count = ::write(temporary_->descriptor(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) system_failure("cannot write", path_, errno, write_mend);
     size_ += count;
@@ -169,15 +143,17 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_.number()) != 0 || !descriptor_.close() ||
-      ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    system_failure("cannot write", path_, errno, write_mend);
-  }
-  committed_ = true;
+  if (!temporary_->take_place()) system_failure("cannot write", path_, errno, write_mend);
   // The new name itself is on the disk only once the folder is. Some file systems cannot do this.
   const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.number() >= 0) [[maybe_unused]]
     const int result = ::fsync(folder.number());
+}
+
+void write_text_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 std::string stem_of(const std::string& path) {

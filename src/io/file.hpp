@@ -55,8 +55,10 @@ class InputFile {
   std::int64_t size_ = 0;
 };
 
-/// Writes a file that appears whole or not at all: bytes go to a temporary file in the same folder,
-/// and `commit` moves it to its place. Without `commit` nothing is left behind.
+class TemporaryFile;
+
+/// Writes a file that appears whole or not at all (tessera/io/writing.hpp): `commit` puts it into
+/// its place. Without `commit` nothing is left behind.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -70,10 +72,8 @@ class AtomicFile {
 
  private:
   std::string path_;
-  std::string temporary_;
-  Descriptor descriptor_;
+  std::unique_ptr<TemporaryFile> temporary_;
   std::int64_t size_ = 0;
-  bool committed_ = false;
 };
 
 /// The last part of a path without the ending of its format: "a/cora.npz" gives "cora".

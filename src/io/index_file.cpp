@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/io/writing.hpp"
 
 #include "io/file.hpp"
 #include "io/text.hpp"
@@ -49,9 +50,7 @@ std::vector<std::int64_t> read_index_file(const std::string& path, std::int64_t 
 void write_index_file(const std::string& path, std::span<const std::int64_t> values) {
   fmt::memory_buffer text;
   for (const std::int64_t value : values) fmt::format_to(std::back_inserter(text), "{}\n", value);
-  AtomicFile file(path);
-  file.write(std::as_bytes(std::span(text.data(), text.size())));
-  file.commit();
+  write_text_file(path, {text.data(), text.size()});
 }
 
 }  // namespace tessera::io

@@ -123,7 +123,7 @@ void save(const Dataset& dataset, const std::string& path, bool graph_only,
     throw Error(
         ErrorCode::unsupported,
         fmt::format("{} files hold the graph alone, but there is more to save", format.name), path,
-        "save as .npz or .tsr, or ask for the graph only");
+        "save as .npz or .tsr, or ask for the graph only (--graph-only)");
   }
   format.write(graph_only ? without_all_but_graph(dataset) : dataset, path, progress);
 }

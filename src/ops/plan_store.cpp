@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/io/writing.hpp"
 
 #include "io/file.hpp"
 #include "io/text.hpp"
@@ -128,22 +129,33 @@ PlanStore::PlanStore(PlanStore&&) noexcept = default;
 PlanStore& PlanStore::operator=(PlanStore&&) noexcept = default;
 PlanStore::~PlanStore() = default;
 
-PlanStore PlanStore::load(const std::string& path) {
+PlanStore PlanStore::parse(std::string_view text, const std::string& where) {
   PlanStore store;
-  const Buffer<std::byte> bytes = io::InputFile(path).read_all();
-  store.state_->choices = parsed(io::text_of(bytes), path);
+  store.state_->choices = parsed(text, where);
   return store;
 }
 
-void PlanStore::save(const std::string& path) const {
+PlanStore PlanStore::load(const std::string& path) {
+  const Buffer<std::byte> bytes = io::InputFile(path).read_all();
+  return parse(io::text_of(bytes), path);
+}
+
+std::string PlanStore::to_text() const {
   std::string text = fmt::format("{}\t{}\n", title, format_number);
+  const std::scoped_lock lock(state_->mutex);
+  for (const StoredChoice& choice : state_->choices) text += written(choice);
+  return text;
+}
+
+void PlanStore::save(const std::string& path) const { io::write_text_file(path, to_text()); }
+
+void PlanStore::remember_all(const PlanStore& other) {
+  std::vector<StoredChoice> choices;
   {
-    const std::scoped_lock lock(state_->mutex);
-    for (const StoredChoice& choice : state_->choices) text += written(choice);
+    const std::scoped_lock lock(other.state_->mutex);
+    choices = other.state_->choices;
   }
-  io::AtomicFile file(path);
-  file.write(io::bytes_of(text));
-  file.commit();
+  for (StoredChoice& choice : choices) remember(std::move(choice));
 }
 
 std::size_t PlanStore::size() const {

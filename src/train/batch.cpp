@@ -98,6 +98,7 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
     groups_per_batch_ = options.parts_per_batch;
     if (groups_per_batch_ == 1) kept_.resize(groups_.size());
   }
+  groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, std::ssize(groups_) + 1);
   order_.resize(groups_.size());
 }
 

@@ -17,6 +17,7 @@
 
 #include "io/file.hpp"
 #include "train/data_fingerprint.hpp"
+#include "train/memory_check.hpp"
 #include "train/run_position.hpp"
 #include "train/settings.hpp"
 
@@ -68,7 +69,7 @@ void require_same(const SettingsReader& then, const std::vector<Setting>& now,
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the checkpoint was made for {} {}, not {}", had,
                               wanted.name.substr(wanted.name.find('.') + 1), wanted.value),
-                  path, "ask for as many or more, or start anew in another file");
+                  path, "raise --epochs and --runs, or start anew with another --checkpoint");
     }
   }
 }
@@ -313,7 +314,9 @@ TrainReport fit(const Dataset& dataset, const nn::ModelConfig& config,
 TrainReport fit(const Problem& problem, const nn::ModelConfig& config,
                 const TrainOptions& options) {
   validate(options);
+  nn::validate(config);
   require_available(options.placement.device());
+  require_memory(config, problem.shape(), options);
   return Fit(problem, config, options).run();
 }
 

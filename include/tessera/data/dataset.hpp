@@ -66,7 +66,8 @@ struct Dataset {
   bool is_multi_label() const { return std::holds_alternative<MultiLabels>(labels); }
 
   /// Throws `bad_data` unless every part fits the graph, whose rows are the vertices: sizes, labels
-  /// >= -1, multi-labels 0 or 1, split numbers in range and without repeats, graph ids in range.
+  /// >= -1, multi-labels 0 or 1, every vertex in one part of the split at most, graph ids in range
+  /// and no edge from one graph of a union to another.
   void validate() const;
 
   friend bool operator==(const Dataset& a, const Dataset& b);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/ops/kernels.hpp"
@@ -50,6 +51,10 @@ class PlanStore {
   static PlanStore load(const std::string& path);
   void save(const std::string& path) const;
 
+  /// The text of such a file. `parse` throws as `load` does, naming `where`.
+  static PlanStore parse(std::string_view text, const std::string& where);
+  std::string to_text() const;
+
   std::size_t size() const;
   std::optional<StoredChoice> find(const PlanKey& key) const;
 
@@ -58,6 +63,8 @@ class PlanStore {
 
   /// Replaces what it had for the same key.
   void remember(StoredChoice choice);
+  /// Every choice of another store.
+  void remember_all(const PlanStore& other);
 
  private:
   struct State;

@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "tessera/core/printable.hpp"
+
 namespace tessera {
 namespace {
 
@@ -18,8 +20,16 @@ TEST(Error, SaysWhatWhereAndHowToMend) {
 
 TEST(Error, IsOneLineEvenIfItsPartsAreNot) {
   const Error error(ErrorCode::io, "first\nsecond\r", "a\nb");
-  EXPECT_STREQ(error.what(), "a b: first second ");
+  EXPECT_STREQ(error.what(), "a\\nb: first\\nsecond\\r");
   EXPECT_STREQ(Error(ErrorCode::io, "alone").what(), "alone");
+}
+
+TEST(Error, WritesControlCharactersOut) {
+  EXPECT_EQ(printable("a\x1b[31mb\tc\x7f\x01"), "a\\x1b[31mb\\tc\\x7f\\x01");
+  EXPECT_EQ(printable("\xc2\x9b and \xc3\xa9"), "\\x9b and \xc3\xa9");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("one\ntwo\r", true), "one\ntwo\\r");
+  EXPECT_STREQ(Error(ErrorCode::io, "gone", "\x1b]0;title\x07").what(), "\\x1b]0;title\\x07: gone");
 }
 
 TEST(Error, EveryCodeHasItsOwnName) {

@@ -33,7 +33,7 @@ Dataset complete_dataset() {
   dataset.train = Numbers{0};
   dataset.validation = Numbers{1};
   dataset.test = Numbers{2};
-  dataset.graph_ids = std::vector<std::int32_t>{0, 1, 1};
+  dataset.graph_ids = std::vector<std::int32_t>{1, 1, 1};
   dataset.graph_labels = Numbers{-1, 7};
   return dataset;
 }
@@ -107,6 +107,15 @@ TEST(Dataset, RejectsEachPartThatDoesNotFit) {
        [](Dataset& d) {
          d.test = Numbers{2, 0, 2};
        }},
+      {"validation", [](Dataset& d) { d.validation = Numbers{0}; }},
+      {"test",
+       [](Dataset& d) {
+         d.test = Numbers{2, 1};
+       }},
+      {"graph_ids",
+       [](Dataset& d) {
+         d.graph_ids = std::vector<std::int32_t>{0, 1, 1};
+       }},
       {"graph_ids",
        [](Dataset& d) {
          d.graph_ids = std::vector<std::int32_t>{0, 1};
@@ -143,6 +152,17 @@ TEST(Dataset, RejectsEachPartThatDoesNotFit) {
         EXPECT_EQ(error.where(), cases[i].part);
       }
     }
+  }
+}
+
+TEST(Dataset, NamesBothPartsThatShareAVertex) {
+  Dataset dataset = complete_dataset();
+  dataset.test = Numbers{2, 1};
+  try {
+    dataset.validate();
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "test: vertex 1 is in the part for validation, too");
   }
 }
 

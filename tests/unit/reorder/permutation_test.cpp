@@ -91,7 +91,7 @@ std::string text_of(const ExtraArray& extra) {
 Dataset small_dataset() {
   Dataset dataset;
   dataset.name = "small";
-  dataset.graph = from_coo(3, 3, std::vector<VertexId>{0, 2}, std::vector<VertexId>{1, 0});
+  dataset.graph = from_coo(3, 3, std::vector<VertexId>{0, 2}, std::vector<VertexId>{1, 2});
   Matrix<float> features(3, 2);
   for (std::int64_t i = 0; i < 6; ++i) features.data()[i] = static_cast<float>(i);
   dataset.features = std::make_shared<const Matrix<float>>(std::move(features));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "support/expect_error.hpp"
@@ -210,6 +211,35 @@ TEST(Fit, a_device_that_is_not_there_is_an_error) {
   expect_error(ErrorCode::backend_unavailable, {}, [] {
     require_available({DeviceKind::cuda, 0});
   });
+}
+
+TEST(Fit, what_no_memory_can_hold_is_an_error_at_once) {
+  const auto expect_too_large = [](const std::string& option, auto change) {
+    nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+    TrainOptions options = short_training(1);
+    change(config, options);
+    expect_error(ErrorCode::out_of_memory, {option},
+                 [&] { fit(learnable_vertices(), config, options); });
+  };
+  constexpr std::int64_t huge = std::int64_t{1} << 62;
+  for (const std::int64_t count : {huge, std::int64_t{1} << 33}) {
+    expect_too_large("--runs", [&](auto&, TrainOptions& o) { o.runs = count; });
+    expect_too_large("--layers", [&](nn::ModelConfig& c, auto&) { c.layers = count; });
+    expect_too_large("--hidden", [&](nn::ModelConfig& c, auto&) { c.hidden = count; });
+    expect_too_large("--heads", [&](nn::ModelConfig& c, auto&) {
+      c.kind = nn::ModelKind::gat;
+      c.heads = count;
+    });
+  }
+}
+
+TEST(Fit, batches_larger_than_the_data_are_all_of_it) {
+  TrainOptions options = short_training(2);
+  options.batching = Batching::clusters;
+  options.parts = 4;
+  options.parts_per_batch = std::numeric_limits<std::int64_t>::max();
+  const TrainReport report = fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options);
+  EXPECT_EQ(report.epochs, 2);
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::app {
+
+/// The library speaks of its own fields ("learning_rate is -1"); users know options. The same error
+/// with the option in front, where the verb has one of that name.
+Error naming_option(const CLI::App& app, const Error& error);
+
+}  // namespace tessera::app

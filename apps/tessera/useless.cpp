@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "useless.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::app {
+
+void reject_useless(const CLI::App& app, const std::vector<Useless>& options) {
+  for (const Useless& one : options) {
+    if (!one.is_useless || app.get_option(one.option)->count() == 0) continue;
+    throw Error(ErrorCode::invalid_argument, fmt::format("does nothing {}", one.where), one.option,
+                one.alternative.empty() ? "leave it out"
+                                        : fmt::format("leave it out, or {}", one.alternative));
+  }
+}
+
+}  // namespace tessera::app

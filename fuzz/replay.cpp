@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a target on a seeded stream of mutants, with nothing but a compiler.
+//   fuzz_NAME [EXECUTIONS [FIRST]]      mutants FIRST, FIRST + 1, … of the target's own seeds
+//   fuzz_NAME --file FILE               this input alone, such as one that a fuzzer has found
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "target.hpp"
+
+namespace {
+
+/// The mutant under test, for whoever looks into a fault.
+std::uint64_t current = 0;
+
+/// Mutants of mutants, a few generations deep.
+std::string mutant(const std::vector<std::string>& seeds, std::uint64_t number) {
+  std::string input = seeds[number % seeds.size()];
+  const std::uint64_t generations = 1 + number / seeds.size() % 3;
+  for (std::uint64_t i = 0; i < generations; ++i) {
+    input = tessera::fuzz::mutated(input, number * 3 + i);
+  }
+  return input;
+}
+
+/// For std::terminate: which mutant it was, and what was thrown.
+[[noreturn]] void report_fault() {
+  std::fprintf(stderr, "mutant %llu\n", static_cast<unsigned long long>(current));
+  try {
+    if (std::current_exception() != nullptr) throw;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  } catch (...) {
+  }
+  std::abort();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--file") {
+    std::ifstream file(argv[2], std::ios::binary);
+    tessera::fuzz::run({std::istreambuf_iterator<char>(file), {}});
+    return 0;
+  }
+  const std::uint64_t executions = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1000;
+  const std::uint64_t first = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  std::set_terminate(report_fault);
+  const std::vector<std::string> seeds = tessera::fuzz::seeds();
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& seed : seeds) tessera::fuzz::run(seed);
+  for (current = first; current < first + executions; ++current) {
+    tessera::fuzz::run(mutant(seeds, current));
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::printf("%llu executions in %.1f s, no finding\n",
+              static_cast<unsigned long long>(executions), seconds.count());
+}
