@@ -57,13 +57,15 @@ void require_same(const SettingsReader& then, const std::vector<Setting>& now,
                   fmt::format("the checkpoint was made with other data: its {} are not these ({} "
                               "then, {} now)",
                               wanted.name.substr(prefix.size()), had, wanted.value),
-                  path, "resume with the data it was made with");
+                  path,
+                  "resume with the data it was made with, or name another file for --checkpoint");
     }
     if (!may_grow(wanted.name)) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the checkpoint was made with {} = {}, not {}", wanted.name, had,
-                              wanted.value),
-                  path, "resume with the options and the data it was made with");
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("the checkpoint was made with {} = {}, not {}", wanted.name, had,
+                      wanted.value),
+          path, "resume with the options it was made with, or name another file for --checkpoint");
     }
     if (then.integer(wanted.name) > SettingsReader(now, path).integer(wanted.name)) {
       throw Error(ErrorCode::invalid_argument,
