@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/core/matrix.hpp"
+#include "tessera/core/parallel.hpp"
 #include "tessera/ops/operand.hpp"
 
 #include "bench/inputs.hpp"
@@ -55,7 +56,7 @@ class Placed {
     return rows_ * cols_ * static_cast<std::int64_t>(sizeof(T));
   }
 
-  MatrixView<T> view() { return {on_host() ? host_.data() : there_.data(), rows_, cols_}; }
+  MatrixView<T> view() { return {on_host() ? host_.data() : there_.data(), rows_, cols_, device_}; }
   operator ops::Operand() { return ops::Operand(view()); }
   operator ops::ConstOperand() { return ops::ConstOperand(view()); }
 

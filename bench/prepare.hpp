@@ -7,7 +7,6 @@
 
 #include "bench/suite.hpp"
 #include "ops/check.hpp"
-#include "ops/dense_check.hpp"
 
 /// From a problem to a trial of its element type.
 namespace tessera::bench {
@@ -15,9 +14,10 @@ namespace tessera::bench {
 /// For ops that know fp32 and fp64.
 template <template <class> class TrialOf>
 std::unique_ptr<Trial> prepare_floating(const Problem& problem) {
-  return ops::visit_floating(problem.precision, [&](auto element) -> std::unique_ptr<Trial> {
-    return std::make_unique<TrialOf<decltype(element)>>(problem);
-  });
+  return ops::visit_floating(storage_of(problem.precision),
+                             [&](auto element) -> std::unique_ptr<Trial> {
+                               return std::make_unique<TrialOf<decltype(element)>>(problem);
+                             });
 }
 
 /// For sparse ops, which also store 16 bits. More arguments go to the trial's constructor.

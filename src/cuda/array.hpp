@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <span>
+#include <utility>
 
+#include "core/kept.hpp"
 #include "tessera/core/memory.hpp"
+#include "tessera/core/placed_array.hpp"
 
 namespace tessera::cuda {
 
@@ -16,9 +20,10 @@ Buffer<T> to_device(std::span<const T> values, const Place& place) {
   return copy;
 }
 
-/// A copy of a GPU's values in this process, made in the order of the stream, which it waits for.
-template <class T>
-Buffer<T> to_host(const Buffer<T>& there, const Place& place) {
+/// A copy of a GPU's values, in a `Buffer` or a `SharedArray`, in this process; made in the order
+/// of the stream, which it waits for.
+template <template <class> class Array, class T>
+Buffer<T> to_host(const Array<T>& there, const Place& place) {
   Buffer<T> copy(there.size());
   if (there.empty()) return copy;
   copy_bytes(copy.data(), there.data(), static_cast<std::size_t>(there.size()) * sizeof(T),
@@ -32,6 +37,31 @@ template <class T>
 void clear(Buffer<T>& values, const Place& place) {
   fill_zero(values.data(), static_cast<std::size_t>(values.size()) * sizeof(T), place.device,
             place.stream);
+}
+
+/// An array that was made in a place, to be shared: what uses it on other streams holds it.
+template <class T>
+PlacedArray<T> placed(SharedArray<T> values, const Place& place) {
+  if (values.empty()) return {};
+  const T* const data = values.data();
+  const std::int64_t size = values.size();
+  auto kept = std::make_shared<const Kept<SharedArray<T>>>(std::move(values), place);
+  const auto lend = [kept, data, size](Stream stream) {
+    return SharedArray<T>(Kept<SharedArray<T>>::use(kept, stream), data, size);
+  };
+  return PlacedArray<T>(SharedArray<T>(kept, data, size), place, lend);
+}
+template <class T>
+PlacedArray<T> placed(Buffer<T> values, const Place& place) {
+  return placed(SharedArray<T>(std::move(values)), place);
+}
+
+/// An array on a GPU: as it lies there, or a copy. Those that lie on another device come through
+/// this process.
+template <class T>
+SharedArray<T> array_in(const PlacedArray<T>& array, const Place& place) {
+  if (array.device() == place.device) return array.there(place.stream);
+  return to_device(array.here().span(), place);
 }
 
 }  // namespace tessera::cuda

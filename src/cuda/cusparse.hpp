@@ -21,10 +21,10 @@ inline void cusparse_check(cusparseStatus_t status, const char* what) {
               std::string("cuSPARSE failed: ") + cusparseGetErrorString(status), what);
 }
 
-inline cudaDataType cuda_type(Precision precision) {
-  switch (precision) {
-    case Precision::bf16: return CUDA_R_16BF;
-    case Precision::fp16: return CUDA_R_16F;
+inline cudaDataType cuda_type(ElementType type) {
+  switch (type) {
+    case ElementType::bf16: return CUDA_R_16BF;
+    case ElementType::fp16: return CUDA_R_16F;
     default: return CUDA_R_32F;
   }
 }
@@ -52,10 +52,10 @@ inline CusparseHandle make_cusparse_handle() {
 
 /// A view of a row-major matrix.
 inline DenseMatrix dense_matrix(const void* data, std::int64_t rows, std::int64_t cols,
-                                std::int64_t stride, Precision precision) {
+                                std::int64_t stride, ElementType type) {
   cusparseDnMatDescr_t matrix = nullptr;
   cusparse_check(cusparseCreateDnMat(&matrix, rows, cols, stride, const_cast<void*>(data),
-                                     cuda_type(precision), CUSPARSE_ORDER_ROW),
+                                     cuda_type(type), CUSPARSE_ORDER_ROW),
                  "cusparseCreateDnMat");
   return DenseMatrix(matrix);
 }

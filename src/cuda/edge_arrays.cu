@@ -50,6 +50,28 @@ __global__ void pack(const VertexId* rows, const VertexId* cols, EdgeOffset coun
   if (positions != nullptr) positions[k] = k;
 }
 
+__global__ void narrow(const std::int64_t* from, EdgeOffset count, std::int64_t bound, VertexId* to,
+                       long long* first_bad) {
+  const EdgeOffset k = thread_number();
+  if (k >= count) return;
+  const std::int64_t index = from[k];
+  if (index < 0 || index >= bound) atomicMin(first_bad, static_cast<long long>(k));
+  to[k] = static_cast<VertexId>(index);
+}
+
+/// Columns fall where a row begins, which is looked up only there.
+__global__ void find_unsorted(const EdgeOffset* row_offsets, VertexId num_rows,
+                              const VertexId* cols, EdgeOffset count, VertexId num_cols,
+                              long long* first_bad) {
+  const EdgeOffset k = thread_number();
+  if (k >= count) return;
+  bool is_bad = cols[k] < 0 || cols[k] >= num_cols;
+  if (!is_bad && k > 0 && cols[k] <= cols[k - 1]) {
+    is_bad = row_offsets[row_of_edge(row_offsets, num_rows, k)] != k;
+  }
+  if (is_bad) atomicMin(first_bad, static_cast<long long>(k));
+}
+
 __global__ void find_repeated(const EdgeKey* keys, EdgeOffset count, long long* first) {
   const EdgeOffset k = thread_number() + 1;
   if (k < count && keys[k] == keys[k - 1]) atomicMin(first, static_cast<long long>(k));
@@ -154,6 +176,21 @@ EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset cou
   FirstPosition first_bad(place);
   for_each(pack, count, place.stream, rows, cols, count, static_cast<std::uint32_t>(num_rows),
            static_cast<std::uint32_t>(num_cols), KeyBits(num_rows, num_cols).col, keys, positions,
+           first_bad.data());
+  return first_bad.read();
+}
+
+EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
+                          VertexId* to, const Place& place) {
+  FirstPosition first_bad(place);
+  for_each(narrow, count, place.stream, from, count, bound, to, first_bad.data());
+  return first_bad.read();
+}
+
+EdgeOffset first_unsorted(const EdgeOffset* row_offsets, VertexId num_rows, const VertexId* cols,
+                          EdgeOffset count, VertexId num_cols, const Place& place) {
+  FirstPosition first_bad(place);
+  for_each(find_unsorted, count, place.stream, row_offsets, num_rows, cols, count, num_cols,
            first_bad.data());
   return first_bad.read();
 }

@@ -32,6 +32,14 @@ EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset cou
                       VertexId num_rows, VertexId num_cols, EdgeKey* keys, EdgeOffset* positions,
                       const Place& place);
 
+/// to[k] = from[k]. Returns the first position out of [0, bound).
+EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
+                          VertexId* to, const Place& place);
+
+/// The first edge whose column is out of range or does not lie behind the one before in its row.
+EdgeOffset first_unsorted(const EdgeOffset* row_offsets, VertexId num_rows, const VertexId* cols,
+                          EdgeOffset count, VertexId num_cols, const Place& place);
+
 /// Sorts by the lower `bits` bits; equal ones keep their order. Positions follow where there are
 /// any. Needs as much memory again while it runs.
 void sort_keys(Buffer<EdgeKey>& keys, Buffer<EdgeOffset>& positions, int bits, const Place& place);

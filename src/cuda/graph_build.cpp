@@ -7,7 +7,9 @@
 #include "cuda/edge_arrays.hpp"
 #include "cuda/rows.hpp"
 #include "cuda/self_loops.hpp"
+#include "graph/access.hpp"
 #include "graph/device_build.hpp"
+#include "graph/narrow_indices.hpp"
 
 /// Graphs built on a GPU: the same arrays as on the CPU, bit for bit.
 namespace tessera::detail {
@@ -109,15 +111,15 @@ Graph graph_of(const EdgeInput& in, Edges edges, const Place& place) {
                     place.stream);
   edges.keys = {};
   const Graph graph = cuda::graph_on(place, in.num_rows, in.num_cols, offsets, std::move(cols));
-  return graph.with_values(cuda::to_host(edges.values, place))
-      .with_edge_ids(cuda::to_host(edges.edge_ids, place));
+  return graph.with_values(cuda::placed(std::move(edges.values), place))
+      .with_edge_ids(cuda::placed(std::move(edges.edge_ids), place));
 }
 
 Graph with_self_loops_on_device(const Graph& graph) {
-  const Place& place = graph.place();
+  const Place place = graph.place();
   const auto old = cuda::device_rows(graph, place);
   const Buffer<EdgeOffset> old_offsets = cuda::to_device(graph.row_offsets().span(), place);
-  const Buffer<float> old_values = cuda::to_device(graph.values().span(), place);
+  const SharedArray<float> old_values = cuda::array_in(GraphAccess::values(graph), place);
   cuda::LoopedRows rows;
   rows.old_offsets = old_offsets.data();
   rows.old_cols = old->indices.data();
@@ -133,15 +135,18 @@ Graph with_self_loops_on_device(const Graph& graph) {
   synchronise(place.device, place.stream);
   Buffer<VertexId> cols(total, place);
   Buffer<float> values(graph.has_values() ? total : 0, place);
-  Buffer<EdgeOffset> ids = cuda::to_device(graph.edge_ids().span(), place);
+  const SharedArray<EdgeOffset> old_ids = cuda::array_in(GraphAccess::edge_ids(graph), place);
+  Buffer<EdgeOffset> ids(old_ids.size(), place);
+  copy_bytes(ids.data(), old_ids.data(), checked_bytes(ids.size(), sizeof(EdgeOffset)),
+             place.device, place.stream);
   rows.offsets = offsets.data();
   rows.cols = cols.data();
   rows.values = values.data();
   cuda::write_with_loops(rows, place.stream);
   cuda::move_edge_ids(rows, ids.data(), ids.size(), place.stream);
   return cuda::graph_on(place, graph.num_rows(), graph.num_cols(), offsets, std::move(cols))
-      .with_values(cuda::to_host(values, place))
-      .with_edge_ids(cuda::to_host(ids, place));
+      .with_values(cuda::placed(std::move(values), place))
+      .with_edge_ids(cuda::placed(std::move(ids), place));
 }
 
 }  // namespace
@@ -166,6 +171,23 @@ Graph build_on_device(const EdgeInput& in, const BuildOptions& options) {
   return graph_of(in, std::move(edges), place);
 }
 
+SharedArray<VertexId> narrowed_on_device(std::span<const std::int64_t> indices, std::int64_t bound,
+                                         const char* word, const Place& place) {
+  require_available(place.device);
+  const CurrentDevice current(place.device.index);
+  const auto count = static_cast<EdgeOffset>(indices.size());
+  const OnDevice<std::int64_t> wide(indices, place);
+  Buffer<VertexId> narrow(count, place);
+  const EdgeOffset bad = cuda::narrow_indices(wide.data(), count, bound, narrow.data(), place);
+  if (bad != cuda::no_edge) {
+    std::int64_t value = 0;
+    copy_bytes(&value, wide.data() + bad, sizeof(value), place.device, place.stream);
+    synchronise(place.device, place.stream);
+    report_out_of_range(word, value, bound, bad);
+  }
+  return narrow;
+}
+
 Graph circulant_on_device(VertexId num_vertices, VertexId degree, VertexId stride,
                           const Place& place) {
   require_available(place.device);
@@ -181,16 +203,16 @@ Graph circulant_on_device(VertexId num_vertices, VertexId degree, VertexId strid
 }
 
 Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops) {
-  const Place& place = graph.place();
+  const Place place = graph.place();
   const CurrentDevice current(place.device.index);
   const Graph looped = add_self_loops ? with_self_loops_on_device(graph) : graph;
   const Buffer<EdgeOffset> offsets = cuda::to_device(looped.row_offsets().span(), place);
-  const Buffer<float> values = cuda::to_device(looped.values().span(), place);
+  const SharedArray<float> values = cuda::array_in(GraphAccess::values(looped), place);
   Buffer<float> scale(looped.num_rows(), place);
   cuda::inverse_roots_of_degrees(offsets.data(), values.data(), looped.num_rows(), scale.data(),
                                  place.stream);
-  const SharedArray<float> on_host = cuda::to_host(scale, place);
-  return looped.with_scales(on_host, on_host);
+  const PlacedArray<float> scales = cuda::placed(std::move(scale), place);
+  return looped.with_scales(scales, scales);
 }
 
 }  // namespace tessera::detail

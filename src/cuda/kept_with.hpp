@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/kept.hpp"
+#include "graph/access.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera::cuda {
@@ -25,9 +26,9 @@ std::shared_ptr<const T> kept_with(const Graph& graph, const std::string& what, 
   const auto made = [&]() -> std::shared_ptr<const void> {
     return std::make_shared<const Kept<T>>(make(), place);
   };
-  return Kept<T>::use(
-      std::static_pointer_cast<const Kept<T>>(graph.derived(kept_key(what, place), made)),
-      place.stream);
+  return Kept<T>::use(std::static_pointer_cast<const Kept<T>>(
+                          detail::GraphAccess::derived(graph, kept_key(what, place), made)),
+                      place.stream);
 }
 
 }  // namespace tessera::cuda

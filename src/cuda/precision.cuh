@@ -8,12 +8,12 @@
 
 namespace tessera::cuda {
 
-/// Calls `body` with a value of the element type of a precision that GPUs compute in.
+/// Calls `body` with a value of an element type that GPUs compute in.
 template <class Body>
-decltype(auto) visit_precision(Precision precision, Body&& body) {
-  switch (precision) {
-    case Precision::bf16: return body(__nv_bfloat16{});
-    case Precision::fp16: return body(__half{});
+decltype(auto) visit_type(ElementType type, Body&& body) {
+  switch (type) {
+    case ElementType::bf16: return body(__nv_bfloat16{});
+    case ElementType::fp16: return body(__half{});
     default: return body(float{});
   }
 }

@@ -26,20 +26,9 @@ std::string own_rows_key(Device device) { return "own rows on " + to_string(devi
 std::shared_ptr<const DeviceRows> cached(const Graph& graph, const std::string& key,
                                          Stream stream) {
   const auto none = []() -> std::shared_ptr<const void> { return nullptr; };
-  auto kept = std::static_pointer_cast<const Kept<DeviceRows>>(graph.derived(key, none));
+  auto kept = std::static_pointer_cast<const Kept<DeviceRows>>(
+      detail::GraphAccess::derived(graph, key, none));
   return kept == nullptr ? nullptr : Kept<DeviceRows>::use(std::move(kept), stream);
-}
-
-/// With 32 bits where they fit.
-void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, const Place& place) {
-  if (offsets.back() <= std::numeric_limits<std::int32_t>::max()) {
-    const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
-    rows.narrow_offsets = to_device(std::span<const std::int32_t>(narrow), place);
-  } else {
-    rows.wide_offsets = to_device(offsets.span(), place);
-  }
-  rows.num_edges = offsets.back();
-  rows.host_offsets = std::move(offsets);
 }
 
 DeviceRows copied_rows(const Graph& graph, const Place& place) {
@@ -61,22 +50,35 @@ DeviceRows sorted_columns(const Graph& graph, const Place& place) {
   DeviceRows result;
   result.num_rows = graph.num_cols();
   result.num_cols = graph.num_rows();
-  result.positions = Buffer<EdgeOffset>(count, place);
-  number_columns(by_rows->indices.data(), count, columns.data(), result.positions.data(), stream);
+  Buffer<EdgeOffset> positions(count, place);
+  number_columns(by_rows->indices.data(), count, columns.data(), positions.data(), stream);
   const auto last = static_cast<std::uint32_t>(graph.num_cols() > 0 ? graph.num_cols() - 1 : 0);
-  sort_columns(columns, result.positions, std::bit_width(last), place);
+  sort_columns(columns, positions, std::bit_width(last), place);
 
   Buffer<EdgeOffset> offsets(std::int64_t{graph.num_cols()} + 1, place);
   offsets_of_columns(columns.data(), count, graph.num_cols(), offsets.data(), stream);
   const Buffer<EdgeOffset> row_offsets = to_device(graph.row_offsets().span(), place);
-  result.indices = Buffer<VertexId>(count, place);
-  rows_of_positions(result.positions.data(), count, row_offsets.data(), graph.num_rows(),
-                    result.indices.data(), stream);
+  Buffer<VertexId> indices(count, place);
+  rows_of_positions(positions.data(), count, row_offsets.data(), graph.num_rows(), indices.data(),
+                    stream);
+  result.positions = std::move(positions);
+  result.indices = std::move(indices);
   set_offsets(result, to_host(offsets, place), place);
   return result;
 }
 
 }  // namespace
+
+void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, const Place& place) {
+  if (offsets.back() <= std::numeric_limits<std::int32_t>::max()) {
+    const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
+    rows.narrow_offsets = to_device(std::span<const std::int32_t>(narrow), place);
+  } else {
+    rows.wide_offsets = to_device(offsets.span(), place);
+  }
+  rows.num_edges = offsets.back();
+  rows.host_offsets = std::move(offsets);
+}
 
 std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, const Place& place) {
   if (auto own = cached(graph, own_rows_key(place.device), place.stream)) return own;
@@ -104,13 +106,21 @@ Graph graph_on(const Place& place, VertexId num_rows, VertexId num_cols,
   rows.num_cols = num_cols;
   set_offsets(rows, to_host(row_offsets, place), place);
   rows.indices = std::move(cols);
-  const SharedArray<EdgeOffset> offsets = rows.host_offsets;
+  return graph_on(place, std::move(rows));
+}
+
+Graph graph_on(const Place& place, DeviceRows rows) {
   const auto kept = std::make_shared<const Kept<DeviceRows>>(std::move(rows), place);
-  const auto fetch = [kept, place]() -> SharedArray<VertexId> {
-    return to_host(Kept<DeviceRows>::use(kept, place.stream)->indices, place);
+  const auto lend = [kept](Stream stream) {
+    const auto use = Kept<DeviceRows>::use(kept, stream);
+    return SharedArray<VertexId>(use, use->indices.data(), use->indices.size());
   };
-  const Graph graph(num_rows, num_cols, offsets, place.device, fetch);
-  graph.derived(own_rows_key(place.device), [&]() -> std::shared_ptr<const void> { return kept; });
+  const auto own = Kept<DeviceRows>::use(kept, place.stream);
+  const SharedArray<VertexId> cols(own, own->indices.data(), own->indices.size());
+  const Graph graph(own->num_rows, own->num_cols, own->host_offsets,
+                    PlacedArray<VertexId>(cols, place, lend));
+  detail::GraphAccess::derived(graph, own_rows_key(place.device),
+                               [&]() -> std::shared_ptr<const void> { return kept; });
   return graph;
 }
 

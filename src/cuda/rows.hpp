@@ -14,16 +14,17 @@ struct Offsets {
   const EdgeOffset* wide = nullptr;
 };
 
-/// The structure of a sparse matrix on a GPU: of A by its rows, or of A^T by A's columns.
+/// The structure of a sparse matrix on a GPU: of A by its rows, or of A^T by A's columns. Its
+/// arrays may be somebody else's.
 struct DeviceRows {
   VertexId num_rows = 0;
   VertexId num_cols = 0;
   EdgeOffset num_edges = 0;
-  Buffer<std::int32_t> narrow_offsets;  ///< one of the two is empty
-  Buffer<EdgeOffset> wide_offsets;
-  Buffer<VertexId> indices;
+  SharedArray<std::int32_t> narrow_offsets;  ///< one of the two is empty
+  SharedArray<EdgeOffset> wide_offsets;
+  SharedArray<VertexId> indices;
   /// For A^T: where each entry stands in A's CSR arrays. Empty for A.
-  Buffer<EdgeOffset> positions;
+  SharedArray<EdgeOffset> positions;
 
   /// The offsets in this process: schedules are made of them.
   SharedArray<EdgeOffset> host_offsets;
@@ -41,5 +42,9 @@ std::shared_ptr<const DeviceRows> device_columns(const Graph& graph, const Place
 /// A graph whose columns lie on a GPU, and come to this process only if they are asked for.
 Graph graph_on(const Place& place, VertexId num_rows, VertexId num_cols,
                const Buffer<EdgeOffset>& row_offsets, Buffer<VertexId> cols);
+Graph graph_on(const Place& place, DeviceRows rows);
+
+/// With 32 bits where they fit, as kernels read them; `offsets` are kept, too.
+void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, const Place& place);
 
 }  // namespace tessera::cuda

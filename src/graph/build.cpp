@@ -11,6 +11,7 @@
 
 #include "graph/device_build.hpp"
 #include "graph/edge_sort.hpp"
+#include "graph/narrow_indices.hpp"
 #include "graph/requirements.hpp"
 
 namespace tessera {
@@ -20,7 +21,18 @@ constexpr EdgeOffset edges_per_task = 1 << 18;
 
 using Input = detail::EdgeInput;
 
-void check_sizes(const Input& in) {
+/// Edges as the caller gave them, with the words the caller knows them by.
+struct Given {
+  VertexId num_rows;
+  VertexId num_cols;
+  const Indices& rows;
+  const Indices& cols;
+  std::span<const float> values;
+  const char* row_word;
+  const char* col_word;
+};
+
+void check_sizes(const Given& in) {
   if (in.num_rows < 0 || in.num_cols < 0) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("negative number of vertices: {} x {}", in.num_rows, in.num_cols),
@@ -32,7 +44,7 @@ void check_sizes(const Input& in) {
                             in.cols.size(), in.col_word),
                 "building a graph", "give one of each per edge");
   }
-  if (!in.values.empty() && in.values.size() != in.rows.size()) {
+  if (!in.values.empty() && std::ssize(in.values) != in.rows.size()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} values for {} edges", in.values.size(), in.rows.size()),
                 "building a graph", "give one value per edge, or none");
@@ -192,8 +204,14 @@ Graph from_unsorted(const Input& in, const BuildOptions& options) {
   return ids.empty() ? graph : graph.with_edge_ids(std::move(ids));
 }
 
-Graph build(const Input& in, const BuildOptions& options) {
-  check_sizes(in);
+Graph build(const Given& given, const BuildOptions& options) {
+  check_sizes(given);
+  const SharedArray<VertexId> rows =
+      detail::narrowed(given.rows, given.num_rows, given.row_word, options.place());
+  const SharedArray<VertexId> cols =
+      detail::narrowed(given.cols, given.num_cols, given.col_word, options.place());
+  const Input in{given.num_rows, given.num_cols, rows,          cols,
+                 given.values,   given.row_word, given.col_word};
   if (options.device.kind != DeviceKind::cpu) return detail::build_on_device(in, options);
   report(options.progress, "checking edges", 0, in.count());
   const Scan found = scan(in);
@@ -217,11 +235,8 @@ namespace detail {
 
 void report_out_of_range(const EdgeInput& in, EdgeOffset position, VertexId row, VertexId col) {
   const bool row_is_bad = row < 0 || row >= in.num_rows;
-  throw Error(ErrorCode::bad_data,
-              fmt::format("{} index {} is outside [0, {})", row_is_bad ? in.row_word : in.col_word,
-                          row_is_bad ? row : col, row_is_bad ? in.num_rows : in.num_cols),
-              fmt::format("edge at position {}", position),
-              "count from 0, or raise the number of vertices");
+  report_out_of_range(row_is_bad ? in.row_word : in.col_word, row_is_bad ? row : col,
+                      row_is_bad ? in.num_rows : in.num_cols, position);
 }
 
 void report_duplicate(const EdgeInput& in, VertexId row, VertexId col) {
@@ -233,16 +248,14 @@ void report_duplicate(const EdgeInput& in, VertexId row, VertexId col) {
 
 }  // namespace detail
 
-Graph from_edges(VertexId num_vertices, std::span<const VertexId> sources,
-                 std::span<const VertexId> targets, std::span<const float> weights,
-                 const BuildOptions& options) {
+Graph from_edges(VertexId num_vertices, const Indices& sources, const Indices& targets,
+                 std::span<const float> weights, const BuildOptions& options) {
   return build({num_vertices, num_vertices, targets, sources, weights, "target", "source"},
                options);
 }
 
-Graph from_coo(VertexId num_rows, VertexId num_cols, std::span<const VertexId> rows,
-               std::span<const VertexId> cols, std::span<const float> values,
-               const BuildOptions& options) {
+Graph from_coo(VertexId num_rows, VertexId num_cols, const Indices& rows, const Indices& cols,
+               std::span<const float> values, const BuildOptions& options) {
   return build({num_rows, num_cols, rows, cols, values, "row", "column"}, options);
 }
 

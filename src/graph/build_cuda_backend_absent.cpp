@@ -10,6 +10,17 @@ Graph build_on_device(const EdgeInput&, const BuildOptions& options) {
   return {};
 }
 
+SharedArray<VertexId> narrowed_on_device(std::span<const std::int64_t>, std::int64_t, const char*,
+                                         const Place& place) {
+  require_available(place.device);
+  return {};
+}
+
+Graph borrow_on_device(VertexId, VertexId, const BorrowedCsr&, const BorrowOptions& options) {
+  require_available(options.device);
+  return {};
+}
+
 Graph gcn_normalised_on_device(const Graph& graph, bool) {
   require_available(graph.device());
   return {};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "graph/access.hpp"
+
 namespace tessera {
 namespace {
 
@@ -14,7 +16,8 @@ std::shared_ptr<const DegreeStatistics> kept(const Graph& graph, const char* key
   const auto make = [&]() -> std::shared_ptr<const void> {
     return std::make_shared<DegreeStatistics>(degree_statistics(offsets));
   };
-  return std::static_pointer_cast<const DegreeStatistics>(graph.derived(key, make));
+  return std::static_pointer_cast<const DegreeStatistics>(
+      detail::GraphAccess::derived(graph, key, make));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "tessera/graph/borrow.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -32,6 +33,17 @@ struct EdgeInput {
 
 /// Sizes have been checked.
 Graph build_on_device(const EdgeInput& in, const BuildOptions& options);
+
+/// 64-bit indices in this process or on the GPU, as 32-bit ones on the GPU.
+SharedArray<VertexId> narrowed_on_device(std::span<const std::int64_t> indices, std::int64_t bound,
+                                         const char* word, const Place& place);
+
+/// Throws unless the offsets of borrowed rows begin at 0 and end at the number of edges.
+SharedArray<EdgeOffset> checked_offsets(SharedArray<EdgeOffset> offsets, EdgeOffset num_edges);
+
+/// Sizes have been checked.
+Graph borrow_on_device(VertexId num_rows, VertexId num_cols, const BorrowedCsr& csr,
+                       const BorrowOptions& options);
 
 /// Of a square graph without scales whose columns lie on a GPU.
 Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops);

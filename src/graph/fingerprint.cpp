@@ -7,6 +7,8 @@
 
 #include "graph/hash.hpp"
 
+#include "graph/access.hpp"
+
 namespace tessera {
 namespace {
 
@@ -23,7 +25,8 @@ std::uint64_t fingerprint(const Graph& graph) {
   const auto make = [&]() -> std::shared_ptr<const void> {
     return std::make_shared<const std::uint64_t>(computed(graph));
   };
-  return *std::static_pointer_cast<const std::uint64_t>(graph.derived("fingerprint", make));
+  return *std::static_pointer_cast<const std::uint64_t>(
+      detail::GraphAccess::derived(graph, "fingerprint", make));
 }
 
 std::string fingerprint_text(const Graph& graph) {

@@ -11,6 +11,8 @@
 
 #include "tessera/graph/generate.hpp"
 
+#include "tessera/core/parallel.hpp"
+
 #include "graph/draw.hpp"
 
 namespace tessera::generate {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/graph/graph.hpp"
 
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <ostream>
@@ -12,20 +11,17 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "graph/access.hpp"
 #include "graph/edge_sort.hpp"
 
 namespace tessera {
 
-struct Graph::LazyCsc {
+struct Graph::Derived {
   std::once_flag once;
   Csc csc;
 
-  std::once_flag columns_once;
-  std::function<SharedArray<VertexId>()> fetch_columns;
-  SharedArray<VertexId> columns;
-
-  std::recursive_mutex derived_mutex;
-  std::map<std::string, std::shared_ptr<const void>> derived;
+  std::recursive_mutex mutex;
+  std::map<std::string, std::shared_ptr<const void>> others;
 };
 
 namespace {
@@ -109,70 +105,58 @@ const SharedArray<EdgeOffset>& offsets_of_no_rows() {
 Graph::Graph() : Graph(0, 0, offsets_of_no_rows(), {}) {}
 
 Graph::Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
-             SharedArray<VertexId> col_indices, SharedArray<float> values)
+             PlacedArray<VertexId> col_indices, PlacedArray<float> values)
     : num_rows_(num_rows),
       num_cols_(num_cols),
       num_edges_(col_indices.size()),
       row_offsets_(std::move(row_offsets)),
       col_indices_(std::move(col_indices)),
       values_(std::move(values)),
-      csc_(std::make_shared<LazyCsc>()) {
+      derived_(std::make_shared<Derived>()) {
   if (num_rows < 0 || num_cols < 0) {
     contradict(fmt::format("negative shape {} x {}", num_rows, num_cols));
   }
   check_size("row_offsets", row_offsets_.size(), std::int64_t{num_rows} + 1);
 }
 
-Graph::Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
-             const Place& place, std::function<SharedArray<VertexId>()> fetch)
-    : Graph(num_rows, num_cols, std::move(row_offsets), {}) {
-  num_edges_ = row_offsets_.back();
-  place_ = place;
-  csc_->fetch_columns = std::move(fetch);
-}
-
-const SharedArray<VertexId>& Graph::fetched_columns() const {
-  std::call_once(csc_->columns_once, [this] {
-    csc_->columns = csc_->fetch_columns();
-    csc_->fetch_columns = {};
-    check_size("col_indices", csc_->columns.size(), num_edges_);
-  });
-  return csc_->columns;
-}
-
 float Graph::weight(VertexId row, EdgeOffset edge) const {
-  float weight = has_values() ? values_[edge] : 1.0f;
-  if (has_row_scale()) weight *= row_scale_[row];
-  if (has_col_scale()) weight *= col_scale_[col_indices()[edge]];
+  float weight = has_values() ? values()[edge] : 1.0f;
+  if (has_row_scale()) weight *= row_scale()[row];
+  if (has_col_scale()) weight *= col_scale()[col_indices()[edge]];
   return weight;
 }
 
 const Csc& Graph::csc() const {
-  std::call_once(csc_->once, [this] {
+  std::call_once(derived_->once, [this] {
     const detail::CsrByColumnSource edges{row_offsets_.span(), col_indices().data()};
     detail::SortedEdges sorted = detail::sort_edges(num_cols_, num_edges(), edges, true);
-    csc_->csc = {std::move(sorted.offsets), std::move(sorted.minors), std::move(sorted.positions)};
+    derived_->csc = {std::move(sorted.offsets), std::move(sorted.minors),
+                     std::move(sorted.positions)};
   });
-  return csc_->csc;
+  return derived_->csc;
 }
 
-std::shared_ptr<const void> Graph::derived(const std::string& key,
-                                           FunctionRef<std::shared_ptr<const void>()> make) const {
+namespace detail {
+
+std::shared_ptr<const void> GraphAccess::derived(const Graph& graph, const std::string& key,
+                                                 FunctionRef<std::shared_ptr<const void>()> make) {
   // Recursive, since what is made may itself need something derived.
-  const std::scoped_lock lock(csc_->derived_mutex);
-  std::shared_ptr<const void>& kept = csc_->derived[key];
+  const std::scoped_lock lock(graph.derived_->mutex);
+  std::shared_ptr<const void>& kept = graph.derived_->others[key];
   if (!kept) kept = make();
   return kept;
 }
 
-Graph Graph::with_values(SharedArray<float> values) const {
+}  // namespace detail
+
+Graph Graph::with_values(PlacedArray<float> values) const {
   check_optional_size("values", values.size(), num_edges());
   Graph other = *this;
   other.values_ = std::move(values);
   return other;
 }
 
-Graph Graph::with_scales(SharedArray<float> row_scale, SharedArray<float> col_scale) const {
+Graph Graph::with_scales(PlacedArray<float> row_scale, PlacedArray<float> col_scale) const {
   check_optional_size("row_scale", row_scale.size(), num_rows_);
   check_optional_size("col_scale", col_scale.size(), num_cols_);
   Graph other = *this;
@@ -181,7 +165,7 @@ Graph Graph::with_scales(SharedArray<float> row_scale, SharedArray<float> col_sc
   return other;
 }
 
-Graph Graph::with_edge_ids(SharedArray<EdgeOffset> edge_ids) const {
+Graph Graph::with_edge_ids(PlacedArray<EdgeOffset> edge_ids) const {
   Graph other = *this;
   other.edge_ids_ = std::move(edge_ids);
   return other;
@@ -199,8 +183,8 @@ void Graph::validate() const {
 bool operator==(const Graph& a, const Graph& b) {
   return a.num_rows_ == b.num_rows_ && a.num_cols_ == b.num_cols_ &&
          a.row_offsets_ == b.row_offsets_ && a.col_indices() == b.col_indices() &&
-         a.values_ == b.values_ && a.row_scale_ == b.row_scale_ && a.col_scale_ == b.col_scale_ &&
-         a.edge_ids_ == b.edge_ids_;
+         a.values() == b.values() && a.row_scale() == b.row_scale() &&
+         a.col_scale() == b.col_scale() && a.edge_ids() == b.edge_ids();
 }
 
 std::ostream& operator<<(std::ostream& out, const Graph& graph) {

@@ -38,7 +38,7 @@ const Tensor& Readout::forward(const Input& input, const Context& context) {
     if (winners_.size() < graphs * x.cols()) {
       winners_ = Buffer<VertexId>(checked_area(graphs, x.cols()), *placement().memory);
     }
-    winners = {winners_.data(), graphs, x.cols()};
+    winners = matrix_in(winners_, graphs, x.cols());
   }
   propagate({"Readout", pattern, options_.reduction}, x, output_, pooled, winners);
   return output_;
@@ -47,7 +47,7 @@ const Tensor& Readout::forward(const Input& input, const Context& context) {
 Tensor* Readout::backward(Tensor& grad_output, const Context& context) {
   MatrixView<const VertexId> winners;
   if (needs_winners(options_.reduction)) {
-    winners = {winners_.data(), grad_output.rows(), grad_output.cols()};
+    winners = matrix_in(winners_, grad_output.rows(), grad_output.cols());
   }
   propagate_backward({"Readout", pattern, options_.reduction}, grad_output, grad_input_,
                      pooling_context(context), winners);

@@ -93,7 +93,7 @@ void Sage::aggregate(const Tensor& x, Tensor& y, const Context& context) {
     if (winners_.size() < rows * x.cols()) {
       winners_ = Buffer<VertexId>(checked_area(rows, x.cols()), *placement().memory);
     }
-    winners = {winners_.data(), rows, x.cols()};
+    winners = matrix_in(winners_, rows, x.cols());
   }
   propagate(propagation_of(options_.aggregation), x, y, context, winners);
 }
@@ -101,7 +101,7 @@ void Sage::aggregate(const Tensor& x, Tensor& y, const Context& context) {
 void Sage::aggregate_backward(const Tensor& grad_y, Tensor& grad_x, const Context& context) {
   MatrixView<const VertexId> winners;
   if (options_.aggregation == SageAggregation::max) {
-    winners = {winners_.data(), grad_y.rows(), grad_y.cols()};
+    winners = matrix_in(winners_, grad_y.rows(), grad_y.cols());
   }
   propagate_backward(propagation_of(options_.aggregation), grad_y, grad_x, context, winners);
 }

@@ -14,13 +14,7 @@ namespace {
 
 template <class Result, class Data>
 Result operand_of(Data* data, const Tensor& tensor) {
-  Result operand;
-  operand.data = data;
-  operand.precision = tensor.precision();
-  operand.rows = tensor.rows();
-  operand.cols = tensor.cols();
-  operand.stride = tensor.cols();
-  return operand;
+  return {data, storage_of(tensor.precision()), tensor.device(), tensor.rows(), tensor.cols()};
 }
 
 }  // namespace

@@ -1,81 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/check.hpp"
 
-#include <cstddef>
+#include <algorithm>
 #include <functional>
+#include <initializer_list>
+#include <ostream>
 
 #include <fmt/format.h>
-
-#include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
 
-[[noreturn]] void reject(const char* name, const std::string& problem) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} {}", name, problem), name);
+bool is_empty(const ConstOperand& operand) { return operand.rows == 0 || operand.cols == 0; }
+
+bool same_place(const ConstOperand& a, const ConstOperand& b) {
+  return a.data == b.data && a.type == b.type && a.rows == b.rows && a.cols == b.cols &&
+         (a.stride == b.stride || a.rows == 1);
 }
 
-struct Extent {
-  const std::byte* begin = nullptr;
-  const std::byte* end = nullptr;
-};
+/// The bytes from one row to the next.
+std::int64_t pitch_of(const ConstOperand& operand) {
+  return bytes_of(operand.type, operand.stride);
+}
 
-Extent extent_of(const ConstOperand& operand) {
-  if (operand.rows == 0 || operand.cols == 0 || operand.data == nullptr) return {};
-  const auto* const begin = static_cast<const std::byte*>(operand.data);
-  const std::int64_t elements = (operand.rows - 1) * operand.stride + operand.cols;
-  return {begin, begin + static_cast<std::size_t>(elements) * bytes_per_element(operand.precision)};
+/// True when rows of both lie at the same distance and their columns never meet.
+bool in_different_columns(const ConstOperand& a, const ConstOperand& b) {
+  const std::int64_t pitch = pitch_of(a);
+  if (pitch <= 0 || pitch != pitch_of(b)) return false;
+  const auto distance = static_cast<const char*>(b.data) - static_cast<const char*>(a.data);
+  const std::int64_t offset = ((distance % pitch) + pitch) % pitch;
+  return offset >= bytes_of(a.type, a.cols) && offset + bytes_of(b.type, b.cols) <= pitch;
+}
+
+bool overlap(const ConstOperand& a, const ConstOperand& b) {
+  if (is_empty(a) || is_empty(b) || a.device != b.device) return false;
+  const auto end = [](const ConstOperand& operand) {
+    return static_cast<const char*>(operand.data) + (operand.rows - 1) * pitch_of(operand) +
+           bytes_of(operand.type, operand.cols);
+  };
+  const std::less<const char*> before;
+  if (!before(static_cast<const char*>(a.data), end(b)) ||
+      !before(static_cast<const char*>(b.data), end(a))) {
+    return false;
+  }
+  return !in_different_columns(a, b);
+}
+
+bool is_among(ElementType type, std::initializer_list<ElementType> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
 }
 
 }  // namespace
 
-ConstOperand as_const(const Operand& operand) noexcept {
-  ConstOperand result;
-  result.data = operand.data;
-  result.precision = operand.precision;
-  result.rows = operand.rows;
-  result.cols = operand.cols;
-  result.stride = operand.stride;
-  return result;
+std::string shape_text(std::int64_t rows, std::int64_t cols) {
+  return fmt::format("{} x {}", rows, cols);
 }
 
-void check_shape(const char* name, const void* data, std::int64_t rows, std::int64_t cols,
-                 std::int64_t stride, std::int64_t expected_rows, std::int64_t expected_cols) {
-  if (rows != expected_rows || cols != expected_cols) {
-    reject(name,
-           fmt::format("is {} x {} but must be {} x {}", rows, cols, expected_rows, expected_cols));
-  }
-  if (rows > 1 && stride < cols) {
-    reject(name, fmt::format("has stride {}, less than its {} columns", stride, cols));
-  }
-  if (data == nullptr && rows > 0 && cols > 0) {
-    reject(name, fmt::format("is {} x {} but has no memory", rows, cols));
-  }
+void Checker::fail(const std::string& problem, const std::string& fix) const {
+  throw Error(ErrorCode::invalid_argument, problem, op_, fix);
 }
 
-void check_operand(const char* name, const ConstOperand& operand, const Expected& expected) {
-  check_shape(name, operand.data, operand.rows, operand.cols, operand.stride, expected.rows,
-              expected.cols);
-  if (operand.precision != expected.precision) {
-    reject(name, fmt::format("is {} but the plan was made for {}", to_string(operand.precision),
-                             to_string(expected.precision)));
+void Checker::readable(const ConstOperand& operand, const char* name) const {
+  if (operand.rows < 0 || operand.cols < 0) {
+    fail(fmt::format("{} has a negative shape, {}", name, shape_text(operand.rows, operand.cols)));
+  }
+  if (is_empty(operand)) return;
+  if (operand.data == nullptr) {
+    fail(fmt::format("{} is {} but has no memory", name, shape_text(operand.rows, operand.cols)));
+  }
+  if (operand.device != device_) {
+    fail(fmt::format("{} is on {}, expected on {}", name, to_string(operand.device),
+                     to_string(device_)),
+         "copy it there, or say where its memory lies");
+  }
+  if (operand.rows > 1 && operand.stride < operand.cols) {
+    fail(fmt::format("{} has stride {}, less than its {} columns", name, operand.stride,
+                     operand.cols));
+  }
+  if (operand.type == ElementType::bits && operand.rows > 1 && operand.stride % 32 != 0) {
+    fail(fmt::format("{} has stride {}, expected a multiple of 32 bits", name, operand.stride));
   }
 }
 
-void check_operand(const char* name, const Operand& operand, const Expected& expected) {
-  check_operand(name, as_const(operand), expected);
+void Checker::matrix(const ConstOperand& operand, const char* name,
+                     const Expected& expected) const {
+  if (operand.rows != expected.rows || operand.cols != expected.cols) {
+    fail(fmt::format("{} is {}, expected {}", name, shape_text(operand.rows, operand.cols),
+                     shape_text(expected.rows, expected.cols)));
+  }
+  readable(operand, name);
+  if (operand.type != expected.type) {
+    fail(fmt::format("{} is {}, expected {}", name, to_string(operand.type),
+                     to_string(expected.type)));
+  }
 }
 
-void check_apart(const char* output_name, const Operand& output, const char* input_name,
-                 const ConstOperand& input) {
-  const Extent written = extent_of(as_const(output));
-  const Extent read = extent_of(input);
-  const std::less<const std::byte*> before;
-  if (before(written.begin, read.end) && before(read.begin, written.end)) {
-    reject(output_name, fmt::format("shares memory with {}, which is still read while {} is "
-                                    "written",
-                                    input_name, output_name));
+void Checker::optional_matrix(const ConstOperand& operand, const char* name,
+                              const Expected& expected) const {
+  if (!operand.absent()) matrix(operand, name, expected);
+}
+
+void Checker::floating(const ConstOperand& operand, const char* name) const {
+  require_available(device_);
+  readable(operand, name);
+  const bool on_cpu = device_.kind == DeviceKind::cpu;
+  const bool taken =
+      on_cpu ? is_among(operand.type, {ElementType::fp32, ElementType::fp64})
+             : is_among(operand.type, {ElementType::fp32, ElementType::bf16, ElementType::fp16});
+  if (taken) return;
+  fail(fmt::format("{} is {}, expected {}", name, to_string(operand.type),
+                   on_cpu ? "fp32 or fp64" : "fp32, bf16 or fp16 on a GPU"));
+}
+
+void Checker::stored(const ConstOperand& operand, const char* name) const {
+  if (device_.kind != DeviceKind::cpu) return floating(operand, name);
+  readable(operand, name);
+  if (is_among(operand.type, {ElementType::fp64, ElementType::fp32, ElementType::bf16})) return;
+  fail(fmt::format("{} is {}, expected fp64, fp32 or bf16 on the CPU", name,
+                   to_string(operand.type)));
+}
+
+void Checker::apart(const ConstOperand& output, const char* output_name, const ConstOperand& other,
+                    const char* other_name) const {
+  if (overlap(output, other)) {
+    fail(fmt::format("{} shares memory with {}", output_name, other_name),
+         "give it memory of its own");
   }
+}
+
+void Checker::apart_or_same(const ConstOperand& output, const char* output_name,
+                            const ConstOperand& other, const char* other_name) const {
+  if (!same_place(output, other)) apart(output, output_name, other, other_name);
 }
 
 std::string why_not_cpu_precision(Precision precision) {
@@ -94,6 +149,11 @@ void check_features(std::int64_t features) {
     throw Error(ErrorCode::invalid_argument, fmt::format("negative width {}", features),
                 "features");
   }
+}
+
+std::ostream& operator<<(std::ostream& out, const ConstOperand& operand) {
+  describe_matrix(out, operand.type, operand.rows, operand.cols, operand.stride, operand.device);
+  return out;
 }
 
 }  // namespace tessera::ops

@@ -4,35 +4,65 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/graph/graph.hpp"
+#include "tessera/core/device.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/ops/operand.hpp"
 
-/// Checks of operands that every op makes before any work. All throw `invalid_argument` with the
-/// operand's name and, where shapes differ, both shapes.
 namespace tessera::ops {
 
-/// A shape that an operand must have.
+/// What an operand must be.
 struct Expected {
-  Precision precision = Precision::fp32;
+  ElementType type = ElementType::fp32;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
 };
 
-/// Present, of this shape and precision, with a stride that holds its columns, and with memory
-/// unless it has no elements.
-void check_operand(const char* name, const ConstOperand& operand, const Expected& expected);
-void check_operand(const char* name, const Operand& operand, const Expected& expected);
+/// What an op checks before any work. Every failure is an `invalid_argument` error that names the
+/// op, the operand, what it is and what was expected.
+class Checker {
+ public:
+  constexpr Checker(const char* op, Device device) noexcept : op_(op), device_(device) {}
 
-/// The shape alone, for matrices whose type is fixed at compile time.
-void check_shape(const char* name, const void* data, std::int64_t rows, std::int64_t cols,
-                 std::int64_t stride, std::int64_t expected_rows, std::int64_t expected_cols);
+  /// A matrix that can be read as it says: on the op's device, memory present, rows not overlapping
+  /// each other.
+  void readable(const ConstOperand& operand, const char* name) const;
 
-/// Throws if the memory of an output overlaps that of an input that it may not replace.
-void check_apart(const char* output_name, const Operand& output, const char* input_name,
-                 const ConstOperand& input);
+  /// Readable, and what was expected.
+  void matrix(const ConstOperand& operand, const char* name, const Expected& expected) const;
 
-/// A view of an output as something to read.
-ConstOperand as_const(const Operand& operand) noexcept;
+  /// As `matrix`, or absent.
+  void optional_matrix(const ConstOperand& operand, const char* name,
+                       const Expected& expected) const;
+
+  /// Readable, and of a type that dense ops compute in: fp32 or fp64 on the CPU; fp32, bf16 or
+  /// fp16 on a GPU. Throws `backend_unavailable` first where there is no such device.
+  void floating(const ConstOperand& operand, const char* name) const;
+
+  /// Readable, and of a type that sparse ops store: those of `floating`, and bf16 on the CPU, too.
+  void stored(const ConstOperand& operand, const char* name) const;
+
+  /// No byte of `output` is one of `other`. Different columns of one matrix are apart.
+  void apart(const ConstOperand& output, const char* output_name, const ConstOperand& other,
+             const char* other_name) const;
+
+  /// Apart, or the very same matrix, element upon element.
+  void apart_or_same(const ConstOperand& output, const char* output_name, const ConstOperand& other,
+                     const char* other_name) const;
+
+  /// Throws unless `condition` holds.
+  void that(bool condition, const std::string& problem, const std::string& fix = {}) const {
+    if (!condition) fail(problem, fix);
+  }
+
+  [[noreturn]] void fail(const std::string& problem, const std::string& fix = {}) const;
+
+ private:
+  const char* op_;
+  Device device_;
+};
+
+/// "3 x 4".
+std::string shape_text(std::int64_t rows, std::int64_t cols);
 
 /// The precisions CPU kernels of sparse ops store: fp64, fp32 and bf16. Says why not otherwise.
 std::string why_not_cpu_precision(Precision precision);
@@ -40,14 +70,28 @@ std::string why_not_cpu_precision(Precision precision);
 /// Throws unless `features` is not negative.
 void check_features(std::int64_t features);
 
-/// Calls `visit.template operator()<T>()` with the element type of a precision that the CPU stores.
+/// Calls `visit.template operator()<T>()` with an element type that sparse ops store on the CPU.
 template <class Visit>
-decltype(auto) visit_precision(Precision precision, Visit&& visit) {
-  switch (precision) {
-    case Precision::fp64: return visit.template operator()<double>();
-    case Precision::bf16: return visit.template operator()<Bfloat16>();
+decltype(auto) visit_stored(ElementType type, Visit&& visit) {
+  switch (type) {
+    case ElementType::fp64: return visit.template operator()<double>();
+    case ElementType::bf16: return visit.template operator()<Bfloat16>();
     default: return visit.template operator()<float>();
   }
+}
+
+/// The same for a plan's matrices.
+template <class Visit>
+decltype(auto) visit_precision(Precision precision, Visit&& visit) {
+  return visit_stored(storage_of(precision), visit);
+}
+
+/// Calls `body` with a value of an element type: the one place where the CPU's dense ops part into
+/// fp32 and fp64. Check with `Checker::floating` first.
+template <class Body>
+decltype(auto) visit_floating(ElementType type, Body&& body) {
+  if (type == ElementType::fp64) return body(double{});
+  return body(float{});
 }
 
 }  // namespace tessera::ops

@@ -47,11 +47,7 @@ ScratchOperand::ScratchOperand(Precision precision, std::int64_t rows, std::int6
     copy_bytes(memory_.data() + done, memory_.data(), std::min(done, bytes - done), place.device,
                place.stream);
   }
-  operand_.data = memory_.data();
-  operand_.precision = precision;
-  operand_.rows = rows;
-  operand_.cols = cols;
-  operand_.stride = cols;
+  operand_ = Operand(memory_.data(), storage_of(precision), place.device, rows, cols);
 }
 
 }  // namespace tessera::ops

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "graph/access.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tiles/window_columns.hpp"
 
@@ -69,7 +70,8 @@ WindowSample sample_windows(const Graph& graph, int height, Side side, int min_u
   const std::string key = "sample of " + std::to_string(height) + " " +
                           std::string(to_string(side)) + " rows, " + std::to_string(min_uses) +
                           " uses";
-  return *std::static_pointer_cast<const WindowSample>(graph.derived(key, make));
+  return *std::static_pointer_cast<const WindowSample>(
+      detail::GraphAccess::derived(graph, key, make));
 }
 
 }  // namespace tessera::tiles

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "tessera/tiles/tile_values.hpp"
 #include "tiles/pieces.hpp"
+#include "tiles/tile_values.hpp"
 
 namespace tessera::tiles {
 
@@ -41,7 +41,7 @@ struct StageLists {
 /// over parts of up to `part_steps` steps, a multiple of that; 0: over all of them.
 StageLists make_stages(const PieceSchedule& schedule, int max_steps, int part_steps = 0);
 
-/// Where the values of a stage's edges are (tessera/tiles/tile_values.hpp): one load of 16 bytes.
+/// Where the values of a stage's edges are (tiles/tile_values.hpp): one load of 16 bytes.
 struct alignas(16) StageValues {
   std::int32_t first_unit = 0;
   std::int32_t num_units = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/tiles/tile_values.hpp"
+#include "tiles/tile_values.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "tessera/tiles/tile_values.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
+#include "tiles/tile_values.hpp"
 
 #include "tiles/prepared_translation.hpp"
 #include "tiles/value_bits.hpp"

@@ -8,7 +8,7 @@
 
 #include "tessera/core/dtype.hpp"
 #include "tessera/core/memory.hpp"
-#include "tessera/tiles/tile_values.hpp"
+#include "tiles/tile_values.hpp"
 
 /// The order of values beside tiles, for the CPU and for kernels.
 namespace tessera::tiles {

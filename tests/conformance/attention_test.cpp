@@ -300,7 +300,7 @@ TEST(AttentionConformance, RejectsWhatDoesNotFit) {
             std::string::npos);
   EXPECT_NE(problem_with([&](auto& in, auto&) { in.value = {}; }).find("value"), std::string::npos);
   EXPECT_NE(problem_with([&](auto& in, auto&) {
-              in.target.precision = Precision::bf16;
+              in.target.type = ElementType::bf16;
             }).find("target is bf16"),
             std::string::npos);
   EXPECT_NE(problem_with([&](auto&, auto& out) { out.log_sum = run.output; }).find("log_sum"),

@@ -5,8 +5,8 @@
 
 #include "support/odd_graphs.hpp"
 #include "tessera/graph/generate.hpp"
-#include "tessera/tiles/tile_values.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
+#include "tiles/tile_values.hpp"
 
 /// Every device translates a graph into the same bytes.
 namespace tessera::tiles {

@@ -25,7 +25,9 @@ class Placed {
 
   MatrixView<T> view() {
     MatrixView<T> view = host_.view();
-    if (device_.kind != DeviceKind::cpu) view.data = copy_.data() + host_.margin();
+    if (device_.kind == DeviceKind::cpu) return view;
+    view.data = copy_.data() + host_.margin();
+    view.device = device_;
     return view;
   }
 

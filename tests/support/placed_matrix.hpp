@@ -18,7 +18,9 @@ class PlacedMatrix {
 
   MatrixView<T> view() {
     MatrixView<T> view = host_.view();
-    if (device_.kind != DeviceKind::cpu) view.data = copy_.data();
+    if (device_.kind == DeviceKind::cpu) return view;
+    view.data = copy_.data();
+    view.device = device_;
     return view;
   }
 

@@ -58,11 +58,50 @@ struct Float16 {
   }
 };
 
-/// How features and edge values are stored; sums are always at least fp32.
+/// What the elements of a matrix are stored as. `bits` are packed, 32 to a word.
+enum class ElementType { fp64, fp32, bf16, fp16, int8, int32, bits };
+
+const char* to_string(ElementType type) noexcept;
+int bits_per_element(ElementType type) noexcept;
+/// What `count` elements in a row take: whole bytes, or whole 32-bit words where they are bits.
+std::int64_t bytes_of(ElementType type, std::int64_t count) noexcept;
+
+/// The arithmetic of a plan: how it stores features and edge values, and what it multiplies. Sums
+/// are always at least fp32.
 enum class Precision { fp64, fp32, tf32, bf16, fp16 };
 
 const char* to_string(Precision precision) noexcept;
 Precision parse_precision(const std::string& text);
 std::size_t bytes_per_element(Precision precision) noexcept;
+/// What a plan of this precision stores its matrices as: tf32 is fp32 in memory.
+ElementType storage_of(Precision precision) noexcept;
+
+/// The element type that stores a T.
+template <class T>
+struct ElementTypeOf;
+template <>
+struct ElementTypeOf<double> {
+  static constexpr ElementType value = ElementType::fp64;
+};
+template <>
+struct ElementTypeOf<float> {
+  static constexpr ElementType value = ElementType::fp32;
+};
+template <>
+struct ElementTypeOf<Bfloat16> {
+  static constexpr ElementType value = ElementType::bf16;
+};
+template <>
+struct ElementTypeOf<Float16> {
+  static constexpr ElementType value = ElementType::fp16;
+};
+template <>
+struct ElementTypeOf<std::int8_t> {
+  static constexpr ElementType value = ElementType::int8;
+};
+template <>
+struct ElementTypeOf<std::int32_t> {
+  static constexpr ElementType value = ElementType::int32;
+};
 
 }  // namespace tessera

@@ -117,6 +117,8 @@ class Buffer {
   const T* data() const noexcept { return data_; }
   std::int64_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
+  /// Where the memory lies; the CPU if there is none.
+  Device device() const noexcept { return resource_ == nullptr ? Device{} : resource_->device(); }
   T& operator[](std::int64_t i) noexcept { return data_[i]; }
   const T& operator[](std::int64_t i) const noexcept { return data_[i]; }
   T* begin() noexcept { return data_; }

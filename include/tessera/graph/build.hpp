@@ -8,6 +8,7 @@
 #include "tessera/core/memory.hpp"
 #include "tessera/core/progress.hpp"
 #include "tessera/graph/graph.hpp"
+#include "tessera/graph/indices.hpp"
 
 namespace tessera {
 
@@ -23,7 +24,8 @@ struct BuildOptions {
   bool keep_edge_ids = false;
   Progress progress = {};
   /// Where to build. On a GPU the edges given may lie in this process or on that GPU; the result is
-  /// the same bit for bit, and its columns stay on the GPU until somebody asks for them here.
+  /// the same bit for bit, and its columns, values and edge ids stay on the GPU until somebody asks
+  /// for them here.
   Device device = {};
   /// The memory of all that is made on a GPU: what building needs, the columns, and what other
   /// graphs made of this one keep there. Null: `default_memory(device)`.
@@ -35,15 +37,13 @@ struct BuildOptions {
   Place place() const { return {device, memory, stream}; }
 };
 
-/// Edges (source, target) as in an edge list or PyG's `edge_index`: target aggregates from source.
-/// `weights` is empty or has one value per edge.
-Graph from_edges(VertexId num_vertices, std::span<const VertexId> sources,
-                 std::span<const VertexId> targets, std::span<const float> weights = {},
-                 const BuildOptions& options = {});
+/// Edges (source, target) as in an edge list or PyG's `edge_index`, with indices of 32 or 64 bits:
+/// target aggregates from source. `weights` is empty or has one value per edge.
+Graph from_edges(VertexId num_vertices, const Indices& sources, const Indices& targets,
+                 std::span<const float> weights = {}, const BuildOptions& options = {});
 
 /// Matrix entries A[rows[k]][cols[k]]: row = target, column = source. May be rectangular.
-Graph from_coo(VertexId num_rows, VertexId num_cols, std::span<const VertexId> rows,
-               std::span<const VertexId> cols, std::span<const float> values = {},
-               const BuildOptions& options = {});
+Graph from_coo(VertexId num_rows, VertexId num_cols, const Indices& rows, const Indices& cols,
+               std::span<const float> values = {}, const BuildOptions& options = {});
 
 }  // namespace tessera

@@ -2,18 +2,20 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "tessera/core/device.hpp"
-#include "tessera/core/parallel.hpp"
+#include "tessera/core/placed_array.hpp"
 #include "tessera/core/shared_array.hpp"
 #include "tessera/core/types.hpp"
 
 namespace tessera {
+
+namespace detail {
+struct GraphAccess;
+}
 
 /// The same edges by source: column j lists its targets in increasing order. `csr_positions[k]`
 /// says where the k-th of them stands in the CSR arrays, so values need no second copy.
@@ -29,21 +31,17 @@ struct Csc {
 ///
 /// where each of the three is 1 if absent. Weights that factor this way (GCN, mean) need no value
 /// per edge. A Graph is immutable; copies share their arrays, so passing one by value is cheap.
+/// What belongs to edges and vertices stays on the device where the graph was built or adopted, and
+/// comes to this process when it is first asked for here; row offsets are always here.
 class Graph {
  public:
   /// No vertices.
   Graph();
 
   /// Takes arrays as they are. `row_offsets` has num_rows + 1 entries. `validate()` checks the
-  /// rest.
+  /// rest. For a CSR that somebody else owns see `borrow_csr` in graph/borrow.hpp.
   Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
-        SharedArray<VertexId> col_indices, SharedArray<float> values = {});
-
-  /// Columns that lie on a GPU: `fetch` brings them to this process when `col_indices` or anything
-  /// that needs it is first asked for. Until then nothing of the size of the edges is here. Graphs
-  /// made of this one, such as a normalised one, are made in the same place.
-  Graph(VertexId num_rows, VertexId num_cols, SharedArray<EdgeOffset> row_offsets,
-        const Place& place, std::function<SharedArray<VertexId>()> fetch);
+        PlacedArray<VertexId> col_indices, PlacedArray<float> values = {});
 
   VertexId num_rows() const noexcept { return num_rows_; }
   VertexId num_cols() const noexcept { return num_cols_; }
@@ -51,12 +49,12 @@ class Graph {
   bool is_square() const noexcept { return num_rows_ == num_cols_; }
 
   const SharedArray<EdgeOffset>& row_offsets() const noexcept { return row_offsets_; }
-  const SharedArray<VertexId>& col_indices() const {
-    return place_.device.kind == DeviceKind::cpu ? col_indices_ : fetched_columns();
-  }
-  /// Where the columns lie: on the CPU unless the graph was built on a GPU.
-  Device device() const noexcept { return place_.device; }
-  const Place& place() const noexcept { return place_; }
+  const SharedArray<VertexId>& col_indices() const { return col_indices_.here(); }
+  /// Where the columns lie: on the CPU unless the graph was built or adopted on a GPU.
+  Device device() const noexcept { return col_indices_.device(); }
+  /// The same, with the memory and the stream it was made with. Graphs made of this one, such as a
+  /// normalised one, are made in the same place.
+  Place place() const { return col_indices_.place(); }
 
   EdgeOffset degree(VertexId row) const noexcept {
     return row_offsets_[row + 1] - row_offsets_[row];
@@ -67,11 +65,11 @@ class Graph {
   }
 
   bool has_values() const noexcept { return !values_.empty(); }
-  const SharedArray<float>& values() const noexcept { return values_; }
+  const SharedArray<float>& values() const { return values_.here(); }
   bool has_row_scale() const noexcept { return !row_scale_.empty(); }
-  const SharedArray<float>& row_scale() const noexcept { return row_scale_; }
+  const SharedArray<float>& row_scale() const { return row_scale_.here(); }
   bool has_col_scale() const noexcept { return !col_scale_.empty(); }
-  const SharedArray<float>& col_scale() const noexcept { return col_scale_; }
+  const SharedArray<float>& col_scale() const { return col_scale_.here(); }
   /// True when any entry may differ from 1.
   bool is_weighted() const noexcept { return has_values() || has_row_scale() || has_col_scale(); }
   /// A[row][col_indices()[edge]], scales included.
@@ -80,21 +78,16 @@ class Graph {
   /// `edge_ids()[e]` is the CSR position of the e-th edge the graph was built from; -1 if it was
   /// dropped. Present only when asked for at build time.
   bool has_edge_ids() const noexcept { return !edge_ids_.empty(); }
-  const SharedArray<EdgeOffset>& edge_ids() const noexcept { return edge_ids_; }
+  const SharedArray<EdgeOffset>& edge_ids() const { return edge_ids_.here(); }
 
   /// The edges by source. Made at the first call, then kept and shared by all copies; any number of
   /// threads may ask at once.
   const Csc& csc() const;
 
-  /// Something made of the structure alone, such as a copy on a GPU: `make` is called for the first
-  /// who asks for `key`, and the result is kept with the CSC and shared by all copies.
-  std::shared_ptr<const void> derived(const std::string& key,
-                                      FunctionRef<std::shared_ptr<const void>()> make) const;
-
   /// The same structure (and CSC) with other values; empty removes them.
-  Graph with_values(SharedArray<float> values) const;
-  Graph with_scales(SharedArray<float> row_scale, SharedArray<float> col_scale) const;
-  Graph with_edge_ids(SharedArray<EdgeOffset> edge_ids) const;
+  Graph with_values(PlacedArray<float> values) const;
+  Graph with_scales(PlacedArray<float> row_scale, PlacedArray<float> col_scale) const;
+  Graph with_edge_ids(PlacedArray<EdgeOffset> edge_ids) const;
 
   /// Throws `bad_data` unless offsets rise from 0 to the number of edges, every row's columns are
   /// sorted, unique and in range, and all arrays have the sizes they must have.
@@ -104,21 +97,19 @@ class Graph {
   friend bool operator==(const Graph& a, const Graph& b);
 
  private:
-  struct LazyCsc;
-
-  const SharedArray<VertexId>& fetched_columns() const;
+  friend struct detail::GraphAccess;
+  struct Derived;
 
   VertexId num_rows_ = 0;
   VertexId num_cols_ = 0;
   EdgeOffset num_edges_ = 0;
-  Place place_;
   SharedArray<EdgeOffset> row_offsets_;
-  SharedArray<VertexId> col_indices_;
-  SharedArray<float> values_;
-  SharedArray<float> row_scale_;
-  SharedArray<float> col_scale_;
-  SharedArray<EdgeOffset> edge_ids_;
-  std::shared_ptr<LazyCsc> csc_;
+  PlacedArray<VertexId> col_indices_;
+  PlacedArray<float> values_;
+  PlacedArray<float> row_scale_;
+  PlacedArray<float> col_scale_;
+  PlacedArray<EdgeOffset> edge_ids_;
+  std::shared_ptr<Derived> derived_;
 };
 
 /// One line: shape, edges, what the entries are.

@@ -59,12 +59,12 @@ class Tensor {
   template <class T>
   MatrixView<T> as() {
     require_precision(ops::PrecisionOf<T>::value);
-    return {reinterpret_cast<T*>(memory_.data()), rows_, cols_};
+    return {reinterpret_cast<T*>(memory_.data()), rows_, cols_, device()};
   }
   template <class T>
   MatrixView<const T> as() const {
     require_precision(ops::PrecisionOf<T>::value);
-    return {reinterpret_cast<const T*>(memory_.data()), rows_, cols_};
+    return {reinterpret_cast<const T*>(memory_.data()), rows_, cols_, device()};
   }
 
   operator ops::Operand() noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/activation/kernels.hpp"
+#include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
@@ -76,7 +76,7 @@ void run_backward(const ActivationFormula& formula, MatrixView<const T> x, const
 void CpuDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
                            Operand y, Stream) const {
   const ActivationFormula present = at_present(formula);
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const Buffer<T> values = bias_values<T>(bias, x.cols);
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
@@ -92,7 +92,7 @@ void CpuDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                     const ActivationFormula& formula, ConstOperand grad_y,
                                     Operand grad_x, Operand grad_bias, Stream,
                                     const DenseWorkspace*) const {
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const Buffer<T> values = bias_values<T>(bias, x.cols);
     run_backward(at_present(formula), x.as<T>(), values, grad_y.as<T>(), grad_x.as<T>(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
@@ -29,7 +29,7 @@ double row_dot(const T* a, const T* b, std::int64_t count) {
 }  // namespace
 
 void CpuDenseOps::row_normalise(ConstOperand x, Operand y, double epsilon, Stream) const {
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -47,7 +47,7 @@ void CpuDenseOps::row_normalise(ConstOperand x, Operand y, double epsilon, Strea
 
 void CpuDenseOps::row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
                                          double epsilon, Stream) const {
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {

@@ -6,7 +6,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/activation.hpp"
 
-#include "ops/dense_check.hpp"
+#include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
@@ -53,10 +53,10 @@ Activation parse_activation(const std::string& text) {
 
 void bias_activation_dropout(ConstOperand x, ConstOperand bias, const ActivationOptions& options,
                              Operand y, Device device, Stream stream) {
-  constexpr Checker check("bias_activation_dropout");
-  check.floating(x, "x", device);
-  check.optional_matrix(bias, "bias", x.precision, 1, x.cols);
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  const Checker check("bias_activation_dropout", device);
+  check.floating(x, "x");
+  check.optional_matrix(bias, "bias", {x.type, 1, x.cols});
+  check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
   const ActivationFormula formula = checked_formula(check, options);
   if (x.rows == 0 || x.cols == 0) return;
@@ -67,12 +67,12 @@ void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
                                       const ActivationOptions& options, ConstOperand grad_y,
                                       Operand grad_x, Operand grad_bias, Device device,
                                       Stream stream, const DenseWorkspace* workspace) {
-  constexpr Checker check("bias_activation_dropout_backward");
-  check.floating(x, "x", device);
-  check.optional_matrix(bias, "bias", x.precision, 1, x.cols);
-  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
-  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
-  check.optional_matrix(grad_bias, "grad_bias", x.precision, 1, x.cols);
+  const Checker check("bias_activation_dropout_backward", device);
+  check.floating(x, "x");
+  check.optional_matrix(bias, "bias", {x.type, 1, x.cols});
+  check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
+  check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
+  check.optional_matrix(grad_bias, "grad_bias", {x.type, 1, x.cols});
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
   check.apart(grad_x, "grad_x", x, "x");
   const ActivationFormula formula = checked_formula(check, options);
@@ -82,9 +82,9 @@ void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
 }
 
 void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Stream stream) {
-  constexpr Checker check("row_normalise");
-  check.floating(x, "x", device);
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  const Checker check("row_normalise", device);
+  check.floating(x, "x");
+  check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
   check_epsilon(check, epsilon);
   dense_ops(device).row_normalise(x, y, epsilon, stream);
@@ -92,10 +92,10 @@ void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Str
 
 void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x, double epsilon,
                             Device device, Stream stream) {
-  constexpr Checker check("row_normalise_backward");
-  check.floating(x, "x", device);
-  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
-  check.matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
+  const Checker check("row_normalise_backward", device);
+  check.floating(x, "x");
+  check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
+  check.matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
   check.apart(grad_x, "grad_x", x, "x");
   check_epsilon(check, epsilon);

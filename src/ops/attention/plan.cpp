@@ -67,46 +67,45 @@ struct Shapes {
         cols(problem.graph.num_cols()),
         score_cols(options.form == AttentionForm::gat ? options.heads : options.features) {}
 
-  Expected target() const { return {options.precision, rows, score_cols}; }
-  Expected source() const { return {options.precision, cols, score_cols}; }
-  Expected value() const { return {options.precision, cols, options.features}; }
-  Expected vector() const { return {options.precision, 1, options.features}; }
-  Expected output() const { return {options.precision, rows, options.features}; }
+  ElementType type() const { return storage_of(options.precision); }
+  Expected target() const { return {type(), rows, score_cols}; }
+  Expected source() const { return {type(), cols, score_cols}; }
+  Expected value() const { return {type(), cols, options.features}; }
+  Expected vector() const { return {type(), 1, options.features}; }
+  Expected output() const { return {type(), rows, options.features}; }
   Expected log_sum() const {
-    const bool wide = options.precision == Precision::fp64;
-    return {wide ? Precision::fp64 : Precision::fp32, rows, options.heads};
+    const bool wide = type() == ElementType::fp64;
+    return {wide ? ElementType::fp64 : ElementType::fp32, rows, options.heads};
   }
 
   const AttentionOptions& options;
   std::int64_t rows, cols, score_cols;
 };
 
-void check_inputs(const Shapes& shapes, const AttentionInputs& inputs) {
-  check_operand("target", inputs.target, shapes.target());
-  check_operand("source", inputs.source, shapes.source());
-  check_operand("value", inputs.value, shapes.value());
+void check_inputs(const Checker& check, const Shapes& shapes, const AttentionInputs& inputs) {
+  check.matrix(inputs.target, "target", shapes.target());
+  check.matrix(inputs.source, "source", shapes.source());
+  check.matrix(inputs.value, "value", shapes.value());
   if (shapes.options.form == AttentionForm::gatv2) {
-    check_operand("vector", inputs.vector, shapes.vector());
+    check.matrix(inputs.vector, "vector", shapes.vector());
   }
 }
 
-void check_apart_from_inputs(const char* name, const Operand& output,
+void check_apart_from_inputs(const Checker& check, const char* name, const Operand& output,
                              const AttentionInputs& inputs) {
-  check_apart(name, output, "target", inputs.target);
-  check_apart(name, output, "source", inputs.source);
-  check_apart(name, output, "value", inputs.value);
-  check_apart(name, output, "vector", inputs.vector);
+  check.apart(output, name, inputs.target, "target");
+  check.apart(output, name, inputs.source, "source");
+  check.apart(output, name, inputs.value, "value");
+  check.apart(output, name, inputs.vector, "vector");
 }
 
 /// The gradients that are present, with their names and shapes.
-void check_gradients(const Shapes& shapes, const AttentionGradOutputs& gradients) {
-  const auto check = [](const char* name, const Operand& gradient, const Expected& expected) {
-    if (!gradient.absent()) check_operand(name, gradient, expected);
-  };
-  check("gradient of target", gradients.target, shapes.target());
-  check("gradient of source", gradients.source, shapes.source());
-  check("gradient of value", gradients.value, shapes.value());
-  check("gradient of vector", gradients.vector, shapes.vector());
+void check_gradients(const Checker& check, const Shapes& shapes,
+                     const AttentionGradOutputs& gradients) {
+  check.optional_matrix(gradients.target, "gradient of target", shapes.target());
+  check.optional_matrix(gradients.source, "gradient of source", shapes.source());
+  check.optional_matrix(gradients.value, "gradient of value", shapes.value());
+  check.optional_matrix(gradients.vector, "gradient of vector", shapes.vector());
   if (!gradients.vector.absent() && shapes.options.form != AttentionForm::gatv2) {
     reject(fmt::format("form {} has no vector", to_string(shapes.options.form)), "vector");
   }
@@ -134,13 +133,14 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
 void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
          Stream stream, Workspace workspace) {
   const Shapes shapes(plan.state().problem);
-  check_inputs(shapes, inputs);
-  check_operand("output", outputs.output, shapes.output());
-  check_apart_from_inputs("output", outputs.output, inputs);
+  const Checker check("attention", plan.options().device);
+  check_inputs(check, shapes, inputs);
+  check.matrix(outputs.output, "output", shapes.output());
+  check_apart_from_inputs(check, "output", outputs.output, inputs);
   if (!outputs.log_sum.absent()) {
-    check_operand("log_sum", outputs.log_sum, shapes.log_sum());
-    check_apart_from_inputs("log_sum", outputs.log_sum, inputs);
-    check_apart("log_sum", outputs.log_sum, "output", as_const(outputs.output));
+    check.matrix(outputs.log_sum, "log_sum", shapes.log_sum());
+    check_apart_from_inputs(check, "log_sum", outputs.log_sum, inputs);
+    check.apart(outputs.log_sum, "log_sum", outputs.output, "output");
   }
   const OnDevice current(plan.options().device);
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
@@ -155,17 +155,18 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
                 "plan with backward");
   }
   const Shapes shapes(plan.state().problem);
-  check_inputs(shapes, inputs);
-  check_operand("output", output, shapes.output());
-  check_operand("log_sum", log_sum, shapes.log_sum());
-  check_operand("gradient of output", grad_output, shapes.output());
-  check_gradients(shapes, gradients);
+  const Checker check("attention backward", plan.options().device);
+  check_inputs(check, shapes, inputs);
+  check.matrix(output, "output", shapes.output());
+  check.matrix(log_sum, "log_sum", shapes.log_sum());
+  check.matrix(grad_output, "gradient of output", shapes.output());
+  check_gradients(check, shapes, gradients);
   for (const Operand& gradient :
        {gradients.target, gradients.source, gradients.value, gradients.vector}) {
-    check_apart_from_inputs("gradient", gradient, inputs);
-    check_apart("gradient", gradient, "output", output);
-    check_apart("gradient", gradient, "log_sum", log_sum);
-    check_apart("gradient", gradient, "gradient of output", grad_output);
+    check_apart_from_inputs(check, "gradient", gradient, inputs);
+    check.apart(gradient, "gradient", output, "output");
+    check.apart(gradient, "gradient", log_sum, "log_sum");
+    check.apart(gradient, "gradient", grad_output, "gradient of output");
   }
   const OnDevice current(plan.options().device);
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
@@ -177,12 +178,13 @@ void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
                        ConstOperand log_sum, Operand weights, Stream stream, Workspace workspace) {
   const AttentionProblem& problem = plan.state().problem;
   const Shapes shapes(problem);
-  check_inputs(shapes, inputs);
-  check_operand("log_sum", log_sum, shapes.log_sum());
-  check_operand("weights", weights,
-                {problem.options.precision, problem.graph.num_edges(), problem.options.heads});
-  check_apart_from_inputs("weights", weights, inputs);
-  check_apart("weights", weights, "log_sum", log_sum);
+  const Checker check("attention_weights", plan.options().device);
+  check_inputs(check, shapes, inputs);
+  check.matrix(log_sum, "log_sum", shapes.log_sum());
+  check.matrix(weights, "weights",
+               {shapes.type(), problem.graph.num_edges(), problem.options.heads});
+  check_apart_from_inputs(check, "weights", weights, inputs);
+  check.apart(weights, "weights", log_sum, "log_sum");
   const OnDevice current(plan.options().device);
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
   plan.state().prepared->weights(inputs, log_sum, weights, stream, use.view());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
@@ -11,14 +11,14 @@ namespace {
 /// Element j of a row that may be absent.
 double value_or(const ConstOperand& row, std::int64_t j, double otherwise) {
   if (row.absent()) return otherwise;
-  return visit_floating(row.precision, [&](auto element) {
+  return visit_floating(row.type, [&](auto element) {
     return static_cast<double>(row.as<decltype(element)>()(0, j));
   });
 }
 
 void set(const Operand& row, std::int64_t j, double value) {
   if (row.absent()) return;
-  visit_floating(row.precision, [&](auto element) {
+  visit_floating(row.type, [&](auto element) {
     using T = decltype(element);
     row.as<T>()(0, j) = static_cast<T>(value);
   });
@@ -146,7 +146,7 @@ void write_grad_x(MatrixView<const T> x, const ConstOperand& gamma, const T* mea
 void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorkspace*) const {
   const ConstOperand& x = call.x;
   const BatchNormOptions& options = call.options;
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const Moments moments =
         options.training ? batch_moments(x.as<T>()) : running_moments(call.state, x.cols);
@@ -164,7 +164,7 @@ void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorks
 void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream,
                                       const DenseWorkspace*) const {
   const ConstOperand& x = call.x;
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const T* const mean = call.saved_mean.as<T>().data;
     const T* const inverse_deviation = call.saved_inverse_deviation.as<T>().data;

@@ -3,7 +3,7 @@
 
 #include "tessera/ops/batch_norm.hpp"
 
-#include "ops/dense_check.hpp"
+#include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
@@ -12,8 +12,8 @@ namespace {
 /// What belongs to a column keeps fp32 where x has 16 bits.
 void check_affine(const Checker& check, const ConstOperand& x, const ConstOperand& row,
                   const char* name) {
-  const Precision precision = x.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32;
-  check.optional_matrix(row, name, precision, 1, x.cols);
+  const ElementType type = x.type == ElementType::fp64 ? ElementType::fp64 : ElementType::fp32;
+  check.optional_matrix(row, name, {type, 1, x.cols});
 }
 
 void check_present(const Checker& check, const ConstOperand& x, const ConstOperand& row,
@@ -29,15 +29,15 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream,
                 const DenseWorkspace* workspace) {
-  constexpr Checker check("batch_norm");
-  check.floating(x, "x", device);
+  const Checker check("batch_norm", device);
+  check.floating(x, "x");
   check_affine(check, x, gamma, "gamma");
   check_affine(check, x, beta, "beta");
   check_affine(check, x, state.running_mean, "running_mean");
   check_affine(check, x, state.running_variance, "running_variance");
   check_affine(check, x, saved_mean, "saved_mean");
   check_affine(check, x, saved_inverse_deviation, "saved_inverse_deviation");
-  check.matrix(y, "y", x.precision, x.rows, x.cols);
+  check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
   check.that(options.epsilon > 0, fmt::format("epsilon is {}, expected above 0", options.epsilon));
   check.that(options.momentum >= 0 && options.momentum <= 1,
@@ -54,13 +54,13 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device, Stream stream,
                          const DenseWorkspace* workspace) {
-  constexpr Checker check("batch_norm_backward");
-  check.floating(x, "x", device);
+  const Checker check("batch_norm_backward", device);
+  check.floating(x, "x");
   check_affine(check, x, gamma, "gamma");
   check_present(check, x, saved_mean, "saved_mean");
   check_present(check, x, saved_inverse_deviation, "saved_inverse_deviation");
-  check.matrix(grad_y, "grad_y", x.precision, x.rows, x.cols);
-  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
+  check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
+  check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
   check_affine(check, x, grad_gamma, "grad_gamma");
   check_affine(check, x, grad_beta, "grad_beta");
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");

@@ -33,14 +33,7 @@ std::int64_t EdgeSoftmaxPlan::workspace_bytes() const noexcept {
 namespace {
 
 Expected edge_numbers(const EdgeSoftmaxPlan& plan) {
-  return {plan.options().precision, plan.graph().num_edges(), plan.options().heads};
-}
-
-/// An output may take the place of an input, row for row, but must not overlap it otherwise.
-void check_same_or_apart(const char* output_name, const Operand& output, const char* input_name,
-                         const ConstOperand& input) {
-  if (output.data == input.data && output.stride == input.stride) return;
-  check_apart(output_name, output, input_name, input);
+  return {storage_of(plan.options().precision), plan.graph().num_edges(), plan.options().heads};
 }
 
 }  // namespace
@@ -62,9 +55,10 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
 
 void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream,
          Workspace workspace) {
-  check_operand("scores", scores, edge_numbers(plan));
-  check_operand("weights", weights, edge_numbers(plan));
-  check_same_or_apart("weights", weights, "scores", scores);
+  const Checker check("edge_softmax", plan.options().device);
+  check.matrix(scores, "scores", edge_numbers(plan));
+  check.matrix(weights, "weights", edge_numbers(plan));
+  check.apart_or_same(weights, "weights", scores, "scores");
   const OnDevice current(plan.options().device);
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
   plan.state().prepared->run(scores, weights, stream, use.view());
@@ -72,11 +66,12 @@ void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stre
 
 void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperand grad_weights,
                   Operand grad_scores, Stream stream, Workspace workspace) {
-  check_operand("weights", weights, edge_numbers(plan));
-  check_operand("gradient of weights", grad_weights, edge_numbers(plan));
-  check_operand("gradient of scores", grad_scores, edge_numbers(plan));
-  check_apart("gradient of scores", grad_scores, "weights", weights);
-  check_same_or_apart("gradient of scores", grad_scores, "gradient of weights", grad_weights);
+  const Checker check("edge_softmax backward", plan.options().device);
+  check.matrix(weights, "weights", edge_numbers(plan));
+  check.matrix(grad_weights, "gradient of weights", edge_numbers(plan));
+  check.matrix(grad_scores, "gradient of scores", edge_numbers(plan));
+  check.apart(grad_scores, "gradient of scores", weights, "weights");
+  check.apart_or_same(grad_scores, "gradient of scores", grad_weights, "gradient of weights");
   const OnDevice current(plan.options().device);
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
   plan.state().prepared->run_backward(weights, grad_weights, grad_scores, stream, use.view());

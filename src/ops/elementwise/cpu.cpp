@@ -4,7 +4,6 @@
 
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
@@ -63,7 +62,7 @@ void add_scaled_rows(T alpha, MatrixView<const T> x, T beta, MatrixView<T> y) {
 }  // namespace
 
 void CpuDenseOps::fill(Operand y, double value, Stream) const {
-  visit_floating(y.precision, [&](auto element) {
+  visit_floating(y.type, [&](auto element) {
     using T = decltype(element);
     const MatrixView<T> view = y.as<T>();
     for_row_ranges(y.rows, y.cols, [&](std::int64_t begin, std::int64_t end) {
@@ -75,8 +74,8 @@ void CpuDenseOps::fill(Operand y, double value, Stream) const {
 }
 
 void CpuDenseOps::copy(ConstOperand x, Operand y, Stream) const {
-  visit_precision(x.precision, [&]<class From>() {
-    visit_precision(y.precision, [&]<class To>() { copy_rows(x.as<From>(), y.as<To>()); });
+  visit_stored(x.type, [&]<class From>() {
+    visit_stored(y.type, [&]<class To>() { copy_rows(x.as<From>(), y.as<To>()); });
   });
 }
 
@@ -85,7 +84,7 @@ void CpuDenseOps::upload(ConstOperand x, Operand y, Stream stream) const { copy(
 void CpuDenseOps::download(ConstOperand x, Operand y, Stream stream) const { copy(x, y, stream); }
 
 void CpuDenseOps::transpose(ConstOperand x, Operand y, Stream) const {
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     transpose_tiles(x.as<T>(), y.as<T>());
   });
@@ -93,7 +92,7 @@ void CpuDenseOps::transpose(ConstOperand x, Operand y, Stream) const {
 
 void CpuDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
                              Stream) const {
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     double factor = alpha.offset;
     if (!alpha.learned.absent()) factor += static_cast<double>(alpha.learned.as<T>()(0, 0));
@@ -103,7 +102,7 @@ void CpuDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double be
 
 void CpuDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream,
                       const DenseWorkspace*) const {
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const MatrixView<const T> a = x.as<T>();
     const MatrixView<const T> b = y.as<T>();

@@ -5,8 +5,8 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/gemm/blas.hpp"
 
 namespace tessera::ops {
@@ -129,7 +129,7 @@ void CpuDenseOps::gemm(const GemmCall& call, Stream, const DenseWorkspace*) cons
   require_stride(call.b, "b");
   require_stride(call.c, "c");
   if (call.c.rows == 0 || call.c.cols == 0) return;
-  visit_floating(call.c.precision, [&](auto element) {
+  visit_floating(call.c.type, [&](auto element) {
     using T = decltype(element);
     if (call.inner == 0 || call.alpha == 0) {
       return scale(call.c.as<T>(), static_cast<T>(call.beta));

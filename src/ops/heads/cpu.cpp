@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/heads/kernels.hpp"
 #include "ops/row_ranges.hpp"
 
@@ -32,7 +32,7 @@ std::int64_t quotient(std::int64_t whole, std::int64_t part) {
 
 void CpuDenseOps::head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream) const {
   const std::int64_t width = quotient(x.cols, y.cols);
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
       functions_for<T>().dot(rows_of<T>(x.as<T>(), vector.as<T>().data, y.cols, width, begin, end),
@@ -45,7 +45,7 @@ void CpuDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOp
                                     Operand grad_x, Operand grad_vector, Stream,
                                     const DenseWorkspace*) const {
   const std::int64_t width = quotient(x.cols, grad_y.cols);
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const auto do_rows = [&](std::int64_t begin, std::int64_t end, double* sums) {
       functions_for<T>().dot_backward(
@@ -65,7 +65,7 @@ void CpuDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOp
 
 void CpuDenseOps::head_mean(ConstOperand x, Operand y, Stream) const {
   const std::int64_t heads = quotient(x.cols, y.cols);
-  visit_floating(x.precision, [&](auto element) {
+  visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const MatrixView<const T> from = x.as<T>();
     const MatrixView<T> to = y.as<T>();
@@ -83,7 +83,7 @@ void CpuDenseOps::head_mean(ConstOperand x, Operand y, Stream) const {
 
 void CpuDenseOps::head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream) const {
   const std::int64_t heads = quotient(grad_x.cols, grad_y.cols);
-  visit_floating(grad_y.precision, [&](auto element) {
+  visit_floating(grad_y.type, [&](auto element) {
     using T = decltype(element);
     const MatrixView<const T> from = grad_y.as<T>();
     const MatrixView<T> to = grad_x.as<T>();

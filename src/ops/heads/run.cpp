@@ -4,7 +4,7 @@
 
 #include "tessera/ops/heads.hpp"
 
-#include "ops/dense_check.hpp"
+#include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
@@ -20,10 +20,10 @@ void check_divides(const Checker& check, std::int64_t whole, std::int64_t part, 
 }  // namespace
 
 void head_dot(ConstOperand x, ConstOperand vector, Operand y, Device device, Stream stream) {
-  constexpr Checker check("head_dot");
-  check.floating(x, "x", device);
-  check.matrix(vector, "vector", x.precision, 1, x.cols);
-  check.matrix(y, "y", x.precision, x.rows, y.cols);
+  const Checker check("head_dot", device);
+  check.floating(x, "x");
+  check.matrix(vector, "vector", {x.type, 1, x.cols});
+  check.matrix(y, "y", {x.type, x.rows, y.cols});
   check.apart(y, "y", x, "x");
   check_divides(check, x.cols, y.cols, "heads");
   dense_ops(device).head_dot(x, vector, y, stream);
@@ -32,12 +32,12 @@ void head_dot(ConstOperand x, ConstOperand vector, Operand y, Device device, Str
 void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y, Operand grad_x,
                        Operand grad_vector, Device device, Stream stream,
                        const DenseWorkspace* workspace) {
-  constexpr Checker check("head_dot_backward");
-  check.floating(x, "x", device);
-  check.matrix(vector, "vector", x.precision, 1, x.cols);
-  check.matrix(grad_y, "grad_y", x.precision, x.rows, grad_y.cols);
-  check.optional_matrix(grad_x, "grad_x", x.precision, x.rows, x.cols);
-  check.optional_matrix(grad_vector, "grad_vector", x.precision, 1, x.cols);
+  const Checker check("head_dot_backward", device);
+  check.floating(x, "x");
+  check.matrix(vector, "vector", {x.type, 1, x.cols});
+  check.matrix(grad_y, "grad_y", {x.type, x.rows, grad_y.cols});
+  check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
+  check.optional_matrix(grad_vector, "grad_vector", {x.type, 1, x.cols});
   check.apart(grad_x, "grad_x", x, "x");
   check.apart(grad_x, "grad_x", grad_y, "grad_y");
   check_divides(check, x.cols, grad_y.cols, "heads");
@@ -45,18 +45,18 @@ void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
 }
 
 void head_mean(ConstOperand x, Operand y, Device device, Stream stream) {
-  constexpr Checker check("head_mean");
-  check.floating(x, "x", device);
-  check.matrix(y, "y", x.precision, x.rows, y.cols);
+  const Checker check("head_mean", device);
+  check.floating(x, "x");
+  check.matrix(y, "y", {x.type, x.rows, y.cols});
   check.apart(y, "y", x, "x");
   check_divides(check, x.cols, y.cols, "features per head");
   dense_ops(device).head_mean(x, y, stream);
 }
 
 void head_mean_backward(ConstOperand grad_y, Operand grad_x, Device device, Stream stream) {
-  constexpr Checker check("head_mean_backward");
-  check.floating(grad_y, "grad_y", device);
-  check.matrix(grad_x, "grad_x", grad_y.precision, grad_y.rows, grad_x.cols);
+  const Checker check("head_mean_backward", device);
+  check.floating(grad_y, "grad_y");
+  check.matrix(grad_x, "grad_x", {grad_y.type, grad_y.rows, grad_x.cols});
   check.apart(grad_x, "grad_x", grad_y, "grad_y");
   check_divides(check, grad_x.cols, grad_y.cols, "features per head");
   dense_ops(device).head_mean_backward(grad_y, grad_x, stream);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/loss/targets.hpp"
 #include "ops/row_ranges.hpp"
 
@@ -88,7 +88,7 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
 
 void CpuDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
                        double* value, Stream, const DenseWorkspace*) const {
-  *value = visit_floating(logits.precision, [&](auto element) {
+  *value = visit_floating(logits.type, [&](auto element) {
     using T = decltype(element);
     return targets.is_binary ? binary_cross_entropy(logits.as<T>(), targets, grad_logits.as<T>())
                              : cross_entropy(logits.as<T>(), targets, grad_logits.as<T>());

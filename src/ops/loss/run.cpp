@@ -6,7 +6,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/loss.hpp"
 
-#include "ops/dense_check.hpp"
+#include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 #include "ops/loss/targets.hpp"
 #include "ops/row_ranges.hpp"
@@ -14,8 +14,12 @@
 namespace tessera::ops {
 namespace {
 
-constexpr Checker check_classes("cross_entropy");
-constexpr Checker check_binary("binary_cross_entropy");
+constexpr const char* classes_op = "cross_entropy";
+constexpr const char* binary_op = "binary_cross_entropy";
+
+/// Labels, targets and chosen rows are given in memory of this process.
+constexpr Checker check_classes(classes_op, Device{});
+constexpr Checker check_binary(binary_op, Device{});
 
 /// How often each of `count` rows is among `rows`.
 Buffer<std::int32_t> multiplicities(const Checker& check, std::span<const std::int64_t> rows,
@@ -139,10 +143,10 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
           Stream stream, const DenseWorkspace* workspace) {
   const LossTargets::State& state = targets.state();
-  const Checker& check = state.is_binary ? check_binary : check_classes;
-  check.floating(logits, "logits", state.device);
-  check.matrix(logits, "logits", logits.precision, state.rows, state.cols);
-  check.optional_matrix(grad_logits, "grad_logits", logits.precision, logits.rows, logits.cols);
+  const Checker check(state.is_binary ? binary_op : classes_op, state.device);
+  check.floating(logits, "logits");
+  check.matrix(logits, "logits", {logits.type, state.rows, state.cols});
+  check.optional_matrix(grad_logits, "grad_logits", {logits.type, logits.rows, logits.cols});
   check.apart_or_same(grad_logits, "grad_logits", logits, "logits");
   check.that(value != nullptr, "there is no memory for the value");
   dense_ops(state.device).loss(logits, state, grad_logits, value, stream, workspace);
@@ -151,7 +155,7 @@ void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, 
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
                      std::span<const std::int64_t> rows, Operand grad_logits, Device device,
                      Stream stream, const DenseWorkspace* workspace) {
-  check_classes.floating(logits, "logits", device);
+  Checker(classes_op, device).floating(logits, "logits");
   if (std::ssize(labels) != logits.rows) {
     check_classes.fail(fmt::format("{} labels for logits of {}", labels.size(),
                                    shape_text(logits.rows, logits.cols)));
@@ -164,8 +168,8 @@ double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,
 double binary_cross_entropy(ConstOperand logits, MatrixView<const float> targets,
                             std::span<const std::int64_t> rows, Operand grad_logits, Device device,
                             Stream stream, const DenseWorkspace* workspace) {
-  check_binary.floating(logits, "logits", device);
-  check_binary.matrix(targets, "targets", Precision::fp32, logits.rows, logits.cols);
+  Checker(binary_op, device).floating(logits, "logits");
+  check_binary.matrix(targets, "targets", {ElementType::fp32, logits.rows, logits.cols});
   check_binary.apart(grad_logits, "grad_logits", targets, "targets");
   return loss_value(logits, LossTargets::binary(targets, rows, {device, nullptr, stream}),
                     grad_logits, stream, workspace);

@@ -3,8 +3,8 @@
 
 #include "tessera/core/parallel.hpp"
 
+#include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
-#include "ops/dense_check.hpp"
 #include "ops/row_ranges.hpp"
 
 namespace tessera::ops {
@@ -126,7 +126,7 @@ void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream) const {
   for (const OptimiserTarget& target : call.targets) {
     OptimiserOptions options = call.options;
     options.weight_decay *= target.decay;
-    visit_floating(target.parameter.precision, [&](auto element) {
+    visit_floating(target.parameter.type, [&](auto element) {
       using T = decltype(element);
       run(options, call.step, target.gradient.as<T>(), target.parameter.as<T>(),
           target.first.as<T>(), target.second.as<T>());

@@ -5,16 +5,14 @@
 
 #include "tessera/ops/optimiser.hpp"
 
-#include "ops/dense_check.hpp"
+#include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr Checker check("optimiser_step");
-
-void check_options(const OptimiserOptions& options) {
-  const auto not_negative = [](const char* name, double value) {
+void check_options(const Checker& check, const OptimiserOptions& options) {
+  const auto not_negative = [&](const char* name, double value) {
     check.that(std::isfinite(value) && value >= 0,
                fmt::format("{} is {}, expected a number from 0", name, value));
   };
@@ -39,16 +37,17 @@ bool needs_first(const OptimiserOptions& options) {
 
 bool needs_second(const OptimiserOptions& options) { return options.kind != OptimiserKind::sgd; }
 
-void check_target(const OptimiserOptions& options, const OptimiserTarget& target, Device device) {
+void check_target(const Checker& check, const OptimiserOptions& options,
+                  const OptimiserTarget& target) {
   const Operand& parameter = target.parameter;
-  check.floating(parameter, "parameter", device);
-  check.that(parameter.precision == Precision::fp32 || parameter.precision == Precision::fp64,
-             fmt::format("parameter is {}, expected fp32", to_string(parameter.precision)),
+  check.floating(parameter, "parameter");
+  check.that(parameter.type == ElementType::fp32 || parameter.type == ElementType::fp64,
+             fmt::format("parameter is {}, expected fp32", to_string(parameter.type)),
              "keep parameters in fp32 and copy them to 16 bits");
   check.that(std::isfinite(target.decay) && target.decay >= 0,
              fmt::format("decay is {}, expected a number from 0", target.decay));
   const auto like_parameter = [&](const ConstOperand& operand, const char* name) {
-    check.matrix(operand, name, parameter.precision, parameter.rows, parameter.cols);
+    check.matrix(operand, name, {parameter.type, parameter.rows, parameter.cols});
     check.apart(parameter, "parameter", operand, name);
   };
   like_parameter(target.gradient, "gradient");
@@ -68,23 +67,25 @@ void check_target(const OptimiserOptions& options, const OptimiserTarget& target
 void optimiser_step(const OptimiserOptions& options, std::int64_t step, ConstOperand gradient,
                     Operand parameter, Operand first, Operand second, Device device,
                     Stream stream) {
+  const Checker check("optimiser_step", device);
   check.that(step >= 1, fmt::format("step is {}, steps count from 1", step));
-  check_options(options);
+  check_options(check, options);
   const OptimiserTarget target{gradient, parameter, first, second};
-  check_target(options, target, device);
+  check_target(check, options, target);
   dense_ops(device).optimiser_step({options, step, nullptr, {&target, 1}}, stream);
 }
 
 void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
                     std::span<const OptimiserTarget> targets, Device device, Stream stream) {
+  const Checker check("optimiser_step", device);
   check.that(clock != nullptr, "there is no clock");
-  check_options(options);
-  for (const OptimiserTarget& target : targets) check_target(options, target, device);
+  check_options(check, options);
+  for (const OptimiserTarget& target : targets) check_target(check, options, target);
   dense_ops(device).optimiser_step({options, 1, clock, targets}, stream);
 }
 
 void advance(StepClock* clock, Device device, Stream stream) {
-  check.that(clock != nullptr, "there is no clock");
+  Checker("advance", device).that(clock != nullptr, "there is no clock");
   dense_ops(device).advance(clock, stream);
 }
 

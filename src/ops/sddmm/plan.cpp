@@ -99,11 +99,13 @@ void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, S
          Workspace workspace) {
   const Graph& graph = plan.graph();
   const SddmmOptions& options = plan.options();
-  check_operand("u", u, {options.precision, graph.num_rows(), options.features});
-  check_operand("v", v, {options.precision, graph.num_cols(), options.features});
-  check_operand("edges", edges, {options.precision, graph.num_edges(), options.heads});
-  check_apart("edges", edges, "u", u);
-  check_apart("edges", edges, "v", v);
+  const ElementType type = storage_of(options.precision);
+  const Checker check("sddmm", options.device);
+  check.matrix(u, "u", {type, graph.num_rows(), options.features});
+  check.matrix(v, "v", {type, graph.num_cols(), options.features});
+  check.matrix(edges, "edges", {type, graph.num_edges(), options.heads});
+  check.apart(edges, "edges", u, "u");
+  check.apart(edges, "edges", v, "v");
   const OnDevice current(options.device);
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
   plan.state().prepared->run(u, v, edges, stream);
@@ -114,18 +116,20 @@ void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOp
   const Graph& graph = plan.graph();
   const SddmmOptions& options = plan.options();
   const bool is_dot = options.function == EdgeFunction::dot;
-  const Expected of_targets{options.precision, graph.num_rows(), options.features};
-  const Expected of_sources{options.precision, graph.num_cols(), options.features};
-  check_operand("grad_edges", grad_edges, {options.precision, graph.num_edges(), options.heads});
+  const ElementType type = storage_of(options.precision);
+  const Expected of_targets{type, graph.num_rows(), options.features};
+  const Expected of_sources{type, graph.num_cols(), options.features};
+  const Checker check("sddmm backward", options.device);
+  check.matrix(grad_edges, "grad_edges", {type, graph.num_edges(), options.heads});
   const auto check_gradient = [&](const char* name, const Operand& gradient,
                                   const Expected& expected, const char* input_name,
                                   const ConstOperand& input, const Expected& expected_input) {
     if (gradient.absent()) return;
-    check_operand(name, gradient, expected);
-    check_apart(name, gradient, "grad_edges", grad_edges);
+    check.matrix(gradient, name, expected);
+    check.apart(gradient, name, grad_edges, "grad_edges");
     if (!is_dot) return;
-    check_operand(input_name, input, expected_input);
-    check_apart(name, gradient, input_name, input);
+    check.matrix(input, input_name, expected_input);
+    check.apart(gradient, name, input, input_name);
   };
   check_gradient("grad_u", grad_u, of_targets, "v", v, of_sources);
   check_gradient("grad_v", grad_v, of_sources, "u", u, of_targets);

@@ -85,32 +85,33 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
   const SpmmBackwardPlan::State& state = plan.state();
   const Graph& graph = plan.graph();
   const SpmmOptions& options = plan.options();
-  const Expected of_targets{options.precision, graph.num_rows(), options.features};
-  const Expected of_sources{options.precision, graph.num_cols(), options.features};
-  const Expected of_edges{options.precision, graph.num_edges(), 1};
-  check_operand("grad_y", inputs.grad_y, of_targets);
+  const ElementType type = storage_of(options.precision);
+  const Expected of_targets{type, graph.num_rows(), options.features};
+  const Expected of_sources{type, graph.num_cols(), options.features};
+  const Expected of_edges{type, graph.num_edges(), 1};
+  const Checker check("spmm backward", options.device);
+  check.matrix(inputs.grad_y, "grad_y", of_targets);
   if (!inputs.edge_values.absent()) {
     check_values_were_planned(options.edge_values_at_run);
-    check_operand("edge_values", inputs.edge_values, of_edges);
+    check.matrix(inputs.edge_values, "edge_values", of_edges);
   }
   if (of_winners(options.reduction)) {
-    const MatrixView<const VertexId>& winners = inputs.winners;
-    check_shape("winners", winners.data, winners.rows, winners.cols, winners.stride,
-                graph.num_rows(), options.features);
+    check.matrix(inputs.winners, "winners",
+                 {ElementType::int32, graph.num_rows(), options.features});
   }
   if (!outputs.grad_x.absent()) {
-    check_operand("grad_x", outputs.grad_x, of_sources);
-    check_apart("grad_x", outputs.grad_x, "grad_y", inputs.grad_y);
+    check.matrix(outputs.grad_x, "grad_x", of_sources);
+    check.apart(outputs.grad_x, "grad_x", inputs.grad_y, "grad_y");
   }
   if (!outputs.grad_edge_values.absent()) {
     if (!options.edge_value_gradient) {
       throw Error(ErrorCode::invalid_argument, "the plan has no gradient of edge values",
                   "grad_edge_values", "plan with edge_value_gradient");
     }
-    check_operand("x", inputs.x, of_sources);
-    check_operand("grad_edge_values", outputs.grad_edge_values, of_edges);
-    check_apart("grad_edge_values", outputs.grad_edge_values, "grad_y", inputs.grad_y);
-    check_apart("grad_edge_values", outputs.grad_edge_values, "x", inputs.x);
+    check.matrix(inputs.x, "x", of_sources);
+    check.matrix(outputs.grad_edge_values, "grad_edge_values", of_edges);
+    check.apart(outputs.grad_edge_values, "grad_edge_values", inputs.grad_y, "grad_y");
+    check.apart(outputs.grad_edge_values, "grad_edge_values", inputs.x, "x");
   }
 
   const OnDevice current(options.device);

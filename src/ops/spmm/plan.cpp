@@ -111,15 +111,15 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
 namespace {
 
 /// An operand of the epilogue: there if and only if the plan has it.
-void check_part(const char* name, const ConstOperand& operand, bool planned,
+void check_part(const Checker& check, const char* name, const ConstOperand& operand, bool planned,
                 const Expected& expected, const SpmmOutputs& outputs) {
   if (!planned) {
     if (operand.absent()) return;
     throw Error(ErrorCode::invalid_argument, fmt::format("the plan takes no {}", name), name,
                 fmt::format("plan with epilogue.{}", name));
   }
-  check_operand(name, operand, expected);
-  check_apart("y", outputs.y, name, operand);
+  check.matrix(operand, name, expected);
+  check.apart(outputs.y, "y", operand, name);
 }
 
 }  // namespace
@@ -128,28 +128,29 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
          Workspace workspace) {
   const Graph& graph = plan.graph();
   const SpmmOptions& options = plan.options();
-  check_operand("x", inputs.x, {options.precision, graph.num_cols(), options.features});
+  const ElementType type = storage_of(options.precision);
   const SpmmEpilogue& epilogue = options.epilogue;
-  check_operand("y", outputs.y,
-                {epilogue.output.value_or(options.precision), graph.num_rows(), options.features});
-  check_apart("y", outputs.y, "x", inputs.x);
-  check_part("bias", inputs.bias, epilogue.bias, {options.precision, 1, options.features}, outputs);
-  check_part("residual", inputs.residual, epilogue.residual,
-             {options.precision, graph.num_rows(), options.features}, outputs);
+  const ElementType output_type = storage_of(epilogue.output.value_or(options.precision));
+  const Checker check("spmm", options.device);
+  check.matrix(inputs.x, "x", {type, graph.num_cols(), options.features});
+  check.matrix(outputs.y, "y", {output_type, graph.num_rows(), options.features});
+  check.apart(outputs.y, "y", inputs.x, "x");
+  check_part(check, "bias", inputs.bias, epilogue.bias, {type, 1, options.features}, outputs);
+  check_part(check, "residual", inputs.residual, epilogue.residual,
+             {type, graph.num_rows(), options.features}, outputs);
   if (!inputs.edge_values.absent()) {
     check_values_were_planned(options.edge_values_at_run);
-    check_operand("edge_values", inputs.edge_values, {options.precision, graph.num_edges(), 1});
-    check_apart("y", outputs.y, "edge_values", inputs.edge_values);
+    check.matrix(inputs.edge_values, "edge_values", {type, graph.num_edges(), 1});
+    check.apart(outputs.y, "y", inputs.edge_values, "edge_values");
   }
-  const MatrixView<VertexId>& winners = outputs.winners;
-  if (winners.data != nullptr || winners.rows != 0 || winners.cols != 0) {
+  const Operand winners = outputs.winners;
+  if (!winners.absent()) {
     if (options.reduction != Reduction::max && options.reduction != Reduction::min) {
       throw Error(ErrorCode::invalid_argument,
                   std::string("a ") + to_string(options.reduction) + " has no winners", "winners",
                   "ask for winners with max or min only");
     }
-    check_shape("winners", winners.data, winners.rows, winners.cols, winners.stride,
-                graph.num_rows(), options.features);
+    check.matrix(winners, "winners", {ElementType::int32, graph.num_rows(), options.features});
   }
   const OnDevice current(options.device);
   const Dropout dropout{epilogue.dropout, inputs.random, inputs.clock};
@@ -157,7 +158,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
                                      dropout.active(), dropout.constants()};
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
   plan.state().prepared->run(
-      {inputs.x, inputs.edge_values, {}, outputs.y, winners, inputs.bias, inputs.residual, formula},
+      {inputs.x, inputs.edge_values, {}, outputs.y, outputs.winners, inputs.bias, inputs.residual, formula},
       stream, use.view());
 }
 

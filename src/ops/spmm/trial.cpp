@@ -43,7 +43,7 @@ SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) : workspace
   winners_ = Buffer<VertexId>(checked_area(rows, problem.features), place);
   fill_zero(winners_.data(), checked_bytes(winners_.size(), sizeof(VertexId)), place.device,
             place.stream);
-  const MatrixView<VertexId> winners(winners_.data(), rows, problem.features);
+  const MatrixView<VertexId> winners = matrix_in(winners_, rows, problem.features);
   if (is_forward(problem)) {
     call_.winners = winners;
   } else {

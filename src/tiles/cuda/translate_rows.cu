@@ -143,25 +143,27 @@ class Rest {
     rest_->num_cols = rows.num_cols;
     const std::int64_t count = std::int64_t{rows.num_rows} + 1;
     if (rows.num_edges <= std::numeric_limits<std::int32_t>::max()) {
-      rest_->narrow_offsets = Buffer<std::int32_t>(count, place);
+      narrow_offsets_ = Buffer<std::int32_t>(count, place);
     } else {
-      rest_->wide_offsets = Buffer<EdgeOffset>(count, place);
+      wide_offsets_ = Buffer<EdgeOffset>(count, place);
     }
   }
 
   void set_outputs(TranslationLaunch& launch) {
     launch.leaves_rest = true;
     launch.in_rest = in_rest_.data();
-    launch.rest_narrow = rest_->narrow_offsets.data();
-    launch.rest_wide = rest_->wide_offsets.data();
+    launch.rest_narrow = narrow_offsets_.data();
+    launch.rest_wide = wide_offsets_.data();
   }
 
   std::shared_ptr<const cuda::DeviceRows> gather() {
-    rest_->num_edges = rest_->wide_offsets.empty() ? added_up(rest_->narrow_offsets)
-                                                   : added_up(rest_->wide_offsets);
-    rest_->indices = Buffer<VertexId>(rest_->num_edges, place_);
-    cuda::keep_flagged(rows_.indices.data(), in_rest_.data(), rows_.num_edges,
-                       rest_->indices.data(), place_);
+    rest_->num_edges = wide_offsets_.empty() ? added_up(narrow_offsets_) : added_up(wide_offsets_);
+    Buffer<VertexId> indices(rest_->num_edges, place_);
+    cuda::keep_flagged(rows_.indices.data(), in_rest_.data(), rows_.num_edges, indices.data(),
+                       place_);
+    if (!narrow_offsets_.empty()) rest_->narrow_offsets = std::move(narrow_offsets_);
+    if (!wide_offsets_.empty()) rest_->wide_offsets = std::move(wide_offsets_);
+    rest_->indices = std::move(indices);
     return rest_;
   }
 
@@ -181,6 +183,8 @@ class Rest {
   const cuda::DeviceRows& rows_;
   Place place_;
   Buffer<std::uint8_t> in_rest_;
+  Buffer<std::int32_t> narrow_offsets_;  ///< one of the two is empty
+  Buffer<EdgeOffset> wide_offsets_;
   std::shared_ptr<cuda::DeviceRows> rest_;
 };
 

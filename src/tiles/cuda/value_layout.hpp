@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "cuda/rows.hpp"
-#include "tessera/tiles/tile_values.hpp"
 #include "tiles/cuda/device_tiles.hpp"
+#include "tiles/tile_values.hpp"
 
 namespace tessera::tiles {
 

@@ -182,23 +182,21 @@ TEST(DeviceBuild, WithoutAGpuIsAClearError) {
                         [&] { from_coo(1, 1, {}, {}, {}, options); });
 }
 
-/// Columns elsewhere come when they are asked for, once, and all copies share them.
-TEST(DeviceBuild, ColumnsComeWhenAskedFor) {
-  int fetched = 0;
-  const SharedArray<EdgeOffset> offsets(std::vector<EdgeOffset>{0, 2, 3});
-  const Graph graph(2, 3, offsets, Device{DeviceKind::cuda, 0}, [&]() -> SharedArray<VertexId> {
-    ++fetched;
-    return std::vector<VertexId>{0, 2, 1};
-  });
-  const Graph scaled = graph.with_scales(std::vector<float>{2, 3}, {});
-  EXPECT_EQ(graph.num_edges(), 3);
-  EXPECT_EQ(graph.degree(0), 2);
-  EXPECT_EQ(fetched, 0);
-  const std::vector<VertexId> rows = {0, 0, 1}, cols = {0, 2, 1};
-  EXPECT_EQ(graph, from_coo(2, 3, rows, cols));
-  EXPECT_EQ(scaled.neighbours(1)[0], 1);
-  EXPECT_EQ(scaled.csc().row_indices[0], 0);
-  EXPECT_EQ(fetched, 1);
+/// Arrays on the GPU come when they are asked for, once, and all copies share them.
+TEST_F(CudaBuild, LeavesArraysThereUntilAskedFor) {
+  const Coo coo = testing::without_duplicates(testing::random_coo(500, 500, 20000, 13));
+  BuildOptions options;
+  options.keep_edge_ids = true;
+  const std::int64_t before = host_memory_use().current_bytes;
+  const Graph graph = gcn_normalised(coo.build(on_gpu(options)));
+  const auto grown = [&] { return host_memory_use().current_bytes - before; };
+  EXPECT_TRUE(graph.has_values() && graph.has_edge_ids() && graph.has_row_scale());
+  EXPECT_LT(grown(), 2 * 501 * 8 + 1000) << "offsets of rows at most";
+  const Graph copy = graph;
+  EXPECT_EQ(graph.values().data(), copy.values().data());
+  EXPECT_EQ(graph.col_indices().data(), copy.col_indices().data());
+  EXPECT_EQ(graph.row_scale().data(), graph.col_scale().data());
+  EXPECT_EQ(graph, gcn_normalised(coo.build(options)));
 }
 
 }  // namespace

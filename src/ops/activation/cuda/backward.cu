@@ -62,7 +62,7 @@ void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                      Operand grad_x, Operand grad_bias, Stream stream,
                                      const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     const ActivateBackward<T> function{rows_of<T>(x),           values_of<T>(bias),
                                        rows_of<T>(grad_y),      rows_of<T>(grad_x),

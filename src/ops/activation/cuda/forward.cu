@@ -38,7 +38,7 @@ struct Activate {
 void CudaDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
                             Operand y, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     const Activate<T> function{rows_of<T>(x), values_of<T>(bias), rows_of<T>(y),
                                DeviceFormula(formula)};

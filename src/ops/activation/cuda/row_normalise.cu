@@ -81,7 +81,7 @@ struct NormaliseBackward {
 
 void CudaDenseOps::row_normalise(ConstOperand x, Operand y, double epsilon, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     const Normalise<T> function{rows_of<T>(x), rows_of<T>(y), epsilon};
     const auto extent = cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y);
@@ -92,7 +92,7 @@ void CudaDenseOps::row_normalise(ConstOperand x, Operand y, double epsilon, Stre
 void CudaDenseOps::row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
                                           double epsilon, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     const NormaliseBackward<T> function{rows_of<T>(x), rows_of<T>(grad_y), rows_of<T>(grad_x),
                                         epsilon};

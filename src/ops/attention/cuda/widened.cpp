@@ -15,7 +15,8 @@ class WidenedAttention final : public PreparedAttention {
   WidenedAttention(std::unique_ptr<const PreparedAttention> inner, const AttentionProblem& problem)
       : inner_(std::move(inner)),
         features_(problem.options.features),
-        ops_(dense_ops(problem.options.device)),
+        device_(problem.options.device),
+        ops_(dense_ops(device_)),
         rows_(problem.graph.num_rows()),
         cols_(problem.graph.num_cols()),
         target_(matrix(rows_)),
@@ -78,7 +79,7 @@ class WidenedAttention final : public PreparedAttention {
 
   Operand view(const WorkspacePart<float>& part, std::int64_t rows,
                const WorkspaceView& workspace) const {
-    return MatrixView<float>(part.in(workspace), rows, features_);
+    return MatrixView<float>(part.in(workspace), rows, features_, device_);
   }
 
   static bool same(const ConstOperand& a, const ConstOperand& b) {
@@ -103,6 +104,7 @@ class WidenedAttention final : public PreparedAttention {
 
   std::unique_ptr<const PreparedAttention> inner_;
   std::int64_t features_;
+  Device device_;
   const DenseOps& ops_;
   std::int64_t rows_, cols_;
   WorkspaceNeed workspace_;

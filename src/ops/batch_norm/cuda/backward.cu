@@ -83,7 +83,7 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
   const cuda_backend::CurrentDevice current(device_.index);
   const DenseWorkspaceUse use(workspace, "batch_norm", device_, stream);
   const cuda::Workspace parts = cuda::workspace_in(use.data());
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
     const GradientSums<T> sums{rows_of<T>(x),

@@ -137,7 +137,7 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
                               call.options.momentum,
                               x.rows,
                               parts.columns};
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
     const auto from = rows_of<T>(x);

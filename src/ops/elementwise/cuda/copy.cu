@@ -27,8 +27,8 @@ struct Copy {
 
 void CudaDenseOps::copy(ConstOperand x, Operand y, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto from) {
-    cuda::visit_precision(y.precision, [&](auto to) {
+  cuda::visit_type(x.type, [&](auto from) {
+    cuda::visit_type(y.type, [&](auto to) {
       using From = decltype(from);
       using To = decltype(to);
       const Copy<From, To> function{rows_of<From>(x), rows_of<To>(y)};

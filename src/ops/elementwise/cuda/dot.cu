@@ -45,7 +45,7 @@ void CudaDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream st
                        const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
   const DenseWorkspaceUse use(workspace, "dot", device_, stream);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     const auto extent =
         cuda::Extent{x.rows, x.cols}.with(rows_of<T>(x)).with(rows_of<T>(y)).flattened();

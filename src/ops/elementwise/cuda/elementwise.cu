@@ -93,7 +93,7 @@ void transpose_words(const ConstOperand& x, const Operand& y, Stream stream) {
 
 void CudaDenseOps::fill(Operand y, double value, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(y.precision, [&](auto element) {
+  cuda::visit_type(y.type, [&](auto element) {
     using T = decltype(element);
     const Fill<T> function{rows_of<T>(y), static_cast<float>(value)};
     const auto extent = cuda::Extent{y.rows, y.cols}.with(function.y).flattened();
@@ -103,7 +103,7 @@ void CudaDenseOps::fill(Operand y, double value, Stream stream) const {
 
 void CudaDenseOps::transpose(ConstOperand x, Operand y, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  if (x.precision == Precision::fp32) {
+  if (x.type == ElementType::fp32) {
     transpose_words<std::uint32_t>(x, y, stream);
   } else {
     transpose_words<std::uint16_t>(x, y, stream);
@@ -113,7 +113,7 @@ void CudaDenseOps::transpose(ConstOperand x, Operand y, Stream stream) const {
 void CudaDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
                               Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     const AddScaled<T> function{rows_of<T>(x), rows_of<T>(y), values_of<T>(alpha.learned),
                                 static_cast<float>(alpha.offset), static_cast<float>(beta)};

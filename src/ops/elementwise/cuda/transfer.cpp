@@ -14,13 +14,12 @@ namespace tessera::ops {
 namespace {
 
 template <class Visit>
-void with_type(Precision precision, Visit&& visit) {
-  switch (precision) {
-    case Precision::fp64: return visit(double{});
-    case Precision::bf16: return visit(Bfloat16{});
-    case Precision::fp16: return visit(Float16{});
-    case Precision::fp32:
-    case Precision::tf32: return visit(float{});
+void with_type(ElementType type, Visit&& visit) {
+  switch (type) {
+    case ElementType::fp64: return visit(double{});
+    case ElementType::bf16: return visit(Bfloat16{});
+    case ElementType::fp16: return visit(Float16{});
+    default: return visit(float{});
   }
 }
 
@@ -31,8 +30,8 @@ void convert_row(const From* from, To* to, std::int64_t count) {
 
 /// Both in this process.
 void convert(const ConstOperand& x, const Operand& y) {
-  with_type(x.precision, [&](auto from) {
-    with_type(y.precision, [&](auto to) {
+  with_type(x.type, [&](auto from) {
+    with_type(y.type, [&](auto to) {
       using From = decltype(from);
       using To = decltype(to);
       parallel_for(x.rows, even_grain(x.rows), [&](std::int64_t row) {
@@ -43,23 +42,12 @@ void convert(const ConstOperand& x, const Operand& y) {
   });
 }
 
-bool same_storage(Precision a, Precision b) {
-  const auto storage = [](Precision p) { return p == Precision::tf32 ? Precision::fp32 : p; };
-  return storage(a) == storage(b);
-}
-
-/// A contiguous matrix of this process, in the precision of `like`.
+/// A contiguous matrix of this process, of the type of `like`.
 class HostMatrix {
  public:
   explicit HostMatrix(const ConstOperand& like)
-      : memory_(static_cast<std::int64_t>(
-            checked_bytes(checked_area(like.rows, like.cols), bytes_per_element(like.precision)))) {
-    operand_.data = memory_.data();
-    operand_.precision = like.precision;
-    operand_.rows = like.rows;
-    operand_.cols = like.cols;
-    operand_.stride = like.cols;
-  }
+      : memory_(bytes_of(like.type, checked_area(like.rows, like.cols))),
+        operand_(memory_.data(), like.type, {}, like.rows, like.cols) {}
   const Operand& operand() const noexcept { return operand_; }
 
  private:
@@ -67,11 +55,10 @@ class HostMatrix {
   Operand operand_;
 };
 
-/// Of one precision; waits, since what is read or written belongs to the caller.
+/// Of one type; waits, since what is read or written belongs to the caller.
 void copy_rows(const ConstOperand& x, const Operand& y, Device device, Stream stream) {
-  const std::size_t element = bytes_per_element(x.precision);
   const auto bytes = [&](std::int64_t elements) {
-    return static_cast<std::size_t>(elements) * element;
+    return static_cast<std::size_t>(bytes_of(x.type, elements));
   };
   const bool plain = x.rows <= 1 || (x.stride == x.cols && y.stride == y.cols);
   if (plain) {
@@ -90,7 +77,7 @@ void copy_rows(const ConstOperand& x, const Operand& y, Device device, Stream st
 
 void CudaDenseOps::upload(ConstOperand x, Operand y, Stream stream) const {
   if (x.rows == 0 || x.cols == 0) return;
-  if (same_storage(x.precision, y.precision)) return copy_rows(x, y, device_, stream);
+  if (x.type == y.type) return copy_rows(x, y, device_, stream);
   const HostMatrix host(y);
   convert(x, host.operand());
   copy_rows(host.operand(), y, device_, stream);
@@ -98,7 +85,7 @@ void CudaDenseOps::upload(ConstOperand x, Operand y, Stream stream) const {
 
 void CudaDenseOps::download(ConstOperand x, Operand y, Stream stream) const {
   if (x.rows == 0 || x.cols == 0) return;
-  if (same_storage(x.precision, y.precision)) return copy_rows(x, y, device_, stream);
+  if (x.type == y.type) return copy_rows(x, y, device_, stream);
   const HostMatrix host(x);
   copy_rows(x, host.operand(), device_, stream);
   convert(host.operand(), y);

@@ -9,10 +9,10 @@
 namespace tessera::ops {
 namespace {
 
-cudaDataType_t type_of(Precision precision) {
-  switch (precision) {
-    case Precision::bf16: return CUDA_R_16BF;
-    case Precision::fp16: return CUDA_R_16F;
+cudaDataType_t type_of(ElementType type) {
+  switch (type) {
+    case ElementType::bf16: return CUDA_R_16BF;
+    case ElementType::fp16: return CUDA_R_16F;
     default: return CUDA_R_32F;
   }
 }
@@ -44,8 +44,8 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
   // BLAS counts by columns: read so, a row-major matrix is its own transpose, and C^T = B^T A^T.
   blas.check(cublasGemmEx_64(
       blas.handle(), flag(call.transpose_b), flag(call.transpose_a), call.c.cols, call.c.rows,
-      call.inner, &alpha, call.b.data, type_of(call.b.precision), stride_of(call.b), call.a.data,
-      type_of(call.a.precision), stride_of(call.a), &beta, call.c.data, type_of(call.c.precision),
+      call.inner, &alpha, call.b.data, type_of(call.b.type), stride_of(call.b), call.a.data,
+      type_of(call.a.type), stride_of(call.a), &beta, call.c.data, type_of(call.c.type),
       stride_of(call.c), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 

@@ -55,7 +55,7 @@ struct HeadMeanBackward {
 void CudaDenseOps::head_mean(ConstOperand x, Operand y, Stream stream) const {
   if (y.cols == 0) return;
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
     const HeadMean<T> function{rows_of<T>(x), rows_of<T>(y), x.cols / y.cols};
@@ -68,7 +68,7 @@ void CudaDenseOps::head_mean(ConstOperand x, Operand y, Stream stream) const {
 void CudaDenseOps::head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const {
   if (grad_y.cols == 0) return;
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(grad_y.precision, [&](auto element) {
+  cuda::visit_type(grad_y.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
     const HeadMeanBackward<T> function{rows_of<T>(grad_y), rows_of<T>(grad_x), grad_y.cols,

@@ -87,7 +87,7 @@ struct HeadDotBackward {
 
 void CudaDenseOps::head_dot(ConstOperand x, ConstOperand vector, Operand y, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     const HeadDot<T> function{rows_of<T>(x), values_of<T>(vector), rows_of<T>(y)};
     const auto extent =
@@ -101,7 +101,7 @@ void CudaDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstO
                                      const DenseWorkspace* workspace) const {
   if (x.cols == 0) return;
   const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_precision(x.precision, [&](auto element) {
+  cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
     const HeadDotBackward<T> function{

@@ -162,7 +162,7 @@ void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, 
                       targets.times.data(), targets.labels.data(), targets.targets.data()};
   const DenseWorkspaceUse use(workspace, "loss", device_, stream);
   const cuda::Workspace parts = cuda::workspace_in(use.data());
-  cuda::visit_precision(logits.precision, [&](auto element) {
+  cuda::visit_type(logits.type, [&](auto element) {
     using T = decltype(element);
     const auto x = rows_of<T>(logits);
     const auto gradient = rows_of<T>(grad_logits);

@@ -5,7 +5,7 @@
 
 #include "cuda/array.hpp"
 #include "support/odd_graphs.hpp"
-#include "tessera/tiles/tile_values.hpp"
+#include "tiles/tile_values.hpp"
 
 namespace tessera::ops {
 namespace {

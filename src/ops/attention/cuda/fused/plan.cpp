@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <initializer_list>
 
 #include "ops/attention/cuda/fused/cost.hpp"
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
+#include "ops/cuda/boundaries.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -69,8 +69,7 @@ class CudaFusedAttention final : public PreparedAttention {
     launch.log_sum_stride = outputs.log_sum.stride;
     launch.slots = slots_.in(workspace);
     launch.slot_size = options_.features + 2 * options_.heads;
-    const bool aligned =
-        inputs_on_boundaries(inputs) && on_boundaries({ConstOperand(outputs.output)});
+    const bool aligned = inputs_aligned(inputs) && heads_aligned(outputs.output);
     const AttentionForwardFunctions& functions = functions_of(options_.precision).forward;
     start(aligned ? functions.aligned : functions.scalar, aligned, launch, stream);
   }
@@ -79,8 +78,8 @@ class CudaFusedAttention final : public PreparedAttention {
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
     compute_row_state(output, log_sum, grad_output, stream, workspace);
-    const bool aligned = inputs_on_boundaries(inputs) && on_boundaries({grad_output}) &&
-                         gradients_on_boundaries(gradients);
+    const bool aligned =
+        inputs_aligned(inputs) && heads_aligned(grad_output) && gradients_aligned(gradients);
     if (!gradients.target.absent() || !gradients.vector.absent() || gradients.scale != nullptr) {
       backward_by_rows(inputs, grad_output, gradients, aligned, stream, workspace);
     }
@@ -236,22 +235,19 @@ class CudaFusedAttention final : public PreparedAttention {
   int element_bytes() const { return static_cast<int>(bytes_per_element(options_.precision)); }
 
   /// Whether every head of every row begins on a 16-byte boundary; absent operands do.
-  bool on_boundaries(std::initializer_list<ConstOperand> operands) const {
-    if (width_ * element_bytes() % 16 != 0) return false;
-    return std::all_of(operands.begin(), operands.end(), [&](const ConstOperand& operand) {
-      return reinterpret_cast<std::uintptr_t>(operand.data) % 16 == 0 &&
-             (operand.rows <= 1 || operand.stride * element_bytes() % 16 == 0);
-    });
+  bool heads_aligned(const ConstOperand& operand) const {
+    return on_boundaries(operand, operand.absent() ? 0 : width_);
   }
-  bool inputs_on_boundaries(const AttentionInputs& inputs) const {
-    if (!on_boundaries({inputs.value})) return false;
+  bool inputs_aligned(const AttentionInputs& inputs) const {
+    if (!heads_aligned(inputs.value)) return false;
     return options_.form == AttentionForm::gat ||
-           on_boundaries({inputs.target, inputs.source, inputs.vector});
+           (heads_aligned(inputs.target) && heads_aligned(inputs.source) &&
+            heads_aligned(inputs.vector));
   }
-  bool gradients_on_boundaries(const AttentionGradOutputs& gradients) const {
-    if (!on_boundaries({ConstOperand(gradients.value)})) return false;
+  bool gradients_aligned(const AttentionGradOutputs& gradients) const {
+    if (!heads_aligned(gradients.value)) return false;
     return options_.form == AttentionForm::gat ||
-           on_boundaries({ConstOperand(gradients.target), ConstOperand(gradients.source)});
+           (heads_aligned(gradients.target) && heads_aligned(gradients.source));
   }
 
   Graph graph_;

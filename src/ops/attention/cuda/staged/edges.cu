@@ -132,7 +132,7 @@ dim3 grid_of(const StagedLaunch& launch) {
 }  // namespace
 
 void compute_weights(const StagedLaunch& launch, Operand weights, Stream stream) {
-  cuda::visit_precision(weights.precision, [&](auto element) {
+  cuda::visit_type(weights.type, [&](auto element) {
     using T = decltype(element);
     cuda::launch_overlapped(weights_kernel<T>, grid_of(launch), block_threads, stream, launch,
                             static_cast<T*>(weights.data), weights.stride);

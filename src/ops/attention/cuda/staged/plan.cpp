@@ -163,7 +163,8 @@ class CudaStagedAttention final : public PreparedAttention {
   }
 
   Operand edge_operand(const WorkspacePart<float>& numbers, const WorkspaceView& workspace) const {
-    return MatrixView<float>(numbers.in(workspace), problem_.graph.num_edges(), heads_);
+    return MatrixView<float>(numbers.in(workspace), problem_.graph.num_edges(), heads_,
+                             problem_.options.device);
   }
 
   StagedLaunch launch_of(const AttentionInputs& inputs, const WorkspaceView& workspace) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph/access.hpp"
 #include "ops/sddmm/cuda/edges/panels.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
@@ -194,7 +195,8 @@ double panel_reuse(const Graph& graph) {
   const auto make = [&]() -> std::shared_ptr<const void> {
     return std::make_shared<Reuse>(measured_reuse(graph));
   };
-  return std::static_pointer_cast<const Reuse>(graph.derived("reuse in panels of sddmm", make))
+  return std::static_pointer_cast<const Reuse>(
+             detail::GraphAccess::derived(graph, "reuse in panels of sddmm", make))
       ->factor;
 }
 

@@ -9,11 +9,12 @@
 
 #include "cuda/array.hpp"
 #include "cuda/rows.hpp"
+#include "graph/access.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/scales.hpp"
 #include "ops/sddmm/cuda/edges/cost.hpp"
 #include "ops/sddmm/cuda/edges/panels.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
-#include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -56,16 +57,17 @@ class CudaSddmm : public PreparedSddmm {
         edge_rows_(cuda::device_edge_rows(problem.graph, problem.place())) {
     const Graph& graph = problem.graph;
     if (problem.factor == EdgeFactor::none) return;
-    const SharedArray<float> row_scale =
-        problem.factor == EdgeFactor::mean_scales ? mean_scale<float>(graph) : graph.row_scale();
-    row_scale_ = cuda::to_device(row_scale.span(), problem.place());
-    col_scale_ = cuda::to_device(graph.col_scale().span(), problem.place());
+    const PlacedArray<float> row_scale = problem.factor == EdgeFactor::mean_scales
+                                             ? PlacedArray<float>(mean_scale<float>(graph))
+                                             : detail::GraphAccess::row_scale(graph);
+    row_scale_ = cuda::array_in(row_scale, problem.place());
+    col_scale_ = cuda::array_in(detail::GraphAccess::col_scale(graph), problem.place());
   }
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
            Stream stream) const override {
-    check_row_bytes("u", u);
-    check_row_bytes("v", v);
+    check_reach(u, "u");
+    check_reach(v, "v");
     EdgesLaunch launch;
     launch.num_edges = rows_->num_edges;
     launch.indices = rows_->indices.data();
@@ -76,30 +78,21 @@ class CudaSddmm : public PreparedSddmm {
     launch.edges_stride = edges.stride;
     launch.width = head_width(problem_);
     launch.heads = problem_.heads;
-    start(launch, stream);
+    start(launch, on_boundaries(u, 0) && on_boundaries(v, 0), stream);
   }
 
  protected:
-  virtual void start(EdgesLaunch& launch, Stream stream) const = 0;
+  /// `aligned`: rows of both ends begin on 16-byte boundaries.
+  virtual void start(EdgesLaunch& launch, bool aligned, Stream stream) const = 0;
 
   const SddmmProblem& problem() const { return problem_; }
 
  private:
-  /// The kernels multiply an id by the distance between rows with 32 bits each.
-  static void check_row_bytes(const char* name, const ConstOperand& operand) {
-    const auto bytes =
-        operand.stride * static_cast<std::int64_t>(bytes_per_element(operand.precision));
-    if (bytes > std::numeric_limits<std::uint32_t>::max()) {
-      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", bytes), name,
-                  "use rows of less than 4 GiB");
-    }
-  }
-
   SddmmProblem problem_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
   std::shared_ptr<const cuda::DeviceEdgeRows> edge_rows_;
-  Buffer<float> row_scale_;
-  Buffer<float> col_scale_;
+  SharedArray<float> row_scale_;
+  SharedArray<float> col_scale_;
 };
 
 /// Dot products by one policy for vectors, in the order of CSR or of panels. Operands that do not
@@ -112,8 +105,7 @@ class CudaEdgeVectors final : public CudaSddmm {
         panels_(by_panels ? device_panels(problem.graph, problem.place()) : nullptr) {}
 
  private:
-  void start(EdgesLaunch& launch, Stream stream) const override {
-    const bool aligned = on_boundaries(launch.kept) && on_boundaries(launch.gathered);
+  void start(EdgesLaunch& launch, bool aligned, Stream stream) const override {
     const Functions functions = functions_of(problem().precision);
     const std::size_t scalar = scalar_policy_for(launch.width);
     const EdgesPolicy& policy = aligned ? vector_policies[policy_] : scalar_policies[scalar];
@@ -126,11 +118,6 @@ class CudaEdgeVectors final : public CudaSddmm {
     (aligned ? functions.vectors[policy_] : functions.scalars[scalar])(launch, stream);
   }
 
-  bool on_boundaries(const EdgeEnd& end) const {
-    return reinterpret_cast<std::uintptr_t>(end.features) % 16 == 0 &&
-           end.stride * element_bytes(problem()) % 16 == 0;
-  }
-
   std::size_t policy_;
   std::shared_ptr<const DevicePanels> panels_;
 };
@@ -141,7 +128,7 @@ class CudaEdgeScalars final : public CudaSddmm {
       : CudaSddmm(problem), policy_(policy) {}
 
  private:
-  void start(EdgesLaunch& launch, Stream stream) const override {
+  void start(EdgesLaunch& launch, bool, Stream stream) const override {
     launch.tiles_per_warp = tiles_per_warp(launch.num_edges, scalar_policies[policy_].tile(),
                                            device_traits(problem().device));
     functions_of(problem().precision).scalars[policy_](launch, stream);
@@ -155,7 +142,7 @@ class CudaEdgeSums final : public CudaSddmm {
   using CudaSddmm::CudaSddmm;
 
  private:
-  void start(EdgesLaunch& launch, Stream stream) const override {
+  void start(EdgesLaunch& launch, bool, Stream stream) const override {
     functions_of(problem().precision).sums(launch, stream);
   }
 };

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
-#include "ops/sddmm/cuda/dot_rows.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/short/cost.hpp"
 #include "ops/sddmm/cuda/short/device_steps.hpp"
@@ -57,8 +57,7 @@ class CudaShortDots final : public PreparedSddmm {
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
            Stream stream) const override {
-    if (launch_.row_bytes == 0 || !on_boundaries(u) || !on_boundaries(v) ||
-        edges.stride > max_dot_tile_stride) {
+    if (launch_.row_bytes == 0 || !takes(u) || !takes(v) || edges.stride > max_dot_tile_stride) {
       return scalars_->run(u, v, edges, stream);
     }
     ShortDotsLaunch launch = launch_;
@@ -72,6 +71,10 @@ class CudaShortDots final : public PreparedSddmm {
   }
 
  private:
+  static bool takes(const ConstOperand& operand) {
+    return on_boundaries(operand, 0) && within_reach(operand);
+  }
+
   static std::uint32_t stride_of(const ConstOperand& operand) {
     return static_cast<std::uint32_t>(stride_bytes(operand));
   }

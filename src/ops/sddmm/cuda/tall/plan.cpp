@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "cuda/wgmma_device.hpp"
-#include "ops/sddmm/cuda/dot_rows.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/tall/cost.hpp"
 #include "ops/sddmm/cuda/tall/device_tiles.hpp"
@@ -52,8 +52,7 @@ class CudaDotTiles final : public PreparedSddmm {
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
            Stream stream) const override {
-    if (launch_.width == 0 || !on_boundaries(u) || !on_boundaries(v) ||
-        edges.stride > max_dot_tile_stride) {
+    if (launch_.width == 0 || !takes(u) || !takes(v) || edges.stride > max_dot_tile_stride) {
       return scalars_->run(u, v, edges, stream);
     }
     DotTilesLaunch launch = launch_;
@@ -67,6 +66,10 @@ class CudaDotTiles final : public PreparedSddmm {
   }
 
  private:
+  static bool takes(const ConstOperand& operand) {
+    return on_boundaries(operand, 0) && within_reach(operand);
+  }
+
   std::shared_ptr<const DeviceDotTiles> tiles_;
   const DotTilesFunction& function_;
   DotTilesLaunch launch_;

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "cuda/array.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/spmm/cuda/heads/cost.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 
@@ -49,8 +50,7 @@ class CudaHeads final : public PreparedSpmm {
     launch.y_stride = call.y.stride;
     launch.features = problem_.features;
     launch.slots = slots_.in(workspace);
-    const bool aligned = on_boundaries(call.x.data, call.x.stride, launch.width) &&
-                         on_boundaries(call.y.data, call.y.stride, launch.width);
+    const bool aligned = on_boundaries(call.x, launch.width) && on_boundaries(call.y, launch.width);
     const std::int64_t vectors = aligned ? launch.features * element_bytes() / 16 : launch.features;
     launch.lanes = static_cast<int>(std::min<std::uint64_t>(
         32, std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(vectors, 1)))));
@@ -63,11 +63,6 @@ class CudaHeads final : public PreparedSpmm {
   bool by_rows() const { return problem_.pass == SpmmPass::forward; }
   std::int64_t element_bytes() const {
     return static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-  }
-  /// Whether every row and every head of it begins on a 16-byte boundary.
-  bool on_boundaries(const void* data, std::int64_t stride, std::int64_t width) const {
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * element_bytes() % 16 == 0 &&
-           width * element_bytes() % 16 == 0;
   }
 
   SpmmProblem problem_;

@@ -2,6 +2,7 @@
 #include "ops/spmm/cuda/rows/matrix.hpp"
 
 #include "cuda/array.hpp"
+#include "graph/access.hpp"
 #include "ops/scales.hpp"
 
 namespace tessera::ops {
@@ -11,16 +12,17 @@ DeviceMatrix::DeviceMatrix(const SpmmProblem& problem) {
   const Place place = problem.place();
   const bool forward = problem.pass == SpmmPass::forward;
   const bool of_means = problem.reduction == Reduction::mean;
-  const auto copied = [&](const SharedArray<float>& array) {
-    return cuda::to_device(array.span(), place);
-  };
+  const auto there = [&](const PlacedArray<float>& array) { return cuda::array_in(array, place); };
+  using Of = detail::GraphAccess;
   rows_ = forward ? cuda::device_rows(graph, place) : cuda::device_columns(graph, place);
-  values_ = copied(graph.values());
-  row_scale_ = copied(forward ? graph.row_scale() : graph.col_scale());
+  values_ = there(Of::values(graph));
+  row_scale_ = there(forward ? Of::row_scale(graph) : Of::col_scale(graph));
   if (forward) {
-    col_scale_ = copied(graph.col_scale());
+    col_scale_ = there(Of::col_scale(graph));
+  } else if (of_means) {
+    col_scale_ = there(mean_scale<float>(graph));
   } else {
-    col_scale_ = copied(of_means ? mean_scale<float>(graph) : graph.row_scale());
+    col_scale_ = there(Of::row_scale(graph));
   }
   mean_ = forward && of_means;
   sign_ = problem.reduction == Reduction::min ? -1.0f : 1.0f;

@@ -20,9 +20,9 @@ class DeviceMatrix {
 
  private:
   std::shared_ptr<const cuda::DeviceRows> rows_;
-  Buffer<float> values_;
-  Buffer<float> row_scale_;
-  Buffer<float> col_scale_;
+  SharedArray<float> values_;  ///< the graph's own where it lies on the GPU
+  SharedArray<float> row_scale_;
+  SharedArray<float> col_scale_;
   bool mean_ = false;
   float sign_ = 1;
   std::int64_t features_ = 0;

@@ -10,13 +10,13 @@
 
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
 #include "ops/spmm/cuda/rows/row_starts.hpp"
 #include "ops/spmm/cuda/rows/schedule.hpp"
-#include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -82,8 +82,8 @@ class CudaRows final : public PreparedSpmm {
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (problem_.features == 0) return;
-    check_row_bytes(call.x.stride, "x");
-    check_row_bytes(call.y.stride, "y");
+    check_reach(call.x, "x");
+    check_reach(call.y, "y");
     RowsLaunch launch = matrix_.launch(call);
     const RowsPolicy& policy = policy_of(problem_, policy_);
     const auto block_warps = static_cast<unsigned>(cut_.block_threads / 32);
@@ -103,8 +103,8 @@ class CudaRows final : public PreparedSpmm {
     launch.epilogue = epilogue_launch(problem_, call);
     // An epilogue looks itself how it may store.
     const bool aligned =
-        on_boundaries(call.x.data, call.x.stride, policy.bytes) &&
-        (!problem_.is_plain() || on_boundaries(call.y.data, call.y.stride, policy.bytes));
+        on_boundaries(call.x, problem_.features, policy.bytes) &&
+        (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes));
     function(aligned, launch.weighted())(launch, stream);
   }
 
@@ -129,22 +129,6 @@ class CudaRows final : public PreparedSpmm {
   std::int64_t num_blocks_of_features() const {
     const std::int64_t lanes = policy_of(problem_, policy_).lanes;
     return (problem_.features + lanes - 1) / lanes;
-  }
-
-  /// The kernels multiply the number of a row by the distance between rows with 32 bits each.
-  void check_row_bytes(std::int64_t stride, const char* operand) const {
-    const auto bytes = stride * static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-    if (bytes > std::numeric_limits<std::uint32_t>::max()) {
-      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", bytes), operand,
-                  "use rows of less than 4 GiB");
-    }
-  }
-
-  /// Whether every row starts, and the last feature ends, on a boundary of `bytes` bytes.
-  bool on_boundaries(const void* data, std::int64_t stride, int bytes) const {
-    const auto size = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-    return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0 &&
-           stride * size % bytes == 0 && problem_.features * size % bytes == 0;
   }
 
   SpmmProblem problem_;

@@ -2,7 +2,6 @@
 #include "ops/spmm/cuda/short/launch.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +9,8 @@
 #include <vector>
 
 #include "cuda/array.hpp"
+#include "graph/access.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
@@ -20,10 +21,11 @@ namespace tessera::ops {
 namespace {
 
 /// What each row of the translated side is multiplied by.
-SharedArray<float> row_scales(const SpmmProblem& problem) {
+PlacedArray<float> row_scales(const SpmmProblem& problem) {
   const Graph& graph = problem.graph;
-  if (problem.pass == SpmmPass::backward) return graph.col_scale();
-  return problem.reduction == Reduction::mean ? mean_scale<float>(graph) : graph.row_scale();
+  if (problem.pass == SpmmPass::backward) return detail::GraphAccess::col_scale(graph);
+  if (problem.reduction == Reduction::mean) return mean_scale<float>(graph);
+  return detail::GraphAccess::row_scale(graph);
 }
 
 const ShortFunctions& short_functions(const SpmmProblem& problem) {
@@ -50,7 +52,7 @@ class CudaShort final : public PreparedSpmm {
                                    problem.place())),
         other_runs_(prepare_cuda_rows(problem)) {
     const Place place = problem.place();
-    row_scale_ = cuda::to_device(row_scales(problem).span(), place);
+    row_scale_ = cuda::array_in(row_scales(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
     const tiles::PieceSchedule schedule =
@@ -66,8 +68,8 @@ class CudaShort final : public PreparedSpmm {
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
-    if (!call.edge_values.absent() || !on_boundaries(call.x.data, call.x.stride) ||
-        (problem_.is_plain() && !on_boundaries(call.y.data, call.y.stride))) {
+    if (!call.edge_values.absent() || !takes(call.x) ||
+        (problem_.is_plain() && !takes(call.y))) {
       return other_runs_->run(call, stream, workspace);
     }
     ShortLaunch launch;
@@ -77,7 +79,7 @@ class CudaShort final : public PreparedSpmm {
     launch.columns = tiles_->columns.data();
     launch.words = tiles_->words.data();
     launch.x = call.x.data;
-    launch.x_row_bytes = static_cast<std::uint32_t>(row_bytes(call.x.stride));
+    launch.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(call.x));
     launch.y = call.y.data;
     launch.y_stride = call.y.stride;
     launch.num_rows = tiles_->host.num_rows;
@@ -94,21 +96,15 @@ class CudaShort final : public PreparedSpmm {
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
-  std::int64_t row_bytes(std::int64_t stride) const {
-    return stride * static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-  }
-
-  /// And near enough for the 32 bits in which kernels take the distance between rows.
-  bool on_boundaries(const void* data, std::int64_t stride) const {
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && row_bytes(stride) % 16 == 0 &&
-           row_bytes(stride) <= std::numeric_limits<std::uint32_t>::max();
+  static bool takes(const ConstOperand& operand) {
+    return on_boundaries(operand, 0) && within_reach(operand);
   }
 
   SpmmProblem problem_;
   const ShortFunction& function_;
   std::shared_ptr<const tiles::DeviceTiles> tiles_;
   std::unique_ptr<const PreparedSpmm> other_runs_;
-  Buffer<float> row_scale_;
+  SharedArray<float> row_scale_;
   Buffer<tiles::Piece> pieces_;
   Buffer<std::int32_t> worker_offsets_;
   Buffer<tiles::CutWindow> cut_windows_;

@@ -21,7 +21,7 @@ struct TallLaunch {
   /// are multiplied in the matrix unit by two 16-bit numbers that add up to it, the high one in the
   /// low half.
   const std::uint32_t* scales = nullptr;
-  /// Where edges have values, with scales included (tessera/tiles/tile_values.hpp): where each
+  /// Where edges have values, with scales included (tiles/tile_values.hpp): where each
   /// thread's begin, one for each of `words`, where each stage's are, and the values themselves.
   const std::uint32_t* starts = nullptr;
   const tiles::StageValues* stage_values = nullptr;

@@ -11,6 +11,8 @@
 
 #include "cuda/array.hpp"
 #include "cuda/wgmma_device.hpp"
+#include "graph/access.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
@@ -21,7 +23,6 @@
 #include "ops/spmm/cuda/tall/values.hpp"
 #include "ops/spmm/cuda/tall/weights.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
-#include "tessera/core/error.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/cuda/value_layout.hpp"
 
@@ -126,7 +127,9 @@ class CudaTall final : public PreparedSpmm {
       const bool in_matrix_unit = is_16_bit() && !scales.empty();
       if (in_matrix_unit) unit_ = 1 / scale_factor(scales.span(), problem.precision);
     }
-    row_scale_ = cuda::to_device((forward ? graph.row_scale() : graph.col_scale()).span(), place);
+    row_scale_ = cuda::array_in(
+        forward ? detail::GraphAccess::row_scale(graph) : detail::GraphAccess::col_scale(graph),
+        place);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
     aligned_ = function(policy, true);
     if (problem.is_plain()) scalar_ = function(policy, false);
@@ -176,6 +179,8 @@ class CudaTall final : public PreparedSpmm {
     if (!call.edge_values.absent() && rows_ != nullptr) {
       return rows_->run(call, stream, workspace);
     }
+    check_reach(call.x, "x");
+    check_reach(call.y, "y");
     TallLaunch launch;
     if (layout_ != nullptr) set_values(call.edge_values, stream, workspace, launch);
     launch.stages = stages_.data();
@@ -197,8 +202,8 @@ class CudaTall final : public PreparedSpmm {
     launch.slot_windows = slot_windows_.data();
     launch.num_slots = num_slots_;
     launch.parts = parts_.in(workspace);
-    const bool aligned = on_boundaries(call.x.data, call.x.stride) &&
-                         (!problem_.is_plain() || on_boundaries(call.y.data, call.y.stride));
+    const bool aligned = on_boundaries(call.x, problem_.features) &&
+                         (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
     if (!aligned && scalar_ == nullptr) return rows_->run(call, stream, workspace);
     launch.epilogue = epilogue_launch(problem_, call);
     if (tiles_->rest != nullptr) {
@@ -277,18 +282,6 @@ class CudaTall final : public PreparedSpmm {
   }
   std::int64_t padded_features() const { return std::int64_t{num_chunks()} * aligned_->width; }
 
-  /// Whether every row starts, and the last feature ends, on a 16-byte boundary; a column id times
-  /// the distance between rows must fit what kernels compute with.
-  bool on_boundaries(const void* data, std::int64_t stride) const {
-    const auto size = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-    if (stride * size > std::numeric_limits<std::uint32_t>::max()) {
-      throw Error(ErrorCode::unsupported, fmt::format("rows of {} bytes", stride * size), "stride",
-                  "use rows of less than 4 GiB");
-    }
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * size % 16 == 0 &&
-           problem_.features * size % 16 == 0;
-  }
-
   SpmmProblem problem_;
   std::shared_ptr<const tiles::DeviceTiles> tiles_;
   Buffer<std::uint32_t> scales_;
@@ -300,7 +293,7 @@ class CudaTall final : public PreparedSpmm {
   WorkspaceNeed workspace_;
   WorkspacePart<std::uint32_t> run_values_;  ///< of a run
   float unit_ = 1;
-  Buffer<float> row_scale_;
+  SharedArray<float> row_scale_;
   Buffer<float> row_divisor_;
   Buffer<float> col_scale_;  ///< for the rest
   WorkspacePart<float> rest_sums_;

@@ -4,7 +4,7 @@
 #include "cuda/overlap.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/tall/values.hpp"
-#include "tessera/tiles/tile_values.hpp"
+#include "tiles/tile_values.hpp"
 
 namespace tessera::ops {
 namespace {

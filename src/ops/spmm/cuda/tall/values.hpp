@@ -7,7 +7,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/dtype.hpp"
 
-/// Values of edges as tall windows take them (tessera/tiles/tile_values.hpp).
+/// Values of edges as tall windows take them (tiles/tile_values.hpp).
 namespace tessera::ops {
 
 /// What entries are made of: values in CSR order, each times its edge's scale and a factor.

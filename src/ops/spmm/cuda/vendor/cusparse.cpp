@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
+#include "ops/cuda/boundaries.hpp"
 #include "ops/spmm/cuda/edge_weights.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
@@ -70,14 +71,13 @@ class CusparseSpmm final : public PreparedSpmm {
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
-    if (!call.edge_values.absent() || !on_boundaries(call.x.data, call.x.stride) ||
-        !on_boundaries(call.y.data, call.y.stride)) {
+    if (!call.edge_values.absent() || !on_boundaries(call.x, 0) || !on_boundaries(call.y, 0)) {
       return other_runs_->run(call, stream, workspace);
     }
     const cuda::DenseMatrix x =
-        cuda::dense_matrix(call.x.data, call.x.rows, call.x.cols, call.x.stride, call.x.precision);
+        cuda::dense_matrix(call.x.data, call.x.rows, call.x.cols, call.x.stride, call.x.type);
     const cuda::DenseMatrix y =
-        cuda::dense_matrix(call.y.data, call.y.rows, call.y.cols, call.y.stride, call.y.precision);
+        cuda::dense_matrix(call.y.data, call.y.rows, call.y.cols, call.y.stride, call.y.type);
     cuda::cusparse_check(cusparseSetStream(handle_.get(), static_cast<cudaStream_t>(stream.handle)),
                          "cusparseSetStream");
     cuda::cusparse_check(cusparseSpMM(handle_.get(), plain, plain, &one, descriptor_.get(), x.get(),
@@ -92,13 +92,8 @@ class CusparseSpmm final : public PreparedSpmm {
   static constexpr float one = 1;
   static constexpr float zero = 0;
 
-  bool on_boundaries(const void* data, std::int64_t stride) const {
-    const auto element = static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride * element % 16 == 0;
-  }
-
   cuda::DenseMatrix dense(const void* data, std::int64_t rows, std::int64_t cols) const {
-    return cuda::dense_matrix(data, rows, cols, cols, problem_.precision);
+    return cuda::dense_matrix(data, rows, cols, cols, storage_of(problem_.precision));
   }
 
   /// Beyond 2^31 edges cuSPARSE wants offsets and indices of 64 bits.
@@ -123,7 +118,7 @@ class CusparseSpmm final : public PreparedSpmm {
         cusparseCreateCsr(&descriptor, rows.num_rows, rows.num_cols, rows.num_edges,
                           const_cast<void*>(offsets), const_cast<void*>(indices), weights_.data(),
                           type, type, CUSPARSE_INDEX_BASE_ZERO,
-                          cuda::cuda_type(problem_.precision)),
+                          cuda::cuda_type(storage_of(problem_.precision))),
         "cusparseCreateCsr");
     descriptor_.reset(descriptor);
   }
