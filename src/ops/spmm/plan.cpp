@@ -157,9 +157,15 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
   const ActivationFormula formula = {epilogue.activation, epilogue.slope, epilogue.alpha,
                                      dropout.active(), dropout.constants()};
   const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run(
-      {inputs.x, inputs.edge_values, {}, outputs.y, outputs.winners, inputs.bias, inputs.residual, formula},
-      stream, use.view());
+  plan.state().prepared->run({inputs.x,
+                              inputs.edge_values,
+                              {},
+                              outputs.y,
+                              outputs.winners,
+                              inputs.bias,
+                              inputs.residual,
+                              formula},
+                             stream, use.view());
 }
 
 }  // namespace tessera::ops

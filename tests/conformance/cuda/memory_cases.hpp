@@ -76,7 +76,7 @@ class CaseOperands {
 
  private:
   static ops::Operand matrix(Buffer<float>& buffer, std::int64_t rows, std::int64_t cols) {
-    return MatrixView<float>(buffer.data(), rows, cols);
+    return matrix_in(buffer, rows, cols);
   }
 
   static Buffer<float> drawn(std::int64_t count) {
@@ -184,10 +184,8 @@ inline MemoryCase attention_case(ops::AttentionForm form, const std::string& ker
                 [plan, form](CaseOperands& on, Stream stream, Workspace workspace) {
                   const bool narrow = form == ops::AttentionForm::gat;
                   const auto scores = [&](ops::Operand operand) {
-                    return narrow ? MatrixView<float>(static_cast<float*>(operand.data),
-                                                      operand.rows, case_heads)
-                                  : MatrixView<float>(static_cast<float*>(operand.data),
-                                                      operand.rows, case_features);
+                    return MatrixView<float>(static_cast<float*>(operand.data), operand.rows,
+                                             narrow ? case_heads : case_features, memory_gpu);
                   };
                   ops::AttentionInputs inputs;
                   inputs.target = scores(on.u());

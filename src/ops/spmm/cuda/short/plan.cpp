@@ -68,8 +68,7 @@ class CudaShort final : public PreparedSpmm {
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
-    if (!call.edge_values.absent() || !takes(call.x) ||
-        (problem_.is_plain() && !takes(call.y))) {
+    if (!call.edge_values.absent() || !takes(call.x) || (problem_.is_plain() && !takes(call.y))) {
       return other_runs_->run(call, stream, workspace);
     }
     ShortLaunch launch;
