@@ -141,7 +141,7 @@ TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
 TEST_P(SddmmKernels, ServeSomeProblem) {
   must_compare();
   const Graph graph = testing::random_graph(40, 33, 300, 43, false);
-  for (const std::int64_t width : {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
+  for (const std::int64_t width : {1, 4, 8, 16, 17, 32, 33, 64, 128, 256, 512, 1024}) {
     for (const std::int64_t heads : {1, 4}) {
       run_all_precisions({GetParam(), graph, EdgeFunction::dot, width * heads, heads});
     }

@@ -2,6 +2,7 @@
 #include "cuda/cusparse.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
 #include "ops/spmm/cuda/vendor/cost.hpp"
+#include "ops/spmm/weights_fit.hpp"
 
 /// The vendor's library as one of the candidates of plans that admit sums which depend on timing:
 /// even the algorithm that promises the same bits in every run gives others on graphs with hubs.
@@ -134,6 +136,15 @@ class CusparseSpmm final : public PreparedSpmm {
   mutable Buffer<std::byte> workspace_;
 };
 
+/// cuSPARSE takes numbers below the smallest normal one for 0.
+bool has_subnormal_weights(const Graph& graph) {
+  for (const SharedArray<float>& weights : {graph.values(), graph.row_scale(), graph.col_scale()}) {
+    const float smallest = sizes_of(weights.span()).smallest;
+    if (smallest > 0 && smallest < std::numeric_limits<float>::min()) return true;
+  }
+  return false;
+}
+
 std::string why_not(const SpmmProblem& problem, bool adds_in_fp32) {
   const bool narrow = problem.precision != Precision::fp32;
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
@@ -153,6 +164,7 @@ std::string why_not(const SpmmProblem& problem, bool adds_in_fp32) {
   if (narrow && (graph.has_values() || graph.has_row_scale() || graph.has_col_scale())) {
     return "would round the weights to 16 bits";
   }
+  if (has_subnormal_weights(graph)) return "would take the smallest weights for 0";
   return {};
 }
 
