@@ -23,9 +23,10 @@ using ops::AttentionInputs;
 template <class T>
 using LogSum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-ops::AttentionOptions options_of(const Problem& problem, AttentionForm form) {
+ops::AttentionOptions options_of(const Problem& problem, AttentionForm form, bool backward) {
   ops::AttentionOptions options;
   set_plan_options(problem, options);
+  options.backward = backward;
   options.form = form;
   options.precision = problem.precision;
   options.heads = problem.heads;
@@ -45,8 +46,8 @@ struct SampledInputs {
 template <class T>
 class Forward : public Trial {
  public:
-  Forward(const Problem& problem, AttentionForm form)
-      : plan_(ops::plan_attention(problem.graph, options_of(problem, form))),
+  Forward(const Problem& problem, AttentionForm form, bool backward = false)
+      : plan_(ops::plan_attention(problem.graph, options_of(problem, form, backward))),
         seed_(problem.seed),
         sample_size_(sample_size(problem)),
         scale_(1 / std::sqrt(std::max(1.0, static_cast<double>(width())))),
@@ -129,7 +130,7 @@ template <class T>
 class Step : public Forward<T> {
  public:
   Step(const Problem& problem, AttentionForm form)
-      : Forward<T>(problem, form),
+      : Forward<T>(problem, form, true),
         grad_output_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed + 4,
                                       problem.device)),
         grad_target_(problem.graph.num_rows(), this->score_width(), problem.device),

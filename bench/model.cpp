@@ -71,6 +71,7 @@ class ModelTrial : public Trial {
     options_.task = train::Task::node;
     options_.seed = seed_;
     options_.placement.memory = &default_memory(problem.device);
+    options_.plans = problem.plans;
     problem_ = train::prepare(dataset_, config_, options_);
     trainer_ = std::make_unique<train::Trainer>(problem_, problem_.split, config_, options_, seed_);
   }

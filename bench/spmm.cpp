@@ -149,7 +149,7 @@ template <class T>
 class Backward : public Trial {
  public:
   explicit Backward(const Problem& problem)
-      : plan_(ops::plan_spmm_backward(problem.graph, options_of(problem, Reduction::sum))),
+      : plan_(ops::plan_spmm(problem.graph, backward_options(problem))),
         seed_(problem.seed),
         sample_size_(sample_size(problem)),
         grad_y_(random_placed<T>(problem.graph.num_rows(), problem.features, problem.seed,
@@ -161,21 +161,30 @@ class Backward : public Trial {
     return compare_rows(sample_rows(transposed(plan_.graph()), seed_, sample_size_), Reduction::sum,
                         grad_y_, grad_x_, plan_.options().precision, kernel());
   }
-  void run(Stream stream) override { ops::run(plan_, {grad_y_}, {grad_x_}, stream); }
+  void run(Stream stream) override { ops::run_backward(plan_, {grad_y_}, {grad_x_}, stream); }
   std::int64_t bytes() const override {
     return structure_bytes(plan_.graph(), plan_.options().device) + weight_bytes(plan_.graph()) +
            grad_x_.bytes() + grad_y_.bytes();
   }
   std::string kernel() const override {
-    for (const ops::Candidate& candidate : plan_.explain().candidates) {
+    for (const ops::Candidate& candidate : explanation().candidates) {
       if (candidate.verdict == "chosen") return candidate.kernel;
     }
-    return plan_.options().kernel;
+    return plan_.options().backward_kernel;
   }
-  std::string plan() const override { return plan_.explain().summary; }
+  std::string plan() const override { return explanation().summary; }
 
  private:
-  ops::SpmmBackwardPlan plan_;
+  static ops::SpmmOptions backward_options(const Problem& problem) {
+    ops::SpmmOptions options = options_of(problem, Reduction::sum);
+    options.backward = true;
+    options.edge_value_gradient = false;
+    std::swap(options.kernel, options.backward_kernel);
+    return options;
+  }
+  ops::Explanation explanation() const { return *find_child(plan_.explain(), "backward"); }
+
+  ops::SpmmPlan plan_;
   std::uint64_t seed_;
   SampleSize sample_size_;
   Placed<T> grad_y_, grad_x_;

@@ -33,8 +33,7 @@ struct Problem {
   Device device = {};
   /// Edges of the rows that a check compares; 0: as many as the device makes worth while.
   EdgeOffset check_edges = 0;
-  ops::Tune tune = ops::Tune::predicted;
-  std::shared_ptr<ops::PlanStore> store = {};
+  ops::PlanOptions plans = {};  ///< how plans are made, device and kernel apart
 };
 
 /// How many rows the check of a problem compares.
@@ -42,10 +41,9 @@ SampleSize sample_size(const Problem& problem);
 
 /// The part of a plan's options that every op has.
 inline void set_plan_options(const Problem& problem, ops::PlanOptions& options) {
+  options = problem.plans;
   options.device = problem.device;
   options.kernel = problem.kernel;
-  options.tune = problem.tune;
-  options.store = problem.store;
 }
 
 /// A problem made ready: inputs drawn, plan made, outputs allocated.

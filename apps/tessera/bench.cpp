@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -15,7 +14,6 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
-#include "tessera/ops/plan_store.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
 
@@ -147,16 +145,9 @@ void measure_source(Session& session, const BenchArguments& arguments,
   }
 }
 
-/// The file of `--plans` where there is one, else an empty store to fill.
-std::shared_ptr<ops::PlanStore> open_store(const std::string& path) {
-  if (path.empty()) return nullptr;
-  if (!std::filesystem::exists(path)) return std::make_shared<ops::PlanStore>();
-  return std::make_shared<ops::PlanStore>(ops::PlanStore::load(path));
-}
-
 ExitCode run_bench(Session& session, BenchArguments arguments) {
   check_arguments(arguments);
-  arguments.store = open_store(arguments.plans);
+  open_plans(arguments.planning);
   const Device device = parse_device(arguments.device);
   require_available(device);
   const bench::Workload workload = workload_of(arguments);
@@ -165,7 +156,7 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   for (const std::string& source : workload.sources) {
     measure_source(session, arguments, workload, source, report);
   }
-  if (arguments.store != nullptr) arguments.store->save(arguments.plans);
+  save_plans(arguments.planning);
   Json json = bench_header(commit_of(arguments));
   json["copy_bytes_per_second"] = bandwidth_json(arguments.threads, device);
   set_num_threads(threads_before);
@@ -192,7 +183,8 @@ void reject_useless_options(const CLI::App& app, bool comparing) {
       {"--fail-under", !comparing, "but for compare", "use tessera bench compare A.json B.json"}};
   for (const char* name :
        {"--data", "--features", "--device", "--precision", "--threads", "--heads", "--kernel",
-        "--baseline", "--tune", "--plans", "--quick", "--full", "--commit"}) {
+        "--baseline", "--tune", "--plans", "--strict", "--exact-nonfinite",
+        "--allow-nondeterministic", "--quick", "--full", "--commit"}) {
     options.push_back({name, comparing, "for compare", ""});
   }
   reject_useless(app, options);
@@ -209,7 +201,7 @@ ExitCode route(Session& session, const CLI::App& app, const BenchArguments& argu
 }
 
 std::vector<FileUse> files_of(const BenchArguments& arguments) {
-  std::vector<FileUse> files{{"--plans", arguments.plans, FileRole::state}};
+  std::vector<FileUse> files{plans_file(arguments.planning)};
   for (const std::string& source : arguments.sources) files.push_back(source_file(source));
   if (!compares(arguments)) return files;
   for (std::size_t i = 1; i < arguments.words.size(); ++i) {
@@ -267,12 +259,7 @@ Action setup(CLI::App& app) {
   app.add_option("--baseline", arguments->baseline,
                  "also measure this kernel, or the fastest of this group, to compare with")
       ->type_name("NAME");
-  app.add_option("--tune", arguments->tune,
-                 "how plans choose: predicted (by the cost model, the default) or measured")
-      ->type_name("HOW");
-  app.add_option("--plans", arguments->plans,
-                 "take the choices in this file, and add to it those that it lacks")
-      ->type_name("FILE");
+  add_planning_options(app, arguments->planning);
   auto* const quick = app.add_flag("--quick", arguments->quick,
                                    "small graphs and few repeats (the default without --data)");
   app.add_flag("--full", arguments->full, "more graphs, five widths, more repeats")

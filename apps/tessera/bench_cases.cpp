@@ -65,8 +65,7 @@ bench::Problem problem_on(const BenchArguments& arguments, const Dataset& datase
   problem.seed = seed;
   problem.dataset = std::make_shared<const Dataset>(dataset);
   problem.device = parse_device(arguments.device);
-  problem.tune = ops::parse_tune(arguments.tune);
-  problem.store = arguments.store;
+  problem.plans = arguments.planning.options();
   return problem;
 }
 
@@ -102,7 +101,7 @@ std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments) 
 
 void check_arguments(const BenchArguments& arguments) {
   chosen_suites(arguments);
-  ops::parse_tune(arguments.tune);
+  ops::parse_tune(arguments.planning.tune);
   parse_device(arguments.device);
   for (const std::string& entry : arguments.precisions) PrecisionChoice{entry};
 }

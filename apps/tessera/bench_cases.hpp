@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/suite.hpp"
+#include "planning.hpp"
 #include "tessera/data/dataset.hpp"
-#include "tessera/ops/plan_store.hpp"
 
 /// What `tessera bench` is asked to measure.
 namespace tessera::app {
@@ -24,9 +24,7 @@ struct BenchArguments {
   std::string device = "cpu";
   std::string kernel;
   std::string baseline;
-  std::string tune = "predicted";
-  std::string plans;
-  std::shared_ptr<ops::PlanStore> store;  ///< what `plans` names
+  PlanningOptions planning;
   std::string commit;
   bool quick = false;
   bool full = false;

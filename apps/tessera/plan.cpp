@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,10 @@ struct PlanArguments {
   std::string device = "cpu";
   std::string tune = "predicted";
   std::string kernel;
+  bool backward = false;
+  bool strict = false;
+  bool exact_nonfinite = false;
+  bool allow_nondeterministic = false;
   std::string save;
   std::string load;
 };
@@ -43,6 +48,10 @@ Options common_options(const PlanArguments& arguments, std::shared_ptr<ops::Plan
   options.device = parse_device(arguments.device);
   options.kernel = arguments.kernel;
   options.tune = ops::parse_tune(arguments.tune);
+  options.backward = arguments.backward;
+  options.strict = arguments.strict;
+  options.exact_nonfinite = arguments.exact_nonfinite;
+  options.allow_nondeterministic = arguments.allow_nondeterministic;
   options.store = std::move(store);
   options.stored_only = !arguments.load.empty();
   options.precision = parse_precision(arguments.precision);
@@ -65,8 +74,10 @@ ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& gra
     auto options = common_options<ops::SpmmOptions>(arguments, store);
     options.reduction = ops::parse_reduction(arguments.reduction);
     options.features = arguments.features;
-    return op == "spmm" ? ops::plan_spmm(graph, options).explain()
-                        : ops::plan_spmm_backward(graph, options).explain();
+    if (op == "spmm") return ops::plan_spmm(graph, options).explain();
+    std::swap(options.kernel, options.backward_kernel);
+    options.backward = true;
+    return *find_child(ops::plan_spmm(graph, options).explain(), "backward");
   }
   if (op == "sddmm") {
     auto options = common_options<ops::SddmmOptions>(arguments, store);
@@ -88,8 +99,18 @@ ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& gra
 
 std::string time_text(double us) { return us > 0 ? human_microseconds(us) : ""; }
 
+std::string indented(const std::string& text, const std::string& indent) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    result += indent + text.substr(begin, end - begin);
+    begin = end;
+  }
+  return result;
+}
+
 /// Kernels of other devices are in the JSON only.
-std::string to_text(const Dataset& dataset, const ops::Explanation& explanation) {
+std::string to_text(const ops::Explanation& explanation, const std::string& indent = "") {
   Table table("lrrl");
   table.add({"kernel", "predicted", "measured", "verdict"});
   for (const ops::Candidate& candidate : explanation.candidates) {
@@ -97,18 +118,17 @@ std::string to_text(const Dataset& dataset, const ops::Explanation& explanation)
     table.add({candidate.kernel, time_text(candidate.predicted_us),
                time_text(candidate.measured_us), candidate.verdict});
   }
-  return fmt::format("{}\n{}{}\n", headline(dataset), table.text(), explanation.summary);
+  const bool has_candidates = !explanation.candidates.empty();
+  std::string text = indented(has_candidates ? table.text() : "", indent);
+  text += indent + explanation.summary + "\n";
+  for (const ops::Explanation& child : explanation.children) {
+    text += fmt::format("{}{}:\n", indent, child.name) + to_text(child, indent + "  ");
+  }
+  return text;
 }
 
-Json to_json(const PlanArguments& arguments, const Dataset& dataset,
-             const ops::Explanation& explanation) {
-  Json json{{"verb", "plan"}};
-  json.update(brief_json(dataset));
-  json["op"] = arguments.op;
-  json["width"] = arguments.features;
-  json["precision"] = arguments.precision;
-  json["device"] = device_name(parse_device(arguments.device));
-  json["tune"] = arguments.tune;
+/// What is written of an explanation and of each of its children.
+void add_choice(Json& json, const ops::Explanation& explanation) {
   json["summary"] = explanation.summary;
   json["kernel"] = Json();
   Json candidates = Json::array();
@@ -120,6 +140,24 @@ Json to_json(const PlanArguments& arguments, const Dataset& dataset,
                           {"verdict", candidate.verdict}});
   }
   json["candidates"] = candidates;
+  json["children"] = Json::array();
+  for (const ops::Explanation& child : explanation.children) {
+    Json part{{"name", child.name}};
+    add_choice(part, child);
+    json["children"].push_back(part);
+  }
+}
+
+Json to_json(const PlanArguments& arguments, const Dataset& dataset,
+             const ops::Explanation& explanation) {
+  Json json{{"verb", "plan"}};
+  json.update(brief_json(dataset));
+  json["op"] = arguments.op;
+  json["width"] = arguments.features;
+  json["precision"] = arguments.precision;
+  json["device"] = device_name(parse_device(arguments.device));
+  json["tune"] = arguments.tune;
+  add_choice(json, explanation);
   return json;
 }
 
@@ -143,7 +181,7 @@ ExitCode run_plan(Session& session, const PlanArguments& arguments) {
   session.stage("planning");
   const ops::Explanation explanation = explanation_of(arguments, data.dataset.graph, store);
   if (!arguments.save.empty()) store->save(arguments.save);
-  session.deliver(to_text(data.dataset, explanation),
+  session.deliver(headline(data.dataset) + "\n" + to_text(explanation),
                   to_json(arguments, data.dataset, explanation));
   return ExitCode::ok;
 }
@@ -175,6 +213,12 @@ Action setup(CLI::App& app) {
                  "predicted (by the cost model, the default) or measured (by timing)")
       ->type_name("HOW");
   app.add_option("--kernel", arguments->kernel, "ask for this kernel")->type_name("NAME");
+  app.add_flag("--backward", arguments->backward, "also plan the backward pass");
+  app.add_flag("--strict", arguments->strict, "only kernels as exact as sums in fp32");
+  app.add_flag("--exact-nonfinite", arguments->exact_nonfinite,
+               "only kernels that keep what is not finite to the rows that use it");
+  app.add_flag("--allow-nondeterministic", arguments->allow_nondeterministic,
+               "also kernels whose sums depend on timing");
   auto* const save =
       app.add_option("--save", arguments->save, "write the choice to this file")->type_name("FILE");
   app.add_option("--load", arguments->load, "take the choice from this file, or fail")

@@ -25,6 +25,7 @@ struct PredictArguments {
   std::string output;
   bool embeddings = false;
   std::string device = "cpu";
+  PlanningOptions planning;
 };
 
 void require_sense(const PredictArguments& arguments) {
@@ -137,8 +138,9 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   return json;
 }
 
-ExitCode run_predict(Session& session, const PredictArguments& arguments) {
+ExitCode run_predict(Session& session, PredictArguments arguments) {
   require_sense(arguments);
+  open_plans(arguments.planning);
   session.stage("reading the checkpoint");
   const train::Checkpoint checkpoint = train::load_checkpoint(arguments.checkpoint);
   if (!arguments.output.empty()) {
@@ -149,7 +151,9 @@ ExitCode run_predict(Session& session, const PredictArguments& arguments) {
   train::PredictOptions options;
   options.embeddings = arguments.embeddings;
   options.placement.memory = &default_memory(checked_device(arguments.device));
+  options.plans = arguments.planning.options();
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
+  save_plans(arguments.planning);
   if (!arguments.output.empty()) {
     session.stage("writing");
     train::save(prediction, arguments.output);
@@ -171,11 +175,13 @@ Action setup(CLI::App& app) {
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->capture_default_str();
+  add_planning_options(app, arguments->planning);
   return {[arguments](Session& session) { return run_predict(session, *arguments); },
           [arguments] {
             return std::vector<FileUse>{source_file(arguments->data.source),
                                         {"--checkpoint", arguments->checkpoint, FileRole::input},
-                                        {"-o", arguments->output, FileRole::output}};
+                                        {"-o", arguments->output, FileRole::output},
+                                        plans_file(arguments->planning)};
           }};
 }
 

@@ -42,8 +42,9 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   return ExitCode::ok;
 }
 
-ExitCode run_train(Session& session, const CLI::App& app, const TrainArguments& arguments) {
+ExitCode run_train(Session& session, const CLI::App& app, TrainArguments arguments) {
   require_sense(arguments);
+  open_plans(arguments.planning);
   const LoadedData data = load(session, arguments.data);
   TrainPlan plan = plan_training(arguments, data.dataset, session.seed());
   reject_useless_options(app, arguments, data.dataset, plan);
@@ -55,6 +56,7 @@ ExitCode run_train(Session& session, const CLI::App& app, const TrainArguments& 
   session.files_are_progress();
   const train::TrainReport report = train::fit(data.dataset, plan.config, plan.options);
   session.results_are_complete();
+  save_plans(arguments.planning);
   session.deliver(train_text(arguments, data.dataset, plan, report),
                   train_json(arguments, data.dataset, plan, report));
   return ExitCode::ok;

@@ -216,6 +216,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_model_options(app, arguments);
   add_training_options(app, arguments);
   add_task_options(app, arguments);
+  add_planning_options(app, arguments.planning);
 }
 
 Device checked_device(const std::string& name) {
@@ -240,7 +241,8 @@ std::vector<FileUse> files_of(const TrainArguments& arguments) {
   const FileRole role = arguments.resume ? FileRole::state : FileRole::output;
   return {source_file(arguments.data.source),
           {"--partition", arguments.partition_file, FileRole::input},
-          {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role}};
+          {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
+          plans_file(arguments.planning)};
 }
 
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
@@ -253,6 +255,7 @@ TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
   apply_training_options(arguments, plan.options);
   plan.options.seed = seed;
   plan.options.placement.memory = &default_memory(checked_device(arguments.device));
+  plan.options.plans = arguments.planning.options();
   if (!arguments.partition_file.empty()) {
     plan.options.batching = train::Batching::clusters;
     plan.options.partition =

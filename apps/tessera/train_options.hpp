@@ -10,6 +10,7 @@
 
 #include "files.hpp"
 #include "options.hpp"
+#include "planning.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/train/options.hpp"
 
@@ -35,6 +36,7 @@ struct TrainArguments {
   std::optional<std::int64_t> runs;  ///< 1, or one for each fold
   bool parallel_runs = false;
   std::string device = "cpu";
+  PlanningOptions planning;
 
   std::string checkpoint;
   std::int64_t checkpoint_every = 10;

@@ -69,6 +69,7 @@
 #include "tessera/ops/loss.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/optimiser.hpp"
+#include "tessera/ops/plan.hpp"
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"

@@ -4,8 +4,19 @@
 #include "tessera/core/error.hpp"
 
 #include "core/cuda_backend.hpp"
+#include "core/recording_scope.hpp"
 
 namespace tessera {
+namespace {
+
+thread_local int num_recordings = 0;
+
+}  // namespace
+
+RecordingScope::RecordingScope() noexcept { ++num_recordings; }
+RecordingScope::~RecordingScope() { --num_recordings; }
+
+bool is_recording() noexcept { return num_recordings > 0; }
 
 std::string why_not_recorded(Device device) {
   return device.kind == DeviceKind::cpu ? "the CPU has no queue of work" : "";
@@ -17,6 +28,7 @@ Recording Recording::of(Device device, FunctionRef<void(Stream)> work) {
   if (!problem.empty()) {
     throw Error(ErrorCode::unsupported, problem, "recording", "run the work itself");
   }
+  const RecordingScope scope;
   return {device, cuda_backend::record(device, work)};
 }
 

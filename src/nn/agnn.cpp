@@ -25,8 +25,9 @@ Agnn::Agnn(const AgnnOptions& options, Placement placement)
   if (epilogue_.bias) register_parameter(*epilogue_.bias);
 }
 
-const ops::AttentionPlan& Agnn::plan(const Context& context) const {
+ops::AttentionPlan Agnn::plan(const Context& context, bool backward) const {
   ops::AttentionOptions options;
+  options.backward = backward;
   options.form = ops::AttentionForm::dot;
   options.precision = placement().precision;
   options.features = options_.width;
@@ -51,7 +52,8 @@ const Tensor& Agnn::forward(const Input& input, const Context& context) {
   log_sum_.resize(input_->rows(), 1);
   ops::row_normalise(*input_, unit_, 1e-12, device(), context.stream);
   ops::add_scaled_by(beta_.value, 0, unit_, 0, scaled_, device(), context.stream);
-  ops::run(plan(context), attention_inputs(), {attended_, log_sum_}, context.stream);
+  ops::run(plan(context, context.training), attention_inputs(), {attended_, log_sum_},
+           context.stream);
   return epilogue_.forward(attended_, number(), context);
 }
 
@@ -69,10 +71,11 @@ Tensor* Agnn::backward(Tensor& grad_output, const Context& context) {
     gradients.source = grad_unit_;
     gradients.value = grad_input_;
   }
-  ops::run_backward(plan(context), attention_inputs(), attended_, log_sum_, grad_output, gradients,
-                    context.stream);
-  if (beta_.trainable)
+  ops::run_backward(plan(context, true), attention_inputs(), attended_, log_sum_, grad_output,
+                    gradients, context.stream);
+  if (beta_.trainable) {
     ops::dot(grad_scaled_, unit_, beta_.gradient, device(), context.stream, context.workspace);
+  }
   if (!to_input) return nullptr;
   ops::add_scaled_by(beta_.value, 0, grad_scaled_, 1, grad_unit_, device(), context.stream);
   ops::row_normalise_backward(*input_, grad_unit_, grad_scaled_, 1e-12, device(), context.stream);

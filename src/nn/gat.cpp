@@ -50,7 +50,8 @@ ops::AttentionInputs Gat::attention_inputs() const {
   return inputs;
 }
 
-const Tensor& Gat::forward(const Input& sources, const Input& targets, const Context& context) {
+const Tensor& Gat::forward_pair(const Input& sources, const Input& targets,
+                                const Context& context) {
   sources_ = sources;
   targets_ = targets;
   lin_.forward(sources, 0, value_, context);
@@ -67,7 +68,7 @@ const Tensor& Gat::forward(const Input& sources, const Input& targets, const Con
   return attention_.forward(attention_inputs(), targets, number(), context);
 }
 
-Tensor* Gat::backward(Tensor& grad_output, const Context& context) {
+Tensor* Gat::backward_pair(Tensor& grad_output, const Context& context) {
   grad_score_target_.resize(score_target_.rows(), options_.heads);
   grad_score_source_.resize(score_source_.rows(), options_.heads);
   grad_value_.resize(value_.rows(), value_.cols());

@@ -58,7 +58,8 @@ ops::AttentionInputs Gatv2::attention_inputs() const {
   return inputs;
 }
 
-const Tensor& Gatv2::forward(const Input& sources, const Input& targets, const Context& context) {
+const Tensor& Gatv2::forward_pair(const Input& sources, const Input& targets,
+                                  const Context& context) {
   if (targets.absent()) {
     throw Error(ErrorCode::invalid_argument, "the targets have no features", "GATv2",
                 "give it features of both sides");
@@ -75,7 +76,7 @@ const Tensor& Gatv2::forward(const Input& sources, const Input& targets, const C
   return attention_.forward(attention_inputs(), targets, number(), context);
 }
 
-Tensor* Gatv2::backward(Tensor& grad_output, const Context& context) {
+Tensor* Gatv2::backward_pair(Tensor& grad_output, const Context& context) {
   grad_value_.resize(source_value_.rows(), source_value_.cols());
   grad_source_value_.resize(source_value_.rows(), source_value_.cols());
   const Tensor& target_value = one_value() ? source_value_ : target_value_;

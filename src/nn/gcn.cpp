@@ -43,7 +43,8 @@ const Tensor& Gcn::forward(const Input& input, const Context& context) {
     }
     propagate({"GCN", adjacency()}, inner_, outer_, context);
   } else {
-    propagate({"GCN", adjacency()}, input.dense("GCN"), inner_, context);
+    propagate({"GCN", adjacency(), ops::Reduction::sum, needs_input_gradient()}, input.dense("GCN"),
+              inner_, context);
     projection_.forward(inner_, 0, outer_, context);
   }
   return epilogue_.forward_in_place(outer_, number(), context);

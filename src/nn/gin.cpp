@@ -72,7 +72,8 @@ const Tensor& Gin::summed_targets() const {
   return transforms_first(sources_, targets_) ? inner_targets_ : targets_.dense("GIN");
 }
 
-const Tensor& Gin::forward(const Input& sources, const Input& targets, const Context& context) {
+const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
+                                const Context& context) {
   sources_ = sources;
   targets_ = targets;
   const bool transforms = transforms_first(sources, targets);
@@ -80,7 +81,9 @@ const Tensor& Gin::forward(const Input& sources, const Input& targets, const Con
     first_.forward(sources, 0, inner_, context);
     if (has_own_targets()) first_.forward(targets, 0, inner_targets_, context);
   }
-  propagate(sum, summed_sources(), combined_, context);
+  Propagation with_gradient = sum;
+  with_gradient.has_gradient = transforms || needs_input_gradient() || eps_.trainable;
+  propagate(with_gradient, summed_sources(), combined_, context);
   if (!targets.absent()) {
     ops::add_scaled_by(eps_.value, 1, summed_targets(), 1, combined_, device(), context.stream);
   }
@@ -105,7 +108,7 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
   }
 }
 
-Tensor* Gin::backward(Tensor& grad_output, const Context& context) {
+Tensor* Gin::backward_pair(Tensor& grad_output, const Context& context) {
   Tensor* grad = second_.backward(grad_output, context);
   if (norm_) grad = norm_->backward(*grad, context);
   first_epilogue_.backward(*grad, number(), context);

@@ -54,7 +54,8 @@ ops::ConstOperand Input::values() const {
   return column;
 }
 
-InputFeatures::InputFeatures(const Features& features, Placement placement, bool densify) {
+InputFeatures::InputFeatures(const Features& features, Placement placement, bool densify,
+                             const ops::PlanOptions& plans) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
     dense_.emplace(placement);
     dense_->upload(**dense, placement.stream);
@@ -63,7 +64,7 @@ InputFeatures::InputFeatures(const Features& features, Placement placement, bool
       dense_.emplace(placement);
       dense_->upload(dense_copy(*sparse), placement.stream);
     } else {
-      sparse_.emplace(*sparse, placement.place());
+      sparse_.emplace(*sparse, placement.place(), plans);
     }
   } else {
     throw Error(ErrorCode::invalid_argument, "the data set has no features", "features",

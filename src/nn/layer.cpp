@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/layer.hpp"
 
+#include <fmt/format.h>
+
+#include "ops/plan_only.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/ops/elementwise.hpp"
+
 namespace tessera::nn {
 namespace {
 
@@ -55,6 +61,46 @@ std::int64_t Layer::num_parameters() {
 void Layer::reset_parameters(std::uint64_t seed) {
   std::uint32_t number = first_initial_number;
   for (const auto& [path, parameter] : parameters()) parameter->reset(Random(seed, number++));
+}
+
+void Layer::prepare(const Input& input, const Context& context) {
+  const ops::PlanOnly scope;
+  const Tensor& output = forward(input, context);
+  if (!context.training) return;
+  Tensor gradient(output.rows(), output.cols(), output.placement());
+  backward(gradient, context);
+}
+
+const Tensor& PairLayer::forward(const Input& input, const Context& context) {
+  const Graph& graph = context.required_graph(describe().c_str()).graph();
+  if (graph.is_square()) return forward(input, input, context);
+  ops::ConstOperand first = input.dense("a layer on a graph that is not square");
+  if (graph.num_rows() > first.rows) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} targets among {} sources", graph.num_rows(), first.rows),
+                describe(), "give the targets' features, too: forward(sources, targets, context)");
+  }
+  first.rows = graph.num_rows();
+  if (!first_sources_) first_sources_.emplace(placement());
+  first_sources_->copy_from(first, context.stream);
+  takes_first_sources_ = true;
+  return forward_pair(input, *first_sources_, context);
+}
+
+const Tensor& PairLayer::forward(const Input& sources, const Input& targets,
+                                 const Context& context) {
+  takes_first_sources_ = false;
+  return forward_pair(sources, targets, context);
+}
+
+Tensor* PairLayer::backward(Tensor& grad_output, const Context& context) {
+  Tensor* const gradient = backward_pair(grad_output, context);
+  const Tensor* const of_targets = takes_first_sources_ ? target_gradient() : nullptr;
+  if (gradient == nullptr || of_targets == nullptr) return gradient;
+  ops::Operand first = *gradient;
+  first.rows = of_targets->rows();
+  ops::add_scaled(1, *of_targets, 1, first, device(), context.stream);
+  return gradient;
 }
 
 std::uint32_t Layer::assign_numbers(std::uint32_t first) {

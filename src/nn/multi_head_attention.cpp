@@ -25,8 +25,9 @@ MultiHeadAttention::MultiHeadAttention(const char* layer, ops::AttentionForm for
   }
 }
 
-const ops::AttentionPlan& MultiHeadAttention::plan(const Context& context) const {
+ops::AttentionPlan MultiHeadAttention::plan(const Context& context, bool backward) const {
   ops::AttentionOptions options;
+  options.backward = backward;
   options.form = form_;
   options.precision = attended_.precision();
   options.heads = options_.heads;
@@ -50,7 +51,7 @@ const Tensor& MultiHeadAttention::forward(const ops::AttentionInputs& inputs, co
   drawn.clock = context.clock;
   attended_.resize(inputs.target.rows, options_.attended_width());
   log_sum_.resize(inputs.target.rows, options_.heads);
-  ops::run(plan(context), drawn, {attended_, log_sum_}, context.stream);
+  ops::run(plan(context, context.training), drawn, {attended_, log_sum_}, context.stream);
   // What attention put out must stay as it is: its gradient needs it.
   const bool adds = residual && !targets.absent();
   if (!averages() && !adds) return epilogue.forward(attended_, number, context);
@@ -82,7 +83,7 @@ void MultiHeadAttention::backward(const ops::AttentionInputs& inputs, const Inpu
   ops::AttentionInputs drawn = inputs;
   drawn.random = random(number, context);
   drawn.clock = context.clock;
-  ops::run_backward(plan(context), drawn, attended_, log_sum_,
+  ops::run_backward(plan(context, true), drawn, attended_, log_sum_,
                     averages() ? grad_attended_ : grad_output, gradients, context.stream);
 }
 

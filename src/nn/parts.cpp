@@ -14,10 +14,12 @@ namespace {
 
 using ops::Transpose;
 
-ops::SpmmOptions product_options(const Parameter& weight) {
+ops::SpmmOptions product_options(const Parameter& weight, bool backward) {
   ops::SpmmOptions options;
   options.precision = weight.value.precision();
   options.features = weight.value.rows();
+  options.edge_value_gradient = false;
+  options.backward = backward;
   return options;
 }
 
@@ -50,8 +52,8 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
   ops::transpose(weight.value, turned_, device, context.stream);
   if (beta != 0) product_.resize(x.rows(), out());
   Tensor& target = beta == 0 ? y : product_;
-  ops::run(x.sparse().spmm(as_given, product_options(weight)), {turned_, x.values()}, {target},
-           context.stream);
+  ops::run(x.sparse().spmm(as_given, product_options(weight, context.training)),
+           {turned_, x.values()}, {target}, context.stream);
   if (beta != 0) ops::add_scaled(1, product_, beta, y, device, context.stream);
 }
 
@@ -64,8 +66,8 @@ void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Con
     return;
   }
   turned_.resize(in(), out());
-  ops::run(x.sparse().spmm_backward(as_given, product_options(weight)),
-           {grad_y, {}, x.values(), {}}, {turned_, {}}, context.stream);
+  ops::run_backward(x.sparse().spmm(as_given, product_options(weight, true)),
+                    {grad_y, {}, x.values(), {}}, {turned_, {}}, context.stream);
   if (accumulate) product_.resize(out(), in());
   Tensor& target = accumulate ? product_ : weight.gradient;
   ops::transpose(turned_, target, device, context.stream);

@@ -8,12 +8,14 @@
 namespace tessera::nn {
 namespace {
 
-ops::SpmmOptions options_for(const Propagation& propagation, const Tensor& x) {
+ops::SpmmOptions options_for(const Propagation& propagation, const Tensor& x, bool backward) {
   ops::SpmmOptions options;
   options.reduction = propagation.reduction;
   options.precision = x.precision();
   options.features = x.cols();
   options.edge_values_at_run = false;
+  options.edge_value_gradient = false;
+  options.backward = backward;
   return options;
 }
 
@@ -31,8 +33,9 @@ void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const
   Topology& graph = context.required_graph(propagation.layer);
   require_rows(propagation, x, graph.graph().num_cols());
   y.resize(graph.graph().num_rows(), x.cols());
-  ops::run(graph.spmm(propagation.derivation, options_for(propagation, x)), {x, {}}, {y, winners},
-           context.stream);
+  const bool backward = context.training && propagation.has_gradient;
+  ops::run(graph.spmm(propagation.derivation, options_for(propagation, x, backward)), {x, {}},
+           {y, winners}, context.stream);
 }
 
 bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& context) {
@@ -47,7 +50,8 @@ void propagate_and_finish(const Propagation& propagation, const Tensor& x, const
   Topology& graph = context.required_graph(propagation.layer);
   require_rows(propagation, x, graph.graph().num_cols());
   y.resize(graph.graph().num_rows(), x.cols());
-  ops::SpmmOptions options = options_for(propagation, x);
+  ops::SpmmOptions options =
+      options_for(propagation, x, context.training && propagation.has_gradient);
   options.epilogue = epilogue.in_product(context).value();
   options.epilogue.residual = residual != nullptr;
   ops::SpmmInputs inputs{x};
@@ -60,8 +64,9 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Te
                         const Context& context, MatrixView<const VertexId> winners) {
   Topology& graph = context.required_graph(propagation.layer);
   grad_x.resize(graph.graph().num_cols(), grad_y.cols());
-  ops::run(graph.spmm_backward(propagation.derivation, options_for(propagation, grad_y)),
-           {grad_y, {}, {}, winners}, {grad_x, {}}, context.stream);
+  const ops::SpmmOptions options = options_for(propagation, grad_y, true);
+  ops::run_backward(graph.spmm_gradient(propagation.derivation, options), {grad_y, {}, {}, winners},
+                    {grad_x, {}}, context.stream);
 }
 
 }  // namespace tessera::nn

@@ -21,6 +21,7 @@ Context pooling_context(const Context& context) {
   }
   Context pooled = context;
   pooled.graph = context.pooling;
+  pooled.graphs = {};
   return pooled;
 }
 

@@ -95,7 +95,9 @@ void Sage::aggregate(const Tensor& x, Tensor& y, const Context& context) {
     }
     winners = matrix_in(winners_, rows, x.cols());
   }
-  propagate(propagation_of(options_.aggregation), x, y, context, winners);
+  Propagation propagation = propagation_of(options_.aggregation);
+  propagation.has_gradient = transforms_first(sources_) || needs_input_gradient();
+  propagate(propagation, x, y, context, winners);
 }
 
 void Sage::aggregate_backward(const Tensor& grad_y, Tensor& grad_x, const Context& context) {
@@ -106,7 +108,8 @@ void Sage::aggregate_backward(const Tensor& grad_y, Tensor& grad_x, const Contex
   propagate_backward(propagation_of(options_.aggregation), grad_y, grad_x, context, winners);
 }
 
-const Tensor& Sage::forward(const Input& sources, const Input& targets, const Context& context) {
+const Tensor& Sage::forward_pair(const Input& sources, const Input& targets,
+                                 const Context& context) {
   sources_ = sources;
   targets_ = targets;
   if (options_.aggregation == SageAggregation::gcn && !(sources == targets)) {
@@ -135,7 +138,7 @@ const Tensor& Sage::forward(const Input& sources, const Input& targets, const Co
   return after_unit_->forward(unit_, number(), context);
 }
 
-Tensor* Sage::backward(Tensor& grad_output, const Context& context) {
+Tensor* Sage::backward_pair(Tensor& grad_output, const Context& context) {
   if (after_unit_) {
     after_unit_->backward(grad_output, number(), context);
     // The unit rows themselves are no longer needed: their place takes the gradient before them.

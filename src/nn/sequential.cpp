@@ -25,9 +25,18 @@ Layer& Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
 }
 
 const Tensor& Sequential::forward(const Input& input, const Context& context) {
+  const auto given = static_cast<std::int64_t>(context.graphs.size());
+  if (given != 0 && given != num_graphs()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} graphs for layers that take {}", given, num_graphs()), describe(),
+                "give one for each layer that has neighbours, or one for all");
+  }
   Input next = input;
+  std::int64_t first_graph = 0;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    outputs_[i] = &layers_[i]->forward(next, context);
+    const std::int64_t graphs = layers_[i]->num_graphs();
+    outputs_[i] = &layers_[i]->forward(next, context.with_graphs(first_graph, graphs));
+    first_graph += graphs;
     next = *outputs_[i];
   }
   return *outputs_.back();
@@ -35,8 +44,19 @@ const Tensor& Sequential::forward(const Input& input, const Context& context) {
 
 Tensor* Sequential::backward(Tensor& grad_output, const Context& context) {
   Tensor* grad = &grad_output;
-  for (std::size_t i = layers_.size(); i-- > 0;) grad = layers_[i]->backward(*grad, context);
+  std::int64_t end_graph = num_graphs();
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const std::int64_t graphs = layers_[i]->num_graphs();
+    end_graph -= graphs;
+    grad = layers_[i]->backward(*grad, context.with_graphs(end_graph, graphs));
+  }
   return grad;
+}
+
+std::int64_t Sequential::num_graphs() const {
+  std::int64_t graphs = 0;
+  for (const auto& layer : layers_) graphs += layer->num_graphs();
+  return graphs;
 }
 
 std::int64_t Sequential::input_width() const { return layers_.front()->input_width(); }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/recording.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
@@ -23,7 +24,13 @@ void Tensor::resize(std::int64_t rows, std::int64_t cols) {
   const std::int64_t elements = checked_area(rows, cols);
   const auto needed =
       static_cast<std::int64_t>(checked_bytes(elements, bytes_per_element(precision())));
-  if (needed > memory_.size()) memory_ = Buffer<std::byte>(needed, placement_.place());
+  if (needed > memory_.size()) {
+    if (is_recording()) {
+      throw Error(ErrorCode::invalid_argument, "a buffer cannot grow while recording", "tensor",
+                  "make it before: Layer::prepare makes all plans and buffers of a model");
+    }
+    memory_ = Buffer<std::byte>(needed, placement_.place());
+  }
   rows_ = rows;
   cols_ = cols;
 }

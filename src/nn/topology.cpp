@@ -4,30 +4,15 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
+#include <vector>
 
+#include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/nn/context.hpp"
 
 namespace tessera::nn {
 namespace {
-
-using SpmmKey =
-    std::tuple<Derivation, ops::Reduction, Precision, std::int64_t, bool, bool, ops::SpmmEpilogue>;
-using AttentionKey = std::tuple<Derivation, ops::AttentionForm, Precision, std::int64_t,
-                                std::int64_t, double, double>;
-
-SpmmKey key_of(Derivation derivation, const ops::SpmmOptions& options) {
-  return {derivation,       options.reduction,          options.precision,
-          options.features, options.edge_values_at_run, options.edge_values_expected,
-          options.epilogue};
-}
-
-AttentionKey key_of(Derivation derivation, const ops::AttentionOptions& options) {
-  return {derivation,       options.form,           options.precision, options.heads,
-          options.features, options.negative_slope, options.dropout};
-}
 
 /// What is kept under a key, made by `make` if it is not there.
 template <class Map, class Make>
@@ -37,30 +22,54 @@ auto& found_or_made(Map& map, const typename Map::key_type& key, Make&& make) {
   return map.emplace(key, make()).first->second;
 }
 
+/// A plan for what a derivation makes of the graph. Its options are the rest of its key.
+template <class Plan>
+struct Derived {
+  Derivation derivation;
+  Plan plan;
+};
+
+template <class Plan, class Make>
+Plan planned(std::vector<Derived<Plan>>& plans, Derivation derivation,
+             const typename Plan::Options& options, Make&& make) {
+  typename Plan::Options with_backward = options;
+  with_backward.backward = true;
+  for (const Derived<Plan>& known : plans) {
+    const bool fits = known.plan.options() == options || known.plan.options() == with_backward;
+    if (known.derivation == derivation && fits) return known.plan;
+  }
+  plans.push_back({derivation, make()});
+  return plans.back().plan;
+}
+
 }  // namespace
 
 struct Topology::State {
   Graph graph;
-  Place place;
   std::map<Derivation, Graph> derived;
-  std::map<SpmmKey, ops::SpmmPlan> spmm;
-  std::map<SpmmKey, ops::SpmmBackwardPlan> spmm_backward;
-  std::map<AttentionKey, ops::AttentionPlan> attention;
+  ops::PlanOptions plans;
+  std::vector<Derived<ops::SpmmPlan>> spmm;
+  std::vector<Derived<ops::AttentionPlan>> attention;
   std::optional<Tensor> values;
 
+  /// The options of a plan, of which the topology has most.
   template <class Options>
   Options own(Options options) const {
-    options.device = place.device;
-    options.memory = place.memory;
-    options.stream = place.stream;
-    options.kernel.clear();
+    const bool backward = options.backward;
+    static_cast<ops::PlanOptions&>(options) = plans;
+    options.backward = backward;
     return options;
   }
 };
 
-Topology::Topology(Graph graph, const Place& place) : state_(std::make_unique<State>()) {
+Topology::Topology(Graph graph, const Place& place, ops::PlanOptions plans)
+    : state_(std::make_unique<State>()) {
   state_->graph = std::move(graph);
-  state_->place = place;
+  state_->plans = std::move(plans);
+  state_->plans.device = place.device;
+  state_->plans.memory = place.memory;
+  state_->plans.stream = place.stream;
+  state_->plans.kernel.clear();
 }
 Topology::Topology(Topology&&) noexcept = default;
 Topology& Topology::operator=(Topology&&) noexcept = default;
@@ -77,6 +86,7 @@ const Tensor& Topology::values(const Placement& placement) {
   if (kept && kept->precision() == placement.precision && kept->device() == placement.device()) {
     return *kept;
   }
+  const ops::PlanOnly values_are_kept(false);
   const std::int64_t entries = graph().num_edges();
   Matrix<float> padded((entries + values_width - 1) / values_width, values_width, 0.0f);
   for (std::int64_t k = 0; k < entries; ++k) {
@@ -87,28 +97,42 @@ const Tensor& Topology::values(const Placement& placement) {
   return *kept;
 }
 
-const ops::SpmmPlan& Topology::spmm(Derivation derivation, ops::SpmmOptions options) {
-  return found_or_made(state_->spmm, key_of(derivation, options),
-                       [&] { return ops::plan_spmm(derived(derivation), state_->own(options)); });
+const ops::PlanOptions& Topology::plan_options() const noexcept { return state_->plans; }
+
+ops::SpmmPlan Topology::spmm(Derivation derivation, ops::SpmmOptions options) {
+  const ops::SpmmOptions own = state_->own(std::move(options));
+  return planned(state_->spmm, derivation, own,
+                 [&] { return ops::plan_spmm(derived(derivation), own); });
 }
 
-const ops::SpmmBackwardPlan& Topology::spmm_backward(Derivation derivation,
-                                                     ops::SpmmOptions options) {
-  options.edge_value_gradient = false;
-  return found_or_made(state_->spmm_backward, key_of(derivation, options), [&] {
-    return ops::plan_spmm_backward(derived(derivation), state_->own(options));
-  });
+ops::SpmmPlan Topology::spmm_gradient(Derivation derivation, ops::SpmmOptions options) {
+  options.backward = true;
+  const ops::SpmmOptions own = state_->own(std::move(options));
+  for (const Derived<ops::SpmmPlan>& known : state_->spmm) {
+    ops::SpmmOptions same = known.plan.options();
+    same.epilogue = own.epilogue;
+    if (known.derivation == derivation && same == own) return known.plan;
+  }
+  return spmm(derivation, own);
 }
 
-const ops::AttentionPlan& Topology::attention(Derivation derivation,
-                                              ops::AttentionOptions options) {
-  return found_or_made(state_->attention, key_of(derivation, options), [&] {
-    return ops::plan_attention(derived(derivation), state_->own(options));
-  });
+ops::AttentionPlan Topology::attention(Derivation derivation, ops::AttentionOptions options) {
+  const ops::AttentionOptions own = state_->own(std::move(options));
+  return planned(state_->attention, derivation, own,
+                 [&] { return ops::plan_attention(derived(derivation), own); });
+}
+
+Context Context::with_graphs(std::int64_t first, std::int64_t count) const {
+  Context part = *this;
+  if (!graphs.empty()) {
+    part.graphs = graphs.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  }
+  return part;
 }
 
 Topology& Context::required_graph(const char* layer) const {
-  if (graph != nullptr) return *graph;
+  Topology* const own = graphs.empty() ? graph : graphs.front();
+  if (own != nullptr) return *own;
   throw Error(ErrorCode::invalid_argument, "the context has no graph", layer,
               "set Context::graph before the pass");
 }

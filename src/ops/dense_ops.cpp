@@ -2,6 +2,8 @@
 #include "ops/dense_ops.hpp"
 
 #include "ops/cpu_dense_ops.hpp"
+#include "ops/idle_dense_ops.hpp"
+#include "ops/plan_only.hpp"
 
 #ifdef TESSERA_WITH_CUDA
 #include "ops/cuda/dense_ops.hpp"
@@ -11,7 +13,9 @@ namespace tessera::ops {
 
 const DenseOps& dense_ops(Device device) {
   static const CpuDenseOps cpu;
+  static const IdleDenseOps idle;
   require_available(device);
+  if (plans_only()) return idle;
 #ifdef TESSERA_WITH_CUDA
   if (device.kind == DeviceKind::cuda) return cuda_dense_ops(device);
 #endif

@@ -2,12 +2,14 @@
 #include "ops/registry.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "ops/tuning.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/recording.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -106,6 +108,10 @@ ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& optio
   const Offer& winner = offers[index];
   ChosenOffer chosen{index, {summary_of(winner, offers, forced), {}}};
   chosen.explanation.summary += scaled_costs(options.device, !forced && !timed);
+  for (const Offer& offer : offers) {
+    if (offer.why_not != out_of_memory_verdict) continue;
+    chosen.explanation.summary += fmt::format("; {} did not fit into memory", offer.info->name);
+  }
   for (std::size_t i = 0; i < offers.size(); ++i) {
     const Offer& offer = offers[i];
     std::string verdict = why_excluded(offer, options);
@@ -115,6 +121,38 @@ ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& optio
         {offer.info->name, std::move(verdict), offer.predicted_us, offer.measured_us});
   }
   return chosen;
+}
+
+std::string timing_note(std::span<const Offer> offers, std::size_t winner, double seconds,
+                        const PlanOptions& options) {
+  std::size_t predicted = winner;
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    if (offers[i].measured_us <= 0) continue;
+    if (offers[i].predicted_us < offers[predicted].predicted_us) predicted = i;
+  }
+  const double saved_us = offers[predicted].measured_us - offers[winner].measured_us;
+  if (saved_us <= 0) {
+    return fmt::format("; timing took {:.2g} s and confirmed the cost model", seconds);
+  }
+  const double epochs = std::ceil(seconds * 1e6 / saved_us);
+  return fmt::format("; timing took {:.2g} s, which {} epochs make up for; {} are planned", seconds,
+                     epochs, options.epochs);
+}
+
+void refuse_while_recording() {
+  if (!is_recording()) return;
+  throw Error(ErrorCode::invalid_argument, "a plan is missing that cannot be made while recording",
+              "plan", "plan before: Layer::prepare makes all plans and buffers of a model");
+}
+
+PlanOptions fallback_options(const PlanOptions& options) {
+  PlanOptions any = options;
+  any.tune = Tune::predicted;
+  if (options.kernel.empty()) return any;
+  any.kernel.clear();
+  any.store = nullptr;
+  any.stored_only = false;
+  return any;
 }
 
 ChosenOffer choose_stored(std::span<const Offer> offers, const PlanOptions& options,
@@ -133,10 +171,12 @@ ChosenOffer choose_stored(std::span<const Offer> offers, const PlanOptions& opti
   }
 }
 
-std::string to_string(const Explanation& explanation) {
-  std::string text = explanation.summary;
+namespace {
+
+void append_lines(std::string& text, const Explanation& explanation, const std::string& indent) {
+  text += explanation.summary;
   for (const Candidate& candidate : explanation.candidates) {
-    text += fmt::format("\n  {}: {}", candidate.kernel, candidate.verdict);
+    text += fmt::format("\n{}  {}: {}", indent, candidate.kernel, candidate.verdict);
     if (candidate.measured_us > 0) {
       text += fmt::format(" ({:.1f} us measured, {:.1f} predicted)", candidate.measured_us,
                           candidate.predicted_us);
@@ -144,6 +184,24 @@ std::string to_string(const Explanation& explanation) {
       text += fmt::format(" ({:.1f} us)", candidate.predicted_us);
     }
   }
+  for (const Explanation& child : explanation.children) {
+    text += fmt::format("\n{}  {}: ", indent, child.name);
+    append_lines(text, child, indent + "  ");
+  }
+}
+
+}  // namespace
+
+const Explanation* find_child(const Explanation& explanation, const std::string& name) {
+  for (const Explanation& child : explanation.children) {
+    if (child.name == name) return &child;
+  }
+  return nullptr;
+}
+
+std::string to_string(const Explanation& explanation) {
+  std::string text;
+  append_lines(text, explanation, "");
   return text;
 }
 

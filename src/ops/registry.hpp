@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,8 +11,10 @@
 #include <vector>
 
 #include "core/on_device.hpp"
+#include "ops/plan_only.hpp"
 #include "ops/tune.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/measure.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/plan_store.hpp"
 
@@ -106,17 +109,22 @@ std::unique_ptr<const typename KernelType::Prepared> measure_offers(
   return best;
 }
 
-/// A kernel chosen as the options say and made ready: stored choices first, then by measuring or by
-/// the cost model. `Trial` describes the op's problems and has operands to time its kernels
-/// with: see spmm/trial.hpp.
+/// When the seconds that timing took pay, in words: by what the winner saves in each run against
+/// the kernel that the cost model would have chosen.
+std::string timing_note(std::span<const Offer> offers, std::size_t winner, double seconds,
+                        const PlanOptions& options);
+
+/// The verdict on a kernel that was preferred and did not fit.
+inline constexpr const char* out_of_memory_verdict = "out of memory";
+
+/// A kernel chosen among offers as the options say and made ready: stored choices first, then by
+/// measuring or by the cost model.
 template <class Trial, class KernelType>
-Choice<KernelType> make_choice(std::span<const KernelType> table,
-                               const typename KernelType::Problem& problem,
-                               const PlanOptions& options) {
-  require_available(options.device);
-  const OnDevice current(options.device);
-  std::vector<Offer> offers = offers_of(table, problem, options);
+Choice<KernelType> choose_among(std::span<const KernelType> table,
+                                const typename KernelType::Problem& problem,
+                                const PlanOptions& options, std::vector<Offer> offers) {
   Choice<KernelType> choice;
+  double timing_seconds = 0;
   const bool uses_store = options.store != nullptr && options.kernel.empty();
   const PlanKey key =
       uses_store ? plan_key(Trial::op(problem), problem.graph, Trial::details(problem), options)
@@ -124,17 +132,22 @@ Choice<KernelType> make_choice(std::span<const KernelType> table,
   const std::optional<StoredChoice> stored =
       uses_store ? recall(*options.store, key, options.stored_only) : std::nullopt;
   if (!stored && options.tune == Tune::measured && !is_forced(options)) {
+    const Stopwatch watch;
     choice.prepared = measure_offers<Trial>(table, problem, options, std::span<Offer>(offers));
+    timing_seconds = watch.seconds();
   }
   ChosenOffer chosen =
       stored ? choose_stored(offers, options, *stored) : choose_offer(offers, options);
+  if (choice.prepared) {
+    chosen.explanation.summary += timing_note(offers, chosen.index, timing_seconds, options);
+  }
   while (!choice.prepared) {
     try {
       choice.prepared = table[chosen.index].prepare(problem);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::out_of_memory || stored || is_forced(options)) throw;
       // Another may need less.
-      offers[chosen.index].why_not = "out of memory";
+      offers[chosen.index].why_not = out_of_memory_verdict;
       if (!any_admissible(offers, options)) throw;
       chosen = choose_offer(offers, options);
     }
@@ -143,6 +156,73 @@ Choice<KernelType> make_choice(std::span<const KernelType> table,
   choice.explanation = std::move(chosen.explanation);
   if (uses_store && !stored) {
     options.store->remember({key, choice.kernel->info.name, choice.explanation.candidates});
+  }
+  return choice;
+}
+
+/// Runs that a plan admits besides those that its kernel is chosen for. Kinds of runs are numbered
+/// by each op, below 32.
+template <class Problem>
+struct OtherRuns {
+  unsigned kind = 0;
+  std::string name;  ///< "edge values"; empty where other kinds say it
+  Problem problem;   ///< the same problem, of such runs
+};
+
+/// Throws `invalid_argument` inside a recording: planning allocates and waits.
+void refuse_while_recording();
+
+/// How the kernel for runs that the chosen one does not take is found: by the cost model, whoever
+/// was asked for by name.
+PlanOptions fallback_options(const PlanOptions& options);
+
+/// Where the chosen kernel does not take every kind of run that the plan admits, another is chosen
+/// for all the rest, once, and is a child of the explanation.
+template <class Trial, class KernelType>
+void add_fallback(std::span<const KernelType> table, const typename KernelType::Problem& problem,
+                  const PlanOptions& options, Choice<KernelType>& choice) {
+  using Problem = typename KernelType::Problem;
+  std::vector<OtherRuns<Problem>> rest = Trial::other_runs(problem);
+  std::erase_if(rest,
+                [&](const auto& other) { return choice.kernel->why_not(other.problem).empty(); });
+  if (rest.empty()) return;
+  std::uint32_t kinds = 0;
+  std::string name;
+  for (OtherRuns<Problem>& other : rest) {
+    kinds |= std::uint32_t{1} << other.kind;
+    other.problem.occasional = true;
+    if (!other.name.empty()) name += (name.empty() ? "runs with " : " or ") + other.name;
+  }
+  const PlanOptions how = fallback_options(options);
+  std::vector<Offer> offers = offers_of(table, rest.front().problem, how);
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    if (table[i].info.device != how.device.kind) continue;
+    for (const OtherRuns<Problem>& other : rest) {
+      if (offers[i].why_not.empty()) offers[i].why_not = table[i].why_not(other.problem);
+    }
+  }
+  Choice<KernelType> fallback =
+      choose_among<Trial>(table, rest.front().problem, how, std::move(offers));
+  fallback.explanation.name = std::move(name);
+  choice.explanation.children.push_back(std::move(fallback.explanation));
+  choice.prepared =
+      Trial::with_fallback(std::move(choice.prepared), kinds, std::move(fallback.prepared));
+}
+
+/// The choice for a problem, with a fallback where it needs one. `Trial` describes the op's
+/// problems and has operands to time its kernels with: see spmm/trial.hpp.
+template <class Trial, class KernelType>
+Choice<KernelType> make_choice(std::span<const KernelType> table,
+                               const typename KernelType::Problem& problem,
+                               const PlanOptions& options) {
+  require_available(options.device);
+  refuse_while_recording();
+  const PlanOnly work_is_done(false);
+  const OnDevice current(options.device);
+  Choice<KernelType> choice =
+      choose_among<Trial>(table, problem, options, offers_of(table, problem, options));
+  if constexpr (requires { Trial::other_runs(problem); }) {
+    add_fallback<Trial>(table, problem, options, choice);
   }
   return choice;
 }

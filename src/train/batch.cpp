@@ -70,15 +70,15 @@ ops::LossTargets Batch::targets_of(std::span<const std::int64_t> items, std::int
 }
 
 Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form) {
-  Batch batch{nn::Topology(problem.graph, form.placement.place()),
+  Batch batch{nn::Topology(problem.graph, form.placement.place(), form.plans),
               {},
-              nn::InputFeatures(problem.features, form.placement, form.densify),
+              nn::InputFeatures(problem.features, form.placement, form.densify, form.plans),
               problem.labels,
               problem.targets,
               split.train};
   if (problem.graph_task) {
     batch.pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items),
-                          form.placement.place());
+                          form.placement.place(), form.plans);
   }
   return batch;
 }
@@ -131,16 +131,17 @@ Batch BatchSource::make_batch(std::span<const std::int64_t> groups) const {
     vertices.insert(vertices.end(), group.begin(), group.end());
     graph_ids.resize(vertices.size(), static_cast<std::int32_t>(g));
   }
-  Batch batch{
-      nn::Topology(induced_subgraph(problem_.graph, vertices), form_.placement.place()),
-      {},
-      nn::InputFeatures(take_rows(problem_.features, vertices), form_.placement, form_.densify),
-      {},
-      {},
-      {}};
+  Batch batch{nn::Topology(induced_subgraph(problem_.graph, vertices), form_.placement.place(),
+                           form_.plans),
+              {},
+              nn::InputFeatures(take_rows(problem_.features, vertices), form_.placement,
+                                form_.densify, form_.plans),
+              {},
+              {},
+              {}};
   if (problem_.graph_task) {
-    batch.pooling.emplace(nn::pooling_graph(graph_ids, std::ssize(groups)),
-                          form_.placement.device());
+    batch.pooling.emplace(nn::pooling_graph(graph_ids, std::ssize(groups)), form_.placement.place(),
+                          form_.plans);
     for (const std::int64_t group : groups) {
       batch.train_items.push_back(std::ssize(batch.labels));
       batch.labels.push_back(problem_.labels[index_of(group_items_[index_of(group)])]);

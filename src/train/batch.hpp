@@ -24,6 +24,7 @@ struct Batch {
   MultiLabels targets;                                 ///< or these
   std::vector<std::int64_t> train_items;               ///< numbers within the batch
   std::optional<ops::LossTargets> train_targets = {};  ///< of these, once they are needed
+  bool planned = false;  ///< whether the model was prepared for a step on it
 
   /// What the loss over some items of the batch wants, in the place of its features.
   ops::LossTargets targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
@@ -32,10 +33,11 @@ struct Batch {
   nn::Context context(bool training, std::uint64_t seed, std::int64_t step);
 };
 
-/// How features are stored for a model.
+/// How features are stored for a model, and how plans are made.
 struct FeatureForm {
   nn::Placement placement;
   bool densify = false;
+  ops::PlanOptions plans = {};
 };
 
 Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form);

@@ -63,12 +63,14 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   validate(checkpoint, "checkpoint");
   TrainOptions how;
   how.placement = options.placement;
+  how.plans = options.plans;
+  how.plans.epochs = 1;
   const Problem problem = prepare_features(dataset, checkpoint.model, checkpoint.graph_task,
                                            checkpoint.row_normalised, how);
   require_width(checkpoint, problem);
   nn::Model model(checkpoint.model, checkpoint.features, checkpoint.outputs, 0, options.placement);
   restore(checkpoint.weights, model.state(), "checkpoint");
-  Batch batch = full_batch(problem, {}, {options.placement, !model.accepts_sparse()});
+  Batch batch = full_batch(problem, {}, {options.placement, !model.accepts_sparse(), how.plans});
   const ops::DenseWorkspace workspace(options.placement.place());
   nn::Context context = batch.context(false, 0, 0);
   context.stream = options.placement.stream;

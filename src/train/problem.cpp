@@ -62,8 +62,10 @@ void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& opt
                           Problem& problem) {
   const std::int64_t hops = nn::precomputed_hops(config);
   report(options.progress, "propagating features");
-  nn::InputFeatures features(problem.features, options.placement);
-  nn::Topology topology(problem.graph, options.placement.device());
+  ops::PlanOptions once = options.plans;
+  once.epochs = hops;
+  nn::InputFeatures features(problem.features, options.placement, false, once);
+  nn::Topology topology(problem.graph, options.placement.place(), once);
   const nn::Tensor product = nn::propagated(features.input(), topology, hops, options.placement);
   problem.features = std::make_shared<const Matrix<float>>(to_host(product));
   problem.notes.push_back(

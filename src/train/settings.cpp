@@ -141,6 +141,10 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.seed", options.seed);
   add("training.runs", options.runs);
   add("training.precision", std::string(tessera::to_string(options.placement.precision)));
+  add("plans.tune", options.plans.tune);
+  add("plans.strict", options.plans.strict);
+  add("plans.exact_nonfinite", options.plans.exact_nonfinite);
+  add("plans.allow_nondeterministic", options.plans.allow_nondeterministic);
   return settings;
 }
 

@@ -37,6 +37,13 @@ decltype(auto) timed(PhaseTimes& times, Phase phase, Work&& work) {
   return work();
 }
 
+/// A graph that every step sees is used once in an epoch, others about as often.
+ops::PlanOptions plans_of(const TrainOptions& options) {
+  ops::PlanOptions plans = options.plans;
+  plans.epochs = options.epochs;
+  return plans;
+}
+
 double metric_of(Metric metric, MatrixView<const float> logits, const Batch& batch,
                  std::span<const std::int64_t> items) {
   if (batch.targets != nullptr) {
@@ -61,7 +68,8 @@ struct Trainer::State {
         model(config, given.num_features(), given.outputs, given_seed, given_options.placement),
         optimiser(model, given_options.optimiser),
         batches(given, given_split, given_options,
-                {given_options.placement, !model.accepts_sparse()}, given_seed),
+                {given_options.placement, !model.accepts_sparse(), plans_of(given_options)},
+                given_seed),
         gradient(given_options.placement),
         loss(1, place) {
     may_record =
@@ -83,10 +91,7 @@ struct Trainer::State {
 
   /// One step. Whatever differs from step to step is read from the optimiser's clock.
   void queue_step(Batch& batch, Stream stream) {
-    nn::Context context = batch.context(true, seed, step);
-    context.clock = optimiser.clock();
-    context.stream = stream;
-    context.workspace = &workspace;
+    const nn::Context context = step_context(batch, stream);
     const nn::Tensor& logits = timed(times, Phase::forward, [&]() -> const nn::Tensor& {
       return model.forward(batch.features.input(), context);
     });
@@ -121,7 +126,23 @@ struct Trainer::State {
     optimiser.set_steps(step);
   }
 
+  nn::Context step_context(Batch& batch, Stream stream) {
+    nn::Context context = batch.context(true, seed, step);
+    context.clock = optimiser.clock();
+    context.stream = stream;
+    context.workspace = &workspace;
+    return context;
+  }
+
+  /// Makes all plans and buffers of a step on this batch.
+  void plan_step(Batch& batch) {
+    if (batch.planned) return;
+    model.prepare(batch.features.input(), step_context(batch, place.stream));
+    batch.planned = true;
+  }
+
   double train_step(Batch& batch) {
+    timed(times, Phase::batches, [&] { plan_step(batch); });
     if (!batch.train_targets) {
       batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
     }

@@ -29,17 +29,18 @@ class GpuEdgeReplay : public ::testing::Test {
     return {testing::random_graph(300, 200, 2500, 5, false), testing::hub_graph(40, 3000, 6)};
   }
 
-  static void expect_spmm_replays(const Graph& graph, const SpmmOptions& options) {
+  static void expect_spmm_replays(const Graph& graph, SpmmOptions options) {
     SCOPED_TRACE(options.kernel);
+    options.backward = true;
+    options.backward_kernel = options.kernel;
     const SpmmPlan plan = plan_spmm(graph, options);
-    const SpmmBackwardPlan backward = plan_spmm_backward(graph, options);
     test::ReplayScene scene;
     auto &x = scene.matrix(graph.num_cols(), 32), &y = scene.matrix(graph.num_rows(), 32);
     auto &values = scene.matrix(graph.num_edges(), 1), &grad_x = scene.matrix(graph.num_cols(), 32);
     auto& grad_values = scene.matrix(graph.num_edges(), 1);
     scene.expect_replays("spmm", [&](Stream stream) {
       run(plan, {x, values}, {y}, stream);
-      run(backward, {y, x, values}, {grad_x, grad_values}, stream);
+      run_backward(plan, {y, x, values}, {grad_x, grad_values}, stream);
     });
   }
 
@@ -61,6 +62,7 @@ TEST_F(GpuEdgeReplay, sddmm) {
       options.features = 32;
       options.heads = heads;
       options.device = gpu;
+      options.backward = true;
       const SddmmPlan plan = plan_sddmm(graph, options);
       test::ReplayScene scene;
       auto &u = scene.matrix(graph.num_rows(), 32), &v = scene.matrix(graph.num_cols(), 32);
@@ -94,6 +96,7 @@ TEST_F(GpuEdgeReplay, edge_softmax) {
     EdgeSoftmaxOptions options;
     options.heads = 3;
     options.device = gpu;
+    options.backward = true;
     const EdgeSoftmaxPlan plan = plan_edge_softmax(graph, options);
     test::ReplayScene scene;
     auto &scores = scene.matrix(graph.num_edges(), 3),
@@ -124,6 +127,7 @@ TEST_F(GpuEdgeReplay, attention) {
       options.features = 32;
       options.dropout = 0.3;
       options.device = gpu;
+      options.backward = true;
       const AttentionPlan plan = plan_attention(graph, options);
       const std::int64_t cols = form == AttentionForm::gat ? 4 : 32;
       test::ReplayScene scene;

@@ -31,6 +31,7 @@ ops::EdgeSoftmaxOptions options_of(const std::string& kernel, Precision precisio
   options.precision = precision;
   options.heads = heads;
   options.device = testing::device_of(kernel);
+  options.backward = true;
   return options;
 }
 

@@ -73,7 +73,10 @@ void for_precisions(Device device, Body&& body) {
 SpmmOptions spmm_options(const std::string& kernel, Reduction reduction, Precision precision,
                          std::int64_t features) {
   SpmmOptions options;
-  if (kernel != chosen_on_gpu) options.kernel = kernel;
+  // Of kernels on the GPU, and of those that have no other, only the backward pass is asked for.
+  if (kernel.starts_with("spmm/cpu/")) options.kernel = kernel;
+  if (kernel != chosen_on_gpu) options.backward_kernel = kernel;
+  options.backward = true;
   options.reduction = reduction;
   options.precision = precision;
   options.features = features;
@@ -108,7 +111,7 @@ TEST_P(SpmmGradients, MatchFiniteDifferences) {
       Matrix<double> grad_values(graph.num_edges(), 1, std::numeric_limits<double>::quiet_NaN());
       SpmmGradInputs inputs{grad_y, x, edge_values};
       if (has_winners(reduction)) inputs.winners = winners.view();
-      run(plan_spmm_backward(graph, options), inputs, {grad_x, grad_values});
+      run_backward(plan, inputs, {grad_x, grad_values});
       testing::note_compared();
       EXPECT_EQ(gradient_mismatch(x, grad_x, loss), "");
       EXPECT_EQ(gradient_mismatch(edge_values, grad_values, loss), "");
@@ -117,14 +120,15 @@ TEST_P(SpmmGradients, MatchFiniteDifferences) {
 }
 
 /// CPU kernels and what a plan chooses take every case; a CUDA kernel may decline some.
-std::optional<SpmmBackwardPlan> backward_plan(const Graph& graph, const SpmmOptions& options) {
+std::optional<SpmmPlan> backward_plan(const Graph& graph, const SpmmOptions& options) {
   try {
-    SpmmBackwardPlan plan = plan_spmm_backward(graph, options);
+    SpmmPlan plan = plan_spmm(graph, options);
     testing::note_compared();
     return plan;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
-    EXPECT_TRUE(options.device.kind != DeviceKind::cpu && !options.kernel.empty()) << error.what();
+    EXPECT_TRUE(options.device.kind != DeviceKind::cpu && !options.backward_kernel.empty())
+        << error.what();
     testing::note_declined(error.what());
     return {};
   }
@@ -141,7 +145,7 @@ template <class T>
 void compare_spmm_backward(const std::string& kernel, const Graph& graph, Reduction reduction,
                            std::int64_t features) {
   const SpmmOptions options = spmm_options(kernel, reduction, PrecisionOf<T>::value, features);
-  const std::optional<SpmmBackwardPlan> plan = backward_plan(graph, options);
+  const std::optional<SpmmPlan> plan = backward_plan(graph, options);
   if (!plan) return;
   Matrix<T> grad_y = test::normal_matrix<T>(graph.num_rows(), features, 91);
   Matrix<T> x = test::normal_matrix<T>(graph.num_cols(), features, 92);
@@ -157,8 +161,8 @@ void compare_spmm_backward(const std::string& kernel, const Graph& graph, Reduct
   test::PlacedMatrix<T> placed_grad_y(grad_y, device), placed_x(x, device);
   test::PlacedMatrix<VertexId> placed_winners(winners, device);
   test::Placed<T> placed_grad_x(grad_x, device), placed_grad_values(grad_values, device);
-  run(*plan, {placed_grad_y.view(), placed_x.view(), {}, placed_winners.view()},
-      {placed_grad_x.view(), placed_grad_values.view()});
+  run_backward(*plan, {placed_grad_y.view(), placed_x.view(), {}, placed_winners.view()},
+               {placed_grad_x.view(), placed_grad_values.view()});
   placed_grad_x.fetch();
   placed_grad_values.fetch();
   EXPECT_TRUE(grad_x.margins_intact());
@@ -241,11 +245,11 @@ TEST_P(SpmmGradients, GiveTheSameBitsForAnyNumberOfThreads) {
       const Matrix<float> x = test::normal_matrix<float>(graph.num_cols(), features, 73);
       SpmmOutputs outputs{y};
       if (has_winners(reduction)) outputs.winners = winners.view();
-      run(plan_spmm(graph, options), {x}, outputs);
+      const SpmmPlan plan = plan_spmm(graph, options);
+      run(plan, {x}, outputs);
       Matrix<float> grad_x(graph.num_cols(), features, std::numeric_limits<float>::quiet_NaN());
       testing::note_compared();
-      run(plan_spmm_backward(graph, options), {grad_y, x, {}, std::as_const(winners).view()},
-          {grad_x});
+      run_backward(plan, {grad_y, x, {}, std::as_const(winners).view()}, {grad_x});
       return grad_x;
     };
     const Matrix<float> expected = result_with(1);
@@ -305,7 +309,7 @@ TEST_P(SpmmSumGradients, MultiplyWhatIsNotFiniteByZero) {
     const SpmmOptions options = spmm_options(GetParam(), Reduction::sum, Precision::fp32, features);
     Matrix<float> grad_x(graph.num_cols(), features, std::numeric_limits<float>::quiet_NaN());
     testing::note_compared();
-    run(plan_spmm_backward(graph, options), {grad_y, {}, values}, {grad_x});
+    run_backward(plan_spmm(graph, options), {grad_y, {}, values}, {grad_x});
     Matrix<double> expected(graph.num_cols(), features);
     Matrix<double> unused(graph.num_edges(), 1);
     const Matrix<double> x(graph.num_cols(), features, 0.0);
@@ -327,11 +331,11 @@ TEST_P(SpmmSumGradients, GiveTheSameBitsForAnyNumberOfThreads) {
   const Matrix<float> grad_y = test::normal_matrix<float>(graph.num_rows(), features, 72);
   const Matrix<float> values = test::normal_matrix<float>(graph.num_edges(), 1, 73);
   const SpmmOptions options = spmm_options(GetParam(), Reduction::sum, Precision::fp32, features);
-  const SpmmBackwardPlan plan = plan_spmm_backward(graph, options);
+  const SpmmPlan plan = plan_spmm(graph, options);
   const auto result_with = [&](int threads) {
     const testing::ThreadScope scope(threads);
     Matrix<float> grad_x(graph.num_cols(), features, std::numeric_limits<float>::quiet_NaN());
-    run(plan, {grad_y, {}, values}, {grad_x});
+    run_backward(plan, {grad_y, {}, values}, {grad_x});
     testing::note_compared();
     return grad_x;
   };
@@ -362,6 +366,7 @@ SddmmOptions sddmm_options(const SddmmShape& shape, Precision precision) {
   options.precision = precision;
   options.features = shape.features;
   options.heads = shape.heads;
+  options.backward = true;
   return options;
 }
 

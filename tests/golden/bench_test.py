@@ -180,6 +180,24 @@ class Plan(cli.CliTest):
         text = self.succeed("plan", "embedded:karate", "--features", "16").out
         self.assertIn(found["kernel"], text)
 
+    def test_shows_what_else_was_decided(self):
+        found = self.json("plan", "embedded:karate", "--features", "16", "--backward")
+        backward = found["children"][0]
+        self.assertEqual(backward["name"], "backward")
+        self.assertIn(backward["kernel"], backward["summary"])
+        self.assertEqual(backward["children"][0]["name"], "gradient of edge values")
+        text = self.succeed("plan", "embedded:karate", "--features", "16", "--backward").out
+        self.assertRegex(text, r"\nbackward:\n  kernel +predicted")
+        self.assertIn("\n  gradient of edge values:\n    kernel", text)
+        self.assertEqual(self.json("plan", "embedded:karate")["children"], [])
+        for op in ["sddmm", "edge_softmax", "attention"]:
+            found = self.json("plan", "embedded:karate", "--op", op, "--backward")
+            self.assertIn("backward", [child["name"] for child in found["children"]], op)
+
+    def test_admits_what_the_flags_say(self):
+        for flag in ["--strict", "--exact-nonfinite", "--allow-nondeterministic"]:
+            self.assertIsNotNone(self.json("plan", "embedded:karate", flag)["kernel"])
+
     def test_measures(self):
         for op in ["spmm", "spmm_backward", "sddmm", "edge_softmax", "attention"]:
             found = self.json("plan", "embedded:karate", "--op", op, "--tune", "measured")
@@ -223,6 +241,26 @@ class Plan(cli.CliTest):
                           ["--save", "a", "--load", "b"], ["--precision", "fp7"]]:
             with self.subTest(arguments=arguments):
                 self.fail_with(cli.USAGE, "plan", "embedded:karate", *arguments)
+
+    def test_training_keeps_its_plans(self):
+        path = self.folder / "train.plans"
+        checkpoint = self.folder / "model.tsr"
+        arguments = ["train", "embedded:karate", "--split", "0.3,0.3,0.4", "--epochs", "3", "--model",
+                     "gat", "--threads", "2", "--plans", path]
+        measured = self.json(*arguments, "--tune", "measured", "--checkpoint", checkpoint)
+        self.assertEqual(measured["config"]["plans"]["tune"], "measured")
+        choices = path.read_text()
+        self.assertIn("choice\tattention\t", choices)
+        again = self.json(*arguments, "--strict", "--exact-nonfinite")
+        self.assertIs(again["config"]["plans"]["strict"], True)
+        self.assertIn("strict, exact where not finite", path.read_text())
+        self.assertTrue(path.read_text().startswith(choices), "what was there stays")
+        predicting = ["predict", "embedded:karate", "--checkpoint", checkpoint, "--threads", "2"]
+        self.succeed(*predicting, "--plans", path, "--strict")
+        self.fail_with(cli.USAGE, *predicting, "--tune", "guessed")
+        self.fail_with(cli.USAGE, *arguments, "--tune", "guessed")
+        path.write_text("something else\n")
+        self.fail_with(cli.BAD_DATA, *arguments)
 
     def test_bench_keeps_its_plans(self):
         path = self.folder / "bench.plans"

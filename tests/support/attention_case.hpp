@@ -30,6 +30,7 @@ struct AttentionCase {
                 std::uint64_t seed)
       : graph(the_graph), options(the_options) {
     options.precision = ops::PrecisionOf<T>::value;
+    options.backward = true;
     const std::int64_t score_cols =
         options.form == ops::AttentionForm::gat ? options.heads : options.features;
     const auto width = static_cast<double>(options.features) / static_cast<double>(options.heads);

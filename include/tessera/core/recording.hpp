@@ -34,6 +34,9 @@ class Recording {
   std::shared_ptr<const void> work_;
 };
 
+/// Whether this thread is inside `Recording::of`: then no plan can be made and no buffer can grow.
+bool is_recording() noexcept;
+
 /// Why work on this device cannot be recorded, in words; empty where it can.
 std::string why_not_recorded(Device device);
 

@@ -25,13 +25,14 @@ class Agnn final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t num_graphs() const override { return 1; }
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;
   bool accepts_sparse() const override { return false; }
 
  private:
-  const ops::AttentionPlan& plan(const Context& context) const;
+  ops::AttentionPlan plan(const Context& context, bool backward) const;
   ops::AttentionInputs attention_inputs() const;
 
   AgnnOptions options_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
@@ -13,7 +14,11 @@ namespace tessera::nn {
 
 /// What a pass needs beside its input. Backward takes the one that forward had.
 struct Context {
+  /// The graph that every layer sees, unless there is a list.
   Topology* graph = nullptr;
+  /// One graph for each layer that has neighbours, in the order of the layers: a layer's sources
+  /// are the targets of the one before. Empty: all layers see `graph`.
+  std::span<Topology* const> graphs = {};
   /// Graph classification: which vertices belong to which graph (`pooling_graph`).
   Topology* pooling = nullptr;
   /// Dropout falls and batch norm uses the batch's own statistics only in training.
@@ -30,6 +35,8 @@ struct Context {
   Random random(std::uint32_t layer_number) const noexcept {
     return Random(seed, layer_number, step);
   }
+  /// The same with `count` graphs of the list from `first` on.
+  Context with_graphs(std::int64_t first, std::int64_t count) const;
   /// The graph, or an error that says which layer misses it.
   Topology& required_graph(const char* layer) const;
 };

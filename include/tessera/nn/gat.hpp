@@ -53,7 +53,7 @@ class MultiHeadAttention {
 
  private:
   bool averages() const { return !options_.concat && options_.heads > 1; }
-  const ops::AttentionPlan& plan(const Context& context) const;
+  ops::AttentionPlan plan(const Context& context, bool backward) const;
   static Random random(std::uint32_t number, const Context& context);
 
   const char* layer_;
@@ -72,16 +72,15 @@ class Gat final : public PairLayer {
  public:
   explicit Gat(const GatOptions& options, Placement placement = {});
 
-  using PairLayer::forward;
-  const Tensor& forward(const Input& sources, const Input& targets,
-                        const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
   Tensor* target_gradient() override;
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.output_width(); }
   std::string describe() const override;
 
  private:
+  const Tensor& forward_pair(const Input& sources, const Input& targets,
+                             const Context& context) override;
+  Tensor* backward_pair(Tensor& grad_output, const Context& context) override;
   Projection& target_projection() { return lin_target_ ? *lin_target_ : lin_; }
   /// Sources and targets are one input with one weight, and so one product.
   bool one_value() const { return sources_ == targets_ && !lin_target_; }
@@ -116,16 +115,15 @@ class Gatv2 final : public PairLayer {
  public:
   explicit Gatv2(const GatOptions& options, Placement placement = {});
 
-  using PairLayer::forward;
-  const Tensor& forward(const Input& sources, const Input& targets,
-                        const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
   Tensor* target_gradient() override;
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.output_width(); }
   std::string describe() const override;
 
  private:
+  const Tensor& forward_pair(const Input& sources, const Input& targets,
+                             const Context& context) override;
+  Tensor* backward_pair(Tensor& grad_output, const Context& context) override;
   bool one_value() const { return sources_ == targets_ && !lin_target_; }
   ops::AttentionInputs attention_inputs() const;
   void backward_weights(const Context& context);

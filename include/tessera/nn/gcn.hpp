@@ -27,6 +27,7 @@ class Gcn final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t num_graphs() const override { return options_.precomputed ? 0 : 1; }
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;

@@ -30,16 +30,15 @@ class Gin final : public PairLayer {
  public:
   explicit Gin(const GinOptions& options, Placement placement = {});
 
-  using PairLayer::forward;
-  const Tensor& forward(const Input& sources, const Input& targets,
-                        const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
   Tensor* target_gradient() override;
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
 
  private:
+  const Tensor& forward_pair(const Input& sources, const Input& targets,
+                             const Context& context) override;
+  Tensor* backward_pair(Tensor& grad_output, const Context& context) override;
   bool transforms_first(const Input& sources, const Input& targets) const;
   bool has_own_targets() const { return !targets_.absent() && !(sources_ == targets_); }
   const Tensor& summed_sources() const;

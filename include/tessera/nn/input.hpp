@@ -41,9 +41,10 @@ class Input {
 /// Owns a data set's features in the form a model reads.
 class InputFeatures {
  public:
-  /// Sparse features stay sparse unless `densify`. A data set without features is an
-  /// `invalid_argument` error.
-  explicit InputFeatures(const Features& features, Placement placement = {}, bool densify = false);
+  /// Sparse features stay sparse unless `densify`; `plans` says how products with them are planned.
+  /// A data set without features is an `invalid_argument` error.
+  explicit InputFeatures(const Features& features, Placement placement = {}, bool densify = false,
+                         const ops::PlanOptions& plans = {});
 
   Input input();
   std::int64_t rows() const;

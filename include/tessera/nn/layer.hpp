@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,13 @@ class Layer {
   /// of every trainable parameter, and returns that of the input, which the caller may overwrite;
   /// nullptr if the input was sparse or `set_needs_input_gradient(false)` was called.
   virtual Tensor* backward(Tensor& grad_output, const Context& context) = 0;
+
+  /// Makes all plans and buffers that passes on inputs of this shape need, and computes nothing: in
+  /// training those of backward, too. Passes that are recorded must be prepared.
+  void prepare(const Input& input, const Context& context);
+
+  /// How many graphs of a list (`Context::graphs`) the layer takes.
+  virtual std::int64_t num_graphs() const { return 0; }
 
   virtual std::int64_t input_width() const = 0;
   virtual std::int64_t output_width() const = 0;
@@ -90,20 +98,31 @@ class Layer {
 };
 
 /// A layer whose targets may have features of their own (bipartite graphs, as PyG's pairs of x).
+/// Given one input only, the targets are the first of the sources, as many as the graph has rows:
+/// all of them on a square graph.
 class PairLayer : public Layer {
  public:
   using Layer::Layer;
 
-  /// Every vertex is source and target: `forward(input, input)`.
-  const Tensor& forward(const Input& input, const Context& context) final {
-    return forward(input, input, context);
-  }
+  /// The targets are the first of the sources.
+  const Tensor& forward(const Input& input, const Context& context) final;
+  Tensor* backward(Tensor& grad_output, const Context& context) final;
+  std::int64_t num_graphs() const override { return 1; }
   /// `sources` has the graph's columns as rows, `targets` its rows. Backward then returns the
   /// gradient of `sources`, and `target_gradient` has that of `targets`. If both are the same
   /// input, backward returns the sum.
-  virtual const Tensor& forward(const Input& sources, const Input& targets,
-                                const Context& context) = 0;
+  const Tensor& forward(const Input& sources, const Input& targets, const Context& context);
   virtual Tensor* target_gradient() = 0;
+
+ protected:
+  virtual const Tensor& forward_pair(const Input& sources, const Input& targets,
+                                     const Context& context) = 0;
+  /// For sources and targets as the last forward had them.
+  virtual Tensor* backward_pair(Tensor& grad_output, const Context& context) = 0;
+
+ private:
+  std::optional<Tensor> first_sources_;  ///< the targets of a graph that is not square
+  bool takes_first_sources_ = false;     ///< in the last forward
 };
 
 }  // namespace tessera::nn

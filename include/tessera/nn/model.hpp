@@ -28,6 +28,7 @@ class Model final : public Layer {
   /// What went into the last layer in the last forward pass.
   const Tensor& embeddings() const;
 
+  std::int64_t num_graphs() const override { return stack_.num_graphs(); }
   std::int64_t input_width() const override { return stack_.input_width(); }
   std::int64_t output_width() const override { return stack_.output_width(); }
   std::string describe() const override;

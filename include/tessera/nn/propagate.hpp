@@ -13,6 +13,7 @@ struct Propagation {
   const char* layer;  ///< for errors
   Derivation derivation;
   ops::Reduction reduction = ops::Reduction::sum;
+  bool has_gradient = true;  ///< whether training needs dX
 };
 
 /// Y = A X; `y` takes the shape it needs. `winners` is for max alone.

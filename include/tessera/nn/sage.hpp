@@ -36,10 +36,6 @@ class Sage final : public PairLayer {
  public:
   explicit Sage(const SageOptions& options, Placement placement = {});
 
-  using PairLayer::forward;
-  const Tensor& forward(const Input& sources, const Input& targets,
-                        const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
   Tensor* target_gradient() override;
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
@@ -47,6 +43,9 @@ class Sage final : public PairLayer {
   bool accepts_sparse() const override { return options_.aggregation != SageAggregation::max; }
 
  private:
+  const Tensor& forward_pair(const Input& sources, const Input& targets,
+                             const Context& context) override;
+  Tensor* backward_pair(Tensor& grad_output, const Context& context) override;
   bool transforms_first(const Input& sources) const;
   bool uses_root(const Input& targets) const;
   void aggregate(const Tensor& x, Tensor& y, const Context& context);

@@ -10,7 +10,7 @@
 
 namespace tessera::nn {
 
-/// Layers one after the other.
+/// Layers one after the other. Of a list of graphs, each takes as many as it needs, in order.
 class Sequential : public Layer {
  public:
   explicit Sequential(Placement placement = {}) : Layer(placement) {}
@@ -25,6 +25,7 @@ class Sequential : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t num_graphs() const override;
   std::int64_t input_width() const override;
   std::int64_t output_width() const override;
   std::string describe() const override;
@@ -43,6 +44,7 @@ class Residual final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t num_graphs() const override { return inner_->num_graphs(); }
   std::int64_t input_width() const override { return inner_->input_width(); }
   std::int64_t output_width() const override { return inner_->output_width(); }
   std::string describe() const override;

@@ -36,7 +36,8 @@ Graph pooling_graph(std::span<const std::int32_t> graph_ids, std::int64_t num_gr
 class Topology {
  public:
   /// Plans, and what they keep of the graph on a GPU, are made in the place; a device is one.
-  explicit Topology(Graph graph, const Place& place = {});
+  /// `plans` says how; its place and kernel play no part.
+  explicit Topology(Graph graph, const Place& place = {}, ops::PlanOptions plans = {});
   Topology(Topology&&) noexcept;
   Topology& operator=(Topology&&) noexcept;
   ~Topology();
@@ -48,11 +49,17 @@ class Topology {
   const Tensor& values(const Placement& placement);
   static constexpr std::int64_t values_width = 256;
 
-  /// Device, memory, stream and kernel of the options are the topology's own affair and are
-  /// overwritten.
-  const ops::SpmmPlan& spmm(Derivation derivation, ops::SpmmOptions options);
-  const ops::SpmmBackwardPlan& spmm_backward(Derivation derivation, ops::SpmmOptions options);
-  const ops::AttentionPlan& attention(Derivation derivation, ops::AttentionOptions options);
+  /// What all plans of the topology have in common.
+  const ops::PlanOptions& plan_options() const noexcept;
+
+  /// The plan of an op on what is derived, made if there is none with these options yet. What they
+  /// have in common with all plans is the topology's own, except whether there is a backward pass;
+  /// a plan that has one serves those who do not need it, too.
+  ops::SpmmPlan spmm(Derivation derivation, ops::SpmmOptions options);
+  /// A plan that has the backward pass of these options, whatever its epilogue: that plays no part
+  /// in gradients.
+  ops::SpmmPlan spmm_gradient(Derivation derivation, ops::SpmmOptions options);
+  ops::AttentionPlan attention(Derivation derivation, ops::AttentionOptions options);
 
  private:
   struct State;

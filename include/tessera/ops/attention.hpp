@@ -2,15 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
 #include "tessera/graph/graph.hpp"
-#include "tessera/ops/kernels.hpp"
 #include "tessera/ops/operand.hpp"
+#include "tessera/ops/plan.hpp"
 #include "tessera/ops/step_clock.hpp"
 
 /// attention: scores, softmax over each target's sources, dropout and the weighted sum, in one pass
@@ -40,29 +38,11 @@ struct AttentionOptions : PlanOptions {
   double negative_slope = 0.2;
   /// Share of edge weights set to 0 in training; the rest is divided by 1 - dropout.
   double dropout = 0;
-  /// Whether `run_backward` will be called, which takes memory of its own on a GPU.
-  bool backward = true;
+
+  friend bool operator==(const AttentionOptions&, const AttentionOptions&) = default;
 };
 
-/// Immutable and reusable. Runs that bring a workspace may be on several streams at once; those
-/// that use the plan's own follow one another.
-class AttentionPlan {
- public:
-  struct State;
-  explicit AttentionPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-
-  const Graph& graph() const noexcept;
-  const AttentionOptions& options() const noexcept;
-  const KernelInfo& kernel() const noexcept;
-  /// What a run of either pass needs. On the CPU: what the plan keeps for its runs, which grows at
-  /// the first backward run.
-  std::int64_t workspace_bytes() const noexcept;
-  Explanation explain() const;
-  const State& state() const noexcept { return *state_; }
-
- private:
-  std::shared_ptr<const State> state_;
-};
+using AttentionPlan = Plan<AttentionOptions>;
 
 AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options);
 
@@ -97,8 +77,8 @@ struct AttentionGradOutputs {
   double* scale = nullptr;  ///< where the plan's device writes: GPU memory on a GPU
 };
 
-/// `inputs`, `output` and `log_sum` as in the forward run. Where `value` and `source` are the same
-/// matrix (GATv2, AGNN), the caller adds the two gradients.
+/// `inputs`, `output` and `log_sum` as in the forward run of a plan made with `backward`. Where
+/// `value` and `source` are the same matrix (GATv2, AGNN), the caller adds the two gradients.
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
                   const AttentionGradOutputs& gradients, Stream stream = {},

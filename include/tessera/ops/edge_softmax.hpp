@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <utility>
 
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
-#include "tessera/ops/kernels.hpp"
 #include "tessera/ops/operand.hpp"
+#include "tessera/ops/plan.hpp"
 
 /// edge_softmax: the scores of a target's edges become weights that sum to 1, for each head.
 ///
@@ -18,23 +16,11 @@ namespace tessera::ops {
 struct EdgeSoftmaxOptions : PlanOptions {
   Precision precision = Precision::fp32;
   std::int64_t heads = 1;
+
+  friend bool operator==(const EdgeSoftmaxOptions&, const EdgeSoftmaxOptions&) = default;
 };
 
-class EdgeSoftmaxPlan {
- public:
-  struct State;
-  explicit EdgeSoftmaxPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-
-  const Graph& graph() const noexcept;
-  const EdgeSoftmaxOptions& options() const noexcept;
-  const KernelInfo& kernel() const noexcept;
-  std::int64_t workspace_bytes() const noexcept;
-  Explanation explain() const;
-  const State& state() const noexcept { return *state_; }
-
- private:
-  std::shared_ptr<const State> state_;
-};
+using EdgeSoftmaxPlan = Plan<EdgeSoftmaxOptions>;
 
 EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& options);
 
@@ -42,7 +28,8 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
 void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream = {},
          Workspace workspace = {});
 
-/// dS = P * (dP - sum over the row of P dP); `grad_scores` may be the memory of `grad_weights`.
+/// dS = P * (dP - sum over the row of P dP); `grad_scores` may be the memory of `grad_weights`. The
+/// plan must have been made with `backward`.
 void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperand grad_weights,
                   Operand grad_scores, Stream stream = {}, Workspace workspace = {});
 

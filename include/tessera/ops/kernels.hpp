@@ -72,8 +72,19 @@ struct PlanOptions {
   bool own_workspace = true;
   /// How often the plan will be used: an epoch is one forward and one backward pass.
   std::int64_t epochs = 100;
+  /// Whether `run_backward` will be called. What it needs is planned together with the rest.
+  bool backward = false;
 
   Place place() const { return {device, memory, stream}; }
+
+  friend bool operator==(const PlanOptions& a, const PlanOptions& b) {
+    return a.device == b.device && a.kernel == b.kernel &&
+           a.allow_nondeterministic == b.allow_nondeterministic && a.tune == b.tune &&
+           a.store == b.store && a.stored_only == b.stored_only && a.strict == b.strict &&
+           a.exact_nonfinite == b.exact_nonfinite && a.memory == b.memory &&
+           a.stream.handle == b.stream.handle && a.own_workspace == b.own_workspace &&
+           a.epochs == b.epochs && a.backward == b.backward;
+  }
 };
 
 /// One kernel considered by a plan, and what became of it.
@@ -88,8 +99,16 @@ struct Candidate {
 struct Explanation {
   std::string summary;  ///< one line
   std::vector<Candidate> candidates;
+  /// What else was decided for the plan: its backward pass, its stages, and which kernel serves the
+  /// kinds of runs that the chosen one does not.
+  std::vector<Explanation> children = {};
+  std::string name = {};  ///< of a child: "backward", "runs with edge values"
 };
 
+/// The child of this name, or null.
+const Explanation* find_child(const Explanation& explanation, const std::string& name);
+
+/// The summary and the candidates, a line each, then the children, each indented below its name.
 std::string to_string(const Explanation& explanation);
 
 }  // namespace tessera::ops

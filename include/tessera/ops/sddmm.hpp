@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <utility>
 
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
-#include "tessera/ops/kernels.hpp"
 #include "tessera/ops/operand.hpp"
+#include "tessera/ops/plan.hpp"
 
 /// sddmm: every edge computes a number (per head) from the features of its two ends.
 ///
@@ -27,25 +25,11 @@ struct SddmmOptions : PlanOptions {
   Precision precision = Precision::fp32;
   std::int64_t features = 0;  ///< width of U and V
   std::int64_t heads = 1;     ///< divides `features`
-  /// Whether `run_backward` will be called, which takes memory of its own on a GPU.
-  bool backward = true;
+
+  friend bool operator==(const SddmmOptions&, const SddmmOptions&) = default;
 };
 
-class SddmmPlan {
- public:
-  struct State;
-  explicit SddmmPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-
-  const Graph& graph() const noexcept;
-  const SddmmOptions& options() const noexcept;
-  const KernelInfo& kernel() const noexcept;
-  std::int64_t workspace_bytes() const noexcept;
-  Explanation explain() const;
-  const State& state() const noexcept { return *state_; }
-
- private:
-  std::shared_ptr<const State> state_;
-};
+using SddmmPlan = Plan<SddmmOptions>;
 
 SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options);
 
@@ -54,7 +38,7 @@ void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, S
          Workspace workspace = {});
 
 /// Gradients: dU[i] = sum over j of dE[e] V[j], dV[j] = sum over i of dE[e] U[i]; either may be
-/// absent.
+/// absent. The plan must have been made with `backward`.
 void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOperand grad_edges,
                   Operand grad_u, Operand grad_v, Stream stream = {}, Workspace workspace = {});
 

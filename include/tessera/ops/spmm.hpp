@@ -3,16 +3,14 @@
 
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
 #include "tessera/ops/activation.hpp"
-#include "tessera/ops/kernels.hpp"
 #include "tessera/ops/operand.hpp"
+#include "tessera/ops/plan.hpp"
 
 /// spmm: every target gathers the features of its sources.
 ///
@@ -50,33 +48,22 @@ struct SpmmOptions : PlanOptions {
   Reduction reduction = Reduction::sum;
   Precision precision = Precision::fp32;
   std::int64_t features = 0;  ///< width of X
-  /// Whether runs may bring values of edges. Kernels that cannot take them then keep another ready.
+  /// Whether runs may bring values of edges. Where the chosen kernel cannot take them, the plan has
+  /// another for such runs.
   bool edge_values_at_run = true;
   /// Whether most runs will: kernels are then chosen, and timed, for such runs.
   bool edge_values_expected = false;
-  /// Of a backward plan: whether its runs may ask for the gradient of edge values, which takes
-  /// memory of its own on a GPU.
+  /// Whether backward runs may ask for the gradient of edge values, which takes memory of its own
+  /// on a GPU.
   bool edge_value_gradient = true;
   SpmmEpilogue epilogue = {};
+  /// As `kernel`, for dX of the backward pass.
+  std::string backward_kernel = {};
+
+  friend bool operator==(const SpmmOptions&, const SpmmOptions&) = default;
 };
 
-/// Immutable and reusable. Holds the graph, the chosen kernel and its schedule. Runs that bring a
-/// workspace may be on several streams at once; those that use the plan's own follow one another.
-class SpmmPlan {
- public:
-  struct State;
-  explicit SpmmPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-
-  const Graph& graph() const noexcept;
-  const SpmmOptions& options() const noexcept;
-  const KernelInfo& kernel() const noexcept;
-  std::int64_t workspace_bytes() const noexcept;
-  Explanation explain() const;
-  const State& state() const noexcept { return *state_; }
-
- private:
-  std::shared_ptr<const State> state_;
-};
+using SpmmPlan = Plan<SpmmOptions>;
 
 SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options);
 
@@ -103,25 +90,6 @@ struct SpmmOutputs {
 void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs,
          Stream stream = {}, Workspace workspace = {});
 
-/// The gradients of spmm with the same options: dX = A^T dY (sum, mean), or dY sent to the winners
-/// (max, min), and dA[i][j] = dY[i] . X[j] for the edge values.
-class SpmmBackwardPlan {
- public:
-  struct State;
-  explicit SpmmBackwardPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-
-  const Graph& graph() const noexcept;
-  const SpmmOptions& options() const noexcept;
-  std::int64_t workspace_bytes() const noexcept;
-  Explanation explain() const;
-  const State& state() const noexcept { return *state_; }
-
- private:
-  std::shared_ptr<const State> state_;
-};
-
-SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& options);
-
 struct SpmmGradInputs {
   ConstOperand grad_y;
   ConstOperand x = {};                      ///< needed for grad_edge_values
@@ -134,7 +102,9 @@ struct SpmmGradOutputs {
   Operand grad_edge_values = {};  ///< num_edges x 1 in CSR order; absent: not computed
 };
 
-void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmGradOutputs& outputs,
-         Stream stream = {}, Workspace workspace = {});
+/// The gradients: dX = A^T dY (sum, mean), or dY sent to the winners (max, min), and
+/// dA[i][j] = dY[i] . X[j] for the edge values. The plan must have been made with `backward`.
+void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
+                  const SpmmGradOutputs& outputs, Stream stream = {}, Workspace workspace = {});
 
 }  // namespace tessera::ops

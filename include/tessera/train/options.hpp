@@ -11,6 +11,7 @@
 #include "tessera/graph/partition.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/tensor.hpp"
+#include "tessera/ops/kernels.hpp"
 #include "tessera/ops/optimiser.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/report.hpp"
@@ -75,6 +76,8 @@ struct TrainOptions {
   /// As many runs at a time as there are threads, one thread each, instead of one run on all.
   bool parallel_runs = false;
   nn::Placement placement;
+  /// How plans are made; device, kernel, backward and epochs are the training's own affair.
+  ops::PlanOptions plans;
   /// On a GPU, full batches: after the first step record the next one and replay it as a whole
   /// (core/recording.hpp). The results are the same; a step of a small graph takes a fraction.
   bool record_steps = true;

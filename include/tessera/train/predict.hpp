@@ -8,6 +8,7 @@
 #include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/tensor.hpp"
+#include "tessera/ops/kernels.hpp"
 #include "tessera/train/checkpoint.hpp"
 
 namespace tessera::train {
@@ -24,6 +25,7 @@ struct Prediction {
 struct PredictOptions {
   bool embeddings = false;
   nn::Placement placement;
+  ops::PlanOptions plans;  ///< how plans are made; device and kernel play no part
 };
 
 /// Runs a checkpoint's best weights on a data set, which needs no labels. Features of another width

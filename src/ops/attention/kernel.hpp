@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tessera/ops/attention.hpp"
 
@@ -31,8 +32,8 @@ class PreparedAttention {
   /// As of spmm's kernels.
   virtual WorkspaceNeed workspace() const { return {}; }
   virtual std::int64_t own_bytes() const noexcept { return 0; }
-  /// The kernels of other ops that it runs, if any, in words.
-  virtual std::string stages() const { return {}; }
+  /// How the kernels of other ops that it runs, if any, were chosen.
+  virtual std::vector<Explanation> stages() const { return {}; }
 };
 
 using AttentionKernel = Kernel<AttentionProblem, PreparedAttention>;

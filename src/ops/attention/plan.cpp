@@ -10,6 +10,9 @@
 #include "ops/attention/kernel.hpp"
 #include "ops/attention/trial.hpp"
 #include "ops/check.hpp"
+#include "ops/check_options.hpp"
+#include "ops/plan_only.hpp"
+#include "ops/plan_record.hpp"
 
 namespace tessera::ops {
 
@@ -22,29 +25,26 @@ const char* to_string(AttentionForm form) noexcept {
   return "unknown";
 }
 
-struct AttentionPlan::State {
-  AttentionProblem problem;
-  const AttentionKernel* kernel = nullptr;
-  Explanation explanation;
+namespace {
+
+/// What a plan of attention keeps. One kernel has both passes.
+struct AttentionRecord final : PlanRecord {
+  std::int64_t workspace_bytes() const noexcept override {
+    return workspace->bytes() + prepared->own_bytes();
+  }
+
+  AttentionOptions options;
   std::unique_ptr<const PreparedAttention> prepared;
   std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
-
-const Graph& AttentionPlan::graph() const noexcept { return state_->problem.graph; }
-const AttentionOptions& AttentionPlan::options() const noexcept { return state_->problem.options; }
-const KernelInfo& AttentionPlan::kernel() const noexcept { return state_->kernel->info; }
-std::int64_t AttentionPlan::workspace_bytes() const noexcept {
-  return state_->workspace->bytes() + state_->prepared->own_bytes();
-}
-Explanation AttentionPlan::explain() const { return state_->explanation; }
-
-namespace {
 
 [[noreturn]] void reject(const std::string& problem, const char* where) {
   throw Error(ErrorCode::invalid_argument, problem, where);
 }
 
 void check_options(const AttentionOptions& options) {
+  check_plan_options(options, options.precision);
+  check_enum("form", options.form, AttentionForm::dot);
   check_features(options.features);
   if (options.heads < 1) reject(fmt::format("{} heads", options.heads), "heads");
   if (options.features % options.heads != 0) {
@@ -59,12 +59,12 @@ void check_options(const AttentionOptions& options) {
   }
 }
 
-/// The shapes of one problem.
+/// The shapes of one plan.
 struct Shapes {
-  explicit Shapes(const AttentionProblem& problem)
-      : options(problem.options),
-        rows(problem.graph.num_rows()),
-        cols(problem.graph.num_cols()),
+  explicit Shapes(const AttentionRecord& record)
+      : options(record.options),
+        rows(record.graph.num_rows()),
+        cols(record.graph.num_cols()),
         score_cols(options.form == AttentionForm::gat ? options.heads : options.features) {}
 
   ElementType type() const { return storage_of(options.precision); }
@@ -118,22 +118,28 @@ void check_gradients(const Checker& check, const Shapes& shapes,
 
 AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options) {
   check_options(options);
-  auto state = std::make_shared<AttentionPlan::State>();
-  state->problem = {graph, options};
-  auto choice = make_choice<AttentionTrial>(attention_kernels(), state->problem, options);
-  state->kernel = choice.kernel;
-  state->explanation = std::move(choice.explanation);
-  state->prepared = std::move(choice.prepared);
-  state->explanation.summary += state->prepared->stages();
-  state->workspace.emplace(state->prepared->workspace(), options.place(), options.own_workspace);
+  auto record = std::make_shared<AttentionRecord>();
+  record->graph = graph;
+  record->options = options;
+  auto choice =
+      make_choice<AttentionTrial>(attention_kernels(), AttentionProblem{graph, options}, options);
+  record->kernel = &choice.kernel->info;
+  record->explanation = std::move(choice.explanation);
+  record->prepared = std::move(choice.prepared);
+  record->has_backward = options.backward;
+  record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
-  return AttentionPlan(std::move(state));
+  std::vector<Explanation>& children = record->explanation.children;
+  for (Explanation& stage : record->prepared->stages()) children.push_back(std::move(stage));
+  if (options.backward) add_child(record->explanation, "backward", by_same_kernel(*record));
+  return PlanAccess::make(std::shared_ptr<const AttentionRecord>(std::move(record)));
 }
 
 void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
          Stream stream, Workspace workspace) {
-  const Shapes shapes(plan.state().problem);
-  const Checker check("attention", plan.options().device);
+  const auto& record = PlanAccess::record<AttentionRecord>(plan);
+  const Shapes shapes(record);
+  const Checker check("attention", record.options.device);
   check_inputs(check, shapes, inputs);
   check.matrix(outputs.output, "output", shapes.output());
   check_apart_from_inputs(check, "output", outputs.output, inputs);
@@ -142,20 +148,19 @@ void run(const AttentionPlan& plan, const AttentionInputs& inputs, const Attenti
     check_apart_from_inputs(check, "log_sum", outputs.log_sum, inputs);
     check.apart(outputs.log_sum, "log_sum", outputs.output, "output");
   }
-  const OnDevice current(plan.options().device);
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run(inputs, outputs, stream, use.view());
+  if (plans_only()) return;
+  const OnDevice current(record.options.device);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
+  record.prepared->run(inputs, outputs, stream, use.view());
 }
 
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
                   const AttentionGradOutputs& gradients, Stream stream, Workspace workspace) {
-  if (!plan.options().backward) {
-    throw Error(ErrorCode::invalid_argument, "the plan has no backward pass", "attention",
-                "plan with backward");
-  }
-  const Shapes shapes(plan.state().problem);
-  const Checker check("attention backward", plan.options().device);
+  require_backward(plan);
+  const auto& record = PlanAccess::record<AttentionRecord>(plan);
+  const Shapes shapes(record);
+  const Checker check("attention backward", record.options.device);
   check_inputs(check, shapes, inputs);
   check.matrix(output, "output", shapes.output());
   check.matrix(log_sum, "log_sum", shapes.log_sum());
@@ -168,26 +173,27 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
     check.apart(gradient, "gradient", log_sum, "log_sum");
     check.apart(gradient, "gradient", grad_output, "gradient of output");
   }
-  const OnDevice current(plan.options().device);
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run_backward(inputs, output, log_sum, grad_output, gradients, stream,
-                                      use.view());
+  if (plans_only()) return;
+  const OnDevice current(record.options.device);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
+  record.prepared->run_backward(inputs, output, log_sum, grad_output, gradients, stream,
+                                use.view());
 }
 
 void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
                        ConstOperand log_sum, Operand weights, Stream stream, Workspace workspace) {
-  const AttentionProblem& problem = plan.state().problem;
-  const Shapes shapes(problem);
-  const Checker check("attention_weights", plan.options().device);
+  const auto& record = PlanAccess::record<AttentionRecord>(plan);
+  const Shapes shapes(record);
+  const Checker check("attention_weights", record.options.device);
   check_inputs(check, shapes, inputs);
   check.matrix(log_sum, "log_sum", shapes.log_sum());
-  check.matrix(weights, "weights",
-               {shapes.type(), problem.graph.num_edges(), problem.options.heads});
+  check.matrix(weights, "weights", {shapes.type(), record.graph.num_edges(), record.options.heads});
   check_apart_from_inputs(check, "weights", weights, inputs);
   check.apart(weights, "weights", log_sum, "log_sum");
-  const OnDevice current(plan.options().device);
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->weights(inputs, log_sum, weights, stream, use.view());
+  if (plans_only()) return;
+  const OnDevice current(record.options.device);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
+  record.prepared->weights(inputs, log_sum, weights, stream, use.view());
 }
 
 }  // namespace tessera::ops

@@ -7,30 +7,26 @@
 #include "tessera/ops/edge_softmax.hpp"
 
 #include "ops/check.hpp"
+#include "ops/check_options.hpp"
 #include "ops/edge_softmax/kernel.hpp"
 #include "ops/edge_softmax/trial.hpp"
+#include "ops/plan_only.hpp"
+#include "ops/plan_record.hpp"
 
 namespace tessera::ops {
 
-struct EdgeSoftmaxPlan::State {
-  EdgeSoftmaxProblem problem;
-  const EdgeSoftmaxKernel* kernel = nullptr;
-  Explanation explanation;
+namespace {
+
+/// What a plan of edge_softmax keeps. One kernel has both passes.
+struct EdgeSoftmaxRecord final : PlanRecord {
+  std::int64_t workspace_bytes() const noexcept override {
+    return workspace->bytes() + prepared->own_bytes();
+  }
+
+  EdgeSoftmaxOptions options;
   std::unique_ptr<const PreparedEdgeSoftmax> prepared;
   std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
-
-const Graph& EdgeSoftmaxPlan::graph() const noexcept { return state_->problem.graph; }
-const EdgeSoftmaxOptions& EdgeSoftmaxPlan::options() const noexcept {
-  return state_->problem.options;
-}
-const KernelInfo& EdgeSoftmaxPlan::kernel() const noexcept { return state_->kernel->info; }
-Explanation EdgeSoftmaxPlan::explain() const { return state_->explanation; }
-std::int64_t EdgeSoftmaxPlan::workspace_bytes() const noexcept {
-  return state_->workspace->bytes() + state_->prepared->own_bytes();
-}
-
-namespace {
 
 Expected edge_numbers(const EdgeSoftmaxPlan& plan) {
   return {storage_of(plan.options().precision), plan.graph().num_edges(), plan.options().heads};
@@ -39,18 +35,23 @@ Expected edge_numbers(const EdgeSoftmaxPlan& plan) {
 }  // namespace
 
 EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& options) {
+  check_plan_options(options, options.precision);
   if (options.heads < 1) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} heads", options.heads), "heads");
   }
-  auto state = std::make_shared<EdgeSoftmaxPlan::State>();
-  state->problem = {graph, options};
-  auto choice = make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(), state->problem, options);
-  state->kernel = choice.kernel;
-  state->explanation = std::move(choice.explanation);
-  state->prepared = std::move(choice.prepared);
-  state->workspace.emplace(state->prepared->workspace(), options.place(), options.own_workspace);
+  auto record = std::make_shared<EdgeSoftmaxRecord>();
+  record->graph = graph;
+  record->options = options;
+  auto choice = make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(),
+                                              EdgeSoftmaxProblem{graph, options}, options);
+  record->kernel = &choice.kernel->info;
+  record->explanation = std::move(choice.explanation);
+  record->prepared = std::move(choice.prepared);
+  record->has_backward = options.backward;
+  record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
-  return EdgeSoftmaxPlan(std::move(state));
+  if (options.backward) add_child(record->explanation, "backward", by_same_kernel(*record));
+  return PlanAccess::make(std::shared_ptr<const EdgeSoftmaxRecord>(std::move(record)));
 }
 
 void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream,
@@ -59,22 +60,27 @@ void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stre
   check.matrix(scores, "scores", edge_numbers(plan));
   check.matrix(weights, "weights", edge_numbers(plan));
   check.apart_or_same(weights, "weights", scores, "scores");
+  if (plans_only()) return;
   const OnDevice current(plan.options().device);
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run(scores, weights, stream, use.view());
+  const auto& record = PlanAccess::record<EdgeSoftmaxRecord>(plan);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
+  record.prepared->run(scores, weights, stream, use.view());
 }
 
 void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperand grad_weights,
                   Operand grad_scores, Stream stream, Workspace workspace) {
+  require_backward(plan);
   const Checker check("edge_softmax backward", plan.options().device);
   check.matrix(weights, "weights", edge_numbers(plan));
   check.matrix(grad_weights, "gradient of weights", edge_numbers(plan));
   check.matrix(grad_scores, "gradient of scores", edge_numbers(plan));
   check.apart(grad_scores, "gradient of scores", weights, "weights");
   check.apart_or_same(grad_scores, "gradient of scores", grad_weights, "gradient of weights");
+  if (plans_only()) return;
   const OnDevice current(plan.options().device);
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run_backward(weights, grad_weights, grad_scores, stream, use.view());
+  const auto& record = PlanAccess::record<EdgeSoftmaxRecord>(plan);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
+  record.prepared->run_backward(weights, grad_weights, grad_scores, stream, use.view());
 }
 
 }  // namespace tessera::ops

@@ -26,6 +26,10 @@ struct SddmmProblem {
   Device device = {};
   MemoryResource* memory = nullptr;  ///< as in PlanOptions
   Stream stream = {};
+  /// Whether, in the calls that the kernel is chosen for, operands lie as `is_aligned` says.
+  bool aligned = true;
+  /// Whether the calls are few, so that they do not pay for arrays of the size of the graph.
+  bool occasional = false;
 
   Place place() const { return {device, memory, stream}; }
   void set_place(const Place& place) {
@@ -34,6 +38,9 @@ struct SddmmProblem {
     stream = place.stream;
   }
 };
+
+/// Distances between the numbers of two edges that kernels on tiles compute with.
+inline constexpr std::int64_t max_dot_tile_stride = 1 << 28;
 
 /// What a plan keeps of a kernel. Operands have been checked.
 class PreparedSddmm {

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include "ops/check.hpp"
+#include "ops/check_options.hpp"
+#include "ops/plan_only.hpp"
+#include "ops/plan_record.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -18,50 +21,63 @@ const char* to_string(EdgeFunction function) noexcept {
   return function == EdgeFunction::dot ? "dot" : "add";
 }
 
-struct SddmmPlan::State {
-  SddmmProblem problem;
-  SddmmOptions options;
-  const SddmmKernel* kernel = nullptr;
-  Explanation explanation;
-  std::unique_ptr<const PreparedSddmm> prepared;
-
-  // Gradients are sums over rows and columns; null where there is no backward pass.
-  std::unique_ptr<const PreparedSpmm> grad_u;
-  std::unique_ptr<const PreparedSpmm> grad_v;
-  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
-};
-
 namespace {
 
-std::unique_ptr<const PreparedSpmm> prepare_gradient(const SddmmProblem& problem,
-                                                     const PlanOptions& options, SpmmPass pass) {
+/// What a plan of sddmm keeps.
+struct SddmmRecord final : PlanRecord {
+  std::int64_t workspace_bytes() const noexcept override {
+    const std::int64_t own = has_backward ? grad_u->own_bytes() + grad_v->own_bytes() : 0;
+    return workspace->bytes() + own;
+  }
+
+  SddmmOptions options;
+  std::unique_ptr<const PreparedSddmm> forward;
+  std::unique_ptr<const PreparedSpmm> grad_u;  ///< sums over rows; null without a backward pass
+  std::unique_ptr<const PreparedSpmm> grad_v;  ///< sums over columns
+  std::optional<PlanWorkspace> workspace;      ///< the last member: see there
+};
+
+/// Gradients are sums over the edges of a vertex, weighted with the gradients of dot products.
+SpmmProblem gradient_problem(const SddmmRecord& record, SpmmPass pass) {
+  const SddmmOptions& options = record.options;
+  const bool weighted = options.function == EdgeFunction::dot;
   SpmmProblem sums;
-  sums.graph = problem.graph.with_values({}).with_scales({}, {});
-  sums.precision = problem.precision;
-  sums.features = problem.features;
+  sums.graph = record.graph.with_values({}).with_scales({}, {});
+  sums.precision = options.precision;
+  sums.features = options.features;
   sums.pass = pass;
-  sums.heads = problem.function == EdgeFunction::dot ? problem.heads : 1;
-  sums.edge_values_expected = problem.function == EdgeFunction::dot;
-  sums.edge_features = problem.function == EdgeFunction::add;
-  sums.set_place(problem.place());
-  PlanOptions any = options;
+  sums.heads = weighted ? options.heads : 1;
+  sums.edge_values_at_run = weighted;
+  sums.edge_values_expected = weighted;
+  sums.own_weights_at_run = !weighted;
+  sums.edge_features = !weighted;
+  sums.set_place(options.place());
+  return sums;
+}
+
+void plan_gradients(SddmmRecord& record) {
+  PlanOptions any = record.options;
   any.kernel.clear();
-  any.stored_only = false;
-  return make_choice<SpmmTrial>(spmm_kernels(), sums, any).prepared;
+  auto of_rows =
+      make_choice<SpmmTrial>(spmm_kernels(), gradient_problem(record, SpmmPass::forward), any);
+  auto of_columns =
+      make_choice<SpmmTrial>(spmm_kernels(), gradient_problem(record, SpmmPass::backward), any);
+  Explanation backward;
+  backward.summary = fmt::format("gradient of u by {}, of v by {}", of_rows.kernel->info.name,
+                                 of_columns.kernel->info.name);
+  add_child(backward, "gradient of u", std::move(of_rows.explanation));
+  add_child(backward, "gradient of v", std::move(of_columns.explanation));
+  add_child(record.explanation, "backward", std::move(backward));
+  record.has_backward = true;
+  record.grad_u = std::move(of_rows.prepared);
+  record.grad_v = std::move(of_columns.prepared);
 }
 
 }  // namespace
 
-const Graph& SddmmPlan::graph() const noexcept { return state_->problem.graph; }
-const SddmmOptions& SddmmPlan::options() const noexcept { return state_->options; }
-const KernelInfo& SddmmPlan::kernel() const noexcept { return state_->kernel->info; }
-Explanation SddmmPlan::explain() const { return state_->explanation; }
-std::int64_t SddmmPlan::workspace_bytes() const noexcept {
-  const auto own = [](const auto& gradient) { return gradient ? gradient->own_bytes() : 0; };
-  return state_->workspace->bytes() + own(state_->grad_u) + own(state_->grad_v);
-}
-
 SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
+  check_plan_options(options, options.precision);
+  check_enum("function", options.function, EdgeFunction::add);
   check_features(options.features);
   if (options.heads < 1 || options.features % options.heads != 0) {
     throw Error(
@@ -75,30 +91,31 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
                             options.features, options.heads),
                 "heads", "set heads to the number of features");
   }
-  auto state = std::make_shared<SddmmPlan::State>();
-  state->problem = {graph, options.function, options.precision, options.features, options.heads};
-  state->problem.set_place(options.place());
-  state->options = options;
-  auto choice = make_choice<SddmmTrial>(sddmm_kernels(), state->problem, options);
-  state->kernel = choice.kernel;
-  state->explanation = std::move(choice.explanation);
-  state->prepared = std::move(choice.prepared);
+  auto record = std::make_shared<SddmmRecord>();
+  record->graph = graph;
+  record->options = options;
+  SddmmProblem problem{graph, options.function, options.precision, options.features, options.heads};
+  problem.set_place(options.place());
+  auto choice = make_choice<SddmmTrial>(sddmm_kernels(), problem, options);
+  record->kernel = &choice.kernel->info;
+  record->explanation = std::move(choice.explanation);
+  record->forward = std::move(choice.prepared);
   WorkspaceNeed need;
   if (options.backward) {
-    state->grad_u = prepare_gradient(state->problem, options, SpmmPass::forward);
-    state->grad_v = prepare_gradient(state->problem, options, SpmmPass::backward);
-    need.cover(state->grad_u->workspace());
-    need.cover(state->grad_v->workspace());
+    plan_gradients(*record);
+    need.cover(record->grad_u->workspace());
+    need.cover(record->grad_v->workspace());
   }
-  state->workspace.emplace(need, options.place(), options.own_workspace);
+  record->workspace.emplace(need, options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
-  return SddmmPlan(std::move(state));
+  return PlanAccess::make(std::shared_ptr<const SddmmRecord>(std::move(record)));
 }
 
 void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream,
          Workspace workspace) {
-  const Graph& graph = plan.graph();
-  const SddmmOptions& options = plan.options();
+  const auto& record = PlanAccess::record<SddmmRecord>(plan);
+  const Graph& graph = record.graph;
+  const SddmmOptions& options = record.options;
   const ElementType type = storage_of(options.precision);
   const Checker check("sddmm", options.device);
   check.matrix(u, "u", {type, graph.num_rows(), options.features});
@@ -106,15 +123,18 @@ void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, S
   check.matrix(edges, "edges", {type, graph.num_edges(), options.heads});
   check.apart(edges, "edges", u, "u");
   check.apart(edges, "edges", v, "v");
+  if (plans_only()) return;
   const OnDevice current(options.device);
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run(u, v, edges, stream);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
+  record.forward->run(u, v, edges, stream);
 }
 
 void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOperand grad_edges,
                   Operand grad_u, Operand grad_v, Stream stream, Workspace workspace) {
-  const Graph& graph = plan.graph();
-  const SddmmOptions& options = plan.options();
+  require_backward(plan);
+  const auto& record = PlanAccess::record<SddmmRecord>(plan);
+  const Graph& graph = record.graph;
+  const SddmmOptions& options = record.options;
   const bool is_dot = options.function == EdgeFunction::dot;
   const ElementType type = storage_of(options.precision);
   const Expected of_targets{type, graph.num_rows(), options.features};
@@ -133,12 +153,9 @@ void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOp
   };
   check_gradient("grad_u", grad_u, of_targets, "v", v, of_sources);
   check_gradient("grad_v", grad_v, of_sources, "u", u, of_targets);
-  if (!options.backward) {
-    throw Error(ErrorCode::invalid_argument, "the plan has no backward pass", "sddmm",
-                "plan with backward");
-  }
+  if (plans_only()) return;
   const OnDevice current(options.device);
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
   const auto run_gradient = [&](const PreparedSpmm& sums, const ConstOperand& input,
                                 const Operand& gradient) {
     if (gradient.absent()) return;
@@ -148,8 +165,8 @@ void run_backward(const SddmmPlan& plan, ConstOperand u, ConstOperand v, ConstOp
     call.y = gradient;
     sums.run(call, stream, use.view());
   };
-  run_gradient(*plan.state().grad_u, v, grad_u);
-  run_gradient(*plan.state().grad_v, u, grad_v);
+  run_gradient(*record.grad_u, v, grad_u);
+  run_gradient(*record.grad_v, u, grad_v);
 }
 
 }  // namespace tessera::ops

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
-
 #include "ops/check.hpp"
-#include "ops/sddmm/kernel.hpp"
+#include "ops/plan_only.hpp"
 #include "ops/sddmm/trial.hpp"
+#include "ops/spmm/record.hpp"
 #include "ops/spmm/trial.hpp"
 #include "ops/spmm/weights_fit.hpp"
-#include "ops/spmm/winner_gradients.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -37,54 +35,33 @@ std::unique_ptr<const WinnerGradients> winner_gradients(const SpmmProblem& probl
 
 }  // namespace
 
-struct SpmmBackwardPlan::State {
-  SpmmProblem problem;
-  SpmmOptions options;
-  Explanation explanation;
-  std::unique_ptr<const PreparedSpmm> grad_x;
-  std::unique_ptr<const PreparedSddmm> grad_edge_values;      ///< of sum and mean
-  std::unique_ptr<const WinnerGradients> grad_winner_values;  ///< of max and min
-  std::optional<PlanWorkspace> workspace;                     ///< the last member: see there
-};
-
-const Graph& SpmmBackwardPlan::graph() const noexcept { return state_->problem.graph; }
-const SpmmOptions& SpmmBackwardPlan::options() const noexcept { return state_->options; }
-Explanation SpmmBackwardPlan::explain() const { return state_->explanation; }
-std::int64_t SpmmBackwardPlan::workspace_bytes() const noexcept {
-  return state_->workspace->bytes() + state_->grad_x->own_bytes();
-}
-
-SpmmBackwardPlan plan_spmm_backward(const Graph& graph, const SpmmOptions& options) {
-  check_features(options.features);
-  auto state = std::make_shared<SpmmBackwardPlan::State>();
-  state->problem = {graph, options.reduction, options.precision, options.features,
-                    SpmmPass::backward};
-  state->problem.set_place(options.place());
-  state->problem.edge_values_at_run = options.edge_values_at_run;
-  state->problem.edge_values_expected = expects_edge_values(options);
-  check_weights_fit(state->problem);
-  state->options = options;
-  auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
-  state->explanation = std::move(choice.explanation);
-  state->grad_x = std::move(choice.prepared);
+void plan_gradients(SpmmRecord& record) {
+  const SpmmOptions& options = record.options;
+  const SpmmProblem problem = spmm_problem(record.graph, options, SpmmPass::backward);
+  check_weights_fit(problem);
+  PlanOptions how = options;
+  how.kernel = options.backward_kernel;
+  auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, how);
+  record.has_backward = true;
+  record.grad_x = std::move(choice.prepared);
   if (options.edge_value_gradient && of_winners(options.reduction)) {
-    state->grad_winner_values = winner_gradients(state->problem);
+    record.grad_winner_values = winner_gradients(problem);
   } else if (options.edge_value_gradient) {
-    const SddmmProblem dots = edge_gradient_problem(state->problem);
     PlanOptions any = options;
     any.kernel.clear();
-    state->grad_edge_values = make_choice<SddmmTrial>(sddmm_kernels(), dots, any).prepared;
+    auto dots = make_choice<SddmmTrial>(sddmm_kernels(), edge_gradient_problem(problem), any);
+    record.grad_edge_values = std::move(dots.prepared);
+    add_child(choice.explanation, "gradient of edge values", std::move(dots.explanation));
   }
-  state->workspace.emplace(state->grad_x->workspace(), options.place(), options.own_workspace);
-  synchronise(options.device, options.stream);
-  return SpmmBackwardPlan(std::move(state));
+  add_child(record.explanation, "backward", std::move(choice.explanation));
 }
 
-void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmGradOutputs& outputs,
-         Stream stream, Workspace workspace) {
-  const SpmmBackwardPlan::State& state = plan.state();
-  const Graph& graph = plan.graph();
-  const SpmmOptions& options = plan.options();
+void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
+                  const SpmmGradOutputs& outputs, Stream stream, Workspace workspace) {
+  require_backward(plan);
+  const auto& record = PlanAccess::record<SpmmRecord>(plan);
+  const Graph& graph = record.graph;
+  const SpmmOptions& options = record.options;
   const ElementType type = storage_of(options.precision);
   const Expected of_targets{type, graph.num_rows(), options.features};
   const Expected of_sources{type, graph.num_cols(), options.features};
@@ -92,7 +69,7 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
   const Checker check("spmm backward", options.device);
   check.matrix(inputs.grad_y, "grad_y", of_targets);
   if (!inputs.edge_values.absent()) {
-    check_values_were_planned(options.edge_values_at_run);
+    check_values_were_planned(options);
     check.matrix(inputs.edge_values, "edge_values", of_edges);
   }
   if (of_winners(options.reduction)) {
@@ -114,17 +91,18 @@ void run(const SpmmBackwardPlan& plan, const SpmmGradInputs& inputs, const SpmmG
     check.apart(outputs.grad_edge_values, "grad_edge_values", inputs.x, "x");
   }
 
+  if (plans_only()) return;
   const OnDevice current(options.device);
-  const WorkspaceUse use(*state.workspace, workspace, stream);
+  const WorkspaceUse use(*record.workspace, workspace, stream);
   if (!outputs.grad_x.absent()) {
-    state.grad_x->run({inputs.grad_y, inputs.edge_values, inputs.winners, outputs.grad_x, {}},
-                      stream, use.view());
+    record.grad_x->run({inputs.grad_y, inputs.edge_values, inputs.winners, outputs.grad_x, {}},
+                       stream, use.view());
   }
   if (outputs.grad_edge_values.absent()) return;
-  if (state.grad_edge_values != nullptr) {
-    state.grad_edge_values->run(inputs.grad_y, inputs.x, outputs.grad_edge_values, stream);
+  if (record.grad_edge_values != nullptr) {
+    record.grad_edge_values->run(inputs.grad_y, inputs.x, outputs.grad_edge_values, stream);
   } else {
-    state.grad_winner_values->run(inputs, outputs.grad_edge_values, stream);
+    record.grad_winner_values->run(inputs, outputs.grad_edge_values, stream);
   }
 }
 

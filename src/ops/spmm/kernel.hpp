@@ -29,7 +29,12 @@ struct SpmmProblem {
   MemoryResource* memory = nullptr;  ///< as in PlanOptions
   Stream stream = {};
   bool edge_values_at_run = true;     ///< whether a call may have edge values
-  bool edge_values_expected = false;  ///< whether most calls have them
+  bool edge_values_expected = false;  ///< whether those that the kernel is chosen for have them
+  bool own_weights_at_run = true;     ///< whether a call may come without
+  /// Whether, in those calls, every row of x and y begins on a 16-byte boundary.
+  bool aligned = true;
+  /// Whether the calls are few, so that they do not pay for arrays of the size of the graph.
+  bool occasional = false;
   SpmmEpilogue epilogue = {};
 
   Place place() const { return {device, memory, stream}; }
@@ -63,12 +68,6 @@ struct SpmmCall {
 
 /// Throws unless an epilogue's numbers and types are such as kernels can have.
 void check_epilogue(const SpmmOptions& options);
-
-/// Throws where a run brings edge values that its plan did not expect.
-void check_values_were_planned(bool edge_values_at_run);
-
-/// Throws where options expect edge values that they rule out.
-bool expects_edge_values(const SpmmOptions& options);
 
 /// What a plan keeps of a kernel.
 class PreparedSpmm {

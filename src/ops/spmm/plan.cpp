@@ -2,12 +2,13 @@
 #include "tessera/ops/spmm.hpp"
 
 #include <cmath>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include "ops/check.hpp"
-#include "ops/spmm/kernel.hpp"
+#include "ops/check_options.hpp"
+#include "ops/plan_only.hpp"
+#include "ops/spmm/record.hpp"
 #include "ops/spmm/trial.hpp"
 #include "ops/spmm/weights_fit.hpp"
 #include "tessera/core/error.hpp"
@@ -33,18 +34,10 @@ Reduction parse_reduction(const std::string& text) {
               "use sum, mean, max or min");
 }
 
-void check_values_were_planned(bool edge_values_at_run) {
-  if (edge_values_at_run) return;
+void check_values_were_planned(const SpmmOptions& options) {
+  if (options.edge_values_at_run) return;
   throw Error(ErrorCode::invalid_argument, "the plan takes no edge values", "edge_values",
               "plan with edge_values_at_run");
-}
-
-bool expects_edge_values(const SpmmOptions& options) {
-  if (options.edge_values_expected && !options.edge_values_at_run) {
-    throw Error(ErrorCode::invalid_argument, "edge values are expected but not planned for",
-                "edge_values_expected", "plan with edge_values_at_run");
-  }
-  return options.edge_values_expected;
 }
 
 void check_epilogue(const SpmmOptions& options) {
@@ -71,41 +64,46 @@ void check_epilogue(const SpmmOptions& options) {
       "use fp32 for 16-bit features, or 16 bits for fp32");
 }
 
-struct SpmmPlan::State {
+SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPass pass) {
   SpmmProblem problem;
-  SpmmOptions options;
-  const SpmmKernel* kernel = nullptr;
-  Explanation explanation;
-  std::unique_ptr<const PreparedSpmm> prepared;
-  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
-};
-
-const Graph& SpmmPlan::graph() const noexcept { return state_->problem.graph; }
-const SpmmOptions& SpmmPlan::options() const noexcept { return state_->options; }
-const KernelInfo& SpmmPlan::kernel() const noexcept { return state_->kernel->info; }
-Explanation SpmmPlan::explain() const { return state_->explanation; }
-std::int64_t SpmmPlan::workspace_bytes() const noexcept {
-  return state_->workspace->bytes() + state_->prepared->own_bytes();
+  problem.graph = graph;
+  problem.reduction = options.reduction;
+  problem.precision = options.precision;
+  problem.features = options.features;
+  problem.pass = pass;
+  problem.set_place(options.place());
+  problem.edge_values_at_run = options.edge_values_at_run;
+  problem.edge_values_expected = options.edge_values_expected;
+  if (pass == SpmmPass::forward) problem.epilogue = options.epilogue;
+  return problem;
 }
 
 SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
+  check_plan_options(options, options.precision);
+  check_enum("reduction", options.reduction, Reduction::min);
   check_features(options.features);
-  auto state = std::make_shared<SpmmPlan::State>();
-  state->problem = {graph, options.reduction, options.precision, options.features};
-  state->problem.set_place(options.place());
-  state->problem.edge_values_at_run = options.edge_values_at_run;
-  state->problem.edge_values_expected = expects_edge_values(options);
-  check_weights_fit(state->problem);
+  if (options.edge_values_expected && !options.edge_values_at_run) {
+    throw Error(ErrorCode::invalid_argument, "edge values are expected but not planned for",
+                "edge_values_expected", "plan with edge_values_at_run");
+  }
+  auto record = std::make_shared<SpmmRecord>();
+  record->graph = graph;
+  record->options = options;
+  const SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
+  check_weights_fit(problem);
   check_epilogue(options);
-  state->problem.epilogue = options.epilogue;
-  state->options = options;
-  auto choice = make_choice<SpmmTrial>(spmm_kernels(), state->problem, options);
-  state->kernel = choice.kernel;
-  state->explanation = std::move(choice.explanation);
-  state->prepared = std::move(choice.prepared);
-  state->workspace.emplace(state->prepared->workspace(), options.place(), options.own_workspace);
+  auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, options);
+  record->kernel = &choice.kernel->info;
+  record->explanation = std::move(choice.explanation);
+  record->forward = std::move(choice.prepared);
+  WorkspaceNeed need = record->forward->workspace();
+  if (options.backward) {
+    plan_gradients(*record);
+    need.cover(record->grad_x->workspace());
+  }
+  record->workspace.emplace(need, options.place(), options.own_workspace);
   synchronise(options.device, options.stream);
-  return SpmmPlan(std::move(state));
+  return PlanAccess::make(std::shared_ptr<const SpmmRecord>(std::move(record)));
 }
 
 namespace {
@@ -126,8 +124,9 @@ void check_part(const Checker& check, const char* name, const ConstOperand& oper
 
 void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs, Stream stream,
          Workspace workspace) {
-  const Graph& graph = plan.graph();
-  const SpmmOptions& options = plan.options();
+  const auto& record = PlanAccess::record<SpmmRecord>(plan);
+  const Graph& graph = record.graph;
+  const SpmmOptions& options = record.options;
   const ElementType type = storage_of(options.precision);
   const SpmmEpilogue& epilogue = options.epilogue;
   const ElementType output_type = storage_of(epilogue.output.value_or(options.precision));
@@ -139,7 +138,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
   check_part(check, "residual", inputs.residual, epilogue.residual,
              {type, graph.num_rows(), options.features}, outputs);
   if (!inputs.edge_values.absent()) {
-    check_values_were_planned(options.edge_values_at_run);
+    check_values_were_planned(options);
     check.matrix(inputs.edge_values, "edge_values", {type, graph.num_edges(), 1});
     check.apart(outputs.y, "y", inputs.edge_values, "edge_values");
   }
@@ -152,20 +151,21 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
     }
     check.matrix(winners, "winners", {ElementType::int32, graph.num_rows(), options.features});
   }
+  if (plans_only()) return;
   const OnDevice current(options.device);
   const Dropout dropout{epilogue.dropout, inputs.random, inputs.clock};
   const ActivationFormula formula = {epilogue.activation, epilogue.slope, epilogue.alpha,
                                      dropout.active(), dropout.constants()};
-  const WorkspaceUse use(*plan.state().workspace, workspace, stream);
-  plan.state().prepared->run({inputs.x,
-                              inputs.edge_values,
-                              {},
-                              outputs.y,
-                              outputs.winners,
-                              inputs.bias,
-                              inputs.residual,
-                              formula},
-                             stream, use.view());
+  const WorkspaceUse use(*record.workspace, workspace, stream);
+  record.forward->run({inputs.x,
+                       inputs.edge_values,
+                       {},
+                       outputs.y,
+                       outputs.winners,
+                       inputs.bias,
+                       inputs.residual,
+                       formula},
+                      stream, use.view());
 }
 
 }  // namespace tessera::ops

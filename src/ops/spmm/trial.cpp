@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/trial.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "ops/cuda/boundaries.hpp"
 #include "ops/tune.hpp"
 
 namespace tessera::ops {
@@ -13,6 +16,43 @@ bool has_winners(const SpmmProblem& problem) {
 }
 
 bool is_forward(const SpmmProblem& problem) { return problem.pass == SpmmPass::forward; }
+
+/// The number of a kind of runs.
+unsigned kind_of(bool edge_values, bool aligned) {
+  return (edge_values ? 1u : 0u) + (aligned ? 0u : 2u);
+}
+
+bool is_aligned(const ConstOperand& operand) {
+  return on_boundaries(operand, 0) && within_reach(operand);
+}
+
+class SpmmWithFallback final : public PreparedSpmm {
+ public:
+  SpmmWithFallback(std::unique_ptr<const PreparedSpmm> chosen, std::uint32_t kinds,
+                   std::unique_ptr<const PreparedSpmm> fallback)
+      : chosen_(std::move(chosen)), kinds_(kinds), fallback_(std::move(fallback)) {}
+
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
+    const bool aligned = is_aligned(call.x) && is_aligned(call.y);
+    const unsigned kind = kind_of(!call.edge_values.absent(), aligned);
+    const PreparedSpmm& serving = (kinds_ >> kind & 1u) != 0 ? *fallback_ : *chosen_;
+    serving.run(call, stream, workspace);
+  }
+
+  WorkspaceNeed workspace() const override {
+    WorkspaceNeed need = chosen_->workspace();
+    need.cover(fallback_->workspace());
+    return need;
+  }
+  std::int64_t own_bytes() const noexcept override {
+    return chosen_->own_bytes() + fallback_->own_bytes();
+  }
+
+ private:
+  std::unique_ptr<const PreparedSpmm> chosen_;
+  std::uint32_t kinds_;
+  std::unique_ptr<const PreparedSpmm> fallback_;
+};
 
 }  // namespace
 
@@ -72,7 +112,31 @@ std::string SpmmTrial::details(const SpmmProblem& problem) {
   if (problem.output() != problem.precision) {
     text += fmt::format(", to {}", to_string(problem.output()));
   }
+  if (!problem.aligned) text += ", off boundaries";
   return text;
+}
+
+std::vector<OtherRuns<SpmmProblem>> SpmmTrial::other_runs(const SpmmProblem& problem) {
+  std::vector<OtherRuns<SpmmProblem>> others;
+  const auto add = [&](bool edge_values, bool aligned, const char* name) {
+    if (edge_values == problem.edge_values_expected && aligned == problem.aligned) return;
+    if (edge_values ? !problem.edge_values_at_run : !problem.own_weights_at_run) return;
+    SpmmProblem other = problem;
+    other.edge_values_expected = edge_values;
+    other.aligned = aligned;
+    others.push_back({kind_of(edge_values, aligned), name, std::move(other)});
+  };
+  add(false, true, "the graph's own weights");
+  add(true, true, "edge values");
+  add(false, false, "rows off 16-byte boundaries");
+  add(true, false, problem.edge_values_expected ? "rows off 16-byte boundaries" : "");
+  return others;
+}
+
+std::unique_ptr<const PreparedSpmm> SpmmTrial::with_fallback(
+    std::unique_ptr<const PreparedSpmm> chosen, std::uint32_t kinds,
+    std::unique_ptr<const PreparedSpmm> fallback) {
+  return std::make_unique<SpmmWithFallback>(std::move(chosen), kinds, std::move(fallback));
 }
 
 }  // namespace tessera::ops

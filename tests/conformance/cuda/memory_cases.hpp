@@ -129,16 +129,17 @@ inline MemoryCase spmm_case(const std::string& kernel, ops::Reduction reduction)
 }
 
 inline MemoryCase spmm_backward_case() {
-  return {
-      "spmm_backward", [](const Graph& graph, const ops::PlanOptions& base) {
-        auto options = with<ops::SpmmOptions>(base);
-        options.features = case_features;
-        const ops::SpmmBackwardPlan plan = ops::plan_spmm_backward(graph, options);
-        return PlannedCase{
-            plan.workspace_bytes(), [plan](CaseOperands& on, Stream stream, Workspace workspace) {
-              ops::run(plan, {on.grad(), on.u()}, {on.out(), on.edge_out(1)}, stream, workspace);
-            }};
-      }};
+  return {"spmm_backward", [](const Graph& graph, const ops::PlanOptions& base) {
+            auto options = with<ops::SpmmOptions>(base);
+            options.features = case_features;
+            options.backward = true;
+            const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
+            return PlannedCase{plan.workspace_bytes(),
+                               [plan](CaseOperands& on, Stream stream, Workspace workspace) {
+                                 ops::run_backward(plan, {on.grad(), on.u()},
+                                                   {on.out(), on.edge_out(1)}, stream, workspace);
+                               }};
+          }};
 }
 
 inline MemoryCase sddmm_case() {
@@ -146,6 +147,7 @@ inline MemoryCase sddmm_case() {
             auto options = with<ops::SddmmOptions>(base);
             options.features = case_features;
             options.heads = case_heads;
+            options.backward = true;
             const ops::SddmmPlan plan = ops::plan_sddmm(graph, options);
             return PlannedCase{plan.workspace_bytes(),
                                [plan](CaseOperands& on, Stream stream, Workspace workspace) {
@@ -178,6 +180,7 @@ inline MemoryCase attention_case(ops::AttentionForm form, const std::string& ker
             options.form = form;
             options.features = case_features;
             options.heads = case_heads;
+            options.backward = true;
             const ops::AttentionPlan plan = ops::plan_attention(graph, options);
             return PlannedCase{
                 plan.workspace_bytes(),

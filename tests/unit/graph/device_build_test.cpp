@@ -158,7 +158,8 @@ TEST_F(CudaBuild, FeedsPlans) {
     options.device = device;
     options.features = 16;
     if (backward) {
-      run(ops::plan_spmm_backward(graph, options), {x_there}, {y_there});
+      options.backward = true;
+      run_backward(ops::plan_spmm(graph, options), {x_there}, {y_there});
     } else {
       run(ops::plan_spmm(graph, options), {x_there}, {y_there});
     }

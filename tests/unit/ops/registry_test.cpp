@@ -251,5 +251,129 @@ TEST(Registry, AStoredChoiceThatCannotBeHadIsAnError) {
   testing::expect_error(ErrorCode::bad_data, {"toy/cpu/gone"}, [&] { made(options); });
 }
 
+/// A toy with two kinds of runs, of which kernel 1 takes only the first.
+struct TwoKinds {
+  Graph graph;
+  bool odd = false;  ///< the second kind
+  bool occasional = false;
+};
+struct PreparedTwoKinds {
+  std::string name;
+  std::uint32_t other_kinds = 0;
+  std::string other_name = {};
+};
+using KindsKernel = Kernel<TwoKinds, PreparedTwoKinds>;
+
+struct KindsTrial {
+  KindsTrial(const TwoKinds&, const Place&) {}
+  void run(const PreparedTwoKinds&, Stream) {}
+  static std::string op(const TwoKinds&) { return "kinds"; }
+  static std::string details(const TwoKinds& problem) { return problem.odd ? "odd" : "even"; }
+  static std::vector<OtherRuns<TwoKinds>> other_runs(const TwoKinds& problem) {
+    return {{3, "odd numbers", {problem.graph, true, false}}};
+  }
+  static std::unique_ptr<const PreparedTwoKinds> with_fallback(
+      std::unique_ptr<const PreparedTwoKinds> chosen, std::uint32_t kinds,
+      std::unique_ptr<const PreparedTwoKinds> fallback) {
+    return std::make_unique<const PreparedTwoKinds>(
+        PreparedTwoKinds{chosen->name, kinds, fallback->name});
+  }
+};
+
+template <int index>
+std::unique_ptr<const PreparedTwoKinds> prepare_kinds(const TwoKinds&) {
+  return std::make_unique<const PreparedTwoKinds>(
+      PreparedTwoKinds{"kinds/cpu/" + std::to_string(index)});
+}
+template <int us>
+double predicted_kinds(const TwoKinds&) {
+  return us;
+}
+std::string even_only(const TwoKinds& problem) { return problem.odd ? "even numbers only" : ""; }
+std::string never_occasional(const TwoKinds& problem) {
+  return problem.occasional ? "too dear" : "";
+}
+std::string any_kind(const TwoKinds&) { return {}; }
+
+const std::array<KindsKernel, 4> kinds_table = {{
+    {{"kinds/cpu/1", "", "kinds", DeviceKind::cpu, true},
+     even_only,
+     predicted_kinds<1>,
+     prepare_kinds<1>},
+    {{"kinds/cpu/2", "", "kinds", DeviceKind::cpu, true},
+     never_occasional,
+     predicted_kinds<2>,
+     prepare_kinds<2>},
+    {{"kinds/cpu/3", "", "kinds", DeviceKind::cpu, true},
+     any_kind,
+     predicted_kinds<3>,
+     prepare_kinds<3>},
+    {{"kinds/cpu/4", "", "kinds", DeviceKind::cpu, true},
+     any_kind,
+     predicted_kinds<4>,
+     prepare_kinds<4>},
+}};
+
+Choice<KindsKernel> made_for_kinds(const PlanOptions& options) {
+  return make_choice<KindsTrial>(std::span<const KindsKernel>(kinds_table), TwoKinds{}, options);
+}
+
+TEST(Registry, ChoosesAnotherKernelForRunsThatTheChosenOneDoesNotTake) {
+  const auto choice = made_for_kinds({});
+  EXPECT_EQ(choice.kernel->info.name, "kinds/cpu/1");
+  EXPECT_EQ(choice.prepared->name, "kinds/cpu/1");
+  EXPECT_EQ(choice.prepared->other_kinds, 1u << 3);
+  EXPECT_EQ(choice.prepared->other_name, "kinds/cpu/3") << "2 is too dear for occasional runs";
+  ASSERT_EQ(choice.explanation.children.size(), 1u);
+  const Explanation& child = choice.explanation.children[0];
+  EXPECT_EQ(child.name, "runs with odd numbers");
+  EXPECT_THAT(child.summary, HasSubstr("kinds/cpu/3"));
+  EXPECT_EQ(child.candidates[0].verdict, "even numbers only");
+  EXPECT_EQ(child.candidates[1].verdict, "too dear");
+  EXPECT_EQ(child.candidates[2].verdict, "chosen");
+  EXPECT_THAT(
+      to_string(choice.explanation),
+      HasSubstr("\n  runs with odd numbers: kinds/cpu/3: 3.0 us predicted\n    kinds/cpu/1"));
+}
+
+TEST(Registry, NeedsNoOtherWhereTheKernelTakesEveryRun) {
+  const auto choice = made_for_kinds(named("kinds/cpu/2"));
+  EXPECT_EQ(choice.prepared->other_kinds, 0u);
+  EXPECT_TRUE(choice.explanation.children.empty());
+}
+
+TEST(Registry, LetsAKernelThatWasAskedForFallBackAsWell) {
+  const auto choice = made_for_kinds(named("kinds/cpu/1"));
+  EXPECT_EQ(choice.prepared->name, "kinds/cpu/1");
+  EXPECT_EQ(choice.prepared->other_name, "kinds/cpu/3");
+}
+
+TEST(Registry, KeepsTheFallbackInTheStoreAsAChoiceOfItsOwn) {
+  PlanOptions options;
+  options.store = std::make_shared<PlanStore>();
+  EXPECT_EQ(made_for_kinds(options).prepared->other_name, "kinds/cpu/3");
+  EXPECT_EQ(options.store->size(), 2u);
+  const PlanKey key{"kinds", fingerprint_text(Graph()), "odd", device_name({})};
+  options.store->remember({key, "kinds/cpu/4", {}});
+  options.stored_only = true;
+  const auto again = made_for_kinds(options);
+  EXPECT_EQ(again.prepared->other_name, "kinds/cpu/4");
+  EXPECT_THAT(again.explanation.children[0].summary, HasSubstr("stored choice"));
+}
+
+TEST(Registry, SaysWhatDidNotFitIntoMemory) {
+  const std::span<const TimedKernel> both(large_table);
+  const auto choice = make_choice<ToyTrial>(both, TimedToy{}, PlanOptions{});
+  EXPECT_THAT(choice.explanation.summary, HasSubstr("toy/cpu/1 did not fit into memory"));
+}
+
+TEST(Registry, SaysWhenTimingPays) {
+  PlanOptions options = measuring();
+  options.epochs = 77;
+  const auto choice = made(options);
+  EXPECT_THAT(choice.explanation.summary, HasSubstr("timing took"));
+  EXPECT_THAT(choice.explanation.summary, HasSubstr("77 are planned"));
+}
+
 }  // namespace
 }  // namespace tessera::ops

@@ -26,6 +26,12 @@ SddmmOptions options_of(EdgeFunction function, std::int64_t features, std::int64
   return options;
 }
 
+SddmmOptions backward_options(EdgeFunction function, std::int64_t features, std::int64_t heads) {
+  SddmmOptions options = options_of(function, features, heads);
+  options.backward = true;
+  return options;
+}
+
 template <class Call>
 std::string message_of(Call&& call) {
   try {
@@ -48,7 +54,7 @@ TEST(Sddmm, RejectsHeadsThatDoNotShareTheFeatures) {
 }
 
 TEST(Sddmm, NamesTheOperandAndBothShapes) {
-  const SddmmPlan plan = plan_sddmm(small_graph(), options_of(EdgeFunction::dot, 4, 2));
+  const SddmmPlan plan = plan_sddmm(small_graph(), backward_options(EdgeFunction::dot, 4, 2));
   const EdgeOffset num_edges = small_graph().num_edges();
   Matrix<float> u(5, 4, 1.0f);
   Matrix<float> v(7, 4, 1.0f);
@@ -63,7 +69,7 @@ TEST(Sddmm, NamesTheOperandAndBothShapes) {
 }
 
 TEST(Sddmm, ComputesOnlyTheGradientsAskedFor) {
-  const SddmmPlan plan = plan_sddmm(small_graph(), options_of(EdgeFunction::dot, 4, 2));
+  const SddmmPlan plan = plan_sddmm(small_graph(), backward_options(EdgeFunction::dot, 4, 2));
   const Matrix<float> v(7, 4, 1.0f);
   const Matrix<float> grad_edges(small_graph().num_edges(), 2, 1.0f);
   Matrix<float> grad_u(5, 4, -1.0f);

@@ -28,6 +28,12 @@ SpmmOptions options_of(Reduction reduction = Reduction::sum) {
   return options;
 }
 
+SpmmOptions backward_options(Reduction reduction = Reduction::sum) {
+  SpmmOptions options = options_of(reduction);
+  options.backward = true;
+  return options;
+}
+
 template <class Call>
 std::string message_of(Call&& call) {
   try {
@@ -80,40 +86,39 @@ TEST(Spmm, HasWinnersForMaxAndMinOnly) {
               }),
               AllOf(HasSubstr("winners is 5 x 2"), HasSubstr("5 x 3")));
   EXPECT_THAT(message_of([&] {
-                run(plan_spmm_backward(small_graph(), options_of(Reduction::max)), {y}, {x});
+                run_backward(plan_spmm(small_graph(), backward_options(Reduction::max)), {y}, {x});
               }),
               HasSubstr("winners is 0 x 0"));
 }
 
 TEST(Spmm, HasNoGradientOfEdgeValuesThatWasNotPlanned) {
-  SpmmOptions options = options_of();
+  SpmmOptions options = backward_options();
   options.edge_value_gradient = false;
-  const SpmmBackwardPlan plan = plan_spmm_backward(small_graph(), options);
+  const SpmmPlan plan = plan_spmm(small_graph(), options);
   Matrix<float> x(7, 3, 1.0f), grad_x(7, 3);
   Matrix<float> grad_y(5, 3, 1.0f);
   Matrix<float> grad_values(small_graph().num_edges(), 1);
-  run(plan, {grad_y}, {grad_x});
-  const SpmmBackwardPlan whole = plan_spmm_backward(small_graph(), options_of());
+  run_backward(plan, {grad_y}, {grad_x});
+  const SpmmPlan whole = plan_spmm(small_graph(), backward_options());
   Matrix<float> expected(7, 3);
-  run(whole, {grad_y}, {expected});
+  run_backward(whole, {grad_y}, {expected});
   EXPECT_TRUE(test::same_bits(grad_x, expected));
   EXPECT_THAT(message_of([&] {
-                run(plan, {grad_y, x}, {grad_x, grad_values});
+                run_backward(plan, {grad_y, x}, {grad_x, grad_values});
               }),
               HasSubstr("no gradient of edge values"));
 }
 
 TEST(Spmm, TakesNoEdgeValuesThatWereNotPlanned) {
-  SpmmOptions options = options_of();
+  SpmmOptions options = backward_options();
   options.edge_values_at_run = false;
   Matrix<float> x(7, 3, 1.0f), y(5, 3), grad_x(7, 3);
   Matrix<float> values(small_graph().num_edges(), 1, 2.0f);
   const SpmmPlan plan = plan_spmm(small_graph(), options);
   run(plan, {x}, {y});
   EXPECT_THAT(message_of([&] { run(plan, {x, values}, {y}); }), HasSubstr("no edge values"));
-  const SpmmBackwardPlan backward = plan_spmm_backward(small_graph(), options);
   EXPECT_THAT(message_of([&] {
-                run(backward, {y, {}, values, {}}, {grad_x});
+                run_backward(plan, {y, {}, values, {}}, {grad_x});
               }),
               HasSubstr("no edge values"));
 }

@@ -9,6 +9,7 @@
 #include "support/expect_error.hpp"
 #include "support/random_coo.hpp"
 #include "support/training_data.hpp"
+#include "tessera/ops/plan_store.hpp"
 
 namespace tessera::train {
 namespace {
@@ -240,6 +241,23 @@ TEST(Fit, batches_larger_than_the_data_are_all_of_it) {
   options.parts_per_batch = std::numeric_limits<std::int64_t>::max();
   const TrainReport report = fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options);
   EXPECT_EQ(report.epochs, 2);
+}
+
+TEST(Fit, plans_are_made_as_the_options_say_and_kept_in_their_store) {
+  const Dataset dataset = learnable_vertices();
+  const nn::ModelConfig config = small_model(nn::ModelKind::gat);
+  TrainOptions options = short_training();
+  options.epochs = 3;
+  options.plans.tune = ops::Tune::measured;
+  options.plans.strict = true;
+  options.plans.store = std::make_shared<ops::PlanStore>();
+  const std::vector<double> measured = numbers_of(fit(dataset, config, options));
+  EXPECT_GT(options.plans.store->size(), 0u);
+  options.plans.tune = ops::Tune::predicted;
+  options.plans.stored_only = true;
+  EXPECT_EQ(numbers_of(fit(dataset, config, options)), measured) << "the same kernels again";
+  options.plans.store = std::make_shared<ops::PlanStore>();
+  expect_error(ErrorCode::bad_data, {"no stored plan"}, [&] { fit(dataset, config, options); });
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "ops/edge_softmax/kernel.hpp"
@@ -19,9 +18,5 @@ class PreparedCudaSoftmax : public PreparedEdgeSoftmax {
   virtual void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum,
                           Stream stream, const WorkspaceView& workspace) const = 0;
 };
-
-/// With the teams that should be fastest, and how long that takes.
-std::unique_ptr<const PreparedCudaSoftmax> prepare_cuda_softmax(const EdgeSoftmaxProblem& problem);
-double predicted_cuda_softmax_us(const EdgeSoftmaxProblem& problem);
 
 }  // namespace tessera::ops

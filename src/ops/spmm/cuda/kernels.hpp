@@ -15,9 +15,6 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_tall_kernels(std::vector<SpmmKernel>& table);
 void append_cusparse_kernels(std::vector<SpmmKernel>& table);
 
-/// The row kernel of the policy that should be fastest: takes every sum and mean.
-std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem);
-
 /// Blocks that may share the features of a row: the second dimension of a grid has no more.
 inline constexpr std::int64_t max_blocks_of_features = 65535;
 /// What any row kernel takes: where rows are not on boundaries, a lane has one feature.

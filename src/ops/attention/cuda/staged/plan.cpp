@@ -13,6 +13,7 @@
 #include "ops/attention/cuda/staged/edges.hpp"
 #include "ops/attention/cuda/widened.hpp"
 #include "ops/edge_softmax/cuda/kernels.hpp"
+#include "ops/edge_softmax/trial.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -53,6 +54,7 @@ SpmmProblem weighted_sums(const AttentionProblem& problem, SpmmPass pass) {
   sums.heads = problem.options.heads;
   sums.set_place(problem.options.place());
   sums.edge_values_expected = true;
+  sums.own_weights_at_run = false;
   return sums;
 }
 
@@ -78,13 +80,14 @@ class CudaStagedAttention final : public PreparedAttention {
         edge_rows_(cuda::device_edge_rows(problem.graph, problem.options.place())),
         dots_(make_choice<SddmmTrial>(sddmm_kernels(), dot_products(problem),
                                       stage_options(problem))),
-        softmax_(prepare_cuda_softmax(softmax_of_rows(problem))),
+        softmax_(make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(), softmax_of_rows(problem),
+                                               stage_options(problem))),
         row_sums_(sums(SpmmPass::forward)),
         scores_(edge_array()) {
     if (problem.options.backward) prepare_backward();
     WorkspaceNeed need = row_sums_.prepared->workspace();
     if (problem.options.backward) need.cover(column_sums_.prepared->workspace());
-    stages_ = workspace_.add_for({softmax_->workspace(), need});
+    stages_ = workspace_.add_for({softmax_.prepared->workspace(), need});
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
@@ -92,7 +95,7 @@ class CudaStagedAttention final : public PreparedAttention {
     const Operand scores = edge_operand(scores_, workspace);
     const WorkspaceView of_stages = part_for(stages_, workspace);
     dots_.prepared->run(inputs.target, inputs.source, scores, stream);
-    softmax_->run_scaled(scores, static_cast<float>(inputs.scale), scores, outputs.log_sum, stream,
+    softmax().run_scaled(scores, static_cast<float>(inputs.scale), scores, outputs.log_sum, stream,
                          of_stages);
     const StagedLaunch launch = launch_of(inputs, workspace);
     if (launch.drops) drop_weights(launch, stream);
@@ -136,9 +139,19 @@ class CudaStagedAttention final : public PreparedAttention {
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
-  std::string stages() const override {
-    return fmt::format("; dot products by {}, sums by {}", dots_.kernel->info.name,
-                       row_sums_.kernel->info.name);
+  std::vector<Explanation> stages() const override {
+    std::vector<Explanation> stages;
+    const auto add = [&](const char* name, const Explanation& explanation) {
+      stages.push_back(explanation);
+      stages.back().name = name;
+    };
+    add("dot products", dots_.explanation);
+    add("softmax", softmax_.explanation);
+    add("weighted sums", row_sums_.explanation);
+    if (column_sums_.prepared != nullptr) {
+      add("weighted sums of the backward pass", column_sums_.explanation);
+    }
+    return stages;
   }
 
  private:
@@ -147,6 +160,11 @@ class CudaStagedAttention final : public PreparedAttention {
     gradients_ = edge_array();
     row_state_ = workspace_.add<float>(checked_area(problem_.graph.num_rows(), 2 * heads_));
     scale_sums_ = workspace_.add<double>(staged_blocks(num_numbers()));
+  }
+
+  /// Every softmax on a GPU is one.
+  const PreparedCudaSoftmax& softmax() const {
+    return dynamic_cast<const PreparedCudaSoftmax&>(*softmax_.prepared);
   }
 
   Choice<SpmmKernel> sums(SpmmPass pass) const {
@@ -210,7 +228,7 @@ class CudaStagedAttention final : public PreparedAttention {
   std::int64_t heads_;
   std::shared_ptr<const cuda::DeviceEdgeRows> edge_rows_;
   Choice<SddmmKernel> dots_;
-  std::unique_ptr<const PreparedCudaSoftmax> softmax_;
+  Choice<EdgeSoftmaxKernel> softmax_;
   Choice<SpmmKernel> row_sums_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> scores_;  ///< then weights
@@ -247,7 +265,7 @@ double predicted_fp32_us(const AttentionProblem& problem) {
   const PlanOptions options = stage_options(problem);
   const double dropping = predict_dropping_us(problem, device_traits(problem.options.device));
   return fastest_us(sddmm_kernels(), dot_products(problem), options) +
-         predicted_cuda_softmax_us(softmax_of_rows(problem)) + dropping +
+         fastest_us(edge_softmax_kernels(), softmax_of_rows(problem), options) + dropping +
          fastest_us(spmm_kernels(), weighted_sums(problem, SpmmPass::forward), options);
 }
 

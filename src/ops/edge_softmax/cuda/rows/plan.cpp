@@ -92,18 +92,6 @@ double predicted_us(const EdgeSoftmaxProblem& problem, int team) {
   return predict_softmax_us(problem, team, device_traits(problem.options.device));
 }
 
-/// The teams that the cost model prefers.
-std::size_t best_team(const EdgeSoftmaxProblem& problem) {
-  std::size_t best = softmax_teams.size() - 1;  // takes any number of heads
-  for (std::size_t i = 0; i < softmax_teams.size(); ++i) {
-    if (!why_not(problem, softmax_teams[i]).empty()) continue;
-    if (predicted_us(problem, softmax_teams[i]) < predicted_us(problem, softmax_teams[best])) {
-      best = i;
-    }
-  }
-  return best;
-}
-
 template <std::size_t index>
 EdgeSoftmaxKernel kernel_of_team() {
   constexpr int team = softmax_teams[index];
@@ -119,14 +107,6 @@ EdgeSoftmaxKernel kernel_of_team() {
 }
 
 }  // namespace
-
-std::unique_ptr<const PreparedCudaSoftmax> prepare_cuda_softmax(const EdgeSoftmaxProblem& problem) {
-  return std::make_unique<CudaSoftmaxRows>(problem, best_team(problem));
-}
-
-double predicted_cuda_softmax_us(const EdgeSoftmaxProblem& problem) {
-  return predicted_us(problem, softmax_teams[best_team(problem)]);
-}
 
 void append_cuda_edge_softmax_kernels(std::vector<EdgeSoftmaxKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(kernel_of_team<i>()), ...); }

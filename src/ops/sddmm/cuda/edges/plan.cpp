@@ -78,12 +78,11 @@ class CudaSddmm : public PreparedSddmm {
     launch.edges_stride = edges.stride;
     launch.width = head_width(problem_);
     launch.heads = problem_.heads;
-    start(launch, on_boundaries(u, 0) && on_boundaries(v, 0), stream);
+    start(launch, stream);
   }
 
  protected:
-  /// `aligned`: rows of both ends begin on 16-byte boundaries.
-  virtual void start(EdgesLaunch& launch, bool aligned, Stream stream) const = 0;
+  virtual void start(EdgesLaunch& launch, Stream stream) const = 0;
 
   const SddmmProblem& problem() const { return problem_; }
 
@@ -95,8 +94,7 @@ class CudaSddmm : public PreparedSddmm {
   SharedArray<float> col_scale_;
 };
 
-/// Dot products by one policy for vectors, in the order of CSR or of panels. Operands that do not
-/// lie on 16-byte boundaries go to the scalar policy of their width.
+/// Dot products by one policy for vectors, in the order of CSR or of panels.
 class CudaEdgeVectors final : public CudaSddmm {
  public:
   CudaEdgeVectors(const SddmmProblem& problem, std::size_t policy, bool by_panels)
@@ -105,17 +103,14 @@ class CudaEdgeVectors final : public CudaSddmm {
         panels_(by_panels ? device_panels(problem.graph, problem.place()) : nullptr) {}
 
  private:
-  void start(EdgesLaunch& launch, bool aligned, Stream stream) const override {
-    const Functions functions = functions_of(problem().precision);
-    const std::size_t scalar = scalar_policy_for(launch.width);
-    const EdgesPolicy& policy = aligned ? vector_policies[policy_] : scalar_policies[scalar];
-    launch.tiles_per_warp =
-        tiles_per_warp(launch.num_edges, policy.tile(), device_traits(problem().device));
+  void start(EdgesLaunch& launch, Stream stream) const override {
+    launch.tiles_per_warp = tiles_per_warp(launch.num_edges, vector_policies[policy_].tile(),
+                                           device_traits(problem().device));
     if (panels_ != nullptr) {
       launch.order = panels_->order.data();
       std::swap(launch.kept, launch.gathered);
     }
-    (aligned ? functions.vectors[policy_] : functions.scalars[scalar])(launch, stream);
+    functions_of(problem().precision).vectors[policy_](launch, stream);
   }
 
   std::size_t policy_;
@@ -128,7 +123,7 @@ class CudaEdgeScalars final : public CudaSddmm {
       : CudaSddmm(problem), policy_(policy) {}
 
  private:
-  void start(EdgesLaunch& launch, bool, Stream stream) const override {
+  void start(EdgesLaunch& launch, Stream stream) const override {
     launch.tiles_per_warp = tiles_per_warp(launch.num_edges, scalar_policies[policy_].tile(),
                                            device_traits(problem().device));
     functions_of(problem().precision).scalars[policy_](launch, stream);
@@ -142,7 +137,7 @@ class CudaEdgeSums final : public CudaSddmm {
   using CudaSddmm::CudaSddmm;
 
  private:
-  void start(EdgesLaunch& launch, bool, Stream stream) const override {
+  void start(EdgesLaunch& launch, Stream stream) const override {
     functions_of(problem().precision).sums(launch, stream);
   }
 };
@@ -155,6 +150,7 @@ std::string why_not_dot(const SddmmProblem& problem) {
 
 std::string why_not_vectors(const SddmmProblem& problem, const EdgesPolicy& policy) {
   if (std::string reason = why_not_dot(problem); !reason.empty()) return reason;
+  if (!problem.aligned) return "rows on 16-byte boundaries only";
   if (!fits_vectors(problem)) return "heads do not begin on 16-byte boundaries";
   const std::int64_t vectors = head_width(problem) * element_bytes(problem) / 16;
   const std::int64_t held = std::int64_t{policy.lanes} * policy.vectors;
@@ -184,7 +180,7 @@ std::string why_not_panels(const SddmmProblem& problem, const EdgesPolicy& polic
 
 std::string why_not_scalars(const SddmmProblem& problem, const EdgesPolicy& policy) {
   if (std::string reason = why_not_dot(problem); !reason.empty()) return reason;
-  if (fits_vectors(problem)) return "vectors of 16 bytes are faster";
+  if (problem.aligned && fits_vectors(problem)) return "vectors of 16 bytes are faster";
   if (policy.lanes == scalar_policies[scalar_policy_for(head_width(problem))].lanes) return {};
   return fmt::format("its {} lanes do not fit heads of {} features", policy.lanes,
                      head_width(problem));
@@ -258,10 +254,6 @@ SddmmKernel scalar_kernel() {
 }
 
 }  // namespace
-
-std::unique_ptr<const PreparedSddmm> prepare_cuda_scalars(const SddmmProblem& problem) {
-  return std::make_unique<CudaEdgeScalars>(problem, scalar_policy_for(head_width(problem)));
-}
 
 void append_cuda_sddmm_kernels(std::vector<SddmmKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (append_vector_kernels<i>(table), ...); }

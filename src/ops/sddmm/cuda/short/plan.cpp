@@ -29,15 +29,14 @@ const ShortDotsFunction& function_of(const SddmmProblem& problem, bool direct) {
   return functions()[static_cast<std::size_t>(bytes - short_dot_bytes.begin())];
 }
 
-/// Dot products in windows of 16 rows. Operands that do not lie on 16-byte boundaries go to a
-/// scalar kernel.
+/// Dot products in windows of 16 rows. Operands lie on 16-byte boundaries.
 class CudaShortDots final : public PreparedSddmm {
  public:
   CudaShortDots(const SddmmProblem& problem, bool direct)
       : function_(function_of(problem, direct)),
-        steps_(device_dot_steps(
-            problem.graph, dot_run_steps(problem, device_traits(problem.device)), problem.place())),
-        scalars_(prepare_cuda_scalars(problem)) {
+        steps_(device_dot_steps(problem.graph,
+                                dot_run_steps(problem, device_traits(problem.device)),
+                                problem.place())) {
     const std::int64_t blocks = function_.resident_blocks() / problem.heads;
     const auto num_runs = std::ssize(steps_->host_runs);
     launch_.num_blocks =
@@ -57,9 +56,6 @@ class CudaShortDots final : public PreparedSddmm {
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
            Stream stream) const override {
-    if (launch_.row_bytes == 0 || !takes(u) || !takes(v) || edges.stride > max_dot_tile_stride) {
-      return scalars_->run(u, v, edges, stream);
-    }
     ShortDotsLaunch launch = launch_;
     launch.u = u.data;
     launch.u_stride = stride_of(u);
@@ -71,10 +67,6 @@ class CudaShortDots final : public PreparedSddmm {
   }
 
  private:
-  static bool takes(const ConstOperand& operand) {
-    return on_boundaries(operand, 0) && within_reach(operand);
-  }
-
   static std::uint32_t stride_of(const ConstOperand& operand) {
     return static_cast<std::uint32_t>(stride_bytes(operand));
   }
@@ -83,13 +75,14 @@ class CudaShortDots final : public PreparedSddmm {
   std::shared_ptr<const DeviceDotSteps> steps_;
   Buffer<std::int32_t> block_offsets_;
   ShortDotsLaunch launch_;
-  std::unique_ptr<const PreparedSddmm> scalars_;
 };
 
 std::string why_not(const SddmmProblem& problem) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.function != EdgeFunction::dot) return "dot products only";
   if (problem.factor != EdgeFactor::none) return "no scales on tiles";
+  if (problem.features == 0) return "no features";
+  if (!problem.aligned) return "rows on 16-byte boundaries only";
   if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
   if (problem.heads > max_dot_tile_heads) return "too many heads";
   if (dot_tile_row_bytes(problem) > max_short_dot_bytes) return "rows too long for exact sums";

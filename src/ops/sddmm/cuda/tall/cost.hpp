@@ -23,7 +23,6 @@ std::int64_t dot_tile_row_bytes(const SddmmProblem& problem);
 inline constexpr std::int64_t max_dot_tile_heads = 65535;
 
 /// Kernels compute with 32 bits inside a row, and for the distance of an edge's results.
-inline constexpr std::int64_t max_dot_tile_stride = 1 << 28;
 
 /// What the cost model expects a run on tiles to take, from a sample of the windows.
 double predict_dot_tiles_us(const SddmmProblem& problem, const DeviceTraits& traits);

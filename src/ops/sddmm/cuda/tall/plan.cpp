@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "cuda/wgmma_device.hpp"
-#include "ops/cuda/boundaries.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/tall/cost.hpp"
 #include "ops/sddmm/cuda/tall/device_tiles.hpp"
@@ -29,13 +28,11 @@ const DotTilesFunction& function_of(const SddmmProblem& problem) {
   return functions()[static_cast<std::size_t>(bytes - dot_tile_bytes.begin())];
 }
 
-/// Dot products on tiles. Operands that do not lie on 16-byte boundaries go to a scalar kernel.
+/// Dot products on tiles. Operands lie on 16-byte boundaries.
 class CudaDotTiles final : public PreparedSddmm {
  public:
   explicit CudaDotTiles(const SddmmProblem& problem)
-      : tiles_(device_dot_tiles(problem.graph, problem.place())),
-        function_(function_of(problem)),
-        scalars_(prepare_cuda_scalars(problem)) {
+      : tiles_(device_dot_tiles(problem.graph, problem.place())), function_(function_of(problem)) {
     const std::int64_t heads = std::max<std::int64_t>(1, problem.heads);
     const std::int64_t workers = std::max<std::int64_t>(1, function_.resident_blocks() / heads);
     const DotTileRuns runs =
@@ -52,9 +49,6 @@ class CudaDotTiles final : public PreparedSddmm {
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
            Stream stream) const override {
-    if (launch_.width == 0 || !takes(u) || !takes(v) || edges.stride > max_dot_tile_stride) {
-      return scalars_->run(u, v, edges, stream);
-    }
     DotTilesLaunch launch = launch_;
     launch.u = u.data;
     launch.u_stride = u.stride;
@@ -66,20 +60,17 @@ class CudaDotTiles final : public PreparedSddmm {
   }
 
  private:
-  static bool takes(const ConstOperand& operand) {
-    return on_boundaries(operand, 0) && within_reach(operand);
-  }
-
   std::shared_ptr<const DeviceDotTiles> tiles_;
   const DotTilesFunction& function_;
   DotTilesLaunch launch_;
-  std::unique_ptr<const PreparedSddmm> scalars_;
 };
 
 std::string why_not(const SddmmProblem& problem) {
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.function != EdgeFunction::dot) return "dot products only";
   if (problem.factor != EdgeFactor::none) return "no scales on tiles";
+  if (problem.features == 0) return "no features";
+  if (!problem.aligned) return "rows on 16-byte boundaries only";
   if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
   if (problem.heads > max_dot_tile_heads) return "too many heads";
   if (dot_tile_row_bytes(problem) > max_dot_tile_stride) return "rows too long";

@@ -235,21 +235,6 @@ SpmmKernel best_kernel() {
 
 }  // namespace
 
-std::unique_ptr<const PreparedSpmm> prepare_cuda_rows(const SpmmProblem& problem) {
-  const DeviceTraits& traits = device_traits(problem.device);
-  std::size_t best = 0;
-  double best_us = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < rows_policies.size(); ++i) {
-    if (!why_not(problem, rows_policies[i]).empty()) continue;
-    const double us = predicted_rows_us(problem, rows_policies[i], traits);
-    if (us < best_us) {
-      best = i;
-      best_us = us;
-    }
-  }
-  return std::make_unique<CudaRows>(problem, best);
-}
-
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(sum_kernel<i>()), ...); }
   (std::make_index_sequence<rows_policies.size()>{});

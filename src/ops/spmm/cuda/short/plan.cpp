@@ -41,16 +41,14 @@ const ShortFunction& short_function(const SpmmProblem& problem) {
   return functions[static_cast<std::size_t>(width - short_widths.begin())];
 }
 
-/// Sums over windows of A, or of A^T in the backward pass. Rows that are not on 16-byte boundaries,
-/// and runs with the caller's own edge values, go to a row kernel.
+/// Sums over windows of A, or of A^T in the backward pass, with rows on 16-byte boundaries.
 class CudaShort final : public PreparedSpmm {
  public:
   explicit CudaShort(const SpmmProblem& problem)
       : problem_(problem),
         function_(short_function(problem)),
         tiles_(tiles::device_tiles(problem.graph, {short_height, tile_side(problem.pass), 1},
-                                   problem.place())),
-        other_runs_(prepare_cuda_rows(problem)) {
+                                   problem.place())) {
     const Place place = problem.place();
     row_scale_ = cuda::array_in(row_scales(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
@@ -64,13 +62,9 @@ class CudaShort final : public PreparedSpmm {
     num_slots_ = schedule.num_slots;
     slots_ = workspace_.add<float>(
         checked_area(std::int64_t{num_slots_} * short_height, chunks * function_.width));
-    workspace_.cover(other_runs_->workspace());
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
-    if (!call.edge_values.absent() || !takes(call.x) || (problem_.is_plain() && !takes(call.y))) {
-      return other_runs_->run(call, stream, workspace);
-    }
     ShortLaunch launch;
     launch.pieces = pieces_.data();
     launch.worker_offsets = worker_offsets_.data();
@@ -95,14 +89,9 @@ class CudaShort final : public PreparedSpmm {
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
-  static bool takes(const ConstOperand& operand) {
-    return on_boundaries(operand, 0) && within_reach(operand);
-  }
-
   SpmmProblem problem_;
   const ShortFunction& function_;
   std::shared_ptr<const tiles::DeviceTiles> tiles_;
-  std::unique_ptr<const PreparedSpmm> other_runs_;
   SharedArray<float> row_scale_;
   Buffer<tiles::Piece> pieces_;
   Buffer<std::int32_t> worker_offsets_;
@@ -122,6 +111,7 @@ std::string why_not(const SpmmProblem& problem) {
   if (problem.heads > 1) return "one head only";
   if (problem.edge_features) return "features of edges, not of vertices";
   if (graph.has_values() || problem.edge_values_expected) return "a pattern without values only";
+  if (!problem.aligned) return "rows on 16-byte boundaries only";
   // A product with a scale does not fit into 16 bits.
   if (forward ? graph.has_col_scale() : graph.has_row_scale() || mean) {
     return "columns without scales only";

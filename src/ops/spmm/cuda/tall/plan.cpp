@@ -107,7 +107,7 @@ bool packs_at_run(const SpmmProblem& problem) {
 }
 
 /// Sums over windows of A, or of A^T in the backward pass. A run that brings values of edges needs
-/// a policy for them; any other policy passes it on to a row kernel.
+/// a policy for them.
 class CudaTall final : public PreparedSpmm {
  public:
   CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
@@ -166,19 +166,10 @@ class CudaTall final : public PreparedSpmm {
     if (tiles_->rest != nullptr) {
       rest_sums_ = workspace_.add<float>(checked_area(tiles_->host.num_rows, padded_features()));
     }
-    const bool packs = policy.valued && packs_at_run(problem);
-    const bool values_elsewhere = problem.edge_values_at_run && !packs;
-    if (values_elsewhere || !problem.is_plain()) {
-      rows_ = prepare_cuda_rows(problem);
-      workspace_.cover(rows_->workspace());
-    }
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (problem_.features == 0) return;
-    if (!call.edge_values.absent() && rows_ != nullptr) {
-      return rows_->run(call, stream, workspace);
-    }
     check_reach(call.x, "x");
     check_reach(call.y, "y");
     TallLaunch launch;
@@ -204,7 +195,6 @@ class CudaTall final : public PreparedSpmm {
     launch.parts = parts_.in(workspace);
     const bool aligned = on_boundaries(call.x, problem_.features) &&
                          (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
-    if (!aligned && scalar_ == nullptr) return rows_->run(call, stream, workspace);
     launch.epilogue = epilogue_launch(problem_, call);
     if (tiles_->rest != nullptr) {
       launch.rest = rest_sums_.in(workspace);
@@ -231,19 +221,19 @@ class CudaTall final : public PreparedSpmm {
       source.factor = factor;
       pack_values(layout_->edges.span(), source, problem_.precision, values_.data(), place.stream);
     }
-    if (problem_.graph.has_values() && !packs_at_run(problem_)) return;
+    if (!packs_at_run(problem_)) return;
     const Buffer<float> of_edges = edge_scales(problem_, scales);
     edge_scales_ = cuda::to_device(of_edges.span(), place);
     run_values_ = workspace_.add<std::uint32_t>(layout_->edges.size());
   }
 
-  /// The graph's own values are ready; those of the run, or ones, have to be put in order.
+  /// The graph's own values are ready; those of the run have to be put in order.
   void set_values(const ConstOperand& edge_values, Stream stream, const WorkspaceView& workspace,
                   TallLaunch& launch) const {
     launch.starts = layout_->starts.data();
     launch.stage_values = stage_values_.data();
     launch.stage_units = stage_units_;
-    if (edge_values.absent() && !values_.empty()) {
+    if (edge_values.absent()) {
       launch.values = values_.data();
       launch.unit = unit_;
       return;
@@ -305,8 +295,6 @@ class CudaTall final : public PreparedSpmm {
   std::int32_t num_slots_ = 0;
   WorkspacePart<float> slots_;
   WorkspacePart<float> parts_;
-  /// For runs with edge values, and for those with an epilogue that are not on boundaries.
-  std::unique_ptr<const PreparedSpmm> rows_;
 };
 
 std::string why_not_values(const SpmmProblem& problem) {
@@ -329,6 +317,7 @@ std::string why_not_values(const SpmmProblem& problem) {
 std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.occasional) return "windows of its own, for occasional runs";
   if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
     return "sums and means only";
   }
@@ -344,6 +333,7 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
     if (problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision)) % 16) {
       return "an epilogue needs rows of features that fill 16 bytes";
     }
+    if (!problem.aligned) return "an epilogue needs rows on 16-byte boundaries";
   }
   if (problem.features > max_features_of_rows) return "too many features";
   if (half && policy.planes != 2) return "16-bit features are exact as they are";

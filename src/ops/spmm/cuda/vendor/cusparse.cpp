@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
-#include "ops/cuda/boundaries.hpp"
 #include "ops/spmm/cuda/edge_weights.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
@@ -33,16 +32,14 @@ constexpr std::array<Algorithm, 3> algorithms = {{
 }};
 
 /// Preprocessed once. cuSPARSE wants a value for every edge: its whole weight. It reads beyond, or
-/// wrongly, rows that are not on 16-byte boundaries: those, and runs with the caller's own edge
-/// values, go to a kernel of ours. What preprocessing found lies in cuSPARSE's buffer, which no run
-/// can bring: runs follow one another, whatever their workspace.
+/// wrongly, rows that are not on 16-byte boundaries. What preprocessing found lies in cuSPARSE's
+/// buffer, which no run can bring: runs follow one another, whatever their workspace.
 class CusparseSpmm final : public PreparedSpmm {
  public:
   CusparseSpmm(const SpmmProblem& problem, cusparseSpMMAlg_t algorithm)
       : problem_(problem),
         algorithm_(algorithm),
         matrix_(problem),
-        other_runs_(prepare_cuda_rows(problem)),
         handle_(cuda::make_cusparse_handle()) {
     const cuda::DeviceRows& rows = matrix_.rows();
     const Place place = problem.place();
@@ -72,10 +69,7 @@ class CusparseSpmm final : public PreparedSpmm {
         "cusparseSpMM_preprocess");
   }
 
-  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
-    if (!call.edge_values.absent() || !on_boundaries(call.x, 0) || !on_boundaries(call.y, 0)) {
-      return other_runs_->run(call, stream, workspace);
-    }
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView&) const override {
     const cuda::DenseMatrix x =
         cuda::dense_matrix(call.x.data, call.x.rows, call.x.cols, call.x.stride, call.x.type);
     const cuda::DenseMatrix y =
@@ -86,8 +80,6 @@ class CusparseSpmm final : public PreparedSpmm {
                                       &zero, y.get(), CUDA_R_32F, algorithm_, workspace_.data()),
                          "cusparseSpMM");
   }
-
-  WorkspaceNeed workspace() const override { return other_runs_->workspace(); }
 
  private:
   static constexpr cusparseOperation_t plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
@@ -128,7 +120,6 @@ class CusparseSpmm final : public PreparedSpmm {
   SpmmProblem problem_;
   cusparseSpMMAlg_t algorithm_;
   DeviceMatrix matrix_;
-  std::unique_ptr<const PreparedSpmm> other_runs_;
   cuda::CusparseHandle handle_;
   cuda::SparseMatrix descriptor_;
   Buffer<std::int64_t> wide_indices_;
@@ -151,7 +142,9 @@ std::string why_not(const SpmmProblem& problem, bool adds_in_fp32) {
   if (!problem.is_plain()) return "no epilogue";
   if (problem.reduction != Reduction::sum) return "sums only";
   if (problem.heads > 1) return "several values per edge";
-  if (problem.edge_values_expected) return "values of runs would go to a row kernel";
+  if (problem.edge_values_expected) return "values of the graph only";
+  if (!problem.aligned) return "rows on 16-byte boundaries only";
+  if (problem.occasional) return "weights of its own, for occasional runs";
   if (problem.edge_features) return "features of edges, not of vertices";
   if (narrow && !adds_in_fp32) return "adds parts of a row in 16 bits";
   const auto element = static_cast<std::int64_t>(bytes_per_element(problem.precision));

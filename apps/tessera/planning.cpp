@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning.hpp"
+
+#include <filesystem>
+
+namespace tessera::app {
+
+ops::PlanOptions PlanningOptions::options() const {
+  ops::PlanOptions options;
+  options.tune = ops::parse_tune(tune);
+  options.store = store;
+  options.strict = strict;
+  options.exact_nonfinite = exact_nonfinite;
+  options.allow_nondeterministic = allow_nondeterministic;
+  return options;
+}
+
+void add_planning_options(CLI::App& app, PlanningOptions& planning) {
+  const std::string group = "Plans";
+  app.add_option("--tune", planning.tune,
+                 "how plans choose: predicted (by the cost model, the default) or measured")
+      ->type_name("HOW")
+      ->group(group);
+  app.add_option("--plans", planning.plans,
+                 "take the choices in this file, and add to it those that it lacks")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--strict", planning.strict, "only kernels as exact as sums in fp32")->group(group);
+  app.add_flag("--exact-nonfinite", planning.exact_nonfinite,
+               "only kernels that keep what is not finite to the rows that use it")
+      ->group(group);
+  app.add_flag("--allow-nondeterministic", planning.allow_nondeterministic,
+               "also kernels whose sums depend on timing")
+      ->group(group);
+}
+
+FileUse plans_file(const PlanningOptions& planning) {
+  return {"--plans", planning.plans, FileRole::state};
+}
+
+void open_plans(PlanningOptions& planning) {
+  ops::parse_tune(planning.tune);
+  if (planning.plans.empty()) return;
+  planning.store = std::make_shared<ops::PlanStore>(std::filesystem::exists(planning.plans)
+                                                        ? ops::PlanStore::load(planning.plans)
+                                                        : ops::PlanStore());
+}
+
+void save_plans(const PlanningOptions& planning) {
+  if (planning.store != nullptr) planning.store->save(planning.plans);
+}
+
+}  // namespace tessera::app

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "ops/plan_record.hpp"
+#include "ops/sddmm/kernel.hpp"
+#include "ops/spmm/kernel.hpp"
+#include "ops/spmm/winner_gradients.hpp"
+#include "ops/workspace.hpp"
+
+namespace tessera::ops {
+
+/// What a plan of spmm keeps.
+struct SpmmRecord final : PlanRecord {
+  std::int64_t workspace_bytes() const noexcept override {
+    const std::int64_t of_backward = grad_x == nullptr ? 0 : grad_x->own_bytes();
+    return workspace->bytes() + forward->own_bytes() + of_backward;
+  }
+
+  SpmmOptions options;
+  std::unique_ptr<const PreparedSpmm> forward;
+  std::unique_ptr<const PreparedSpmm> grad_x;                 ///< null without a backward pass
+  std::unique_ptr<const PreparedSddmm> grad_edge_values;      ///< of sum and mean
+  std::unique_ptr<const WinnerGradients> grad_winner_values;  ///< of max and min
+  std::optional<PlanWorkspace> workspace;                     ///< the last member: see there
+};
+
+/// What one pass of a plan computes.
+SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPass pass);
+
+/// Plans the backward pass, and says so in the explanation.
+void plan_gradients(SpmmRecord& record);
+
+/// Throws where a run brings edge values that its plan did not expect.
+void check_values_were_planned(const SpmmOptions& options);
+
+}  // namespace tessera::ops
