@@ -33,8 +33,8 @@ int main() {
   ops::SpmmOptions options;
   options.device = device;
   options.features = features;
+  options.backward = true;  // the backward pass is planned with it
   const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
-  const ops::SpmmBackwardPlan backward = ops::plan_spmm_backward(graph, options);
   std::printf("%s\n", ops::to_string(plan.explain()).c_str());
 
   // Matrices know where they lie, so an operand on the wrong device is an error and not a crash.
@@ -52,7 +52,7 @@ int main() {
   tessera::Buffer<float> gradient(vertices * features, memory);
   const ops::Operand grad_x(gradient.data(), tessera::ElementType::fp32, device, vertices,
                             features);
-  ops::run(backward, {y}, {grad_x});
+  ops::run_backward(plan, {y}, {grad_x});
   try {
     const tessera::Device other{has_gpu ? tessera::DeviceKind::cpu : tessera::DeviceKind::cuda, 0};
     ops::run(plan,
