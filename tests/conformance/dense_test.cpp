@@ -123,7 +123,7 @@ TEST(DenseOnGpu, gemm_of_16_bits_into_fp32) {
 TEST(DenseOnGpu, refuses_fp64) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device device{DeviceKind::cuda, 0};
-  Matrix<double> x(2, 2, 0.0);
+  Matrix<double> x(2, 2, default_memory(device));
   testing::expect_error(ErrorCode::invalid_argument, {"fill", "y is fp64", "fp32, bf16 or fp16"},
                         [&] { fill(x, 1, device); });
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/dense_workspace.hpp"
 #include "support/gradient_check.hpp"
 #include "support/random_matrix.hpp"
 #include "tessera/core/device.hpp"
@@ -49,6 +50,7 @@ void compare(const EpilogueOptions& options, bool training, bool with_residual, 
   context.training = training;
   context.seed = 9;
   context.step = 4;
+  context.workspace = test::workspace_on(device);
   Epilogue own(options, width, placement, Initial::uniform(0.5));
   Epilogue after(options, width, placement, Initial::uniform(0.5));
   if (options.bias) {
