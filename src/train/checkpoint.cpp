@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/ops/plan_store.hpp"
 
 #include "io/sections.hpp"
 #include "train/run_position.hpp"
@@ -195,6 +196,7 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
   arrays.emplace_back("settings", io::stored_text(to_text(checkpoint.settings)));
   arrays.emplace_back("class_values",
                       io::stored(SharedArray<std::int64_t>(checkpoint.class_values)));
+  arrays.emplace_back("plans", io::stored_text(checkpoint.plans));
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
     arrays.emplace_back(fmt::format("{}{}", curve_prefix, i), stored_curve(run.curve));
@@ -224,6 +226,9 @@ Checkpoint load_checkpoint(const std::string& path) {
     } else if (section.name == "class_values") {
       const auto values = io::read_vector<std::int64_t>(array);
       checkpoint.class_values.assign(values.begin(), values.end());
+    } else if (section.name == "plans") {
+      checkpoint.plans = io::read_text(array);
+      if (!checkpoint.plans.empty()) ops::PlanStore::parse(checkpoint.plans, array.where());
     } else if (section.name.starts_with(weights_prefix)) {
       checkpoint.weights.push_back(
           {section.name.substr(weights_prefix.size()), io::read_as_is(array)});

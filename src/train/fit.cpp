@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/ops/plan_store.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -97,6 +99,11 @@ class Fit {
     checkpoint_.row_normalised = problem.row_normalised;
     checkpoint_.class_values = problem.class_values;
     checkpoint_.metric = problem.metric;
+    // Other batches have plans of their own every time, which nobody will need again.
+    keeps_plans_ = checkpoints() && options_.batching == Batching::full;
+    if (keeps_plans_ && options_.plans.store == nullptr) {
+      options_.plans.store = std::make_shared<ops::PlanStore>();
+    }
   }
 
   TrainReport run() {
@@ -126,6 +133,9 @@ class Fit {
     Checkpoint loaded = load_checkpoint(path);
     require_same({loaded.settings, path}, checkpoint_.settings, path);
     require_same_problem(loaded);
+    if (keeps_plans_ && !loaded.plans.empty()) {
+      options_.plans.store->remember_all(ops::PlanStore::parse(loaded.plans, path));
+    }
     checkpoint_.runs = std::move(loaded.runs);
     checkpoint_.weights = std::move(loaded.weights);
     best_ = best_epoch(checkpoint_);
@@ -234,6 +244,7 @@ class Fit {
     if (place == checkpoint_.runs.size()) checkpoint_.runs.emplace_back();
     checkpoint_.runs[place] = {trainer.step(), curve, store(trainer.model().state()),
                                store(trainer.optimiser().state())};
+    if (keeps_plans_) checkpoint_.plans = options_.plans.store->to_text();
     save(checkpoint_, options_.checkpoint.path);
     samples.times[Phase::checkpoint] += watch.seconds();
   }
@@ -297,10 +308,11 @@ class Fit {
 
   const Problem& problem_;
   const nn::ModelConfig& config_;
-  const TrainOptions& options_;
+  TrainOptions options_;
   TrainReport report_;
   Checkpoint checkpoint_;
   BestEpoch best_;
+  bool keeps_plans_ = false;
   std::mutex mutex_;
   std::vector<double> all_steps_;
   std::vector<double> all_epochs_;

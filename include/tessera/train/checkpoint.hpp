@@ -48,6 +48,9 @@ struct Checkpoint {
   std::vector<std::int64_t> class_values;
   Metric metric = Metric::accuracy;
 
+  /// The plans it was trained with, as the text of an `ops::PlanStore`; empty where batches differ
+  /// from epoch to epoch. They stay the same when training goes on.
+  std::string plans;
   std::vector<RunState> runs;         ///< those that have begun; finished ones can be prolonged
   std::vector<StoredTensor> weights;  ///< of the best epoch of all runs
 };

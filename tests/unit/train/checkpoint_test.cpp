@@ -11,6 +11,7 @@
 #include "support/files.hpp"
 #include "support/training_data.hpp"
 #include "tessera/io/open.hpp"
+#include "tessera/ops/plan_store.hpp"
 #include "tessera/reorder/permutation.hpp"
 #include "tessera/train/fit.hpp"
 
@@ -118,6 +119,28 @@ TEST(Checkpoint, more_epochs_prolong_finished_runs_to_the_bits_of_unbroken_ones)
       EXPECT_EQ(more.runs[i].best, whole.runs[i].best);
     }
   }
+}
+
+TEST(Checkpoint, keeps_the_plans_it_was_trained_with) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  fit(learnable_vertices(), config, checkpointed(folder / "file", 2));
+  Checkpoint checkpoint = load_checkpoint(folder / "file");
+  const ops::PlanStore plans = ops::PlanStore::parse(checkpoint.plans, "checkpoint");
+  EXPECT_GT(plans.size(), 0u);
+  // A choice that no planner would make is followed when training goes on.
+  std::string other = checkpoint.plans;
+  const std::string from = "spmm/cpu/rows", to = "spmm/cpu/tiles";
+  const std::size_t place = other.find("\t" + from + "\n");
+  ASSERT_NE(place, std::string::npos);
+  other.replace(place + 1, from.size(), to);
+  checkpoint.plans = other;
+  save(checkpoint, folder / "file");
+  TrainOptions longer = checkpointed(folder / "file", 4);
+  longer.plans.store = std::make_shared<ops::PlanStore>();
+  fit(learnable_vertices(), config, longer);
+  EXPECT_NE(load_checkpoint(folder / "file").plans.find("\t" + to + "\n"), std::string::npos);
+  EXPECT_NE(longer.plans.store->to_text().find("\t" + to + "\n"), std::string::npos);
 }
 
 TEST(Checkpoint, runs_that_stopped_early_stay_stopped) {

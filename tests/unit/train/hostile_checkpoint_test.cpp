@@ -188,6 +188,14 @@ TEST_F(HostileCheckpoint, tensors) {
   }
 }
 
+TEST_F(HostileCheckpoint, plans) {
+  const auto plans = [](std::string text) -> Edit {
+    return [=](auto& arrays) { test::find_section(arrays, "plans") = io::stored_text(text); };
+  };
+  expect_bad(plans("nonsense"), {"not a file of plans"});
+  expect_bad(plans("tessera plans\t1\nchoice\n"), {"neither a choice"});
+}
+
 TEST_F(HostileCheckpoint, sections_of_no_run) {
   const auto renamed = [](std::string from, std::string to) -> Edit {
     return [=](auto& arrays) {
