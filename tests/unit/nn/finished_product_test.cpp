@@ -93,7 +93,7 @@ void compare_all(Device device) {
 TEST(FinishedProduct, is_the_product_and_what_follows) { compare_all({}); }
 
 TEST(FinishedProduct, is_the_same_on_device_OnDevice) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   compare_all({DeviceKind::cuda, 0});
 }
 

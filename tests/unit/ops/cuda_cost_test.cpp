@@ -184,7 +184,7 @@ TEST(CudaCostTest, StatedBandwidthsAreFoundByNameAndComputeCapability) {
 }
 
 TEST(CudaCostTest, TraitsOfThisMachinesGpu) {
-  if (num_gpus() == 0) GTEST_SKIP() << "no GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const DeviceTraits& traits = device_traits({DeviceKind::cuda, 0});
   EXPECT_FALSE(traits.name.empty());
   EXPECT_GT(traits.processors, 0);
