@@ -128,7 +128,7 @@ TEST(Edges, OutOfRangeOf32BitsAreNamed) {
 class CudaBorrow : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (num_gpus() == 0) GTEST_SKIP() << "needs a GPU";
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   }
 
   template <class T>

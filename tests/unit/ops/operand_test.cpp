@@ -168,7 +168,7 @@ TEST(Operand, OfATypeThatNoOpTakesIsRefused) {
 
 /// What owns memory on a GPU says so, and nobody reads it here.
 TEST(OperandOnDevice, ForgettingTheDeviceIsAnError) {
-  if (num_gpus() == 0) GTEST_SKIP() << "needs a GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   Matrix<float> there(4, 2, default_memory(gpu));
   Matrix<float> here(4, 2, 1.0f);
   EXPECT_EQ(there.view().device, gpu);
