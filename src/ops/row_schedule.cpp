@@ -3,27 +3,30 @@
 
 #include <algorithm>
 
+#include "graph/cut.hpp"
+
 namespace tessera::ops {
 namespace {
 
-void split_long_row(RowSchedule& schedule, VertexId row, EdgeOffset begin, EdgeOffset end) {
-  LongRow& long_row = schedule.long_rows.emplace_back(LongRow{row, schedule.num_slots, 0});
-  for (EdgeOffset edge = begin; edge < end; edge += max_edges_per_range) {
-    schedule.ranges.push_back(
-        {row, row + 1, edge, std::min(edge + max_edges_per_range, end), schedule.num_slots++});
-    ++long_row.num_slots;
-  }
+void append_long_row(RowSchedule& schedule, VertexId row, EdgeOffset begin, const Cut& cut) {
+  schedule.long_rows.push_back({row, cut.first_slot(), cut.num_slots()});
+  cut.for_parts([&](const CutPart& part) {
+    schedule.ranges.push_back({row, row + 1, begin + part.begin, begin + part.end, part.slot});
+  });
 }
 
 }  // namespace
 
 RowSchedule make_row_schedule(VertexId num_rows, const EdgeOffset* row_offsets) {
   RowSchedule schedule;
+  Cutter cutter;
   VertexId row = 0;
   while (row < num_rows) {
     const EdgeOffset begin = row_offsets[row];
-    if (row_offsets[row + 1] - begin > max_edges_per_range) {
-      split_long_row(schedule, row, begin, row_offsets[row + 1]);
+    const EdgeOffset length = row_offsets[row + 1] - begin;
+    if (length > max_edges_per_range) {
+      append_long_row(schedule, row, begin,
+                      cutter.cut(EqualParts::of_at_most(length, max_edges_per_range)));
       ++row;
       continue;
     }
@@ -36,6 +39,7 @@ RowSchedule make_row_schedule(VertexId num_rows, const EdgeOffset* row_offsets) 
     schedule.ranges.push_back({row, row_end, begin, row_offsets[row_end], -1});
     row = row_end;
   }
+  schedule.num_slots = cutter.num_slots();
   return schedule;
 }
 

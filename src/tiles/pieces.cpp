@@ -8,7 +8,7 @@
 #include <queue>
 #include <utility>
 
-#include "graph/equal_parts.hpp"
+#include "graph/cut.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::tiles {
@@ -22,8 +22,8 @@ constexpr int steps_per_tile = tile_columns / step_columns;
 std::int64_t cost_of(const Piece& piece) { return piece.num_steps + piece_overhead; }
 
 /// Appends a window in as many pieces as it takes to stay within `max_steps` each.
-void cut(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
-         PieceSchedule& schedule) {
+void append_window(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
+                   Cutter& cutter, PieceSchedule& schedule) {
   const auto first_row = static_cast<VertexId>(window * tiled.height);
   const auto num_rows = static_cast<std::int32_t>(
       std::min<std::int64_t>(tiled.height, std::int64_t{tiled.num_rows} - first_row));
@@ -31,24 +31,22 @@ void cut(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
   const EdgeOffset tiles = tiled.tile_offsets[window + 1] - tiled.tile_offsets[window];
   // As many as the steps need, cut between tiles; a window without any is one piece, too.
   const EdgeOffset needed = EqualParts::of_at_most(steps, max_steps).count();
-  const EqualParts parts(tiles, std::max<EdgeOffset>(1, needed));
-  if (parts.count() > 1) {
-    schedule.cut_windows.push_back(
-        {first_row, num_rows, schedule.num_slots, static_cast<std::int32_t>(parts.count())});
+  const Cut cut = cutter.cut(EqualParts(tiles, std::max<EdgeOffset>(1, needed)));
+  if (!cut.is_whole()) {
+    schedule.cut_windows.push_back({first_row, num_rows, cut.first_slot(), cut.num_slots()});
   }
-  for (EdgeOffset part = 0; part < parts.count(); ++part) {
-    const EdgeOffset begin = parts.begin(part);
-    const EdgeOffset end = parts.end(part);
-    const EdgeOffset first_step = begin * steps_per_tile;
+  cut.for_parts([&](const CutPart& part) {
+    const EdgeOffset first_step = part.begin * steps_per_tile;
+    const EdgeOffset end_step = std::min(steps, part.end * steps_per_tile);
     Piece piece;
     piece.first_step = static_cast<std::int32_t>(tiled.step_offsets[window] + first_step);
-    piece.first_tile = static_cast<std::int32_t>(tiled.tile_offsets[window] + begin);
-    piece.num_steps = static_cast<std::int32_t>(std::min(steps, end * steps_per_tile) - first_step);
+    piece.first_tile = static_cast<std::int32_t>(tiled.tile_offsets[window] + part.begin);
+    piece.num_steps = static_cast<std::int32_t>(end_step - first_step);
     piece.first_row = first_row;
     piece.num_rows = num_rows;
-    if (parts.count() > 1) piece.slot = schedule.num_slots++;
+    piece.slot = part.slot;
     schedule.pieces.push_back(piece);
-  }
+  });
 }
 
 /// Large pieces first, each to whoever has least to do. Pieces of about the same size keep the
@@ -113,7 +111,9 @@ PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options) 
   // ones would mean more sums to add.
   const std::int64_t max_steps = std::max(options.min_cut_steps, share);
   PieceSchedule schedule;
-  for (std::int64_t w = 0; w < windows; ++w) cut(tiled, w, max_steps, schedule);
+  Cutter cutter;
+  for (std::int64_t w = 0; w < windows; ++w) append_window(tiled, w, max_steps, cutter, schedule);
+  schedule.num_slots = static_cast<std::int32_t>(cutter.num_slots());
   const auto pieces = static_cast<std::int64_t>(schedule.pieces.size());
   assign(static_cast<int>(std::min<std::int64_t>(std::max(1, options.workers), pieces)), schedule);
   return schedule;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sddmm/cuda/short/runs.hpp"
 
-#include "graph/equal_parts.hpp"
+#include "graph/cut.hpp"
 
 namespace tessera::ops {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "graph/equal_parts.hpp"
+#include "graph/cut.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -29,20 +29,13 @@ void append_ordered(std::vector<RowSlice>& list, std::vector<RowSlice>& window, 
   window.clear();
 }
 
-void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, EdgeOffset length,
-                   EdgeOffset piece) {
-  const auto parts = EqualParts::of_at_most(length, piece);
-  if (parts.count() == 1) {
-    schedule.pieces.push_back({row, -1, -1, begin, begin + length});
-    return;
-  }
-  const auto split_row = static_cast<std::int32_t>(schedule.split_rows.size());
-  schedule.split_rows.push_back(
-      {static_cast<std::int32_t>(schedule.num_slots), static_cast<std::int32_t>(parts.count())});
-  for (EdgeOffset part = 0; part < parts.count(); ++part) {
-    schedule.pieces.push_back({row, split_row, static_cast<std::int32_t>(schedule.num_slots++),
-                               begin + parts.begin(part), begin + parts.end(part)});
-  }
+void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, const Cut& cut) {
+  const auto split_row =
+      cut.is_whole() ? -1 : static_cast<std::int32_t>(schedule.split_rows.size());
+  if (!cut.is_whole()) schedule.split_rows.push_back({cut.first_slot(), cut.num_slots()});
+  cut.for_parts([&](const CutPart& part) {
+    schedule.pieces.push_back({row, split_row, part.slot, begin + part.begin, begin + part.end});
+  });
 }
 
 }  // namespace
@@ -50,6 +43,7 @@ void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, EdgeO
 RowsSchedule make_rows_schedule(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
                                 const RowsCut& cut) {
   RowsSchedule schedule;
+  Cutter cutter;
   const EdgeOffset short_row = cut.short_row(policy);
   const EdgeOffset wide_row = std::max(short_row, cut.wide_row(policy));
   std::vector<RowSlice> wide_window, short_window;
@@ -59,7 +53,8 @@ RowsSchedule make_rows_schedule(std::span<const EdgeOffset> offsets, const RowsP
     const EdgeOffset begin = offsets[at];
     const EdgeOffset length = offsets[at + 1] - begin;
     if (length > wide_row) {
-      append_pieces(schedule, row, begin, length, cut.piece(policy));
+      append_pieces(schedule, row, begin,
+                    cutter.cut(EqualParts::of_at_most(length, cut.piece(policy))));
     } else if (length > short_row) {
       wide_window.push_back({begin, row, static_cast<std::int32_t>(length)});
     } else if (policy.listed) {
@@ -71,6 +66,7 @@ RowsSchedule make_rows_schedule(std::span<const EdgeOffset> offsets, const RowsP
       append_ordered(schedule.short_rows, short_window, policy.step());
     }
   }
+  schedule.num_slots = cutter.num_slots();
   return schedule;
 }
 
