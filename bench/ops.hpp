@@ -14,6 +14,7 @@ std::vector<Suite> edge_softmax_suites();
 std::vector<Suite> attention_suites();
 std::vector<Suite> gemm_suites();
 std::vector<Suite> translate_suites();
+std::vector<Suite> planning_suites();
 std::vector<Suite> layer_suites();        ///< the dense ops of a layer
 std::vector<Suite> model_layer_suites();  ///< whole layers
 std::vector<Suite> model_suites();        ///< training steps and epochs

@@ -12,6 +12,7 @@ namespace tessera::bench {
 namespace {
 
 Timing time_trial(Trial& trial, Device device, const MeasureOptions& options) {
+  if (const auto own = trial.timed(options)) return *own;
   if (trial.only_queues()) {
     return measure_on(
         device, [&](Stream stream) { trial.run(stream); }, options);
@@ -36,7 +37,8 @@ const std::vector<Suite>& suites() {
     std::vector<Suite> list;
     for (const auto& of_one_file :
          {spmm_suites(), sddmm_suites(), edge_softmax_suites(), attention_suites(), gemm_suites(),
-          layer_suites(), model_layer_suites(), model_suites(), translate_suites()}) {
+          layer_suites(), model_layer_suites(), model_suites(), translate_suites(),
+          planning_suites()}) {
       list.insert(list.end(), of_one_file.begin(), of_one_file.end());
     }
     return list;
@@ -113,6 +115,7 @@ Result run_suite(const Suite& suite, const Problem& problem, const MeasureOption
   record.chain_us = times.chain_us;
   record.floor_us = floor_us(result.bytes, problem.device);
   result.repeats = times.repeats;
+  result.figures = trial->figures();
   return result;
 }
 

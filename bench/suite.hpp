@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,12 @@ inline void set_plan_options(const Problem& problem, ops::PlanOptions& options) 
   options.kernel = problem.kernel;
 }
 
+/// A number that a measurement has beside its times.
+struct Figure {
+  std::string name;
+  double value = 0;
+};
+
 /// A problem made ready: inputs drawn, plan made, outputs allocated.
 class Trial {
  public:
@@ -60,6 +67,12 @@ class Trial {
 
   /// False where the host works too and waits, as in a training step: then its clock counts.
   virtual bool only_queues() const { return true; }
+
+  /// The times of a trial that takes them itself, as where only a part of a run counts.
+  virtual std::optional<Timing> timed(const MeasureOptions&) { return std::nullopt; }
+
+  /// What else was measured; known when the times are.
+  virtual std::vector<Figure> figures() const { return {}; }
 
   /// Bytes that any implementation must read and write: each operand once.
   virtual std::int64_t bytes() const = 0;
@@ -112,6 +125,7 @@ struct Result {
   Measurement record;
   std::int64_t bytes = 0;
   std::int64_t repeats = 0;
+  std::vector<Figure> figures = {};
 };
 Result run_suite(const Suite& suite, const Problem& problem, const MeasureOptions& timing);
 

@@ -36,6 +36,7 @@ class Report {
       ++measured_;
       records_.push_back(to_json(result, one.problem.heads));
       if (one.baseline) records_.back()["baseline"] = true;
+      note(record, result.figures);
       for (const double us : {record.median_us, record.min_us, record.worst_us}) {
         cells.push_back(human_microseconds(us));
       }
@@ -76,7 +77,7 @@ class Report {
   const Json& skipped() const { return skipped_; }
 
   std::string text() const {
-    std::string text = table_.text();
+    std::string text = table_.text() + notes_;
     for (const Json& failure : failures_) {
       text += fmt::format("FAILED: {} on {}: error {:.1e}, allowed {:.1e}; not measured\n",
                           failure.at("kernel").get<std::string>(),
@@ -92,6 +93,17 @@ class Report {
   }
 
  private:
+  /// What a measurement has beside its times, in a line below the table.
+  void note(const Measurement& record, const std::vector<bench::Figure>& figures) {
+    if (figures.empty()) return;
+    notes_ += fmt::format("{} on {}:", record.op, record.graph);
+    for (const bench::Figure& figure : figures) {
+      notes_ += fmt::format(" {} {:.4g}", figure.name, figure.value);
+    }
+    notes_ += "\n";
+  }
+
+  std::string notes_;
   Table table_{"llrlrrrrrrl"};
   Json records_ = Json::array();
   Json failures_ = Json::array();
@@ -225,7 +237,9 @@ Action setup(CLI::App& app) {
          "what to measure, all ops if none is named: " + op_names() +
              "; layer, step and epoch for every model, or one as in epoch_gcn, with the data's "
              "own features; spmm_weighted and spmm_edge_values, sums with a value for every edge, "
-             "the graph's or each run's; translate, the graph as tiles; or: compare A.json B.json")
+             "the graph's or each run's; translate, the graph as tiles; planning, what plans of "
+             "both "
+             "passes take; or: compare A.json B.json")
       ->type_name("OP");
   app.add_option("-d,--data", arguments->sources, "a data set; may be given several times")
       ->type_name("SOURCE")

@@ -112,6 +112,7 @@ Json to_json(const bench::Result& result, std::int64_t heads) {
       {"rows_checked", result.gate.rows_checked},
   };
   if (record.chain_us > 0) json["chain_us"] = record.chain_us;
+  for (const bench::Figure& figure : result.figures) json["figures"][figure.name] = figure.value;
   return json;
 }
 

@@ -15,6 +15,8 @@
 #include "core/cuda_backend.hpp"
 #include "core/cuda_check.hpp"
 #include "core/cuda_handles.hpp"
+#include "core/device_work.hpp"
+#include "core/parts_clock.hpp"
 
 namespace tessera::cuda_backend {
 namespace {
@@ -23,6 +25,19 @@ cudaStream_t raw(Stream stream) { return static_cast<cudaStream_t>(stream.handle
 
 /// Set while this thread records: work on another stream would not be part of the recording.
 thread_local cudaStream_t recording_stream = nullptr;
+
+using Counters = detail::DeviceWorkCounters;
+
+/// Tells copies to this process from others where somebody wants to know.
+void count_copy(const void* to, std::size_t bytes) {
+  Counters& counters = detail::device_work_counters;
+  Counters::add(counters.copies);
+  if (counters.watches.load(std::memory_order_relaxed) == 0 || is_on_gpu(to)) return;
+  const auto size = static_cast<std::int64_t>(bytes);
+  Counters::add(counters.copies_to_host);
+  Counters::add(counters.bytes_to_host, size);
+  if (size > counters.largest_to_host) counters.largest_to_host = size;
+}
 
 void require_recordable(Stream stream, const char* doing) {
   if (recording_stream == nullptr || raw(stream) == recording_stream) return;
@@ -50,6 +65,8 @@ class DeviceMemory final : public MemoryResource {
 
   void* allocate(std::size_t bytes, Stream stream) override {
     if (bytes == 0) return nullptr;
+    const TimedPart part("allocating");
+    Counters::add(detail::device_work_counters.allocations);
     const CurrentDevice current(index_);
     void* memory = nullptr;
     const cudaError_t status = cudaMallocFromPoolAsync(&memory, bytes, pool_, raw(stream));
@@ -153,6 +170,8 @@ MemoryResource& memory(int index) { return memory_of(index); }
 void copy(void* to, const void* from, std::size_t bytes, Device device, Stream stream) {
   if (bytes == 0) return;
   require_recordable(stream, "copying memory");
+  const TimedPart part("copying");
+  count_copy(to, bytes);
   const CurrentDevice current(device.index);
   cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, raw(stream)), "copying memory");
 }
@@ -169,6 +188,8 @@ void synchronise(Device device, Stream stream) {
     throw Error(ErrorCode::unsupported, "waiting for the GPU", "recording",
                 "read results after the replay");
   }
+  const TimedPart part("waiting");
+  Counters::add(detail::device_work_counters.waits);
   const CurrentDevice current(device.index);
   cuda_check(cudaStreamSynchronize(raw(stream)), "waiting for the GPU");
 }
