@@ -67,8 +67,7 @@ std::function<void()> prepared_split(const Graph& graph, int height, int min_use
   check(height, min_uses, place);
 #ifdef TESSERA_WITH_CUDA
   if (place.device.kind == DeviceKind::cuda) {
-    const auto rows = side == Side::forward ? cuda::device_rows(graph, place)
-                                            : cuda::device_columns(graph, place);
+    const auto rows = side_rows(graph, side, place);
     return [rows, height, min_uses, place] {
       translate_rows(*rows, height, place, min_uses);
       synchronise(place.device, place.stream);

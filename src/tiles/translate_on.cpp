@@ -55,8 +55,7 @@ std::function<void()> prepared_translation(const Graph& graph, int height, Side 
   check_height(height);
 #ifdef TESSERA_WITH_CUDA
   if (place.device.kind == DeviceKind::cuda) {
-    const auto rows = side == Side::forward ? cuda::device_rows(graph, place)
-                                            : cuda::device_columns(graph, place);
+    const auto rows = side_rows(graph, side, place);
     return [rows, height, place] {
       translate_rows(*rows, height, place);
       synchronise(place.device, place.stream);

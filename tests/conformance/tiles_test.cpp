@@ -6,6 +6,8 @@
 #include "support/odd_graphs.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
+#include "tiles/dot_steps.hpp"
+#include "tiles/dot_tiles.hpp"
 #include "tiles/tile_values.hpp"
 
 /// Every device translates a graph into the same bytes.
@@ -30,7 +32,19 @@ class TranslatingDevice : public ::testing::TestWithParam<Device> {
         EXPECT_EQ(tiled, translate(graph, height, side));
         if (height < 16) continue;
         EXPECT_EQ(place_values(graph, tiled, side, GetParam()), place_values(graph, tiled, side));
+        expect_same_dots(graph, tiled, side);
       }
+    }
+  }
+
+  void expect_same_dots(const Graph& graph, const TiledGraph& tiled, Side side) {
+    if (tiled.height == dot_tile_height) {
+      EXPECT_EQ(make_dot_tiles(graph, tiled, side, GetParam()), make_dot_tiles(graph, tiled, side));
+    }
+    if (tiled.height != dot_step_rows) return;
+    for (const int run_steps : {1, 4}) {
+      EXPECT_EQ(make_dot_steps(graph, tiled, run_steps, side, GetParam()),
+                make_dot_steps(graph, tiled, run_steps, side));
     }
   }
 
@@ -75,6 +89,13 @@ TEST_P(TranslatingDevice, MakesTheSameBytesOfManyColumns) {
 
 TEST_P(TranslatingDevice, MakesTheSameBytesOfASkewedGraph) {
   expect_same(generate::build(generate::Rmat{}));
+}
+
+/// Little enough for compute-sanitizer: strips without edges, with one and with several blocks of
+/// codes.
+TEST_P(TranslatingDevice, MakesTheSameBytesOfSmallGraphs) {
+  expect_same(testing::random_graph(65, 300, 900, 12, false));
+  expect_same(testing::random_graph(70, 130, 6000, 13, false));
 }
 
 /// Little enough for compute-sanitizer.

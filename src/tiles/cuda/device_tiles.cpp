@@ -39,6 +39,12 @@ DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options,
                         options.min_uses);
 }
 
+std::shared_ptr<const cuda::DeviceRows> side_rows(const Graph& graph, Side side,
+                                                  const Place& place) {
+  return side == Side::forward ? cuda::device_rows(graph, place)
+                               : cuda::device_columns(graph, place);
+}
+
 std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,
                                                 const Place& place) {
   const std::string what = fmt::format("{} tiles of {} rows, {} uses", to_string(options.side),

@@ -8,9 +8,11 @@
 
 namespace tessera::tiles {
 
-/// Tiles on a GPU. The offsets stay on the host, where work is divided.
+/// Tiles on a GPU. The offsets are on the host, too, where work is divided.
 struct DeviceTiles {
   TiledGraph host;  ///< without columns and words
+  Buffer<EdgeOffset> step_offsets;
+  Buffer<EdgeOffset> tile_offsets;
   Buffer<VertexId> columns;
   Buffer<std::uint32_t> words;
   /// The edges that are not on tiles; null where all are.
@@ -29,6 +31,10 @@ inline DeviceTiles translate_on_device(const Graph& graph, int height, Side side
                                        const Place& place) {
   return translate_on_device(graph, {height, side}, place);
 }
+
+/// The rows of a side of a graph, kept with it.
+std::shared_ptr<const cuda::DeviceRows> side_rows(const Graph& graph, Side side,
+                                                  const Place& place);
 
 /// Translated at the first call for these options and a place's memory, then kept with the graph.
 std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,

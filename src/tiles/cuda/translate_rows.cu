@@ -211,6 +211,8 @@ DeviceTiles empty_tiles(const cuda::DeviceRows& rows, int height,
   tiles.host.height = height;
   tiles.host.step_offsets = offsets_of(counts, step_columns);
   tiles.host.tile_offsets = offsets_of(counts, tile_columns);
+  tiles.step_offsets = cuda::to_device(tiles.host.step_offsets.span(), place);
+  tiles.tile_offsets = cuda::to_device(tiles.host.tile_offsets.span(), place);
   tiles.columns = Buffer<VertexId>(tiles.host.num_steps() * step_columns, place);
   tiles.words = Buffer<std::uint32_t>(tiles.host.num_tiles() * 2 * height, place);
   cuda::clear(tiles.words, place);
@@ -251,10 +253,8 @@ DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place
     tiles.host.num_edges -= tiles.rest->num_edges;
   }
   if (windows == 0) return tiles;
-  const Buffer<EdgeOffset> step_offsets = cuda::to_device(tiles.host.step_offsets.span(), place);
-  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(tiles.host.tile_offsets.span(), place);
-  launch.step_offsets = step_offsets.data();
-  launch.tile_offsets = tile_offsets.data();
+  launch.step_offsets = tiles.step_offsets.data();
+  launch.tile_offsets = tiles.tile_offsets.data();
   launch.columns = tiles.columns.data();
   launch.words = tiles.words.data();
   start(fill_tiles, launch, windows, std::max(2, 1 + launch.digits), place.stream);

@@ -8,24 +8,19 @@
 #include "cuda/array.hpp"
 #include "cuda/kept_with.hpp"
 #include "cuda/launch.cuh"
-#include "cuda/search.cuh"
+#include "tiles/cuda/windows.cuh"
 #include "tiles/value_bits.hpp"
 
 namespace tessera::tiles {
 namespace {
 
 struct PlaceLaunch {
-  const std::uint32_t* words = nullptr;
   std::uint32_t* starts = nullptr;
   std::uint32_t* totals = nullptr;  ///< of each tile's halves
 
   std::int32_t height = 64;
-  std::int64_t num_windows = 0;
-  const EdgeOffset* step_offsets = nullptr;
-  const EdgeOffset* tile_offsets = nullptr;
-  const VertexId* columns = nullptr;
-  cuda::Offsets offsets;
-  const VertexId* indices = nullptr;
+  WindowsView windows;
+  RowsView rows;
   const EdgeOffset* positions = nullptr;
   const std::int32_t* unit_offsets = nullptr;
   std::int32_t* edges = nullptr;
@@ -42,7 +37,7 @@ __global__ void count_entries(const PlaceLaunch launch) {
   __shared__ std::uint32_t warp_totals[16];
   const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const unsigned lane = threadIdx.x % 32;
-  const std::uint32_t own = entries_of(launch.words[at]);
+  const std::uint32_t own = entries_of(launch.windows.words[at]);
   std::uint32_t through = own;
   for (unsigned distance = 1; distance < 32; distance *= 2) {
     const std::uint32_t before = __shfl_up_sync(~0u, through, distance);
@@ -62,38 +57,31 @@ __global__ void count_entries(const PlaceLaunch launch) {
 }
 
 __device__ std::int32_t position_of(const PlaceLaunch& launch, std::int64_t row, VertexId column) {
-  const auto offset = [&](std::int64_t of) -> EdgeOffset {
-    return launch.offsets.narrow != nullptr ? launch.offsets.narrow[of] : launch.offsets.wide[of];
-  };
-  const EdgeOffset edge = cuda::lower_bound(launch.indices, offset(row), offset(row + 1), column);
+  const EdgeOffset edge = launch.rows.first_edge_from(row, column);
   return static_cast<std::int32_t>(launch.positions != nullptr ? launch.positions[edge] : edge);
 }
 
 /// A block a tile, a thread a word.
 __global__ void place_entries(const PlaceLaunch launch) {
-  const std::int64_t tile = blockIdx.x;
-  const std::int64_t window =
-      cuda::lower_bound(launch.tile_offsets, 0, launch.num_windows + 1, tile + 1) - 1;
-  const std::int64_t tile_in_window = tile - launch.tile_offsets[window];
-  const VertexId* const columns =
-      launch.columns + launch.step_offsets[window] * step_columns + tile_in_window * tile_columns;
-  const std::int64_t at = tile * blockDim.x + threadIdx.x;
-  const std::uint32_t word = launch.words[at];
+  const TileInWindow tile = tile_in_window(launch.windows, blockIdx.x);
+  const VertexId* const columns = launch.windows.columns + tile.first_column;
+  const std::int64_t at = tile.number * blockDim.x + threadIdx.x;
+  const std::uint32_t word = launch.windows.words[at];
   const std::uint32_t start = launch.starts[at];
   std::int32_t* const entries =
-      launch.edges + std::int64_t{launch.unit_offsets[2 * tile]} * value_unit;
+      launch.edges + std::int64_t{launch.unit_offsets[2 * tile.number]} * value_unit;
   for (int half = 0; half < 2; ++half) {
     std::int32_t* next = entries + (start >> (16 * half) & 0xffffu);
     for_bits(word, half, [&](int pair, int odd) {
       const ValuePlace at_place = value_place(static_cast<int>(threadIdx.x), pair, odd);
       *next++ =
-          position_of(launch, window * launch.height + at_place.row, columns[at_place.column]);
+          position_of(launch, tile.window * launch.height + at_place.row, columns[at_place.column]);
     });
     if (__popc(word & half_bits(half)) % 2 == 0 && (word & half_bits(half)) != 0) *next++ = -1;
     // The last word's entries are the half's last.
     if (threadIdx.x + 1 < blockDim.x) continue;
     std::int32_t* const end =
-        launch.edges + std::int64_t{launch.unit_offsets[2 * tile + half + 1]} * value_unit;
+        launch.edges + std::int64_t{launch.unit_offsets[2 * tile.number + half + 1]} * value_unit;
     while (next < end) *next++ = -1;
   }
 }
@@ -111,7 +99,7 @@ DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::D
   layout.starts = Buffer<std::uint32_t>(host.num_tiles() * host.words_per_tile(), place);
   Buffer<std::uint32_t> totals(host.num_tiles(), place);
   PlaceLaunch launch;
-  launch.words = tiled.words.data();
+  launch.windows = view_of(tiled);
   launch.starts = layout.starts.data();
   launch.totals = totals.data();
   cuda::launch(count_entries, blocks, threads, place.stream, launch);
@@ -120,15 +108,8 @@ DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::D
   const std::int64_t entries = std::int64_t{layout.unit_offsets[2 * host.num_tiles()]} * value_unit;
   layout.edges = Buffer<std::int32_t>(entries, place);
   const Buffer<std::int32_t> unit_offsets = cuda::to_device(layout.unit_offsets.span(), place);
-  const Buffer<EdgeOffset> step_offsets = cuda::to_device(host.step_offsets.span(), place);
-  const Buffer<EdgeOffset> tile_offsets = cuda::to_device(host.tile_offsets.span(), place);
   launch.height = host.height;
-  launch.num_windows = host.num_windows();
-  launch.step_offsets = step_offsets.data();
-  launch.tile_offsets = tile_offsets.data();
-  launch.columns = tiled.columns.data();
-  launch.offsets = rows.offsets();
-  launch.indices = rows.indices.data();
+  launch.rows = view_of(rows);
   launch.positions = rows.positions.data();
   launch.unit_offsets = unit_offsets.data();
   launch.edges = layout.edges.data();
@@ -141,9 +122,8 @@ std::shared_ptr<const DeviceValueLayout> device_value_layout(const Graph& graph,
   const std::string what = std::string("places of values beside ") + to_string(side) +
                            " tiles of " + std::to_string(height) + " rows";
   return cuda::kept_with<DeviceValueLayout>(graph, what, place, [&] {
+    const auto rows = side_rows(graph, side, place);
     const auto tiled = device_tiles(graph, {height, side, 1}, place);
-    const auto rows = side == Side::forward ? cuda::device_rows(graph, place)
-                                            : cuda::device_columns(graph, place);
     return place_values_on_device(*tiled, *rows, place);
   });
 }

@@ -5,8 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/short/launch.hpp"
-#include "ops/sddmm/cuda/tall/cost.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
 
@@ -51,14 +51,14 @@ constexpr std::array<Fitted<ShortDotCoefficients>, 1> coefficients = {
        .full_direct = {9.223, 0.001122, 0.03774, 1.786e-05, 0.00813, 2.407e-6, 5.298e6, 3.62}}}}};
 
 double num_windows(const Graph& graph) {
-  return std::ceil(static_cast<double>(graph.num_rows()) / short_dot_rows);
+  return std::ceil(static_cast<double>(graph.num_rows()) / tiles::dot_step_rows);
 }
 
 /// The last step of a window is half full.
 double num_steps(const Graph& graph) {
   const tiles::WindowSample sample =
-      tiles::sample_windows(graph, short_dot_rows, tiles::Side::forward);
-  return sample.columns / short_dot_columns + num_windows(graph) / 2;
+      tiles::sample_windows(graph, tiles::dot_step_rows, tiles::Side::forward);
+  return sample.columns / tiles::step_columns + num_windows(graph) / 2;
 }
 
 }  // namespace
@@ -78,14 +78,15 @@ double predict_short_dots_us(const SddmmProblem& problem, bool direct, const Dev
                                 : fit.full;
   const Graph& graph = problem.graph;
   const auto heads = static_cast<double>(problem.heads);
-  const auto bytes = static_cast<double>(dot_tile_row_bytes(problem));
+  const auto bytes = static_cast<double>(head_bytes(problem));
   const double steps = num_steps(graph);
   // The last run of a window is half full.
   const double runs = steps / dot_run_steps(problem, traits) + num_windows(graph) / 2;
   const double work_us =
       heads * (steps * (rates.step_us + rates.step_us_per_byte * bytes) + runs * rates.run_us) /
       traits.processors;
-  const double gather_us = heads * steps * short_dot_columns * bytes / rates.gathered_bytes_per_us;
+  const double gather_us =
+      heads * steps * tiles::step_columns * bytes / rates.gathered_bytes_per_us;
   const auto rows = static_cast<double>(graph.num_rows()) + static_cast<double>(graph.num_cols());
   const double move_us = heads * rows * bytes / fit.moved_bytes_per_us;
   const double sum = std::pow(work_us, rates.power) + std::pow(gather_us, rates.power) +

@@ -5,45 +5,28 @@
 #include <cstdint>
 
 #include "tessera/core/device.hpp"
-#include "tessera/core/types.hpp"
+#include "tiles/dot_steps.hpp"
 
 /// Dot products of windows of 16 rows, in steps of 16 of a window's columns: what their kernels
-/// read. Steps are those of translation (tiles/tiled_graph.hpp), with their bits row by row.
+/// read (tiles/dot_steps.hpp).
 namespace tessera::ops {
 
-inline constexpr int short_dot_rows = 16;
-inline constexpr int short_dot_columns = 16;
-
-/// Steps of a window that one warp takes, one after the other.
-struct alignas(8) DotRun {
-  std::int32_t first_step = 0;
-  std::uint32_t window_and_steps = 0;  ///< the steps in the low bits
-
-  static constexpr int step_bits = 3;
-  static constexpr std::uint32_t step_mask = (1u << step_bits) - 1;
-};
-/// More would need more room for results.
+/// Steps of a run, at most: more would need more room for results.
 inline constexpr int most_run_steps = 4;
-static_assert(most_run_steps <= static_cast<int>(DotRun::step_mask));
+static_assert(most_run_steps <= static_cast<int>(tiles::DotRun::step_mask));
 
 /// A window's number has to fit beside the steps.
 inline constexpr VertexId max_short_dot_rows = 0x7ffffff0;
 
-/// Where the edges of rows r and r + 8 begin in a run, counted in CSR.
-struct alignas(8) DotPlaces {
-  std::uint32_t lower = 0;
-  std::uint32_t upper = 0;
-};
-
 /// Everything a launch needs; passed to the GPU by value.
 struct ShortDotsLaunch {
-  const DotRun* runs = nullptr;  ///< and one more without steps
+  const tiles::DotRun* runs = nullptr;  ///< and one more without steps
   std::int32_t num_runs = 0;
-  const DotPlaces* places = nullptr;            ///< 8 a run
+  const tiles::DotPlaces* places = nullptr;     ///< 8 per run
   const std::int32_t* block_offsets = nullptr;  ///< the runs of each block
   std::int32_t num_blocks = 0;
-  const VertexId* columns = nullptr;     ///< 16 a step
-  const std::uint32_t* masks = nullptr;  ///< 8 a step: row r in the low half, r + 8 in the high one
+  const VertexId* columns = nullptr;     ///< 16 per step
+  const std::uint32_t* masks = nullptr;  ///< 8 per step
 
   VertexId num_rows = 0;
   std::uint32_t row_bytes = 0;  ///< of a head

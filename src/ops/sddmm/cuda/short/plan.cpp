@@ -9,9 +9,9 @@
 #include "cuda/array.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
+#include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/short/cost.hpp"
-#include "ops/sddmm/cuda/short/device_steps.hpp"
-#include "ops/sddmm/cuda/tall/cost.hpp"
+#include "tiles/cuda/dot_steps.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -25,7 +25,7 @@ const ShortDotsFunction& function_of(const SddmmProblem& problem, bool direct) {
     }
   };
   const auto bytes =
-      std::find(short_dot_bytes.begin(), short_dot_bytes.end() - 1, dot_tile_row_bytes(problem));
+      std::find(short_dot_bytes.begin(), short_dot_bytes.end() - 1, head_bytes(problem));
   return functions()[static_cast<std::size_t>(bytes - short_dot_bytes.begin())];
 }
 
@@ -34,23 +34,26 @@ class CudaShortDots final : public PreparedSddmm {
  public:
   CudaShortDots(const SddmmProblem& problem, bool direct)
       : function_(function_of(problem, direct)),
-        steps_(device_dot_steps(problem.graph,
-                                dot_run_steps(problem, device_traits(problem.device)),
-                                problem.place())) {
+        steps_(tiles::device_dot_steps(problem.graph,
+                                       dot_run_steps(problem, device_traits(problem.device)),
+                                       tiles::Side::forward, problem.place())),
+        tiles_(tiles::device_tiles(problem.graph, {tiles::dot_step_rows, tiles::Side::forward, 1},
+                                   problem.place())) {
     const std::int64_t blocks = function_.resident_blocks() / problem.heads;
     const auto num_runs = std::ssize(steps_->host_runs);
     launch_.num_blocks =
         static_cast<std::int32_t>(std::min(std::max<std::int64_t>(1, blocks), num_runs));
-    const std::vector<std::int32_t> offsets = share_runs(steps_->host_runs, launch_.num_blocks);
+    const std::vector<std::int32_t> offsets =
+        tiles::share_runs(steps_->host_runs, launch_.num_blocks);
     block_offsets_ = cuda::to_device(std::span<const std::int32_t>(offsets), problem.place());
     launch_.block_offsets = block_offsets_.data();
     launch_.runs = steps_->runs.data();
     launch_.num_runs = static_cast<std::int32_t>(num_runs);
     launch_.places = steps_->places.data();
-    launch_.columns = steps_->columns.data();
+    launch_.columns = tiles_->columns.data();
     launch_.masks = steps_->masks.data();
     launch_.num_rows = problem.graph.num_rows();
-    launch_.row_bytes = static_cast<std::uint32_t>(dot_tile_row_bytes(problem));
+    launch_.row_bytes = static_cast<std::uint32_t>(head_bytes(problem));
     launch_.heads = static_cast<std::int32_t>(problem.heads);
   }
 
@@ -72,20 +75,15 @@ class CudaShortDots final : public PreparedSddmm {
   }
 
   const ShortDotsFunction& function_;
-  std::shared_ptr<const DeviceDotSteps> steps_;
+  std::shared_ptr<const tiles::DeviceDotSteps> steps_;
+  std::shared_ptr<const tiles::DeviceTiles> tiles_;
   Buffer<std::int32_t> block_offsets_;
   ShortDotsLaunch launch_;
 };
 
 std::string why_not(const SddmmProblem& problem) {
-  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
-  if (problem.function != EdgeFunction::dot) return "dot products only";
-  if (problem.factor != EdgeFactor::none) return "no scales on tiles";
-  if (problem.features == 0) return "no features";
-  if (!problem.aligned) return "rows on 16-byte boundaries only";
-  if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
-  if (problem.heads > max_dot_tile_heads) return "too many heads";
-  if (dot_tile_row_bytes(problem) > max_short_dot_bytes) return "rows too long for exact sums";
+  if (std::string reason = why_not_on_tiles(problem); !reason.empty()) return reason;
+  if (head_bytes(problem) > max_short_dot_bytes) return "rows too long for exact sums";
   if (problem.graph.num_edges() > std::numeric_limits<std::uint32_t>::max()) {
     return "more than 2^32 edges";
   }
@@ -96,10 +94,11 @@ std::string why_not(const SddmmProblem& problem) {
 template <bool direct>
 SddmmKernel short_kernel() {
   SddmmKernel kernel;
-  kernel.info.name = fmt::format("sddmm/cuda/short_{}{}", short_dot_rows, direct ? "_direct" : "");
+  kernel.info.name =
+      fmt::format("sddmm/cuda/short_{}{}", tiles::dot_step_rows, direct ? "_direct" : "");
   kernel.info.description =
       fmt::format("windows of {} rows on mma.sync, rows of both ends from memory to registers{}",
-                  short_dot_rows, direct ? ", results stored one by one" : "");
+                  tiles::dot_step_rows, direct ? ", results stored one by one" : "");
   kernel.info.op = "sddmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;

@@ -67,8 +67,9 @@ class DotWalk {
     step.begins_run = steps_ == 0;
     if (step.begins_run) {
       step_ = ahead_.x;
-      steps_ = static_cast<int>(ahead_.y & DotRun::step_mask);
-      first_row_ = static_cast<VertexId>(ahead_.y >> DotRun::step_bits) * short_dot_rows;
+      steps_ = static_cast<int>(ahead_.y & tiles::DotRun::step_mask);
+      first_row_ =
+          static_cast<VertexId>(ahead_.y >> tiles::DotRun::step_bits) * tiles::dot_step_rows;
       run_ = run_ahead_;
       take_another();
     }
@@ -80,7 +81,7 @@ class DotWalk {
     step.run = run_;
     step.first_row = first_row_;
     const std::uint64_t pair =
-        std::uint64_t{step_} * (short_dot_columns / 2) + threadIdx.x % 32 / 4;
+        std::uint64_t{step_} * (tiles::step_columns / 2) + threadIdx.x % 32 / 4;
     step.columns = load_now<uint2>(reinterpret_cast<const uint2*>(launch_.columns) + pair);
     if (step.exists) {
       ++step_;

@@ -69,7 +69,7 @@ __device__ __noinline__ void compute_again(const ShortDotsLaunch& launch, std::i
     T& result = *reinterpret_cast<T*>(results);
     results += result_stride;
     if (isfinite(cuda::widen(result))) continue;
-    const std::int64_t at = std::int64_t{step} * short_dot_columns + threadIdx.x % 4 * 4 + j;
+    const std::int64_t at = std::int64_t{step} * tiles::step_columns + threadIdx.x % 4 * 4 + j;
     const T* const v = row_of(launch.v, launch.columns[at], launch.v_stride);
     float sum = 0;
 #pragma unroll 1
@@ -87,9 +87,10 @@ template <class T>
 class DotStore {
  public:
   /// A row's results, and some bytes that let neighbouring rows begin in other banks.
-  static constexpr int pitch = most_run_steps * short_dot_columns + 4 / static_cast<int>(sizeof(T));
+  static constexpr int pitch =
+      most_run_steps * tiles::step_columns + 4 / static_cast<int>(sizeof(T));
   struct Results {
-    T of[short_dot_rows][pitch];
+    T of[tiles::dot_step_rows][pitch];
   };
 
   __device__ DotStore(const ShortDotsLaunch& launch, Results& results)

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/tall/launch.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
@@ -15,7 +16,7 @@ namespace {
 constexpr int longest_run_shift = 6;
 
 double num_windows(const Graph& graph) {
-  return std::ceil(static_cast<double>(graph.num_rows()) / dot_tile_height);
+  return std::ceil(static_cast<double>(graph.num_rows()) / tiles::dot_tile_height);
 }
 
 /// What a tile and a window cost a processor, and what edges cost the GPU, by the size of features.
@@ -67,20 +68,15 @@ DotTileRuns share_dot_tiles(const Graph& graph, std::int64_t num_tiles, int work
   return best;
 }
 
-std::int64_t dot_tile_row_bytes(const SddmmProblem& problem) {
-  return problem.features / std::max<std::int64_t>(1, problem.heads) *
-         static_cast<std::int64_t>(bytes_per_element(problem.precision));
-}
-
 double predict_dot_tiles_us(const SddmmProblem& problem, const DeviceTraits& traits) {
   const DotTileCoefficients fit = coefficients_for(coefficients, traits);
   const Rates& rates = bytes_per_element(problem.precision) == 2 ? fit.half : fit.full;
   const tiles::WindowSample sample =
-      tiles::sample_windows(problem.graph, dot_tile_height, tiles::Side::forward);
+      tiles::sample_windows(problem.graph, tiles::dot_tile_height, tiles::Side::forward);
   const double windows = num_windows(problem.graph);
   // The last tile of a window is half empty.
-  const double tiles = sample.columns / dot_tile_columns + windows / 2;
-  const double bytes = std::max(32.0, static_cast<double>(dot_tile_row_bytes(problem)));
+  const double tiles = sample.columns / tiles::tile_columns + windows / 2;
+  const double bytes = std::max(32.0, static_cast<double>(head_bytes(problem)));
   const double tile_us = rates.tile_us + rates.tile_us_per_byte * bytes;
   const double window_us = rates.window_us + rates.window_us_per_byte * bytes;
   const double edges_us = static_cast<double>(problem.graph.num_edges()) * rates.edge_us;

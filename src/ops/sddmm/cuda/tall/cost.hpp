@@ -16,14 +16,6 @@ struct DotTileRuns {
 /// once.
 DotTileRuns share_dot_tiles(const Graph& graph, std::int64_t num_tiles, int workers);
 
-/// Bytes of one head of a row.
-std::int64_t dot_tile_row_bytes(const SddmmProblem& problem);
-
-/// The second dimension of a grid.
-inline constexpr std::int64_t max_dot_tile_heads = 65535;
-
-/// Kernels compute with 32 bits inside a row, and for the distance of an edge's results.
-
 /// What the cost model expects a run on tiles to take, from a sample of the windows.
 double predict_dot_tiles_us(const SddmmProblem& problem, const DeviceTraits& traits);
 

@@ -33,7 +33,7 @@ class TileFeed {
     static_assert(units <= Shape::threads);
     const auto unit = static_cast<int>(threadIdx.x);
     if (exists(num_put_) && unit < units) {
-      const char* const from = static_cast<const char*>(launch_.tiles) +
+      const char* const from = reinterpret_cast<const char*>(launch_.tiles) +
                                index_of(num_put_) * static_cast<int>(sizeof(Tile));
       cuda::copy_16_async(cuda::shared_address(ring_ + num_put_ % Shape::tile_ring) +
                               static_cast<std::uint32_t>(unit) * 16,

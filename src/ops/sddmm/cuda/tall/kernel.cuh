@@ -174,7 +174,7 @@ constexpr DotTilesFunction make_dot_tiles() {
 /// has a second plane, which leaves less room for slots.
 template <class T>
 constexpr DotTilesFunctions make_dot_tiles_functions() {
-  constexpr int height = dot_tile_height;
+  constexpr int height = tiles::dot_tile_height;
   constexpr int part = sizeof(T) == 2 ? 256 : 128;
   constexpr int slots = sizeof(T) == 2 ? 3 : 4;
   return {make_dot_tiles<DotShape<T, 32, 1, 6, height>>(),

@@ -4,15 +4,14 @@
 #include <array>
 #include <cstdint>
 
-#include "ops/sddmm/dot_tile.hpp"
 #include "tessera/core/device.hpp"
-#include "tessera/core/types.hpp"
+#include "tiles/dot_tile.hpp"
 
 namespace tessera::ops {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct DotTilesLaunch {
-  const void* tiles = nullptr;
+  const tiles::DotTile* tiles = nullptr;
   const std::uint32_t* codes = nullptr;
   int num_tiles = 0;
   /// Blocks take runs of 2^run_shift tiles in turn; row windows are loaded anew at each run.
@@ -42,7 +41,6 @@ using DotTilesFunctions = std::array<DotTilesFunction, dot_tile_bytes.size()>;
 
 /// The kernels for windows of 64 rows, compiled in units of their own (inst/).
 extern const DotTilesFunctions dot_tiles_bf16, dot_tiles_fp16, dot_tiles_fp32;
-inline constexpr int dot_tile_height = 64;
 
 /// Products of matrices that one sum may take, each of 32 bytes of a row: every one cuts up to 4e-8
 /// off the sum so far, always in one direction, and the bound is 1e-5.

@@ -8,9 +8,10 @@
 
 #include "cuda/wgmma_device.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
+#include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/tall/cost.hpp"
-#include "ops/sddmm/cuda/tall/device_tiles.hpp"
-#include "ops/sddmm/tile_lists.hpp"
+#include "tiles/cuda/dot_tiles.hpp"
+#include "tiles/dot_tiles.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -23,8 +24,8 @@ const DotTilesFunction& function_of(const SddmmProblem& problem) {
       default: return dot_tiles_fp32;
     }
   };
-  const auto bytes = std::lower_bound(dot_tile_bytes.begin(), dot_tile_bytes.end() - 1,
-                                      dot_tile_row_bytes(problem));
+  const auto bytes =
+      std::lower_bound(dot_tile_bytes.begin(), dot_tile_bytes.end() - 1, head_bytes(problem));
   return functions()[static_cast<std::size_t>(bytes - dot_tile_bytes.begin())];
 }
 
@@ -32,14 +33,15 @@ const DotTilesFunction& function_of(const SddmmProblem& problem) {
 class CudaDotTiles final : public PreparedSddmm {
  public:
   explicit CudaDotTiles(const SddmmProblem& problem)
-      : tiles_(device_dot_tiles(problem.graph, problem.place())), function_(function_of(problem)) {
+      : tiles_(tiles::device_dot_tiles(problem.graph, tiles::Side::forward, problem.place())),
+        function_(function_of(problem)) {
     const std::int64_t heads = std::max<std::int64_t>(1, problem.heads);
     const std::int64_t workers = std::max<std::int64_t>(1, function_.resident_blocks() / heads);
-    const DotTileRuns runs =
-        share_dot_tiles(problem.graph, tiles_->num_tiles, static_cast<int>(workers));
+    const DotTileRuns runs = share_dot_tiles(problem.graph, static_cast<int>(tiles_->tiles.size()),
+                                             static_cast<int>(workers));
     launch_.tiles = tiles_->tiles.data();
     launch_.codes = tiles_->codes.data();
-    launch_.num_tiles = tiles_->num_tiles;
+    launch_.num_tiles = static_cast<int>(tiles_->tiles.size());
     launch_.run_shift = runs.shift;
     launch_.num_workers = runs.workers;
     launch_.num_rows = problem.graph.num_rows();
@@ -60,36 +62,30 @@ class CudaDotTiles final : public PreparedSddmm {
   }
 
  private:
-  std::shared_ptr<const DeviceDotTiles> tiles_;
+  std::shared_ptr<const tiles::DeviceDotTiles> tiles_;
   const DotTilesFunction& function_;
   DotTilesLaunch launch_;
 };
 
 std::string why_not(const SddmmProblem& problem) {
-  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
-  if (problem.function != EdgeFunction::dot) return "dot products only";
-  if (problem.factor != EdgeFactor::none) return "no scales on tiles";
-  if (problem.features == 0) return "no features";
-  if (!problem.aligned) return "rows on 16-byte boundaries only";
-  if (dot_tile_row_bytes(problem) % 16 != 0) return "heads do not begin on 16-byte boundaries";
-  if (problem.heads > max_dot_tile_heads) return "too many heads";
-  if (dot_tile_row_bytes(problem) > max_dot_tile_stride) return "rows too long";
+  if (std::string reason = why_not_on_tiles(problem); !reason.empty()) return reason;
+  if (head_bytes(problem) > max_dot_tile_stride) return "rows too long";
   const int products_a_step = bytes_per_element(problem.precision) == 4 ? 3 : 1;
-  if (products_a_step * dot_tile_row_bytes(problem) / 32 > max_dot_tile_products) {
+  if (products_a_step * head_bytes(problem) / 32 > max_dot_tile_products) {
     return "rows too long for exact sums";
   }
   if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
-  return why_no_tile_lists(problem.graph, dot_tile_height);
+  return tiles::why_no_dot_tiles(problem.graph);
 }
 
 }  // namespace
 
 void append_cuda_dot_tiles_kernels(std::vector<SddmmKernel>& table) {
   SddmmKernel kernel;
-  kernel.info.name = fmt::format("sddmm/cuda/tiles_{}", dot_tile_height);
+  kernel.info.name = fmt::format("sddmm/cuda/tiles_{}", tiles::dot_tile_height);
   kernel.info.description =
       fmt::format("tiles of {} rows and {} columns on wgmma, a row of V gathered once for all rows",
-                  dot_tile_height, dot_tile_columns);
+                  tiles::dot_tile_height, tiles::tile_columns);
   kernel.info.op = "sddmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;

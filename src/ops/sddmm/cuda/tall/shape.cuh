@@ -28,7 +28,8 @@ struct DotShape {
   /// fp32 is multiplied as tf32, with what tf32 leaves out in a second plane.
   static constexpr bool splits = std::is_same_v<T, float>;
 
-  using Tile = DotTile<height>;
+  using Tile = tiles::DotTile;
+  static_assert(height == tiles::dot_tile_height);
   /// Longer rows continue in another block of the same kind.
   static constexpr int row_pitch = chunk_bytes < 128 ? chunk_bytes : 128;
   using Layout = cuda::RowLayout<row_pitch>;
@@ -40,7 +41,7 @@ struct DotShape {
   static_assert(tile_ring >= 2 * num_slots);
   /// One row of results, with some room so that rows begin in different banks.
   static constexpr int result_pitch = 64 * static_cast<int>(sizeof(T)) + 16;
-  static constexpr int results_bytes = strip_rows * result_pitch;
+  static constexpr int results_bytes = tiles::strip_rows * result_pitch;
 
   static constexpr int low_at = num_slots * slot_bytes;
   static constexpr int results_at = low_at + (splits ? 2 * slot_bytes : 0);

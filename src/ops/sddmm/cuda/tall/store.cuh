@@ -27,11 +27,13 @@ class EdgeStore {
 
   /// Asks for the first codes of a tile whose products come next.
   __device__ void fetch(const Tile& tile) {
-    codes_ = launch_.codes + std::int64_t{tile.first_blocks[warp_]} * code_block_words + lane_;
+    codes_ =
+        launch_.codes + std::int64_t{tile.first_blocks[warp_]} * tiles::code_block_words + lane_;
     const int count = tile.counts[warp_];
 #pragma unroll
     for (int i = 0; i < blocks_ahead; ++i) {
-      if (i * code_block_edges < count) ahead_[i] = __ldcs(codes_ + i * code_block_words);
+      if (i * tiles::code_block_edges < count)
+        ahead_[i] = __ldcs(codes_ + i * tiles::code_block_words);
     }
   }
 
@@ -39,15 +41,17 @@ class EdgeStore {
     lay_out(products);
     __syncwarp();
     const int count = tile.counts[warp_];
-    const Target target{cuda::shared_address(tile.shifts + warp_ * strip_rows),
+    const Target target{cuda::shared_address(tile.shifts + warp_ * tiles::strip_rows),
                         edges_ + tile.first_edge * edge_bytes_};
 #pragma unroll
     for (int i = 0; i < blocks_ahead; ++i) {
-      if (i * code_block_edges < count) pick(tile, target, ahead_[i], i * code_block_edges, count);
+      if (i * tiles::code_block_edges < count)
+        pick(tile, target, ahead_[i], i * tiles::code_block_edges, count);
     }
 #pragma unroll 2
-    for (int i = blocks_ahead; i * code_block_edges < count; ++i) {
-      pick(tile, target, __ldcs(codes_ + i * code_block_words), i * code_block_edges, count);
+    for (int i = blocks_ahead; i * tiles::code_block_edges < count; ++i) {
+      pick(tile, target, __ldcs(codes_ + i * tiles::code_block_words), i * tiles::code_block_edges,
+           count);
     }
   }
 
@@ -96,14 +100,14 @@ class EdgeStore {
   __device__ void pick(const Tile& tile, const Target& target, std::uint32_t word, int first,
                        int count) const {
     constexpr int size = static_cast<int>(sizeof(T));
-    static_assert(Shape::result_pitch == dot_tile_columns * size + 16);
+    static_assert(Shape::result_pitch == tiles::tile_columns * size + 16);
     const std::uint32_t results = cuda::shared_address(results_);
     Raw values[2];
     std::uint32_t places[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::uint32_t code = half == 0 ? word & 0xffffu : word >> 16;
-      const std::uint32_t row = code / dot_tile_columns;
+      const std::uint32_t row = code / tiles::tile_columns;
       values[half] = load_shared<Raw>(results + code * size + row * 16);
       places[half] = load_shared<std::uint32_t>(target.shifts + row * 4);
     }
@@ -116,7 +120,7 @@ class EdgeStore {
         if (!isfinite(__uint_as_float(values[half]))) {
           const auto code = static_cast<int>(half == 0 ? word & 0xffffu : word >> 16);
           values[half] =
-              __float_as_uint(again(tile, code / dot_tile_columns, code % dot_tile_columns));
+              __float_as_uint(again(tile, code / tiles::tile_columns, code % tiles::tile_columns));
         }
       }
       const std::uint32_t place = static_cast<std::uint32_t>(number) + places[half];
@@ -147,7 +151,7 @@ class EdgeStore {
   }
 
   __device__ float again(const Tile& tile, int row, int column) const {
-    const std::int64_t target = tile.first_row + warp_ * strip_rows + row;
+    const std::int64_t target = tile.first_row + warp_ * tiles::strip_rows + row;
     const std::int64_t source = tile.columns[column];
     const std::int64_t first = std::int64_t{blockIdx.y} * launch_.width;
     const auto* const u = static_cast<const float*>(launch_.u) + target * launch_.u_stride + first;

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/short/runs.hpp"
+#include "tiles/dot_runs.hpp"
+
+#include <limits>
+
+#include <fmt/format.h>
 
 #include "graph/cut.hpp"
+#include "tessera/core/error.hpp"
 
-namespace tessera::ops {
+namespace tessera::tiles {
 
-std::vector<DotRun> cut_into_runs(const tiles::TiledGraph& tiled, int run_steps) {
+std::vector<DotRun> cut_into_runs(const TiledGraph& tiled, int run_steps) {
+  if (tiled.num_steps() > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorCode::unsupported, fmt::format("{} steps of tiles", tiled.num_steps()),
+                "tiles", "partition the graph");
+  }
   std::vector<DotRun> runs;
   for (std::int64_t window = 0; window < tiled.num_windows(); ++window) {
     const EdgeOffset first = tiled.step_offsets[window];
@@ -23,7 +32,7 @@ std::vector<DotRun> cut_into_runs(const tiles::TiledGraph& tiled, int run_steps)
 
 std::vector<std::int32_t> share_runs(std::span<const DotRun> runs, int num_blocks) {
   // To begin a run costs about as much as a step.
-  const auto cost = [](const DotRun& run) { return std::int64_t{steps_of(run)} + 1; };
+  const auto cost = [](const DotRun& run) { return std::int64_t{run.num_steps()} + 1; };
   std::int64_t total = 0;
   for (const DotRun& run : runs) total += cost(run);
   std::vector<std::int32_t> offsets;
@@ -41,4 +50,4 @@ std::vector<std::int32_t> share_runs(std::span<const DotRun> runs, int num_block
   return offsets;
 }
 
-}  // namespace tessera::ops
+}  // namespace tessera::tiles

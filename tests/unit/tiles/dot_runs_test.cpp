@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/short/runs.hpp"
+#include "tiles/dot_runs.hpp"
 
 #include <algorithm>
 
@@ -7,21 +7,23 @@
 
 #include "support/odd_graphs.hpp"
 
-namespace tessera::ops {
+namespace tessera::tiles {
 namespace {
 
-tiles::TiledGraph tiles_of(const Graph& graph) { return tiles::translate(graph, short_dot_rows); }
+constexpr int most_steps = 4;
 
-void expect_every_step_once(const tiles::TiledGraph& tiled, const std::vector<DotRun>& runs,
+TiledGraph tiles_of(const Graph& graph) { return translate(graph, 16); }
+
+void expect_every_step_once(const TiledGraph& tiled, const std::vector<DotRun>& runs,
                             int run_steps) {
   std::vector<int> times(static_cast<std::size_t>(tiled.num_steps()));
   for (const DotRun& run : runs) {
-    EXPECT_GE(steps_of(run), 1);
-    EXPECT_LE(steps_of(run), run_steps);
-    for (int i = 0; i < steps_of(run); ++i) {
+    EXPECT_GE(run.num_steps(), 1);
+    EXPECT_LE(run.num_steps(), run_steps);
+    for (int i = 0; i < run.num_steps(); ++i) {
       const std::int64_t step = run.first_step + i;
-      ASSERT_GE(step, tiled.step_offsets[window_of(run)]);
-      ASSERT_LT(step, tiled.step_offsets[window_of(run) + 1]);
+      ASSERT_GE(step, tiled.step_offsets[run.window()]);
+      ASSERT_LT(step, tiled.step_offsets[run.window() + 1]);
       ++times[static_cast<std::size_t>(step)];
     }
   }
@@ -33,8 +35,8 @@ TEST(DotRuns, HaveEveryStepOnce) {
   graphs.push_back({"hub", testing::hub_graph(300, 5000, 3)});
   for (const testing::NamedGraph& named : graphs) {
     SCOPED_TRACE(named.name);
-    const tiles::TiledGraph tiled = tiles_of(named.graph);
-    for (const int run_steps : {1, 3, most_run_steps}) {
+    const TiledGraph tiled = tiles_of(named.graph);
+    for (const int run_steps : {1, 3, most_steps}) {
       SCOPED_TRACE(run_steps);
       expect_every_step_once(tiled, cut_into_runs(tiled, run_steps), run_steps);
     }
@@ -42,19 +44,19 @@ TEST(DotRuns, HaveEveryStepOnce) {
 }
 
 TEST(DotRuns, OfAWindowAreOfAboutEqualLength) {
-  const tiles::TiledGraph tiled = tiles_of(testing::hub_graph(16, 5 * 16, 5));
+  const TiledGraph tiled = tiles_of(testing::hub_graph(16, 5 * 16, 5));
   ASSERT_EQ(tiled.num_steps(), 5);
   const std::vector<DotRun> runs = cut_into_runs(tiled, 4);
   ASSERT_EQ(runs.size(), 2u);
-  EXPECT_EQ(steps_of(runs[0]), 2);
-  EXPECT_EQ(steps_of(runs[1]), 3);
+  EXPECT_EQ(runs[0].num_steps(), 2);
+  EXPECT_EQ(runs[1].num_steps(), 3);
 }
 
 TEST(DotRuns, AreSharedByAllBlocks) {
   const std::vector<DotRun> runs =
-      cut_into_runs(tiles_of(testing::random_graph(3000, 3000, 90000, 6, false)), most_run_steps);
+      cut_into_runs(tiles_of(testing::random_graph(3000, 3000, 90000, 6, false)), most_steps);
   std::int64_t total = 0;
-  for (const DotRun& run : runs) total += steps_of(run) + 1;
+  for (const DotRun& run : runs) total += run.num_steps() + 1;
   for (const int blocks : {1, 7, 100, static_cast<int>(runs.size())}) {
     SCOPED_TRACE(blocks);
     const std::vector<std::int32_t> offsets = share_runs(runs, blocks);
@@ -66,19 +68,19 @@ TEST(DotRuns, AreSharedByAllBlocks) {
       ASSERT_LE(offsets[at], offsets[at + 1]);
       std::int64_t share = 0;
       for (std::int32_t i = offsets[at]; i < offsets[at + 1]; ++i) {
-        share += steps_of(runs[static_cast<std::size_t>(i)]) + 1;
+        share += runs[static_cast<std::size_t>(i)].num_steps() + 1;
       }
-      EXPECT_LE(share, total / blocks + most_run_steps + 2);
+      EXPECT_LE(share, total / blocks + most_steps + 2);
     }
   }
 }
 
 TEST(DotRuns, OfAGraphWithoutEdgesAreNone) {
   const std::vector<DotRun> runs =
-      cut_into_runs(tiles_of(testing::random_graph(40, 40, 0, 1, false)), most_run_steps);
+      cut_into_runs(tiles_of(testing::random_graph(40, 40, 0, 1, false)), most_steps);
   EXPECT_TRUE(runs.empty());
   EXPECT_EQ(share_runs(runs, 0), std::vector<std::int32_t>{0});
 }
 
 }  // namespace
-}  // namespace tessera::ops
+}  // namespace tessera::tiles
