@@ -20,6 +20,17 @@
 /// What `tessera bench` measures and `tessera check` checks.
 namespace tessera::bench {
 
+/// The shape of a model of two propagations. What is not given is as in the model's paper, but
+/// where anything is given, nothing drops out unless `dropout` says so.
+struct ModelShape {
+  std::optional<std::int64_t> hidden = {};   ///< the width between layers, all heads together
+  std::optional<std::int64_t> classes = {};  ///< of the labels
+  std::optional<std::int64_t> heads = {};
+  std::optional<double> dropout = {};  ///< on features, between layers and on attention
+
+  bool is_given() const { return hidden || classes || heads || dropout; }
+};
+
 /// One thing to compute.
 struct Problem {
   Graph graph = {};
@@ -35,6 +46,7 @@ struct Problem {
   /// Edges of the rows that a check compares; 0: as many as the device makes worth while.
   EdgeOffset check_edges = 0;
   ops::PlanOptions plans = {};  ///< how plans are made, device and kernel apart
+  ModelShape shape = {};        ///< of a model that is trained
 };
 
 /// How many rows the check of a problem compares.
@@ -98,6 +110,8 @@ struct Suite {
   std::vector<std::int64_t> features = {};
   /// Runs only where it is named.
   bool on_request = false;
+  /// True when a model is trained, whose shape can be given.
+  bool has_shape = false;
 };
 
 /// All of them, in the order they are listed and run.

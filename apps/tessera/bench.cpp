@@ -190,20 +190,31 @@ bool compares(const BenchArguments& arguments) {
   return !arguments.words.empty() && arguments.words[0] == "compare";
 }
 
-void reject_useless_options(const CLI::App& app, bool comparing) {
+bool trains_models(const BenchArguments& arguments) {
+  const auto suites = chosen_suites(arguments);
+  return std::any_of(suites.begin(), suites.end(),
+                     [](const bench::Suite* suite) { return suite->has_shape; });
+}
+
+void reject_useless_options(const CLI::App& app, const BenchArguments& arguments) {
+  const bool comparing = compares(arguments);
   std::vector<Useless> options{
       {"--fail-under", !comparing, "but for compare", "use tessera bench compare A.json B.json"}};
-  for (const char* name :
-       {"--data", "--features", "--device", "--precision", "--threads", "--heads", "--kernel",
-        "--baseline", "--tune", "--plans", "--strict", "--exact-nonfinite",
-        "--allow-nondeterministic", "--quick", "--full", "--commit"}) {
+  for (const char* name : {"--data", "--features", "--device", "--precision", "--threads",
+                           "--heads", "--kernel", "--baseline", "--tune", "--plans", "--strict",
+                           "--exact-nonfinite", "--allow-nondeterministic", "--quick", "--full",
+                           "--commit", "--hidden", "--classes", "--dropout"}) {
     options.push_back({name, comparing, "for compare", ""});
+  }
+  const bool trains = !comparing && trains_models(arguments);
+  for (const char* name : {"--hidden", "--classes", "--dropout"}) {
+    options.push_back({name, !trains, "where no model is trained", "measure step or epoch"});
   }
   reject_useless(app, options);
 }
 
 ExitCode route(Session& session, const CLI::App& app, const BenchArguments& arguments) {
-  reject_useless_options(app, compares(arguments));
+  reject_useless_options(app, arguments);
   if (!compares(arguments)) return run_bench(session, arguments);
   if (arguments.words.size() != 3) {
     throw Error(ErrorCode::invalid_argument, "compare needs two files", "",
@@ -266,6 +277,20 @@ Action setup(CLI::App& app) {
   app.add_option("--heads", arguments->heads, "heads of attention (default: 8 where they fit)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
+  const std::string shape = "Shape of a trained model (default: as in its paper)";
+  app.add_option("--hidden", arguments->shape.hidden,
+                 "width between two layers, all heads together")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->group(shape);
+  app.add_option("--classes", arguments->shape.classes, "draw labels of so many classes")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20))
+      ->group(shape);
+  app.add_option("--dropout", arguments->shape.dropout,
+                 "on features, between layers and on attention (default 0 where a shape is given)")
+      ->type_name("SHARE")
+      ->group(shape);
   app.add_option("--kernel", arguments->kernel,
                  "run this kernel instead of the plan's choice, or the fastest of a group such as "
                  "'spmm/cuda/rows*'; all runs each of them")

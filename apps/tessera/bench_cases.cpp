@@ -66,6 +66,8 @@ bench::Problem problem_on(const BenchArguments& arguments, const Dataset& datase
   problem.dataset = std::make_shared<const Dataset>(dataset);
   problem.device = parse_device(arguments.device);
   problem.plans = arguments.planning.options();
+  problem.shape = arguments.shape;
+  if (arguments.heads > 0) problem.shape.heads = arguments.heads;
   return problem;
 }
 

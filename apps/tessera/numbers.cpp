@@ -30,14 +30,12 @@ std::string human_bytes(std::int64_t bytes) {
 }
 
 std::string human_seconds(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1000);
   return fmt::format("{:.2f} s", seconds);
 }
 
-std::string human_microseconds(double microseconds) {
-  if (microseconds < 1000) return fmt::format("{:.1f} us", microseconds);
-  return human_seconds(microseconds * 1e-6);
-}
+std::string human_microseconds(double microseconds) { return human_seconds(microseconds * 1e-6); }
 
 std::string human_real(double number) {
   if (std::isfinite(number) && std::abs(number) >= 1000 && std::abs(number) < 1e15) {

@@ -141,7 +141,8 @@ struct Trainer::State {
     batch.planned = true;
   }
 
-  double train_step(Batch& batch) {
+  /// Gives the device one step to do.
+  void start_step(Batch& batch) {
     timed(times, Phase::batches, [&] { plan_step(batch); });
     if (!batch.train_targets) {
       batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
@@ -154,6 +155,10 @@ struct Trainer::State {
       optimiser.count_replay();
     }
     ++step;
+  }
+
+  double train_step(Batch& batch) {
+    start_step(batch);
     const double value = timed(times, Phase::device, [&] { return loss_value(); });
     if (may_record && recorded_step.empty()) {
       record(recorded_step, [&](Stream stream) { queue_step(batch, stream); });
@@ -187,6 +192,21 @@ Trainer::Trainer(const Problem& problem, const Split& split, const nn::ModelConf
                  const TrainOptions& options, std::uint64_t seed)
     : state_(std::make_unique<State>(problem, split, config, options, seed)) {}
 Trainer::~Trainer() = default;
+
+bool Trainer::runs_ahead() const noexcept { return !state_->recorded_step.empty(); }
+
+double Trainer::train_epochs(std::int64_t count) {
+  State& s = *state_;
+  for (; count > 1; --count) {
+    if (!runs_ahead()) {
+      train_epoch();
+      continue;
+    }
+    s.start_step(s.batches.batch(0));
+    ++s.epoch;
+  }
+  return train_epoch();
+}
 
 double Trainer::train_epoch() {
   State& s = *state_;

@@ -46,6 +46,25 @@ class Bench(cli.CliTest):
         self.assertLess({"spmm", "spmm_max", "spmm_backward", "sddmm", "edge_softmax",
                          "attention_gat", "attention_gat_step", "gemm", "batch_norm"}, ops)
 
+    def test_models_take_the_shape_that_is_asked_for(self):
+        shape = ["--data", "embedded:karate", "--quick", "--features", "20", "--hidden", "8",
+                 "--classes", "3", "--heads", "4"]
+        found = self.json("bench", "step_gcn", "step_gat", "step_agnn", *shape)
+        self.assertEqual([each["plan"] for each in found["records"]], [
+            "GCN(20, 8, relu) > GCN(8, 3)",
+            "GAT(20, 4 heads x 2, elu) > GAT(8, 1 head x 3)",
+            "Linear(20, 8, relu) > AGNN(8, fixed beta) > AGNN(8) > Linear(8, 3)"])
+        dropped = self.json("bench", "step_gcn", *shape[:3], "--dropout", "0.25")
+        self.assertIn("dropout 0.25", dropped["records"][0]["plan"])
+
+    def test_shapes_that_mean_nothing_are_rejected(self):
+        data = ["--data", "embedded:karate", "--quick"]
+        self.assertIn("where no model is trained",
+                      self.fail_with(2, "bench", "spmm", *data, "--hidden", "8").err)
+        self.assertIn("divides the hidden width",
+                      self.fail_with(2, "bench", "step_gat", *data, "--hidden", "9", "--heads",
+                                     "2").err)
+
     def test_a_kernel_can_be_forced(self):
         found = self.json("bench", "spmm", "--data", "embedded:karate", "--features", "8",
                           "--kernel", "all", "--quick")

@@ -23,6 +23,11 @@ class Trainer {
 
   /// Every training item once. Returns the mean loss; throws where it is no longer a number.
   double train_epoch();
+  /// So many epochs one after the other. Returns the loss of the last. Where `runs_ahead()`, the
+  /// device gets all of them at once.
+  double train_epochs(std::int64_t count);
+  /// Whether steps are recorded and need nothing of this process: they can be queued ahead.
+  bool runs_ahead() const noexcept;
   /// Without dropout, on the whole graph.
   Evaluation evaluate();
 
