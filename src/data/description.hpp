@@ -59,7 +59,9 @@ template <class Parameters>
 Parameters read_parameters(const Description& description,
                            const std::vector<Parameter<Parameters>>& table) {
   Parameters result{};
-  for (const auto& [name, text] : description.settings) {
+  for (const auto& setting : description.settings) {
+    const std::string& name = setting.first;
+    const std::string& text = setting.second;
     const auto found = std::find_if(table.begin(), table.end(),
                                     [&](const auto& candidate) { return candidate.name == name; });
     if (found == table.end()) {

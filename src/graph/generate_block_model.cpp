@@ -95,7 +95,7 @@ Graph build(const BlockModel& parameters, const Progress& progress) {
   const std::int64_t draws = std::llround(symmetric ? entries / 2 : entries);
   const std::int64_t draws_inside = std::llround(inside * static_cast<double>(draws));
   const auto require_room = [&](std::int64_t wanted, std::uint64_t pairs, const char* where) {
-    require(static_cast<std::uint64_t>(wanted) <= (symmetric ? pairs : 2 * pairs), model,
+    require(static_cast<std::uint64_t>(wanted) <= (parameters.symmetric ? pairs : 2 * pairs), model,
             fmt::format("{} edges do not fit the {} pairs {} communities", wanted, pairs, where),
             "use a lower mean degree or another share inside");
   };

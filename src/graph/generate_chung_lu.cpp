@@ -79,7 +79,7 @@ Graph build(const ChungLu& parameters, const Progress& progress) {
 
   const auto draw_vertex = [&](std::uint64_t element) {
     const std::uint64_t rank = ranks(random.uniform(element));
-    return static_cast<VertexId>(scramble ? shuffle(rank) : rank);
+    return static_cast<VertexId>(parameters.scramble ? shuffle(rank) : rank);
   };
   const auto draw = [&](std::uint64_t k) {
     return Entry{draw_vertex(2 * k), draw_vertex(2 * k + 1)};

@@ -162,7 +162,7 @@ MoleculeUnion build(const Molecules& parameters, const Progress& progress) {
   std::vector<std::int64_t> starts(static_cast<std::size_t>(graphs) + 1);
   parallel_for(graphs, grain, [&](std::int64_t g) {
     const auto molecule = static_cast<std::size_t>(g);
-    starts[molecule] = num_atoms(mean_vertices, size_random, molecule);
+    starts[molecule] = num_atoms(parameters.mean_vertices, size_random, molecule);
   });
   const std::int64_t vertices = exclusive_scan(std::span<std::int64_t>(starts));
 
@@ -174,7 +174,7 @@ MoleculeUnion build(const Molecules& parameters, const Progress& progress) {
     const std::int64_t start = starts[id];
     const std::int64_t size = starts[id + 1] - start;
     DrawSequence draws(random, id);
-    const std::int64_t rings = num_rings(size, mean_degree, draws);
+    const std::int64_t rings = num_rings(size, parameters.mean_degree, draws);
     Molecule molecule({atoms.data() + start, static_cast<std::size_t>(size)},
                       static_cast<VertexId>(start), draws);
     molecule.grow_tree();

@@ -55,12 +55,12 @@ Graph build(const Rmat& parameters, const Progress& progress) {
     std::array<std::uint32_t, 4> bits{};
     std::uint64_t row = 0;
     std::uint64_t col = 0;
-    for (std::uint32_t level = 0; level < static_cast<std::uint32_t>(scale); ++level) {
+    for (std::uint32_t level = 0; level < static_cast<std::uint32_t>(parameters.scale); ++level) {
       if (level % 4 == 0) bits = random.at_step(level / 4).bits(k);
       row = 2 * row + quadrants.is_lower(bits[level % 4]);
       col = 2 * col + quadrants.is_right(bits[level % 4]);
     }
-    if (scramble) {
+    if (parameters.scramble) {
       row = shuffle(row);
       col = shuffle(col);
     }
