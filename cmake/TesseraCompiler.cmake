@@ -44,6 +44,6 @@ if(TESSERA_FUZZ)
     message(FATAL_ERROR "TESSERA_FUZZ needs clang: -DCMAKE_CXX_COMPILER=clang++")
   endif()
   target_compile_options(tessera_options INTERFACE
-    "$<${cxx}:-fsanitize=fuzzer-no-link,address,undefined;-fno-omit-frame-pointer>")
+    "$<${cxx}:-fsanitize=fuzzer-no-link,address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(tessera_options INTERFACE -fsanitize=address,undefined)
 endif()

@@ -68,7 +68,7 @@ set(TESSERA_FLAGS_avx2 -mavx2 -mfma -mf16c -mtune=haswell)
 set(TESSERA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
                          -Wno-uninitialized)
 set(TESSERA_SIMD_OPTIMISATION -O3)
-if(TESSERA_SANITIZE)
+if(TESSERA_SANITIZE OR TESSERA_FUZZ)
   # Unrolled loops full of checks for undefined behaviour take the compiler minutes. Options of a file
   # come after those of its target, so this switches them off again.
   set(TESSERA_SIMD_OPTIMISATION -O1)

@@ -16,14 +16,16 @@ std::vector<std::string> seeds() {
 }
 
 std::string mutated(const std::string& input, std::uint64_t number) {
-  static const std::string fallback = seeds().front();
-  return mutated_container(input, number, fallback);
+  static const std::vector<std::string> all = seeds();
+  return mutated_container(input, number, all);
 }
 
-void run(const std::string& input) {
+bool run(const std::string& input) {
   const MemoryFile file(input);
-  expect_words([&] { io::read_container(file.path()).validate(); });
-  expect_words([&] { io::read_container(file.path(), {.map = true}).validate(); });
+  const bool read = expect_words([&] { io::read_container(file.path()).validate(); });
+  const bool mapped =
+      expect_words([&] { io::read_container(file.path(), {.map = true}).validate(); });
+  return read && mapped;
 }
 
 }  // namespace tessera::fuzz

@@ -19,9 +19,9 @@ std::string mutated(const std::string& input, std::uint64_t number) {
   return mutated_bytes(input, number);
 }
 
-void run(const std::string& input) {
+bool run(const std::string& input) {
   const MemoryFile file(input);
-  expect_words([&] { io::read_matrix_market(file.path()).validate(); });
+  return expect_words([&] { io::read_matrix_market(file.path()).validate(); });
 }
 
 }  // namespace tessera::fuzz

@@ -18,9 +18,9 @@ std::string mutated(const std::string& input, std::uint64_t number) {
   return mutated_bytes(input, number);
 }
 
-void run(const std::string& input) {
+bool run(const std::string& input) {
   const MemoryFile file(input);
-  expect_words([&] { io::read_npz(file.path()).validate(); });
+  return expect_words([&] { io::read_npz(file.path()).validate(); });
 }
 
 }  // namespace tessera::fuzz

@@ -16,9 +16,9 @@ std::string mutated(const std::string& input, std::uint64_t number) {
   return mutated_bytes(input, number);
 }
 
-void run(const std::string& input) {
+bool run(const std::string& input) {
   const MemoryFile file(input);
-  expect_words([&] { ops::PlanStore::load(file.path()); });
+  return expect_words([&] { ops::PlanStore::load(file.path()); });
 }
 
 }  // namespace tessera::fuzz

@@ -15,8 +15,8 @@ std::vector<std::string> seeds();
 /// Another input made from this one; the same for the same number.
 std::string mutated(const std::string& input, std::uint64_t number);
 
-/// Reads the input. An error in words is fine; anything else (an internal error, another
-/// exception, a fault) is a finding and ends the process.
-void run(const std::string& input);
+/// Reads the input: true where it is accepted to the end. An error in words is fine; anything else
+/// (an internal error, another exception, a fault) is a finding and ends the process.
+bool run(const std::string& input);
 
 }  // namespace tessera::fuzz

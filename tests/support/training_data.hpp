@@ -69,8 +69,8 @@ inline Dataset with_sparse_features(Dataset dataset) {
 }
 
 /// The same with three yes/no labels: the class itself, and its neighbour in number.
-inline Dataset learnable_multi_labels() {
-  Dataset dataset = learnable_vertices();
+inline Dataset learnable_multi_labels(VertexId vertices = 120) {
+  Dataset dataset = learnable_vertices(vertices);
   const ClassLabels classes = std::get<ClassLabels>(dataset.labels);
   auto targets = std::make_shared<Matrix<float>>(classes.size(), 3, 0.0f);
   for (std::int64_t v = 0; v < classes.size(); ++v) {
