@@ -244,7 +244,7 @@ Suite suite_of(const std::string& name, const std::string& summary, AttentionFor
           summary,
           {"attention"},
           {Precision::fp32, Precision::fp64, Precision::bf16},
-          true,
+          8,
           [form](const Problem& problem) { return prepare_stored<TrialOf>(problem, form); }};
 }
 

@@ -69,7 +69,7 @@ std::vector<Suite> edge_softmax_suites() {
               "weights of every edge that sum to 1 for each target; features are heads",
               {"edge_softmax"},
               {Precision::fp32, Precision::fp64, Precision::bf16},
-              false,
+              0,
               [](const Problem& problem) { return prepare_stored<EdgeSoftmax>(problem); },
               {1, 8}};
   return {suite};

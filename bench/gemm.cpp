@@ -125,17 +125,12 @@ class WeightGradient : public Trial {
 std::vector<Suite> gemm_suites() {
   const std::vector<Precision> precisions = {Precision::fp32, Precision::fp64};
   return {
-      {"gemm",
-       "X W, with a row of X for each vertex",
-       {},
-       precisions,
-       false,
-       prepare_floating<Update>},
+      {"gemm", "X W, with a row of X for each vertex", {}, precisions, 0, prepare_floating<Update>},
       {"gemm_weight_gradient",
        "X^T dY, a sum over all vertices",
        {},
        precisions,
-       false,
+       0,
        prepare_floating<WeightGradient>},
   };
 }

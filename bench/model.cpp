@@ -197,7 +197,7 @@ Suite model_suite(const std::string& name, const std::string& summary, nn::Model
   suite.features = {0};
   suite.on_request = true;
   suite.has_shape = true;
-  suite.has_heads = attends(kind);
+  suite.usual_heads = attends(kind) ? 8 : 0;
   suite.prepare = [kind, evaluates](const Problem& problem) {
     return std::make_unique<ModelTrial>(problem, kind, evaluates);
   };

@@ -2,6 +2,8 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "tessera/core/error.hpp"
 #include "tessera/nn/agnn.hpp"
 #include "tessera/nn/cheb.hpp"
@@ -20,13 +22,13 @@
 namespace tessera::bench {
 namespace {
 
-/// A layer that keeps the width, with the heads that fit.
+/// A layer that keeps the width.
 std::unique_ptr<nn::Layer> make_layer(nn::ModelKind kind, std::int64_t width, std::int64_t heads,
                                       nn::Placement placement) {
   nn::GatOptions attention;
   attention.in = width;
-  attention.heads = width % heads == 0 ? heads : 1;
-  attention.out = width / attention.heads;
+  attention.heads = heads;
+  attention.out = width / heads;
   switch (kind) {
     case nn::ModelKind::gcn:
       return std::make_unique<nn::Gcn>(nn::GcnOptions{.in = width, .out = width}, placement);
@@ -63,6 +65,11 @@ class LayerTrial : public Trial {
     if (!problem.graph.is_square() || width_ < 1) {
       throw Error(ErrorCode::unsupported, "layers need a square graph and a width",
                   problem.graph_name, "use another graph");
+    }
+    if (width_ % heads_ != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} features are no multiple of {} heads", width_, heads_), "layer",
+                  "use heads that divide the width");
     }
     layer_ = make_layer(kind, width_, heads_, placement_);
     layer_->reset_parameters(seed_);
@@ -129,7 +136,7 @@ std::vector<Suite> model_layer_suites() {
     suite.op = "layer_" + entry.name;
     suite.summary = "forward and backward of a layer";
     suite.precisions = {Precision::fp32};
-    suite.has_heads = kind == nn::ModelKind::gat || kind == nn::ModelKind::gatv2;
+    suite.usual_heads = kind == nn::ModelKind::gat || kind == nn::ModelKind::gatv2 ? 8 : 0;
     suite.on_request = true;
     suite.prepare = [kind](const Problem& problem) {
       return std::make_unique<LayerTrial>(problem, kind);

@@ -224,8 +224,10 @@ class Planning : public Trial {
   }
 
   double gcn_error(const ops::SpmmPlan& plan) const {
-    Placed<float> x = drawn(host_.num_cols(), problem_.features, 0), dy = drawn(host_.num_rows(), problem_.features, 1);
-    Placed<float> y = empty(host_.num_rows(), problem_.features), dx = empty(host_.num_cols(), problem_.features);
+    Placed<float> x = drawn(host_.num_cols(), problem_.features, 0),
+                  dy = drawn(host_.num_rows(), problem_.features, 1);
+    Placed<float> y = empty(host_.num_rows(), problem_.features),
+                  dx = empty(host_.num_cols(), problem_.features);
     ops::run(plan, {.x = x}, {.y = y});
     ops::run_backward(plan, {.grad_y = dy}, {.grad_x = dx});
     const Graph weighted = gcn_normalised(host_, false);
@@ -245,10 +247,12 @@ class Planning : public Trial {
     Placed<float> target = drawn(rows, heads, 2), source = drawn(cols, heads, 3);
     Placed<float> value = drawn(cols, features, 4), grad = drawn(rows, features, 5);
     Placed<float> output = empty(rows, features), log_sum = empty(rows, heads);
-    Placed<float> grad_target = empty(rows, heads), grad_source = empty(cols, heads), grad_value = empty(cols, features);
+    Placed<float> grad_target = empty(rows, heads), grad_source = empty(cols, heads),
+                  grad_value = empty(cols, features);
     const ops::AttentionInputs inputs{target, source, value, {}, 1.0, Random(0)};
     ops::run(plan, inputs, {output, log_sum});
-    ops::run_backward(plan, inputs, output, log_sum, grad, {grad_target, grad_source, grad_value, {}, nullptr});
+    ops::run_backward(plan, inputs, output, log_sum, grad,
+                      {grad_target, grad_source, grad_value, {}, nullptr});
 
     const Matrix<double> t = wide(target.host()), s = wide(source.host()), v = wide(value.host());
     const Matrix<double> positive = absolute(wide(value.host()));
@@ -282,15 +286,15 @@ class Planning : public Trial {
 };
 
 Suite suite_of(const char* name, const char* layers_text, Layers layers) {
-  Suite suite{name,
-              fmt::format("planning both passes of {} on a mini-batch that lies on the device",
-                          layers_text),
-              {},
-              {Precision::fp32},
-              layers.gat,
-              [layers](const Problem& problem) {
-                return std::make_unique<Planning>(problem, layers); },
-              {64}};
+  Suite suite{
+      name,
+      fmt::format("planning both passes of {} on a mini-batch that lies on the device",
+                  layers_text),
+      {},
+      {Precision::fp32},
+      layers.gat ? 8 : 0,
+      [layers](const Problem& problem) { return std::make_unique<Planning>(problem, layers); },
+      {64}};
   suite.on_request = true;
   return suite;
 }

@@ -78,7 +78,7 @@ Suite suite_of(const char* name, const char* summary, EdgeFunction function,
           summary,
           {"sddmm"},
           {Precision::fp32, Precision::fp64, Precision::bf16},
-          false,
+          function == EdgeFunction::dot ? 1 : 0,
           [function](const Problem& problem) { return prepare_stored<Edges>(problem, function); },
           std::move(widths)};
 }

@@ -196,7 +196,7 @@ Suite forward_suite(const char* name, const char* summary, Reduction reduction,
           summary,
           {"spmm"},
           {Precision::fp32, Precision::fp64, Precision::bf16},
-          false,
+          0,
           [reduction, values](const Problem& problem) {
             return prepare_stored<Forward>(problem, reduction, values);
           }};
@@ -223,7 +223,7 @@ std::vector<Suite> spmm_suites() {
        "A^T dY, the gradient of the sum",
        {"spmm", "spmm_backward"},
        {Precision::fp32, Precision::fp64, Precision::bf16},
-       false,
+       0,
        [](const Problem& problem) { return prepare_stored<Backward>(problem); }},
   };
 }

@@ -88,8 +88,8 @@ std::vector<const Suite*> find_suites(const std::string& name) {
 }
 
 std::int64_t default_heads(const Suite& suite, std::int64_t features) {
-  constexpr std::int64_t usual = 8;
-  return suite.has_heads && features > 0 && features % usual == 0 ? usual : 1;
+  const std::int64_t usual = suite.usual_heads;
+  return usual > 0 && features > 0 && features % usual == 0 ? usual : 1;
 }
 
 Result run_suite(const Suite& suite, const Problem& problem, const MeasureOptions& timing) {

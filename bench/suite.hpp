@@ -103,8 +103,8 @@ struct Suite {
   /// Ops of the registry whose kernels can run this; empty for ops without plans.
   std::vector<std::string> registry_ops;
   std::vector<Precision> precisions;
-  /// True when the number of heads matters.
-  bool has_heads = false;
+  /// Heads where the user names none and they divide the width; 0: heads do not matter.
+  std::int64_t usual_heads = 0;
   std::function<std::unique_ptr<Trial>(const Problem&)> prepare;
   /// Widths to use where the user names none; empty: those of the workload.
   std::vector<std::int64_t> features = {};
@@ -129,7 +129,7 @@ const Suite& find_suite(const std::string& op);
 /// The suite of that name, or all whose names begin with it: "epoch" means "epoch_gcn", …
 std::vector<const Suite*> find_suites(const std::string& name);
 
-/// Heads that a suite uses where the user named none: 8 where they divide the width.
+/// Heads that a suite uses where the user named none: the usual ones if they divide the width.
 std::int64_t default_heads(const Suite& suite, std::int64_t features);
 
 /// Checks, then measures. The record's `max_error` is above the gate's bound where the check

@@ -59,7 +59,7 @@ Suite suite_of(const char* name, const char* description, std::int64_t height) {
               description,
               {},
               {Precision::fp32},
-              false,
+              0,
               [](const Problem& problem) {
                 return std::make_unique<Translation<min_uses>>(problem); },
               {height}};

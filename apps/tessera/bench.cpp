@@ -135,7 +135,7 @@ std::string commit_of(const BenchArguments& arguments) {
 
 void measure_source(Session& session, const BenchArguments& arguments,
                     const bench::Workload& workload, const std::string& source, Report& report) {
-  const LoadedData data = load(session, {source, arguments.duplicates});
+  const LoadedData data = load(session, {.source = source, .nonfinite = arguments.nonfinite});
   const std::vector<Case> cases =
       cases_on(arguments, data.dataset, workload.features, session.seed());
   std::int64_t done = 0;
@@ -196,14 +196,38 @@ bool trains_models(const BenchArguments& arguments) {
                      [](const bench::Suite* suite) { return suite->has_shape; });
 }
 
+bool has_heads(const BenchArguments& arguments) {
+  const std::vector<const bench::Suite*> suites = chosen_suites(arguments);
+  return std::any_of(suites.begin(), suites.end(),
+                     [](const bench::Suite* suite) { return suite->usual_heads > 0; });
+}
+
 void reject_useless_options(const CLI::App& app, const BenchArguments& arguments) {
   const bool comparing = compares(arguments);
   std::vector<Useless> options{
-      {"--fail-under", !comparing, "but for compare", "use tessera bench compare A.json B.json"}};
-  for (const char* name : {"--data", "--features", "--device", "--precision", "--threads",
-                           "--heads", "--kernel", "--baseline", "--tune", "--plans", "--strict",
-                           "--exact-nonfinite", "--allow-nondeterministic", "--quick", "--full",
-                           "--commit", "--hidden", "--classes", "--dropout"}) {
+      {"--fail-under", !comparing, "but for compare", "use tessera bench compare A.json B.json"},
+      {"--heads", !comparing && !has_heads(arguments), "for these ops",
+       "measure an op with heads, such as attention_gat"}};
+  for (const char* name : {"--data",
+                           "--nonfinite",
+                           "--features",
+                           "--device",
+                           "--precision",
+                           "--threads",
+                           "--heads",
+                           "--kernel",
+                           "--baseline",
+                           "--tune",
+                           "--plans",
+                           "--strict",
+                           "--exact-nonfinite",
+                           "--allow-nondeterministic",
+                           "--quick",
+                           "--full",
+                           "--commit",
+                           "--hidden",
+                           "--classes",
+                           "--dropout"}) {
     options.push_back({name, comparing, "for compare", ""});
   }
   const bool trains = !comparing && trains_models(arguments);
@@ -256,6 +280,7 @@ Action setup(CLI::App& app) {
       ->type_name("SOURCE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_nonfinite_option(app, arguments->nonfinite);
   app.add_option("--features", arguments->features, "widths of the features, such as 16,64,256")
       ->type_name("LIST")
       ->delimiter(',')

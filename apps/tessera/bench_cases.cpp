@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "options.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::app {
@@ -68,6 +69,9 @@ bench::Problem problem_on(const BenchArguments& arguments, const Dataset& datase
   problem.plans = arguments.planning.options();
   problem.shape = arguments.shape;
   if (arguments.heads > 0) problem.shape.heads = arguments.heads;
+  if (parse_nonfinite(arguments.nonfinite) == Nonfinite::allow) {
+    problem.plans.exact_nonfinite = true;
+  }
   return problem;
 }
 
@@ -121,8 +125,9 @@ std::vector<Case> cases_on(const BenchArguments& arguments, const Dataset& datas
       for (const std::int64_t features : own_widths ? suite->features : widths) {
         if (choice.width >= 0 && choice.width != features) continue;
         problem.features = features;
-        problem.heads =
-            arguments.heads > 0 ? arguments.heads : bench::default_heads(*suite, features);
+        problem.heads = arguments.heads > 0 && suite->usual_heads > 0
+                            ? arguments.heads
+                            : bench::default_heads(*suite, features);
         for (const auto& [kernel, baseline] :
              kernels_and_baseline(arguments, *suite, problem.device.kind)) {
           problem.kernel = kernel;

@@ -16,7 +16,7 @@ namespace tessera::app {
 struct BenchArguments {
   std::vector<std::string> words;  ///< ops, or "compare" and two files
   std::vector<std::string> sources;
-  std::string duplicates = "reject";
+  std::string nonfinite = "reject";
   std::vector<std::int64_t> features;
   std::vector<std::string> precisions = {"fp32"};
   std::vector<int> threads = {0};

@@ -80,6 +80,8 @@ std::vector<Outcome> check_all(Session& session, const CheckArguments& arguments
               kernel, session.seed()};
           problem.device = device;
           problem.check_edges = arguments.sample;
+          problem.plans.exact_nonfinite =
+              parse_nonfinite(arguments.data.nonfinite) == Nonfinite::allow;
           outcomes.push_back(check_one(suite, problem));
         }
       }
@@ -174,6 +176,7 @@ ExitCode run_check(Session& session, const CheckArguments& arguments) {
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   add_data_options(app, arguments->data);
+  add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
       ->type_name("DEVICE");
   app.add_option("--features", arguments->features,

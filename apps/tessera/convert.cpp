@@ -87,6 +87,7 @@ ExitCode convert(Session& session, const ConvertOptions& options) {
 Action setup(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   add_data_options(app, options->data);
+  add_nonfinite_option(app, options->data.nonfinite);
   app.add_flag("--transpose", options->transpose, "first, turn every edge round");
   app.add_flag("--symmetrise", options->symmetrise,
                "then keep each edge in both directions once, without weights");

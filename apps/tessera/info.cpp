@@ -152,6 +152,7 @@ std::string to_text(const LoadedData& data, const GraphStats& stats,
 Action setup(CLI::App& app) {
   auto options = std::make_shared<DataOptions>();
   add_data_options(app, *options);
+  add_nonfinite_option(app, options->nonfinite);
   const auto run = [options](Session& session) {
     const LoadedData data = load(session, *options);
     session.stage("counting");

@@ -58,13 +58,14 @@ std::string problem_of(const std::string& value, const std::string& placeholder)
   if (value.empty()) return "needs a value that is not empty";
   if (!takes_numbers(placeholder)) return {};
   const bool is_negative = value[0] == '-';
-  // A negative seed would be read as a large one.
-  if (is_negative && placeholder == "S") return fmt::format("'{}' is negative", value);
+  // Seeds alone have no sign: a negative one would be read as a large one.
+  const bool has_no_sign = placeholder == "S";
+  if (is_negative && has_no_sign) return fmt::format("'{}' is negative", value);
   const std::string digits = value.substr(is_negative || value[0] == '+' ? 1 : 0);
   if (!digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos) {
     errno = 0;
-    is_negative ? void(std::strtoll(value.c_str(), nullptr, 10))
-                : void(std::strtoull(value.c_str(), nullptr, 10));
+    has_no_sign ? void(std::strtoull(value.c_str(), nullptr, 10))
+                : void(std::strtoll(value.c_str(), nullptr, 10));
     return errno == ERANGE ? fmt::format("'{}' does not fit 64 bits", value) : std::string();
   }
   char* end = nullptr;
@@ -119,6 +120,19 @@ void add_data_options(CLI::App& app, DataOptions& options) {
       ->capture_default_str();
 }
 
+void add_nonfinite_option(CLI::App& app, std::string& nonfinite) {
+  app.add_option("--nonfinite", nonfinite,
+                 "what to do with weights that are not finite: reject, or allow, which keeps "
+                 "plans to kernels that spread them exactly")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"reject", "allow"}))
+      ->capture_default_str();
+}
+
+Nonfinite parse_nonfinite(const std::string& text) {
+  return text == "allow" ? Nonfinite::allow : Nonfinite::reject;
+}
+
 LoadedData load(Session& session, const DataOptions& options) {
   if (options.source.empty()) {
     throw Error(ErrorCode::invalid_argument, "no data named", "",
@@ -132,6 +146,7 @@ LoadedData load(Session& session, const DataOptions& options) {
   const Stopwatch watch;
   io::ReadOptions read;
   read.duplicates = parse_duplicates(options.duplicates);
+  read.nonfinite = parse_nonfinite(options.nonfinite);
   read.progress = session.progress();
   LoadedData loaded{io::open(source, read), 0};
   loaded.seconds = watch.seconds();

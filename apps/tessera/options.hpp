@@ -20,10 +20,15 @@ void guard_values(CLI::App& app);
 struct DataOptions {
   std::string source;
   std::string duplicates = "reject";
+  std::string nonfinite = "reject";
 };
 
 /// `--data SOURCE`, also accepted without the `--data`, and `--duplicates`.
 void add_data_options(CLI::App& app, DataOptions& options);
+
+/// `--nonfinite`, for verbs that can make something of weights that are not finite.
+void add_nonfinite_option(CLI::App& app, std::string& nonfinite);
+Nonfinite parse_nonfinite(const std::string& text);
 
 struct LoadedData {
   Dataset dataset;

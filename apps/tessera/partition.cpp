@@ -111,6 +111,7 @@ ExitCode run_partition(Session& session, const PartitionArguments& arguments) {
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<PartitionArguments>();
   add_data_options(app, arguments->data);
+  add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("-k,--parts", arguments->parts, "number of parts")
       ->type_name("K")
       ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()));

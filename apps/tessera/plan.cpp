@@ -50,7 +50,8 @@ Options common_options(const PlanArguments& arguments, std::shared_ptr<ops::Plan
   options.tune = ops::parse_tune(arguments.tune);
   options.backward = arguments.backward;
   options.strict = arguments.strict;
-  options.exact_nonfinite = arguments.exact_nonfinite;
+  options.exact_nonfinite =
+      arguments.exact_nonfinite || parse_nonfinite(arguments.data.nonfinite) == Nonfinite::allow;
   options.allow_nondeterministic = arguments.allow_nondeterministic;
   options.store = std::move(store);
   options.stored_only = !arguments.load.empty();
@@ -189,6 +190,7 @@ ExitCode run_plan(Session& session, const PlanArguments& arguments) {
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<PlanArguments>();
   add_data_options(app, arguments->data);
+  add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("--op", arguments->op,
                  "spmm, spmm_backward, sddmm, edge_softmax or attention (default spmm)")
       ->type_name("OP")

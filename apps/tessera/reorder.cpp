@@ -95,6 +95,7 @@ Action setup(CLI::App& app) {
     summaries += fmt::format("{}{}", summaries.empty() ? "" : ", ", method.name);
   }
   add_data_options(app, options->data);
+  add_nonfinite_option(app, options->data.nonfinite);
   app.add_option("-m,--method", options->method, "order to compute: " + summaries)
       ->type_name("NAME")
       ->check(CLI::IsMember(names))

@@ -166,6 +166,7 @@ std::string to_text(const Dataset& dataset, const TilesReport& report) {
 Action setup(CLI::App& app) {
   auto options = std::make_shared<TilesOptions>();
   add_data_options(app, options->data);
+  add_nonfinite_option(app, options->data.nonfinite);
   app.add_option("--height", options->height,
                  "rows of a window in the histograms and the picture: 8, 16, 32, 64, 128 or 256 "
                  "(default 64)")

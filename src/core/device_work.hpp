@@ -47,9 +47,8 @@ inline DeviceWorkCounters device_work_counters;
 /// Since this process began.
 inline DeviceWork device_work() noexcept {
   const detail::DeviceWorkCounters& now = detail::device_work_counters;
-  return {now.waits.load(),          now.allocations.load(),  
-          now.copies.load(),         now.copies_to_host.load(), now.bytes_to_host.load(),
-          now.largest_to_host.load()};
+  return {now.waits.load(),          now.allocations.load(),   now.copies.load(),
+          now.copies_to_host.load(), now.bytes_to_host.load(), now.largest_to_host.load()};
 }
 
 /// While one lives, copies to memory of this process are counted apart.

@@ -46,8 +46,7 @@ class PartsClock {
   void turn_to(std::size_t part, bool runs) noexcept {
     const Clock::time_point now = Clock::now();
     if (running_) {
-      parts_[part_].microseconds +=
-          std::chrono::duration<double, std::micro>(now - since_).count();
+      parts_[part_].microseconds += std::chrono::duration<double, std::micro>(now - since_).count();
     }
     part_ = part;
     running_ = runs;

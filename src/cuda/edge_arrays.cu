@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/edge_arrays.hpp"
 
+#include <array>
 #include <bit>
 
 #include "cuda/launch.cuh"
@@ -19,33 +20,41 @@ void for_each(void (*kernel)(Parameters...), std::int64_t count, Stream stream,
          std::forward<Arguments>(arguments)...);
 }
 
-/// The least position that a kernel finds.
-class FirstPosition {
+/// The least positions that a kernel finds of so many kinds, read at one go.
+template <int kinds>
+class FirstPositions {
  public:
-  explicit FirstPosition(const Place& place) : place_(place), memory_(1, place) {
-    copy_bytes(memory_.data(), &no_edge, sizeof(no_edge), place.device, place.stream);
+  explicit FirstPositions(const Place& place) : place_(place), memory_(kinds, place) {
+    positions_.fill(no_edge);
+    copy_bytes(memory_.data(), positions_.data(), sizeof(positions_), place.device, place.stream);
   }
   long long* data() { return memory_.data(); }
-  EdgeOffset read() {
-    long long position = 0;
-    copy_bytes(&position, memory_.data(), sizeof(position), place_.device, place_.stream);
+  std::array<long long, kinds> read() {
+    copy_bytes(positions_.data(), memory_.data(), sizeof(positions_), place_.device, place_.stream);
     synchronise(place_.device, place_.stream);
-    return position;
+    return positions_;
   }
 
  private:
   Place place_;
+  std::array<long long, kinds> positions_;
   Buffer<long long> memory_;
 };
+using FirstPosition = FirstPositions<1>;
 
-__global__ void pack(const VertexId* rows, const VertexId* cols, EdgeOffset count,
-                     std::uint32_t num_rows, std::uint32_t num_cols, int col_bits, EdgeKey* keys,
-                     EdgeOffset* positions, long long* first_bad) {
+__global__ void pack(GivenEdges edges, int col_bits, EdgeKey* keys, EdgeOffset* positions,
+                     long long* first_outside, long long* first_nonfinite) {
   const EdgeOffset k = thread_number();
-  if (k >= count) return;
-  const auto row = static_cast<std::uint32_t>(rows[k]);
-  const auto col = static_cast<std::uint32_t>(cols[k]);
-  if (row >= num_rows || col >= num_cols) atomicMin(first_bad, static_cast<long long>(k));
+  if (k >= edges.count) return;
+  const auto row = static_cast<std::uint32_t>(edges.rows[k]);
+  const auto col = static_cast<std::uint32_t>(edges.cols[k]);
+  if (row >= static_cast<std::uint32_t>(edges.num_rows) ||
+      col >= static_cast<std::uint32_t>(edges.num_cols)) {
+    atomicMin(first_outside, static_cast<long long>(k));
+  }
+  if (edges.values != nullptr && !isfinite(edges.values[k])) {
+    atomicMin(first_nonfinite, static_cast<long long>(k));
+  }
   keys[k] = (EdgeKey{row} << col_bits) | col;
   if (positions != nullptr) positions[k] = k;
 }
@@ -95,7 +104,11 @@ __global__ void merge(const EdgeKey* keys, const EdgeOffset* positions, const Ed
     if (outputs.edge_ids != nullptr) outputs.edge_ids[positions[k]] = k == head || sum ? group : -1;
   }
   if (outputs.values == nullptr) return;
-  outputs.values[group] = static_cast<float>(values != nullptr ? total : double(k - head));
+  const auto value = static_cast<float>(values != nullptr ? total : double(k - head));
+  outputs.values[group] = value;
+  if (outputs.nonfinite != nullptr && !isfinite(value)) {
+    atomicMin(reinterpret_cast<long long*>(outputs.nonfinite), static_cast<long long>(group));
+  }
 }
 
 __global__ void find_rows(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, int col_bits,
@@ -170,21 +183,20 @@ KeyBits::KeyBits(VertexId num_rows, VertexId num_cols)
     : col(std::bit_width(static_cast<std::uint32_t>(num_cols > 0 ? num_cols - 1 : 0))),
       all(col + std::bit_width(static_cast<std::uint32_t>(num_rows > 0 ? num_rows - 1 : 0))) {}
 
-EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset count,
-                      VertexId num_rows, VertexId num_cols, EdgeKey* keys, EdgeOffset* positions,
-                      const Place& place) {
-  FirstPosition first_bad(place);
-  for_each(pack, count, place.stream, rows, cols, count, static_cast<std::uint32_t>(num_rows),
-           static_cast<std::uint32_t>(num_cols), KeyBits(num_rows, num_cols).col, keys, positions,
-           first_bad.data());
-  return first_bad.read();
+BadEdges pack_edges(const GivenEdges& edges, EdgeKey* keys, EdgeOffset* positions,
+                    const Place& place) {
+  FirstPositions<2> first_bad(place);
+  for_each(pack, edges.count, place.stream, edges, KeyBits(edges.num_rows, edges.num_cols).col,
+           keys, positions, first_bad.data(), first_bad.data() + 1);
+  const auto [out_of_range, nonfinite] = first_bad.read();
+  return {out_of_range, nonfinite};
 }
 
 EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
                           VertexId* to, const Place& place) {
   FirstPosition first_bad(place);
   for_each(narrow, count, place.stream, from, count, bound, to, first_bad.data());
-  return first_bad.read();
+  return first_bad.read()[0];
 }
 
 EdgeOffset first_unsorted(const EdgeOffset* row_offsets, VertexId num_rows, const VertexId* cols,
@@ -192,13 +204,13 @@ EdgeOffset first_unsorted(const EdgeOffset* row_offsets, VertexId num_rows, cons
   FirstPosition first_bad(place);
   for_each(find_unsorted, count, place.stream, row_offsets, num_rows, cols, count, num_cols,
            first_bad.data());
-  return first_bad.read();
+  return first_bad.read()[0];
 }
 
 EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, const Place& place) {
   FirstPosition first(place);
   for_each(find_repeated, count > 0 ? count - 1 : 0, place.stream, keys, count, first.data());
-  return first.read();
+  return first.read()[0];
 }
 
 void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, const Place& place) {

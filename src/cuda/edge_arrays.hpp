@@ -26,11 +26,25 @@ struct KeyBits {
 /// In place of a position where there is none.
 constexpr EdgeOffset no_edge = INT64_MAX;
 
-/// keys[k] = (rows[k], cols[k]), positions[k] = k unless null. Returns the first edge
-/// out of range.
-EdgeOffset pack_edges(const VertexId* rows, const VertexId* cols, EdgeOffset count,
-                      VertexId num_rows, VertexId num_cols, EdgeKey* keys, EdgeOffset* positions,
-                      const Place& place);
+/// Edges as they were given. `values` are looked at; null: they may be anything.
+struct GivenEdges {
+  const VertexId* rows = nullptr;
+  const VertexId* cols = nullptr;
+  const float* values = nullptr;
+  EdgeOffset count = 0;
+  VertexId num_rows = 0;
+  VertexId num_cols = 0;
+};
+
+/// The first edges that cannot be used, or `no_edge`.
+struct BadEdges {
+  EdgeOffset out_of_range = no_edge;
+  EdgeOffset nonfinite = no_edge;
+};
+
+/// keys[k] = (rows[k], cols[k]), positions[k] = k unless null.
+BadEdges pack_edges(const GivenEdges& edges, EdgeKey* keys, EdgeOffset* positions,
+                    const Place& place);
 
 /// to[k] = from[k]. Returns the first position out of [0, bound).
 EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
@@ -66,6 +80,8 @@ struct GroupOutputs {
   EdgeKey* keys = nullptr;
   float* values = nullptr;
   EdgeOffset* edge_ids = nullptr;
+  /// The first group whose value is not finite is noted here, where it is less than what is there.
+  EdgeOffset* nonfinite = nullptr;
 };
 
 /// One edge for each group: with the sum of its values (their number if `values` is null) or the

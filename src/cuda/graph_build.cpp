@@ -36,6 +36,8 @@ class OnDevice {
 
 /// Sorted edges on their way to a graph.
 struct Edges {
+  /// Of rows, and behind them the first sum that is not finite: what is read here of the graph.
+  Buffer<EdgeOffset> offsets;
   Buffer<EdgeKey> keys;
   Buffer<EdgeOffset> positions;  ///< in the input; empty where nobody needs them
   Buffer<float> values;
@@ -50,6 +52,14 @@ struct Edges {
   report_out_of_range(in, position, row, col);
 }
 
+[[noreturn]] void report_bad_value(const float* values, EdgeOffset position, const char* fix,
+                                   const Place& place) {
+  float value = 0;
+  copy_bytes(&value, values + position, sizeof(value), place.device, place.stream);
+  synchronise(place.device, place.stream);
+  report_nonfinite(position, value, fix);
+}
+
 [[noreturn]] void report_repeated_key(const EdgeInput& in, const EdgeKey* key, const Place& place) {
   EdgeKey found = 0;
   copy_bytes(&found, key, sizeof(found), place.device, place.stream);
@@ -59,35 +69,43 @@ struct Edges {
                    static_cast<VertexId>(found & ((EdgeKey{1} << bits.col) - 1)));
 }
 
-Edges sorted_edges(const EdgeInput& in, bool with_positions, const Place& place) {
+Edges sorted_edges(const EdgeInput& in, const float* values, const BuildOptions& options) {
+  const Place place = options.place();
   const OnDevice<VertexId> rows(in.rows, place), cols(in.cols, place);
+  // Equal edges are told apart by their positions only where something of theirs is kept.
+  const bool with_positions = !in.values.empty() || options.keep_edge_ids;
+  const bool any_value = options.nonfinite == Nonfinite::allow;
   Edges edges;
+  edges.offsets = Buffer<EdgeOffset>(std::int64_t{in.num_rows} + 2, place);
+  copy_bytes(edges.offsets.data() + in.num_rows + 1, &cuda::no_edge, sizeof(cuda::no_edge),
+             place.device, place.stream);
   edges.keys = Buffer<EdgeKey>(in.count(), place);
   edges.positions = Buffer<EdgeOffset>(with_positions ? in.count() : 0, place);
-  const EdgeOffset bad =
-      cuda::pack_edges(rows.data(), cols.data(), in.count(), in.num_rows, in.num_cols,
+  const cuda::BadEdges bad =
+      cuda::pack_edges({rows.data(), cols.data(), any_value ? nullptr : values, in.count(),
+                        in.num_rows, in.num_cols},
                        edges.keys.data(), with_positions ? edges.positions.data() : nullptr, place);
-  if (bad != cuda::no_edge) report_bad_edge(in, bad, place);
+  if (bad.out_of_range != cuda::no_edge) report_bad_edge(in, bad.out_of_range, place);
+  if (bad.nonfinite != cuda::no_edge) report_bad_value(values, bad.nonfinite, finite_fix, place);
   cuda::sort_keys(edges.keys, edges.positions, cuda::KeyBits(in.num_rows, in.num_cols).all, place);
   return edges;
 }
 
 /// All edges differ: they keep their values and get their places as ids.
-void keep_all(const EdgeInput& in, const BuildOptions& options, Edges& edges) {
+void keep_all(const EdgeInput& in, const float* values, const BuildOptions& options, Edges& edges) {
   if (edges.positions.empty()) return;
   const Place place = options.place();
-  const OnDevice<float> values(in.values, place);
   edges.values = Buffer<float>(static_cast<EdgeOffset>(in.values.size()), place);
   edges.edge_ids = Buffer<EdgeOffset>(options.keep_edge_ids ? in.count() : 0, place);
-  cuda::place_edges(edges.positions.data(), in.count(), values.data(), edges.values.data(),
+  cuda::place_edges(edges.positions.data(), in.count(), values, edges.values.data(),
                     edges.edge_ids.data(), place.stream);
 }
 
 /// Some edges are equal: one is left of each.
-void merge(const EdgeInput& in, const BuildOptions& options, Edges& edges) {
+void merge(const EdgeInput& in, const float* values, const BuildOptions& options, Edges& edges) {
   const Place place = options.place();
   const bool sum = options.duplicates == Duplicates::sum;
-  const OnDevice<float> values(in.values, place);
+  const bool any_value = options.nonfinite == Nonfinite::allow;
   Buffer<EdgeOffset> groups(in.count(), place);
   cuda::number_groups(edges.keys.data(), in.count(), groups.data(), place);
   EdgeOffset merged = 0;
@@ -97,21 +115,31 @@ void merge(const EdgeInput& in, const BuildOptions& options, Edges& edges) {
   Buffer<EdgeKey> keys(merged, place);
   edges.values = Buffer<float>(has_values ? merged : 0, place);
   edges.edge_ids = Buffer<EdgeOffset>(options.keep_edge_ids ? in.count() : 0, place);
-  cuda::merge_groups(edges.keys.data(), edges.positions.data(), groups.data(), in.count(),
-                     values.data(), sum, {keys.data(), edges.values.data(), edges.edge_ids.data()},
+  cuda::merge_groups(edges.keys.data(), edges.positions.data(), groups.data(), in.count(), values,
+                     sum,
+                     {keys.data(), edges.values.data(), edges.edge_ids.data(),
+                      any_value ? nullptr : edges.offsets.data() + in.num_rows + 1},
                      place.stream);
   edges.keys = std::move(keys);
 }
 
 Graph graph_of(const EdgeInput& in, Edges edges, const Place& place) {
-  Buffer<EdgeOffset> offsets(std::int64_t{in.num_rows} + 1, place);
   Buffer<VertexId> cols(edges.keys.size(), place);
   cuda::unpack_keys(edges.keys.data(), edges.keys.size(), in.num_rows,
-                    cuda::KeyBits(in.num_rows, in.num_cols), offsets.data(), cols.data(),
+                    cuda::KeyBits(in.num_rows, in.num_cols), edges.offsets.data(), cols.data(),
                     place.stream);
   edges.keys = {};
-  const Graph graph = cuda::graph_on(place, in.num_rows, in.num_cols, offsets, std::move(cols));
-  return graph.with_values(cuda::placed(std::move(edges.values), place))
+  const auto brought =
+      std::make_shared<const Buffer<EdgeOffset>>(cuda::to_host(edges.offsets, place));
+  const EdgeOffset bad_sum = (*brought)[in.num_rows + 1];
+  if (bad_sum != cuda::no_edge) report_bad_value(edges.values.data(), bad_sum, smaller_fix, place);
+  cuda::DeviceRows rows;
+  rows.num_rows = in.num_rows;
+  rows.num_cols = in.num_cols;
+  cuda::set_offsets(rows, {brought, brought->data(), std::int64_t{in.num_rows} + 1}, place);
+  rows.indices = std::move(cols);
+  return cuda::graph_on(place, std::move(rows))
+      .with_values(cuda::placed(std::move(edges.values), place))
       .with_edge_ids(cuda::placed(std::move(edges.edge_ids), place));
 }
 
@@ -156,17 +184,16 @@ Graph build_on_device(const EdgeInput& in, const BuildOptions& options) {
   const Place place = options.place();
   const CurrentDevice current(place.device.index);
   report(options.progress, "sorting edges", 0, in.count());
-  // Equal edges are told apart by their positions only where something of theirs is kept.
-  const bool with_positions = !in.values.empty() || options.keep_edge_ids;
-  Edges edges = sorted_edges(in, with_positions, place);
+  const OnDevice<float> values(in.values, place);
+  Edges edges = sorted_edges(in, values.data(), options);
   report(options.progress, "sorting edges", in.count(), in.count());
   const EdgeOffset repeated = cuda::first_repeated(edges.keys.data(), edges.keys.size(), place);
   if (repeated == cuda::no_edge) {
-    keep_all(in, options, edges);
+    keep_all(in, values.data(), options, edges);
   } else if (options.duplicates == Duplicates::reject) {
     report_repeated_key(in, edges.keys.data() + repeated, place);
   } else {
-    merge(in, options, edges);
+    merge(in, values.data(), options, edges);
   }
   return graph_of(in, std::move(edges), place);
 }

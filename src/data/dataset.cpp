@@ -180,6 +180,13 @@ bool same_content(const Variant& a, const Variant& b) {
       a);
 }
 
+void require_finite_weights(const Graph& graph) {
+  const char* const fix = "give every edge and vertex a finite weight, or use --nonfinite allow";
+  detail::require_finite(graph.values().span(), "values", "graph", fix);
+  detail::require_finite(graph.row_scale().span(), "row_scale", "graph", fix);
+  detail::require_finite(graph.col_scale().span(), "col_scale", "graph", fix);
+}
+
 }  // namespace
 
 std::int64_t Dataset::num_features() const {
@@ -203,12 +210,9 @@ std::int64_t Dataset::num_graphs() const {
   return graph_ids.empty() ? 1 : highest(graph_ids) + 1;
 }
 
-void Dataset::validate() const {
+void Dataset::validate(Nonfinite weights) const {
   graph.validate();
-  const char* const fix = "give every edge and vertex a finite weight";
-  detail::require_finite(graph.values().span(), "values", "graph", fix);
-  detail::require_finite(graph.row_scale().span(), "row_scale", "graph", fix);
-  detail::require_finite(graph.col_scale().span(), "col_scale", "graph", fix);
+  if (weights == Nonfinite::reject) require_finite_weights(graph);
   const std::int64_t vertices = graph.num_rows();
   validate_features(features, vertices);
   if (const auto* classes = std::get_if<ClassLabels>(&labels)) {

@@ -216,15 +216,15 @@ Graph build(const Given& given, const BuildOptions& options) {
   report(options.progress, "checking edges", 0, in.count());
   const Scan found = scan(in);
   if (!found.in_range) report_first_out_of_range(in);
-  detail::require_finite(in.values, "values", "building a graph",
-                         "give finite values; Graph::with_values takes any");
+  const bool finite = options.nonfinite == Nonfinite::reject;
+  if (finite) detail::require_finite(in.values, "values", "building a graph", detail::finite_fix);
   report(options.progress, "checking edges", in.count(), in.count());
   if (found.strictly_sorted) return from_sorted(in, options.keep_edge_ids);
   Graph graph = from_unsorted(in, options);
   // Sums of finite values may be too large.
-  if (options.duplicates == Duplicates::sum) {
+  if (finite && options.duplicates == Duplicates::sum) {
     detail::require_finite(graph.values().span(), "values", "building a graph",
-                           "give smaller values");
+                           detail::smaller_fix);
   }
   return graph;
 }
@@ -237,6 +237,11 @@ void report_out_of_range(const EdgeInput& in, EdgeOffset position, VertexId row,
   const bool row_is_bad = row < 0 || row >= in.num_rows;
   report_out_of_range(row_is_bad ? in.row_word : in.col_word, row_is_bad ? row : col,
                       row_is_bad ? in.num_rows : in.num_cols, position);
+}
+
+void report_nonfinite(EdgeOffset position, float value, const char* fix) {
+  throw Error(ErrorCode::bad_data, fmt::format("values[{}] is {}", position, value),
+              "building a graph", fix);
 }
 
 void report_duplicate(const EdgeInput& in, VertexId row, VertexId col) {

@@ -29,6 +29,11 @@ struct EdgeInput {
 /// The edge at this position of the input has an index out of range.
 [[noreturn]] void report_out_of_range(const EdgeInput& in, EdgeOffset position, VertexId row,
                                       VertexId col);
+/// A value of the input, or a sum of some, is not finite.
+[[noreturn]] void report_nonfinite(EdgeOffset position, float value, const char* fix);
+inline constexpr const char* finite_fix =
+    "give finite values, or allow others (BuildOptions::nonfinite, --nonfinite allow)";
+inline constexpr const char* smaller_fix = "give smaller values";
 [[noreturn]] void report_duplicate(const EdgeInput& in, VertexId row, VertexId col);
 
 /// Sizes have been checked.

@@ -236,13 +236,13 @@ Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,
       dataset.features = assemble_features(parts, dataset.graph.num_rows(), options);
     }
     report(options.progress, "checking");
-    dataset.validate();
+    dataset.validate(options.nonfinite);
     return dataset;
   });
 }
 
 std::vector<std::pair<std::string, ExtraArray>> arrays_to_write(const Dataset& dataset) {
-  dataset.validate();
+  dataset.validate(Nonfinite::allow);
   std::vector<std::pair<std::string, ExtraArray>> arrays;
   for (const ArrayKind& kind : kinds) {
     if (auto array = kind.give(dataset)) arrays.emplace_back(kind.name, std::move(*array));

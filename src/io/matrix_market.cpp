@@ -62,7 +62,7 @@ std::optional<float> parse_real(std::string_view given) {
   const auto [stop, problem] = std::from_chars(given.data(), given.data() + given.size(), value);
   if (stop != given.data() + given.size()) return {};
   if (problem == std::errc::result_out_of_range) return parse_extreme(std::string(given));
-  return problem == std::errc() && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  return problem == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 std::optional<float> parse_value(LineScanner& scanner, MatrixField field) {
@@ -81,7 +81,7 @@ VertexId parse_index(LineScanner& scanner, VertexId count, const std::string& pa
   return static_cast<VertexId>(*index - 1);
 }
 
-Entries parse_entries(const MatrixHeader& header, const std::string& path) {
+Entries parse_entries(const MatrixHeader& header, const std::string& path, Nonfinite nonfinite) {
   const TextEntries lines(header.body, header.body_line);
   if (lines.count() != header.entries) {
     throw Error(
@@ -98,6 +98,10 @@ Entries parse_entries(const MatrixHeader& header, const std::string& path) {
     if (has_values) {
       const auto value = parse_value(scanner, header.field);
       if (!value) bad_line(path, number, "has no value that fits a 32-bit float");
+      if (nonfinite == Nonfinite::reject && !std::isfinite(*value)) {
+        bad_line(path, number, "has a value that is not finite",
+                 "give finite values, or use --nonfinite allow");
+      }
       if (header.symmetry == MatrixSymmetry::skew_symmetric && *value != 0 &&
           entries.rows[entry] == entries.cols[entry]) {
         bad_line(path, number, "the diagonal of a skew-symmetric matrix is zero");
@@ -144,14 +148,16 @@ Dataset read_matrix_market(const std::string& path, const ReadOptions& options) 
   Buffer<std::byte> bytes = load_text(path);
   const MatrixHeader header = parse_matrix_header(text_of(bytes), path);
   report(options.progress, "parsing");
-  Entries entries = parse_entries(header, path);
+  Entries entries = parse_entries(header, path, options.nonfinite);
   bytes = {};
   if (header.symmetry != MatrixSymmetry::general) {
     entries = mirrored(entries, header.symmetry == MatrixSymmetry::symmetric ? 1.0f : -1.0f);
   }
+  BuildOptions build{options.duplicates, false, options.progress};
+  build.nonfinite = options.nonfinite;
   Graph graph = naming_file(path, [&] {
     return from_coo(header.rows, header.cols, entries.rows.span(), entries.cols.span(),
-                    entries.values.span(), {options.duplicates, false, options.progress});
+                    entries.values.span(), build);
   });
   Dataset dataset;
   dataset.name = stem_of(path);

@@ -134,7 +134,8 @@ Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, con
     throw Error(ErrorCode::bad_data, fmt::format("{} values for {} edges", values.size(), count),
                 path + ": 'value.npy'", damaged_file_mend);
   }
-  const BuildOptions build{options.duplicates, false, options.progress};
+  BuildOptions build{options.duplicates, false, options.progress};
+  build.nonfinite = options.nonfinite;
   return naming_file(path, [&] {
     if (!edges.src_li.empty()) return from_edges(rows, edges.src_li, edges.dst_li, values, build);
     return from_coo(rows, cols, edges.row, edges.col, values, build);

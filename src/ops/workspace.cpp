@@ -28,22 +28,35 @@ PlanWorkspace::PlanWorkspace(const WorkspaceNeed& need, const Place& place, bool
 WorkspaceUse::WorkspaceUse(const PlanWorkspace& workspace, const Workspace& lent, Stream stream)
     : workspace_(workspace), stream_(stream) {
   const WorkspaceNeed& need = workspace.need_;
+  if (lent.absent() && workspace.own_.size() < need.total_bytes()) {
+    reject("the plan has no workspace of its own, and the run brings none", need.total_bytes());
+  }
+  if (!lent.absent() && lent.bytes < need.total_bytes()) {
+    reject(fmt::format("a workspace of {} bytes is too small", lent.bytes), need.total_bytes());
+  }
+  if (!lent.absent() &&
+      reinterpret_cast<std::uintptr_t>(lent.data) % WorkspaceNeed::alignment != 0) {
+    reject("the workspace is not aligned", need.total_bytes());
+  }
+  alone_ =
+      workspace.place_.device.kind == DeviceKind::cpu || (lent.absent() && need.total_bytes() > 0);
+  if (alone_) take();
   if (lent.absent()) {
-    if (workspace.own_.size() < need.total_bytes()) {
-      reject("the plan has no workspace of its own, and the run brings none", need.total_bytes());
-    }
     // Runs write to what the plan owns, one at a time.
     view_ = need.view(const_cast<std::byte*>(workspace.own_.data()));
     return;
   }
-  if (lent.bytes < need.total_bytes()) {
-    reject(fmt::format("a workspace of {} bytes is too small", lent.bytes), need.total_bytes());
-  }
-  if (reinterpret_cast<std::uintptr_t>(lent.data) % WorkspaceNeed::alignment != 0) {
-    reject("the workspace is not aligned", need.total_bytes());
-  }
   clear_counters(need, lent.data, workspace.place_.device, stream);
   view_ = need.view(lent.data);
+}
+
+void WorkspaceUse::take() {
+  if (!workspace_.taken_.exchange(true, std::memory_order_acquire)) return;
+  const bool on_cpu = workspace_.place_.device.kind == DeviceKind::cpu;
+  throw Error(ErrorCode::invalid_argument, "another thread is running this plan, or a copy of it",
+              "plan",
+              on_cpu ? "make a plan for each thread"
+                     : "make a plan for each thread, or lend each run a workspace");
 }
 
 void TrialWorkspace::prepare(const WorkspaceNeed& need) {

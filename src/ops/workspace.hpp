@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -98,6 +99,7 @@ class PlanWorkspace {
   WorkspaceNeed need_;
   Place place_;
   Buffer<std::byte> own_;
+  mutable std::atomic<bool> taken_{false};  ///< by a run that no other may overlap
   mutable StreamUses uses_;
 };
 
@@ -105,17 +107,25 @@ class PlanWorkspace {
 class WorkspaceUse {
  public:
   /// Throws `invalid_argument` where the lent memory is too small or not on a boundary of 256
-  /// bytes, or where there is none.
+  /// bytes, where there is none, and where another thread is in the middle of a run that uses what
+  /// this one would: the plan's own workspace, or on the CPU anything, as kernels keep memory
+  /// there.
   WorkspaceUse(const PlanWorkspace& workspace, const Workspace& lent, Stream stream);
-  ~WorkspaceUse() { workspace_.uses_.mark(stream_); }
+  ~WorkspaceUse() {
+    workspace_.uses_.mark(stream_);
+    if (alone_) workspace_.taken_.store(false, std::memory_order_release);
+  }
   WorkspaceUse(const WorkspaceUse&) = delete;
   WorkspaceUse& operator=(const WorkspaceUse&) = delete;
 
   const WorkspaceView& view() const noexcept { return view_; }
 
  private:
+  void take();
+
   const PlanWorkspace& workspace_;
   Stream stream_;
+  bool alone_;
   WorkspaceView view_;
 };
 

@@ -121,7 +121,7 @@ ExtraArray moved_extra(const ExtraArray& extra, const SharedArray<VertexId>& new
 }  // namespace
 
 Dataset permuted(const Dataset& dataset, const Permutation& permutation) {
-  dataset.validate();
+  dataset.validate(Nonfinite::allow);
   const SharedArray<VertexId>& new_to_old = permutation.new_to_old();
   Dataset result = dataset;
   result.graph = permuted(dataset.graph, permutation);

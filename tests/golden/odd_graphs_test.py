@@ -146,6 +146,28 @@ class OddGraphs(cli.CliTest):
                 self.assertTrue(found["passed"])
                 self.assertEqual({check["verdict"] for check in found["checks"]} - {"unsupported"}, {"ok"})
 
+    def test_weights_that_are_not_finite_are_refused_or_allowed(self):
+        weights = ["inf", "-inf", "nan", "1e-42", "3e38", "1"]
+        entries = [(i, j, weights[k % len(weights)]) for k, (i, j) in enumerate(ring(33))]
+        path = cli.write_mtx(self.folder / "odd.mtx", 33, 33, entries, field="real")
+        out = self.folder / "out.npz"
+        for arguments in [["info", path], ["check", path], ["bench", "spmm", "--data", path], ["plan", path],
+                          ["tiles", path], ["reorder", path], ["convert", path, "-o", out]]:
+            with self.subTest(arguments=arguments):
+                self.assertIn("--nonfinite allow", self.fail_with(cli.BAD_DATA, *arguments).err)
+        allowed = ["--nonfinite", "allow"]
+        self.assertTrue(self.json("check", path, "--features", "1,8,33", *allowed)["passed"])
+        self.succeed("bench", "spmm", "--data", path, "--features", "8", "--quick", *allowed)
+        for op in ["spmm", "sddmm", "attention"]:
+            self.succeed("plan", path, "--op", op, *allowed)
+        for verb in ["info", "tiles"]:
+            self.succeed(verb, path, *allowed)
+        self.succeed("partition", path, "--parts", "2", *allowed, "-o", self.folder / "parts.txt")
+        self.succeed("reorder", path, "--method", "rcm", *allowed, "-o", self.folder / "new.tsr")
+        self.succeed("convert", path, "-o", out, *allowed)
+        self.assertIn("--nonfinite allow", self.fail_with(cli.BAD_DATA, "info", out).err)
+        self.assertEqual(self.json("info", out, *allowed)["edges"], len(entries))
+
     def test_rectangular_graphs_have_no_vertex_order(self):
         rows, cols, entries, _ = RECTANGULAR
         path = cli.write_mtx(self.folder / "rectangular.mtx", rows, cols, entries)

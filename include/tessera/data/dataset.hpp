@@ -12,6 +12,7 @@
 
 #include "tessera/core/matrix.hpp"
 #include "tessera/core/shared_array.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera {
@@ -67,8 +68,9 @@ struct Dataset {
 
   /// Throws `bad_data` unless every part fits the graph, whose rows are the vertices: sizes, labels
   /// >= -1, multi-labels 0 or 1, every vertex in one part of the split at most, graph ids in range
-  /// and no edge from one graph of a union to another.
-  void validate() const;
+  /// and no edge from one graph of a union to another. The graph's weights and scales must be
+  /// finite, too, unless they may be anything.
+  void validate(Nonfinite weights = Nonfinite::reject) const;
 
   friend bool operator==(const Dataset& a, const Dataset& b);
 };

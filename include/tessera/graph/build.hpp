@@ -19,6 +19,12 @@ enum class Duplicates {
   first,   ///< keep the one that came first
 };
 
+/// What to do with weights that are not finite.
+enum class Nonfinite {
+  reject,  ///< an error that names the first of them
+  allow,   ///< keep them; plans with `exact_nonfinite` spread them as far as they reach, no further
+};
+
 struct BuildOptions {
   Duplicates duplicates = Duplicates::reject;
   bool keep_edge_ids = false;
@@ -33,6 +39,7 @@ struct BuildOptions {
   /// Building queues its work here; edges that lie on the GPU are read in its order. The stream
   /// must outlive the graph.
   Stream stream = {};
+  Nonfinite nonfinite = Nonfinite::reject;
 
   Place place() const { return {device, memory, stream}; }
 };

@@ -14,6 +14,7 @@ struct ReadOptions {
   /// Container only: map the file instead of reading it. The file must not change meanwhile.
   bool map = false;
   Progress progress = {};
+  Nonfinite nonfinite = Nonfinite::reject;  ///< weights and scales; features must be finite
 };
 
 /// Opens a data set by name, the same everywhere:

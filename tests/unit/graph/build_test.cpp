@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
@@ -55,7 +56,7 @@ TEST(FromCoo, IndicesOutOfRangeAreNamedWithTheirPosition) {
 TEST(FromCoo, ValuesAreFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> values{1, -infinity, 2};
-  expect_error(ErrorCode::bad_data, {"values[1] is -inf", "with_values"}, [&] {
+  expect_error(ErrorCode::bad_data, {"values[1] is -inf", "--nonfinite allow"}, [&] {
     from_coo(3, 3, Vertices{0, 1, 2}, Vertices{0, 1, 2}, values);
   });
   BuildOptions summed;
@@ -63,6 +64,20 @@ TEST(FromCoo, ValuesAreFinite) {
   expect_error(ErrorCode::bad_data, {"values[0] is inf"}, [&] {
     from_coo(1, 1, Vertices{0, 0}, Vertices{0, 0}, std::vector<float>{3e38f, 3e38f}, summed);
   });
+}
+
+TEST(FromCoo, ValuesThatAreNotFiniteAreKeptWhereTheyAreAllowed) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> values{1, -infinity, std::numeric_limits<float>::quiet_NaN()};
+  BuildOptions options;
+  options.nonfinite = Nonfinite::allow;
+  const Graph graph = from_coo(3, 3, Vertices{2, 1, 0}, Vertices{0, 1, 2}, values, options);
+  EXPECT_TRUE(std::isnan(graph.values()[0]));
+  EXPECT_EQ(graph.values()[1], -infinity);
+  EXPECT_EQ(graph.values()[2], 1);
+  options.duplicates = Duplicates::sum;
+  const std::vector<float> large{3e38f, 3e38f};
+  EXPECT_EQ(from_coo(1, 1, Vertices{0, 0}, Vertices{0, 0}, large, options).values()[0], infinity);
 }
 
 TEST(FromCoo, SizesMustMatch) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "graph/device_build.hpp"
@@ -110,6 +112,25 @@ TEST_F(CudaBuild, SaysTheSameOfWhatIsWrong) {
                           [&] { from_edges(4, rows, wild, {}, options); });
     testing::expect_error(ErrorCode::invalid_argument, {"values"},
                           [&] { from_coo(3, 4, rows, cols, std::vector<float>{1}, options); });
+  }
+}
+
+TEST_F(CudaBuild, SaysTheSameOfValuesThatAreNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<VertexId> rows = {2, 0, 0, 2}, cols = {1, 0, 3, 1};
+  const std::vector<float> spoiled = {1, 2, -infinity, infinity}, large = {3e38f, 2, 3, 3e38f};
+  for (BuildOptions options : {BuildOptions{}, on_gpu()}) {
+    options.duplicates = Duplicates::sum;
+    testing::expect_error(ErrorCode::bad_data, {"values[2] is -inf", "--nonfinite allow"},
+                          [&] { from_coo(3, 4, rows, cols, spoiled, options); });
+    testing::expect_error(ErrorCode::bad_data, {"values[2] is inf", "smaller"},
+                          [&] { from_coo(3, 4, rows, cols, large, options); });
+    options.duplicates = Duplicates::first;
+    EXPECT_EQ(from_coo(3, 4, rows, cols, large, options).values()[2], 3e38f);
+    options.nonfinite = Nonfinite::allow;
+    EXPECT_EQ(from_coo(3, 4, rows, cols, spoiled, options).values()[1], -infinity);
+    options.duplicates = Duplicates::sum;
+    EXPECT_EQ(from_coo(3, 4, rows, cols, large, options).values()[2], infinity);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <limits>
 
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
@@ -60,6 +61,27 @@ TEST(Open, SaysWhatIsMissing) {
   test::write_file(folder / "letter", "Dear reader");
   EXPECT_THAT(error_of([&] { io::open(folder / "letter"); }), HasSubstr(".mtx.gz"));
   EXPECT_THAT(error_of([] { io::open("/dev/null"); }), HasSubstr("not a regular file"));
+}
+
+TEST(Open, KeepsWeightsThatAreNotFiniteOnlyWhereTheyAreAllowed) {
+  const test::TemporaryFolder folder;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<VertexId> ends{0, 1, 2};
+  BuildOptions build;
+  build.nonfinite = Nonfinite::allow;
+  const Graph graph = from_coo(3, 3, ends, ends, std::vector<float>{1, infinity, -infinity}, build);
+  for (const char* name : {"a.npz", "a.mtx", "a.tsr"}) {
+    SCOPED_TRACE(name);
+    io::save(test::graph_alone("a", graph), folder / name);
+    EXPECT_THAT(error_of([&] { io::open(folder / name); }), HasSubstr("--nonfinite allow"));
+    io::ReadOptions read;
+    read.nonfinite = Nonfinite::allow;
+    EXPECT_EQ(io::open(folder / name, read).graph, graph);
+  }
+  const Dataset scaled = test::graph_alone(
+      "a", graph.with_values({}).with_scales(std::vector<float>{1, infinity, 1}, {}));
+  io::save(scaled, folder / "scaled.tsr");
+  EXPECT_THAT(error_of([&] { io::open(folder / "scaled.tsr"); }), HasSubstr("row_scale[1] is inf"));
 }
 
 TEST(Save, LosesNothingUnlessTold) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/plan.hpp"
 
+#include <atomic>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +13,7 @@
 #include "support/odd_graphs.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/matrix.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/sddmm.hpp"
@@ -82,6 +86,37 @@ TEST(Plan, CannotRunWhereItIsEmpty) {
   expect_misuse("empty", [&] { run(AttentionPlan(), {y, x, x}, {y}); });
   expect_misuse("empty", [&] { run_backward(AttentionPlan(), {y, x, x}, y, y, y, {}); });
   expect_misuse("empty", [&] { attention_weights(AttentionPlan(), {y, x, x}, y, edges); });
+}
+
+/// The hub's row is cut into parts that meet in memory of the plan.
+TEST(Plan, RunByTwoThreadsAtOnceIsAnErrorOrRight) {
+  constexpr VertexId sources = 20000;
+  std::vector<VertexId> rows, cols;
+  for (VertexId source = 0; source < sources; ++source) {
+    rows.push_back(source % 100 == 0 ? 1 : 0);
+    cols.push_back(source);
+  }
+  SpmmOptions options = with_features<SpmmOptions>();
+  const SpmmPlan plan = plan_spmm(from_coo(2, sources, rows, cols), options);
+  std::atomic<int> right{0}, refused{0}, wrong{0};
+  const auto work = [&](float value) {
+    const Matrix<float> x(sources, options.features, value);
+    Matrix<float> y(2, options.features);
+    for (int i = 0; i < 200; ++i) {
+      try {
+        run(plan, {x}, {y});
+        ++(y(0, 0) == value * (sources - sources / 100) ? right : wrong);
+      } catch (const Error& error) {
+        ++(error.code() == ErrorCode::invalid_argument ? refused : wrong);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (const float value : {1.0f, 2.0f, 4.0f}) threads.emplace_back(work, value);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(right, 0);
+  EXPECT_EQ(right + refused, 600);
 }
 
 TEST(Plan, HasABackwardPassOnlyWhereItWasPlanned) {

@@ -87,6 +87,28 @@ TEST(Workspace, ALentOneMustFit) {
   EXPECT_EQ(static_cast<void*>(WorkspaceUse(workspace, {lent, 8192}, {}).view().bytes), lent);
 }
 
+TEST(Workspace, OnTheCpuOneRunAtATime) {
+  WorkspaceNeed need;
+  need.add<float>(10);
+  const PlanWorkspace workspace(need, Device{});
+  alignas(256) std::byte lent[1024];
+  {
+    const WorkspaceUse first(workspace, {}, {});
+    for (int again = 0; again < 2; ++again) {
+      expect_error(ErrorCode::invalid_argument, {"another thread", "plan for each thread"},
+                   [&] { WorkspaceUse(workspace, {}, {}); });
+      expect_error(ErrorCode::invalid_argument, {"another thread"}, [&] {
+        WorkspaceUse(workspace, {lent, sizeof(lent)}, {});
+      });
+    }
+    expect_error(ErrorCode::invalid_argument, {"too small"}, [&] {
+      WorkspaceUse(workspace, {lent, 8}, {});
+    });
+  }
+  const WorkspaceUse next(workspace, {}, {});
+  EXPECT_NE(next.view().bytes, nullptr);
+}
+
 TEST(Workspace, AMemoryOfAnotherDeviceIsRejected) {
   CountingMemory memory{Device{}};
   expect_error(ErrorCode::invalid_argument, {"memory of cpu for work on cuda:3"}, [&] {
