@@ -14,7 +14,8 @@ std::span<const AttentionKernel> attention_kernels() {
     std::vector<AttentionKernel> kernels(cpu_attention_kernels().begin(),
                                          cpu_attention_kernels().end());
 #ifdef TESSERA_WITH_CUDA
-    append_cuda_attention_kernels(kernels);
+    append_cuda_rows_attention(kernels);
+    append_cuda_fused_attention(kernels);
     append_cuda_staged_attention(kernels);
 #endif
     return kernels;

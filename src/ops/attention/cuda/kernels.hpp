@@ -8,7 +8,8 @@
 /// The CUDA kernels of attention. Only in a build with CUDA.
 namespace tessera::ops {
 
-void append_cuda_attention_kernels(std::vector<AttentionKernel>& table);
+void append_cuda_rows_attention(std::vector<AttentionKernel>& table);
+void append_cuda_fused_attention(std::vector<AttentionKernel>& table);
 void append_cuda_staged_attention(std::vector<AttentionKernel>& table);
 
 }  // namespace tessera::ops

@@ -4,6 +4,7 @@
 #include "ops/attention/cuda/fused/cost.hpp"
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/weights.hpp"
 #include "ops/cuda/boundaries.hpp"
 
 namespace tessera::ops {
@@ -90,16 +91,7 @@ class CudaFusedAttention final : public PreparedAttention {
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
                const WorkspaceView&) const override {
-    AttentionLaunch launch = launch_of(inputs, *rows_, row_cuts_);
-    launch.fixed_scores = rows_of(inputs.target);
-    launch.gathered_scores = rows_of(inputs.source);
-    launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
-    launch.log_sum_stride = log_sum.stride;
-    launch.output = output_of(weights);
-    launch.dot_lanes = power_of_two(width_);
-    // No features are summed: only heads are shared out.
-    launch.slices = make_slices(options_.heads, 0, 1, 1);
-    functions_of(options_.precision).forward.weights(launch, stream);
+    write_attention_weights(*rows_, options_, inputs, log_sum, weights, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
@@ -279,7 +271,7 @@ double predicted_us(const AttentionProblem& problem) {
 
 }  // namespace
 
-void append_cuda_attention_kernels(std::vector<AttentionKernel>& table) {
+void append_cuda_fused_attention(std::vector<AttentionKernel>& table) {
   table.push_back({{"attention/cuda/fused",
                     "a warp per row: one lane per score and exponential, then one per feature",
                     "attention", DeviceKind::cuda, true},

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/attention/cuda/rows/tables.cuh"
+#include "ops/attention/cuda/rows/walk.cuh"
+
+/// The backward pass: one sweep over rows, one over columns. Scores and weights are computed again;
+/// with weight P = exp(S - log_sum), f what dropout multiplied it by, and dP = dO[i] . V[j]:
+///
+///     dS = P (f dP - dO[i] . O[i])     sent on to what the score was made of
+///     dV[j] = sum over i of f P dO[i]
+namespace tessera::ops {
+
+__device__ inline float weight_of(const AttentionRowState& state, float score) {
+  return power_of_2((score - state.log_sum) * log2_of_e);
+}
+
+template <class Lanes, class Form, bool by_rows>
+class BackwardRow {
+ public:
+  static constexpr int unroll = Lanes::vectors > 1 ? 1 : (Lanes::held > 4 && Form::over_features ? 2 : 4);
+
+  __device__ BackwardRow(const RowsAttentionLaunch& launch, const Lanes& lanes, const Form& form)
+      : launch_(launch), lanes_(lanes), form_(form) {}
+
+  __device__ void run(const GroupEdges& edges) {
+    scores_ = {};
+    clear(values_);
+    const auto own = form_.own(edges.row, edges.count > 0);
+    lanes_.load_widened(launch_.own_values, edges.row, edges.row >= 0, own_values_);
+    AttentionRowState state;
+    if constexpr (by_rows) state = make_state(edges);
+    const int steps = by_rows && launch_.state_only ? 0 : steps_of<unroll>(edges);
+    auto next = EdgeBatch<unroll>::at(launch_, edges, 0);
+    for (int step = 0; step < steps; ++step) {
+      const auto batch = next;
+      typename Form::Gathered gathered[unroll];
+      typename Lanes::Loaded values[unroll];
+      AttentionRowState states[unroll];
+#pragma unroll
+      for (int u = 0; u < unroll; ++u) {
+        gathered[u] = form_.gathered(batch.vertex[u], batch.exists[u]);
+        values[u] = values_of(gathered[u], batch.vertex[u], batch.exists[u]);
+        states[u] = by_rows ? state : state_at(batch.vertex[u], batch.exists[u]);
+      }
+      next = EdgeBatch<unroll>::at(launch_, edges, step + 1);
+      float raw[unroll], products[unroll];
+#pragma unroll
+      for (int u = 0; u < unroll; ++u) {
+        raw[u] = form_.partial(own, gathered[u]);
+        products[u] = product(values[u]);
+      }
+      if constexpr (Form::over_features) lanes_.add_over_head(raw);
+      lanes_.add_over_head(products);
+      float factors[unroll];
+      load_dropout(launch_, lanes_, edges, step, factors);
+#pragma unroll
+      for (int u = 0; u < unroll; ++u) {
+        const bool exists = batch.exists[u];
+        const float weight = exists ? weight_of(states[u], form_.value(raw[u])) : 0.0f;
+        const float gradient =
+            exists ? weight * (factors[u] * products[u] - states[u].dot) : 0.0f;
+        form_.add(own, gathered[u], raw[u], gradient, scores_);
+        if constexpr (by_rows) {
+          form_.add_shared(own, gathered[u], raw[u], gradient, vector_sums_, scale_sum_);
+        } else {
+          add_values(weight * factors[u], values[u]);
+        }
+      }
+    }
+    if (edges.stride > 1) join_groups();
+  }
+
+  __device__ void store(const GroupEdges& edges) {
+    form_.finish(scores_);
+    if (launch_.score_gradient.data != nullptr) form_.store(edges.row, scores_);
+    if (!by_rows && launch_.value_gradient.data != nullptr) {
+      lanes_.store(launch_.value_gradient, edges.row, values_);
+    }
+  }
+
+  /// A slot holds the gradients of scores, then those of values.
+  __device__ void store_piece(const RowPiece& piece) const {
+    float* const slot = slot_at(piece.slot);
+#pragma unroll
+    for (int i = 0; i < Form::Gradient::size; ++i) {
+      if (form_.has(i)) slot[form_.column(i)] = scores_.sums[i];
+    }
+    if constexpr (!by_rows) {
+#pragma unroll
+      for (int i = 0; i < Lanes::held; ++i) {
+        if (lanes_.exists(i)) slot[score_cols() + lanes_.feature(i)] = values_[i];
+      }
+    }
+  }
+
+  /// Every group takes some pieces of the row, then the groups put theirs together.
+  __device__ void join_pieces(const GroupEdges& edges) {
+    scores_ = {};
+    clear(values_);
+    for (int i = edges.first; i < edges.piece.num_slots; i += edges.stride) {
+      const float* const slot = slot_at(edges.piece.first_slot + i);
+#pragma unroll
+      for (int k = 0; k < Form::Gradient::size; ++k) {
+        if (form_.has(k)) scores_.sums[k] += __ldcg(slot + form_.column(k));
+      }
+      if constexpr (!by_rows) {
+#pragma unroll
+        for (int k = 0; k < Lanes::held; ++k) {
+          if (lanes_.exists(k)) values_[k] += __ldcg(slot + score_cols() + lanes_.feature(k));
+        }
+      }
+    }
+    join_groups();
+  }
+
+  /// What all edges of the graph share, after the last row of this warp.
+  __device__ void store_shared() {
+    const unsigned warp = warp_of_grid();
+    if (launch_.vector_sums != nullptr) {
+      add_over_groups(vector_sums_);
+      float* const to = launch_.vector_sums + std::int64_t{warp} * features();
+      if (group() == 0) {
+#pragma unroll
+        for (int i = 0; i < Lanes::held; ++i) {
+          if (lanes_.exists(i)) to[lanes_.feature(i)] = vector_sums_[i];
+        }
+      }
+    }
+    if (launch_.scale_sums == nullptr) return;
+    for (int distance = 16; distance >= 1; distance /= 2) {
+      scale_sum_ += __shfl_xor_sync(~0u, scale_sum_, distance);
+    }
+    const std::int64_t num_warps = std::int64_t{gridDim.x} * rows_attention_warps;
+    if (threadIdx.x % 32 == 0) {
+      launch_.scale_sums[std::int64_t{blockIdx.y} * num_warps + warp] = scale_sum_;
+    }
+  }
+
+ private:
+  __device__ static void clear(float (&sums)[Lanes::held]) {
+#pragma unroll
+    for (float& sum : sums) sum = 0;
+  }
+  __device__ int group() const { return static_cast<int>(threadIdx.x) % 32 / launch_.shape.lanes; }
+
+  /// By rows: dO is the own row. What the other sweep will need is kept for it.
+  __device__ AttentionRowState make_state(const GroupEdges& edges) const {
+    AttentionRowState state;
+    const bool exists = edges.row >= 0;
+    float outputs[Lanes::held];
+    lanes_.load_widened(launch_.outputs, edges.row, exists, outputs);
+    float dot[1] = {0};
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) dot[0] = fmaf(outputs[i], own_values_[i], dot[0]);
+    lanes_.add_over_head(dot);
+    state.dot = dot[0];
+    if (!exists || !lanes_.has_head()) return state;
+    state.log_sum = launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()];
+    const bool first = !edges.is_piece() || edges.piece.slot == edges.piece.first_slot;
+    if (edges.stores() && first && lanes_.speaks_for_head()) {
+      launch_.row_state[edges.row * launch_.heads + lanes_.head()] = {state.log_sum, state.dot};
+    }
+    return state;
+  }
+  __device__ AttentionRowState state_at(VertexId row, bool exists) const {
+    if (!exists) return {};
+    const auto* const from = launch_.row_state + row * launch_.heads + lanes_.head();
+    const float2 state = __ldg(reinterpret_cast<const float2*>(from));
+    return {state.x, state.y};
+  }
+
+  __device__ typename Lanes::Loaded values_of(const typename Form::Gathered& scores,
+                                              VertexId vertex, bool exists) const {
+    if constexpr (Form::over_features && by_rows) {
+      if (launch_.same_gathered) return scores;
+    }
+    return lanes_.load(launch_.gathered_values, vertex, exists);
+  }
+
+  __device__ float product(const typename Lanes::Loaded& loaded) const {
+    float values[Lanes::held];
+    Lanes::widen(loaded, values);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) sum = fmaf(own_values_[i], values[i], sum);
+    return sum;
+  }
+  __device__ void add_values(float weight, const typename Lanes::Loaded& loaded) {
+    float values[Lanes::held];
+    Lanes::widen(loaded, values);
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) values_[i] = fmaf(weight, values[i], values_[i]);
+  }
+
+  template <int size>
+  __device__ void add_over_groups(float (&sums)[size]) const {
+    for (int distance = launch_.shape.lanes; distance < 32; distance *= 2) {
+#pragma unroll
+      for (float& sum : sums) sum += __shfl_xor_sync(~0u, sum, distance);
+    }
+  }
+  __device__ void join_groups() {
+    add_over_groups(scores_.sums);
+    if constexpr (!by_rows) add_over_groups(values_);
+  }
+
+  __device__ std::int64_t features() const { return launch_.heads * launch_.width; }
+  __device__ std::int64_t score_cols() const {
+    return Form::over_features ? features() : launch_.heads;
+  }
+  __device__ float* slot_at(int slot) const { return launch_.slots + slot * launch_.slot_size; }
+
+  const RowsAttentionLaunch& launch_;
+  const Lanes& lanes_;
+  const Form& form_;
+  float own_values_[Lanes::held];
+  typename Form::Gradient scores_;
+  float values_[Lanes::held];            ///< by columns
+  float vector_sums_[Lanes::held] = {};  ///< by rows: of all rows of this warp
+  double scale_sum_ = 0;
+};
+
+/// Each warp takes every n-th item: one, or several where sums over all edges are wanted.
+template <class T, int count, int vectors, bool whole, AttentionForm form_name, bool by_rows>
+__global__ __launch_bounds__(rows_attention_threads) void differentiate_rows(
+    const RowsAttentionLaunch launch) {
+  using Lanes = VertexLanes<T, count, vectors, whole>;
+  using Form = typename FormOf<form_name, Lanes>::Type;
+  cuda::begin_overlapped();
+  const Lanes lanes(launch);
+  const Form form(launch, lanes);
+  BackwardRow<Lanes, Form, by_rows> row(launch, lanes, form);
+  const unsigned num_warps = gridDim.x * rows_attention_warps;
+  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps) {
+    const GroupEdges edges = edges_of(launch, item);
+    row.run(edges);
+    if (edges.is_piece()) {
+      if (edges.first == 0) row.store_piece(edges.piece);
+      if (!is_last_piece(launch, edges.piece)) continue;
+      row.join_pieces(edges);
+    }
+    if (edges.stores()) row.store(edges);
+  }
+  if constexpr (by_rows) row.store_shared();
+}
+
+template <class T, int count, int vectors, bool whole, AttentionForm form, bool by_rows>
+void launch_differentiate_rows(const RowsAttentionLaunch& launch, Stream stream) {
+  cuda::launch_overlapped(differentiate_rows<T, count, vectors, whole, form, by_rows>,
+                          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
+                          stream, launch);
+}
+
+template <class T, AttentionForm form, bool by_rows>
+constexpr RowsAttentionByLanes make_rows_sweep() {
+  return for_lane_vectors<T>([](auto i) -> RowsAttentionFunction {
+    constexpr LaneVectors held = lane_vectors_of<T>()[i];
+    return launch_differentiate_rows<T, held.count, held.vectors, held.whole, form, by_rows>;
+  });
+}
+
+template <class T, AttentionForm form>
+constexpr RowsAttentionBackward make_rows_backward() {
+  return {make_rows_sweep<T, form, true>(), make_rows_sweep<T, form, false>()};
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+namespace tessera::ops {
+
+/// What a lane holds of a vertex: `vectors` vectors of `count` features, all of one head.
+struct LaneVectors {
+  int count = 1;
+  int vectors = 1;
+  /// Whether vectors are loaded as a whole; else feature by feature, and the last one of a head may
+  /// have fewer.
+  bool whole = true;
+
+  friend constexpr bool operator==(const LaneVectors&, const LaneVectors&) = default;
+};
+
+/// The kernels of a type of 32 or 16 bits: vectors of up to 16 bytes for narrow heads, several of 16
+/// bytes for wide ones, and one kernel for whatever lies on no boundary.
+inline constexpr std::array<LaneVectors, 5> lane_vectors_32 = {
+    {{1, 1, true}, {2, 1, true}, {4, 1, true}, {4, 4, true}, {4, 4, false}}};
+inline constexpr std::array<LaneVectors, 6> lane_vectors_16 = {
+    {{1, 1, true}, {2, 1, true}, {4, 1, true}, {8, 1, true}, {8, 4, true}, {8, 4, false}}};
+
+/// How the heads of a vertex are spread over lanes. The lanes of a head are a power of two, so that
+/// they add up what they hold by exchanging it; so are the lanes of a vertex. What is left of heads
+/// goes to further blocks.
+struct LaneShape {
+  int head_lanes = 1;
+  int lanes = 1;  ///< of one edge
+  int heads = 1;  ///< of a block
+  unsigned num_slices = 1;
+
+  /// None where a head has more features than the lanes of a warp hold.
+  static std::optional<LaneShape> of(std::int64_t heads, std::int64_t width,
+                                     const LaneVectors& held) {
+    const std::int64_t vectors = (width + held.count - 1) / held.count;
+    const std::int64_t wanted = std::max<std::int64_t>(1, (vectors + held.vectors - 1) / held.vectors);
+    if (wanted > 32) return std::nullopt;
+    LaneShape shape;
+    shape.head_lanes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(wanted)));
+    shape.heads = static_cast<int>(std::min<std::int64_t>(heads, 32 / shape.head_lanes));
+    shape.lanes =
+        shape.head_lanes * static_cast<int>(std::bit_ceil(static_cast<unsigned>(shape.heads)));
+    shape.num_slices = static_cast<unsigned>((heads + shape.heads - 1) / shape.heads);
+    return shape;
+  }
+};
+
+/// Which of the kernels takes heads of `width` features that all begin on boundaries of `boundary`
+/// features. None where the heads are too wide.
+template <std::size_t size>
+std::optional<std::size_t> choose_lane_vectors(const std::array<LaneVectors, size>& all,
+                                               std::int64_t width, std::int64_t boundary) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < size; ++i) {
+    const LaneVectors& held = all[i];
+    if (held.whole && boundary % held.count != 0) continue;
+    if (!LaneShape::of(1, width, held)) continue;
+    // Lists go from narrow to wide: the widest loads of one vector, else the first that fits.
+    if (!best || (held.vectors == 1 && all[*best].vectors == 1)) best = i;
+  }
+  return best;
+}
+
+}  // namespace tessera::ops

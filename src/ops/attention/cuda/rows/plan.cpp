@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <utility>
+
+#include "graph/degrees.hpp"
+#include "ops/attention/cuda/fused/launch.hpp"
+#include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/rows/cost.hpp"
+#include "ops/attention/cuda/rows/functions.hpp"
+#include "ops/attention/cuda/rows/schedule.hpp"
+#include "ops/attention/cuda/weights.hpp"
+#include "ops/cuda/boundaries.hpp"
+#include "ops/spmm/cuda/rows/cut.hpp"
+
+namespace tessera::ops {
+namespace {
+
+struct Functions {
+  const RowsAttentionForward& forward;
+  const RowsAttentionBackward& backward;
+};
+
+Functions functions_of(AttentionForm form, Precision precision) {
+  using Forward = const RowsAttentionForward*;
+  using Backward = const RowsAttentionBackward*;
+  constexpr std::array<std::array<Forward, 3>, 3> forward = {
+      {{&gat_forward_fp32, &gat_forward_bf16, &gat_forward_fp16},
+       {&gatv2_forward_fp32, &gatv2_forward_bf16, &gatv2_forward_fp16},
+       {&dot_forward_fp32, &dot_forward_bf16, &dot_forward_fp16}}};
+  constexpr std::array<std::array<Backward, 3>, 3> backward = {
+      {{&gat_backward_fp32, &gat_backward_bf16, &gat_backward_fp16},
+       {&gatv2_backward_fp32, &gatv2_backward_bf16, &gatv2_backward_fp16},
+       {&dot_backward_fp32, &dot_backward_bf16, &dot_backward_fp16}}};
+  const std::size_t type = precision == Precision::bf16 ? 1 : precision == Precision::fp16 ? 2 : 0;
+  const auto which = static_cast<std::size_t>(form);
+  return {*forward[which][type], *backward[which][type]};
+}
+
+const AttentionBackwardFunctions& vector_functions(Precision precision) {
+  if (precision == Precision::bf16) return attention_backward_bf16;
+  return precision == Precision::fp16 ? attention_backward_fp16 : attention_backward_fp32;
+}
+
+AttentionRows rows_of(const ConstOperand& operand) {
+  if (operand.absent()) return {};
+  return {operand.data, static_cast<std::uint32_t>(stride_bytes(operand))};
+}
+AttentionSums sums_of(const Operand& operand) { return {operand.data, operand.stride}; }
+
+/// One sweep's rows of the matrix, and how they are shared out.
+struct Side {
+  std::shared_ptr<const cuda::DeviceRows> rows;
+  AttentionSchedule schedule;
+
+  Side() = default;
+  Side(std::shared_ptr<const cuda::DeviceRows> matrix, const DegreeStatistics& degrees,
+       const LaneShape& shape, const AttentionOptions& options)
+      : rows(std::move(matrix)) {
+    RowsPolicy policy;
+    policy.lanes = shape.lanes;
+    const auto offsets = rows->host_offsets.span();
+    const RowsCut cut = choose_cut({offsets, degrees}, policy, shape.num_slices,
+                                   device_traits(options.device));
+    constexpr int min_piece_steps = 6;
+    const EdgeOffset piece =
+        EdgeOffset{std::max(cut.wide_steps, min_piece_steps)} * whole_warp(policy).step();
+    schedule = make_attention_schedule(offsets, std::min(cut.short_row(policy), piece), piece,
+                                       options.place());
+  }
+};
+
+/// Attention by rows: forward over rows; backward over rows, then over columns.
+class CudaRowsAttention final : public PreparedAttention {
+ public:
+  explicit CudaRowsAttention(const AttentionProblem& problem)
+      : graph_(problem.graph),
+        options_(problem.options),
+        functions_(functions_of(options_.form, options_.precision)),
+        width_(options_.features / options_.heads),
+        score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features) {
+    const LaneShape shape =
+        *LaneShape::of(options_.heads, width_, *expected_lane_vectors(options_));
+    const Place place = options_.place();
+    row_side_ = Side(cuda::device_rows(graph_, place), *row_degrees(graph_), shape, options_);
+    slots_ = workspace_.add<float>(
+        checked_area(row_side_.schedule.num_slots, options_.features + 2 * options_.heads));
+    std::int64_t cut_rows = row_side_.schedule.num_cut_rows;
+    if (options_.backward) {
+      column_side_ =
+          Side(cuda::device_columns(graph_, place), *column_degrees(graph_), shape, options_);
+      cut_rows = std::max<std::int64_t>(cut_rows, column_side_.schedule.num_cut_rows);
+      prepare_backward();
+    }
+    // A slice has a head at least.
+    workspace_.add_counters(checked_area(cut_rows, options_.heads));
+  }
+
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
+           const WorkspaceView& workspace) const override {
+    RowsAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
+    launch.own_scores = rows_of(inputs.target);
+    launch.gathered_scores = rows_of(inputs.source);
+    launch.gathered_values = rows_of(inputs.value);
+    launch.same_gathered = same(inputs.source, inputs.value);
+    launch.output = sums_of(outputs.output);
+    launch.log_sum = static_cast<float*>(outputs.log_sum.data);
+    launch.log_sum_stride = outputs.log_sum.stride;
+    launch.slots = slots_.in(workspace);
+    launch.slot_size = options_.features + 2 * options_.heads;
+    const std::size_t which = choose_lanes(inputs, {outputs.output}, launch);
+    functions_.forward[which](launch, stream);
+  }
+
+  void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
+                    const WorkspaceView& workspace) const override {
+    const bool wants_rows =
+        !gradients.target.absent() || !gradients.vector.absent() || gradients.scale != nullptr;
+    sweep_rows(inputs, output, log_sum, grad_output, gradients, wants_rows, stream, workspace);
+    if (gradients.source.absent() && gradients.value.absent()) return;
+    RowsAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
+    launch.own_scores = rows_of(inputs.source);
+    launch.gathered_scores = rows_of(inputs.target);
+    launch.own_values = rows_of(inputs.value);
+    launch.gathered_values = rows_of(grad_output);
+    launch.row_state = row_state_.in(workspace);
+    launch.score_gradient = sums_of(gradients.source);
+    launch.value_gradient = sums_of(gradients.value);
+    launch.slots = gradient_slots_.in(workspace);
+    launch.slot_size = score_cols_ + options_.features;
+    const std::size_t which =
+        choose_lanes(inputs, {grad_output, score_features(gradients.source), gradients.value}, launch);
+    functions_.backward.by_columns[which](launch, stream);
+  }
+
+  void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
+               const WorkspaceView&) const override {
+    write_attention_weights(*row_side_.rows, options_, inputs, log_sum, weights, stream);
+  }
+
+  WorkspaceNeed workspace() const override { return workspace_; }
+
+ private:
+  void prepare_backward() {
+    WorkspaceNeed need;
+    row_state_ = need.add<AttentionRowState>(checked_area(graph_.num_rows(), options_.heads));
+    gradient_slots_ = need.add<float>(
+        std::max(checked_area(row_side_.schedule.num_slots, score_cols_),
+                 checked_area(column_side_.schedule.num_slots, score_cols_ + options_.features)));
+    if (options_.form == AttentionForm::gatv2) {
+      vector_sums_ = need.add<float>(checked_area(sharing_warps(), options_.features));
+    } else if (options_.form == AttentionForm::dot) {
+      scale_sums_ = need.add<double>(checked_area(sharing_warps(), options_.heads));
+    }
+    workspace_.cover(need);
+  }
+
+  void sweep_rows(const AttentionInputs& inputs, const ConstOperand& output,
+                  const ConstOperand& log_sum, const ConstOperand& grad_output,
+                  const AttentionGradOutputs& gradients, bool wanted, Stream stream,
+                  const WorkspaceView& workspace) const {
+    RowsAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
+    launch.own_scores = rows_of(inputs.target);
+    launch.gathered_scores = rows_of(inputs.source);
+    launch.own_values = rows_of(grad_output);
+    launch.gathered_values = rows_of(inputs.value);
+    launch.same_gathered = same(inputs.source, inputs.value);
+    launch.outputs = rows_of(output);
+    launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
+    launch.log_sum_stride = log_sum.stride;
+    launch.row_state = row_state_.in(workspace);
+    launch.state_only = !wanted;
+    launch.score_gradient = sums_of(gradients.target);
+    launch.slots = gradient_slots_.in(workspace);
+    launch.slot_size = score_cols_;
+    if (!gradients.vector.absent()) launch.vector_sums = vector_sums_.in(workspace);
+    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
+    const std::size_t which =
+        choose_lanes(inputs, {output, grad_output, score_features(gradients.target)}, launch);
+    const bool shares = launch.vector_sums != nullptr || launch.scale_sums != nullptr;
+    if (shares) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
+    functions_.backward.by_rows[which](launch, stream);
+    const std::int64_t num_warps = std::int64_t{launch.num_blocks} * rows_attention_warps;
+    if (!gradients.vector.absent()) {
+      vector_functions(options_.precision)
+          .store_vector(vector_sums_.in(workspace), num_warps, options_.features,
+                        gradients.vector.data, stream);
+    }
+    if (gradients.scale != nullptr) {
+      store_scale(scale_sums_.in(workspace), num_warps * launch.shape.num_slices, gradients.scale,
+                  stream);
+    }
+  }
+
+  /// Blocks among which sums over all edges are shared: as many as a GPU holds at once.
+  unsigned sharing_blocks() const {
+    return static_cast<unsigned>(device_traits(options_.device).processors) * 8;
+  }
+  std::int64_t sharing_warps() const {
+    return std::int64_t{sharing_blocks()} * rows_attention_warps;
+  }
+
+  RowsAttentionLaunch launch_of(const AttentionInputs& inputs, const Side& side,
+                                const WorkspaceView& workspace) const {
+    RowsAttentionLaunch launch;
+    launch.pieces = side.schedule.pieces.data();
+    launch.num_pieces = static_cast<std::uint32_t>(side.schedule.pieces.size());
+    launch.num_rows = side.rows->num_rows;
+    launch.short_row = side.schedule.short_row;
+    launch.num_cut_rows = side.schedule.num_cut_rows;
+    launch.num_done = workspace.counters;
+    launch.offsets = side.rows->offsets();
+    launch.indices = side.rows->indices.data();
+    launch.positions = side.rows->positions.data();
+    launch.heads = options_.heads;
+    launch.width = width_;
+    launch.slope = static_cast<float>(options_.negative_slope);
+    launch.scale = static_cast<float>(inputs.scale);
+    launch.vector = options_.form == AttentionForm::gatv2 ? inputs.vector.data : nullptr;
+    const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
+    launch.drops = dropout.active();
+    launch.dropout = dropout.constants();
+    return launch;
+  }
+
+  /// How wide the loads of this run may be; sets the shape and the size of the grid.
+  std::size_t choose_lanes(const AttentionInputs& inputs,
+                           std::initializer_list<ConstOperand> others,
+                           RowsAttentionLaunch& launch) const {
+    for (const auto& [operand, name] :
+         {std::pair{inputs.target, "target"}, {inputs.source, "source"}, {inputs.value, "value"}}) {
+      check_reach(operand, name);
+    }
+    std::int64_t boundary = boundary_of(inputs.value);
+    if (options_.form != AttentionForm::gat) {
+      boundary = std::min({boundary, boundary_of(inputs.target), boundary_of(inputs.source),
+                           boundary_of(inputs.vector)});
+    }
+    for (const ConstOperand& other : others) {
+      check_reach(other, "output or gradient");
+      boundary = std::min(boundary, boundary_of(other));
+    }
+    return element_bytes() == 2 ? choose_from(lane_vectors_16, boundary, launch)
+                                : choose_from(lane_vectors_32, boundary, launch);
+  }
+  template <class List>
+  std::size_t choose_from(const List& list, std::int64_t boundary,
+                          RowsAttentionLaunch& launch) const {
+    const std::size_t which = *choose_lane_vectors(list, width_, boundary);
+    launch.shape = *LaneShape::of(options_.heads, width_, list[which]);
+    const std::int64_t groups = 32 / launch.shape.lanes;
+    const std::int64_t items =
+        launch.num_pieces + (std::int64_t{launch.num_rows} + groups - 1) / groups;
+    launch.num_blocks =
+        static_cast<unsigned>((items + rows_attention_warps - 1) / rows_attention_warps);
+    return which;
+  }
+
+  /// The most features at once, a power of two, for which all heads of an operand begin on
+  /// boundaries.
+  std::int64_t boundary_of(const ConstOperand& operand) const {
+    std::int64_t boundary = 16 / element_bytes();
+    if (operand.absent()) return boundary;
+    while (boundary > 1 && !on_boundaries(operand, width_, boundary * element_bytes())) {
+      boundary /= 2;
+    }
+    return boundary;
+  }
+  std::int64_t element_bytes() const {
+    return static_cast<std::int64_t>(bytes_per_element(options_.precision));
+  }
+  /// A gradient of scores, where these are features; else nothing.
+  ConstOperand score_features(const Operand& gradient) const {
+    return options_.form == AttentionForm::gat ? ConstOperand{} : ConstOperand{gradient};
+  }
+  static bool same(const ConstOperand& a, const ConstOperand& b) {
+    return a.data == b.data && a.stride == b.stride && a.cols == b.cols;
+  }
+
+  Graph graph_;
+  AttentionOptions options_;
+  Functions functions_;
+  std::int64_t width_;
+  std::int64_t score_cols_;
+  Side row_side_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> slots_;
+
+  // Of the backward pass, where there is one.
+  Side column_side_;
+  WorkspacePart<AttentionRowState> row_state_;
+  WorkspacePart<float> gradient_slots_;
+  WorkspacePart<float> vector_sums_;
+  WorkspacePart<double> scale_sums_;
+};
+
+std::string why_not(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  if (options.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (options.features == 0) return "no features";
+  // Wherever operands lie: whatever is on no boundary goes to the last kernel of the list.
+  if (!expected_lane_vectors(options)) return "heads of too many features";
+  return {};
+}
+
+double predicted_us(const AttentionProblem& problem) {
+  return predict_rows_attention_us(problem, device_traits(problem.options.device));
+}
+
+}  // namespace
+
+void append_cuda_rows_attention(std::vector<AttentionKernel>& table) {
+  table.push_back({{"attention/cuda/rows",
+                    "one sweep: some lanes per edge, several edges in flight, short rows side by "
+                    "side, long ones cut",
+                    "attention", DeviceKind::cuda, true},
+                   why_not,
+                   predicted_us,
+                   [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
+                     return std::make_unique<CudaRowsAttention>(problem);
+                   }});
+}
+
+}  // namespace tessera::ops

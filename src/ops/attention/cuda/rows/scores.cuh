@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/attention/cuda/rows/vertex_lanes.cuh"
+
+/// The score of an edge, from what its two vertices have. A form has
+///   over_features       whether a score is a sum over the features of a head
+///   Own, Gathered       what a lane keeps of the own vertex, and loads of a gathered one
+///   partial             this lane's share of the raw score
+///   value               the score, from the raw one
+///   Gradient            what it sums up for the own vertex
+///   add                 one edge's gradient of the score into that
+/// To add another kind of attention is to add one of these, and to name it in `FormOf`.
+namespace tessera::ops {
+
+__device__ inline float leaky_relu_at(float x, float slope) { return x > 0 ? x : slope * x; }
+
+/// leaky_relu(t + s), one number per vertex and head.
+template <class Lanes>
+class GatScore {
+ public:
+  static constexpr bool over_features = false;
+  using Own = float;
+  using Gathered = float;
+
+  __device__ GatScore(const RowsAttentionLaunch& launch, const Lanes& lanes)
+      : launch_(launch), lanes_(lanes) {}
+
+  __device__ Own own(VertexId vertex, bool wanted) const {
+    return lanes_.load_number(launch_.own_scores, vertex, wanted);
+  }
+  __device__ Gathered gathered(VertexId vertex, bool wanted) const {
+    return lanes_.load_number(launch_.gathered_scores, vertex, wanted);
+  }
+  __device__ float partial(Own own, Gathered gathered) const { return own + gathered; }
+  __device__ float value(float raw) const { return leaky_relu_at(raw, launch_.slope); }
+
+  /// A number per head.
+  struct Gradient {
+    static constexpr int size = 1;
+    float sums[1] = {};
+  };
+  __device__ void add(Own, Gathered, float raw, float gradient, Gradient& to) const {
+    to.sums[0] += raw > 0 ? gradient : launch_.slope * gradient;
+  }
+  __device__ void add_shared(Own, Gathered, float, float, float (&)[Lanes::held], double&) const {}
+  __device__ void finish(Gradient&) const {}
+  __device__ void store(VertexId row, const Gradient& gradient) const {
+    if (lanes_.speaks_for_head()) {
+      lanes_.store_number(launch_.score_gradient, row, gradient.sums[0]);
+    }
+  }
+  /// Where number i of the gradient stands in a row of scores; whether this lane has it.
+  __device__ int column(int) const { return lanes_.head(); }
+  __device__ bool has(int) const { return lanes_.speaks_for_head(); }
+
+ private:
+  const RowsAttentionLaunch& launch_;
+  const Lanes& lanes_;
+};
+
+/// What the two forms with a sum over features share.
+template <class Lanes>
+class FeatureScore {
+ public:
+  static constexpr bool over_features = true;
+  struct Own {
+    float values[Lanes::held];
+  };
+  using Gathered = typename Lanes::Loaded;
+  struct Gradient {
+    static constexpr int size = Lanes::held;
+    float sums[Lanes::held] = {};
+  };
+
+  __device__ FeatureScore(const RowsAttentionLaunch& launch, const Lanes& lanes)
+      : launch_(launch), lanes_(lanes) {}
+
+  __device__ Own own(VertexId vertex, bool wanted) const {
+    Own own;
+    lanes_.load_widened(launch_.own_scores, vertex, wanted, own.values);
+    return own;
+  }
+  __device__ Gathered gathered(VertexId vertex, bool wanted) const {
+    return lanes_.load(launch_.gathered_scores, vertex, wanted);
+  }
+  __device__ void store(VertexId row, const Gradient& gradient) const {
+    lanes_.store(launch_.score_gradient, row, gradient.sums);
+  }
+  __device__ int column(int i) const { return lanes_.feature(i); }
+  __device__ bool has(int i) const { return lanes_.exists(i); }
+
+ protected:
+  const RowsAttentionLaunch& launch_;
+  const Lanes& lanes_;
+};
+
+/// scale * (t . s).
+template <class Lanes>
+class DotScore : public FeatureScore<Lanes> {
+  using Base = FeatureScore<Lanes>;
+
+ public:
+  using Base::Base;
+  using typename Base::Gathered;
+  using typename Base::Gradient;
+  using typename Base::Own;
+
+  __device__ float partial(const Own& own, const Gathered& gathered) const {
+    float values[Lanes::held];
+    Lanes::widen(gathered, values);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) sum = fmaf(own.values[i], values[i], sum);
+    return sum;
+  }
+  __device__ float value(float raw) const { return this->launch_.scale * raw; }
+
+  __device__ void add(const Own&, const Gathered& gathered, float, float gradient,
+                      Gradient& to) const {
+    float values[Lanes::held];
+    Lanes::widen(gathered, values);
+    const float scaled = gradient * this->launch_.scale;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) to.sums[i] = fmaf(scaled, values[i], to.sums[i]);
+  }
+  /// The gradient of the scale.
+  __device__ void add_shared(const Own&, const Gathered&, float raw, float gradient,
+                             float (&)[Lanes::held], double& scale_sum) const {
+    if (this->launch_.scale_sums == nullptr || !this->lanes_.speaks_for_head()) return;
+    scale_sum += static_cast<double>(gradient) * static_cast<double>(raw);
+  }
+  __device__ void finish(Gradient&) const {}
+};
+
+/// a . leaky_relu(t + s).
+template <class Lanes>
+class GatV2Score : public FeatureScore<Lanes> {
+  using Base = FeatureScore<Lanes>;
+
+ public:
+  using typename Base::Gathered;
+  using typename Base::Gradient;
+  using typename Base::Own;
+
+  __device__ GatV2Score(const RowsAttentionLaunch& launch, const Lanes& lanes)
+      : Base(launch, lanes) {
+    lanes.load_widened({launch.vector, 0}, 0, true, vector_);
+  }
+
+  __device__ float partial(const Own& own, const Gathered& gathered) const {
+    float values[Lanes::held];
+    Lanes::widen(gathered, values);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) {
+      sum = fmaf(vector_[i], leaky_relu_at(own.values[i] + values[i], this->launch_.slope), sum);
+    }
+    return sum;
+  }
+  __device__ float value(float raw) const { return raw; }
+
+  /// `finish` multiplies by the vector.
+  __device__ void add(const Own& own, const Gathered& gathered, float, float gradient,
+                      Gradient& to) const {
+    float values[Lanes::held];
+    Lanes::widen(gathered, values);
+    const float sloped = gradient * this->launch_.slope;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) {
+      to.sums[i] += own.values[i] + values[i] > 0 ? gradient : sloped;
+    }
+  }
+  /// The gradient of the vector.
+  __device__ void add_shared(const Own& own, const Gathered& gathered, float, float gradient,
+                             float (&vector_sums)[Lanes::held], double&) const {
+    if (this->launch_.vector_sums == nullptr) return;
+    float values[Lanes::held];
+    Lanes::widen(gathered, values);
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) {
+      vector_sums[i] = fmaf(
+          gradient, leaky_relu_at(own.values[i] + values[i], this->launch_.slope), vector_sums[i]);
+    }
+  }
+  __device__ void finish(Gradient& gradient) const {
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) gradient.sums[i] *= vector_[i];
+  }
+
+ private:
+  float vector_[Lanes::held];
+};
+
+template <AttentionForm form, class Lanes>
+struct FormOf;
+template <class Lanes>
+struct FormOf<AttentionForm::gat, Lanes> {
+  using Type = GatScore<Lanes>;
+};
+template <class Lanes>
+struct FormOf<AttentionForm::gatv2, Lanes> {
+  using Type = GatV2Score<Lanes>;
+};
+template <class Lanes>
+struct FormOf<AttentionForm::dot, Lanes> {
+  using Type = DotScore<Lanes>;
+};
+
+}  // namespace tessera::ops

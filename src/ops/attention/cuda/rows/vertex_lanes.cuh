@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/vectors.cuh"
+#include "ops/attention/cuda/rows/launch.hpp"
+
+/// The features of a vertex over the lanes of a warp (lane_shape.hpp): who has which, and sums over
+/// the lanes of a head.
+///
+///     2 heads of 16 features, 4 per lane, two edges at once:
+///     | edge 0: head 0 head 0 head 0 head 0 head 1 head 1 head 1 head 1 | edge 1: ...
+namespace tessera::ops {
+
+template <class T, int count_, int vectors_, bool whole_>
+class VertexLanes {
+ public:
+  using Type = T;
+  static constexpr int count = count_;
+  static constexpr int vectors = vectors_;
+  static constexpr int held = count * vectors;
+  using Vector = cuda::Vector<T, count * static_cast<int>(sizeof(T))>;
+
+  /// Features of a vertex as they lie in memory.
+  struct Loaded {
+    Vector vectors[vectors_];
+  };
+
+  __device__ explicit VertexLanes(const RowsAttentionLaunch& launch)
+      : head_lanes_(launch.shape.head_lanes),
+        place_(static_cast<int>(threadIdx.x) & (launch.shape.head_lanes - 1)),
+        width_(static_cast<int>(launch.width)) {
+    const int in_edge = static_cast<int>(threadIdx.x) & (launch.shape.lanes - 1);
+    const int in_slice = in_edge / launch.shape.head_lanes;
+    const std::int64_t head = std::int64_t{blockIdx.y} * launch.shape.heads + in_slice;
+    has_head_ = in_slice < launch.shape.heads && head < launch.heads;
+    head_ = has_head_ ? static_cast<int>(head) : 0;
+    first_ = head_ * width_;
+  }
+
+  __device__ int head() const { return head_; }
+  __device__ bool has_head() const { return has_head_; }
+  /// One lane of each head.
+  __device__ bool speaks_for_head() const { return has_head_ && place_ == 0; }
+
+  /// Feature i of those that this lane holds, in its row; and whether it exists.
+  __device__ int feature(int i) const { return first_ + in_head(i); }
+  __device__ bool exists(int i) const {
+    return has_head_ && in_head(whole_ ? i / count * count : i) < width_;
+  }
+
+  /// Zeros unless `wanted`, and for features that do not exist.
+  __device__ Loaded load(const AttentionRows& rows, VertexId vertex, bool wanted) const {
+    const char* const row = static_cast<const char*>(rows.data) +
+                            static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertex)) *
+                                rows.row_bytes;
+    Loaded loaded;
+#pragma unroll
+    for (int k = 0; k < vectors; ++k) {
+      const T* const from = reinterpret_cast<const T*>(row) + feature(k * count);
+      if constexpr (whole_) {
+        loaded.vectors[k] = Vector::load_if(wanted && exists(k * count), from);
+      } else {
+        T elements[count];
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+          elements[i] = wanted && exists(k * count + i) ? from[i] : T(0.0f);
+        }
+        memcpy(&loaded.vectors[k].raw, elements, sizeof elements);
+      }
+    }
+    return loaded;
+  }
+
+  __device__ static void widen(const Loaded& loaded, float (&values)[held]) {
+#pragma unroll
+    for (int k = 0; k < vectors; ++k) {
+      float some[count];
+      loaded.vectors[k].widen_to(some);
+#pragma unroll
+      for (int i = 0; i < count; ++i) values[k * count + i] = some[i];
+    }
+  }
+
+  __device__ void load_widened(const AttentionRows& rows, VertexId vertex, bool wanted,
+                               float (&values)[held]) const {
+    widen(load(rows, vertex, wanted), values);
+  }
+
+  /// This lane's head's number of a row of `heads` numbers.
+  __device__ float load_number(const AttentionRows& rows, VertexId vertex, bool wanted) const {
+    const char* const row = static_cast<const char*>(rows.data) +
+                            static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertex)) *
+                                rows.row_bytes;
+    return wanted ? cuda::widen(__ldg(reinterpret_cast<const T*>(row) + head_)) : 0.0f;
+  }
+
+  __device__ void store(const AttentionSums& to, VertexId row, const float (&values)[held]) const {
+    T* const out = static_cast<T*>(to.data) + row * to.stride;
+#pragma unroll
+    for (int k = 0; k < vectors; ++k) {
+      float some[count];
+#pragma unroll
+      for (int i = 0; i < count; ++i) some[i] = values[k * count + i];
+      if constexpr (whole_) {
+        if (exists(k * count)) Vector::narrowed(some).store(out + feature(k * count));
+      } else {
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+          if (exists(k * count + i)) out[feature(k * count + i)] = cuda::narrow<T>(some[i]);
+        }
+      }
+    }
+  }
+  __device__ void store_number(const AttentionSums& to, VertexId row, float value) const {
+    static_cast<T*>(to.data)[row * to.stride + head_] = cuda::narrow<T>(value);
+  }
+
+  /// Adds each of some numbers over the lanes of a head; all of these get the same bits.
+  template <int size>
+  __device__ void add_over_head(float (&numbers)[size]) const {
+    for (int distance = head_lanes_ / 2; distance >= 1; distance /= 2) {
+#pragma unroll
+      for (float& number : numbers) number += __shfl_xor_sync(~0u, number, distance);
+    }
+  }
+
+ private:
+  __device__ int in_head(int i) const {
+    return (i / count * head_lanes_ + place_) * count + i % count;
+  }
+
+  int head_lanes_;
+  int place_;  ///< among the lanes of the head
+  int width_;
+  int head_;
+  int first_;  ///< feature of the head
+  bool has_head_;
+};
+
+}  // namespace tessera::ops
