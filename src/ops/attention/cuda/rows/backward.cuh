@@ -11,64 +11,78 @@
 ///     dV[j] = sum over i of f P dO[i]
 namespace tessera::ops {
 
-__device__ inline float weight_of(const AttentionRowState& state, float score) {
-  return power_of_2((score - state.log_sum) * log2_of_e);
-}
-
 template <class Lanes, class Form, bool by_rows>
 class BackwardRow {
  public:
-  static constexpr int unroll = Lanes::vectors > 1 ? 1 : (Lanes::held > 4 && Form::over_features ? 2 : 4);
+  static constexpr int batch = Lanes::vectors > 2                       ? 1
+                               : Lanes::held > 4 && Form::over_features ? 2
+                                                                        : 4;
 
   __device__ BackwardRow(const RowsAttentionLaunch& launch, const Lanes& lanes, const Form& form)
-      : launch_(launch), lanes_(lanes), form_(form) {}
+      : launch_(launch),
+        lanes_(lanes),
+        form_(form),
+        others_(lanes.features_of(launch.gathered_values)) {}
 
   __device__ void run(const GroupEdges& edges) {
     scores_ = {};
     clear(values_);
-    const auto own = form_.own(edges.row, edges.count > 0);
+    own_ = form_.own(edges.row, edges.has_edges());
     lanes_.load_widened(launch_.own_values, edges.row, edges.row >= 0, own_values_);
-    AttentionRowState state;
-    if constexpr (by_rows) state = make_state(edges);
-    const int steps = by_rows && launch_.state_only ? 0 : steps_of<unroll>(edges);
-    auto next = EdgeBatch<unroll>::at(launch_, edges, 0);
-    for (int step = 0; step < steps; ++step) {
-      const auto batch = next;
-      typename Form::Gathered gathered[unroll];
-      typename Lanes::Loaded values[unroll];
-      AttentionRowState states[unroll];
+    if constexpr (by_rows) state_ = make_state(edges);
+    if (!by_rows || !launch_.state_only) for_batches<batch>(launch_, edges, *this);
+    __syncwarp();
+    if (edges.num_groups > 1) join_groups();
+  }
+
+  template <bool whole>
+  __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
+    typename Form::Gathered gathered[batch];
+    typename Lanes::Loaded values[batch];
+    AttentionRowState states[batch];
 #pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        gathered[u] = form_.gathered(batch.vertex[u], batch.exists[u]);
-        values[u] = values_of(gathered[u], batch.vertex[u], batch.exists[u]);
-        states[u] = by_rows ? state : state_at(batch.vertex[u], batch.exists[u]);
-      }
-      next = EdgeBatch<unroll>::at(launch_, edges, step + 1);
-      float raw[unroll], products[unroll];
+    for (int u = 0; u < batch; ++u) {
+      const bool exists = whole || u < num_edges;
+      gathered[u] = form_.gathered(vertices.ids[u], exists);
+      values[u] = lanes_.load(others_, vertices.ids[u], exists);
+      states[u] = by_rows ? state_ : state_at(vertices.ids[u], exists);
+    }
+    // Scores and products dO . V: those that are sums over features are added up together.
+    constexpr int summed = Form::over_features ? 2 * batch : batch;
+    float sums[summed];
+    float raw[batch];
 #pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        raw[u] = form_.partial(own, gathered[u]);
-        products[u] = product(values[u]);
-      }
-      if constexpr (Form::over_features) lanes_.add_over_head(raw);
-      lanes_.add_over_head(products);
-      float factors[unroll];
-      load_dropout(launch_, lanes_, edges, step, factors);
+    for (int u = 0; u < batch; ++u) {
+      sums[u] = product(values[u]);
+      raw[u] = form_.partial(own_, gathered[u]);
+      if constexpr (Form::over_features) sums[batch + u] = raw[u];
+    }
+    lanes_.add_over_head(sums);
+    if constexpr (Form::over_features) {
 #pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        const bool exists = batch.exists[u];
-        const float weight = exists ? weight_of(states[u], form_.value(raw[u])) : 0.0f;
-        const float gradient =
-            exists ? weight * (factors[u] * products[u] - states[u].dot) : 0.0f;
-        form_.add(own, gathered[u], raw[u], gradient, scores_);
-        if constexpr (by_rows) {
-          form_.add_shared(own, gathered[u], raw[u], gradient, vector_sums_, scale_sum_);
-        } else {
-          add_values(weight * factors[u], values[u]);
-        }
+      for (int u = 0; u < batch; ++u) raw[u] = sums[batch + u];
+    }
+    float kept[batch];
+#pragma unroll
+    for (int u = 0; u < batch; ++u) kept[u] = 1;
+    if (launch_.drops) {
+#pragma unroll
+      for (int u = 0; u < batch; ++u) {
+        if (whole || u < num_edges) kept[u] = dropped(launch_, position + u, lanes_.head());
       }
     }
-    if (edges.stride > 1) join_groups();
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      const bool exists = whole || u < num_edges;
+      const float weight = exists ? exponential(form_.value(raw[u]) - states[u].log_sum) : 0.0f;
+      const float gradient = exists ? weight * (kept[u] * sums[u] - states[u].dot) : 0.0f;
+      form_.add(own_, gathered[u], raw[u], gradient, scores_);
+      if constexpr (by_rows) {
+        form_.add_shared(own_, gathered[u], raw[u], gradient, vector_sums_, scale_sum_);
+      } else {
+        add_values(weight * kept[u], values[u]);
+      }
+    }
   }
 
   __device__ void store(const GroupEdges& edges) {
@@ -98,7 +112,7 @@ class BackwardRow {
   __device__ void join_pieces(const GroupEdges& edges) {
     scores_ = {};
     clear(values_);
-    for (int i = edges.first; i < edges.piece.num_slots; i += edges.stride) {
+    for (int i = edges.group; i < edges.piece.num_slots; i += edges.num_groups) {
       const float* const slot = slot_at(edges.piece.first_slot + i);
 #pragma unroll
       for (int k = 0; k < Form::Gradient::size; ++k) {
@@ -142,7 +156,9 @@ class BackwardRow {
 #pragma unroll
     for (float& sum : sums) sum = 0;
   }
-  __device__ int group() const { return static_cast<int>(threadIdx.x) % 32 / launch_.shape.lanes; }
+  __device__ int group() const {
+    return static_cast<int>(threadIdx.x) % 32 >> launch_.shape.log_lanes;
+  }
 
   /// By rows: dO is the own row. What the other sweep will need is kept for it.
   __device__ AttentionRowState make_state(const GroupEdges& edges) const {
@@ -157,7 +173,7 @@ class BackwardRow {
     state.dot = dot[0];
     if (!exists || !lanes_.has_head()) return state;
     state.log_sum = launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()];
-    const bool first = !edges.is_piece() || edges.piece.slot == edges.piece.first_slot;
+    const bool first = !edges.is_cut() || edges.piece.slot == edges.piece.first_slot;
     if (edges.stores() && first && lanes_.speaks_for_head()) {
       launch_.row_state[edges.row * launch_.heads + lanes_.head()] = {state.log_sum, state.dot};
     }
@@ -168,14 +184,6 @@ class BackwardRow {
     const auto* const from = launch_.row_state + row * launch_.heads + lanes_.head();
     const float2 state = __ldg(reinterpret_cast<const float2*>(from));
     return {state.x, state.y};
-  }
-
-  __device__ typename Lanes::Loaded values_of(const typename Form::Gathered& scores,
-                                              VertexId vertex, bool exists) const {
-    if constexpr (Form::over_features && by_rows) {
-      if (launch_.same_gathered) return scores;
-    }
-    return lanes_.load(launch_.gathered_values, vertex, exists);
   }
 
   __device__ float product(const typename Lanes::Loaded& loaded) const {
@@ -214,17 +222,28 @@ class BackwardRow {
   const RowsAttentionLaunch& launch_;
   const Lanes& lanes_;
   const Form& form_;
+  typename Lanes::Reader others_;
+  typename Form::Own own_;
   float own_values_[Lanes::held];
+  AttentionRowState state_;  ///< by rows
   typename Form::Gradient scores_;
   float values_[Lanes::held];            ///< by columns
   float vector_sums_[Lanes::held] = {};  ///< by rows: of all rows of this warp
   double scale_sum_ = 0;
 };
 
+/// Blocks that an SM should hold, by what a lane holds of features and scores.
+template <AttentionForm form, int held, bool by_rows>
+inline constexpr int backward_blocks = held > 8 ? 1
+                                                : (form == AttentionForm::gat ? 5 : 4) +
+                                                      (by_rows ? 1 : 0);
+
 /// Each warp takes every n-th item: one, or several where sums over all edges are wanted.
 template <class T, int count, int vectors, bool whole, AttentionForm form_name, bool by_rows>
-__global__ __launch_bounds__(rows_attention_threads) void differentiate_rows(
-    const RowsAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    rows_attention_threads,
+    (backward_blocks<form_name, count * vectors,
+                     by_rows>)) void differentiate_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, whole>;
   using Form = typename FormOf<form_name, Lanes>::Type;
   cuda::begin_overlapped();
@@ -233,11 +252,12 @@ __global__ __launch_bounds__(rows_attention_threads) void differentiate_rows(
   BackwardRow<Lanes, Form, by_rows> row(launch, lanes, form);
   const unsigned num_warps = gridDim.x * rows_attention_warps;
   for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps) {
-    const GroupEdges edges = edges_of(launch, item);
+    const GroupEdges edges = edges_of<BackwardRow<Lanes, Form, by_rows>::batch>(launch, item);
     row.run(edges);
-    if (edges.is_piece()) {
-      if (edges.first == 0) row.store_piece(edges.piece);
-      if (!is_last_piece(launch, edges.piece)) continue;
+    if (edges.is_cut()) {
+      if (edges.group == 0) row.store_piece(edges.piece);
+      const bool is_last = is_last_piece(launch, edges.piece);
+      if (!is_last) continue;
       row.join_pieces(edges);
     }
     if (edges.stores()) row.store(edges);

@@ -13,8 +13,10 @@ namespace {
 
 struct RowsAttentionCoefficients {
   double launch_us;
-  double row_us;              ///< per row that a group of lanes takes, over its lanes
-  double edge_lane_us;        ///< per edge and lane, in a warp of a processor
+  double row_us;              ///< per row and lane of an edge
+  double edge_us;             ///< per edge and lane
+  double summed_score;        ///< more, where a score is a sum over features
+  double second_vector;       ///< more, where lanes hold two vectors
   double moved_bytes_per_us;  ///< features once, from and to memory
   double gathered_bytes_per_us;
   double power;  ///< the longest of these decides, and a little of the others
@@ -22,7 +24,7 @@ struct RowsAttentionCoefficients {
   RowsAttentionCoefficients scaled(DeviceRatio ratio) const {
     RowsAttentionCoefficients scaled = *this;
     scaled.row_us /= ratio.processors;
-    scaled.edge_lane_us /= ratio.processors;
+    scaled.edge_us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.gathered_bytes_per_us *= ratio.processors;
     return scaled;
@@ -30,34 +32,47 @@ struct RowsAttentionCoefficients {
 };
 
 constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15", "the probe of GAT by rows on eight graphs"),
-      {.launch_us = 6,
-       .row_us = 4e-6,
-       .edge_lane_us = 7e-7,
+    {{fitted_on_h200("2026-11-15", "eight shapes of GAT and dot products on seven graphs"),
+      {.launch_us = 10.7,
+       .row_us = 1.25e-5,
+       .edge_us = 2.66e-6,
+       .summed_score = 1.43,
+       .second_vector = 1.5,
        .moved_bytes_per_us = 4.2e6,
-       .gathered_bytes_per_us = 11e6,
-       .power = 2}}}};
+       .gathered_bytes_per_us = 4.56e7,
+       .power = 1.31}}}};
 
 template <class List>
-std::optional<LaneVectors> expected_of(const List& list, std::int64_t width) {
-  const auto index = choose_lane_vectors(list, width, width);
+std::optional<LaneVectors> expected_of(const List& list, std::int64_t width, bool two_vectors) {
+  const auto index = choose_lane_vectors(list, width, width, two_vectors);
   if (!index) return std::nullopt;
   return list[*index];
 }
 
 }  // namespace
 
-std::optional<LaneVectors> expected_lane_vectors(const AttentionOptions& options) {
+/// Measured in fp32 on seven graphs of 10^4 to 2.5 * 10^7 edges.
+bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep) {
+  const EdgeOffset edges = problem.graph.num_edges();
+  if (sweep == AttentionSweep::backward) return edges >= 500'000;
+  if (edges < 1'000'000) return false;
+  const bool low_degree = edges < EdgeOffset{16} * problem.graph.num_rows();
+  return problem.options.form == AttentionForm::gat || low_degree;
+}
+
+std::optional<LaneVectors> expected_lane_vectors(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
   const std::int64_t width = options.features / options.heads;
-  if (bytes_per_element(options.precision) == 2) return expected_of(lane_vectors_16, width);
-  return expected_of(lane_vectors_32, width);
+  const bool two = wants_two_vectors(problem, AttentionSweep::forward);
+  if (bytes_per_element(options.precision) == 2) return expected_of(lane_vectors_16, width, two);
+  return expected_of(lane_vectors_32, width, two);
 }
 
 double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const RowsAttentionCoefficients fit = coefficients_for(coefficients, traits);
   const AttentionOptions& options = problem.options;
   const Graph& graph = problem.graph;
-  const auto held = expected_lane_vectors(options);
+  const auto held = expected_lane_vectors(problem);
   const auto shape = LaneShape::of(options.heads, options.features / options.heads, *held);
   const double lanes = static_cast<double>(shape->lanes) * shape->num_slices;
   const double matrices = options.form == AttentionForm::gat ? 1 : 2;
@@ -65,9 +80,11 @@ double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTr
                            static_cast<double>(bytes_per_element(options.precision));
   const auto rows = static_cast<double>(graph.num_rows());
   const auto edges = static_cast<double>(graph.num_edges());
-  const double working = lanes * (rows * fit.row_us + edges * fit.edge_lane_us * held->vectors);
-  const double moving =
-      (rows + matrices * static_cast<double>(graph.num_cols())) * row_bytes / fit.moved_bytes_per_us;
+  const double of_edge = fit.edge_us * (options.form == AttentionForm::gat ? 1 : fit.summed_score) *
+                         (held->vectors == 1 ? 1 : fit.second_vector * held->vectors / 2);
+  const double working = lanes * (rows * fit.row_us + edges * of_edge);
+  const double moving = (rows + matrices * static_cast<double>(graph.num_cols())) * row_bytes /
+                        fit.moved_bytes_per_us;
   const double gathering = edges * matrices * row_bytes / fit.gathered_bytes_per_us;
   return fit.launch_us + std::pow(std::pow(working, fit.power) + std::pow(moving, fit.power) +
                                       std::pow(gathering, fit.power),

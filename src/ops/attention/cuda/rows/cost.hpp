@@ -7,9 +7,16 @@
 
 namespace tessera::ops {
 
-/// Which of the type's lane vectors a plan counts on: those of operands that lie on boundaries.
+enum class AttentionSweep { forward, backward };
+
+/// Whether lanes should hold two vectors where they can. They compute fewer scores twice, but are
+/// fewer: large graphs have enough of them.
+bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep);
+
+/// Which of the type's lane vectors a plan counts on: those of operands that lie on boundaries, in
+/// the forward pass.
 /// None where heads are too wide.
-std::optional<LaneVectors> expected_lane_vectors(const AttentionOptions& options);
+std::optional<LaneVectors> expected_lane_vectors(const AttentionProblem& problem);
 
 double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTraits& traits);
 

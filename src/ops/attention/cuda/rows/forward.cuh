@@ -8,44 +8,36 @@
 /// The forward pass: one sweep over the edges of a row.
 namespace tessera::ops {
 
-/// The softmax of some edges and their weighted features. Weights are powers of two relative to
-/// `base`, which is near the largest score so far: it is moved only where a score lies far above
-/// it, so that most steps rescale nothing.
+/// The softmax of some edges and their weighted features. Weights are exponentials relative to
+/// `base`, which is near the largest score so far: it moves only where a score lies far above it,
+/// so that most steps rescale nothing.
 template <class Lanes>
 struct WeightedFeatures {
-  static constexpr float slack = 8;  ///< weights may grow to 2^8 before the base follows
+  static constexpr float slack = 5;  ///< weights may grow to e^5 before the base follows
 
-  float base = -cuda::infinity;  ///< in powers of two, as scores are compared
-  float sum = 0;                 ///< of weights
+  /// Lower than any score but -inf, whose weight is 0 whatever the base is: a row of nothing else
+  /// divides 0 by 0, as the reference does.
+  float base = lowest_base;
+  float sum = 0;  ///< of weights
   float features[Lanes::held] = {};
 
-  __device__ float weight_of(float score) const { 
-    return power_of_2(fmaf(score, log2_of_e, -finite_base()));
-  }
-  /// Where all scores are -inf nothing is subtracted: their weights are 0, and a row of nothing
-  /// else divides 0 by 0, as the reference does.
-  __device__ float finite_base() const { return base > -cuda::infinity ? base : 0.0f; }
+  __device__ float weight_of(float score) const { return exponential(score - base); }
 
-  __device__ void scale(float factor) {
+  /// Makes room for a score of `top`.
+  __device__ void raise(float top) {
+    if (!(top > base + slack)) return;
+    const float factor = exponential(base - top);
+    base = top;
     sum *= factor;
 #pragma unroll
     for (float& feature : features) feature *= factor;
   }
 
-  /// Makes room for a score of `top`.
-  __device__ void raise(float top) {
-    const float wanted = top * log2_of_e;
-    if (!(wanted > base + slack) && !(base == -cuda::infinity && wanted > base)) return;
-    scale(power_of_2(base - wanted));
-    base = wanted;
-  }
-
   /// With those of other edges of the row.
   __device__ void join(float other_base, float other_sum, const float (&others)[Lanes::held]) {
     const float joint = fmaxf(base, other_base);
-    const bool none = joint == -cuda::infinity;
-    const float mine = none ? 1.0f : power_of_2(base - joint);
-    const float theirs = none ? 1.0f : power_of_2(other_base - joint);
+    const float mine = exponential(base - joint);
+    const float theirs = exponential(other_base - joint);
     sum = sum * mine + other_sum * theirs;
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) features[i] = features[i] * mine + others[i] * theirs;
@@ -66,53 +58,84 @@ struct WeightedFeatures {
     }
   }
 
-  /// The log of the sum of exponentials. The base was rounded to powers of two: what that lost is
-  /// in the weights, too.
-  __device__ float log_sum() const { return (finite_base() + log2f(sum)) * ln_of_2; }
+  /// The log of the sum of exponentials.
+  __device__ float log_sum() const { return base + logf(sum); }
 };
 
 template <class Lanes, class Form>
 class ForwardRow {
  public:
-  static constexpr int unroll = Lanes::vectors > 1 ? 1 : 4;
+  static constexpr int batch = Lanes::vectors > 2                          ? 1
+                               : Form::over_features&& Lanes::vectors == 2 ? 2
+                                                                           : 4;
 
   __device__ ForwardRow(const RowsAttentionLaunch& launch, const Lanes& lanes, const Form& form)
-      : launch_(launch), lanes_(lanes), form_(form) {}
+      : launch_(launch),
+        lanes_(lanes),
+        form_(form),
+        values_(lanes.features_of(launch.gathered_values)) {}
 
   __device__ void run(const GroupEdges& edges) {
-    const auto own = form_.own(edges.row, edges.count > 0);
-    const int steps = steps_of<unroll>(edges);
-    auto next = EdgeBatch<unroll>::at(launch_, edges, 0);
-    for (int step = 0; step < steps; ++step) {
-      const auto batch = next;
-      typename Form::Gathered scores[unroll];
-      typename Lanes::Loaded values[unroll];
-#pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        scores[u] = form_.gathered(batch.vertex[u], batch.exists[u]);
-        values[u] = values_of(scores[u], batch.vertex[u], batch.exists[u]);
-      }
-      next = EdgeBatch<unroll>::at(launch_, edges, step + 1);
-      float raw[unroll];
-#pragma unroll
-      for (int u = 0; u < unroll; ++u) raw[u] = form_.partial(own, scores[u]);
-      if constexpr (Form::over_features) lanes_.add_over_head(raw);
-      float factors[unroll];
-      load_dropout(launch_, lanes_, edges, step, factors);
-      add(batch, raw, factors, values);
+    own_ = form_.own(edges.row, edges.has_edges());
+    for_batches<batch>(launch_, edges, *this);
+    if (edges.num_groups > 1) {
+      __syncwarp();
+      sums_.join_groups(launch_.shape.lanes);
     }
-    if (edges.stride > 1) sums_.join_groups(launch_.shape.lanes);
+  }
+
+  template <bool whole>
+  __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
+    typename Form::Gathered gathered[batch];
+    typename Lanes::Loaded values[batch];
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      const bool exists = whole || u < num_edges;
+      gathered[u] = form_.gathered(vertices.ids[u], exists);
+      values[u] = lanes_.load(values_, vertices.ids[u], exists);
+    }
+    float weights[batch];
+#pragma unroll
+    for (int u = 0; u < batch; ++u) weights[u] = form_.partial(own_, gathered[u]);
+    if constexpr (Form::over_features) lanes_.add_over_head(weights);
+    float top = -cuda::infinity;
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      weights[u] = whole || u < num_edges ? form_.value(weights[u]) : -cuda::infinity;
+      top = fmaxf(top, weights[u]);
+    }
+    sums_.raise(top);
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      weights[u] = sums_.weight_of(weights[u]);
+      sums_.sum += weights[u];
+    }
+    if (launch_.drops) {
+#pragma unroll
+      for (int u = 0; u < batch; ++u) {
+        if (whole || u < num_edges) weights[u] *= dropped(launch_, position + u, lanes_.head());
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      float features[Lanes::held];
+      Lanes::widen(values[u], features);
+#pragma unroll
+      for (int i = 0; i < Lanes::held; ++i) {
+        sums_.features[i] = fmaf(weights[u], features[i], sums_.features[i]);
+      }
+    }
   }
 
   __device__ void store(const GroupEdges& edges) {
-    const float reciprocal = edges.count == 0 ? 0.0f : 1 / sums_.sum;
+    const float reciprocal = edges.has_edges() ? __frcp_rn(sums_.sum) : 0.0f;
     float features[Lanes::held];
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) features[i] = sums_.features[i] * reciprocal;
     lanes_.store(launch_.output, edges.row, features);
     if (launch_.log_sum == nullptr || !lanes_.speaks_for_head()) return;
     launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()] =
-        edges.count == 0 ? -cuda::infinity : sums_.log_sum();
+        edges.has_edges() ? sums_.log_sum() : -cuda::infinity;
   }
 
   /// A slot holds the features of all heads, then their bases, then their sums.
@@ -130,7 +153,7 @@ class ForwardRow {
   /// Every group takes some pieces of the row, then the groups put theirs together.
   __device__ void join_pieces(const GroupEdges& edges) {
     sums_ = {};
-    for (int i = edges.first; i < edges.piece.num_slots; i += edges.stride) {
+    for (int i = edges.group; i < edges.piece.num_slots; i += edges.num_groups) {
       const float* const slot = slot_at(edges.piece.first_slot + i);
       float others[Lanes::held];
 #pragma unroll
@@ -144,50 +167,22 @@ class ForwardRow {
   }
 
  private:
-  __device__ typename Lanes::Loaded values_of(const typename Form::Gathered& scores,
-                                              VertexId vertex, bool exists) const {
-    if constexpr (Form::over_features) {
-      if (launch_.same_gathered) return scores;
-    }
-    return lanes_.load(launch_.gathered_values, vertex, exists);
-  }
-
-  __device__ void add(const EdgeBatch<unroll>& batch, const float (&raw)[unroll],
-                      const float (&factors)[unroll],
-                      const typename Lanes::Loaded (&values)[unroll]) {
-    float scores[unroll];
-    float top = -cuda::infinity;
-#pragma unroll
-    for (int u = 0; u < unroll; ++u) {
-      scores[u] = batch.exists[u] ? form_.value(raw[u]) : -cuda::infinity;
-      top = fmaxf(top, scores[u]);
-    }
-    sums_.raise(top);
-#pragma unroll
-    for (int u = 0; u < unroll; ++u) {
-      const float weight = sums_.weight_of(scores[u]);
-      sums_.sum += weight;
-      const float kept = weight * factors[u];
-      float features[Lanes::held];
-      Lanes::widen(values[u], features);
-#pragma unroll
-      for (int i = 0; i < Lanes::held; ++i) {
-        sums_.features[i] = fmaf(kept, features[i], sums_.features[i]);
-      }
-    }
-  }
-
   __device__ std::int64_t features() const { return launch_.heads * launch_.width; }
   __device__ float* slot_at(int slot) const { return launch_.slots + slot * launch_.slot_size; }
 
   const RowsAttentionLaunch& launch_;
   const Lanes& lanes_;
   const Form& form_;
+  typename Lanes::Reader values_;
+  typename Form::Own own_;
   WeightedFeatures<Lanes> sums_;
 };
 
+/// Blocks that an SM should hold, by the vectors that a lane holds.
+inline constexpr int forward_blocks(int vectors) { return vectors > 2 ? 2 : vectors > 1 ? 5 : 6; }
+
 template <class T, int count, int vectors, bool whole, AttentionForm form_name>
-__global__ __launch_bounds__(rows_attention_threads) void attend_rows(
+__global__ __launch_bounds__(rows_attention_threads, forward_blocks(vectors)) void attend_rows(
     const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, whole>;
   using Form = typename FormOf<form_name, Lanes>::Type;
@@ -195,13 +190,13 @@ __global__ __launch_bounds__(rows_attention_threads) void attend_rows(
   const unsigned item = warp_of_grid();
   if (item >= num_items(launch)) return;
   const Lanes lanes(launch);
-  const GroupEdges edges = edges_of(launch, item);
+  const GroupEdges edges = edges_of<ForwardRow<Lanes, Form>::batch>(launch, item);
   cuda::wait_for_previous();
   const Form form(launch, lanes);
   ForwardRow<Lanes, Form> row(launch, lanes, form);
   row.run(edges);
-  if (edges.is_piece()) {
-    if (edges.first == 0) row.store_piece(edges.piece);
+  if (edges.is_cut()) {
+    if (edges.group == 0) row.store_piece(edges.piece);
     if (!is_last_piece(launch, edges.piece)) return;
     row.join_pieces(edges);
   }

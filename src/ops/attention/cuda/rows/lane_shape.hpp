@@ -20,10 +20,10 @@ struct LaneVectors {
   friend constexpr bool operator==(const LaneVectors&, const LaneVectors&) = default;
 };
 
-/// The kernels of a type of 32 or 16 bits: vectors of up to 16 bytes for narrow heads, several of 16
-/// bytes for wide ones, and one kernel for whatever lies on no boundary.
-inline constexpr std::array<LaneVectors, 5> lane_vectors_32 = {
-    {{1, 1, true}, {2, 1, true}, {4, 1, true}, {4, 4, true}, {4, 4, false}}};
+/// The kernels of a type of 32 or 16 bits: vectors of up to 16 bytes for narrow heads, several of
+/// 16 bytes for wide ones, and one kernel for whatever lies on no boundary.
+inline constexpr std::array<LaneVectors, 6> lane_vectors_32 = {
+    {{1, 1, true}, {2, 1, true}, {4, 1, true}, {4, 2, true}, {4, 4, true}, {4, 4, false}}};
 inline constexpr std::array<LaneVectors, 6> lane_vectors_16 = {
     {{1, 1, true}, {2, 1, true}, {4, 1, true}, {8, 1, true}, {8, 4, true}, {8, 4, false}}};
 
@@ -35,12 +35,20 @@ struct LaneShape {
   int lanes = 1;  ///< of one edge
   int heads = 1;  ///< of a block
   unsigned num_slices = 1;
+  // The same as powers of two: short rows feel every division.
+  int log_head_lanes = 0;
+  int log_lanes = 0;
+
+  /// Groups of lanes in a warp, each with an edge.
+  constexpr int log_groups() const { return 5 - log_lanes; }
+  constexpr int groups() const { return 32 >> log_lanes; }
 
   /// None where a head has more features than the lanes of a warp hold.
   static std::optional<LaneShape> of(std::int64_t heads, std::int64_t width,
                                      const LaneVectors& held) {
     const std::int64_t vectors = (width + held.count - 1) / held.count;
-    const std::int64_t wanted = std::max<std::int64_t>(1, (vectors + held.vectors - 1) / held.vectors);
+    const std::int64_t wanted =
+        std::max<std::int64_t>(1, (vectors + held.vectors - 1) / held.vectors);
     if (wanted > 32) return std::nullopt;
     LaneShape shape;
     shape.head_lanes = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(wanted)));
@@ -48,22 +56,27 @@ struct LaneShape {
     shape.lanes =
         shape.head_lanes * static_cast<int>(std::bit_ceil(static_cast<unsigned>(shape.heads)));
     shape.num_slices = static_cast<unsigned>((heads + shape.heads - 1) / shape.heads);
+    shape.log_head_lanes = std::countr_zero(static_cast<unsigned>(shape.head_lanes));
+    shape.log_lanes = std::countr_zero(static_cast<unsigned>(shape.lanes));
     return shape;
   }
 };
 
 /// Which of the kernels takes heads of `width` features that all begin on boundaries of `boundary`
-/// features. None where the heads are too wide.
+/// features: the widest loads of one vector, or of two where these are wanted and fill lanes; else
+/// the first that fits. None where the heads are too wide.
 template <std::size_t size>
 std::optional<std::size_t> choose_lane_vectors(const std::array<LaneVectors, size>& all,
-                                               std::int64_t width, std::int64_t boundary) {
+                                               std::int64_t width, std::int64_t boundary,
+                                               bool two_vectors) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < size; ++i) {
     const LaneVectors& held = all[i];
     if (held.whole && boundary % held.count != 0) continue;
     if (!LaneShape::of(1, width, held)) continue;
-    // Lists go from narrow to wide: the widest loads of one vector, else the first that fits.
-    if (!best || (held.vectors == 1 && all[*best].vectors == 1)) best = i;
+    const bool fills = held.whole && width % (held.count * held.vectors) == 0;
+    const bool wanted = held.vectors == 1 || (held.vectors == 2 && two_vectors && fills);
+    if (!best || wanted) best = i;
   }
   return best;
 }

@@ -67,7 +67,6 @@ struct RowsAttentionLaunch {
   const void* vector = nullptr;  ///< gatv2
   AttentionRows own_scores, gathered_scores;
   AttentionRows own_values, gathered_values;
-  bool same_gathered = false;  ///< scores and values are gathered from one matrix
   bool drops = false;
   DropoutConstants dropout;
 
@@ -77,13 +76,13 @@ struct RowsAttentionLaunch {
   std::int64_t log_sum_stride = 0;
 
   // Backward.
-  AttentionRows outputs;          ///< of the forward run, in the pass over rows
+  AttentionRows outputs;                   ///< of the forward run, in the pass over rows
   AttentionRowState* row_state = nullptr;  ///< rows x heads: written by the sweep over rows
-  bool state_only = false;        ///< no gradient of this pass is wanted
-  AttentionSums score_gradient;   ///< of the own vertex
-  AttentionSums value_gradient;   ///< by columns
-  float* vector_sums = nullptr;   ///< a row of features per warp of the grid
-  double* scale_sums = nullptr;   ///< a number per slice and warp
+  bool state_only = false;                 ///< no gradient of this pass is wanted
+  AttentionSums score_gradient;            ///< of the own vertex
+  AttentionSums value_gradient;            ///< by columns
+  float* vector_sums = nullptr;            ///< a row of features per warp of the grid
+  double* scale_sums = nullptr;            ///< a number per slice and warp
 
   // Rows that are cut.
   float* slots = nullptr;

@@ -61,8 +61,8 @@ struct Side {
     RowsPolicy policy;
     policy.lanes = shape.lanes;
     const auto offsets = rows->host_offsets.span();
-    const RowsCut cut = choose_cut({offsets, degrees}, policy, shape.num_slices,
-                                   device_traits(options.device));
+    const RowsCut cut =
+        choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device));
     constexpr int min_piece_steps = 6;
     const EdgeOffset piece =
         EdgeOffset{std::max(cut.wide_steps, min_piece_steps)} * whole_warp(policy).step();
@@ -79,9 +79,10 @@ class CudaRowsAttention final : public PreparedAttention {
         options_(problem.options),
         functions_(functions_of(options_.form, options_.precision)),
         width_(options_.features / options_.heads),
-        score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features) {
-    const LaneShape shape =
-        *LaneShape::of(options_.heads, width_, *expected_lane_vectors(options_));
+        score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features),
+        two_vectors_{wants_two_vectors(problem, AttentionSweep::forward),
+                     wants_two_vectors(problem, AttentionSweep::backward)} {
+    const LaneShape shape = *LaneShape::of(options_.heads, width_, *expected_lane_vectors(problem));
     const Place place = options_.place();
     row_side_ = Side(cuda::device_rows(graph_, place), *row_degrees(graph_), shape, options_);
     slots_ = workspace_.add<float>(
@@ -103,13 +104,13 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.own_scores = rows_of(inputs.target);
     launch.gathered_scores = rows_of(inputs.source);
     launch.gathered_values = rows_of(inputs.value);
-    launch.same_gathered = same(inputs.source, inputs.value);
     launch.output = sums_of(outputs.output);
     launch.log_sum = static_cast<float*>(outputs.log_sum.data);
     launch.log_sum_stride = outputs.log_sum.stride;
     launch.slots = slots_.in(workspace);
     launch.slot_size = options_.features + 2 * options_.heads;
-    const std::size_t which = choose_lanes(inputs, {outputs.output}, launch);
+    const std::size_t which =
+        choose_lanes(AttentionSweep::forward, inputs, {outputs.output}, launch);
     functions_.forward[which](launch, stream);
   }
 
@@ -131,7 +132,8 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = score_cols_ + options_.features;
     const std::size_t which =
-        choose_lanes(inputs, {grad_output, score_features(gradients.source), gradients.value}, launch);
+        choose_lanes(AttentionSweep::backward, inputs,
+                     {grad_output, score_features(gradients.source), gradients.value}, launch);
     functions_.backward.by_columns[which](launch, stream);
   }
 
@@ -166,7 +168,6 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.gathered_scores = rows_of(inputs.source);
     launch.own_values = rows_of(grad_output);
     launch.gathered_values = rows_of(inputs.value);
-    launch.same_gathered = same(inputs.source, inputs.value);
     launch.outputs = rows_of(output);
     launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
     launch.log_sum_stride = log_sum.stride;
@@ -178,7 +179,8 @@ class CudaRowsAttention final : public PreparedAttention {
     if (!gradients.vector.absent()) launch.vector_sums = vector_sums_.in(workspace);
     if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
     const std::size_t which =
-        choose_lanes(inputs, {output, grad_output, score_features(gradients.target)}, launch);
+        choose_lanes(AttentionSweep::backward, inputs,
+                     {output, grad_output, score_features(gradients.target)}, launch);
     const bool shares = launch.vector_sums != nullptr || launch.scale_sums != nullptr;
     if (shares) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
     functions_.backward.by_rows[which](launch, stream);
@@ -226,7 +228,7 @@ class CudaRowsAttention final : public PreparedAttention {
   }
 
   /// How wide the loads of this run may be; sets the shape and the size of the grid.
-  std::size_t choose_lanes(const AttentionInputs& inputs,
+  std::size_t choose_lanes(AttentionSweep sweep, const AttentionInputs& inputs,
                            std::initializer_list<ConstOperand> others,
                            RowsAttentionLaunch& launch) const {
     for (const auto& [operand, name] :
@@ -242,15 +244,16 @@ class CudaRowsAttention final : public PreparedAttention {
       check_reach(other, "output or gradient");
       boundary = std::min(boundary, boundary_of(other));
     }
-    return element_bytes() == 2 ? choose_from(lane_vectors_16, boundary, launch)
-                                : choose_from(lane_vectors_32, boundary, launch);
+    const bool two_vectors = two_vectors_[sweep == AttentionSweep::forward ? 0 : 1];
+    return element_bytes() == 2 ? choose_from(lane_vectors_16, boundary, two_vectors, launch)
+                                : choose_from(lane_vectors_32, boundary, two_vectors, launch);
   }
   template <class List>
-  std::size_t choose_from(const List& list, std::int64_t boundary,
+  std::size_t choose_from(const List& list, std::int64_t boundary, bool two_vectors,
                           RowsAttentionLaunch& launch) const {
-    const std::size_t which = *choose_lane_vectors(list, width_, boundary);
+    const std::size_t which = *choose_lane_vectors(list, width_, boundary, two_vectors);
     launch.shape = *LaneShape::of(options_.heads, width_, list[which]);
-    const std::int64_t groups = 32 / launch.shape.lanes;
+    const std::int64_t groups = launch.shape.groups();
     const std::int64_t items =
         launch.num_pieces + (std::int64_t{launch.num_rows} + groups - 1) / groups;
     launch.num_blocks =
@@ -275,15 +278,13 @@ class CudaRowsAttention final : public PreparedAttention {
   ConstOperand score_features(const Operand& gradient) const {
     return options_.form == AttentionForm::gat ? ConstOperand{} : ConstOperand{gradient};
   }
-  static bool same(const ConstOperand& a, const ConstOperand& b) {
-    return a.data == b.data && a.stride == b.stride && a.cols == b.cols;
-  }
 
   Graph graph_;
   AttentionOptions options_;
   Functions functions_;
   std::int64_t width_;
   std::int64_t score_cols_;
+  std::array<bool, 2> two_vectors_;  ///< forward and backward
   Side row_side_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
@@ -301,7 +302,7 @@ std::string why_not(const AttentionProblem& problem) {
   if (options.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (options.features == 0) return "no features";
   // Wherever operands lie: whatever is on no boundary goes to the last kernel of the list.
-  if (!expected_lane_vectors(options)) return "heads of too many features";
+  if (!expected_lane_vectors(problem)) return "heads of too many features";
   return {};
 }
 
@@ -311,6 +312,10 @@ double predicted_us(const AttentionProblem& problem) {
 
 }  // namespace
 
+std::unique_ptr<const PreparedAttention> prepare_rows_attention(const AttentionProblem& problem) {
+  return std::make_unique<CudaRowsAttention>(problem);
+}
+
 void append_cuda_rows_attention(std::vector<AttentionKernel>& table) {
   table.push_back({{"attention/cuda/rows",
                     "one sweep: some lanes per edge, several edges in flight, short rows side by "
@@ -318,9 +323,7 @@ void append_cuda_rows_attention(std::vector<AttentionKernel>& table) {
                     "attention", DeviceKind::cuda, true},
                    why_not,
                    predicted_us,
-                   [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
-                     return std::make_unique<CudaRowsAttention>(problem);
-                   }});
+                   prepare_rows_attention});
 }
 
 }  // namespace tessera::ops

@@ -2,7 +2,7 @@
 #include "ops/attention/cuda/rows/schedule.hpp"
 
 #include "cuda/array.hpp"
-#include "graph/equal_parts.hpp"
+#include "graph/cut.hpp"
 
 namespace tessera::ops {
 
@@ -12,29 +12,24 @@ AttentionSchedule make_attention_schedule(std::span<const EdgeOffset> offsets, E
   AttentionSchedule schedule;
   schedule.short_row = short_row;
   std::vector<RowPiece> pieces, whole_rows;
+  Cutter cutter;
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-    const EdgeOffset begin = offsets[i];
-    const EdgeOffset length = offsets[i + 1] - begin;
+    const EdgeOffset length = offsets[i + 1] - offsets[i];
     if (length <= short_row) continue;
+    const Cut cut = cutter.cut(EqualParts::of_at_most(length, longest_piece));
     RowPiece piece;
     piece.row = static_cast<VertexId>(i);
-    const auto parts = EqualParts::of_at_most(length, longest_piece);
-    if (parts.count() == 1) {
-      piece.begin = begin;
-      piece.count = static_cast<std::int32_t>(length);
-      whole_rows.push_back(piece);
-      continue;
-    }
-    piece.first_slot = static_cast<std::int32_t>(schedule.num_slots);
-    piece.num_slots = static_cast<std::int32_t>(parts.count());
-    piece.cut_row = static_cast<std::int32_t>(schedule.num_cut_rows++);
-    for (EdgeOffset part = 0; part < parts.count(); ++part) {
-      piece.begin = begin + parts.begin(part);
-      piece.count = static_cast<std::int32_t>(parts.end(part) - parts.begin(part));
-      piece.slot = static_cast<std::int32_t>(schedule.num_slots++);
-      pieces.push_back(piece);
-    }
+    piece.first_slot = cut.first_slot();
+    piece.num_slots = cut.num_slots();
+    if (!cut.is_whole()) piece.cut_row = static_cast<std::int32_t>(schedule.num_cut_rows++);
+    cut.for_parts([&](const CutPart& part) {
+      piece.begin = offsets[i] + part.begin;
+      piece.count = static_cast<std::int32_t>(part.end - part.begin);
+      piece.slot = part.slot;
+      (cut.is_whole() ? whole_rows : pieces).push_back(piece);
+    });
   }
+  schedule.num_slots = cutter.num_slots();
   pieces.insert(pieces.end(), whole_rows.begin(), whole_rows.end());
   schedule.pieces = cuda::to_device(std::span<const RowPiece>(pieces), place);
   return schedule;

@@ -24,13 +24,13 @@ class GatScore {
   using Gathered = float;
 
   __device__ GatScore(const RowsAttentionLaunch& launch, const Lanes& lanes)
-      : launch_(launch), lanes_(lanes) {}
+      : launch_(launch), lanes_(lanes), others_(lanes.numbers_of(launch.gathered_scores)) {}
 
   __device__ Own own(VertexId vertex, bool wanted) const {
-    return lanes_.load_number(launch_.own_scores, vertex, wanted);
+    return Lanes::load_number(lanes_.numbers_of(launch_.own_scores), vertex, wanted);
   }
   __device__ Gathered gathered(VertexId vertex, bool wanted) const {
-    return lanes_.load_number(launch_.gathered_scores, vertex, wanted);
+    return Lanes::load_number(others_, vertex, wanted);
   }
   __device__ float partial(Own own, Gathered gathered) const { return own + gathered; }
   __device__ float value(float raw) const { return leaky_relu_at(raw, launch_.slope); }
@@ -57,6 +57,7 @@ class GatScore {
  private:
   const RowsAttentionLaunch& launch_;
   const Lanes& lanes_;
+  typename Lanes::Reader others_;
 };
 
 /// What the two forms with a sum over features share.
@@ -74,7 +75,7 @@ class FeatureScore {
   };
 
   __device__ FeatureScore(const RowsAttentionLaunch& launch, const Lanes& lanes)
-      : launch_(launch), lanes_(lanes) {}
+      : launch_(launch), lanes_(lanes), others_(lanes.features_of(launch.gathered_scores)) {}
 
   __device__ Own own(VertexId vertex, bool wanted) const {
     Own own;
@@ -82,7 +83,7 @@ class FeatureScore {
     return own;
   }
   __device__ Gathered gathered(VertexId vertex, bool wanted) const {
-    return lanes_.load(launch_.gathered_scores, vertex, wanted);
+    return lanes_.load(others_, vertex, wanted);
   }
   __device__ void store(VertexId row, const Gradient& gradient) const {
     lanes_.store(launch_.score_gradient, row, gradient.sums);
@@ -93,6 +94,7 @@ class FeatureScore {
  protected:
   const RowsAttentionLaunch& launch_;
   const Lanes& lanes_;
+  typename Lanes::Reader others_;
 };
 
 /// scale * (t . s).
@@ -179,8 +181,8 @@ class GatV2Score : public FeatureScore<Lanes> {
     Lanes::widen(gathered, values);
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) {
-      vector_sums[i] = fmaf(
-          gradient, leaky_relu_at(own.values[i] + values[i], this->launch_.slope), vector_sums[i]);
+      vector_sums[i] = fmaf(gradient, leaky_relu_at(own.values[i] + values[i], this->launch_.slope),
+                            vector_sums[i]);
     }
   }
   __device__ void finish(Gradient& gradient) const {

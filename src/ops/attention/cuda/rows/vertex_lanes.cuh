@@ -18,7 +18,7 @@ class VertexLanes {
   static constexpr int count = count_;
   static constexpr int vectors = vectors_;
   static constexpr int held = count * vectors;
-  using Vector = cuda::Vector<T, count * static_cast<int>(sizeof(T))>;
+  using Vector = cuda::Vector<T, count* static_cast<int>(sizeof(T))>;
 
   /// Features of a vertex as they lie in memory.
   struct Loaded {
@@ -30,11 +30,13 @@ class VertexLanes {
         place_(static_cast<int>(threadIdx.x) & (launch.shape.head_lanes - 1)),
         width_(static_cast<int>(launch.width)) {
     const int in_edge = static_cast<int>(threadIdx.x) & (launch.shape.lanes - 1);
-    const int in_slice = in_edge / launch.shape.head_lanes;
+    const int in_slice = in_edge >> launch.shape.log_head_lanes;
     const std::int64_t head = std::int64_t{blockIdx.y} * launch.shape.heads + in_slice;
     has_head_ = in_slice < launch.shape.heads && head < launch.heads;
     head_ = has_head_ ? static_cast<int>(head) : 0;
     first_ = head_ * width_;
+    const unsigned lanes = launch.shape.lanes == 32 ? ~0u : (1u << launch.shape.lanes) - 1;
+    edge_mask_ = lanes << (threadIdx.x % 32 & ~static_cast<unsigned>(launch.shape.lanes - 1));
   }
 
   __device__ int head() const { return head_; }
@@ -48,15 +50,27 @@ class VertexLanes {
     return has_head_ && in_head(whole_ ? i / count * count : i) < width_;
   }
 
+  /// Where this lane's features lie in the rows of a matrix.
+  struct Reader {
+    const char* first = nullptr;  ///< in row 0
+    std::uint32_t row_bytes = 0;
+
+    __device__ const T* at(VertexId vertex) const {
+      return reinterpret_cast<const T*>(
+          first + static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertex)) * row_bytes);
+    }
+  };
+  __device__ Reader features_of(const AttentionRows& rows) const {
+    return reader(rows, feature(0));
+  }
+  __device__ Reader numbers_of(const AttentionRows& rows) const { return reader(rows, head_); }
+
   /// Zeros unless `wanted`, and for features that do not exist.
-  __device__ Loaded load(const AttentionRows& rows, VertexId vertex, bool wanted) const {
-    const char* const row = static_cast<const char*>(rows.data) +
-                            static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertex)) *
-                                rows.row_bytes;
+  __device__ Loaded load(const Reader& reader, VertexId vertex, bool wanted) const {
     Loaded loaded;
 #pragma unroll
     for (int k = 0; k < vectors; ++k) {
-      const T* const from = reinterpret_cast<const T*>(row) + feature(k * count);
+      const T* const from = reader.at(vertex) + k * head_lanes_ * count;
       if constexpr (whole_) {
         loaded.vectors[k] = Vector::load_if(wanted && exists(k * count), from);
       } else {
@@ -83,15 +97,12 @@ class VertexLanes {
 
   __device__ void load_widened(const AttentionRows& rows, VertexId vertex, bool wanted,
                                float (&values)[held]) const {
-    widen(load(rows, vertex, wanted), values);
+    widen(load(features_of(rows), vertex, wanted), values);
   }
 
   /// This lane's head's number of a row of `heads` numbers.
-  __device__ float load_number(const AttentionRows& rows, VertexId vertex, bool wanted) const {
-    const char* const row = static_cast<const char*>(rows.data) +
-                            static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertex)) *
-                                rows.row_bytes;
-    return wanted ? cuda::widen(__ldg(reinterpret_cast<const T*>(row) + head_)) : 0.0f;
+  __device__ static float load_number(const Reader& reader, VertexId vertex, bool wanted) {
+    return wanted ? cuda::widen(__ldg(reader.at(vertex))) : 0.0f;
   }
 
   __device__ void store(const AttentionSums& to, VertexId row, const float (&values)[held]) const {
@@ -115,16 +126,24 @@ class VertexLanes {
     static_cast<T*>(to.data)[row * to.stride + head_] = cuda::narrow<T>(value);
   }
 
-  /// Adds each of some numbers over the lanes of a head; all of these get the same bits.
+  /// Adds each of some numbers over the lanes of a head; all of these get the same bits. The lanes
+  /// of one edge must call together.
   template <int size>
   __device__ void add_over_head(float (&numbers)[size]) const {
     for (int distance = head_lanes_ / 2; distance >= 1; distance /= 2) {
 #pragma unroll
-      for (float& number : numbers) number += __shfl_xor_sync(~0u, number, distance);
+      for (float& number : numbers) number += __shfl_xor_sync(edge_mask_, number, distance);
     }
   }
 
  private:
+  __device__ static Reader reader(const AttentionRows& rows, int first) {
+    Reader reader{static_cast<const char*>(rows.data) + first * static_cast<int>(sizeof(T)),
+                  rows.row_bytes};
+    // One register pair, not a sum that is formed again for every edge.
+    asm volatile("" : "+l"(reader.first));
+    return reader;
+  }
   __device__ int in_head(int i) const {
     return (i / count * head_lanes_ + place_) * count + i % count;
   }
@@ -134,6 +153,7 @@ class VertexLanes {
   int width_;
   int head_;
   int first_;  ///< feature of the head
+  unsigned edge_mask_;
   bool has_head_;
 };
 

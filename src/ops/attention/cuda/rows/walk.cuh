@@ -2,121 +2,119 @@
 #pragma once
 
 #include "cuda/launch.cuh"
+#include "ops/attention/cuda/exponentials.cuh"
 #include "ops/attention/cuda/rows/scores.cuh"
 #include "ops/cuda/dropout.cuh"
 
 /// How a warp goes over rows. A piece belongs to the whole warp: its groups of lanes take different
 /// edges, and put together what they found. Short rows belong to one group each. Either way every
-/// group has several edges in flight.
+/// group has a batch of edges in flight.
 namespace tessera::ops {
 
-inline constexpr float log2_of_e = 1.44269504088896340736f;
-inline constexpr float ln_of_2 = 0.69314718055994530942f;
-
-/// 2^x by the GPU's own instruction, right to 2^-22; what is below the normal numbers is 0.
-__device__ inline float power_of_2(float x) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-  return result;
-}
-
-/// The edges of a row that fall to this lane's group: `count` of them in all, of which the group
-/// takes every `stride`-th.
+/// The edges of a row that fall to this lane's group: batches of consecutive ones, of which the
+/// groups of a piece take turns.
 struct GroupEdges {
-  VertexId row = -1;  ///< < 0: none
-  EdgeOffset begin = 0;
-  int count = 0;
-  int stride = 1;
-  int first = 0;
+  VertexId row = -1;     ///< < 0: none
+  EdgeOffset begin = 0;  ///< of the group's first batch
+  int left = 0;          ///< edges from there to the end of the row or piece; may be negative
+  int turn = 0;          ///< edges from one batch of the group to the next
+  int group = 0;         ///< of those that share the row
+  int num_groups = 1;
   RowPiece piece;  ///< where it is one
 
-  __device__ bool is_piece() const { return piece.slot >= 0; }
+  __device__ bool has_edges() const { return row >= 0 && piece.count > 0; }
+  __device__ bool is_cut() const { return piece.slot >= 0; }
   /// Whether this lane's group stores the results of the row, once groups have put theirs together.
-  __device__ bool stores() const { return row >= 0 && first == 0; }
+  __device__ bool stores() const { return row >= 0 && group == 0; }
 };
 
-__device__ inline EdgeOffset row_begin(const cuda::Offsets& offsets, VertexId row) {
+__device__ inline EdgeOffset row_begin(const cuda::Offsets& offsets, unsigned row) {
   return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
 }
 
 /// Work items of the grid: pieces, then warps of short rows.
 __device__ inline unsigned num_items(const RowsAttentionLaunch& launch) {
-  const int groups = 32 / launch.shape.lanes;
-  return launch.num_pieces + static_cast<unsigned>((launch.num_rows + groups - 1) / groups);
+  const auto rows = static_cast<unsigned>(launch.num_rows + launch.shape.groups() - 1);
+  return launch.num_pieces + (rows >> launch.shape.log_groups());
 }
 
-__device__ inline GroupEdges edges_of(const RowsAttentionLaunch& launch, unsigned item) {
-  const int groups = 32 / launch.shape.lanes;
-  const int group = static_cast<int>(threadIdx.x) % 32 / launch.shape.lanes;
+/// `batch` edges at once.
+template <int batch>
+__device__ GroupEdges edges_of(const RowsAttentionLaunch& launch, unsigned item) {
+  const int groups = launch.shape.groups();
+  const int group = static_cast<int>(threadIdx.x) % 32 >> launch.shape.log_lanes;
   GroupEdges edges;
+  edges.turn = batch;
   if (item < launch.num_pieces) {
     const auto* const raw = reinterpret_cast<const int4*>(launch.pieces + item);
     const int4 halves[2] = {__ldg(raw), __ldg(raw + 1)};
     memcpy(&edges.piece, halves, sizeof edges.piece);
     edges.row = edges.piece.row;
-    edges.begin = edges.piece.begin;
-    edges.count = edges.piece.count;
-    edges.stride = groups;
-    edges.first = group;
+    edges.begin = edges.piece.begin + group * batch;
+    edges.left = edges.piece.count - group * batch;
+    edges.turn = groups * batch;
+    edges.group = group;
+    edges.num_groups = groups;
     return edges;
   }
-  const std::int64_t row = std::int64_t{item - launch.num_pieces} * groups + group;
-  if (row >= launch.num_rows) return edges;
-  const EdgeOffset begin = row_begin(launch.offsets, static_cast<VertexId>(row));
-  const EdgeOffset count = row_begin(launch.offsets, static_cast<VertexId>(row + 1)) - begin;
+  // Below 2^31 + 32.
+  const unsigned row =
+      ((item - launch.num_pieces) << launch.shape.log_groups()) + static_cast<unsigned>(group);
+  if (row >= static_cast<unsigned>(launch.num_rows)) return edges;
+  const EdgeOffset begin = row_begin(launch.offsets, row);
+  const EdgeOffset count = row_begin(launch.offsets, row + 1) - begin;
   if (count > launch.short_row) return edges;
   edges.row = static_cast<VertexId>(row);
   edges.begin = begin;
-  edges.count = static_cast<int>(count);
+  edges.left = static_cast<int>(count);
+  edges.piece.count = static_cast<int>(count);
   return edges;
 }
 
-/// The gathered vertices of `unroll` edges of a group; of those that do not exist, vertex 0.
-template <int unroll>
-struct EdgeBatch {
-  VertexId vertex[unroll];
-  bool exists[unroll];
+/// The gathered vertices of a batch; of edges that do not exist, vertex 0.
+template <int batch>
+struct BatchVertices {
+  VertexId ids[batch];
 
-  __device__ static EdgeBatch at(const RowsAttentionLaunch& launch, const GroupEdges& edges,
-                                 int step) {
-    EdgeBatch batch;
+  __device__ static BatchVertices load(const VertexId* from, int left) {
+    BatchVertices vertices;
+    if (left >= batch) {
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) {
-      const int place = (step * unroll + u) * edges.stride + edges.first;
-      batch.exists[u] = place < edges.count;
-      batch.vertex[u] = batch.exists[u] ? __ldg(launch.indices + edges.begin + place) : 0;
+      for (int u = 0; u < batch; ++u) vertices.ids[u] = __ldg(from + u);
+    } else {
+#pragma unroll
+      for (int u = 0; u < batch; ++u) vertices.ids[u] = u < left ? __ldg(from + u) : 0;
     }
-    return batch;
+    return vertices;
   }
 };
 
-/// Steps of the group that has most of them: all lanes of a warp take part in every exchange.
-template <int unroll>
-__device__ int steps_of(const GroupEdges& edges) {
-  const int step = unroll * edges.stride;
-  return __reduce_max_sync(~0u, (edges.count + step - 1) / step);
-}
-
-/// What the weight of an edge is multiplied by, for this lane's head.
-template <class Lanes>
-__device__ float dropped(const RowsAttentionLaunch& launch, const Lanes& lanes,
-                         const GroupEdges& edges, int place) {
-  EdgeOffset position = edges.begin + place;
-  if (launch.positions != nullptr) position = __ldg(launch.positions + position);
-  return dropout_factor(launch.dropout,
-                        static_cast<std::uint64_t>(position * launch.heads + lanes.head()));
-}
-
-/// The factors of a batch; 1 where nothing is dropped.
-template <int unroll, class Lanes>
-__device__ void load_dropout(const RowsAttentionLaunch& launch, const Lanes& lanes,
-                             const GroupEdges& edges, int step, float (&factors)[unroll]) {
-#pragma unroll
-  for (int u = 0; u < unroll; ++u) {
-    const int place = (step * unroll + u) * edges.stride + edges.first;
-    factors[u] =
-        launch.drops && place < edges.count ? dropped(launch, lanes, edges, place) : 1.0f;
+/// Calls visit.step<whole>(position of the first edge, edges that exist, vertices) for every batch
+/// of the group. The vertices of the next batch are on their way while the features of this one
+/// are.
+template <int batch, class Visit>
+__device__ void for_batches(const RowsAttentionLaunch& launch, const GroupEdges& edges,
+                            Visit& visit) {
+  const VertexId* indices = launch.indices + edges.begin;
+  EdgeOffset position = edges.begin;
+  int left = edges.left;
+  auto next = BatchVertices<batch>::load(indices, left);
+#pragma unroll 1
+  while (left >= batch) {
+    const auto vertices = next;
+    indices += edges.turn;
+    left -= edges.turn;
+    next = BatchVertices<batch>::load(indices, left);
+    visit.template step<true>(position, batch, vertices);
+    position += edges.turn;
   }
+  if (left > 0) visit.template step<false>(position, left, next);
+}
+
+/// What the weight of an edge is multiplied by, for a head.
+__device__ inline float dropped(const RowsAttentionLaunch& launch, EdgeOffset edge, int head) {
+  const EdgeOffset position = launch.positions != nullptr ? __ldg(launch.positions + edge) : edge;
+  return dropout_factor(launch.dropout, static_cast<std::uint64_t>(position * launch.heads + head));
 }
 
 /// Whether this warp is the last one of its row's pieces: true for all of its lanes.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/attention/cuda/tall/window.cuh"
+
+/// Scores scale * (Q[i] . K[j]) on tiles: rows of Q as fragments, rows of K gathered like those of V.
+namespace tessera::ops {
+
+template <class T, int width, int heads>
+class DotTiles {
+ public:
+  static constexpr int features = width * heads;
+  using Rows = TileRows<features>;
+
+  struct Stage {};
+  static constexpr int stage_bytes = Rows::bytes;
+
+  __device__ DotTiles(const TallAttentionLaunch& launch, int first_head)
+      : launch_(launch), first_head_(first_head), unit_(launch.scale * log2_of_e) {}
+
+  __device__ void begin_window(const tiles::Piece& piece) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
+      const T* const from = static_cast<const T*>(launch_.target) +
+                            (std::int64_t{piece.first_row} + place) * launch_.target_stride +
+                            std::int64_t{first_head_} * width;
+#pragma unroll
+      for (int unit = 0; unit < features / 8; ++unit) {
+        const int feature = unit * 8 + lane % 4 * 2;
+        const bool exists =
+            place < piece.num_rows && first_head_ + feature / width < launch_.heads;
+        q_[unit][row] =
+            exists ? __ldg(reinterpret_cast<const std::uint32_t*>(from + feature)) : 0u;
+      }
+    }
+  }
+
+  __device__ bool begin_tile(const Stage&, const bool (&)[2], HeadSums<T, width> (&)[heads]) const {
+    return true;
+  }
+
+  template <class Steps>
+  __device__ void weights(const Stage&, std::uint32_t keys, int h, bool, const Steps& steps,
+                          const TilePattern& pattern, HeadSums<T, width>& sums,
+                          std::uint32_t (&weights)[4][4]) const {
+    float scores[8][4] = {};
+    if constexpr (width == 8) {
+      const std::uint32_t a[4] = {q_[h][0], q_[h][1], 0, 0};
+#pragma unroll
+      for (int group = 0; group < 8; group += 4) {
+        if (!steps.has(group / 2)) break;
+        std::uint32_t blocks[4];
+        Rows::load_rows_of_four(blocks, keys, group, h);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const std::uint32_t b[2] = {blocks[i], 0};
+          cuda::multiply_16x8<T>(scores[group + i], a, b);
+        }
+      }
+    } else {
+#pragma unroll
+      for (int group = 0; group < 8; group += 2) {
+        if (!steps.has(group / 2)) break;
+#pragma unroll
+        for (int k = 0; k < width / 16; ++k) {
+          const int unit = h * (width / 8) + 2 * k;
+          const std::uint32_t a[4] = {q_[unit][0], q_[unit][1], q_[unit + 1][0], q_[unit + 1][1]};
+          std::uint32_t blocks[4];
+          Rows::load_rows(blocks, keys, group, unit);
+          const std::uint32_t first[2] = {blocks[0], blocks[1]};
+          const std::uint32_t second[2] = {blocks[2], blocks[3]};
+          cuda::multiply_16x8<T>(scores[group], a, first);
+          cuda::multiply_16x8<T>(scores[group + 1], a, second);
+        }
+      }
+    }
+#pragma unroll
+    for (auto& group : scores) {
+#pragma unroll
+      for (float& score : group) score *= unit_;
+    }
+    weigh<T, width>(scores, pattern, sums, weights);
+  }
+
+ private:
+  const TallAttentionLaunch& launch_;
+  int first_head_;
+  float unit_;
+  std::uint32_t q_[features / 8][2];
+};
+
+}  // namespace tessera::ops

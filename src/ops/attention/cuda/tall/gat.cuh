@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/attention/cuda/tall/window.cuh"
+
+/// Scores leaky_relu(l[i] + r[j]) on tiles. They need no exponential per cell: with c the largest r
+/// of a tile and L the exponential of leaky_relu,
+///
+///     L(l + r) = max(2^(l + c) 2^(r - c), 2^(slope (l + c)) 2^(slope (r - c)))
+///
+/// (l, r and c in powers of two, slope in [0, 1]), two factors per row and two per column. Where
+/// the r of a tile lie so far apart that small factors would lose digits, each cell takes its own
+/// exponential.
+namespace tessera::ops {
+
+template <class T, int width, int heads>
+class GatTiles {
+ public:
+  static constexpr int features = width * heads;
+  static constexpr int columns = tiles::tile_columns;
+
+  /// Beside the rows of V: for every head the r of a tile, their factors, and what these belong to.
+  struct Stage {
+    float r[heads][columns];
+    float factor[heads][columns];
+    float sloped_factor[heads][columns];
+    float top[heads];
+    int factors_fail[heads];  ///< != 0 where they would lose digits
+  };
+  static constexpr int stage_bytes = (static_cast<int>(sizeof(Stage)) + 15) / 16 * 16;
+
+  __device__ GatTiles(const TallAttentionLaunch& launch, int first_head)
+      : launch_(launch), first_head_(first_head) {}
+
+  /// The terms of the two rows of this lane, per head.
+  __device__ void begin_window(const tiles::Piece& piece) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
+      const bool exists = place < piece.num_rows;
+      const T* const from = static_cast<const T*>(launch_.target) +
+                            (std::int64_t{piece.first_row} + place) * launch_.target_stride;
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        const bool wanted = exists && first_head_ + h < launch_.heads;
+        l_[h][row] = wanted ? cuda::widen(__ldg(from + first_head_ + h)) * log2_of_e : 0.0f;
+      }
+    }
+  }
+
+  /// Warps take heads in turn, lanes two columns each.
+  static constexpr int share = (heads + 3) / 4;
+  struct Fetched {
+    float r[share][2];
+  };
+  __device__ Fetched fetch(const VertexId (&vertices)[2], int num_columns) const {
+    Fetched fetched;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const T* const from = static_cast<const T*>(launch_.source) +
+                            std::int64_t{vertices[part]} * launch_.source_stride;
+#pragma unroll
+      for (int i = 0; i < share; ++i) {
+        const int head = first_head_ + static_cast<int>(threadIdx.x) / 32 + 4 * i;
+        const bool wanted = lane + 32 * part < num_columns && head < launch_.heads;
+        fetched.r[i][part] = wanted ? cuda::widen(__ldg(from + head)) * log2_of_e : 0.0f;
+      }
+    }
+    return fetched;
+  }
+  __device__ void put(Stage& stage, const Fetched& fetched, int num_columns) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int i = 0; i < share; ++i) {
+      const int h = static_cast<int>(threadIdx.x) / 32 + 4 * i;
+      if (h >= heads) continue;
+      const bool second = lane + 32 < num_columns;
+      float top = lane < num_columns ? fetched.r[i][0] : -cuda::infinity;
+      float low = lane < num_columns ? fetched.r[i][0] : cuda::infinity;
+      if (second) {
+        top = fmaxf(top, fetched.r[i][1]);
+        low = fminf(low, fetched.r[i][1]);
+      }
+#pragma unroll
+      for (int distance = 16; distance >= 1; distance /= 2) {
+        top = fmaxf(top, __shfl_xor_sync(~0u, top, distance));
+        low = fminf(low, __shfl_xor_sync(~0u, low, distance));
+      }
+#pragma unroll
+      for (int part = 0; part < 2; ++part) {
+        const float r = fetched.r[i][part];
+        stage.r[h][lane + 32 * part] = r;
+        stage.factor[h][lane + 32 * part] = power_of_2(r - top);
+        stage.sloped_factor[h][lane + 32 * part] = power_of_2(launch_.slope * (r - top));
+      }
+      if (lane == 0) {
+        stage.top[h] = top;
+        const bool serve =
+            top - low <= WeightRange<T>::below && launch_.slope >= 0 && launch_.slope <= 1;
+        stage.factors_fail[h] = serve ? 0 : 1;
+      }
+    }
+  }
+
+  /// Before the heads of a tile: whether factors serve for all of them. Bases then rise to what the
+  /// rows with edges in the tile may reach.
+  __device__ bool begin_tile(const Stage& stage, const bool (&has_edges)[2],
+                             HeadSums<T, width> (&sums)[heads]) const {
+    int fail = 0;
+#pragma unroll
+    for (int h = 0; h < heads; ++h) fail |= stage.factors_fail[h];
+    if (fail != 0) return false;
+    bool must_rise = false;
+#pragma unroll
+    for (int i = 0; i < 2 * heads; ++i) {
+      const bool rises = sums[i / 2].must_rise(i % 2, most(stage, i / 2, i % 2));
+      must_rise = must_rise || (has_edges[i % 2] && rises);
+    }
+    if (__any_sync(~0u, must_rise) == 0) return true;
+#pragma unroll
+    for (int i = 0; i < 2 * heads; ++i) {
+      if (has_edges[i % 2]) sums[i / 2].raise(i % 2, most(stage, i / 2, i % 2));
+    }
+    return true;
+  }
+
+  /// One head's weights of a tile, in fragments.
+  template <class Steps>
+  __device__ void weights(const Stage& stage, std::uint32_t, int h, bool factors_serve,
+                          const Steps& steps, const TilePattern& pattern,
+                          HeadSums<T, width>& sums, std::uint32_t (&weights)[4][4]) const {
+    if (factors_serve) {
+      by_factors(stage, h, steps, pattern, sums, weights);
+    } else {
+      by_exponentials(stage, h, pattern, sums, weights);
+    }
+  }
+
+ private:
+  __device__ float leaky(float x) const { return x > 0 ? x : launch_.slope * x; }
+
+  /// No score of the row in this tile is larger.
+  __device__ float most(const Stage& stage, int h, int row) const {
+    return leaky(l_[h][row] + stage.top[h]);
+  }
+
+  template <class Steps>
+  __device__ void by_factors(const Stage& stage, int h, const Steps& steps,
+                             const TilePattern& pattern, const HeadSums<T, width>& sums,
+                             std::uint32_t (&weights)[4][4]) const {
+    const int q = static_cast<int>(threadIdx.x) % 4;
+    float own[2], own_sloped[2];
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const float raw = l_[h][row] + stage.top[h];
+      own[row] = power_of_2(raw - sums.base[row]);
+      own_sloped[row] = power_of_2(launch_.slope * raw - sums.base[row]);
+    }
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      if (!steps.has(step)) break;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int column = step * 16 + half * 8 + 2 * q;
+        const float2 factor = *reinterpret_cast<const float2*>(&stage.factor[h][column]);
+        const float2 sloped = *reinterpret_cast<const float2*>(&stage.sloped_factor[h][column]);
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+          const float even = fmaxf(own[row] * factor.x, own_sloped[row] * sloped.x);
+          const float odd = fmaxf(own[row] * factor.y, own_sloped[row] * sloped.y);
+          weights[step][2 * half + row] =
+              packed<T>(even, odd) & pattern.mask(step, 2 * half + row);
+        }
+      }
+    }
+  }
+
+  __device__ void by_exponentials(const Stage& stage, int h, const TilePattern& pattern,
+                                  HeadSums<T, width>& sums,
+                                  std::uint32_t (&weights)[4][4]) const {
+    const int q = static_cast<int>(threadIdx.x) % 4;
+    float scores[8][4];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float2 r = *reinterpret_cast<const float2*>(&stage.r[h][8 * i + 2 * q]);
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        scores[i][2 * row] = leaky(l_[h][row] + r.x);
+        scores[i][2 * row + 1] = leaky(l_[h][row] + r.y);
+      }
+    }
+    weigh<T, width>(scores, pattern, sums, weights);
+  }
+
+  const TallAttentionLaunch& launch_;
+  int first_head_;
+  float l_[heads][2];
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/cuda/tall/kernel.cuh"
+
+namespace tessera::ops {
+
+const TallAttentionFunctions tall_gat_bf16 = make_tall_attention<AttentionForm::gat, __nv_bfloat16>();
+
+}  // namespace tessera::ops

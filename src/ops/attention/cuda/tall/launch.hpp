@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cuda/rows.hpp"
+#include "tessera/ops/attention.hpp"
+#include "tiles/pieces.hpp"
+
+/// What the kernels of attention on tall windows take.
+namespace tessera::ops {
+
+inline constexpr int tall_attention_height = 64;
+inline constexpr int tall_attention_threads = 2 * tall_attention_height;
+
+/// Widths of heads that there are kernels for. Narrow heads share the 32 features of a block.
+inline constexpr std::array<int, 5> tall_head_widths = {8, 16, 32, 64, 128};
+constexpr int tall_block_heads(int width) { return width < 32 ? 32 / width : 1; }
+
+/// Everything a launch needs; passed to the GPU by value.
+struct TallAttentionLaunch {
+  // Work.
+  const tiles::Piece* pieces = nullptr;
+  const std::int32_t* worker_offsets = nullptr;  ///< a block's pieces
+  std::int32_t num_workers = 0;
+
+  // Matrix.
+  const VertexId* columns = nullptr;
+  const std::uint32_t* words = nullptr;
+  cuda::Offsets offsets;
+
+  // Features. Strides are in elements.
+  std::int64_t heads = 1;
+  const void* target = nullptr;
+  std::int64_t target_stride = 0;
+  const void* source = nullptr;
+  std::int64_t source_stride = 0;
+  const void* value = nullptr;
+  std::int64_t value_stride = 0;
+  float slope = 0;
+  float scale = 1;
+
+  void* output = nullptr;
+  std::int64_t output_stride = 0;
+  float* log_sum = nullptr;
+  std::int64_t log_sum_stride = 0;
+
+  /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of heads.
+  float* slots = nullptr;
+  std::int64_t slot_row = 0;    ///< numbers per row
+  unsigned* arrivals = nullptr;  ///< per slice and slot, at the window's first; 0 between runs
+  const tiles::CutWindow* slot_windows = nullptr;
+  std::int32_t num_slots = 0;
+};
+
+struct TallAttentionFunction {
+  void (*launch)(const TallAttentionLaunch& launch, Stream stream) = nullptr;
+  int (*resident_blocks)() = nullptr;
+};
+using TallAttentionFunctions = std::array<TallAttentionFunction, tall_head_widths.size()>;
+
+extern const TallAttentionFunctions tall_gat_bf16, tall_gat_fp16, tall_dot_bf16, tall_dot_fp16;
+
+}  // namespace tessera::ops

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/async_copy.cuh"
+#include "cuda/blocks_8x8.cuh"
+#include "ops/attention/cuda/tall/launch.hpp"
+#include "tessera/tiles/tiled_graph.hpp"
+
+/// Gathered rows of a tile in shared memory.
+namespace tessera::ops {
+
+/// 64 rows of `features` 16-bit numbers. The 16-byte units of a row are exchanged by its number, so
+/// that neither writing rows nor reading eight of them makes banks collide.
+template <int features>
+struct TileRows {
+  static constexpr int units = features / 8;
+  static constexpr int row_bytes = features * 2;
+  static constexpr int bytes = tiles::tile_columns * row_bytes;
+  /// Rows that a thread brings 16 bytes of.
+  static constexpr int share = tiles::tile_columns * units / tall_attention_threads;
+  static constexpr int rows_at_once = tall_attention_threads / units;
+
+  __device__ static std::uint32_t offset(int row, int unit) {
+    constexpr int exchanged = units < 8 ? units : 8;
+    constexpr int rows_per_line = 8 / exchanged;
+    const int place = (unit & ~(exchanged - 1)) | ((unit ^ row / rows_per_line) & (exchanged - 1));
+    return static_cast<std::uint32_t>(row * row_bytes + place * 16);
+  }
+
+  /// What this thread brings of `matrix`; nothing where the unit lies beyond the last feature.
+  struct Copy {
+    const char* from = nullptr;
+    std::uint32_t row_bytes = 0;
+    bool active = false;
+
+    __device__ Copy(const void* matrix, std::int64_t stride, std::int64_t first_feature,
+                    std::int64_t num_features) {
+      const std::int64_t feature = first_feature + static_cast<int>(threadIdx.x) % units * 8;
+      active = feature < num_features;
+      from = static_cast<const char*>(matrix) + feature * 2;
+      row_bytes = static_cast<std::uint32_t>(stride * 2);
+    }
+
+    /// `vertices` are those of `rows_of_thread`, of which the first `num_rows` rows exist.
+    __device__ void start(std::uint32_t to, const VertexId (&vertices)[share], int num_rows) const {
+      const int unit = static_cast<int>(threadIdx.x) % units;
+#pragma unroll
+      for (int i = 0; i < share; ++i) {
+        const int row = row_of_thread(i);
+        if (row >= num_rows) continue;
+        if (active) {
+          const auto vertex = static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertices[i]));
+          cuda::copy_16_async(to + offset(row, unit), from + vertex * row_bytes);
+        } else {
+          cuda::zero_16_async(to + offset(row, unit), from);
+        }
+      }
+    }
+  };
+
+  __device__ static int row_of_thread(int i) {
+    return static_cast<int>(threadIdx.x) / units + i * rows_at_once;
+  }
+
+  /// B operands of products with features as columns: rows [16 step, + 16) of the tile.
+  /// Two neighbouring groups of eight features from unit `unit` on.
+  __device__ static void load_columns(std::uint32_t (&blocks)[4], std::uint32_t rows, int step,
+                                      int unit) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = step * 16 + lane % 16;
+    cuda::load_blocks_transposed(blocks, rows + offset(row, unit + lane / 16));
+  }
+  /// One group of eight features, of two steps.
+  __device__ static void load_column_of_two(std::uint32_t (&blocks)[4], std::uint32_t rows,
+                                            int step, int unit) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    cuda::load_blocks_transposed(blocks, rows + offset(step * 16 + lane, unit));
+  }
+
+  /// B operands of products with rows of the tile as columns: 16 features from unit `unit` on, of
+  /// rows [8 group, + 16).
+  __device__ static void load_rows(std::uint32_t (&blocks)[4], std::uint32_t rows, int group,
+                                   int unit) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = group * 8 + lane / 16 * 8 + lane % 8;
+    cuda::load_blocks(blocks, rows + offset(row, unit + lane / 8 % 2));
+  }
+  /// 8 features, of rows [8 group, + 32).
+  __device__ static void load_rows_of_four(std::uint32_t (&blocks)[4], std::uint32_t rows,
+                                           int group, int unit) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    cuda::load_blocks(blocks, rows + offset(group * 8 + lane, unit));
+  }
+};
+
+}  // namespace tessera::ops

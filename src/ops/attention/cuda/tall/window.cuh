@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda/mma.cuh"
+#include "cuda/softmax.cuh"
+#include "cuda/vectors.cuh"
+#include "ops/attention/cuda/exponentials.cuh"
+#include "ops/attention/cuda/tall/tile_rows.cuh"
+
+/// What a warp holds of 16 rows of a window: as matrix instructions want it, lane 4 g + q has to do
+/// with rows g and g + 8.
+namespace tessera::ops {
+
+template <class T>
+__device__ std::uint32_t packed(float low, float high) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(pair);
+  } else {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(pair);
+  }
+}
+
+/// How far below the largest weight of its row a weight may lie without losing digits, in powers of
+/// two; and how far above the base the largest may lie before the base follows.
+template <class T>
+struct WeightRange;
+template <>
+struct WeightRange<__nv_bfloat16> {
+  static constexpr float below = 40;
+  static constexpr float slack = 8;
+};
+template <>
+struct WeightRange<__half> {
+  static constexpr float below = 10;
+  static constexpr float slack = 2;
+};
+
+/// The pattern of one tile for this lane: bit 4 step + i, and 16 more for the odd column, says
+/// whether row g + 8 (i % 2) uses column 16 step + 8 (i / 2) + 2q.
+struct TilePattern {
+  std::uint32_t word = 0;
+
+  __device__ bool has(int step, int i, int odd) const {
+    return (word >> (4 * step + i + 16 * odd) & 1) != 0;
+  }
+  /// All bits of both columns.
+  __device__ std::uint32_t mask(int step, int i) const {
+    return (word >> (4 * step + i) & 0x00010001u) * 0xffffu;
+  }
+  /// Whether rows g and g + 8 have an edge in the tile: the same for the four lanes of a row.
+  __device__ void find_rows(bool (&has_edges)[2]) const {
+    unsigned rows = ((word & 0x55555555u) != 0 ? 1u : 0u) | ((word & 0xaaaaaaaau) != 0 ? 2u : 0u);
+    rows |= __shfl_xor_sync(~0u, rows, 1);
+    rows |= __shfl_xor_sync(~0u, rows, 2);
+    has_edges[0] = (rows & 1) != 0;
+    has_edges[1] = (rows & 2) != 0;
+  }
+};
+
+/// The steps of a tile: all four, known when compiling, or fewer at the end of a window.
+struct AllSteps {
+  __device__ static constexpr bool has(int) { return true; }
+};
+struct SomeSteps {
+  int count;
+  __device__ bool has(int step) const { return step < count; }
+};
+
+/// The softmax and the weighted features of one head, for the two rows of a lane. Weights are
+/// powers of two relative to `base`.
+template <class T, int width>
+struct HeadSums {
+  float base[2] = {lowest_base, lowest_base};
+  float sum[2] = {};
+  float features[width / 8][4] = {};
+
+  __device__ bool must_rise(int row, float top) const {
+    return top > base[row] + WeightRange<T>::slack;
+  }
+  /// Makes room for a score of `top` in row g + 8 `row`.
+  __device__ void raise(int row, float top) {
+    if (!must_rise(row, top)) return;
+    const float factor = power_of_2(base[row] - top);
+    base[row] = top;
+    sum[row] *= factor;
+#pragma unroll
+    for (auto& group : features) {
+      group[2 * row] *= factor;
+      group[2 * row + 1] *= factor;
+    }
+  }
+
+  /// Adds weights times rows of V, and the weights themselves by a product with ones.
+  template <int features_of_tile, class Steps>
+  __device__ void add(const std::uint32_t (&weights)[4][4], const Steps& steps,
+                      std::uint32_t values, int first_unit) {
+    using Rows = TileRows<features_of_tile>;
+    const std::uint32_t one = packed<T>(1, 1);
+    const std::uint32_t ones[2] = {one, one};
+    float totals[4] = {};
+    if constexpr (width == 8) {
+#pragma unroll
+      for (int step = 0; step < 4; step += 2) {
+        if (!steps.has(step)) break;
+        std::uint32_t blocks[4];
+        Rows::load_column_of_two(blocks, values, step, first_unit);
+        multiply(features[0], weights[step], blocks[0], blocks[1]);
+        cuda::multiply_16x8<T>(totals, weights[step], ones);
+        if (!steps.has(step + 1)) break;
+        multiply(features[0], weights[step + 1], blocks[2], blocks[3]);
+        cuda::multiply_16x8<T>(totals, weights[step + 1], ones);
+      }
+    } else {
+#pragma unroll
+      for (int step = 0; step < 4; ++step) {
+        if (!steps.has(step)) break;
+#pragma unroll
+        for (int group = 0; group < width / 8; group += 2) {
+          std::uint32_t blocks[4];
+          Rows::load_columns(blocks, values, step, first_unit + group);
+          multiply(features[group], weights[step], blocks[0], blocks[1]);
+          multiply(features[group + 1], weights[step], blocks[2], blocks[3]);
+        }
+        cuda::multiply_16x8<T>(totals, weights[step], ones);
+      }
+    }
+    sum[0] += totals[0];
+    sum[1] += totals[2];
+  }
+
+ private:
+  __device__ static void multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                  std::uint32_t b1) {
+    const std::uint32_t b[2] = {b0, b1};
+    cuda::multiply_16x8<T>(sums, a, b);
+  }
+};
+
+/// Weights of all cells from their scores, which are in powers of two; cells without an edge get 0.
+/// `scores[i]` are those of columns 8 i on: two of row g, then two of row g + 8.
+template <class T, int width>
+__device__ void weigh(float (&scores)[8][4], const TilePattern& pattern, HeadSums<T, width>& sums,
+                      std::uint32_t (&weights)[4][4]) {
+  float top[2] = {-cuda::infinity, -cuda::infinity};
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const bool exists = pattern.has(i / 2, i % 2 * 2 + k / 2, k % 2);
+      scores[i][k] = exists ? scores[i][k] : -cuda::infinity;
+      top[k / 2] = fmaxf(top[k / 2], scores[i][k]);
+    }
+  }
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+    top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 1));
+    top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 2));
+  }
+  if (__any_sync(~0u, sums.must_rise(0, top[0]) || sums.must_rise(1, top[1])) != 0) {
+    sums.raise(0, top[0]);
+    sums.raise(1, top[1]);
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      weights[i / 2][i % 2 * 2 + row] =
+          packed<T>(power_of_2(scores[i][2 * row] - sums.base[row]),
+                    power_of_2(scores[i][2 * row + 1] - sums.base[row]));
+    }
+  }
+}
+
+}  // namespace tessera::ops
