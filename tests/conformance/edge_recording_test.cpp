@@ -115,7 +115,10 @@ TEST_F(GpuEdgeReplay, attention) {
       AttentionForm form;
       std::string kernel;
     };
-    const std::vector<FormAndKernel> kernels = {{AttentionForm::gat, "attention/cuda/fused"},
+    const std::vector<FormAndKernel> kernels = {{AttentionForm::gat, "attention/cuda/rows"},
+                                                {AttentionForm::gatv2, "attention/cuda/rows"},
+                                                {AttentionForm::dot, "attention/cuda/rows"},
+                                                {AttentionForm::gat, "attention/cuda/fused"},
                                                 {AttentionForm::gatv2, "attention/cuda/fused"},
                                                 {AttentionForm::dot, "attention/cuda/fused"},
                                                 {AttentionForm::dot, "attention/cuda/staged"}};

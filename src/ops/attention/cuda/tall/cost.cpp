@@ -41,8 +41,8 @@ constexpr std::array<Fitted<TallAttentionCoefficients>, 1> coefficients = {
 double predict_tall_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const TallAttentionCoefficients fit = coefficients_for(coefficients, traits);
   const AttentionOptions& options = problem.options;
-  const tiles::WindowSample sample = tiles::sample_windows(
-      problem.graph, tall_attention_height, tiles::Side::forward);
+  const tiles::WindowSample sample =
+      tiles::sample_windows(problem.graph, tall_attention_height, tiles::Side::forward);
   const auto rows = static_cast<double>(problem.graph.num_rows());
   const auto heads = static_cast<double>(options.heads);
   const auto features = static_cast<double>(options.features);

@@ -3,7 +3,8 @@
 
 #include "ops/attention/cuda/tall/window.cuh"
 
-/// Scores scale * (Q[i] . K[j]) on tiles: rows of Q as fragments, rows of K gathered like those of V.
+/// Scores scale * (Q[i] . K[j]) on tiles: rows of Q as fragments, rows of K gathered like those of
+/// V.
 namespace tessera::ops {
 
 template <class T, int width, int heads>
@@ -29,10 +30,8 @@ class DotTiles {
 #pragma unroll
       for (int unit = 0; unit < features / 8; ++unit) {
         const int feature = unit * 8 + lane % 4 * 2;
-        const bool exists =
-            place < piece.num_rows && first_head_ + feature / width < launch_.heads;
-        q_[unit][row] =
-            exists ? __ldg(reinterpret_cast<const std::uint32_t*>(from + feature)) : 0u;
+        const bool exists = place < piece.num_rows && first_head_ + feature / width < launch_.heads;
+        q_[unit][row] = exists ? __ldg(reinterpret_cast<const std::uint32_t*>(from + feature)) : 0u;
       }
     }
   }

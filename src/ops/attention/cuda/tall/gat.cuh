@@ -129,8 +129,8 @@ class GatTiles {
   /// One head's weights of a tile, in fragments.
   template <class Steps>
   __device__ void weights(const Stage& stage, std::uint32_t, int h, bool factors_serve,
-                          const Steps& steps, const TilePattern& pattern,
-                          HeadSums<T, width>& sums, std::uint32_t (&weights)[4][4]) const {
+                          const Steps& steps, const TilePattern& pattern, HeadSums<T, width>& sums,
+                          std::uint32_t (&weights)[4][4]) const {
     if (factors_serve) {
       by_factors(stage, h, steps, pattern, sums, weights);
     } else {
@@ -170,16 +170,14 @@ class GatTiles {
         for (int row = 0; row < 2; ++row) {
           const float even = fmaxf(own[row] * factor.x, own_sloped[row] * sloped.x);
           const float odd = fmaxf(own[row] * factor.y, own_sloped[row] * sloped.y);
-          weights[step][2 * half + row] =
-              packed<T>(even, odd) & pattern.mask(step, 2 * half + row);
+          weights[step][2 * half + row] = packed<T>(even, odd) & pattern.mask(step, 2 * half + row);
         }
       }
     }
   }
 
   __device__ void by_exponentials(const Stage& stage, int h, const TilePattern& pattern,
-                                  HeadSums<T, width>& sums,
-                                  std::uint32_t (&weights)[4][4]) const {
+                                  HeadSums<T, width>& sums, std::uint32_t (&weights)[4][4]) const {
     const int q = static_cast<int>(threadIdx.x) % 4;
     float scores[8][4];
 #pragma unroll

@@ -61,9 +61,8 @@ class TallAttention {
     start(1, ids);
     auto scores_ahead = fetch_scores(1, ids);
     ids = load_ids(2);
-    const std::uint32_t* words = launch_.words +
-                                 std::int64_t{piece.first_tile} * tall_attention_threads +
-                                 threadIdx.x;
+    const std::uint32_t* words =
+        launch_.words + std::int64_t{piece.first_tile} * tall_attention_threads + threadIdx.x;
     TilePattern next{num_tiles_ > 0 ? __ldg(words) : 0u};
     for (int tile = 0; tile < num_tiles_; ++tile) {
       cuda::wait_for_copies<num_stages - 2>();
@@ -89,8 +88,7 @@ class TallAttention {
     return left < tiles::tile_columns ? left : tiles::tile_columns;
   }
   __device__ const VertexId* column_ids(int tile) const {
-    return launch_.columns +
-           (std::int64_t{piece_.first_step} + tile * 4) * tiles::step_columns;
+    return launch_.columns + (std::int64_t{piece_.first_step} + tile * 4) * tiles::step_columns;
   }
   __device__ std::uint32_t stage_of(int tile) const {
     return static_cast<std::uint32_t>(tile % num_stages * stage_bytes);
@@ -208,7 +206,8 @@ class TallAttention {
   /// Calls body(place in the window, 0 or 1) for the two rows of this lane.
   template <class Body>
   __device__ static void each_row(Body&& body) {
-    const int first = static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
+    const int first =
+        static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
     body(first, 0);
     body(first + 8, 1);
   }
@@ -230,8 +229,7 @@ class TallAttention {
   }
 
   __device__ float* slot_row(int slot, int place) const {
-    return launch_.slots +
-           (std::int64_t{slot} * tall_attention_height + place) * launch_.slot_row;
+    return launch_.slots + (std::int64_t{slot} * tall_attention_height + place) * launch_.slot_row;
   }
   __device__ void store_slot() const {
     each_row([&](int place, int row) {
@@ -348,9 +346,9 @@ inline constexpr int tall_attention_blocks = (form == AttentionForm::gat ? 4 : 3
                                              (width == 128 ? 1 : 0);
 
 template <AttentionForm form, class T, int width>
-__global__ __launch_bounds__(tall_attention_threads,
-                             (tall_attention_blocks<form, width>)) void attend_windows(
-    const TallAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    tall_attention_threads,
+    (tall_attention_blocks<form, width>)) void attend_windows(const TallAttentionLaunch launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];

@@ -48,7 +48,7 @@ struct TallAttentionLaunch {
 
   /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of heads.
   float* slots = nullptr;
-  std::int64_t slot_row = 0;    ///< numbers per row
+  std::int64_t slot_row = 0;     ///< numbers per row
   unsigned* arrivals = nullptr;  ///< per slice and slot, at the window's first; 0 between runs
   const tiles::CutWindow* slot_windows = nullptr;
   std::int32_t num_slots = 0;

@@ -17,22 +17,22 @@ namespace {
 constexpr std::int64_t min_cut_steps = 32;
 
 std::optional<std::size_t> width_index(const AttentionOptions& options) {
-  const auto at = std::find(tall_head_widths.begin(), tall_head_widths.end(),
-                            options.features / options.heads);
+  const auto at =
+      std::find(tall_head_widths.begin(), tall_head_widths.end(), options.features / options.heads);
   if (at == tall_head_widths.end()) return std::nullopt;
   return static_cast<std::size_t>(at - tall_head_widths.begin());
 }
 
 const TallAttentionFunction& function_of(const AttentionOptions& options) {
   const bool bf16 = options.precision == Precision::bf16;
-  const TallAttentionFunctions& functions =
-      options.form == AttentionForm::gat ? (bf16 ? tall_gat_bf16 : tall_gat_fp16)
-                                         : (bf16 ? tall_dot_bf16 : tall_dot_fp16);
+  const TallAttentionFunctions& functions = options.form == AttentionForm::gat
+                                                ? (bf16 ? tall_gat_bf16 : tall_gat_fp16)
+                                                : (bf16 ? tall_dot_bf16 : tall_dot_fp16);
   return functions[*width_index(options)];
 }
 
-/// Forward on tiles. What these are not for goes by rows: the backward pass, and runs whose operands
-/// lie on no boundaries of 16 bytes.
+/// Forward on tiles. What these are not for goes by rows: the backward pass, and runs whose
+/// operands lie on no boundaries of 16 bytes.
 class CudaTallAttention final : public PreparedAttention {
  public:
   explicit CudaTallAttention(const AttentionProblem& problem)
@@ -48,7 +48,8 @@ class CudaTallAttention final : public PreparedAttention {
     const tiles::PieceSchedule schedule =
         tiles::make_pieces(tiles_->host, {workers, min_cut_steps});
     pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
-    worker_offsets_ = cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
+    worker_offsets_ =
+        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
     slot_windows_ =
         cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
     num_slots_ = schedule.num_slots;
@@ -109,7 +110,8 @@ class CudaTallAttention final : public PreparedAttention {
   /// A row of a slot: features, bases and sums of heads.
   std::int64_t slot_row() const { return options_.features + 2 * options_.heads; }
   int num_slices() const {
-    const std::int64_t heads = tall_block_heads(static_cast<int>(options_.features / options_.heads));
+    const std::int64_t heads =
+        tall_block_heads(static_cast<int>(options_.features / options_.heads));
     return static_cast<int>((options_.heads + heads - 1) / heads);
   }
 

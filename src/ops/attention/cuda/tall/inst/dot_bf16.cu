@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const TallAttentionFunctions tall_dot_bf16 = make_tall_attention<AttentionForm::dot, __nv_bfloat16>();
+const TallAttentionFunctions tall_dot_bf16 =
+    make_tall_attention<AttentionForm::dot, __nv_bfloat16>();
 
 }  // namespace tessera::ops

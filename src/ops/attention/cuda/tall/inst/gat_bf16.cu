@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const TallAttentionFunctions tall_gat_bf16 = make_tall_attention<AttentionForm::gat, __nv_bfloat16>();
+const TallAttentionFunctions tall_gat_bf16 =
+    make_tall_attention<AttentionForm::gat, __nv_bfloat16>();
 
 }  // namespace tessera::ops
