@@ -19,15 +19,15 @@ inline std::string kept_key(const std::string& what, const Place& place) {
 }
 
 /// What `make` makes of a graph's structure, queued on the place's stream by the first who asks,
-/// then kept with the graph.
+/// then kept with the graph for as long as somebody uses it.
 template <class T, class Make>
 std::shared_ptr<const T> kept_with(const Graph& graph, const std::string& what, const Place& place,
                                    Make&& make) {
   const auto made = [&]() -> std::shared_ptr<const void> {
     return std::make_shared<const Kept<T>>(make(), place);
   };
-  return Kept<T>::use(std::static_pointer_cast<const Kept<T>>(
-                          detail::GraphAccess::derived(graph, kept_key(what, place), made)),
+  return Kept<T>::use(std::static_pointer_cast<const Kept<T>>(detail::GraphAccess::derived(
+                          graph, kept_key(what, place), made, detail::Keeping::for_users)),
                       place.stream);
 }
 

@@ -11,10 +11,11 @@ namespace {
 /// Lower degrees, which nearly all rows have, are counted in an array; higher ones are sorted.
 constexpr EdgeOffset counted_degrees = 1024;
 
+template <class Offsets>
 std::shared_ptr<const DegreeStatistics> kept(const Graph& graph, const char* key,
-                                             std::span<const EdgeOffset> offsets) {
+                                             Offsets&& offsets) {
   const auto make = [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<DegreeStatistics>(degree_statistics(offsets));
+    return std::make_shared<DegreeStatistics>(degree_statistics(offsets().span()));
   };
   return std::static_pointer_cast<const DegreeStatistics>(
       detail::GraphAccess::derived(graph, key, make));
@@ -63,11 +64,11 @@ DegreeStatistics degree_statistics(std::span<const EdgeOffset> offsets) {
 }
 
 std::shared_ptr<const DegreeStatistics> row_degrees(const Graph& graph) {
-  return kept(graph, "degrees of rows", graph.row_offsets().span());
+  return kept(graph, "degrees of rows", [&] { return graph.row_offsets(); });
 }
 
 std::shared_ptr<const DegreeStatistics> column_degrees(const Graph& graph) {
-  return kept(graph, "degrees of columns", graph.csc().col_offsets.span());
+  return kept(graph, "degrees of columns", [&] { return detail::GraphAccess::col_offsets(graph); });
 }
 
 }  // namespace tessera

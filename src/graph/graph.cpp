@@ -20,8 +20,13 @@ struct Graph::Derived {
   std::once_flag once;
   Csc csc;
 
+  struct Other {
+    std::shared_ptr<const void> value;
+    bool for_users = false;  ///< of no use once nobody else holds it
+  };
+
   std::recursive_mutex mutex;
-  std::map<std::string, std::shared_ptr<const void>> others;
+  std::map<std::string, Other> others;
 };
 
 namespace {
@@ -139,12 +144,38 @@ const Csc& Graph::csc() const {
 namespace detail {
 
 std::shared_ptr<const void> GraphAccess::derived(const Graph& graph, const std::string& key,
-                                                 FunctionRef<std::shared_ptr<const void>()> make) {
+                                                 FunctionRef<std::shared_ptr<const void>()> make,
+                                                 Keeping keeping) {
   // Recursive, since what is made may itself need something derived.
   const std::scoped_lock lock(graph.derived_->mutex);
-  std::shared_ptr<const void>& kept = graph.derived_->others[key];
-  if (!kept) kept = make();
-  return kept;
+  Graph::Derived::Other& kept = graph.derived_->others[key];
+  if (!kept.value) {
+    kept.value = make();
+    kept.for_users = keeping == Keeping::for_users;
+  }
+  return kept.value;
+}
+
+std::shared_ptr<const void> GraphAccess::known(const Graph& graph, const std::string& key) {
+  const std::scoped_lock lock(graph.derived_->mutex);
+  const auto found = graph.derived_->others.find(key);
+  return found == graph.derived_->others.end() ? nullptr : found->second.value;
+}
+
+void GraphAccess::release_unused(const Graph& graph) {
+  const std::scoped_lock lock(graph.derived_->mutex);
+  // New users come through this lock alone, so one that is the last stays the last.
+  std::erase_if(graph.derived_->others, [](const auto& entry) {
+    return entry.second.for_users && entry.second.value.use_count() == 1;
+  });
+}
+
+SharedArray<EdgeOffset> GraphAccess::col_offsets(const Graph& graph) {
+  const auto make = [&]() -> std::shared_ptr<const void> {
+    return std::make_shared<SharedArray<EdgeOffset>>(graph.csc().col_offsets);
+  };
+  return *std::static_pointer_cast<const SharedArray<EdgeOffset>>(
+      derived(graph, col_offsets_key, make));
 }
 
 }  // namespace detail

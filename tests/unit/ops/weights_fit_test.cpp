@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/weights_fit.hpp"
 
+#include "core/size_range.hpp"
+
 #include <limits>
 #include <vector>
 

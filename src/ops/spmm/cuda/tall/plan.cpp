@@ -12,6 +12,7 @@
 #include "cuda/array.hpp"
 #include "cuda/wgmma_device.hpp"
 #include "graph/access.hpp"
+#include "graph/weight_sizes.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
@@ -72,10 +73,16 @@ const TallFunctions& functions_of(const TallKind& kind) {
 }
 
 /// What each column of the translated side is multiplied by.
-SharedArray<float> column_scales(const SpmmProblem& problem) {
+PlacedArray<float> column_scales(const SpmmProblem& problem) {
   const Graph& graph = problem.graph;
-  if (problem.pass == SpmmPass::forward) return graph.col_scale();
-  return problem.reduction == Reduction::mean ? mean_scale<float>(graph) : graph.row_scale();
+  if (problem.pass == SpmmPass::forward) return detail::GraphAccess::col_scale(graph);
+  if (problem.reduction == Reduction::mean) return mean_scale<float>(graph);
+  return detail::GraphAccess::row_scale(graph);
+}
+
+/// What the products of two groups of numbers can be, at most.
+SizeRange products(const SizeRange& a, const SizeRange& b) {
+  return {a.smallest * b.smallest, a.largest * b.largest, a.all_finite && b.all_finite};
 }
 
 /// How many edges each row of a mean has, at least 1.
@@ -117,15 +124,16 @@ class CudaTall final : public PreparedSpmm {
                                    problem.place())) {
     const Place place = problem.place();
     const Graph& graph = problem.graph;
-    const SharedArray<float> scales = column_scales(problem);
-    if (tiles_->rest != nullptr) col_scale_ = cuda::to_device(scales.span(), place);
+    const PlacedArray<float> scales = column_scales(problem);
+    if (tiles_->rest != nullptr) col_scale_ = cuda::array_in(scales, place);
     const bool forward = problem.pass == SpmmPass::forward;
     if (policy.valued) {
-      prepare_values(scales.span());
-    } else {
-      scales_ = pack_scales(tiles_->columns, scales.span(), problem.precision, place);
-      const bool in_matrix_unit = is_16_bit() && !scales.empty();
-      if (in_matrix_unit) unit_ = 1 / scale_factor(scales.span(), problem.precision);
+      prepare_values(scales.here().span());
+    } else if (!scales.empty()) {
+      const float factor = scale_factor(weight_sizes(graph, scales), problem.precision);
+      scales_ = pack_scales(tiles_->columns, cuda::array_in(scales, place), factor,
+                            problem.precision, place);
+      if (is_16_bit()) unit_ = 1 / factor;  // multiplied in the matrix unit
     }
     row_scale_ = cuda::array_in(
         forward ? detail::GraphAccess::row_scale(graph) : detail::GraphAccess::col_scale(graph),
@@ -213,7 +221,7 @@ class CudaTall final : public PreparedSpmm {
                                          tile_side(problem_.pass), place);
     if (problem_.graph.has_values()) {
       const Buffer<float> weights = scaled_values(problem_, scales);
-      const float factor = scale_factor(weights.span(), problem_.precision);
+      const float factor = scale_factor(sizes_of(weights.span()), problem_.precision);
       unit_ = 1 / factor;
       const Buffer<float> on_device = cuda::to_device(weights.span(), place);
       values_ = Buffer<std::uint32_t>(layout_->edges.size(), place);
@@ -285,7 +293,7 @@ class CudaTall final : public PreparedSpmm {
   float unit_ = 1;
   SharedArray<float> row_scale_;
   Buffer<float> row_divisor_;
-  Buffer<float> col_scale_;  ///< for the rest
+  SharedArray<float> col_scale_;  ///< for the rest
   WorkspacePart<float> rest_sums_;
   const TallFunction* aligned_ = nullptr;
   const TallFunction* scalar_ = nullptr;
@@ -304,14 +312,20 @@ std::string why_not_values(const SpmmProblem& problem) {
   if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 4) {
     return "too many edges";
   }
-  const SharedArray<float> scales = column_scales(problem);
+  const PlacedArray<float> scales = column_scales(problem);
   const bool half = problem.precision == Precision::fp16;
   if (half && problem.edge_values_expected && !scales.empty()) {
     return "products of values and column scales that may be too large for fp16";
   }
-  if (!own) return why_not_scales(scales.span(), problem.precision);
-  if (scales.empty()) return why_not_scales(problem.graph.values().span(), problem.precision);
-  return why_not_scales(scaled_values(problem, scales.span()).span(), problem.precision);
+  const Graph& graph = problem.graph;
+  const SizeRange of_scales = scales.empty() ? SizeRange{1, 1} : weight_sizes(graph, scales);
+  if (!own) return why_not_scales(of_scales, problem.precision);
+  const SizeRange of_values = weight_sizes(graph, detail::GraphAccess::values(graph));
+  // What holds for all products of the two holds for those of edges, which are only some.
+  if (why_not_scales(products(of_values, of_scales), problem.precision).empty()) return {};
+  if (scales.empty()) return why_not_scales(of_values, problem.precision);
+  return why_not_scales(sizes_of(scaled_values(problem, scales.here().span()).span()),
+                        problem.precision);
 }
 
 std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
@@ -339,7 +353,9 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   if (half && policy.planes != 2) return "16-bit features are exact as they are";
   if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
   if (policy.valued) return {};
-  return why_not_scales(column_scales(problem).span(), problem.precision);
+  const PlacedArray<float> scales = column_scales(problem);
+  if (scales.empty()) return {};
+  return why_not_scales(weight_sizes(problem.graph, scales), problem.precision);
 }
 
 template <std::size_t index>

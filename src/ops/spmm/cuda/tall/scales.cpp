@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "ops/spmm/weights_fit.hpp"
-
 namespace tessera::ops {
 namespace {
 
@@ -24,15 +22,13 @@ constexpr float largest_weight = 0x1p127f;
 
 }  // namespace
 
-float scale_factor(std::span<const float> scales, Precision precision) {
+float scale_factor(const SizeRange& range, Precision precision) {
   if (precision != Precision::fp16) return 1;
-  const SizeRange range = sizes_of(scales);
   if (range.largest == 0) return 1;
   return std::ldexp(1.0f, largest_exponent - 1 - std::ilogb(range.largest));
 }
 
-std::string why_not_scales(std::span<const float> scales, Precision precision) {
-  const SizeRange range = sizes_of(scales);
+std::string why_not_scales(const SizeRange& range, Precision precision) {
   if (!range.all_finite) return "weights that are not finite";
   if (range.largest == 0) return {};
   if (range.smallest < smallest_weight) {

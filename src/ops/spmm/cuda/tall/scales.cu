@@ -30,15 +30,13 @@ __global__ void pack(const VertexId* columns, std::int64_t count, const float* s
 
 }  // namespace
 
-Buffer<std::uint32_t> pack_scales(const Buffer<VertexId>& columns, std::span<const float> scales,
-                                  Precision precision, const Place& place) {
+Buffer<std::uint32_t> pack_scales(const Buffer<VertexId>& columns, const SharedArray<float>& scales,
+                                  float factor, Precision precision, const Place& place) {
   if (scales.empty()) return {};
-  const Buffer<float> on_device = cuda::to_device(scales, place);
   Buffer<std::uint32_t> packed(columns.size(), place);
   constexpr unsigned threads = 256;
   cuda::launch(pack, dim3(cuda::num_blocks(columns.size(), threads)), threads, place.stream,
-               columns.data(), columns.size(), on_device.data(), precision,
-               scale_factor(scales, precision), packed.data());
+               columns.data(), columns.size(), scales.data(), precision, factor, packed.data());
   return packed;
 }
 

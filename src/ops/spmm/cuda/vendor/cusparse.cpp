@@ -8,11 +8,12 @@
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
+#include "graph/access.hpp"
+#include "graph/weight_sizes.hpp"
 #include "ops/spmm/cuda/edge_weights.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
 #include "ops/spmm/cuda/vendor/cost.hpp"
-#include "ops/spmm/weights_fit.hpp"
 
 /// The vendor's library as one of the candidates of plans that admit sums which depend on timing:
 /// even the algorithm that promises the same bits in every run gives others on graphs with hubs.
@@ -129,8 +130,11 @@ class CusparseSpmm final : public PreparedSpmm {
 
 /// cuSPARSE takes numbers below the smallest normal one for 0.
 bool has_subnormal_weights(const Graph& graph) {
-  for (const SharedArray<float>& weights : {graph.values(), graph.row_scale(), graph.col_scale()}) {
-    const float smallest = sizes_of(weights.span()).smallest;
+  using Of = detail::GraphAccess;
+  for (const PlacedArray<float>& weights :
+       {Of::values(graph), Of::row_scale(graph), Of::col_scale(graph)}) {
+    if (weights.empty()) continue;
+    const float smallest = weight_sizes(graph, weights).smallest;
     if (smallest > 0 && smallest < std::numeric_limits<float>::min()) return true;
   }
   return false;
