@@ -62,7 +62,7 @@ struct Side {
     policy.lanes = shape.lanes;
     const auto offsets = rows->host_offsets.span();
     const RowsCut cut =
-        choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device));
+        choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device)).cut;
     constexpr int min_piece_steps = 6;
     const EdgeOffset piece =
         EdgeOffset{std::max(cut.wide_steps, min_piece_steps)} * whole_warp(policy).step();

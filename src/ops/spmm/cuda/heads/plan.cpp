@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "cuda/array.hpp"
+#include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/spmm/cuda/heads/cost.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
@@ -29,9 +30,10 @@ class CudaHeads final : public PreparedSpmm {
       : problem_(problem),
         rows_(by_rows() ? cuda::device_rows(problem.graph, problem.place())
                         : cuda::device_columns(problem.graph, problem.place())),
-        cuts_(cuda::cut_long_lines(
-            by_rows() ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span(),
-            longest_line, problem.place())),
+        cuts_(cuda::cut_long_lines((by_rows() ? problem.graph.row_offsets()
+                                              : detail::GraphAccess::col_offsets(problem.graph))
+                                       .span(),
+                                   longest_line, problem.place())),
         slots_(workspace_.add<float>(checked_area(cuts_.num_slots, problem.features))) {}
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {

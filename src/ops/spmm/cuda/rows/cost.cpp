@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "graph/access.hpp"
 #include "ops/spmm/cuda/rows/launch.hpp"
 #include "ops/tuning.hpp"
 
@@ -66,9 +67,9 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
                    {1,    1,    1,    1.04, 0.985, 0.994, 1.02,  1.06, 0.994, 0.989, 0.964, 1, 1.01,
                     1.01, 1.01, 1.09, 1.01, 1.01,  0.993, 0.923, 1,    0.97,  0.99,  0.997}}}}}};
 
-std::span<const EdgeOffset> offsets_of(const SpmmProblem& problem) {
-  return problem.pass == SpmmPass::forward ? problem.graph.row_offsets().span()
-                                           : problem.graph.csc().col_offsets.span();
+SharedArray<EdgeOffset> offsets_of(const SpmmProblem& problem) {
+  return problem.pass == SpmmPass::forward ? problem.graph.row_offsets()
+                                           : detail::GraphAccess::col_offsets(problem.graph);
 }
 
 /// What the warps of a launch take if they wait for nothing but each other.
@@ -101,17 +102,17 @@ std::int64_t lanes_wanted(const SpmmProblem& problem, int lane_bytes) {
   return bytes % lane_bytes == 0 ? bytes / lane_bytes : problem.features;
 }
 
-RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const DeviceTraits& traits) {
+WorkingCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy,
+                    const DeviceTraits& traits) {
   const auto degrees = degrees_of(problem);
-  return choose_cut({offsets_of(problem), *degrees}, policy, blocks_of_features(problem, policy),
-                    traits);
+  return choose_cut({offsets_of(problem).span(), *degrees}, policy,
+                    blocks_of_features(problem, policy), traits);
 }
 
 double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,
                          const DeviceTraits& traits) {
   const RowsCoefficients fit = coefficients_for(coefficients, traits);
   const Graph& graph = problem.graph;
-  const auto degrees = degrees_of(problem);
   const auto feature_bytes = static_cast<double>(bytes_per_element(problem.precision));
   const double row_bytes = static_cast<double>(problem.features) * feature_bytes;
   const double rows = static_cast<double>(graph.num_rows());
@@ -120,8 +121,7 @@ double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,
   const double at_once =
       std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
   const double gathered = static_cast<double>(graph.num_edges()) * row_bytes;
-  const RowsCut cut = rows_cut(problem, policy, traits);
-  const RowsWork work = work_of({offsets_of(problem), *degrees}, policy, cut);
+  const auto [cut, work] = rows_cut(problem, policy, traits);
   const double waiting = blocks_of_features(problem, policy) *
                          waiting_us(work, policy, feature_bytes, fit, traits.processors);
   const double gathering =

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "ops/tuning.hpp"
 
@@ -36,61 +40,99 @@ constexpr int max_wide_steps = 64;
 /// Putting pieces together takes the time of a few steps, so none has fewer.
 constexpr int min_piece_steps = 6;
 
-EdgeOffset steps_of(EdgeOffset count, EdgeOffset step) { return (count + step - 1) / step; }
-
-/// Adds a row that is not short.
-void add_wide_row(RowsWork& work, EdgeOffset degree, const RowsPolicy& policy, const RowsCut& cut,
-                  double rows) {
-  const EdgeOffset warp_step = whole_warp(policy).step();
-  if (degree <= cut.wide_row(policy)) {
-    work.warps += rows;
-    work.steps += rows * static_cast<double>(steps_of(degree, warp_step));
-    return;
-  }
-  const EdgeOffset block_warps = cut.block_threads / 32;
-  const EdgeOffset pieces = steps_of(degree, cut.piece(policy));
-  const EdgeOffset steps = steps_of(degree, warp_step * block_warps);
-  work.warps += rows * static_cast<double>(block_warps * pieces);
-  work.steps += rows * static_cast<double>(block_warps * steps);
+/// Steps over `count` edges; a step is a power of two.
+EdgeOffset steps_of(EdgeOffset count, int step) {
+  return (count + step - 1) >> std::countr_zero(static_cast<unsigned>(step));
 }
 
-/// As if all rows were in the order of their degrees; those beyond `longest` count as if they were
-/// as long as that.
-RowsWork ordered_work(const DegreeStatistics& degrees, EdgeOffset longest, const RowsPolicy& policy,
-                      const RowsCut& cut) {
+RowsWork operator+(const RowsWork& a, const RowsWork& b) {
+  return {a.warps + b.warps, a.steps + b.steps};
+}
+
+/// Rows of one degree that are not short.
+RowsWork wide_rows_work(EdgeOffset degree, double rows, const RowsPolicy& policy,
+                        const RowsCut& cut) {
+  const int warp_step = whole_warp(policy).step();
+  if (degree <= cut.wide_row(policy)) {
+    return {rows, rows * static_cast<double>(steps_of(degree, warp_step))};
+  }
+  const int block_warps = cut.block_threads / 32;
+  const EdgeOffset piece = cut.piece(policy);
+  const EdgeOffset pieces = (degree + piece - 1) / piece;
+  const EdgeOffset steps = steps_of(degree, warp_step * block_warps);
+  return {rows * static_cast<double>(block_warps * pieces),
+          rows * static_cast<double>(block_warps * steps)};
+}
+
+/// All rows that are not short.
+RowsWork wide_work(const DegreeStatistics& degrees, const RowsPolicy& policy, const RowsCut& cut) {
   RowsWork work;
   const EdgeOffset short_row = cut.short_row(policy);
-  for (const DegreeCount& count : degrees.counts) {
-    const EdgeOffset degree = std::min(count.degree, longest);
-    const auto rows = static_cast<double>(count.rows);
-    if (degree > short_row) {
-      add_wide_row(work, degree, policy, cut, rows);
-    } else {
-      work.warps += rows / policy.teams();
-      work.steps += rows / policy.teams() * static_cast<double>(steps_of(degree, policy.step()));
-    }
+  for (auto count = degrees.counts.rbegin(); count != degrees.counts.rend(); ++count) {
+    if (count->degree <= short_row) break;
+    work = work + wide_rows_work(count->degree, static_cast<double>(count->rows), policy, cut);
   }
   return work;
 }
 
-RowsWork unordered_work(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
-                        const RowsCut& cut) {
+/// Rows of one degree that are short, as if all rows were in the order of their degrees.
+RowsWork ordered_rows_work(const DegreeCount& count, const RowsPolicy& policy) {
+  const double warps = static_cast<double>(count.rows) / policy.teams();
+  return {warps, warps * static_cast<double>(steps_of(count.degree, policy.step()))};
+}
+
+/// For groups of `teams` neighbouring rows, the steps of the longest short one, all together. Row
+/// by row this would take longer than all else that planning does in this process: halves of an
+/// array are compared at once.
+double grouped_steps(std::span<const EdgeOffset> offsets, int teams, EdgeOffset short_row,
+                     int step) {
+  constexpr std::size_t chunk = 2048;
+  std::array<std::int32_t, chunk> memory, more_memory;
+  const std::size_t num_rows = offsets.size() - 1;
+  // A row has less than 2^31 edges, all of other sources.
+  const auto limit = static_cast<std::int32_t>(short_row);
+  const int shift = std::countr_zero(static_cast<unsigned>(step));
+  std::int64_t steps = 0;
+  for (std::size_t first = 0; first < num_rows; first += chunk) {
+    std::size_t count = std::min(chunk, num_rows - first);
+    std::int32_t* degrees = memory.data();
+    std::int32_t* longest = more_memory.data();
+    const EdgeOffset* const begin = offsets.data() + first;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto degree = static_cast<std::int32_t>(begin[i + 1] - begin[i]);
+      degrees[i] = degree <= limit ? degree : 0;
+    }
+    for (; count % static_cast<std::size_t>(teams) != 0; ++count) degrees[count] = 0;
+    for (int width = teams; width > 1; width /= 2) {
+      count /= 2;
+      for (std::size_t i = 0; i < count; ++i) {
+        longest[i] = std::max(degrees[2 * i], degrees[2 * i + 1]);
+      }
+      std::swap(degrees, longest);
+    }
+    std::int32_t of_chunk = 0;  // rows of a chunk have too few short edges for more
+    for (std::size_t i = 0; i < count; ++i) of_chunk += (degrees[i] + step - 1) >> shift;
+    steps += of_chunk;
+  }
+  return static_cast<double>(steps);
+}
+
+/// All rows that are short.
+RowsWork short_work(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut) {
   RowsWork work;
   const EdgeOffset short_row = cut.short_row(policy);
-  const auto teams = static_cast<std::size_t>(policy.teams());
-  for (std::size_t row = 0; row + 1 < offsets.size();) {
-    const std::size_t end = std::min(row + teams, offsets.size() - 1);
-    EdgeOffset longest = 0;
-    for (; row < end; ++row) {
-      const EdgeOffset degree = offsets[row + 1] - offsets[row];
-      if (degree <= short_row) {
-        longest = std::max(longest, degree);
-      } else {
-        add_wide_row(work, degree, policy, cut, 1);
-      }
+  const bool in_groups = !policy.listed && policy.teams() > 1;
+  if (in_groups) {
+    work.steps = grouped_steps(rows.offsets, policy.teams(), short_row, policy.step());
+  } else {
+    for (const DegreeCount& count : rows.degrees.counts) {
+      if (count.degree <= short_row) work = work + ordered_rows_work(count, policy);
     }
-    work.warps += 1;
-    work.steps += static_cast<double>(steps_of(longest, policy.step()));
+  }
+  // Without a list, a warp has its rows whether they are short or not.
+  if (!policy.listed) {
+    const std::int64_t num_rows = std::ssize(rows.offsets) - 1;
+    work.warps = static_cast<double>((num_rows + policy.teams() - 1) / policy.teams());
   }
   return work;
 }
@@ -115,19 +157,62 @@ double resident_warps(const RowsPolicy& policy) {
   return policy.unroll * policy.vectors > 4 ? 32 : 44;
 }
 
-RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
-                   const DeviceTraits& traits) {
+namespace {
+
+/// What cuts of one policy cost, as if all rows were in the order of their degrees; those beyond
+/// `longest` count as if they were as long as that. The rows that are short and those that are not
+/// are added up from both ends of the degrees, once for all cuts that differ in where they meet.
+class OrderedCuts {
+ public:
+  OrderedCuts(const DegreeStatistics& degrees, EdgeOffset longest, const RowsPolicy& policy)
+      : policy_(policy), counts_(degrees.counts), short_(counts_.size() + 1) {
+    for (DegreeCount& count : counts_) count.degree = std::min(count.degree, longest);
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      short_[i + 1] = short_[i] + ordered_rows_work(counts_[i], policy_);
+    }
+    wide_.resize(short_.size());
+  }
+
+  /// From now on for cuts with this many steps of wide rows.
+  void set_wide(const RowsCut& cut) {
+    for (std::size_t i = counts_.size(); i > 0; --i) {
+      const DegreeCount& count = counts_[i - 1];
+      wide_[i - 1] =
+          wide_[i] + wide_rows_work(count.degree, static_cast<double>(count.rows), policy_, cut);
+    }
+  }
+
+  RowsWork work(const RowsCut& cut) const {
+    const auto first_wide = std::partition_point(
+        counts_.begin(), counts_.end(),
+        [&](const DegreeCount& count) { return count.degree <= cut.short_row(policy_); });
+    const auto i = static_cast<std::size_t>(first_wide - counts_.begin());
+    return short_[i] + wide_[i];
+  }
+
+ private:
+  const RowsPolicy& policy_;
+  std::vector<DegreeCount> counts_;
+  std::vector<RowsWork> short_;  ///< of all degrees before
+  std::vector<RowsWork> wide_;   ///< of this degree and all after it
+};
+
+}  // namespace
+
+WorkingCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
+                      const DeviceTraits& traits) {
   const CutCoefficients fit = coefficients_for(coefficients, traits);
   const double processors = traits.processors;
   const bool whole = policy.team() == 32;
-  const EdgeOffset longest = EdgeOffset{max_wide_steps} * whole_warp(policy).step() * 4;
+  OrderedCuts cuts(rows.degrees, EdgeOffset{max_wide_steps} * whole_warp(policy).step() * 4,
+                   policy);
   RowsCut best;
   double best_us = std::numeric_limits<double>::infinity();
   for (int wide = min_wide_steps; wide <= max_wide_steps; wide *= 2) {
+    cuts.set_wide({wide, wide, 128});
     for (const int steps : short_steps_tried) {
       const RowsCut cut = {whole ? wide : steps, wide, 128};
-      const RowsWork work = ordered_work(rows.degrees, longest, policy, cut);
-      const double us = weighed_us(work, policy, fit, processors) * blocks_of_features +
+      const double us = weighed_us(cuts.work(cut), policy, fit, processors) * blocks_of_features +
                         fit.waited_step_us * cut.waited_steps();
       if (us < best_us) {
         best = cut;
@@ -136,15 +221,18 @@ RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double bloc
       if (whole) break;
     }
   }
+  const RowsWork of_short = short_work(rows, policy, best);
+  RowsWork work = of_short + wide_work(rows.degrees, policy, best);
   // Where all warps fit at once, only the longest row counts: more of them share it.
-  const double warps = work_of(rows, policy, best).warps * blocks_of_features;
-  if (warps < processors * resident_warps(policy)) best.block_threads = max_rows_block_threads;
-  return best;
+  if (work.warps * blocks_of_features < processors * resident_warps(policy)) {
+    best.block_threads = max_rows_block_threads;
+    work = of_short + wide_work(rows.degrees, policy, best);
+  }
+  return {best, work};
 }
 
 RowsWork work_of(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut) {
-  if (!policy.listed) return unordered_work(rows.offsets, policy, cut);
-  return ordered_work(rows.degrees, rows.degrees.longest(), policy, cut);
+  return short_work(rows, policy, cut) + wide_work(rows.degrees, policy, cut);
 }
 
 }  // namespace tessera::ops

@@ -10,13 +10,14 @@
 
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
+#include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
-#include "ops/spmm/cuda/rows/row_starts.hpp"
 #include "ops/spmm/cuda/rows/schedule.hpp"
+#include "ops/spmm/cuda/rows/short_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -47,13 +48,16 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
   return of_winners(problem) ? best_policies[index] : rows_policies[index];
 }
 
-Buffer<RowStart> row_starts(const std::vector<RowSlice>& rows, const cuda::DeviceRows& matrix,
-                            const Place& place) {
+Buffer<RowStart> short_rows(const RowsSchedule& schedule, const cuda::DeviceRows& matrix,
+                            const RowsPolicy& policy, const RowsCut& cut, const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
-  const Buffer<RowSlice> slices = cuda::to_device(std::span<const RowSlice>(rows), place);
-  Buffer<RowStart> starts(slices.size(), place);
-  fill_row_starts(slices.data(), slices.size(), matrix.indices.data(), starts.data(), place.stream);
-  return starts;
+  const auto firsts = cuda::to_device(std::span<const std::int32_t>(schedule.short_firsts), place);
+  Buffer<RowStart> list(schedule.num_short, place);
+  if (list.empty()) return list;
+  list_short_rows({matrix.num_rows, matrix.offsets(), matrix.indices.data(), cut.short_row(policy),
+                   policy.step(), firsts.data(), list.data()},
+                  place.stream);
+  return list;
 }
 
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
@@ -63,16 +67,17 @@ class CudaRows final : public PreparedSpmm {
       : problem_(problem), policy_(policy), matrix_(problem) {
     const RowsPolicy& shape = policy_of(problem, policy);
     const bool forward = problem.pass == SpmmPass::forward;
-    const auto offsets =
-        forward ? problem.graph.row_offsets().span() : problem.graph.csc().col_offsets.span();
+    const SharedArray<EdgeOffset> offsets =
+        forward ? problem.graph.row_offsets() : detail::GraphAccess::col_offsets(problem.graph);
+    const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
     const Place place = problem.place();
-    cut_ = rows_cut(problem, shape, device_traits(problem.device));
-    const RowsSchedule schedule = make_rows_schedule(offsets, shape, cut_);
+    cut_ = rows_cut(problem, shape, device_traits(problem.device)).cut;
+    const RowsSchedule schedule = make_rows_schedule({offsets.span(), *degrees}, shape, cut_);
     pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), place);
     split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), place);
     wide_rows_ = cuda::to_device(std::span<const RowSlice>(schedule.wide_rows), place);
     if (shape.listed) {
-      short_rows_ = row_starts(schedule.short_rows, matrix_.rows(), place);
+      short_rows_ = short_rows(schedule, matrix_.rows(), shape, cut_, place);
     }
     // A best product has its source beside it.
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;

@@ -9,11 +9,8 @@
 namespace tessera::ops {
 namespace {
 
-/// Lists are ordered only among so many neighbours, which share sources that the cache then has.
-constexpr VertexId window_rows = 4096;
-
 /// Adds one window's rows, those of most steps first. Steps are few, so rows are counted, not
-/// compared: mini-batches make a schedule for every step of training.
+/// compared.
 void append_ordered(std::vector<RowSlice>& list, std::vector<RowSlice>& window, int step) {
   const auto steps_of = [step](const RowSlice& slice) {
     return static_cast<std::size_t>((slice.count + step - 1) / step);
@@ -40,32 +37,40 @@ void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, const
 
 }  // namespace
 
-RowsSchedule make_rows_schedule(std::span<const EdgeOffset> offsets, const RowsPolicy& policy,
+RowsSchedule make_rows_schedule(const RowLengths& rows, const RowsPolicy& policy,
                                 const RowsCut& cut) {
+  const std::span<const EdgeOffset> offsets = rows.offsets;
+  const std::size_t num_rows = offsets.size() - 1;
   RowsSchedule schedule;
-  Cutter cutter;
   const EdgeOffset short_row = cut.short_row(policy);
-  const EdgeOffset wide_row = std::max(short_row, cut.wide_row(policy));
-  std::vector<RowSlice> wide_window, short_window;
-  const auto num_rows = static_cast<VertexId>(offsets.size() - 1);
-  for (VertexId row = 0; row < num_rows; ++row) {
-    const auto at = static_cast<std::size_t>(row);
-    const EdgeOffset begin = offsets[at];
-    const EdgeOffset length = offsets[at + 1] - begin;
-    if (length > wide_row) {
-      append_pieces(schedule, row, begin,
-                    cutter.cut(EqualParts::of_at_most(length, cut.piece(policy))));
-    } else if (length > short_row) {
-      wide_window.push_back({begin, row, static_cast<std::int32_t>(length)});
-    } else if (policy.listed) {
-      short_window.push_back({begin, row, static_cast<std::int32_t>(length)});
-    }
-
-    if ((row + 1) % window_rows == 0 || row + 1 == num_rows) {
-      append_ordered(schedule.wide_rows, wide_window, whole_warp(policy).step());
-      append_ordered(schedule.short_rows, short_window, policy.step());
-    }
+  if (rows.degrees.longest() <= short_row) {
+    if (policy.listed) schedule.num_short = static_cast<std::int64_t>(num_rows);
+    return schedule;
   }
+  Cutter cutter;
+  const EdgeOffset wide_row = std::max(short_row, cut.wide_row(policy));
+  std::vector<RowSlice> wide_window;
+  std::int64_t num_short = 0;
+  for (std::size_t first = 0; first < num_rows; first += list_window_rows) {
+    const std::size_t end = std::min<std::size_t>(first + list_window_rows, num_rows);
+    if (policy.listed) schedule.short_firsts.push_back(static_cast<std::int32_t>(num_short));
+    num_short += static_cast<std::int64_t>(end - first);
+    for (std::size_t row = first; row < end; ++row) {
+      const EdgeOffset begin = offsets[row];
+      const EdgeOffset length = offsets[row + 1] - begin;
+      if (length <= short_row) continue;
+      --num_short;
+      const auto id = static_cast<VertexId>(row);
+      if (length <= wide_row) {
+        wide_window.push_back({begin, id, static_cast<std::int32_t>(length)});
+      } else {
+        append_pieces(schedule, id, begin,
+                      cutter.cut(EqualParts::of_at_most(length, cut.piece(policy))));
+      }
+    }
+    append_ordered(schedule.wide_rows, wide_window, whole_warp(policy).step());
+  }
+  if (policy.listed) schedule.num_short = num_short;
   schedule.num_slots = cutter.num_slots();
   return schedule;
 }
