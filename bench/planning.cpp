@@ -84,7 +84,7 @@ class Planning : public Trial {
 
   /// The plans run once, each pass, against the reference.
   Gate check() override {
-    const Plans plans = planned();
+    const Plans plans = planned(laid_.graph());
     Gate gate;
     gate.bound = 1;  // errors are shares of their bounds
     gate.rows_checked = gate.rows_total = host_.num_rows();
@@ -95,28 +95,24 @@ class Planning : public Trial {
     return gate;
   }
 
-  void run(Stream) override { planned(); }
+  void run(Stream) override { planned(laid_.graph()); }
   bool only_queues() const override { return false; }
 
   /// Until the plans exist; that they and the graph go again is not counted.
   std::optional<Timing> timed(const MeasureOptions& options) override {
-    for (int i = 0; i < std::max(2, options.warmups); ++i) planned();
+    for (int i = 0; i < std::max(2, options.warmups); ++i) planned(laid_.graph());
     std::vector<double> samples;
     std::vector<std::vector<PartsClock::Part>> parts;
     double seconds = 0;
     while (std::ssize(samples) < options.repeats ||
            (seconds < options.min_seconds && seconds < options.max_seconds)) {
-      synchronise(problem_.device);
       samples.push_back(timed_once());
       seconds += samples.back() * 1e-6;
     }
     // Once more with clocks and counters inside, which take time of their own.
     const std::size_t repeats = std::max<std::size_t>(samples.size() / 4, 3);
     for (std::size_t i = 0; i < repeats; ++i) {
-      synchronise(problem_.device);
-      const PartsClock clock;
-      timed_once();
-      parts.push_back(clock.parts());
+      parts.push_back(timed_parts());
     }
     note(parts);
     return summarise(std::move(samples));
@@ -127,19 +123,29 @@ class Planning : public Trial {
   std::vector<Figure> figures() const override { return figures_; }
 
  private:
-  double timed_once() {
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point begin = Clock::now();
-    const Plans plans = planned();
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  /// A graph that nobody has planned for, with nothing under way on the device.
+  Graph fresh_graph() const {
+    Graph graph = laid_.graph();
+    synchronise(problem_.device);
+    return graph;
   }
 
-  Plans planned() const {
-    const auto borrowed = [&] {
-      const TimedPart part("borrowing");
-      return laid_.graph();
-    };
-    const Graph graph = borrowed();
+  double timed_once() const {
+    using Clock = std::chrono::steady_clock;
+    const Graph graph = fresh_graph();
+    const Clock::time_point begin = Clock::now();
+    const Plans plans = planned(graph);
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  }
+  std::vector<PartsClock::Part> timed_parts() const {
+    const Graph graph = fresh_graph();
+    const PartsClock clock;
+    const Plans plans = planned(graph);
+    return clock.parts();
+  }
+
+  /// With the weights that GCN gives the graph.
+  Plans planned(const Graph& graph) const {
     Plans plans;
     if (layers_.gcn) {
       const auto normalised = [&] {
@@ -186,9 +192,10 @@ class Planning : public Trial {
       figures_.push_back({std::string(part.name) + "_us", summarise(std::move(times)).median_us});
     }
     if (problem_.device.kind == DeviceKind::cpu) return;
+    const Graph graph = fresh_graph();
     const CopyWatch watch;
     const DeviceWork before = device_work();
-    const Plans plans = planned();
+    const Plans plans = planned(graph);
     const DeviceWork work = device_work().since(before);
     const auto add = [&](const char* name, std::int64_t count) {
       figures_.push_back({name, static_cast<double>(count)});

@@ -68,15 +68,26 @@ __global__ void narrow(const std::int64_t* from, EdgeOffset count, std::int64_t 
   to[k] = static_cast<VertexId>(index);
 }
 
+__device__ EdgeOffset offset_at(const Offsets& offsets, std::int64_t row) {
+  return offsets.narrow != nullptr ? offsets.narrow[row] : offsets.wide[row];
+}
+
+/// The row whose edges include `edge`.
+__device__ VertexId row_of(const Offsets& offsets, VertexId num_rows, EdgeOffset edge) {
+  if (offsets.narrow == nullptr) return row_of_edge(offsets.wide, num_rows, edge);
+  return static_cast<VertexId>(lower_bound(offsets.narrow, 0, std::int64_t{num_rows} + 1,
+                                           static_cast<std::int32_t>(edge + 1)) -
+                               1);
+}
+
 /// Columns fall where a row begins, which is looked up only there.
-__global__ void find_unsorted(const EdgeOffset* row_offsets, VertexId num_rows,
-                              const VertexId* cols, EdgeOffset count, VertexId num_cols,
-                              long long* first_bad) {
+__global__ void find_unsorted(const Offsets row_offsets, VertexId num_rows, const VertexId* cols,
+                              EdgeOffset count, VertexId num_cols, long long* first_bad) {
   const EdgeOffset k = thread_number();
   if (k >= count) return;
   bool is_bad = cols[k] < 0 || cols[k] >= num_cols;
   if (!is_bad && k > 0 && cols[k] <= cols[k - 1]) {
-    is_bad = row_offsets[row_of_edge(row_offsets, num_rows, k)] != k;
+    is_bad = offset_at(row_offsets, row_of(row_offsets, num_rows, k)) != k;
   }
   if (is_bad) atomicMin(first_bad, static_cast<long long>(k));
 }
@@ -151,28 +162,31 @@ __global__ void number(const VertexId* cols, EdgeOffset count, std::uint32_t* so
   positions[k] = k;
 }
 
+template <class Offset>
 __global__ void find_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                             EdgeOffset* col_offsets) {
+                             Offset* col_offsets) {
   const std::int64_t col = thread_number();
   if (col > num_cols) return;
-  col_offsets[col] = lower_bound(columns, 0, count, static_cast<std::uint32_t>(col));
+  col_offsets[col] =
+      static_cast<Offset>(lower_bound(columns, 0, count, static_cast<std::uint32_t>(col)));
 }
 
 __global__ void find_rows_of(const EdgeOffset* positions, EdgeOffset count,
-                             const EdgeOffset* row_offsets, VertexId num_rows, VertexId* rows) {
+                             const Offsets row_offsets, VertexId num_rows, VertexId* rows) {
   const EdgeOffset k = thread_number();
-  if (k < count) rows[k] = row_of_edge(row_offsets, num_rows, positions[k]);
+  if (k < count) rows[k] = row_of(row_offsets, num_rows, positions[k]);
 }
 
 /// Sums in double and in order, as on the CPU.
-__global__ void inverse_roots(const EdgeOffset* offsets, const float* values, VertexId num_rows,
+__global__ void inverse_roots(const Offsets offsets, const float* values, VertexId num_rows,
                               float* scale) {
   const std::int64_t row = thread_number();
   if (row >= num_rows) return;
-  auto degree = static_cast<double>(offsets[row + 1] - offsets[row]);
+  const EdgeOffset begin = offset_at(offsets, row), end = offset_at(offsets, row + 1);
+  auto degree = static_cast<double>(end - begin);
   if (values != nullptr) {
     degree = 0;
-    for (EdgeOffset k = offsets[row]; k < offsets[row + 1]; ++k) degree += values[k];
+    for (EdgeOffset k = begin; k < end; ++k) degree += values[k];
   }
   scale[row] = static_cast<float>(degree <= 0 ? 0.0 : 1 / sqrt(degree));
 }
@@ -199,7 +213,7 @@ EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64
   return first_bad.read()[0];
 }
 
-EdgeOffset first_unsorted(const EdgeOffset* row_offsets, VertexId num_rows, const VertexId* cols,
+EdgeOffset first_unsorted(const Offsets& row_offsets, VertexId num_rows, const VertexId* cols,
                           EdgeOffset count, VertexId num_cols, const Place& place) {
   FirstPosition first_bad(place);
   for_each(find_unsorted, count, place.stream, row_offsets, num_rows, cols, count, num_cols,
@@ -248,16 +262,23 @@ void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sorta
 }
 
 void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                        EdgeOffset* col_offsets, Stream stream) {
-  for_each(find_columns, std::int64_t{num_cols} + 1, stream, columns, count, num_cols, col_offsets);
+                        std::int32_t* col_offsets, Stream stream) {
+  for_each(find_columns<std::int32_t>, std::int64_t{num_cols} + 1, stream, columns, count, num_cols,
+           col_offsets);
 }
 
-void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const EdgeOffset* row_offsets,
+void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
+                        EdgeOffset* col_offsets, Stream stream) {
+  for_each(find_columns<EdgeOffset>, std::int64_t{num_cols} + 1, stream, columns, count, num_cols,
+           col_offsets);
+}
+
+void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const Offsets& row_offsets,
                        VertexId num_rows, VertexId* rows, Stream stream) {
   for_each(find_rows_of, count, stream, positions, count, row_offsets, num_rows, rows);
 }
 
-void inverse_roots_of_degrees(const EdgeOffset* offsets, const float* values, VertexId num_rows,
+void inverse_roots_of_degrees(const Offsets& offsets, const float* values, VertexId num_rows,
                               float* scale, Stream stream) {
   for_each(inverse_roots, num_rows, stream, offsets, values, num_rows, scale);
 }

@@ -51,7 +51,7 @@ EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64
                           VertexId* to, const Place& place);
 
 /// The first edge whose column is out of range or does not lie behind the one before in its row.
-EdgeOffset first_unsorted(const EdgeOffset* row_offsets, VertexId num_rows, const VertexId* cols,
+EdgeOffset first_unsorted(const Offsets& row_offsets, VertexId num_rows, const VertexId* cols,
                           EdgeOffset count, VertexId num_cols, const Place& place);
 
 /// Sorts by the lower `bits` bits; equal ones keep their order. Positions follow where there are
@@ -108,12 +108,14 @@ void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sorta
 
 /// Offsets of columns in the sorted columns, and the row that each position belongs to.
 void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
+                        std::int32_t* col_offsets, Stream stream);
+void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
                         EdgeOffset* col_offsets, Stream stream);
-void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const EdgeOffset* row_offsets,
+void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const Offsets& row_offsets,
                        VertexId num_rows, VertexId* rows, Stream stream);
 
 /// scale[row] = (sum of the row's values)^-1/2, 0 where that is not positive.
-void inverse_roots_of_degrees(const EdgeOffset* offsets, const float* values, VertexId num_rows,
+void inverse_roots_of_degrees(const Offsets& offsets, const float* values, VertexId num_rows,
                               float* scale, Stream stream);
 
 }  // namespace tessera::cuda

@@ -41,8 +41,7 @@ void check_rising(const SharedArray<EdgeOffset>& offsets) {
 }
 
 void check_rows(const Graph& graph, const cuda::DeviceRows& rows, const Place& place) {
-  const Buffer<EdgeOffset> offsets = cuda::to_device(rows.host_offsets.span(), place);
-  const EdgeOffset bad = cuda::first_unsorted(offsets.data(), rows.num_rows, rows.indices.data(),
+  const EdgeOffset bad = cuda::first_unsorted(rows.offsets(), rows.num_rows, rows.indices.data(),
                                               rows.num_edges, rows.num_cols, place);
   if (bad == cuda::no_edge) return;
   graph.validate();  // brings the columns here and says what is wrong

@@ -233,10 +233,10 @@ Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops) {
   const Place place = graph.place();
   const CurrentDevice current(place.device.index);
   const Graph looped = add_self_loops ? with_self_loops_on_device(graph) : graph;
-  const Buffer<EdgeOffset> offsets = cuda::to_device(looped.row_offsets().span(), place);
+  const auto rows = cuda::device_rows(looped, place);
   const SharedArray<float> values = cuda::array_in(GraphAccess::values(looped), place);
   Buffer<float> scale(looped.num_rows(), place);
-  cuda::inverse_roots_of_degrees(offsets.data(), values.data(), looped.num_rows(), scale.data(),
+  cuda::inverse_roots_of_degrees(rows->offsets(), values.data(), looped.num_rows(), scale.data(),
                                  place.stream);
   const PlacedArray<float> scales = cuda::placed(std::move(scale), place);
   return looped.with_scales(scales, scales);

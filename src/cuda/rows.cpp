@@ -12,6 +12,7 @@
 #include "cuda/cached_rows.hpp"
 #include "cuda/edge_arrays.hpp"
 #include "cuda/kept_with.hpp"
+#include "cuda/transpose.hpp"
 
 namespace tessera::cuda {
 namespace {
@@ -25,9 +26,8 @@ std::string own_rows_key(Device device) { return "own rows on " + to_string(devi
 /// Null where there is nothing yet: nothing is made.
 std::shared_ptr<const DeviceRows> cached(const Graph& graph, const std::string& key,
                                          Stream stream) {
-  const auto none = []() -> std::shared_ptr<const void> { return nullptr; };
-  auto kept = std::static_pointer_cast<const Kept<DeviceRows>>(
-      detail::GraphAccess::derived(graph, key, none));
+  auto kept =
+      std::static_pointer_cast<const Kept<DeviceRows>>(detail::GraphAccess::known(graph, key));
   return kept == nullptr ? nullptr : Kept<DeviceRows>::use(std::move(kept), stream);
 }
 
@@ -40,31 +40,22 @@ DeviceRows copied_rows(const Graph& graph, const Place& place) {
   return rows;
 }
 
-/// A stable sort of A's entries, which lie by rows, by their columns.
-DeviceRows sorted_columns(const Graph& graph, const Place& place) {
-  const cuda_backend::CurrentDevice current(place.device.index);
-  const Stream stream = place.stream;
-  const EdgeOffset count = graph.num_edges();
-  const auto by_rows = device_rows(graph, place);
-  Buffer<std::uint32_t> columns(count, place);
-  DeviceRows result;
-  result.num_rows = graph.num_cols();
-  result.num_cols = graph.num_rows();
-  Buffer<EdgeOffset> positions(count, place);
-  number_columns(by_rows->indices.data(), count, columns.data(), positions.data(), stream);
-  const auto last = static_cast<std::uint32_t>(graph.num_cols() > 0 ? graph.num_cols() - 1 : 0);
-  sort_columns(columns, positions, std::bit_width(last), place);
+SharedArray<EdgeOffset> wide_offsets(const DeviceRows& rows, const Place& place) {
+  if (rows.narrow_offsets.empty()) return to_host(rows.wide_offsets, place);
+  const Buffer<std::int32_t> narrow = to_host(rows.narrow_offsets, place);
+  return std::vector<EdgeOffset>(narrow.begin(), narrow.end());
+}
 
-  Buffer<EdgeOffset> offsets(std::int64_t{graph.num_cols()} + 1, place);
-  offsets_of_columns(columns.data(), count, graph.num_cols(), offsets.data(), stream);
-  const Buffer<EdgeOffset> row_offsets = to_device(graph.row_offsets().span(), place);
-  Buffer<VertexId> indices(count, place);
-  rows_of_positions(positions.data(), count, row_offsets.data(), graph.num_rows(), indices.data(),
-                    stream);
-  result.positions = std::move(positions);
-  result.indices = std::move(indices);
-  set_offsets(result, to_host(offsets, place), place);
-  return result;
+/// With offsets in this process: waits for them where nobody knows them.
+DeviceRows sorted_columns(const Graph& graph, const Place& place) {
+  DeviceRows columns = transposed_rows(*device_rows(graph, place), place);
+  if (detail::GraphAccess::known(graph, detail::GraphAccess::col_offsets_key) != nullptr) {
+    columns.host_offsets = detail::GraphAccess::col_offsets(graph);
+  } else {
+    columns.host_offsets = wide_offsets(columns, place);
+    know_columns(graph, columns.host_offsets);
+  }
+  return columns;
 }
 
 }  // namespace
@@ -78,6 +69,49 @@ void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, const Place&
   }
   rows.num_edges = offsets.back();
   rows.host_offsets = std::move(offsets);
+}
+
+DeviceRows transposed_rows(const DeviceRows& rows, const Place& place) {
+  const cuda_backend::CurrentDevice current(place.device.index);
+  const Stream stream = place.stream;
+  const EdgeOffset count = rows.num_edges;
+  DeviceRows result;
+  result.num_rows = rows.num_cols;
+  result.num_cols = rows.num_rows;
+  result.num_edges = count;
+  Buffer<std::uint32_t> columns(count, place);
+  Buffer<EdgeOffset> positions(count, place);
+  number_columns(rows.indices.data(), count, columns.data(), positions.data(), stream);
+  const auto last = static_cast<std::uint32_t>(rows.num_cols > 0 ? rows.num_cols - 1 : 0);
+  sort_columns(columns, positions, std::bit_width(last), place);
+
+  const std::int64_t num_offsets = std::int64_t{rows.num_cols} + 1;
+  if (count <= std::numeric_limits<std::int32_t>::max()) {
+    Buffer<std::int32_t> offsets(num_offsets, place);
+    offsets_of_columns(columns.data(), count, rows.num_cols, offsets.data(), stream);
+    result.narrow_offsets = std::move(offsets);
+  } else {
+    Buffer<EdgeOffset> offsets(num_offsets, place);
+    offsets_of_columns(columns.data(), count, rows.num_cols, offsets.data(), stream);
+    result.wide_offsets = std::move(offsets);
+  }
+  Buffer<VertexId> indices(count, place);
+  rows_of_positions(positions.data(), count, rows.offsets(), rows.num_rows, indices.data(), stream);
+  result.positions = std::move(positions);
+  result.indices = std::move(indices);
+  return result;
+}
+
+void know_columns(const Graph& graph, const SharedArray<EdgeOffset>& col_offsets) {
+  using Access = detail::GraphAccess;
+  Access::derived(graph, Access::col_offsets_key, [&]() -> std::shared_ptr<const void> {
+    return std::make_shared<SharedArray<EdgeOffset>>(col_offsets);
+  });
+}
+
+void keep_columns(const Graph& graph, DeviceRows columns, const Place& place) {
+  know_columns(graph, columns.host_offsets);
+  kept_with<DeviceRows>(graph, columns_name, place, [&] { return std::move(columns); });
 }
 
 std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, const Place& place) {

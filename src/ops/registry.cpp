@@ -23,7 +23,7 @@ std::string names_of(std::span<const Offer> offers) {
 std::string usable_names(std::span<const Offer> offers, const PlanOptions& options) {
   std::vector<Offer> usable;
   for (const Offer& offer : offers) {
-    if (why_excluded(offer, options).empty()) usable.push_back(offer);
+    if (is_admissible(offer, options)) usable.push_back(offer);
   }
   return names_of(usable);
 }
@@ -62,7 +62,7 @@ std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& optio
   const bool timed = any_timed(offers);
   std::size_t best = offers.size();
   for (std::size_t i = 0; i < offers.size(); ++i) {
-    if (!why_excluded(offers[i], options).empty()) continue;
+    if (!is_admissible(offers[i], options)) continue;
     if (best == offers.size() || cost_of(offers[i], timed) < cost_of(offers[best], timed)) best = i;
   }
   if (best < offers.size()) return best;
@@ -112,6 +112,7 @@ ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& optio
     if (offer.why_not != out_of_memory_verdict) continue;
     chosen.explanation.summary += fmt::format("; {} did not fit into memory", offer.info->name);
   }
+  chosen.explanation.candidates.reserve(offers.size());
   for (std::size_t i = 0; i < offers.size(); ++i) {
     const Offer& offer = offers[i];
     std::string verdict = why_excluded(offer, options);

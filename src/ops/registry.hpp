@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/on_device.hpp"
+#include "core/parts_clock.hpp"
 #include "ops/plan_only.hpp"
 #include "ops/tune.hpp"
 #include "tessera/core/error.hpp"
@@ -59,6 +60,7 @@ template <class KernelType>
 std::vector<Offer> offers_of(std::span<const KernelType> table,
                              const typename KernelType::Problem& problem,
                              const PlanOptions& options) {
+  const TimedPart part("predicting");
   require_available(options.device);
   std::vector<Offer> offers;
   offers.reserve(table.size());
@@ -123,6 +125,7 @@ template <class Trial, class KernelType>
 Choice<KernelType> choose_among(std::span<const KernelType> table,
                                 const typename KernelType::Problem& problem,
                                 const PlanOptions& options, std::vector<Offer> offers) {
+  const TimedPart part("choosing");
   Choice<KernelType> choice;
   double timing_seconds = 0;
   const bool uses_store = options.store != nullptr && options.kernel.empty();
@@ -143,6 +146,7 @@ Choice<KernelType> choose_among(std::span<const KernelType> table,
   }
   while (!choice.prepared) {
     try {
+      const TimedPart preparing("preparing");
       choice.prepared = table[chosen.index].prepare(problem);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::out_of_memory || stored || is_forced(options)) throw;

@@ -24,7 +24,7 @@ std::vector<std::size_t> in_order_of_prediction(std::span<const Offer> offers,
                                                 const PlanOptions& options) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < offers.size(); ++i) {
-    if (why_excluded(offers[i], options).empty()) order.push_back(i);
+    if (is_admissible(offers[i], options)) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return offers[a].predicted_us < offers[b].predicted_us;
@@ -56,11 +56,11 @@ bool is_asked_for(const KernelInfo& info, const PlanOptions& options) {
   return info.name.starts_with(options.kernel.substr(0, options.kernel.size() - 1));
 }
 
-std::string why_excluded(const Offer& offer, const PlanOptions& options) {
-  if (offer.info->device != options.device.kind) {
-    return fmt::format("runs on another device than {}", to_string(options.device));
-  }
-  if (!offer.why_not.empty()) return offer.why_not;
+namespace {
+
+/// Why the options rule out an offer that can run on their device; null if they do not.
+const char* why_refused(const Offer& offer, const PlanOptions& options) {
+  if (!offer.why_not.empty()) return offer.why_not.c_str();
   if (!is_forced(options) && !is_asked_for(*offer.info, options)) return "others were asked for";
   // Who names a kernel has accepted what it does.
   if (options.kernel.empty() && !offer.info->deterministic && !options.allow_nondeterministic) {
@@ -70,12 +70,26 @@ std::string why_excluded(const Offer& offer, const PlanOptions& options) {
   if (options.exact_nonfinite && !offer.info->exact_nonfinite) {
     return "a number that is not finite may reach other rows";
   }
-  return {};
+  return nullptr;
+}
+
+}  // namespace
+
+std::string why_excluded(const Offer& offer, const PlanOptions& options) {
+  if (offer.info->device != options.device.kind) {
+    return "runs on another device than " + to_string(options.device);
+  }
+  const char* const reason = why_refused(offer, options);
+  return reason == nullptr ? std::string() : std::string(reason);
+}
+
+bool is_admissible(const Offer& offer, const PlanOptions& options) {
+  return offer.info->device == options.device.kind && why_refused(offer, options) == nullptr;
 }
 
 bool any_admissible(std::span<const Offer> offers, const PlanOptions& options) {
   return std::any_of(offers.begin(), offers.end(),
-                     [&](const Offer& offer) { return why_excluded(offer, options).empty(); });
+                     [&](const Offer& offer) { return is_admissible(offer, options); });
 }
 
 void tune_offers(std::span<Offer> offers, const PlanOptions& options,

@@ -33,6 +33,9 @@ bool is_asked_for(const KernelInfo& info, const PlanOptions& options);
 /// Why the options rule this offer out; empty if they do not.
 std::string why_excluded(const Offer& offer, const PlanOptions& options);
 
+/// The same without the words.
+bool is_admissible(const Offer& offer, const PlanOptions& options);
+
 /// True where the options leave one to choose.
 bool any_admissible(std::span<const Offer> offers, const PlanOptions& options);
 

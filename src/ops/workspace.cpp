@@ -23,6 +23,14 @@ void clear_counters(const WorkspaceNeed& need, void* memory, Device device, Stre
 PlanWorkspace::PlanWorkspace(const WorkspaceNeed& need, const Place& place, bool owned)
     : need_(need), place_(place), own_(owned ? need.total_bytes() : 0, place), uses_(place) {
   if (owned) clear_counters(need_, own_.data(), place_.device, place_.stream);
+  if (place_.device.kind == DeviceKind::cpu) return;
+  // Kernels that overlap the one before them read the plan ahead (docs/kernels.md). They overlap
+  // nothing that writes it if something that overlaps nothing lies between.
+  if (!owned || need_.counter_bytes() == 0) {
+    last_ = Buffer<std::byte>(WorkspaceNeed::alignment, place_);
+    fill_zero(last_.data(), WorkspaceNeed::alignment, place_.device, place_.stream);
+  }
+  ready_.mark(place_);
 }
 
 WorkspaceUse::WorkspaceUse(const PlanWorkspace& workspace, const Workspace& lent, Stream stream)
@@ -38,6 +46,7 @@ WorkspaceUse::WorkspaceUse(const PlanWorkspace& workspace, const Workspace& lent
       reinterpret_cast<std::uintptr_t>(lent.data) % WorkspaceNeed::alignment != 0) {
     reject("the workspace is not aligned", need.total_bytes());
   }
+  workspace.ready_.wait(stream);
   alone_ =
       workspace.place_.device.kind == DeviceKind::cpu || (lent.absent() && need.total_bytes() > 0);
   if (alone_) take();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/readiness.hpp"
 #include "core/stream_uses.hpp"
 #include "tessera/core/memory.hpp"
 
@@ -83,8 +84,9 @@ inline WorkspaceView part_for(const WorkspacePart<std::byte>& part, const Worksp
 }
 
 /// The workspace of a plan, and the streams that its runs are on. The last member of the plan's
-/// state: when it goes, the plan's stream waits for all runs, and the memory of the other members
-/// is released after that.
+/// state: when it is made, the plan is complete as soon as the plan's stream has come so far, which
+/// runs on other streams wait for. When it goes, the plan's stream waits for all runs, and the
+/// memory of the other members is released after that.
 class PlanWorkspace {
  public:
   /// Queues the clearing of the counters on the place's stream. `owned`: whether the plan has one
@@ -100,6 +102,8 @@ class PlanWorkspace {
   Place place_;
   Buffer<std::byte> own_;
   mutable std::atomic<bool> taken_{false};  ///< by a run that no other may overlap
+  Buffer<std::byte> last_;  ///< what the last work of planning clears, where there are no counters
+  Readiness ready_;
   mutable StreamUses uses_;
 };
 

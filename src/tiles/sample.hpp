@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <span>
+
 #include "tessera/tiles/tiled_graph.hpp"
 
 namespace tessera::tiles {
@@ -12,6 +16,36 @@ struct WindowSample {
   double rest_edges = 0;       ///< of columns that too few rows use
   double longest_columns = 0;  ///< of the longest window, as far as its edges tell
 };
+
+/// Windows that cost models ask about.
+struct SampledWindows {
+  int height = 64;
+  int min_uses = 1;
+};
+inline constexpr std::array<SampledWindows, 5> sampled_windows = {
+    {{8, 1}, {16, 1}, {64, 1}, {128, 1}, {128, 3}}};
+
+/// So many windows are looked at, evenly spread: the i-th is windows * i / (so many).
+inline constexpr std::int64_t most_sampled = 128;
+
+/// What the windows that were looked at have together.
+struct WindowSums {
+  std::int64_t edges = 0;
+  std::int64_t columns = 0;  ///< distinct ones that enough rows use
+  std::int64_t dense_edges = 0;
+
+  WindowSums operator+(const WindowSums& other) const {
+    return {edges + other.edges, columns + other.columns, dense_edges + other.dense_edges};
+  }
+};
+
+/// What such sums say of all windows of rows with these offsets.
+WindowSample estimate(const WindowSums& sums, std::span<const EdgeOffset> offsets,
+                      VertexId num_cols, int height);
+
+/// From now on `sample_windows` returns this.
+void know_sample(const Graph& graph, const SampledWindows& windows, Side side,
+                 const WindowSample& sample);
 
 /// Evenly spread windows, the same for the same graph. Columns that fewer than `min_uses` rows use
 /// do not count. Kept with the graph.

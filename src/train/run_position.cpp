@@ -5,10 +5,8 @@
 
 namespace tessera::train {
 
-bool RunPosition::advance(const EpochRecord& record) {
+bool RunPosition::advance(const Evaluation& evaluation) {
   ++epoch;
-  if (!record.evaluated) return false;
-  const Evaluation& evaluation = record.evaluation;
   const bool is_best = best_epoch == 0 || better(evaluation, best);
   if (is_best) {
     best_epoch = epoch;
@@ -16,8 +14,7 @@ bool RunPosition::advance(const EpochRecord& record) {
   }
   const bool went_on =
       evaluation.validation >= highest_metric || evaluation.validation_loss <= lowest_loss;
-  if (went_on) progress_epoch = epoch;
-  waited = epoch - progress_epoch;
+  waited = went_on ? 0 : waited + 1;
   highest_metric = std::max(highest_metric, evaluation.validation);
   lowest_loss = std::min(lowest_loss, evaluation.validation_loss);
   return is_best;
@@ -25,7 +22,7 @@ bool RunPosition::advance(const EpochRecord& record) {
 
 RunPosition position_after(const std::vector<EpochRecord>& curve) {
   RunPosition position;
-  for (const EpochRecord& record : curve) position.advance(record);
+  for (const EpochRecord& record : curve) position.advance(record.evaluation);
   return position;
 }
 

@@ -13,6 +13,7 @@
 #include "ops/check_options.hpp"
 #include "ops/plan_only.hpp"
 #include "ops/plan_record.hpp"
+#include "ops/planning_scope.hpp"
 
 namespace tessera::ops {
 
@@ -121,6 +122,7 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   auto record = std::make_shared<AttentionRecord>();
   record->graph = graph;
   record->options = options;
+  const PlanningScope planning(graph, options, options.backward);
   auto choice =
       make_choice<AttentionTrial>(attention_kernels(), AttentionProblem{graph, options}, options);
   record->kernel = &choice.kernel->info;
@@ -128,7 +130,6 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   record->prepared = std::move(choice.prepared);
   record->has_backward = options.backward;
   record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
-  synchronise(options.device, options.stream);
   std::vector<Explanation>& children = record->explanation.children;
   for (Explanation& stage : record->prepared->stages()) children.push_back(std::move(stage));
   if (options.backward) add_child(record->explanation, "backward", by_same_kernel(*record));

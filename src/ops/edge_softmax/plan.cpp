@@ -12,6 +12,7 @@
 #include "ops/edge_softmax/trial.hpp"
 #include "ops/plan_only.hpp"
 #include "ops/plan_record.hpp"
+#include "ops/planning_scope.hpp"
 
 namespace tessera::ops {
 
@@ -42,6 +43,7 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
   auto record = std::make_shared<EdgeSoftmaxRecord>();
   record->graph = graph;
   record->options = options;
+  const PlanningScope planning(graph, options, false);
   auto choice = make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(),
                                               EdgeSoftmaxProblem{graph, options}, options);
   record->kernel = &choice.kernel->info;
@@ -49,7 +51,6 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
   record->prepared = std::move(choice.prepared);
   record->has_backward = options.backward;
   record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
-  synchronise(options.device, options.stream);
   if (options.backward) add_child(record->explanation, "backward", by_same_kernel(*record));
   return PlanAccess::make(std::shared_ptr<const EdgeSoftmaxRecord>(std::move(record)));
 }

@@ -9,6 +9,7 @@
 #include "ops/check_options.hpp"
 #include "ops/plan_only.hpp"
 #include "ops/plan_record.hpp"
+#include "ops/planning_scope.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -96,6 +97,7 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   record->options = options;
   SddmmProblem problem{graph, options.function, options.precision, options.features, options.heads};
   problem.set_place(options.place());
+  const PlanningScope planning(graph, options, options.backward);
   auto choice = make_choice<SddmmTrial>(sddmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;
   record->explanation = std::move(choice.explanation);
@@ -107,7 +109,6 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
     need.cover(record->grad_v->workspace());
   }
   record->workspace.emplace(need, options.place(), options.own_workspace);
-  synchronise(options.device, options.stream);
   return PlanAccess::make(std::shared_ptr<const SddmmRecord>(std::move(record)));
 }
 

@@ -8,6 +8,7 @@
 #include "ops/check.hpp"
 #include "ops/check_options.hpp"
 #include "ops/plan_only.hpp"
+#include "ops/planning_scope.hpp"
 #include "ops/spmm/record.hpp"
 #include "ops/spmm/trial.hpp"
 #include "ops/spmm/weights_fit.hpp"
@@ -90,8 +91,9 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   record->graph = graph;
   record->options = options;
   const SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
-  check_weights_fit(problem);
   check_epilogue(options);
+  const PlanningScope planning(graph, options, options.backward);
+  check_weights_fit(problem);
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;
   record->explanation = std::move(choice.explanation);
@@ -102,7 +104,6 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
     need.cover(record->grad_x->workspace());
   }
   record->workspace.emplace(need, options.place(), options.own_workspace);
-  synchronise(options.device, options.stream);
   return PlanAccess::make(std::shared_ptr<const SpmmRecord>(std::move(record)));
 }
 

@@ -58,7 +58,7 @@ __global__ __launch_bounds__(block_threads,
       rest_of_rows[row] = 0;
     }
   }
-  WindowBitmap window(launch, memory);
+  WindowBitmap window(launch, memory, std::int64_t{blockIdx.x} * launch.height);
   int mine = 0;
   while (window.mark()) {
     window.for_own_words([&](int, std::uint32_t bits) { mine += __popc(bits); });
@@ -74,7 +74,7 @@ __global__ __launch_bounds__(block_threads) void fill_tiles(const TranslationLau
   extern __shared__ std::uint32_t memory[];
   // Dense columns before each word; nothing is counted any more when they are written.
   std::uint32_t* const before = memory + launch.bitmap_words;
-  WindowBitmap window(launch, memory);
+  WindowBitmap window(launch, memory, std::int64_t{blockIdx.x} * launch.height);
   const std::int64_t first_column = launch.step_offsets[blockIdx.x] * step_columns;
   const std::int64_t end_column = launch.step_offsets[blockIdx.x + 1] * step_columns;
   const std::int64_t words_per_tile = 2 * launch.height;

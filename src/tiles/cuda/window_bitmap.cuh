@@ -40,11 +40,13 @@ __device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_
 /// One window and the columns of it that are dense: a bit each, and the digits of its count.
 class WindowBitmap {
  public:
-  __device__ WindowBitmap(const TranslationLaunch& launch, std::uint32_t* memory)
+  /// The window that begins at a row; of its edges at most the first `most_edges`.
+  __device__ WindowBitmap(const TranslationLaunch& launch, std::uint32_t* memory,
+                          std::int64_t first_row, EdgeOffset most_edges = INT64_MAX)
       : launch_(launch),
         bits_(memory),
         digits_(memory + launch.bitmap_words),
-        first_row_(std::int64_t{blockIdx.x} * launch.height),
+        first_row_(first_row),
         num_rows_(static_cast<int>(launch.num_rows - first_row_ < launch.height
                                        ? launch.num_rows - first_row_
                                        : launch.height)) {
@@ -67,6 +69,7 @@ class WindowBitmap {
     last_column_ = highest;
     begin_ = offset_at(launch.offsets, first_row_);
     end_ = offset_at(launch.offsets, first_row_ + num_rows_);
+    if (end_ - begin_ > most_edges) end_ = begin_ + most_edges;
   }
 
   /// Goes to the next columns that the bitmap has room for, and marks the dense ones; false if none
@@ -121,6 +124,7 @@ class WindowBitmap {
     return low;
   }
 
+  __device__ EdgeOffset num_edges() const { return end_ - begin_; }
   __device__ bool is_dense(int at) const { return (bits_[at / 32] >> (at % 32) & 1) != 0; }
   __device__ std::int64_t first_row() const { return first_row_; }
   __device__ int num_rows() const { return num_rows_; }

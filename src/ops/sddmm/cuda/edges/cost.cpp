@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
-#include <vector>
 
-#include "graph/access.hpp"
-#include "ops/sddmm/cuda/edges/panels.hpp"
 #include "ops/tuning.hpp"
+#include "tiles/panels.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -159,28 +156,6 @@ double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
   return fit.launch_us + factor * std::pow(sum, 1 / fit.power);
 }
 
-struct Reuse {
-  double factor = 1;
-};
-
-Reuse measured_reuse(const Graph& graph) {
-  constexpr VertexId samples = 16;
-  std::int64_t edges = 0;
-  std::int64_t distinct = 0;
-  std::vector<VertexId> sources;
-  for (VertexId i = 0; i < samples; ++i) {
-    const auto row =
-        static_cast<VertexId>(std::int64_t{graph.num_rows()} * (2 * i + 1) / (2 * samples));
-    const EdgeOffset begin = graph.row_offsets()[row];
-    const EdgeOffset end = panel_end(graph, begin, row);
-    sources.assign(graph.col_indices().data() + begin, graph.col_indices().data() + end);
-    std::sort(sources.begin(), sources.end());
-    edges += end - begin;
-    distinct += std::unique(sources.begin(), sources.end()) - sources.begin();
-  }
-  return {distinct > 0 ? static_cast<double>(edges) / static_cast<double>(distinct) : 1.0};
-}
-
 }  // namespace
 
 int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
@@ -188,16 +163,6 @@ int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
   constexpr double rounds = 4;
   const double tiles = static_cast<double>(num_edges) / tile;
   return static_cast<int>(std::clamp(tiles / (resident_warps * rounds), 1.0, 16.0));
-}
-
-double panel_reuse(const Graph& graph) {
-  if (graph.num_rows() == 0) return 1;
-  const auto make = [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<Reuse>(measured_reuse(graph));
-  };
-  return std::static_pointer_cast<const Reuse>(
-             detail::GraphAccess::derived(graph, "reuse in panels of sddmm", make))
-      ->factor;
 }
 
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
@@ -210,7 +175,7 @@ double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
 double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                          const DeviceTraits& traits) {
   const EdgesCoefficients fit = coefficients_for(coefficients, traits);
-  const double moving = std::max(moving_us(problem, fit) / panel_reuse(problem.graph),
+  const double moving = std::max(moving_us(problem, fit) / tiles::panel_reuse(problem.graph),
                                  source_bytes(problem) / fit.memory_bytes_per_us);
   return predicted_us(problem, policy, 16, moving, fit, traits.processors);
 }

@@ -22,9 +22,6 @@ inline std::int64_t head_width(const SddmmProblem& problem) {
 /// end together.
 int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits);
 
-/// How often a panel's rows share a source, on average over some panels; at least 1.
-double panel_reuse(const Graph& graph);
-
 /// What equal shares of edges should take, with lanes that load `vector_bytes` at once.
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits);

@@ -18,7 +18,7 @@ std::vector<EdgeOffset> panel_bounds(const Graph& graph) {
   for (EdgeOffset begin = 0; begin < graph.num_edges();) {
     while (graph.row_offsets()[row + 1] <= begin) ++row;
     bounds.push_back(begin);
-    begin = panel_end(graph, begin, row);
+    begin = tiles::panel_end(graph, begin, row);
   }
   bounds.push_back(graph.num_edges());
   return bounds;

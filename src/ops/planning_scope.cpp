@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/planning_scope.hpp"
+
+#include "graph/access.hpp"
+#include "ops/registry.hpp"
+#include "tiles/survey.hpp"
+
+namespace tessera::ops {
+
+PlanningScope::PlanningScope(const Graph& graph, const PlanOptions& options, bool both_sides)
+    : graph_(graph) {
+  require_available(options.device);
+  refuse_while_recording();
+  tiles::survey(graph, both_sides, options.place());
+}
+
+PlanningScope::~PlanningScope() { detail::GraphAccess::release_unused(graph_); }
+
+}  // namespace tessera::ops

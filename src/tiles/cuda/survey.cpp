@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tiles/cuda/survey.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/cuda_handles.hpp"
+#include "core/parts_clock.hpp"
+#include "cuda/array.hpp"
+#include "cuda/cached_rows.hpp"
+#include "cuda/pinned.hpp"
+#include "cuda/transpose.hpp"
+#include "graph/access.hpp"
+#include "graph/degrees.hpp"
+#include "graph/weight_sizes.hpp"
+#include "tiles/panels.hpp"
+
+namespace tessera::tiles {
+namespace {
+
+using detail::GraphAccess;
+
+constexpr const char* rows_key = "survey of rows";
+constexpr const char* columns_key = "survey of columns";
+
+bool is_known(const Graph& graph, const std::string& key) {
+  return GraphAccess::known(graph, key) != nullptr;
+}
+
+void mark_known(const Graph& graph, const char* key) {
+  GraphAccess::derived(graph, key,
+                       []() -> std::shared_ptr<const void> { return std::make_shared<int>(); });
+}
+
+SurveyedRows surveyed(const cuda::DeviceRows& rows) {
+  return {rows.num_rows, rows.num_cols, rows.offsets(), rows.indices.data()};
+}
+
+/// The weights of a graph whose sizes nobody knows yet.
+class UnknownWeights {
+ public:
+  UnknownWeights(const Graph& graph, const Place& place) {
+    std::size_t i = 0;
+    for (const PlacedArray<float>* const array :
+         {&GraphAccess::values(graph), &GraphAccess::row_scale(graph),
+          &GraphAccess::col_scale(graph)}) {
+      const std::size_t number = i++;
+      if (array->empty() || array->device() != place.device) continue;
+      SharedArray<float> numbers = array->there(place.stream);
+      const bool same = number > 0 && numbers.data() == there_[number - 1].numbers;
+      if (same || is_known(graph, weight_sizes_key(numbers.data()))) continue;
+      there_[number] = {numbers.data(), numbers.size()};
+      kept_.push_back(std::move(numbers));
+    }
+  }
+
+  bool any() const noexcept { return !kept_.empty(); }
+  const std::array<SurveyedWeights, num_weights>& there() const noexcept { return there_; }
+
+  void know(const Graph& graph, const SurveyReport& report) const {
+    for (std::size_t i = 0; i < num_weights; ++i) {
+      if (there_[i].count == 0) continue;
+      const auto make = [&]() -> std::shared_ptr<const void> {
+        return std::make_shared<SizeRange>(report.weights[i].bits().range());
+      };
+      GraphAccess::derived(graph, weight_sizes_key(there_[i].numbers), make,
+                           detail::Keeping::for_users);
+    }
+  }
+
+ private:
+  std::array<SurveyedWeights, num_weights> there_;
+  std::vector<SharedArray<float>> kept_;
+};
+
+/// The columns of a graph on their way to being known.
+class Columns {
+ public:
+  Columns(const Graph& graph, const cuda::DeviceRows& rows, const Place& place)
+      : kept_(cuda::cached_columns(graph, place)) {
+    if (kept_ == nullptr) made_ = cuda::transposed_rows(rows, place);
+  }
+
+  const cuda::DeviceRows& rows() const noexcept { return kept_ != nullptr ? *kept_ : made_; }
+
+  std::size_t offset_bytes() const {
+    return checked_bytes(rows().narrow_offsets.size(), sizeof(std::int32_t)) +
+           checked_bytes(rows().wide_offsets.size(), sizeof(EdgeOffset));
+  }
+  void bring(cuda::PinnedMemory& memory) {
+    if (kept_ != nullptr) return;
+    const bool narrow = !made_.narrow_offsets.empty();
+    const void* const there = narrow ? static_cast<const void*>(made_.narrow_offsets.data())
+                                     : static_cast<const void*>(made_.wide_offsets.data());
+    here_ = memory.bring(there, offset_bytes());
+  }
+
+  /// When all have come.
+  void know(const Graph& graph, const Place& place) {
+    if (kept_ != nullptr) return;
+    const std::int64_t count = std::int64_t{made_.num_rows} + 1;
+    Buffer<EdgeOffset> offsets(count);
+    if (!made_.narrow_offsets.empty()) {
+      const auto* const narrow = static_cast<const std::int32_t*>(here_);
+      for (std::int64_t i = 0; i < count; ++i) offsets[i] = narrow[i];
+    } else {
+      const auto* const wide = static_cast<const EdgeOffset*>(here_);
+      for (std::int64_t i = 0; i < count; ++i) offsets[i] = wide[i];
+    }
+    made_.host_offsets = std::move(offsets);
+    cuda::keep_columns(graph, std::move(made_), place);
+  }
+
+ private:
+  std::shared_ptr<const cuda::DeviceRows> kept_;
+  cuda::DeviceRows made_;
+  const void* here_ = nullptr;
+};
+
+void know_samples(const Graph& graph, Side side, std::span<const EdgeOffset> offsets,
+                  VertexId num_cols, const SurveyReport::Sums* sums) {
+  for (std::size_t i = 0; i < sampled_windows.size(); ++i) {
+    const WindowSums found{static_cast<std::int64_t>(sums[i].edges),
+                           static_cast<std::int64_t>(sums[i].columns),
+                           static_cast<std::int64_t>(sums[i].dense_edges)};
+    know_sample(graph, sampled_windows[i], side,
+                estimate(found, offsets, num_cols, sampled_windows[i].height));
+  }
+}
+
+}  // namespace
+
+void survey_on_device(const Graph& graph, bool both_sides, const Place& place) {
+  const TimedPart part("surveying");
+  const bool of_rows = !is_known(graph, rows_key);
+  const bool of_columns = both_sides && !is_known(graph, columns_key);
+  const UnknownWeights weights(graph, place);
+  if (!of_rows && !of_columns && !weights.any()) return;
+
+  const cuda_backend::CurrentDevice current(place.device.index);
+  const auto rows = cuda::device_rows(graph, place);
+  Buffer<SurveyReport> report(1, place);
+  cuda::clear(report, place);
+  if (weights.any()) find_sizes(weights.there(), report.data(), place.stream);
+  std::unique_ptr<Columns> columns;
+  if (of_columns) columns = std::make_unique<Columns>(graph, *rows, place);
+  if (of_rows || of_columns) {
+    count_samples({of_rows ? surveyed(*rows) : SurveyedRows{},
+                   of_columns ? surveyed(columns->rows()) : SurveyedRows{}},
+                  report.data(), place.stream);
+  }
+  cuda::PinnedMemory memory(sizeof(SurveyReport) + (of_columns ? columns->offset_bytes() : 0),
+                            place);
+  const auto* const found =
+      static_cast<const SurveyReport*>(memory.bring(report.data(), sizeof(SurveyReport)));
+  if (of_columns) columns->bring(memory);
+  row_degrees(graph);  // everybody asks for them, and the GPU works meanwhile
+  memory.wait();
+
+  weights.know(graph, *found);
+  if (of_rows) {
+    know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(),
+                 found->windows[0]);
+    know_panels(graph, static_cast<EdgeOffset>(found->panels.edges),
+                static_cast<EdgeOffset>(found->panels.columns));
+    mark_known(graph, rows_key);
+  }
+  if (of_columns) {
+    columns->know(graph, place);
+    know_samples(graph, Side::transposed, GraphAccess::col_offsets(graph).span(), graph.num_rows(),
+                 found->windows[1]);
+    mark_known(graph, columns_key);
+  }
+}
+
+}  // namespace tessera::tiles

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tiles/survey.hpp"
+
+#ifdef TESSERA_WITH_CUDA
+#include "tiles/cuda/survey.hpp"
+#endif
+
+namespace tessera::tiles {
+
+void survey([[maybe_unused]] const Graph& graph, [[maybe_unused]] bool both_sides,
+            [[maybe_unused]] const Place& place) {
+#ifdef TESSERA_WITH_CUDA
+  if (place.device.kind == DeviceKind::cuda && graph.device() == place.device) {
+    survey_on_device(graph, both_sides, place);
+  }
+#endif
+}
+
+}  // namespace tessera::tiles

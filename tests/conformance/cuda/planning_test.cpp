@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "conformance/cuda/allocation_hook.hpp"
+#include "conformance/cuda/memory_cases.hpp"
+#include "support/counting_memory.hpp"
+#include "tessera/graph/borrow.hpp"
+#include "tessera/graph/generate.hpp"
+#include "tessera/graph/normalise.hpp"
+#include "tessera/graph/transform.hpp"
+
+#include "core/cuda_handles.hpp"
+#include "ops/spmm/cuda/rows/schedule.hpp"
+#include "ops/spmm/cuda/rows/short_rows.hpp"
+
+/// What planning asks of a GPU where the graph lies on it: one wait, and no array of its size.
+namespace tessera {
+namespace {
+
+using cuda_backend::OwnedStream;
+using ops::AttentionForm;
+using test::CountingMemory;
+using test::num_cuda_waits;
+
+constexpr Device gpu{DeviceKind::cuda, 0};
+
+/// A graph's arrays on the GPU, as a sampler leaves them there.
+class Laid {
+ public:
+  explicit Laid(const Graph& graph)
+      : num_rows_(graph.num_rows()),
+        num_cols_(graph.num_cols()),
+        offsets_(on_gpu(
+            std::vector<std::int32_t>(graph.row_offsets().begin(), graph.row_offsets().end()))),
+        columns_(
+            on_gpu(std::vector<VertexId>(graph.col_indices().begin(), graph.col_indices().end()))),
+        values_(on_gpu(std::vector<float>(graph.values().begin(), graph.values().end()))) {}
+
+  /// A new graph over them, which nobody has planned for.
+  Graph graph(Stream stream = {}, MemoryResource* memory = nullptr) const {
+    BorrowOptions options;
+    options.device = gpu;
+    options.row_order = RowOrder::promised;
+    options.stream = stream;
+    options.memory = memory;
+    return borrow_csr(num_rows_, num_cols_, {offsets_.span(), columns_.span(), values_.span()},
+                      options);
+  }
+
+ private:
+  template <class T>
+  static Buffer<T> on_gpu(const std::vector<T>& values) {
+    Buffer<T> there(static_cast<std::int64_t>(values.size()), default_memory(gpu));
+    copy_bytes(there.data(), values.data(), values.size() * sizeof(T), gpu);
+    synchronise(gpu);
+    return there;
+  }
+
+  VertexId num_rows_, num_cols_;
+  Buffer<std::int32_t> offsets_;
+  Buffer<VertexId> columns_;
+  Buffer<float> values_;
+};
+
+/// A mini-batch: far more edges than vertices.
+Graph batch() {
+  return with_self_loops(
+      generate::build(generate::ErdosRenyi{.vertices = 2000, .edges = 40000, .seed = 3}));
+}
+
+Graph weighted(const Graph& graph) {
+  std::vector<float> values(static_cast<std::size_t>(graph.num_edges()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 0.25f + static_cast<float>(i % 13) / 4;
+  }
+  return graph.with_values(SharedArray<float>(std::move(values)));
+}
+
+ops::SpmmOptions spmm_options(std::int64_t features = 64, Precision precision = Precision::fp32) {
+  ops::SpmmOptions options;
+  options.device = gpu;
+  options.features = features;
+  options.precision = precision;
+  options.backward = true;
+  return options;
+}
+
+ops::AttentionOptions attention_options(AttentionForm form, std::int64_t heads) {
+  ops::AttentionOptions options;
+  options.device = gpu;
+  options.form = form;
+  options.features = 64;
+  options.heads = heads;
+  options.backward = true;
+  return options;
+}
+
+class GpuPlanning : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+    // The first planning pins memory and loads kernels.
+    const Laid laid(batch());
+    ops::plan_spmm(gcn_normalised(laid.graph(), false), spmm_options());
+    ops::plan_attention(laid.graph(), attention_options(AttentionForm::gat, 8));
+    synchronise(gpu);
+  }
+
+  /// How often `work` waits.
+  template <class Work>
+  static std::int64_t waits_of(Work&& work) {
+    const std::int64_t before = num_cuda_waits();
+    const auto kept = work();
+    return num_cuda_waits() - before;
+  }
+};
+
+TEST_F(GpuPlanning, WaitsOnceForBothPassesOfGcn) {
+  const Laid laid(batch());
+  const Graph graph = laid.graph();
+  Graph normalised;
+  EXPECT_EQ(waits_of([&] { return normalised = gcn_normalised(graph, false); }), 0);
+  EXPECT_EQ(waits_of([&] { return ops::plan_spmm(normalised, spmm_options()); }), 1);
+  EXPECT_EQ(waits_of([&] { return ops::plan_spmm(normalised, spmm_options(128)); }), 1)
+      << "sizes of weights are looked for again, the graph is not";
+  EXPECT_EQ(waits_of([&] {
+              return ops::plan_attention(graph, attention_options(AttentionForm::gat, 8));
+            }),
+            0)
+      << "the same graph has been looked at";
+}
+
+TEST_F(GpuPlanning, WaitsOnceForBothPassesOfGat) {
+  for (const std::int64_t heads : {1, 8}) {
+    const Laid laid(batch());
+    const Graph graph = laid.graph();
+    EXPECT_EQ(waits_of([&] {
+                return ops::plan_attention(graph, attention_options(AttentionForm::gat, heads));
+              }),
+              1)
+        << heads << " heads";
+    EXPECT_EQ(waits_of([&] {
+                return ops::plan_attention(graph, attention_options(AttentionForm::gatv2, heads));
+              }),
+              0);
+  }
+}
+
+TEST_F(GpuPlanning, WaitsOnceForGraphsWithValues) {
+  const Laid laid(weighted(batch()));
+  const Graph graph = laid.graph();
+  ops::SpmmOptions options = spmm_options();
+  options.kernel = options.backward_kernel = "spmm/cuda/rows*";
+  EXPECT_EQ(waits_of([&] { return ops::plan_spmm(graph, options); }), 1);
+}
+
+TEST_F(GpuPlanning, PinsNothingAndBringsNothingOfTheSizeOfTheEdges) {
+  const std::int64_t pinned = test::num_pinned_allocations();
+  for (const Graph& host : {batch(), weighted(batch())}) {
+    const Laid laid(host);
+    const Graph graph = laid.graph();
+    test::largest_copy_to_host();
+    ops::SpmmOptions options = spmm_options();
+    options.kernel = options.backward_kernel = "spmm/cuda/rows*";
+    ops::plan_spmm(gcn_normalised(graph, false), options);
+    ops::plan_spmm(graph, options);
+    ops::plan_attention(graph, attention_options(AttentionForm::gat, 1));
+    // Offsets do come, and there are twenty times as many edges.
+    EXPECT_LT(test::largest_copy_to_host(), graph.num_edges());
+  }
+  EXPECT_EQ(test::num_pinned_allocations(), pinned);
+}
+
+/// Whatever the GPU counts is what this process would: then the same kernels are chosen, with the
+/// same predictions, word for word.
+TEST_F(GpuPlanning, ChoosesAsForAGraphInThisProcess) {
+  const std::vector<Graph> graphs = {
+      batch(),
+      weighted(batch()),
+      test::memory_graph(),
+      generate::build(generate::Rmat{.scale = 12, .edges = 60000, .seed = 5}),
+      generate::build(generate::Bipartite{.targets = 700, .sources = 3001, .edges = 9000}),
+      generate::build(generate::ErdosRenyi{.vertices = 300, .edges = 20000, .seed = 1}),
+      generate::build(generate::ErdosRenyi{.vertices = 17, .edges = 0, .seed = 1}),
+      generate::build(generate::ErdosRenyi{.vertices = 1, .edges = 1, .seed = 1})};
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    SCOPED_TRACE("graph " + std::to_string(i));
+    const Graph& host = graphs[i];
+    const Laid laid(host);
+    for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+      for (const std::int64_t features : {16, 64}) {
+        ops::SpmmOptions spmm = spmm_options(features, precision);
+        EXPECT_EQ(to_string(ops::plan_spmm(laid.graph(), spmm).explain()),
+                  to_string(ops::plan_spmm(host, spmm).explain()));
+        ops::SddmmOptions sddmm;
+        sddmm.device = gpu;
+        sddmm.features = features;
+        sddmm.precision = precision;
+        EXPECT_EQ(to_string(ops::plan_sddmm(laid.graph(), sddmm).explain()),
+                  to_string(ops::plan_sddmm(host, sddmm).explain()));
+        if (!host.is_square() || host.has_values()) continue;
+        EXPECT_EQ(to_string(ops::plan_spmm(gcn_normalised(laid.graph(), false), spmm).explain()),
+                  to_string(ops::plan_spmm(gcn_normalised(host, false), spmm).explain()));
+      }
+    }
+    for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+      if (host.has_values()) continue;
+      EXPECT_EQ(to_string(ops::plan_attention(laid.graph(), attention_options(form, 8)).explain()),
+                to_string(ops::plan_attention(host, attention_options(form, 8)).explain()));
+    }
+  }
+}
+
+/// A plan that measured keeps what one keeps that was told to use the same kernels.
+TEST_F(GpuPlanning, FreesWhatWasTriedAndNotChosen) {
+  const Laid laid(batch());
+  const OwnedStream stream;
+  CountingMemory memory(gpu);
+  ops::SpmmOptions options = spmm_options();
+  options.memory = &memory;
+  options.stream = stream;
+  options.edge_values_at_run = false;
+  std::int64_t measured_bytes = 0;
+  ops::SpmmOptions named = options;
+  {
+    const Graph graph = laid.graph(stream, &memory);
+    options.tune = ops::Tune::measured;
+    const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
+    measured_bytes = memory.live_bytes();
+    named.kernel = plan.kernel().name;
+    const ops::Explanation explanation = plan.explain();
+    const ops::Explanation* const backward = find_child(explanation, "backward");
+    ASSERT_NE(backward, nullptr);
+    named.backward_kernel = backward->summary.substr(0, backward->summary.find(':'));
+  }
+  EXPECT_EQ(memory.num_live(), 0);
+  const Graph graph = laid.graph(stream, &memory);
+  const ops::SpmmPlan plan = ops::plan_spmm(graph, named);
+  EXPECT_EQ(measured_bytes, memory.live_bytes());
+}
+
+/// Only a backward pass needs the columns.
+TEST_F(GpuPlanning, ForwardPlansKeepNoColumns) {
+  const Laid laid(batch());
+  CountingMemory memory(gpu);
+  const auto bytes_of = [&](bool backward) {
+    const Graph graph = laid.graph({}, &memory);
+    ops::SpmmOptions options = spmm_options();
+    options.memory = &memory;
+    options.kernel = options.backward_kernel = "spmm/cuda/rows*";
+    options.backward = backward;
+    const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
+    return memory.live_bytes();
+  };
+  const std::int64_t columns = batch().num_edges() * std::int64_t{sizeof(VertexId) + 8};
+  EXPECT_LT(bytes_of(false), columns);
+  EXPECT_GE(bytes_of(true), columns);
+}
+
+TEST_F(GpuPlanning, EndsWithOneErrorWhenMemoryRunsDryAndLeaksNothing) {
+  const Laid laid(test::memory_graph());
+  const OwnedStream stream;
+  CountingMemory memory(gpu);
+  const auto plan = [&] {
+    const Graph graph = gcn_normalised(laid.graph(stream, &memory), false);
+    ops::SpmmOptions options = spmm_options();
+    options.memory = &memory;
+    options.stream = stream;
+    ops::plan_spmm(graph, options);
+  };
+  plan();
+  const std::int64_t needed = memory.num_allocations();
+  EXPECT_EQ(memory.num_live(), 0);
+  for (std::int64_t nth = 1; nth <= needed; ++nth) {
+    memory.fail_from(nth);
+    try {
+      plan();
+      ADD_FAILURE() << "allocation " << nth << " failed, and nobody noticed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+    }
+    EXPECT_EQ(memory.num_live(), 0) << "after the failure of allocation " << nth;
+    memory.never_fail();
+  }
+  EXPECT_EQ(memory.num_wrong_releases(), 0);
+}
+
+/// Planning is queued behind much other work, so a run on another stream comes first unless it
+/// waits; so does a captured one, on whatever stream it is launched.
+TEST_F(GpuPlanning, RunsWaitForPlansThatAreStillBeingMade) {
+  for (const test::MemoryCase& one : test::memory_cases()) {
+    SCOPED_TRACE(one.name);
+    const Graph graph = test::memory_graph();
+    ops::PlanOptions options;
+    options.device = gpu;
+    test::CaseOperands expected(graph);
+    one.plan(graph, options).run(expected, {}, {});
+    const std::vector<float> results = expected.results({});
+
+    for (const bool captured : {false, true}) {
+      const OwnedStream planning, running;
+      options.stream = planning;
+      Buffer<char> busy(std::int64_t{1} << 28, default_memory(gpu), planning);
+      test::CaseOperands operands(graph);
+      for (int i = 0; i < 50; ++i) fill_zero(busy.data(), std::size_t{1} << 28, gpu, planning);
+      const test::PlannedCase planned = one.plan(test::memory_graph(), options);
+      if (captured) {
+        cudaGraph_t work = nullptr;
+        ASSERT_EQ(cudaStreamBeginCapture(running.raw(), cudaStreamCaptureModeThreadLocal),
+                  cudaSuccess);
+        planned.run(operands, running, {});
+        ASSERT_EQ(cudaStreamEndCapture(running.raw(), &work), cudaSuccess);
+        cuda_backend::CapturedWork(work).launch(running.raw());
+        synchronise(gpu, running);
+      } else {
+        planned.run(operands, running, {});
+      }
+      EXPECT_EQ(operands.results(running), results) << (captured ? "captured" : "not captured");
+      synchronise(gpu, planning);
+    }
+  }
+}
+
+/// The list as this process would make it.
+std::vector<ops::RowSlice> sorted_slices(const std::vector<std::int32_t>& offsets,
+                                         EdgeOffset short_row, int step) {
+  std::vector<ops::RowSlice> all;
+  const std::size_t num_rows = offsets.size() - 1;
+  for (std::size_t first = 0; first < num_rows; first += ops::list_window_rows) {
+    std::vector<ops::RowSlice> window;
+    for (std::size_t row = first;
+         row < std::min<std::size_t>(num_rows, first + ops::list_window_rows); ++row) {
+      const std::int32_t length = offsets[row + 1] - offsets[row];
+      if (length <= short_row) {
+        window.push_back({offsets[row], static_cast<VertexId>(row), length});
+      }
+    }
+    std::stable_sort(window.begin(), window.end(),
+                     [step](const ops::RowSlice& a, const ops::RowSlice& b) {
+                       return (a.count + step - 1) / step > (b.count + step - 1) / step;
+                     });
+    all.insert(all.end(), window.begin(), window.end());
+  }
+  return all;
+}
+
+TEST_F(GpuPlanning, ListsShortRowsByTheirStepsAndInTheirOrder) {
+  const ops::RowsPolicy policy = {8, 1, 4, false, 16, 1, true};
+  for (const std::size_t num_rows : {1, 33, 4095, 4096, 4097, 20000}) {
+    for (const int most : {3, 40, 300}) {
+      SCOPED_TRACE(std::to_string(num_rows) + " rows of up to " + std::to_string(most));
+      std::vector<std::int32_t> offsets = {0};
+      for (std::size_t row = 0; row < num_rows; ++row) {
+        const auto drawn = static_cast<std::int32_t>(Random(7).uniform(row) * (most + 1));
+        offsets.push_back(offsets.back() + drawn);
+      }
+      std::vector<VertexId> columns(static_cast<std::size_t>(offsets.back()));
+      for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<VertexId>(3 * i);
+      const std::vector<EdgeOffset> wide(offsets.begin(), offsets.end());
+      const ops::RowsCut cut = {4, 8, 128};
+      const ops::RowsSchedule schedule =
+          ops::make_rows_schedule({wide, degree_statistics(wide)}, policy, cut);
+
+      const auto there = [](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        Buffer<T> copy(static_cast<std::int64_t>(values.size()), default_memory(gpu));
+        copy_bytes(copy.data(), values.data(), values.size() * sizeof(T), gpu);
+        return copy;
+      };
+      const auto device_offsets = there(offsets);
+      const auto device_columns = there(columns);
+      const auto firsts = there(schedule.short_firsts);
+      Buffer<ops::RowStart> list(schedule.num_short, default_memory(gpu));
+      ops::list_short_rows({static_cast<VertexId>(num_rows),
+                            {device_offsets.data(), nullptr},
+                            device_columns.data(),
+                            cut.short_row(policy),
+                            policy.step(),
+                            firsts.data(),
+                            list.data()},
+                           {});
+      std::vector<ops::RowStart> found(static_cast<std::size_t>(schedule.num_short));
+      copy_bytes(found.data(), list.data(), found.size() * sizeof(ops::RowStart), gpu);
+      synchronise(gpu);
+      const std::vector<ops::RowSlice> expected =
+          sorted_slices(offsets, cut.short_row(policy), policy.step());
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        ASSERT_EQ(found[i].slice.row, expected[i].row) << "at " << i;
+        ASSERT_EQ(found[i].slice.begin, expected[i].begin) << "at " << i;
+        ASSERT_EQ(found[i].slice.count, expected[i].count) << "at " << i;
+        for (int k = 0; k < 4; ++k) {
+          const VertexId column =
+              k < expected[i].count
+                  ? columns[static_cast<std::size_t>(expected[i].begin) + std::size_t(k)]
+                  : 0;
+          ASSERT_EQ(found[i].columns[k], column) << "at " << i;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
