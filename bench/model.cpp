@@ -173,10 +173,13 @@ class ModelTrial : public Trial {
       trainer_->train_epochs(count);
       return;
     }
-    for (std::int64_t i = 0; i < count; ++i) {
-      trainer_->train_epoch();
-      trainer_->evaluate();
+    const std::int64_t ahead = trainer_->runs_ahead() && count > 1 ? 1 : 0;
+    for (std::int64_t i = 0; i < ahead; ++i) trainer_->start_epoch(true);
+    for (std::int64_t i = ahead; i < count; ++i) {
+      trainer_->start_epoch(true);
+      trainer_->finish_epoch();
     }
+    for (std::int64_t i = 0; i < ahead; ++i) trainer_->finish_epoch();
   }
 
   Dataset dataset_;

@@ -23,9 +23,12 @@ std::function<void(const train::EpochRecord&)> epoch_line(Session& session,
     const std::int64_t done = too_many ? 0 : record.run * epochs + record.epoch;
     if (too_many) total = 0;
     const std::string run = runs > 1 ? fmt::format("run {}/{}  ", record.run + 1, runs) : "";
-    session.progress()(fmt::format("{}epoch {}  loss {:.3f}  validation {:.1f} %", run,
-                                   record.epoch, record.loss, record.evaluation.validation * 100),
-                       done, total);
+    const std::string validation =
+        record.evaluated ? fmt::format("  validation {:.1f} %", record.evaluation.validation * 100)
+                         : "";
+    session.progress()(
+        fmt::format("{}epoch {}  loss {:.3f}{}", run, record.epoch, record.loss, validation), done,
+        total);
   };
 }
 

@@ -72,6 +72,10 @@ void add_training_options(CLI::App& app, TrainArguments& a) {
       ->check(CLI::IsMember({"adam", "adamw", "sgd"}))
       ->group(group);
   app.add_option("--momentum", a.momentum, "sgd")->type_name("M")->group(group);
+  app.add_option("--evaluate-every", a.evaluate_every,
+                 "epochs from one evaluation to the next (default 1)")
+      ->type_name("N")
+      ->group(group);
   app.add_option("--early-stopping", a.early_stopping,
                  "stop after so many epochs without progress on the validation items; 0 is never")
       ->type_name("N")
@@ -188,6 +192,7 @@ void apply_model_options(const TrainArguments& a, nn::ModelConfig& config) {
 
 void apply_training_options(const TrainArguments& a, train::TrainOptions& options) {
   override_with(a.epochs, options.epochs);
+  override_with(a.evaluate_every, options.evaluate_every);
   override_with(a.early_stopping, options.patience);
   override_with(a.learning_rate, options.optimiser.learning_rate);
   override_with(a.weight_decay, options.optimiser.weight_decay);

@@ -25,7 +25,7 @@ struct TrainArguments {
   std::optional<std::string> aggregation, activation, readout;
   bool batch_norm = false, residual = false, precompute = false;
 
-  std::optional<std::int64_t> epochs, early_stopping;
+  std::optional<std::int64_t> epochs, evaluate_every, early_stopping;
   std::optional<double> learning_rate, weight_decay, momentum;
   std::optional<std::string> optimiser, batch;
   std::optional<std::int64_t> parts, parts_per_batch, graphs_per_batch;

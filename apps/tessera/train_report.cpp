@@ -24,6 +24,9 @@ std::string training_line(const train::TrainOptions& options) {
   std::string text =
       fmt::format("{}, learning rate {}, weight decay {}, {} epochs", settings.front().value,
                   options.optimiser.learning_rate, options.optimiser.weight_decay, options.epochs);
+  if (options.evaluate_every > 1) {
+    text += fmt::format(", evaluated every {}", options.evaluate_every);
+  }
   if (options.patience > 0) text += fmt::format(", early stopping after {}", options.patience);
   return text + fmt::format(", {} batch", train::to_string(options.batching));
 }
@@ -66,7 +69,7 @@ std::string curves(const train::TrainReport& report) {
   std::vector<double> loss, validation;
   for (const train::EpochRecord& record : curve) {
     loss.push_back(record.loss);
-    validation.push_back(record.evaluation.validation);
+    if (record.evaluated) validation.push_back(record.evaluation.validation);
   }
   const std::string last = fmt::format("epoch {}", curve.size());
   const std::string title = fmt::format("validation {}", train::to_string(report.metric));
@@ -116,12 +119,14 @@ Json runs_json(const train::TrainReport& report) {
 Json curve_json(const train::TrainReport& report) {
   Json curve = Json::array();
   for (const train::EpochRecord& record : report.runs.back().curve) {
-    curve.push_back({{"epoch", record.epoch},
-                     {"loss", record.loss},
-                     {"train", record.evaluation.train},
-                     {"validation", record.evaluation.validation},
-                     {"test", record.evaluation.test},
-                     {"validation_loss", record.evaluation.validation_loss}});
+    Json point{{"epoch", record.epoch}, {"loss", record.loss}};
+    if (record.evaluated) {
+      point["train"] = record.evaluation.train;
+      point["validation"] = record.evaluation.validation;
+      point["test"] = record.evaluation.test;
+      point["validation_loss"] = record.evaluation.validation_loss;
+    }
+    curve.push_back(std::move(point));
   }
   return curve;
 }

@@ -63,6 +63,7 @@
 #include "tessera/ops/dropout.hpp"
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/elementwise.hpp"
+#include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/heads.hpp"
 #include "tessera/ops/kernels.hpp"

@@ -31,6 +31,9 @@ void make_current_again(int index) noexcept;
 /// The stream-ordered memory of one GPU.
 MemoryResource& memory(int index);
 
+/// Page-locked memory of this process.
+MemoryResource& transfer_memory();
+
 /// Both places may be on the host or on any GPU. On a GPU's stream the copy is queued; a copy to or
 /// from ordinary host memory has happened when the call returns.
 void copy(void* to, const void* from, std::size_t bytes, Device device, Stream stream);
@@ -47,6 +50,11 @@ void record_event(void* event, Device device, Stream stream);
 /// clean up.
 void wait_for_event(void* event, Device device, Stream stream) noexcept;
 void destroy_event(void* event) noexcept;
+
+/// An event that the host can wait for, and that has a time.
+void* make_timed_event(Device device);
+void synchronise_event(void* event, Device device);
+double seconds_between(void* earlier, void* later);
 
 /// Brings a stream behind what was recorded: a stream that is `in_order` is behind it already, but
 /// captured work, which runs whenever somebody launches it, waits here. True where it is now known

@@ -19,6 +19,7 @@ DeviceTraits traits(int) { refuse(); }
 int make_current(int) { refuse(); }
 void make_current_again(int) noexcept {}
 MemoryResource& memory(int) { refuse(); }
+MemoryResource& transfer_memory() { refuse(); }
 void copy(void*, const void*, std::size_t, Device, Stream) { refuse(); }
 void fill_zero(void*, std::size_t, Device, Stream) { refuse(); }
 void synchronise(Device, Stream) { refuse(); }
@@ -26,6 +27,9 @@ void* make_event(Device) { refuse(); }
 void record_event(void*, Device, Stream) { refuse(); }
 void wait_for_event(void*, Device, Stream) noexcept {}
 void destroy_event(void*) noexcept {}
+void* make_timed_event(Device) { refuse(); }
+void synchronise_event(void*, Device) { refuse(); }
+double seconds_between(void*, void*) { refuse(); }
 bool follow_event(void*, Device, Stream, bool) { refuse(); }
 MemoryUse memory_use(int) { refuse(); }
 void reset_memory_peak(int) { refuse(); }

@@ -111,6 +111,19 @@ class DeviceMemory final : public MemoryResource {
   cudaMemPool_t pool_ = nullptr;
 };
 
+/// Locking pages waits for the GPU, and so does giving them back: neither is for a step of work.
+class TransferMemory final : public MemoryResource {
+ public:
+  void* allocate(std::size_t bytes, Stream) override {
+    if (bytes == 0) return nullptr;
+    void* memory = nullptr;
+    cuda_check(cudaMallocHost(&memory, bytes), "locking pages of memory");
+    return memory;
+  }
+  void deallocate(void* memory, std::size_t, Stream) noexcept override { cudaFreeHost(memory); }
+  Device device() const noexcept override { return {}; }
+};
+
 DeviceMemory& memory_of(int index) {
   // Never destroyed: arrays in static storage may be freed after main ends.
   static auto* const memories = new std::vector<std::unique_ptr<DeviceMemory>>;
@@ -167,6 +180,12 @@ void make_current_again(int index) noexcept { cudaSetDevice(index); }
 
 MemoryResource& memory(int index) { return memory_of(index); }
 
+MemoryResource& transfer_memory() {
+  // Never destroyed: what is made of it may be freed after main ends.
+  static auto* const memory = new TransferMemory;
+  return *memory;
+}
+
 void copy(void* to, const void* from, std::size_t bytes, Device device, Stream stream) {
   if (bytes == 0) return;
   require_recordable(stream, "copying memory");
@@ -213,6 +232,28 @@ void wait_for_event(void* event, Device, Stream stream) noexcept {
   if (cudaStreamWaitEvent(raw(stream), static_cast<cudaEvent_t>(event), 0) != cudaSuccess) {
     cudaGetLastError();
   }
+}
+
+void* make_timed_event(Device device) {
+  const CurrentDevice current(device.index);
+  cudaEvent_t event = nullptr;
+  cuda_check(cudaEventCreate(&event), "making an event");
+  return event;
+}
+
+void synchronise_event(void* event, Device device) {
+  const TimedPart part("waiting");
+  Counters::add(detail::device_work_counters.waits);
+  const CurrentDevice current(device.index);
+  cuda_check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "waiting for the GPU");
+}
+
+double seconds_between(void* earlier, void* later) {
+  float milliseconds = 0;
+  cuda_check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(earlier),
+                                  static_cast<cudaEvent_t>(later)),
+             "reading a time");
+  return static_cast<double>(milliseconds) * 1e-3;
 }
 
 void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }

@@ -13,6 +13,7 @@
 #include "tessera/core/error.hpp"
 
 #include "core/cuda_backend.hpp"
+#include "core/transfer_memory.hpp"
 
 namespace tessera {
 namespace {
@@ -92,6 +93,11 @@ void reset_host_memory_peak() noexcept { the_host_memory().reset_peak(); }
 MemoryResource& default_memory(Device device) {
   require_available(device);
   return device.kind == DeviceKind::cpu ? host_memory() : cuda_backend::memory(device.index);
+}
+
+MemoryResource& transfer_memory(Device device) {
+  require_available(device);
+  return device.kind == DeviceKind::cpu ? host_memory() : cuda_backend::transfer_memory();
 }
 
 MemoryResource& Place::resource() const {

@@ -168,20 +168,32 @@ void for_columns(const Extent& extent, const Function& function, const Workspace
   }
 }
 
-/// Adds one value of every thread of the grid; `finish(total)` is called by one thread of one
-/// block.
+/// Adds some values of every thread of the grid, each by itself; `finish(totals)` is called by one
+/// thread of one block.
+template <int count, class Finish>
+__device__ inline void add_across_grid(double (&values)[count], const Workspace& workspace,
+                                       Finish&& finish) {
+  add_across_block(values, 1);
+  if (threadIdx.x == 0) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) workspace.partials[blockIdx.x * count + i] = values[i];
+  }
+  if (!is_last_block(workspace.counters, gridDim.x)) return;
+#pragma unroll
+  for (int i = 0; i < count; ++i) values[i] = 0;
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += sum_threads) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) values[i] += __ldcg(workspace.partials + block * count + i);
+  }
+  add_across_block(values, 1);
+  if (threadIdx.x == 0) finish(values);
+}
+
+/// The same of one value; `finish(total)`.
 template <class Finish>
 __device__ inline void add_across_grid(double value, const Workspace& workspace, Finish&& finish) {
   double values[1] = {value};
-  add_across_block(values, 1);
-  if (threadIdx.x == 0) workspace.partials[blockIdx.x] = values[0];
-  if (!is_last_block(workspace.counters, gridDim.x)) return;
-  values[0] = 0;
-  for (unsigned block = threadIdx.x; block < gridDim.x; block += sum_threads) {
-    values[0] += __ldcg(workspace.partials + block);
-  }
-  add_across_block(values, 1);
-  if (threadIdx.x == 0) finish(values[0]);
+  add_across_grid(values, workspace, [&](const double(&totals)[1]) { finish(totals[0]); });
 }
 
 /// Blocks for such a sum over `count` things, `per_block` of them at a time.

@@ -44,6 +44,10 @@ class CpuDenseOps final : public DenseOps {
   void loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
             double* value, Stream stream, const DenseWorkspace* workspace) const override;
 
+  void evaluate(ConstOperand logits, const EvaluationTargets::State& targets,
+                EvaluationNumbers* numbers, Stream stream,
+                const DenseWorkspace* workspace) const override;
+
   void optimiser_step(const OptimiserCall& call, Stream stream) const override;
   void advance(StepClock* clock, Stream stream) const override;
 };

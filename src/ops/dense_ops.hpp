@@ -7,6 +7,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/dense_workspace.hpp"
+#include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/ops/operand.hpp"
@@ -97,6 +98,10 @@ class DenseOps {
 
   virtual void loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
                     double* value, Stream stream, const DenseWorkspace* workspace) const = 0;
+
+  virtual void evaluate(ConstOperand logits, const EvaluationTargets::State& targets,
+                        EvaluationNumbers* numbers, Stream stream,
+                        const DenseWorkspace* workspace) const = 0;
 
   virtual void optimiser_step(const OptimiserCall& call, Stream stream) const = 0;
   virtual void advance(StepClock* clock, Stream stream) const = 0;

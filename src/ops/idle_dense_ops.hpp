@@ -38,6 +38,9 @@ class IdleDenseOps final : public DenseOps {
   void loss(ConstOperand, const LossTargets::State&, Operand, double*, Stream,
             const DenseWorkspace*) const override {}
 
+  void evaluate(ConstOperand, const EvaluationTargets::State&, EvaluationNumbers*, Stream,
+                const DenseWorkspace*) const override {}
+
   void optimiser_step(const OptimiserCall&, Stream) const override {}
   void advance(StepClock*, Stream) const override {}
 };

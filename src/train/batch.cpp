@@ -69,6 +69,13 @@ ops::LossTargets Batch::targets_of(std::span<const std::int64_t> items, std::int
                             : ops::LossTargets::classes(labels, items, outputs, place);
 }
 
+ops::EvaluationTargets Batch::evaluation_targets(const Split& split, std::int64_t outputs,
+                                                 const Place& place) const {
+  const ops::EvaluatedRows rows{split.train, split.validation, split.test};
+  return targets != nullptr ? ops::EvaluationTargets::binary(*targets, rows, place)
+                            : ops::EvaluationTargets::classes(labels, rows, outputs, place);
+}
+
 Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form) {
   Batch batch{nn::Topology(problem.graph, form.placement.place(), form.plans),
               {},

@@ -10,6 +10,7 @@
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/topology.hpp"
+#include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/train/problem.hpp"
 
@@ -29,6 +30,10 @@ struct Batch {
   /// What the loss over some items of the batch wants, in the place of its features.
   ops::LossTargets targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
                               const Place& place) const;
+
+  /// What is known of the items of a split of the batch.
+  ops::EvaluationTargets evaluation_targets(const Split& split, std::int64_t outputs,
+                                            const Place& place) const;
 
   nn::Context context(bool training, std::uint64_t seed, std::int64_t step);
 };

@@ -114,7 +114,8 @@ constexpr std::int64_t curve_width = 5;
 ExtraArray stored_curve(const std::vector<EpochRecord>& curve) {
   std::vector<double> values;
   for (const EpochRecord& record : curve) {
-    const Evaluation& e = record.evaluation;
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    const Evaluation e = record.evaluated ? record.evaluation : Evaluation{none, none, none, none};
     values.insert(values.end(), {record.loss, e.train, e.validation, e.test, e.validation_loss});
   }
   return io::stored(SharedArray<double>(std::move(values)));
@@ -129,12 +130,15 @@ std::vector<EpochRecord> curve_in(io::ArrayReader& array, std::int64_t run) {
   const auto is_share = [](double value) { return value >= 0 && value <= 1; };
   std::vector<EpochRecord> curve;
   for (std::int64_t i = 0; i < array.num_elements(); i += curve_width) {
-    const Evaluation evaluation{values[i + 1], values[i + 2], values[i + 3], values[i + 4]};
+    const Evaluation stored{values[i + 1], values[i + 2], values[i + 3], values[i + 4]};
+    const bool evaluated = !(std::isnan(stored.train) && std::isnan(stored.validation) &&
+                             std::isnan(stored.test) && std::isnan(stored.validation_loss));
+    const Evaluation evaluation = evaluated ? stored : Evaluation{};
     if (!std::isfinite(values[i]) || !is_share(evaluation.train) ||
         !is_share(evaluation.validation) || !is_share(evaluation.test)) {
       array.reject(fmt::format("epoch {} is out of range", i / curve_width + 1));
     }
-    curve.push_back({run, i / curve_width + 1, values[i], evaluation});
+    curve.push_back({run, i / curve_width + 1, values[i], evaluation, evaluated});
   }
   return curve;
 }

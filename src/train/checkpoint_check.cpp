@@ -111,6 +111,8 @@ class CheckpointCheck {
 
   void check_runs() const {
     const std::int64_t epochs = settings_.integer("training.epochs");
+    const std::int64_t evaluate_every = settings_.integer("training.evaluate_every");
+    if (evaluate_every < 1) reject("no epoch was to be evaluated");
     // No epoch has more steps than there are items to train on, or parts to cut the graph into.
     const std::int64_t steps_per_epoch =
         std::max({settings_.integer("data.vertices"), settings_.integer("data.training_items"),
@@ -123,6 +125,11 @@ class CheckpointCheck {
       const std::int64_t length = std::ssize(run.curve);
       if (length < 1 || length > epochs || run.step < 0 || run.step / steps_per_epoch > length) {
         reject(fmt::format("a run of {} epochs and {} steps", length, run.step));
+      }
+      for (const EpochRecord& record : run.curve) {
+        if (record.evaluated == (record.epoch % evaluate_every == 0)) continue;
+        reject(
+            fmt::format("epoch {} was {}evaluated", record.epoch, record.evaluated ? "" : "not "));
       }
       check_tensors(run.model, "model");
       check_tensors(run.moments, "moments");

@@ -196,8 +196,12 @@ class Fit {
       trainer.set_position(position.epoch, state->step);
     }
     Samples samples;
+    std::int64_t started = position.epoch;
     while (!is_over(position)) {
-      curve.push_back(train_epoch(trainer, run, position, samples));
+      for (const std::int64_t last = last_to_start(trainer, position); started < last; ++started) {
+        trainer.start_epoch(evaluates(started + 1));
+      }
+      curve.push_back(finish_epoch(trainer, run, position, samples));
       if (!is_over(position) && position.epoch % options_.checkpoint.every == 0) {
         write_checkpoint(trainer, run, curve, samples);
       }
@@ -213,17 +217,28 @@ class Fit {
     return options_.patience > 0 && position.waited >= options_.patience;
   }
 
-  EpochRecord train_epoch(Trainer& trainer, std::int64_t run, RunPosition& position,
-                          Samples& samples) {
-    const Stopwatch watch;
-    const std::int64_t first_step = trainer.step();
-    const double loss = trainer.train_epoch();
-    const std::int64_t steps = std::max<std::int64_t>(trainer.step() - first_step, 1);
-    samples.steps.push_back(watch.seconds() / static_cast<double>(steps));
-    const Evaluation evaluation = trainer.evaluate();
-    samples.epochs.push_back(watch.seconds());
-    if (position.advance(evaluation)) keep_if_best(trainer, {run, position.epoch, evaluation});
-    return {run, position.epoch, loss, evaluation};
+  bool evaluates(std::int64_t epoch) const { return epoch % options_.evaluate_every == 0; }
+
+  /// The device goes on with one epoch while the numbers of the last come back. If these say that
+  /// training is over, what it did since is of no use to anybody: but where the state of the model
+  /// is kept, it must be that of the epoch that the numbers are of.
+  std::int64_t last_to_start(const Trainer& trainer, const RunPosition& position) const {
+    const std::int64_t ahead = trainer.runs_ahead() && !checkpoints() ? 1 : 0;
+    return std::min(position.epoch + 1 + ahead, options_.epochs);
+  }
+
+  EpochRecord finish_epoch(Trainer& trainer, std::int64_t run, RunPosition& position,
+                           Samples& samples) {
+    const EpochNumbers numbers = trainer.finish_epoch();
+    samples.steps.push_back(numbers.step_seconds);
+    EpochRecord record{run, position.epoch + 1, numbers.loss, {}, false};
+    if (numbers.evaluation) {
+      record.evaluation = *numbers.evaluation;
+      record.evaluated = true;
+      samples.epochs.push_back(numbers.seconds);
+    }
+    if (position.advance(record)) keep_if_best(trainer, {run, position.epoch, record.evaluation});
+    return record;
   }
 
   /// The weights are kept only where they will be written. Runs that are prolonged one after the
@@ -244,6 +259,8 @@ class Fit {
     if (place == checkpoint_.runs.size()) checkpoint_.runs.emplace_back();
     checkpoint_.runs[place] = {trainer.step(), curve, store(trainer.model().state()),
                                store(trainer.optimiser().state())};
+    // Before the first evaluation no epoch is better than the last.
+    if (best_.run < 0) checkpoint_.weights = store(trainer.model().state());
     if (keeps_plans_) checkpoint_.plans = options_.plans.store->to_text();
     save(checkpoint_, options_.checkpoint.path);
     samples.times[Phase::checkpoint] += watch.seconds();
@@ -291,7 +308,7 @@ class Fit {
   void finish() {
     report_.test = summarise_test(report_.runs);
     report_.validation = summarise_validation(report_.runs);
-    report_.epochs = std::ssize(all_epochs_);
+    report_.epochs = std::ssize(all_steps_);
     report_.step_ms = summarise(std::move(all_steps_)).median_us * 1e3;
     report_.epoch_ms = summarise(std::move(all_epochs_)).median_us * 1e3;
     report_.peak_memory_bytes = memory_use(options_.placement.device()).peak_bytes;
@@ -330,6 +347,12 @@ TrainReport fit(const Problem& problem, const nn::ModelConfig& config,
   validate(options);
   nn::validate(config);
   require_available(options.placement.device());
+  if (options.evaluate_every > options.epochs) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("evaluate_every is {}, but there are {} epochs", options.evaluate_every,
+                            options.epochs),
+                "training", "evaluate at least one of them");
+  }
   require_memory(config, problem.shape(), options);
   return Fit(problem, config, options).run();
 }

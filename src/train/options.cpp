@@ -87,6 +87,7 @@ TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset, bool 
 void validate(const TrainOptions& options) {
   require_at_least("epochs", options.epochs, 1);
   require_at_least("runs", options.runs, 1);
+  require_at_least("evaluate_every", options.evaluate_every, 1);
   require_at_least("patience", options.patience, 0);
   require_at_least("rate_decay_every", options.rate_decay_every, 0);
   require_at_least("parts", options.parts, 1);

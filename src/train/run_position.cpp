@@ -5,8 +5,10 @@
 
 namespace tessera::train {
 
-bool RunPosition::advance(const Evaluation& evaluation) {
+bool RunPosition::advance(const EpochRecord& record) {
   ++epoch;
+  if (!record.evaluated) return false;
+  const Evaluation& evaluation = record.evaluation;
   const bool is_best = best_epoch == 0 || better(evaluation, best);
   if (is_best) {
     best_epoch = epoch;
@@ -14,7 +16,8 @@ bool RunPosition::advance(const Evaluation& evaluation) {
   }
   const bool went_on =
       evaluation.validation >= highest_metric || evaluation.validation_loss <= lowest_loss;
-  waited = went_on ? 0 : waited + 1;
+  if (went_on) progress_epoch = epoch;
+  waited = epoch - progress_epoch;
   highest_metric = std::max(highest_metric, evaluation.validation);
   lowest_loss = std::min(lowest_loss, evaluation.validation_loss);
   return is_best;
@@ -22,7 +25,7 @@ bool RunPosition::advance(const Evaluation& evaluation) {
 
 RunPosition position_after(const std::vector<EpochRecord>& curve) {
   RunPosition position;
-  for (const EpochRecord& record : curve) position.advance(record.evaluation);
+  for (const EpochRecord& record : curve) position.advance(record);
   return position;
 }
 

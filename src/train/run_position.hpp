@@ -14,13 +14,15 @@ struct RunPosition {
   std::int64_t epoch = 0;
   std::int64_t best_epoch = 0;
   Evaluation best;
-  /// For early stopping: the best seen so far, each by itself, and the epochs since.
+  /// For early stopping: the best seen so far, each by itself, when one of them last came, and the
+  /// epochs from then to the last one that was evaluated.
   double highest_metric = -1;
   double lowest_loss = std::numeric_limits<double>::infinity();
+  std::int64_t progress_epoch = 0;
   std::int64_t waited = 0;
 
   /// True if this epoch is the best of the run.
-  bool advance(const Evaluation& evaluation);
+  bool advance(const EpochRecord& record);
 };
 
 RunPosition position_after(const std::vector<EpochRecord>& curve);

@@ -127,6 +127,7 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.rate_decay_every", options.rate_decay_every);
   add("training.rate_decay", options.rate_decay);
   add("training.epochs", options.epochs);
+  add("training.evaluate_every", options.evaluate_every);
   add("training.patience", options.patience);
   add("training.metric", options.metric);
   add("training.row_normalise", options.row_normalise);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/trainer.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -10,10 +12,12 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/recording.hpp"
+#include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
 
 #include "train/batch.hpp"
 #include "train/host.hpp"
+#include "train/late_numbers.hpp"
 
 namespace tessera::train {
 namespace {
@@ -44,14 +48,40 @@ ops::PlanOptions plans_of(const TrainOptions& options) {
   return plans;
 }
 
-double metric_of(Metric metric, MatrixView<const float> logits, const Batch& batch,
-                 std::span<const std::int64_t> items) {
-  if (batch.targets != nullptr) {
-    return metric == Metric::roc_auc ? roc_auc(logits, *batch.targets, items)
-                                     : micro_f1(logits, *batch.targets, items);
-  }
-  return metric == Metric::roc_auc ? roc_auc(logits, batch.labels, items)
-                                   : accuracy(logits, batch.labels, items);
+/// The metrics that counts tell: the others need all logits.
+bool is_counted(Metric metric) { return metric != Metric::roc_auc; }
+
+double metric_of(const ops::PartCounts& counts, bool multi_label) {
+  // Of several labels F1 = 2 TP / (2 TP + FP + FN), of classes the share of right ones.
+  const std::int64_t right = multi_label ? 2 * counts.right : counts.right;
+  const std::int64_t all = right + counts.wrong;
+  return all == 0 ? 0 : static_cast<double>(right) / static_cast<double>(all);
+}
+
+Evaluation evaluation_of(const ops::EvaluationNumbers& numbers, bool multi_label) {
+  return {metric_of(numbers.train, multi_label), metric_of(numbers.validation, multi_label),
+          metric_of(numbers.test, multi_label), numbers.validation_loss};
+}
+
+double roc_auc_of(MatrixView<const float> logits, const Batch& batch,
+                  std::span<const std::int64_t> items) {
+  return batch.targets != nullptr ? roc_auc(logits, *batch.targets, items)
+                                  : roc_auc(logits, batch.labels, items);
+}
+
+/// An epoch that was started. What is known of it already is in its numbers.
+struct StartedEpoch {
+  std::int64_t number = 0;  ///< from 1
+  bool is_queued = false;   ///< its numbers are still to come
+  bool evaluates = false;
+  EpochNumbers numbers = {};
+};
+
+void require_finite_loss(double loss, std::int64_t epoch) {
+  if (std::isfinite(loss)) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss), "training",
+              "lower the learning rate");
 }
 
 }  // namespace
@@ -71,22 +101,16 @@ struct Trainer::State {
                 {given_options.placement, !model.accepts_sparse(), plans_of(given_options)},
                 given_seed),
         gradient(given_options.placement),
-        loss(1, place) {
+        numbers(place) {
     may_record =
         options.record_steps && batches.is_full() && why_not_recorded(place.device).empty();
   }
+  /// Epochs that nobody wants any more must not lose what they work on.
+  ~State() { numbers.forget(); }
 
   double rate_factor() const {
     if (options.rate_decay_every == 0) return 1;
     return std::pow(options.rate_decay, static_cast<double>(epoch / options.rate_decay_every));
-  }
-
-  /// Waits for what was queued, and reads the loss it computed.
-  double loss_value() const {
-    double value = 0;
-    copy_bytes(&value, loss.data(), sizeof(value), place.device, place.stream);
-    synchronise(place.device, place.stream);
-    return value;
   }
 
   /// One step. Whatever differs from step to step is read from the optimiser's clock.
@@ -97,19 +121,54 @@ struct Trainer::State {
     });
     timed(times, Phase::loss, [&] {
       gradient.resize(logits.rows(), logits.cols());
-      ops::loss(logits, *batch.train_targets, gradient, loss.data(), stream, &workspace);
+      ops::loss(logits, *batch.train_targets, gradient, numbers.loss(), stream, &workspace);
     });
     timed(times, Phase::backward, [&] { model.backward(gradient, context); });
     timed(times, Phase::optimiser, [&] { optimiser.step(stream); });
   }
 
-  /// The logits of all items without dropout, and the loss of those for validation.
+  /// The logits of all items without dropout, and what can be counted of them.
   void queue_evaluation(Batch& batch, Stream stream) {
     nn::Context context = batch.context(false, seed, step);
     context.stream = stream;
     context.workspace = &workspace;
     evaluated = &model.forward(batch.features.input(), context);
-    ops::loss(*evaluated, *validation_targets, {}, loss.data(), stream, &workspace);
+    ops::evaluate(*evaluated, *evaluation_targets, numbers.evaluation(), stream, &workspace);
+  }
+
+  void start_evaluation() {
+    Batch& batch = batches.full();
+    if (!evaluation_targets) {
+      evaluation_targets = batch.evaluation_targets(split, problem.outputs, place);
+    }
+    if (recorded_evaluation.empty()) {
+      queue_evaluation(batch, place.stream);
+    } else {
+      recorded_evaluation.replay(place.stream);
+    }
+  }
+
+  /// Waits for the evaluation that was started.
+  Evaluation finish_evaluation() {
+    Batch& batch = batches.full();
+    Evaluation evaluation =
+        evaluation_of(numbers.now(place.stream).evaluation, problem.multi_label());
+    if (!is_counted(problem.metric)) {
+      const Matrix<float> logits = to_host(*evaluated, place.stream);
+      evaluation.train = roc_auc_of(logits, batch, split.train);
+      evaluation.validation = roc_auc_of(logits, batch, split.validation);
+      evaluation.test = roc_auc_of(logits, batch, split.test);
+    }
+    if (may_record && recorded_evaluation.empty()) {
+      record(recorded_evaluation, [&](Stream stream) { queue_evaluation(batch, stream); });
+    }
+    return evaluation;
+  }
+
+  Evaluation evaluate() {
+    const PhaseTimer timer(times, Phase::evaluation);
+    start_evaluation();
+    return finish_evaluation();
   }
 
   /// Keeps what `work` queues, which has run once, to be replayed. What cannot be recorded goes on
@@ -151,7 +210,7 @@ struct Trainer::State {
     if (recorded_step.empty()) {
       queue_step(batch, place.stream);
     } else {
-      timed(times, Phase::device, [&] { recorded_step.replay(place.stream); });
+      recorded_step.replay(place.stream);
       optimiser.count_replay();
     }
     ++step;
@@ -159,11 +218,79 @@ struct Trainer::State {
 
   double train_step(Batch& batch) {
     start_step(batch);
-    const double value = timed(times, Phase::device, [&] { return loss_value(); });
+    const double value =
+        timed(times, Phase::device, [&] { return numbers.now(place.stream).loss; });
     if (may_record && recorded_step.empty()) {
       record(recorded_step, [&](Stream stream) { queue_step(batch, stream); });
     }
     return value;
+  }
+
+  /// Every batch of an epoch. Returns the mean loss.
+  double train_epoch() {
+    batches.start_epoch(epoch);
+    double sum = 0, items = 0;
+    for (std::int64_t i = 0; i < batches.batches_per_epoch(); ++i) {
+      Batch& batch = timed(times, Phase::batches, [&]() -> Batch& { return batches.batch(i); });
+      if (batch.train_items.empty()) continue;
+      const auto count = static_cast<double>(batch.train_items.size());
+      sum += train_step(batch) * count;
+      items += count;
+    }
+    ++epoch;
+    return sum / items;
+  }
+
+  /// The only step of an epoch, without waiting for it.
+  void queue_epoch() {
+    start_step(batches.batch(0));
+    ++epoch;
+  }
+
+  bool runs_ahead() const { return !recorded_step.empty() && is_counted(problem.metric); }
+
+  void start_epoch(bool evaluates) {
+    StartedEpoch started{epoch + 1, false, evaluates};
+    if (runs_ahead() && (!evaluates || !recorded_evaluation.empty())) {
+      started.is_queued = true;
+      numbers.begin(place.stream);
+      queue_epoch();
+      numbers.end_of_steps(place.stream);
+      if (evaluates) start_evaluation();
+      numbers.end(place.stream);
+    } else {
+      const Stopwatch watch;
+      const std::int64_t first_step = step;
+      started.numbers.loss = train_epoch();
+      const std::int64_t steps = std::max<std::int64_t>(step - first_step, 1);
+      started.numbers.step_seconds = watch.seconds() / static_cast<double>(steps);
+      if (evaluates) started.numbers.evaluation = evaluate();
+      started.numbers.seconds = watch.seconds();
+    }
+    under_way.push_back(started);
+  }
+
+  EpochNumbers finish_epoch() {
+    if (under_way.empty()) {
+      throw Error(ErrorCode::invalid_argument, "no epoch was started", "training",
+                  "call start_epoch first");
+    }
+    StartedEpoch started = under_way.front();
+    under_way.pop_front();
+    if (started.is_queued) {
+      const LateNumbers::Arrived arrived = numbers.take();
+      started.numbers.loss = arrived.numbers.loss;
+      if (started.evaluates) {
+        started.numbers.evaluation =
+            evaluation_of(arrived.numbers.evaluation, problem.multi_label());
+      }
+      started.numbers.step_seconds = arrived.step_seconds;
+      started.numbers.seconds = arrived.seconds;
+      times[Phase::device] += arrived.step_seconds;
+      times[Phase::evaluation] += arrived.seconds - arrived.step_seconds;
+    }
+    require_finite_loss(started.numbers.loss, started.number);
+    return started.numbers;
   }
 
   const Problem& problem;
@@ -176,8 +303,9 @@ struct Trainer::State {
   Optimiser optimiser;
   BatchSource batches;
   nn::Tensor gradient;
-  Buffer<double> loss;  ///< one, on the device
-  std::optional<ops::LossTargets> validation_targets;
+  LateNumbers numbers;
+  std::deque<StartedEpoch> under_way;
+  std::optional<ops::EvaluationTargets> evaluation_targets;
   Recording recorded_step;
   Recording recorded_evaluation;
   const nn::Tensor* evaluated = nullptr;
@@ -193,66 +321,27 @@ Trainer::Trainer(const Problem& problem, const Split& split, const nn::ModelConf
     : state_(std::make_unique<State>(problem, split, config, options, seed)) {}
 Trainer::~Trainer() = default;
 
-bool Trainer::runs_ahead() const noexcept { return !state_->recorded_step.empty(); }
+double Trainer::train_epoch() {
+  const double loss = state_->train_epoch();
+  require_finite_loss(loss, state_->epoch);
+  return loss;
+}
 
 double Trainer::train_epochs(std::int64_t count) {
-  State& s = *state_;
   for (; count > 1; --count) {
-    if (!runs_ahead()) {
+    if (runs_ahead()) {
+      state_->queue_epoch();
+    } else {
       train_epoch();
-      continue;
     }
-    s.start_step(s.batches.batch(0));
-    ++s.epoch;
   }
   return train_epoch();
 }
 
-double Trainer::train_epoch() {
-  State& s = *state_;
-  s.batches.start_epoch(s.epoch);
-  double sum = 0, items = 0;
-  for (std::int64_t i = 0; i < s.batches.batches_per_epoch(); ++i) {
-    Batch& batch = timed(s.times, Phase::batches, [&]() -> Batch& { return s.batches.batch(i); });
-    if (batch.train_items.empty()) continue;
-    const auto count = static_cast<double>(batch.train_items.size());
-    sum += s.train_step(batch) * count;
-    items += count;
-  }
-  ++s.epoch;
-  const double loss = sum / items;
-  if (!std::isfinite(loss)) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("training diverged: the loss of epoch {} is {}", s.epoch, loss),
-                "training", "lower the learning rate");
-  }
-  return loss;
-}
-
-Evaluation Trainer::evaluate() {
-  State& s = *state_;
-  const PhaseTimer timer(s.times, Phase::evaluation);
-  Batch& batch = s.batches.full();
-  if (!s.validation_targets) {
-    s.validation_targets = batch.targets_of(s.split.validation, s.problem.outputs, s.place);
-  }
-  if (s.recorded_evaluation.empty()) {
-    s.queue_evaluation(batch, s.place.stream);
-  } else {
-    s.recorded_evaluation.replay(s.place.stream);
-  }
-  const Matrix<float> logits = to_host(*s.evaluated, s.place.stream);
-  const auto metric = [&](std::span<const std::int64_t> items) {
-    return metric_of(s.problem.metric, logits, batch, items);
-  };
-  const Evaluation evaluation{metric(s.split.train), metric(s.split.validation),
-                              metric(s.split.test), s.loss_value()};
-  if (s.may_record && s.recorded_evaluation.empty()) {
-    s.record(s.recorded_evaluation, [&](Stream stream) { s.queue_evaluation(batch, stream); });
-  }
-  return evaluation;
-}
-
+Evaluation Trainer::evaluate() { return state_->evaluate(); }
+void Trainer::start_epoch(bool evaluates) { state_->start_epoch(evaluates); }
+EpochNumbers Trainer::finish_epoch() { return state_->finish_epoch(); }
+bool Trainer::runs_ahead() const noexcept { return state_->runs_ahead(); }
 nn::Model& Trainer::model() noexcept { return state_->model; }
 Optimiser& Trainer::optimiser() noexcept { return state_->optimiser; }
 std::int64_t Trainer::epoch() const noexcept { return state_->epoch; }

@@ -14,6 +14,7 @@
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/dropout.hpp"
 #include "tessera/ops/elementwise.hpp"
+#include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/heads.hpp"
 #include "tessera/ops/loss.hpp"
@@ -121,6 +122,37 @@ TEST_F(GpuReplay, losses) {
     loss(logits, classes, grad, values.data(), stream, test::workspace_on(gpu));
     loss(logits, binary, other, values.data() + 1, stream, test::workspace_on(gpu));
   });
+}
+
+TEST_F(GpuReplay, evaluations) {
+  std::vector<std::int64_t> labels, train, validation, tested;
+  for (std::int64_t i = 0; i < 2000; ++i) {
+    labels.push_back(i % 7);
+    (i % 3 == 0 ? train : i % 3 == 1 ? validation : tested).push_back(i);
+  }
+  const auto targets = EvaluationTargets::classes(labels, {train, validation, tested}, 7, gpu);
+  DeviceMatrix<float> logits(normal_matrix<float>(2000, 7, 1), gpu);
+  Buffer<EvaluationNumbers> numbers(1, default_memory(gpu));
+  const auto work = [&](Stream stream) {
+    evaluate(logits, targets, numbers.data(), stream, test::workspace_on(gpu));
+  };
+  const auto read = [&] {
+    EvaluationNumbers found;
+    copy_bytes(&found, numbers.data(), sizeof(found), gpu);
+    synchronise(gpu);
+    return found;
+  };
+  const Recording recording = Recording::of(gpu, work);
+  EvaluationNumbers last;
+  for (const std::uint64_t seed : {2, 3}) {
+    logits.set(normal_matrix<float>(2000, 7, seed));
+    recording.replay();
+    const EvaluationNumbers replayed = read();
+    work({});
+    EXPECT_EQ(read(), replayed);
+    EXPECT_FALSE(replayed == last);
+    last = replayed;
+  }
 }
 
 TEST_F(GpuReplay, steps_and_dropout_follow_the_clock) {

@@ -52,6 +52,9 @@ struct TrainOptions {
   std::int64_t rate_decay_every = 0;
   double rate_decay = 0.5;
   std::int64_t epochs = 200;
+  /// The epochs that are evaluated are those with numbers divisible by it. The best epoch is one of
+  /// them, and early stopping looks at them alone.
+  std::int64_t evaluate_every = 1;
   /// Stop after so many epochs in which neither metric nor loss on the validation items got better;
   /// 0: never.
   std::int64_t patience = 0;

@@ -46,7 +46,8 @@ struct EpochRecord {
   std::int64_t run = 0;
   std::int64_t epoch = 0;  ///< from 1
   double loss = 0;         ///< mean over the training items
-  Evaluation evaluation;
+  Evaluation evaluation;   ///< zeros where it was not evaluated
+  bool evaluated = true;   ///< false in the epochs that `TrainOptions::evaluate_every` leaves out
 };
 
 struct RunReport {
@@ -72,7 +73,7 @@ struct TrainReport {
   Summary test;
   Summary validation;
   double step_ms = 0;       ///< median: the batches, forward, backward and optimiser of a step
-  double epoch_ms = 0;      ///< median: all steps of an epoch and its evaluation
+  double epoch_ms = 0;      ///< median: all steps of an evaluated epoch and its evaluation
   std::int64_t epochs = 0;  ///< those trained here, in all runs
   PhaseTimes times;
   std::int64_t peak_memory_bytes = 0;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tessera/nn/model.hpp"
@@ -12,6 +13,14 @@
 #include "tessera/train/report.hpp"
 
 namespace tessera::train {
+
+/// What an epoch came to.
+struct EpochNumbers {
+  double loss = 0;                       ///< mean over the training items
+  std::optional<Evaluation> evaluation;  ///< where it was asked for
+  double step_seconds = 0;               ///< of one step
+  double seconds = 0;                    ///< of all steps and the evaluation
+};
 
 /// One model being trained, an epoch at a time: what `fit` is made of, for loops of one's own.
 class Trainer {
@@ -26,7 +35,15 @@ class Trainer {
   /// So many epochs one after the other. Returns the loss of the last. Where `runs_ahead()`, the
   /// device gets all of them at once.
   double train_epochs(std::int64_t count);
-  /// Whether steps are recorded and need nothing of this process: they can be queued ahead.
+
+  /// An epoch and, if asked for, its evaluation: `finish_epoch` has the numbers of the earliest
+  /// epoch that was started and not finished. Where `runs_ahead()`, the device is only given the
+  /// work, and one more epoch may be started before the last one is finished: the device need not
+  /// wait for what this process makes of the numbers. Parameters and moments are those of the last
+  /// epoch that was started.
+  void start_epoch(bool evaluates);
+  EpochNumbers finish_epoch();
+  /// Whether steps are recorded and need nothing of this process.
   bool runs_ahead() const noexcept;
   /// Without dropout, on the whole graph.
   Evaluation evaluate();

@@ -63,16 +63,6 @@ void check_targets(MatrixView<const float> targets, const Buffer<std::int32_t>& 
   });
 }
 
-/// The same values in the memory of the place, in the order of its stream.
-template <class T>
-Buffer<T> placed(Buffer<T> values, const Place& place) {
-  if (place.device.kind == DeviceKind::cpu) return values;
-  Buffer<T> copy(values.size(), place);
-  copy_bytes(copy.data(), values.data(), static_cast<std::size_t>(values.size()) * sizeof(T),
-             place.device, place.stream);
-  return copy;
-}
-
 Buffer<std::int32_t> narrow_labels(std::span<const std::int64_t> labels) {
   Buffer<std::int32_t> narrow(std::ssize(labels));
   for (std::int64_t i = 0; i < narrow.size(); ++i) {

@@ -60,6 +60,26 @@ TEST(Checkpoint, a_resumed_run_ends_in_the_same_bits) {
   }
 }
 
+TEST(Checkpoint, epochs_that_were_not_evaluated_are_kept_as_such) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const auto every_fifth = [](std::string path) {
+    TrainOptions options = checkpointed(path);
+    options.evaluate_every = 5;
+    return options;
+  };
+  fit(learnable_vertices(), config, every_fifth(folder / "whole"));
+  // Interrupted before the first evaluation, between two, and at one.
+  for (const std::int64_t epochs : {2, 4, 5, 7, 14}) {
+    std::filesystem::remove(folder / "broken");
+    train_until(every_fifth(folder / "broken"), config, epochs);
+    const auto curve = load_checkpoint(folder / "broken").runs[0].curve;
+    for (const EpochRecord& record : curve) EXPECT_EQ(record.evaluated, record.epoch % 5 == 0);
+    fit(learnable_vertices(), config, every_fifth(folder / "broken"));
+    EXPECT_EQ(read_file(folder / "whole"), read_file(folder / "broken")) << epochs;
+  }
+}
+
 TEST(Checkpoint, resuming_from_an_earlier_file_ends_in_the_same_bits) {
   const TemporaryFolder folder;
   const nn::ModelConfig config = small_model(nn::ModelKind::gcn);

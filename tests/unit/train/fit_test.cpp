@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "support/random_coo.hpp"
 #include "support/training_data.hpp"
 #include "tessera/ops/plan_store.hpp"
+#include "tessera/train/trainer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -161,6 +163,78 @@ TEST(Fit, the_best_validation_epoch_counts) {
     EXPECT_FALSE(better(record.evaluation, run.best)) << record.epoch;
   }
   EXPECT_EQ(run.curve[static_cast<std::size_t>(run.best_epoch - 1)].evaluation, run.best);
+}
+
+TEST(Fit, evaluating_less_often_trains_the_same_model) {
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  TrainOptions options = short_training(20);
+  const RunReport whole = fit(learnable_vertices(), config, options).runs[0];
+  options.evaluate_every = 3;
+  const RunReport sparse = fit(learnable_vertices(), config, options).runs[0];
+  ASSERT_EQ(sparse.curve.size(), 20u);
+  Evaluation best;
+  std::int64_t best_epoch = 0;
+  for (std::size_t i = 0; i < 20; ++i) {
+    const std::int64_t epoch = sparse.curve[i].epoch;
+    EXPECT_EQ(sparse.curve[i].loss, whole.curve[i].loss);
+    EXPECT_EQ(sparse.curve[i].evaluated, epoch % 3 == 0);
+    EXPECT_EQ(sparse.curve[i].evaluation,
+              epoch % 3 == 0 ? whole.curve[i].evaluation : Evaluation{});
+    if (epoch % 3 != 0 || (best_epoch > 0 && !better(whole.curve[i].evaluation, best))) continue;
+    best = whole.curve[i].evaluation;
+    best_epoch = epoch;
+  }
+  EXPECT_EQ(sparse.best_epoch, best_epoch);
+  EXPECT_EQ(sparse.best, best);
+  options.evaluate_every = 21;
+  expect_error(ErrorCode::invalid_argument, {"evaluate_every is 21", "20 epochs"},
+               [&] { fit(learnable_vertices(), config, options); });
+  options.evaluate_every = 0;
+  expect_error(ErrorCode::invalid_argument, {"evaluate_every is 0"},
+               [&] { fit(learnable_vertices(), config, options); });
+}
+
+TEST(Fit, early_stopping_looks_at_evaluated_epochs_alone) {
+  TrainOptions options = short_training(500);
+  options.patience = 7;
+  options.evaluate_every = 4;
+  const RunReport run = fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options).runs[0];
+  EXPECT_TRUE(run.stopped_early);
+  EXPECT_EQ(run.epochs % 4, 0);
+  // Eight epochs without progress, since the seventh is not looked at.
+  double highest = -1, lowest = std::numeric_limits<double>::infinity();
+  std::int64_t progress = 0;
+  for (const EpochRecord& record : run.curve) {
+    if (!record.evaluated) continue;
+    const Evaluation& e = record.evaluation;
+    if (e.validation >= highest || e.validation_loss <= lowest) progress = record.epoch;
+    highest = std::max(highest, e.validation);
+    lowest = std::min(lowest, e.validation_loss);
+  }
+  EXPECT_EQ(run.epochs - progress, 8);
+}
+
+TEST(Fit, a_trainer_starts_and_finishes_epochs) {
+  const Dataset data = learnable_vertices();
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const TrainOptions options = short_training(5);
+  const Problem problem = prepare(data, config, options);
+  Trainer one(problem, problem.split, config, options, 1);
+  Trainer other(problem, problem.split, config, options, 1);
+  expect_error(ErrorCode::invalid_argument, {"no epoch was started"}, [&] { one.finish_epoch(); });
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    one.start_epoch(epoch % 2 == 0);
+    const EpochNumbers numbers = one.finish_epoch();
+    EXPECT_EQ(numbers.loss, other.train_epoch());
+    EXPECT_EQ(numbers.evaluation.has_value(), epoch % 2 == 0);
+    if (numbers.evaluation) {
+      EXPECT_EQ(*numbers.evaluation, other.evaluate());
+    }
+  }
+  EXPECT_EQ(one.epoch(), 5);
+  Trainer third(problem, problem.split, config, options, 1);
+  EXPECT_EQ(third.train_epochs(6), other.train_epoch());
+  EXPECT_EQ(third.epoch(), 6);
 }
 
 TEST(Fit, precomputed_features_change_nothing_but_rounding) {

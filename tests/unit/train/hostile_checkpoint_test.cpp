@@ -165,6 +165,9 @@ TEST_F(HostileCheckpoint, curves) {
     for (const std::size_t place : {6u, 7u, 8u}) expect_bad(with(place, value), {"epoch 2"});
   }
   expect_bad(with(5, infinity), {"epoch 2"});
+  std::vector<double> unevaluated = three;
+  for (const std::size_t place : {6u, 7u, 8u, 9u}) unevaluated[place] = std::nan("");
+  expect_bad(curve(unevaluated), {"epoch 2 was not evaluated"});
 }
 
 TEST_F(HostileCheckpoint, tensors) {

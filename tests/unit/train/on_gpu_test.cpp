@@ -91,6 +91,82 @@ TEST_P(OnGpu, replays_what_it_would_have_done) {
   expect_same_curve(eager, replayed, 0);
 }
 
+/// The device is an epoch ahead of the numbers: what is decided by them must not depend on that.
+TEST_P(OnGpu, stops_where_it_would_have_stopped) {
+  const test::TemporaryFolder folder;
+  const Dataset data = learnable_vertices();
+  const nn::ModelConfig model = small_model(GetParam());
+  for (const std::int64_t every : {1, 3}) {
+    TrainOptions options = on(gpu, 300);
+    options.patience = 5;
+    options.evaluate_every = every;
+    options.record_steps = false;
+    const TrainReport eager = fit(data, model, options);
+    options.record_steps = true;
+    const TrainReport ahead = fit(data, model, options);
+    options.checkpoint.path = folder / ("model" + std::to_string(every));
+    const TrainReport kept = fit(data, model, options);
+    for (const TrainReport* report : {&ahead, &kept}) {
+      expect_same_curve(eager, *report, 0);
+      EXPECT_EQ(report->runs[0].epochs, eager.runs[0].epochs);
+      EXPECT_EQ(report->runs[0].best_epoch, eager.runs[0].best_epoch);
+      EXPECT_EQ(report->runs[0].best, eager.runs[0].best);
+      EXPECT_EQ(report->runs[0].stopped_early, eager.runs[0].stopped_early);
+    }
+    // The weights that were kept are those of the best epoch.
+    const Checkpoint checkpoint = load_checkpoint(options.checkpoint.path);
+    const RunReport& run = kept.runs[0];
+    EXPECT_EQ(best_epoch(checkpoint).epoch, run.best_epoch);
+    options.checkpoint.path.clear();
+    const Problem problem = prepare(data, model, options);
+    Trainer trainer(problem, problem.split, model, options, options.seed);
+    for (std::int64_t epoch = 0; epoch < run.best_epoch; ++epoch) trainer.train_epoch();
+    const auto expected = store(trainer.model().state());
+    ASSERT_EQ(checkpoint.weights.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(std::equal(expected[i].array.bytes.begin(), expected[i].array.bytes.end(),
+                             checkpoint.weights[i].array.bytes.begin()))
+          << expected[i].path;
+    }
+  }
+}
+
+TEST_P(OnGpu, queued_epochs_do_what_single_ones_do) {
+  const Dataset data = learnable_vertices();
+  const nn::ModelConfig model = small_model(GetParam());
+  const TrainOptions options = on(gpu, 12);
+  const Problem problem = prepare(data, model, options);
+  Trainer single(problem, problem.split, model, options, 1);
+  Trainer queued(problem, problem.split, model, options, 1);
+  std::vector<Evaluation> expected;
+  std::vector<double> losses;
+  for (int epoch = 0; epoch < 12; ++epoch) {
+    losses.push_back(single.train_epoch());
+    expected.push_back(single.evaluate());
+  }
+  std::size_t finished = 0;
+  const auto finish = [&] {
+    const EpochNumbers numbers = queued.finish_epoch();
+    EXPECT_EQ(numbers.loss, losses[finished]);
+    ASSERT_TRUE(numbers.evaluation.has_value());
+    EXPECT_EQ(*numbers.evaluation, expected[finished]);
+    EXPECT_GT(numbers.step_seconds, 0);
+    EXPECT_GE(numbers.seconds, numbers.step_seconds);
+    ++finished;
+  };
+  queued.start_epoch(true);
+  for (int epoch = 1; epoch < 12; ++epoch) {
+    queued.start_epoch(true);
+    finish();
+  }
+  EXPECT_TRUE(queued.runs_ahead());
+  finish();
+  Trainer at_once(problem, problem.split, model, options, 1);
+  EXPECT_EQ(at_once.train_epochs(12), losses.back());
+  // One that is given up while its device works.
+  at_once.start_epoch(false);
+}
+
 TEST_P(OnGpu, sparse_features) {
   const Dataset data = test::with_sparse_features(learnable_vertices());
   const nn::ModelConfig model = small_model(GetParam());

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "tessera/ops/evaluation.hpp"
+
+#include "ops/check.hpp"
+#include "ops/dense_ops.hpp"
+#include "ops/evaluation/targets.hpp"
+#include "ops/loss/targets.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// What `make` makes of each part: targets of a loss in memory of this process, which have been
+/// checked and say how often each row was chosen.
+template <class Make>
+std::shared_ptr<EvaluationTargets::State> state_of(const EvaluatedRows& rows, const Place& place,
+                                                   Make&& make) {
+  require_available(place.device);
+  auto state = std::make_shared<EvaluationTargets::State>();
+  LossTargets validation = make(rows.validation);
+  const LossTargets train = make(rows.train), test = make(rows.test);
+  const LossTargets::State& chosen = validation.state();
+  state->is_binary = chosen.is_binary;
+  state->device = place.device;
+  state->rows = chosen.rows;
+  state->cols = chosen.cols;
+  state->validation_count = chosen.count;
+  Buffer<EvaluatedRow> choices(chosen.rows);
+  for (std::int64_t i = 0; i < chosen.rows; ++i) {
+    choices[i] = {train.state().times[i], chosen.times[i], test.state().times[i],
+                  chosen.is_binary ? 0 : chosen.labels[i]};
+  }
+  state->choices = placed(std::move(choices), place);
+  if (place.device.kind == DeviceKind::cpu) state->validation = std::move(validation);
+  return state;
+}
+
+}  // namespace
+
+EvaluationTargets EvaluationTargets::classes(std::span<const std::int64_t> labels,
+                                             const EvaluatedRows& rows, std::int64_t num_classes,
+                                             const Place& place) {
+  return EvaluationTargets(state_of(rows, place, [&](std::span<const std::int64_t> part) {
+    return LossTargets::classes(labels, part, num_classes);
+  }));
+}
+
+EvaluationTargets EvaluationTargets::binary(MatrixView<const float> targets,
+                                            const EvaluatedRows& rows, const Place& place) {
+  auto state = state_of(rows, place, [&](std::span<const std::int64_t> part) {
+    return LossTargets::binary(targets, part);
+  });
+  Buffer<float> dense(checked_area(targets.rows, targets.cols));
+  for (std::int64_t i = 0; i < targets.rows; ++i) {
+    std::copy_n(targets.row(i), targets.cols, dense.data() + i * targets.cols);
+  }
+  state->targets = placed(std::move(dense), place);
+  return EvaluationTargets(std::move(state));
+}
+
+void evaluate(ConstOperand logits, const EvaluationTargets& targets, EvaluationNumbers* numbers,
+              Stream stream, const DenseWorkspace* workspace) {
+  const EvaluationTargets::State& state = targets.state();
+  const Checker check("evaluate", state.device);
+  check.floating(logits, "logits");
+  check.matrix(logits, "logits", {logits.type, state.rows, state.cols});
+  check.that(numbers != nullptr, "there is no memory for the numbers");
+  dense_ops(state.device).evaluate(logits, state, numbers, stream, workspace);
+}
+
+}  // namespace tessera::ops
