@@ -49,7 +49,7 @@ TEST_P(AttentionKernels, OddGraphs) {
   for_instruction_sets([](const std::string& kernel) {
     for (const testing::NamedGraph& odd : testing::odd_patterns()) {
       SCOPED_TRACE(odd.name);
-      for (const AttentionForm form : forms_of(kernel)) {
+      for (const AttentionForm form : forms_of_any(kernel)) {
         check_all_precisions(odd.graph, options_of(kernel, form, 8, 8, 0), 100);
         check_all_precisions(odd.graph, options_of(kernel, form, 3, 7, 0.4), 200);
       }
@@ -65,7 +65,7 @@ TEST_P(AttentionKernels, AnyNumberOfHeadsAndWidth) {
       {12, 4}, {16, 2}, {17, 9}, {33, 1}, {32, 32}, {2, 3},  {8, 3},   {4, 6}};
   for_instruction_sets([&](const std::string& kernel) {
     for (const auto& [heads, width] : shapes) {
-      for (const AttentionForm form : forms_of(kernel)) {
+      for (const AttentionForm form : forms_of_any(kernel)) {
         check_all_precisions(graph, options_of(kernel, form, heads, width, 0), 300);
         check_all_precisions(graph, options_of(kernel, form, heads, width, 0.6), 400);
       }
@@ -76,10 +76,11 @@ TEST_P(AttentionKernels, AnyNumberOfHeadsAndWidth) {
 TEST_P(AttentionKernels, HubsOnBothSides) {
   const Graph graph = testing::star_graph(100000);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const AttentionForm form : forms_of(kernel)) {
+    for (const AttentionForm form : forms_of_any(kernel)) {
       check<float>(graph, options_of(kernel, form, 2, 4, 0), 500);
       check<float>(graph, options_of(kernel, form, 1, 3, 0.5), 501);
       check<float>(graph, options_of(kernel, form, 2, 3, 0.5), 502);
+      check<Bfloat16>(graph, options_of(kernel, form, 2, 8, 0), 503);
     }
   });
 }
@@ -268,7 +269,9 @@ TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
 
 TEST_P(AttentionKernels, BackwardDropsWhatItsOwnForwardRunDropped) {
   const Graph graph = testing::random_graph(60, 50, 400, 16, false);
-  const AttentionForm form = forms_of(GetParam()).front();
+  const std::vector<AttentionForm> forms = forms_of(GetParam());
+  if (forms.empty()) GTEST_SKIP() << GetParam() << " drops nothing";
+  const AttentionForm form = forms.front();
   for_instruction_sets([&](const std::string& kernel) {
     for (const std::int64_t heads : {1, 3, 8, 11}) {
       SCOPED_TRACE(heads);

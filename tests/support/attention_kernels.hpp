@@ -50,6 +50,19 @@ inline bool supports(const std::string& name, const AttentionOptions& options) {
   return false;
 }
 
+/// The forms that a kernel takes in any precision.
+inline std::vector<AttentionForm> forms_of_any(const std::string& kernel) {
+  std::vector<AttentionForm> forms;
+  for (const AttentionForm form : all_forms) {
+    AttentionOptions narrow = options_of(kernel, form, 1, 8, 0);
+    narrow.precision = Precision::bf16;
+    const bool takes =
+        supports(kernel, options_of(kernel, form, 1, 1, 0)) || supports(kernel, narrow);
+    if (takes) forms.push_back(form);
+  }
+  return forms;
+}
+
 /// The forms that a kernel takes in fp32.
 inline std::vector<AttentionForm> forms_of(const std::string& kernel) {
   std::vector<AttentionForm> forms;

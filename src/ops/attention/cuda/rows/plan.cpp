@@ -196,9 +196,12 @@ class CudaRowsAttention final : public PreparedAttention {
     }
   }
 
-  /// Blocks among which sums over all edges are shared: as many as a GPU holds at once.
+  /// Blocks among which sums over all edges are shared: no more than a GPU holds at once.
   unsigned sharing_blocks() const {
-    return static_cast<unsigned>(device_traits(options_.device).processors) * 8;
+    const std::int64_t items = row_side_.schedule.pieces.size() + graph_.num_rows();
+    const std::int64_t most = std::int64_t{device_traits(options_.device).processors} * 8;
+    return static_cast<unsigned>(
+        std::min(most, (items + rows_attention_warps - 1) / rows_attention_warps));
   }
   std::int64_t sharing_warps() const {
     return std::int64_t{sharing_blocks()} * rows_attention_warps;

@@ -148,7 +148,7 @@ class GatTiles {
 
   template <class Steps>
   __device__ void by_factors(const Stage& stage, int h, const Steps& steps,
-                             const TilePattern& pattern, const HeadSums<T, width>& sums,
+                             const TilePattern& pattern, HeadSums<T, width>& sums,
                              std::uint32_t (&weights)[4][4]) const {
     const int q = static_cast<int>(threadIdx.x) % 4;
     float own[2], own_sloped[2];
@@ -170,7 +170,11 @@ class GatTiles {
         for (int row = 0; row < 2; ++row) {
           const float even = fmaxf(own[row] * factor.x, own_sloped[row] * sloped.x);
           const float odd = fmaxf(own[row] * factor.y, own_sloped[row] * sloped.y);
-          weights[step][2 * half + row] = packed<T>(even, odd) & pattern.mask(step, 2 * half + row);
+          const int place = 2 * half + row;
+          const float even_kept = pattern.has(step, place, 0) ? even : 0.0f;
+          const float odd_kept = pattern.has(step, place, 1) ? odd : 0.0f;
+          sums.sum[row] += even_kept + odd_kept;
+          weights[step][place] = packed<T>(even_kept, odd_kept);
         }
       }
     }

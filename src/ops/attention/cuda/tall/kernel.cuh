@@ -10,8 +10,8 @@
 
 /// Attention over tall windows on tensor cores: the rows that the 64 rows of a window use are
 /// gathered once, 64 at a time, into shared memory. Each warp computes the weights of 16 rows of
-/// the window as the operand of a product with the gathered rows of V; the sum of weights is one
-/// more product, with ones. Tiles k + 1 and k + 2 are under way while tile k is computed.
+/// the window as the operand of a product with the gathered rows of V. Tiles k + 1 and k + 2 are
+/// under way while tile k is computed.
 namespace tessera::ops {
 
 template <AttentionForm form, class T, int width, int heads>
@@ -79,6 +79,12 @@ class TallAttention {
     }
     cuda::wait_for_copies<0>();
     __syncthreads();
+#pragma unroll
+    for (HeadSums<T, width>& head : sums_) {
+      const float totals[2] = {head.total(0), head.total(1)};
+      head.sum[0] = totals[0];
+      head.sum[1] = totals[1];
+    }
     finish();
   }
 

@@ -48,10 +48,6 @@ struct TilePattern {
   __device__ bool has(int step, int i, int odd) const {
     return (word >> (4 * step + i + 16 * odd) & 1) != 0;
   }
-  /// All bits of both columns.
-  __device__ std::uint32_t mask(int step, int i) const {
-    return (word >> (4 * step + i) & 0x00010001u) * 0xffffu;
-  }
   /// Whether rows g and g + 8 have an edge in the tile: the same for the four lanes of a row.
   __device__ void find_rows(bool (&has_edges)[2]) const {
     unsigned rows = ((word & 0x55555555u) != 0 ? 1u : 0u) | ((word & 0xaaaaaaaau) != 0 ? 2u : 0u);
@@ -76,9 +72,16 @@ struct SomeSteps {
 template <class T, int width>
 struct HeadSums {
   float base[2] = {lowest_base, lowest_base};
+  /// Of the weights before they are rounded to 16 bits, over this lane's columns: with rounded ones
+  /// a row of few edges would be off by one rounding more.
   float sum[2] = {};
   float features[width / 8][4] = {};
 
+  /// Of all columns of the row.
+  __device__ float total(int row) const {
+    const float two = sum[row] + __shfl_xor_sync(~0u, sum[row], 1);
+    return two + __shfl_xor_sync(~0u, two, 2);
+  }
   __device__ bool must_rise(int row, float top) const {
     return top > base[row] + WeightRange<T>::slack;
   }
@@ -95,14 +98,11 @@ struct HeadSums {
     }
   }
 
-  /// Adds weights times rows of V, and the weights themselves by a product with ones.
+  /// Adds weights times rows of V.
   template <int features_of_tile, class Steps>
   __device__ void add(const std::uint32_t (&weights)[4][4], const Steps& steps,
                       std::uint32_t values, int first_unit) {
     using Rows = TileRows<features_of_tile>;
-    const std::uint32_t one = packed<T>(1, 1);
-    const std::uint32_t ones[2] = {one, one};
-    float totals[4] = {};
     if constexpr (width == 8) {
 #pragma unroll
       for (int step = 0; step < 4; step += 2) {
@@ -110,10 +110,8 @@ struct HeadSums {
         std::uint32_t blocks[4];
         Rows::load_column_of_two(blocks, values, step, first_unit);
         multiply(features[0], weights[step], blocks[0], blocks[1]);
-        cuda::multiply_16x8<T>(totals, weights[step], ones);
         if (!steps.has(step + 1)) break;
         multiply(features[0], weights[step + 1], blocks[2], blocks[3]);
-        cuda::multiply_16x8<T>(totals, weights[step + 1], ones);
       }
     } else {
 #pragma unroll
@@ -126,11 +124,8 @@ struct HeadSums {
           multiply(features[group], weights[step], blocks[0], blocks[1]);
           multiply(features[group + 1], weights[step], blocks[2], blocks[3]);
         }
-        cuda::multiply_16x8<T>(totals, weights[step], ones);
       }
     }
-    sum[0] += totals[0];
-    sum[1] += totals[2];
   }
 
  private:
@@ -169,9 +164,10 @@ __device__ void weigh(float (&scores)[8][4], const TilePattern& pattern, HeadSum
   for (int i = 0; i < 8; ++i) {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      weights[i / 2][i % 2 * 2 + row] =
-          packed<T>(power_of_2(scores[i][2 * row] - sums.base[row]),
-                    power_of_2(scores[i][2 * row + 1] - sums.base[row]));
+      const float even = power_of_2(scores[i][2 * row] - sums.base[row]);
+      const float odd = power_of_2(scores[i][2 * row + 1] - sums.base[row]);
+      sums.sum[row] += even + odd;
+      weights[i / 2][i % 2 * 2 + row] = packed<T>(even, odd);
     }
   }
 }

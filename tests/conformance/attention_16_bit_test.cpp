@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/attention_case.hpp"
+#include "support/attention_kernels.hpp"
+#include "support/odd_graphs.hpp"
+
+/// Attention on 16-bit features: every kernel that takes heads of eight of them.
+namespace tessera::test {
+namespace {
+
+template <class T>
+bool takes(const std::string& kernel, AttentionForm form, std::int64_t heads, std::int64_t width) {
+  AttentionOptions options = options_of(kernel, form, heads, width, 0);
+  options.precision = ops::PrecisionOf<T>::value;
+  return supports(kernel, options);
+}
+
+std::vector<std::string> narrow_kernels() {
+  std::vector<std::string> names = testing::kernel_names("attention");
+  std::erase_if(names, [](const std::string& name) {
+    return !takes<Bfloat16>(name, AttentionForm::gat, 8, 8) &&
+           !takes<Bfloat16>(name, AttentionForm::dot, 8, 8);
+  });
+  return names;
+}
+
+class NarrowAttentionKernels : public AttentionKernelTest {};
+
+/// Sources whose terms lie so far apart that no factor per source holds them all, beside some that
+/// lie close together.
+template <class T>
+void check_spread_terms(const std::string& kernel) {
+  if (!takes<T>(kernel, AttentionForm::gat, 8, 8)) return;
+  const Graph graph = testing::random_graph(200, 300, 6000, 21, false);
+  for (const float spread : {0.0f, 3.0f, 30.0f, 300.0f, 3000.0f}) {
+    SCOPED_TRACE("spread " + std::to_string(spread));
+    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 2100);
+    for (std::int64_t j = 0; j < run.source.rows(); ++j) {
+      for (std::int64_t h = 0; h < 8; h += 2) {
+        const float term = spread * static_cast<float>(j % 7 - 3) / 3;
+        run.source(j, h) = static_cast<T>(static_cast<float>(run.source(j, h)) + term);
+      }
+    }
+    run.run_all();
+    expect_matches_reference(run);
+  }
+}
+
+TEST_P(NarrowAttentionKernels, TermsFarApart) {
+  for_instruction_sets([](const std::string& kernel) {
+    check_spread_terms<Bfloat16>(kernel);
+    if (!on_cpu(kernel)) check_spread_terms<Float16>(kernel);
+  });
+}
+
+template <class T>
+void check_slopes(const std::string& kernel) {
+  if (!takes<T>(kernel, AttentionForm::gat, 4, 16)) return;
+  const Graph graph = testing::random_graph(70, 90, 900, 22, false);
+  for (const double slope : {0.0, 0.2, 1.0, 1.5, -0.5}) {
+    SCOPED_TRACE("slope " + std::to_string(slope));
+    AttentionOptions options = options_of(kernel, AttentionForm::gat, 4, 16, 0);
+    options.negative_slope = slope;
+    AttentionCase<T> run(graph, options, 2200);
+    run.run_all();
+    expect_matches_reference(run);
+  }
+}
+
+TEST_P(NarrowAttentionKernels, AnySlope) {
+  for_instruction_sets([](const std::string& kernel) { check_slopes<Bfloat16>(kernel); });
+}
+
+TEST_P(NarrowAttentionKernels, LargeScoresDoNotOverflow) {
+  const Graph graph = testing::random_graph(80, 80, 1600, 23, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+      if (!takes<Bfloat16>(kernel, form, 2, 64)) continue;
+      for (const float size : {1e4f, -1e4f, 80.0f}) {
+        SCOPED_TRACE(std::string(to_string(form)) + ", size " + std::to_string(size));
+        AttentionCase<Bfloat16> run(graph, options_of(kernel, form, 2, 64, 0), 2300);
+        for (Bfloat16& score : run.target.span()) {
+          const auto value = static_cast<float>(score);
+          score = static_cast<Bfloat16>(form == AttentionForm::gat ? value + size : value * size);
+        }
+        run.run_all();
+        for (const Bfloat16 element : run.output.span()) {
+          ASSERT_TRUE(std::isfinite(static_cast<float>(element)));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(NarrowAttentionKernels, RowsOfMinusInfinityAreNotANumber) {
+  const Graph graph = testing::star_graph(200);
+  for_instruction_sets([&](const std::string& kernel) {
+    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 2, 8)) return;
+    AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 2, 8, 0), 2400);
+    for (std::int64_t j = 1; j <= 200; ++j) {
+      run.source(j, 1) = static_cast<Bfloat16>(-std::numeric_limits<float>::infinity());
+    }
+    run.run_all();
+    for (std::int64_t f = 0; f < 16; ++f) {
+      EXPECT_EQ(std::isnan(static_cast<float>(run.output(0, f))), f >= 8) << f;
+    }
+  });
+}
+
+TEST_P(NarrowAttentionKernels, WidthsOfHeadsAndSameBitsTwice) {
+  const Graph graph = testing::random_graph(300, 260, 5000, 24, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const std::int64_t width : {8, 16, 32, 64, 128}) {
+      for (const std::int64_t heads : {1, 3, 5}) {
+        for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+          if (!takes<Bfloat16>(kernel, form, heads, width)) continue;
+          SCOPED_TRACE(describe(options_of(kernel, form, heads, width, 0)));
+          AttentionCase<Bfloat16> once(graph, options_of(kernel, form, heads, width, 0), 2500);
+          once.run_all();
+          expect_matches_reference(once);
+          AttentionCase<Bfloat16> again(graph, once.options, 2500);
+          again.run_all();
+          EXPECT_TRUE(same_bits(once.output, again.output));
+          EXPECT_TRUE(same_bits(once.log_sum, again.log_sum));
+        }
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NarrowAttentionKernels, ::testing::ValuesIn(narrow_kernels()),
+                         testing::kernel_test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NarrowAttentionKernels);
+
+}  // namespace
+}  // namespace tessera::test
