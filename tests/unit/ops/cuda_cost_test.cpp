@@ -7,7 +7,9 @@
 #include "core/device_traits.hpp"
 #include "graph/degrees.hpp"
 #include "ops/attention/cuda/fused/cost.hpp"
+#include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/staged/cost.hpp"
+#include "ops/attention/cuda/tall/cost.hpp"
 #include "ops/edge_softmax/cuda/rows/cost.hpp"
 #include "ops/edge_softmax/cuda/rows/launch.hpp"
 #include "ops/sddmm/cuda/edges/cost.hpp"
@@ -81,10 +83,10 @@ AttentionProblem attention_of(const Case& each) {
   return problem;
 }
 
-constexpr std::array strategies = {"spmm rows",       "spmm tall",         "spmm short",
-                                   "sddmm tall",      "sddmm short",       "sddmm edges",
-                                   "edge_softmax",    "spmm heads",        "cuSPARSE",
-                                   "attention fused", "attention widening"};
+constexpr std::array strategies = {
+    "spmm rows",          "spmm tall",      "spmm short",    "sddmm tall", "sddmm short",
+    "sddmm edges",        "edge_softmax",   "spmm heads",    "cuSPARSE",   "attention fused",
+    "attention widening", "attention rows", "attention tall"};
 
 /// Summed over the policies of each strategy, in the order of `strategies`.
 std::array<double, strategies.size()> predictions(const Case& each, const DeviceTraits& traits) {
@@ -114,7 +116,9 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
           predict_heads_us(spmm_of(each, 4), traits),
           predict_cusparse_us(spmm, traits),
           predict_fused_us(attention_of(each), traits),
-          predict_widening_us(attention_of(each), traits)};
+          predict_widening_us(attention_of(each), traits),
+          predict_rows_attention_us(attention_of(each), traits),
+          predict_tall_attention_us(attention_of(each), traits)};
 }
 
 /// A change of these figures is a change of which kernels plans choose: fit again, and say so.
@@ -122,22 +126,27 @@ TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
   constexpr std::array<std::array<double, strategies.size()>, 6> expected = {{
       {333.53145736109877, 157.40992214918865, 15.853541988901101, 18.514428770503788,
        28.455963232652415, 769.05925607233553, 16.760153396825398, 7.0882506666666663,
-       17.953444571428573, 103.18783999999999, 16.839581538461537},
+       17.953444571428573, 103.18783999999999, 16.839581538461537, 15.737630072339082,
+       22.735465500000004},
       {355.14661062968531, 148.48250942744176, 17.544909385190195, 13.43382189923674,
        25.426524973327972, 897.98762740827362, 16.355555555555554, 6.9680080000000002,
-       17.953444571428573, 103.18783999999999, 21.679163076923075},
+       17.953444571428573, 103.18783999999999, 21.679163076923075, 15.737630072339082,
+       25.579843500000003},
       {317.01537492399598, 81.951164776176753, 11.606903894464468, 11.300750444602274,
        23.642703744388072, 886.56363619227966, 19.135416666666668, 4.2000000000000002,
-       17.579428571428572, 17.361000000000001, 13.772307692307692},
+       17.579428571428572, 17.361000000000001, 13.772307692307692, 11.888107731800462,
+       21.359940000000002},
       {2097.1578465933735, 212.67124346222806, 20.660034018354487, 45.802201614583339,
        62.341709866541635, 2027.1037989017143, 20.296163419913423, 33.480000000000004,
-       42.906285714285715, 93.318749999999994, 39.692307692307693},
+       42.906285714285715, 93.318749999999994, 39.692307692307693, 37.676467845484424,
+       33.335109375000002},
       {212.7443874483686, 76.710925622999042, 9.9119394868569231, 9.6303058674242425,
        19.044545593099805, 516.40581166709546, 14.200520833333334, 3.1080000000000001,
-       14.209371428571428, 6.6619999999999999, 13.092923076923077},
+       14.209371428571428, 6.6619999999999999, 13.092923076923077, 10.976298035505716,
+       13.923427914893617},
       {279.12736999927245, 92.311984829479684, 9.6474952691639331, 13.912613280303031,
        21.646841941423887, 733.18002675859293, 14.200520833333334, 3.6240000000000001,
-       15.210285714285714, 11.135, 15.415384615384616},
+       15.210285714285714, 11.135, 15.415384615384616, 14.776631768164512, 14.504181914893616},
   }};
   const std::vector<Case> all = cases();
   ASSERT_EQ(all.size(), expected.size());

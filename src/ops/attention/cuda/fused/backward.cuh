@@ -281,11 +281,8 @@ void launch_store_vector(const float* sums, std::int64_t num_sums, std::int64_t 
 
 template <class T>
 constexpr AttentionBackwardFunctions make_attention_backward() {
-  constexpr int narrow = attention_vectors[0];
-  constexpr int wide = attention_vectors[1];
-  return {{launch_attention_backward<T, true, narrow>, launch_attention_backward<T, true, wide>},
-          {launch_attention_backward<T, false, narrow>, launch_attention_backward<T, false, wide>},
-          launch_row_state<T>,
+  return {launch_attention_backward<T, true, attention_vectors>,
+          launch_attention_backward<T, false, attention_vectors>, launch_row_state<T>,
           launch_store_vector<T>};
 }
 

@@ -175,11 +175,8 @@ void launch_attention_weights(const AttentionLaunch& launch, Stream stream) {
 
 template <class T>
 constexpr AttentionForwardFunctions make_attention_forward() {
-  constexpr int narrow = attention_vectors[0];
-  constexpr int wide = attention_vectors[1];
-  return {{launch_attention_forward<T, true, narrow>, launch_attention_forward<T, true, wide>},
-          {launch_attention_forward<T, false, narrow>, launch_attention_forward<T, false, wide>},
-          launch_attention_weights<T>};
+  return {launch_attention_forward<T, true, attention_vectors>,
+          launch_attention_forward<T, false, attention_vectors>, launch_attention_weights<T>};
 }
 
 }  // namespace tessera::ops

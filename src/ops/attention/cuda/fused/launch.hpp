@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "cuda/cuts.hpp"
@@ -15,8 +14,8 @@ namespace tessera::ops {
 inline constexpr int attention_block_threads = 128;
 inline constexpr int attention_block_warps = attention_block_threads / 32;
 
-/// Vectors of features that one lane sums up: of narrow slices, and of wide ones.
-inline constexpr std::array<int, 2> attention_vectors = {1, 4};
+/// Vectors of features that one lane sums up.
+inline constexpr int attention_vectors = 4;
 
 /// Rows of a matrix stored as T.
 struct GpuRows {
@@ -96,16 +95,15 @@ struct RowStateLaunch {
 };
 
 using AttentionFunction = void (*)(const AttentionLaunch& launch, Stream stream);
-using AttentionByVectors = std::array<AttentionFunction, attention_vectors.size()>;
 
 /// The kernels of one precision, compiled in units of their own (inst/).
 struct AttentionForwardFunctions {
-  AttentionByVectors aligned, scalar;
+  AttentionFunction aligned, scalar;
   AttentionFunction weights;  ///< into `output`, edges x heads
 };
 
 struct AttentionBackwardFunctions {
-  AttentionByVectors aligned, scalar;
+  AttentionFunction aligned, scalar;
   void (*row_state)(const RowStateLaunch& launch, Stream stream);
   /// Adds up the `num_sums` rows of `sums`.
   void (*store_vector)(const float* sums, std::int64_t num_sums, std::int64_t features, void* to,

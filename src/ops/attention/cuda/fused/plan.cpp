@@ -112,7 +112,7 @@ class CudaFusedAttention final : public PreparedAttention {
     } else if (options_.form == AttentionForm::dot) {
       // Scalar loads need the most slices.
       scale_sums_ = need.add<double>(checked_area(
-          sharing_warps(), make_slices(options_.heads, width_, 1, attention_vectors[1]).count));
+          sharing_warps(), make_slices(options_.heads, width_, 1, attention_vectors).count));
     }
     workspace_.cover(need);
   }
@@ -147,15 +147,12 @@ class CudaFusedAttention final : public PreparedAttention {
     return launch;
   }
 
-  /// Chooses the slices and the function that sums as many vectors as they need.
-  void start(const AttentionByVectors& functions, bool aligned, AttentionLaunch& launch,
+  void start(AttentionFunction function, bool aligned, AttentionLaunch& launch,
              Stream stream) const {
     const int count = aligned ? 16 / element_bytes() : 1;
-    const std::int64_t needed = (options_.features + count - 1) / count;
-    const std::size_t which = needed <= 32 * attention_vectors[0] ? 0 : 1;
-    launch.slices = make_slices(options_.heads, width_, count, attention_vectors[which]);
+    launch.slices = make_slices(options_.heads, width_, count, attention_vectors);
     launch.dot_lanes = power_of_two((width_ + count - 1) / count);
-    functions[which](launch, stream);
+    function(launch, stream);
   }
 
   void compute_row_state(const ConstOperand& output, const ConstOperand& log_sum,
