@@ -87,7 +87,11 @@ class Padded {
       for (std::int64_t j = 0; j < from.cols(); ++j) view()(i, j) = from(i, j);
     }
   }
-  MatrixView<T> view() { return {whole_.data() + margin_, whole_.rows(), cols_, whole_.cols()}; }
+  MatrixView<T> view() {
+    // Nothing may be added to a pointer to nothing.
+    T* const first = whole_.size() > 0 ? whole_.data() + margin_ : nullptr;
+    return {first, whole_.rows(), cols_, whole_.cols()};
+  }
   /// With the margins.
   Matrix<T>& whole() { return whole_; }
   std::int64_t margin() const { return margin_; }
