@@ -111,8 +111,7 @@ void expect_numbers(const EvaluationNumbers& got, const EvaluationNumbers& expec
   EXPECT_EQ(got.train, expected.train);
   EXPECT_EQ(got.validation, expected.validation);
   EXPECT_EQ(got.test, expected.test);
-  EXPECT_NEAR(got.validation_loss, expected.validation_loss,
-              1e-6 * (1 + expected.validation_loss));
+  EXPECT_NEAR(got.validation_loss, expected.validation_loss, 1e-6 * (1 + expected.validation_loss));
 }
 
 TEST_P(Evaluations, classes_are_counted_as_by_plain_loops) {

@@ -23,7 +23,7 @@ struct EvaluationTargets::State {
   bool is_binary = false;
   Device device;
   std::int64_t rows = 0;
-  std::int64_t cols = 0;       ///< classes, or columns of the targets
+  std::int64_t cols = 0;        ///< classes, or columns of the targets
   double validation_count = 1;  ///< what the sum of losses is divided by
   Buffer<EvaluatedRow> choices;
   Buffer<float> targets;                  ///< for yes or no: rows x cols

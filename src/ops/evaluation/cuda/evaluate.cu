@@ -57,8 +57,8 @@ __device__ bool predicts(const cuda::RowTeam<width, aligned>& team, std::int32_t
 
 /// This lane's elements of a row that were rightly found, and those with a wrong answer.
 template <class T, int width, bool aligned>
-__device__ int2 count_answers(const cuda::RowTeam<width, aligned>& team,
-                              cuda::Rows<const T> logits, cuda::Rows<const float> targets) {
+__device__ int2 count_answers(const cuda::RowTeam<width, aligned>& team, cuda::Rows<const T> logits,
+                              cuda::Rows<const float> targets) {
   int2 counts = make_int2(0, 0);
   team.each([&](const cuda::Elements<width, aligned>& place) {
     float values[width], wanted[width];
@@ -125,7 +125,7 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_answers(const Known kno
     if (speaks && chosen.validation > 0) totals[6] += chosen.validation * loss;
   }
   const double count = known.validation_count;
-  cuda::add_across_grid(totals, workspace, [&](const double (&sums)[num_sums]) {
+  cuda::add_across_grid(totals, workspace, [&](const double(&sums)[num_sums]) {
     const auto part = [&](int i) {
       return PartCounts{static_cast<std::int64_t>(sums[2 * i]),
                         static_cast<std::int64_t>(sums[2 * i + 1])};

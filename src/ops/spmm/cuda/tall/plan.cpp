@@ -17,6 +17,7 @@
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
+#include "ops/spmm/cuda/tall/edge_scales.hpp"
 #include "ops/spmm/cuda/tall/instances.hpp"
 #include "ops/spmm/cuda/tall/policy.hpp"
 #include "ops/spmm/cuda/tall/rest_rows.hpp"
@@ -128,7 +129,7 @@ class CudaTall final : public PreparedSpmm {
     if (tiles_->rest != nullptr) col_scale_ = cuda::array_in(scales, place);
     const bool forward = problem.pass == SpmmPass::forward;
     if (policy.valued) {
-      prepare_values(scales.here().span());
+      prepare_values(scales);
     } else if (!scales.empty()) {
       const float factor = scale_factor(weight_sizes(graph, scales), problem.precision);
       scales_ = pack_scales(tiles_->columns, cuda::array_in(scales, place), factor,
@@ -215,24 +216,40 @@ class CudaTall final : public PreparedSpmm {
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
-  void prepare_values(std::span<const float> scales) {
+  void prepare_values(const PlacedArray<float>& scales) {
     const Place place = problem_.place();
-    layout_ = tiles::device_value_layout(problem_.graph, tiles_->host.height,
-                                         tile_side(problem_.pass), place);
-    if (problem_.graph.has_values()) {
-      const Buffer<float> weights = scaled_values(problem_, scales);
-      const float factor = scale_factor(sizes_of(weights.span()), problem_.precision);
+    const Graph& graph = problem_.graph;
+    layout_ =
+        tiles::device_value_layout(graph, tiles_->host.height, tile_side(problem_.pass), place);
+    const auto rows = cuda::device_rows(graph, place);
+    Buffer<float> of_edges = edge_scales(*rows, cuda::array_in(scales, place),
+                                         problem_.pass == SpmmPass::forward, place);
+    if (graph.has_values()) {
+      const SharedArray<float> own = cuda::array_in(detail::GraphAccess::values(graph), place);
+      const float factor = value_factor(scales);
       unit_ = 1 / factor;
-      const Buffer<float> on_device = cuda::to_device(weights.span(), place);
       values_ = Buffer<std::uint32_t>(layout_->edges.size(), place);
-      ValueSource source{on_device.data()};
+      // Packing reads the layout ahead of the kernels before it: of those that make the layout,
+      // something that overlaps nothing keeps it apart.
+      cuda::clear(values_, place);
+      ValueSource source{own.data()};
+      source.edge_scales = of_edges.data();
       source.factor = factor;
       pack_values(layout_->edges.span(), source, problem_.precision, values_.data(), place.stream);
     }
     if (!packs_at_run(problem_)) return;
-    const Buffer<float> of_edges = edge_scales(problem_, scales);
-    edge_scales_ = cuda::to_device(of_edges.span(), place);
+    edge_scales_ = std::move(of_edges);
     run_values_ = workspace_.add<std::uint32_t>(layout_->edges.size());
+  }
+
+  /// What the graph's own values are multiplied by, so that fp16 holds their products with scales.
+  float value_factor(const PlacedArray<float>& scales) const {
+    if (problem_.precision != Precision::fp16) return 1;
+    const Graph& graph = problem_.graph;
+    const SizeRange sizes = scales.empty()
+                                ? weight_sizes(graph, detail::GraphAccess::values(graph))
+                                : sizes_of(scaled_values(problem_, scales.here().span()).span());
+    return scale_factor(sizes, problem_.precision);
   }
 
   /// The graph's own values are ready; those of the run have to be put in order.

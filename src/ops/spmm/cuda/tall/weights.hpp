@@ -9,11 +9,8 @@
 /// What tall windows multiply edges by, before it is packed (values.hpp).
 namespace tessera::ops {
 
-/// For each edge in CSR order the scale of the column that it has in the translated side. Empty
-/// where columns have none.
-Buffer<float> edge_scales(const SpmmProblem& problem, std::span<const float> column_scales);
-
-/// The graph's own values times those scales.
+/// The graph's own values, each times the scale of the column that its edge has in the translated
+/// side.
 Buffer<float> scaled_values(const SpmmProblem& problem, std::span<const float> column_scales);
 
 }  // namespace tessera::ops
