@@ -4,9 +4,16 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 #include "tessera/core/dtype.hpp"
 
 namespace tessera::cuda {
+
+/// How features of a precision are stored.
+template <Precision precision>
+using Stored = std::conditional_t<precision == Precision::bf16, __nv_bfloat16,
+                                  std::conditional_t<precision == Precision::fp16, __half, float>>;
 
 /// Calls `body` with a value of an element type that GPUs compute in.
 template <class Body>

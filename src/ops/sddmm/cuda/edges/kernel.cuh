@@ -5,6 +5,7 @@
 
 #include "cuda/edge_rows.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/sddmm/cuda/edges/launch.hpp"
 
@@ -292,20 +293,25 @@ void launch_edge_dots(const EdgesLaunch& launch, Stream stream) {
                           edges_block_threads, stream, launch);
 }
 
-template <class T>
-constexpr VectorFunctions make_edge_vectors() {
+/// One function per policy, in the order of the list.
+template <const auto& policies, class T, bool aligned>
+constexpr auto make_edges_functions() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return VectorFunctions{launch_edge_dots<vector_policies[i], T, true>...};
+    return std::array{EdgesFunction{launch_edge_dots<policies[i], T, aligned>}...};
   }
-  (std::make_index_sequence<vector_policies.size()>{});
+  (std::make_index_sequence<policies.size()>{});
 }
 
-template <class T>
-constexpr ScalarFunctions make_edge_scalars() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ScalarFunctions{launch_edge_dots<scalar_policies[i], T, false>...};
+template <EdgesKey key>
+std::span<const EdgesFunction> EdgesKernels<key>::all() {
+  using T = cuda::Stored<key.precision>;
+  if constexpr (key.vectors) {
+    static constexpr auto functions = make_edges_functions<vector_policies, T, true>();
+    return functions;
+  } else {
+    static constexpr auto functions = make_edges_functions<scalar_policies, T, false>();
+    return functions;
   }
-  (std::make_index_sequence<scalar_policies.size()>{});
 }
 
 }  // namespace tessera::ops

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <span>
 
 #include "cuda/edge_rows.hpp"
 #include "ops/sddmm/cuda/edges/policy.hpp"
+#include "tessera/core/dtype.hpp"
 
 namespace tessera::ops {
 
@@ -43,15 +44,24 @@ struct EdgesLaunch {
 /// Runs one policy on the caller's stream.
 using EdgesFunction = void (*)(const EdgesLaunch& launch, Stream stream);
 
-/// The kernels, compiled in units of their own (inst/): for every policy one function for each
-/// precision.
-using VectorFunctions = std::array<EdgesFunction, vector_policies.size()>;
-using ScalarFunctions = std::array<EdgesFunction, scalar_policies.size()>;
+/// What sets kernels of dot products apart: heads on 16-byte boundaries are taken in vectors.
+struct EdgesKey {
+  Precision precision = Precision::fp32;
+  bool vectors = true;
 
-extern const VectorFunctions edge_vectors_fp32, edge_vectors_bf16, edge_vectors_fp16;
-extern const ScalarFunctions edge_scalars_fp32, edge_scalars_bf16, edge_scalars_fp16;
+  friend constexpr bool operator==(const EdgesKey&, const EdgesKey&) = default;
+};
+
+/// One for each of `vector_policies` or `scalar_policies`. Compiled in units of their own (inst/).
+template <EdgesKey key>
+struct EdgesKernels {
+  static std::span<const EdgesFunction> all();
+};
 
 /// E[e][h] = U[i][h] + V[j][h].
-extern const EdgesFunction edge_sums_fp32, edge_sums_bf16, edge_sums_fp16;
+template <Precision precision>
+struct EdgeSumsKernel {
+  static EdgesFunction get();
+};
 
 }  // namespace tessera::ops

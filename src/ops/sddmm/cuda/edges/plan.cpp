@@ -11,6 +11,7 @@
 #include "cuda/rows.hpp"
 #include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/scales.hpp"
 #include "ops/sddmm/cuda/edges/cost.hpp"
 #include "ops/sddmm/cuda/edges/panels.hpp"
@@ -19,19 +20,20 @@
 namespace tessera::ops {
 namespace {
 
-/// Which function of a precision's tables runs.
-struct Functions {
-  const VectorFunctions& vectors;
-  const ScalarFunctions& scalars;
-  EdgesFunction sums;
-};
-
-Functions functions_of(Precision precision) {
-  switch (precision) {
-    case Precision::bf16: return {edge_vectors_bf16, edge_scalars_bf16, edge_sums_bf16};
-    case Precision::fp16: return {edge_vectors_fp16, edge_scalars_fp16, edge_sums_fp16};
-    default: return {edge_vectors_fp32, edge_scalars_fp32, edge_sums_fp32};
+constexpr auto edges_keys = collect_keys<EdgesKey>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const bool vectors : {true, false}) add(EdgesKey{precision, vectors});
   }
+});
+
+EdgesFunction dots_function(Precision precision, bool vectors, std::size_t policy) {
+  const EdgesKey key = {stored_as(precision), vectors};
+  return kernels_of<edges_keys>(key, []<EdgesKey k>() { return EdgesKernels<k>::all(); })[policy];
+}
+
+EdgesFunction sums_function(Precision precision) {
+  return kernels_of<kernel_precisions>(
+      stored_as(precision), []<Precision stored>() { return EdgeSumsKernel<stored>::get(); });
 }
 
 /// Whether each head of a row can begin on a 16-byte boundary.
@@ -100,6 +102,7 @@ class CudaEdgeVectors final : public CudaSddmm {
   CudaEdgeVectors(const SddmmProblem& problem, std::size_t policy, bool by_panels)
       : CudaSddmm(problem),
         policy_(policy),
+        function_(dots_function(problem.precision, true, policy)),
         panels_(by_panels ? device_panels(problem.graph, problem.place()) : nullptr) {}
 
  private:
@@ -110,36 +113,41 @@ class CudaEdgeVectors final : public CudaSddmm {
       launch.order = panels_->order.data();
       std::swap(launch.kept, launch.gathered);
     }
-    functions_of(problem().precision).vectors[policy_](launch, stream);
+    function_(launch, stream);
   }
 
   std::size_t policy_;
+  EdgesFunction function_;
   std::shared_ptr<const DevicePanels> panels_;
 };
 
 class CudaEdgeScalars final : public CudaSddmm {
  public:
   CudaEdgeScalars(const SddmmProblem& problem, std::size_t policy)
-      : CudaSddmm(problem), policy_(policy) {}
+      : CudaSddmm(problem),
+        policy_(policy),
+        function_(dots_function(problem.precision, false, policy)) {}
 
  private:
   void start(EdgesLaunch& launch, Stream stream) const override {
     launch.tiles_per_warp = tiles_per_warp(launch.num_edges, scalar_policies[policy_].tile(),
                                            device_traits(problem().device));
-    functions_of(problem().precision).scalars[policy_](launch, stream);
+    function_(launch, stream);
   }
 
   std::size_t policy_;
+  EdgesFunction function_;
 };
 
 class CudaEdgeSums final : public CudaSddmm {
  public:
-  using CudaSddmm::CudaSddmm;
+  explicit CudaEdgeSums(const SddmmProblem& problem)
+      : CudaSddmm(problem), function_(sums_function(problem.precision)) {}
 
  private:
-  void start(EdgesLaunch& launch, Stream stream) const override {
-    functions_of(problem().precision).sums(launch, stream);
-  }
+  void start(EdgesLaunch& launch, Stream stream) const override { function_(launch, stream); }
+
+  EdgesFunction function_;
 };
 
 std::string why_not_dot(const SddmmProblem& problem) {

@@ -46,8 +46,13 @@ void launch_edge_sums(const EdgesLaunch& launch, Stream stream) {
 
 }  // namespace
 
-const EdgesFunction edge_sums_fp32 = launch_edge_sums<float>;
-const EdgesFunction edge_sums_bf16 = launch_edge_sums<__nv_bfloat16>;
-const EdgesFunction edge_sums_fp16 = launch_edge_sums<__half>;
+template <Precision precision>
+EdgesFunction EdgeSumsKernel<precision>::get() {
+  return launch_edge_sums<cuda::Stored<precision>>;
+}
+
+template struct EdgeSumsKernel<Precision::fp32>;
+template struct EdgeSumsKernel<Precision::bf16>;
+template struct EdgeSumsKernel<Precision::fp16>;
 
 }  // namespace tessera::ops

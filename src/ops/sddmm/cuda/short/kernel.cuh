@@ -6,6 +6,7 @@
 #include "cuda/launch.cuh"
 #include "cuda/mma.cuh"
 #include "cuda/occupancy.cuh"
+#include "cuda/precision.cuh"
 #include "ops/sddmm/cuda/short/steps.cuh"
 #include "ops/sddmm/cuda/short/store.cuh"
 
@@ -316,13 +317,20 @@ int resident_short_dots() {
 }
 
 template <class T, class Store>
-constexpr ShortDotsFunctions make_short_dots() {
+constexpr auto make_short_dots() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortDotsFunctions{
-        ShortDotsFunction{launch_short_dots<T, short_dot_bytes[i], Store>,
-                          resident_short_dots<T, short_dot_bytes[i], Store>}...};
+    return std::array{ShortDotsFunction{launch_short_dots<T, short_dot_bytes[i], Store>,
+                                        resident_short_dots<T, short_dot_bytes[i], Store>}...};
   }
   (std::make_index_sequence<short_dot_bytes.size()>{});
+}
+
+template <ShortDotsKey key>
+std::span<const ShortDotsFunction> ShortDotsKernels<key>::all() {
+  using T = cuda::Stored<key.precision>;
+  using Store = std::conditional_t<key.direct, DirectStore<T>, DotStore<T>>;
+  static constexpr auto functions = make_short_dots<T, Store>();
+  return functions;
 }
 
 }  // namespace tessera::ops

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "tessera/core/device.hpp"
+#include "tessera/core/dtype.hpp"
 #include "tiles/dot_steps.hpp"
 
 /// Dot products of windows of 16 rows, in steps of 16 of a window's columns: what their kernels
@@ -49,13 +51,22 @@ struct ShortDotsFunction {
   int (*resident_blocks)() = nullptr;
 };
 
+/// What sets kernels apart.
+struct ShortDotsKey {
+  Precision precision = Precision::fp32;
+  bool direct = false;  ///< results are stored one by one
+
+  friend constexpr bool operator==(const ShortDotsKey&, const ShortDotsKey&) = default;
+};
+
 /// Bytes of a head's row for which there is a kernel that keeps a window's rows in registers; the
-/// last takes any number of 16 bytes.
+/// last takes any number of 16 bytes. A key's kernels are in this order.
 inline constexpr std::array<int, 7> short_dot_bytes = {32, 64, 128, 256, 512, 1024, 0};
-using ShortDotsFunctions = std::array<ShortDotsFunction, short_dot_bytes.size()>;
 
 /// Compiled in units of their own (inst/).
-extern const ShortDotsFunctions short_dots_bf16, short_dots_fp16, short_dots_fp32;
-extern const ShortDotsFunctions direct_dots_bf16, direct_dots_fp16, direct_dots_fp32;
+template <ShortDotsKey key>
+struct ShortDotsKernels {
+  static std::span<const ShortDotsFunction> all();
+};
 
 }  // namespace tessera::ops

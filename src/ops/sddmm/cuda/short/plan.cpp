@@ -8,6 +8,7 @@
 
 #include "cuda/array.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/short/cost.hpp"
@@ -16,17 +17,19 @@
 namespace tessera::ops {
 namespace {
 
+constexpr auto short_dots_keys = collect_keys<ShortDotsKey>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const bool direct : {false, true}) add(ShortDotsKey{precision, direct});
+  }
+});
+
 const ShortDotsFunction& function_of(const SddmmProblem& problem, bool direct) {
-  const auto functions = [&]() -> const ShortDotsFunctions& {
-    switch (problem.precision) {
-      case Precision::bf16: return direct ? direct_dots_bf16 : short_dots_bf16;
-      case Precision::fp16: return direct ? direct_dots_fp16 : short_dots_fp16;
-      default: return direct ? direct_dots_fp32 : short_dots_fp32;
-    }
-  };
+  const ShortDotsKey key = {stored_as(problem.precision), direct};
+  const auto kernels =
+      kernels_of<short_dots_keys>(key, []<ShortDotsKey k>() { return ShortDotsKernels<k>::all(); });
   const auto bytes =
       std::find(short_dot_bytes.begin(), short_dot_bytes.end() - 1, head_bytes(problem));
-  return functions()[static_cast<std::size_t>(bytes - short_dot_bytes.begin())];
+  return kernels[static_cast<std::size_t>(bytes - short_dot_bytes.begin())];
 }
 
 /// Dot products in windows of 16 rows. Operands lie on 16-byte boundaries.

@@ -3,6 +3,7 @@
 
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
+#include "cuda/precision.cuh"
 #include "ops/sddmm/cuda/tall/feed.cuh"
 #include "ops/sddmm/cuda/tall/rows.cuh"
 #include "ops/sddmm/cuda/tall/store.cuh"
@@ -173,7 +174,7 @@ constexpr DotTilesFunction make_dot_tiles() {
 /// One for each of `dot_tile_bytes`. Narrow rows need more slots to have as much on its way; fp32
 /// has a second plane, which leaves less room for slots.
 template <class T>
-constexpr DotTilesFunctions make_dot_tiles_functions() {
+constexpr std::array<DotTilesFunction, dot_tile_bytes.size()> make_dot_tiles_functions() {
   constexpr int height = tiles::dot_tile_height;
   constexpr int part = sizeof(T) == 2 ? 256 : 128;
   constexpr int slots = sizeof(T) == 2 ? 3 : 4;
@@ -183,6 +184,12 @@ constexpr DotTilesFunctions make_dot_tiles_functions() {
           make_dot_tiles<DotShape<T, part, 256 / part, slots, height>>(),
           make_dot_tiles<DotShape<T, part, 512 / part, slots, height>>(),
           make_dot_tiles<DotShape<T, part, 0, slots, height>>()};
+}
+
+template <Precision precision>
+std::span<const DotTilesFunction> DotTilesKernels<precision>::all() {
+  static constexpr auto functions = make_dot_tiles_functions<cuda::Stored<precision>>();
+  return functions;
 }
 
 }  // namespace tessera::ops

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "tessera/core/device.hpp"
+#include "tessera/core/dtype.hpp"
 #include "tiles/dot_tile.hpp"
 
 namespace tessera::ops {
@@ -35,12 +37,15 @@ struct DotTilesFunction {
   int (*resident_blocks)() = nullptr;
 };
 
-/// Bytes of a head's row that a kernel takes at once; the last takes any number in parts.
+/// Bytes of a head's row that a kernel takes at once; the last takes any number in parts. The
+/// kernels of a precision are in this order.
 inline constexpr std::array<int, 6> dot_tile_bytes = {32, 64, 128, 256, 512, 0};
-using DotTilesFunctions = std::array<DotTilesFunction, dot_tile_bytes.size()>;
 
-/// The kernels for windows of 64 rows, compiled in units of their own (inst/).
-extern const DotTilesFunctions dot_tiles_bf16, dot_tiles_fp16, dot_tiles_fp32;
+/// Precision is all that sets kernels apart. Compiled in units of their own (inst/).
+template <Precision precision>
+struct DotTilesKernels {
+  static std::span<const DotTilesFunction> all();
+};
 
 /// Products of matrices that one sum may take, each of 32 bytes of a row: every one cuts up to 4e-8
 /// off the sum so far, always in one direction, and the bound is 1e-5.

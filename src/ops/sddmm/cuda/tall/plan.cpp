@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cuda/wgmma_device.hpp"
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/tall/cost.hpp"
@@ -17,16 +18,12 @@ namespace tessera::ops {
 namespace {
 
 const DotTilesFunction& function_of(const SddmmProblem& problem) {
-  const auto functions = [&]() -> const DotTilesFunctions& {
-    switch (problem.precision) {
-      case Precision::bf16: return dot_tiles_bf16;
-      case Precision::fp16: return dot_tiles_fp16;
-      default: return dot_tiles_fp32;
-    }
-  };
+  const auto kernels = kernels_of<kernel_precisions>(
+      stored_as(problem.precision),
+      []<Precision precision>() { return DotTilesKernels<precision>::all(); });
   const auto bytes =
       std::lower_bound(dot_tile_bytes.begin(), dot_tile_bytes.end() - 1, head_bytes(problem));
-  return functions()[static_cast<std::size_t>(bytes - dot_tile_bytes.begin())];
+  return kernels[static_cast<std::size_t>(bytes - dot_tile_bytes.begin())];
 }
 
 /// Dot products on tiles. Operands lie on 16-byte boundaries.

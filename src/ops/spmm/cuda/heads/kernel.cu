@@ -3,6 +3,7 @@
 
 #include "cuda/cuts.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
 
 /// Sums over rows where every head of an edge has a weight of its own, or where the edges
@@ -123,11 +124,16 @@ void launch_heads(const HeadsLaunch& launch, Stream stream) {
 
 }  // namespace
 
-const HeadsFunction heads_fp32_aligned = launch_heads<float, true>;
-const HeadsFunction heads_fp32_scalar = launch_heads<float, false>;
-const HeadsFunction heads_bf16_aligned = launch_heads<__nv_bfloat16, true>;
-const HeadsFunction heads_bf16_scalar = launch_heads<__nv_bfloat16, false>;
-const HeadsFunction heads_fp16_aligned = launch_heads<__half, true>;
-const HeadsFunction heads_fp16_scalar = launch_heads<__half, false>;
+template <HeadsKey key>
+HeadsFunction HeadsKernel<key>::get() {
+  return launch_heads<cuda::Stored<key.precision>, key.aligned>;
+}
+
+template struct HeadsKernel<HeadsKey{Precision::fp32, true}>;
+template struct HeadsKernel<HeadsKey{Precision::fp32, false}>;
+template struct HeadsKernel<HeadsKey{Precision::bf16, true}>;
+template struct HeadsKernel<HeadsKey{Precision::bf16, false}>;
+template struct HeadsKernel<HeadsKey{Precision::fp16, true}>;
+template struct HeadsKernel<HeadsKey{Precision::fp16, false}>;
 
 }  // namespace tessera::ops

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/cuts.hpp"
+#include "tessera/core/dtype.hpp"
 
 namespace tessera::ops {
 
@@ -30,8 +31,17 @@ struct HeadsLaunch {
 
 using HeadsFunction = void (*)(const HeadsLaunch& launch, Stream stream);
 
-extern const HeadsFunction heads_fp32_aligned, heads_fp32_scalar;
-extern const HeadsFunction heads_bf16_aligned, heads_bf16_scalar;
-extern const HeadsFunction heads_fp16_aligned, heads_fp16_scalar;
+/// What sets kernels apart. Every head of X and Y lies on 16-byte boundaries if `aligned`.
+struct HeadsKey {
+  Precision precision = Precision::fp32;
+  bool aligned = true;
+
+  friend constexpr bool operator==(const HeadsKey&, const HeadsKey&) = default;
+};
+
+template <HeadsKey key>
+struct HeadsKernel {
+  static HeadsFunction get();
+};
 
 }  // namespace tessera::ops

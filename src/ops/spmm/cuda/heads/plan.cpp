@@ -7,6 +7,7 @@
 #include "cuda/array.hpp"
 #include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/spmm/cuda/heads/cost.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 
@@ -16,12 +17,15 @@ namespace {
 /// A warp takes this many edges of one line, or cuts it.
 constexpr EdgeOffset longest_line = 1024;
 
-HeadsFunction function_of(Precision precision, bool aligned) {
-  switch (precision) {
-    case Precision::bf16: return aligned ? heads_bf16_aligned : heads_bf16_scalar;
-    case Precision::fp16: return aligned ? heads_fp16_aligned : heads_fp16_scalar;
-    default: return aligned ? heads_fp32_aligned : heads_fp32_scalar;
+constexpr auto heads_keys = collect_keys<HeadsKey>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const bool aligned : {true, false}) add(HeadsKey{precision, aligned});
   }
+});
+
+HeadsFunction function_of(Precision precision, bool aligned) {
+  const HeadsKey key = {stored_as(precision), aligned};
+  return kernels_of<heads_keys>(key, []<HeadsKey k>() { return HeadsKernel<k>::get(); });
 }
 
 class CudaHeads final : public PreparedSpmm {
@@ -34,7 +38,9 @@ class CudaHeads final : public PreparedSpmm {
                                               : detail::GraphAccess::col_offsets(problem.graph))
                                        .span(),
                                    longest_line, problem.place())),
-        slots_(workspace_.add<float>(checked_area(cuts_.num_slots, problem.features))) {}
+        slots_(workspace_.add<float>(checked_area(cuts_.num_slots, problem.features))),
+        aligned_(function_of(problem.precision, true)),
+        scalar_(function_of(problem.precision, false)) {}
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     HeadsLaunch launch;
@@ -56,7 +62,7 @@ class CudaHeads final : public PreparedSpmm {
     const std::int64_t vectors = aligned ? launch.features * element_bytes() / 16 : launch.features;
     launch.lanes = static_cast<int>(std::min<std::uint64_t>(
         32, std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(vectors, 1)))));
-    function_of(problem_.precision, aligned)(launch, stream);
+    (aligned ? aligned_ : scalar_)(launch, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
@@ -72,6 +78,8 @@ class CudaHeads final : public PreparedSpmm {
   cuda::Cuts cuts_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
+  HeadsFunction aligned_;
+  HeadsFunction scalar_;
 };
 
 std::string why_not(const SpmmProblem& problem) {

@@ -1,34 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <span>
 
 #include "ops/spmm/cuda/rows/launch.hpp"
 
-/// The kernels, compiled in units of their own (inst/): for every policy one function for each
-/// precision, and for rows of X on 16-byte boundaries or anywhere.
 namespace tessera::ops {
 
-/// Sums over edges without or with weights, and the same with an epilogue. Where rows lie anywhere,
-/// the epilogue's are the same twice: weights that are not there are 1.
-struct RowsFunctions {
-  using Functions = std::array<RowsFunction, rows_policies.size()>;
-  Functions pattern, weighted;
-  Functions pattern_with_epilogue, weighted_with_epilogue;
+/// What becomes of the rows that a target gathers.
+enum class RowsReduction {
+  pattern_sum,   ///< edges have no weights
+  weighted_sum,  ///< weights that are not there are 1
+  best,          ///< max and min
+  winner_sum,    ///< the gradient of max and min with respect to X
 };
 
-extern const RowsFunctions rows_fp32_aligned, rows_fp32_scalar;
-extern const RowsFunctions rows_bf16_aligned, rows_bf16_scalar;
-extern const RowsFunctions rows_fp16_aligned, rows_fp16_scalar;
+constexpr bool of_winners(RowsReduction reduction) {
+  return reduction == RowsReduction::best || reduction == RowsReduction::winner_sum;
+}
 
-/// Max and min, their gradient with respect to X, and max and min with an epilogue.
-struct BestFunctions {
-  using Functions = std::array<RowsFunction, best_policies.size()>;
-  Functions best, won, with_epilogue;
+/// What sets kernels apart. Rows of X and Y lie on the boundaries of a policy's loads if `aligned`.
+struct RowsKey {
+  Precision precision = Precision::fp32;
+  bool aligned = true;
+  RowsReduction reduction = RowsReduction::weighted_sum;
+  bool epilogue = false;
+
+  friend constexpr bool operator==(const RowsKey&, const RowsKey&) = default;
 };
 
-extern const BestFunctions best_fp32_aligned, best_fp32_scalar;
-extern const BestFunctions best_bf16_aligned, best_bf16_scalar;
-extern const BestFunctions best_fp16_aligned, best_fp16_scalar;
+/// Whether there are kernels. Where rows lie anywhere, an epilogue takes sums as if they had
+/// weights; gradients end with none.
+constexpr bool is_compiled(const RowsKey& key) {
+  if (!key.epilogue) return true;
+  if (key.reduction == RowsReduction::pattern_sum) return key.aligned;
+  return key.reduction != RowsReduction::winner_sum;
+}
+
+/// One for each of `rows_policies`, or of `best_policies`. Compiled in units of their own (inst/).
+template <RowsKey key>
+struct RowsKernels {
+  static_assert(is_compiled(key));
+  static std::span<const RowsFunction> all();
+};
 
 }  // namespace tessera::ops

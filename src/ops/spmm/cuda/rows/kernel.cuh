@@ -254,11 +254,16 @@ void launch_rows(const RowsLaunch& launch, Stream stream) {
   cuda::launch_overlapped(kernel, grid, launch.block_threads, shared_bytes, stream, launch);
 }
 
-/// None for lanes of 8 bytes in fp32.
+/// In place of kernels with lanes of 8 bytes in fp32, which a plan never asks for.
+inline void no_rows_kernel(const RowsLaunch&, Stream) {
+  throw Error(ErrorCode::internal, "lanes of 8 bytes for fp32 features", "spmm",
+              "report this with the plan's explanation");
+}
+
 template <RowsPolicy policy, class T, bool aligned, class Reduction>
 constexpr RowsFunction rows_function() {
   if constexpr (!takes(policy, static_cast<int>(sizeof(T)))) {
-    return nullptr;
+    return no_rows_kernel;
   } else {
     return launch_rows<kernel_of(policy, aligned), T, aligned, Reduction>;
   }

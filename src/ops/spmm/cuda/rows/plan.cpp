@@ -12,6 +12,7 @@
 #include "cuda/array.hpp"
 #include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/rows/instances.hpp"
@@ -22,23 +23,17 @@
 namespace tessera::ops {
 namespace {
 
-/// The table of a precision, for both kinds of tables.
-template <class Functions>
-const Functions& of_precision(Precision precision, const Functions& fp32, const Functions& bf16,
-                              const Functions& fp16) {
-  if (precision == Precision::bf16) return bf16;
-  return precision == Precision::fp16 ? fp16 : fp32;
-}
-
-const RowsFunctions& rows_functions(Precision precision, bool aligned) {
-  return aligned ? of_precision(precision, rows_fp32_aligned, rows_bf16_aligned, rows_fp16_aligned)
-                 : of_precision(precision, rows_fp32_scalar, rows_bf16_scalar, rows_fp16_scalar);
-}
-
-const BestFunctions& best_functions(Precision precision, bool aligned) {
-  return aligned ? of_precision(precision, best_fp32_aligned, best_bf16_aligned, best_fp16_aligned)
-                 : of_precision(precision, best_fp32_scalar, best_bf16_scalar, best_fp16_scalar);
-}
+constexpr auto rows_keys = collect_keys<RowsKey>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const RowsReduction reduction : {RowsReduction::pattern_sum, RowsReduction::weighted_sum,
+                                          RowsReduction::best, RowsReduction::winner_sum}) {
+      for (int flags = 0; flags < 4; ++flags) {
+        const RowsKey key = {precision, (flags & 1) != 0, reduction, (flags & 2) != 0};
+        if (is_compiled(key)) add(key);
+      }
+    }
+  }
+});
 
 bool of_winners(const SpmmProblem& problem) {
   return problem.reduction == Reduction::max || problem.reduction == Reduction::min;
@@ -79,6 +74,11 @@ class CudaRows final : public PreparedSpmm {
     if (shape.listed) {
       short_rows_ = short_rows(schedule, matrix_.rows(), shape, cut_, place);
     }
+    for (const bool aligned : {false, true}) {
+      for (const bool weighted : {false, true}) {
+        functions_[aligned ? 1 : 0][weighted ? 1 : 0] = function(aligned, weighted);
+      }
+    }
     // A best product has its source beside it.
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
     slots_ = workspace_.add<float>(checked_area(schedule.num_slots * words, problem.features));
@@ -110,24 +110,24 @@ class CudaRows final : public PreparedSpmm {
     const bool aligned =
         on_boundaries(call.x, problem_.features, policy.bytes) &&
         (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes));
-    function(aligned, launch.weighted())(launch, stream);
+    functions_[aligned ? 1 : 0][launch.weighted() ? 1 : 0](launch, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
   RowsFunction function(bool aligned, bool weighted) const {
-    if (of_winners(problem_)) {
-      const BestFunctions& functions = best_functions(problem_.precision, aligned);
-      if (!problem_.is_plain()) return functions.with_epilogue[policy_];
-      return (problem_.pass == SpmmPass::forward ? functions.best : functions.won)[policy_];
+    const bool epilogue = !problem_.is_plain();
+    const RowsKey key = {stored_as(problem_.precision), aligned,
+                         reduction(weighted || (epilogue && !aligned)), epilogue};
+    return kernels_of<rows_keys>(key, []<RowsKey k>() { return RowsKernels<k>::all(); })[policy_];
+  }
+
+  RowsReduction reduction(bool weighted) const {
+    if (!of_winners(problem_)) {
+      return weighted ? RowsReduction::weighted_sum : RowsReduction::pattern_sum;
     }
-    const RowsFunctions& functions = rows_functions(problem_.precision, aligned);
-    if (!problem_.is_plain()) {
-      return (weighted ? functions.weighted_with_epilogue
-                       : functions.pattern_with_epilogue)[policy_];
-    }
-    return (weighted ? functions.weighted : functions.pattern)[policy_];
+    return problem_.pass == SpmmPass::forward ? RowsReduction::best : RowsReduction::winner_sum;
   }
 
   /// At most: where rows are not on boundaries, a lane takes one feature.
@@ -144,6 +144,7 @@ class CudaRows final : public PreparedSpmm {
   Buffer<SplitRow> split_rows_;
   Buffer<RowSlice> wide_rows_;
   Buffer<RowStart> short_rows_;
+  RowsFunction functions_[2][2] = {};  ///< for rows on boundaries or not, weighted or not
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
 };

@@ -8,6 +8,7 @@
 #include "cuda/launch.cuh"
 #include "cuda/mma.cuh"
 #include "cuda/occupancy.cuh"
+#include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/short/launch.hpp"
@@ -302,9 +303,13 @@ template <class T, int width, bool epilogue>
 constexpr ShortFunction short_function = {width, launch_short<T, width, epilogue>,
                                           resident_short_warps<T, width, epilogue>};
 
-template <class T, bool epilogue>
-inline constexpr ShortFunctions short_functions = {{short_function<T, 32, epilogue>,
-                                                    short_function<T, 64, epilogue>,
-                                                    short_function<T, 128, epilogue>}};
+template <ShortKey key>
+std::span<const ShortFunction> ShortKernels<key>::all() {
+  using T = cuda::Stored<key.precision>;
+  static constexpr std::array<ShortFunction, short_widths.size()> functions = {
+      short_function<T, 32, key.epilogue>, short_function<T, 64, key.epilogue>,
+      short_function<T, 128, key.epilogue>};
+  return functions;
+}
 
 }  // namespace tessera::ops

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "ops/spmm/cuda/epilogue.hpp"
 #include "tessera/core/device.hpp"
+#include "tessera/core/dtype.hpp"
 #include "tiles/pieces.hpp"
 
 namespace tessera::ops {
@@ -44,10 +46,21 @@ struct ShortFunction {
   int (*resident_warps)() = nullptr;
 };
 
-/// The kernels, compiled in units of their own (inst/), by width, without and with an epilogue.
+/// What sets kernels apart.
+struct ShortKey {
+  Precision precision = Precision::bf16;  ///< or fp16
+  bool epilogue = false;
+
+  friend constexpr bool operator==(const ShortKey&, const ShortKey&) = default;
+};
+
+/// Features of a warp, by which a key's kernels are ordered.
 inline constexpr std::array<int, 3> short_widths = {32, 64, 128};
-using ShortFunctions = std::array<ShortFunction, short_widths.size()>;
-extern const ShortFunctions short_bf16, short_fp16;
-extern const ShortFunctions short_bf16_with_epilogue, short_fp16_with_epilogue;
+
+/// Compiled in units of their own (inst/).
+template <ShortKey key>
+struct ShortKernels {
+  static std::span<const ShortFunction> all();
+};
 
 }  // namespace tessera::ops

@@ -11,6 +11,7 @@
 #include "cuda/array.hpp"
 #include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
@@ -28,17 +29,18 @@ PlacedArray<float> row_scales(const SpmmProblem& problem) {
   return detail::GraphAccess::row_scale(graph);
 }
 
-const ShortFunctions& short_functions(const SpmmProblem& problem) {
-  const bool bf16 = problem.precision == Precision::bf16;
-  if (problem.is_plain()) return bf16 ? short_bf16 : short_fp16;
-  return bf16 ? short_bf16_with_epilogue : short_fp16_with_epilogue;
-}
+constexpr std::array<ShortKey, 4> short_keys = {{{Precision::bf16, false},
+                                                 {Precision::bf16, true},
+                                                 {Precision::fp16, false},
+                                                 {Precision::fp16, true}}};
 
 const ShortFunction& short_function(const SpmmProblem& problem) {
+  const ShortKey key = {problem.precision, !problem.is_plain()};
+  const auto kernels =
+      kernels_of<short_keys>(key, []<ShortKey k>() { return ShortKernels<k>::all(); });
   const auto width =
       std::lower_bound(short_widths.begin(), short_widths.end() - 1, problem.features);
-  const ShortFunctions& functions = short_functions(problem);
-  return functions[static_cast<std::size_t>(width - short_widths.begin())];
+  return kernels[static_cast<std::size_t>(width - short_widths.begin())];
 }
 
 /// Sums over windows of A, or of A^T in the backward pass, with rows on 16-byte boundaries.

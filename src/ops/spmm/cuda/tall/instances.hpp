@@ -2,37 +2,43 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include "ops/spmm/cuda/tall/launch.hpp"
 
-/// The kernels, compiled in units of their own (inst/), each array by width.
 namespace tessera::ops {
 
+/// What sets kernels apart. Rows of X and Y lie on 16-byte boundaries if `aligned`.
+struct TallKey {
+  Precision precision = Precision::fp32;
+  int height = 64;
+  int planes = 1;  ///< of bf16, for fp32 features
+  /// Columns have scales, of 16-bit features. Those of fp32 features are multiplied on their way.
+  bool scaled = false;
+  bool valued = false;  ///< edges have values
+  bool aligned = true;
+  bool epilogue = false;
+
+  friend constexpr bool operator==(const TallKey&, const TallKey&) = default;
+};
+
+/// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
+/// rows; an epilogue takes rows on boundaries, two planes at most, and no values.
+constexpr bool is_compiled(const TallKey& key) {
+  const bool full = key.precision == Precision::fp32;
+  if (full ? key.scaled || key.planes < 2 : key.planes > 1) return false;
+  if (key.valued && (key.height != 64 || key.scaled || key.planes == 3)) return false;
+  return !key.epilogue || (key.aligned && !key.valued && key.planes < 3);
+}
+
+/// Features of a block, by which a key's kernels are ordered.
 inline constexpr std::array<int, 3> tall_widths = {32, 64, 128};
-using TallFunctions = std::array<TallFunction, tall_widths.size()>;
 
-/// For 16-bit features: without and with column scales, rows on 16-byte boundaries and not, by the
-/// height of windows.
-struct TallHalfFunctions {
-  TallFunctions pattern_64, pattern_128, scaled_64, scaled_128;
+/// Compiled in units of their own (inst/).
+template <TallKey key>
+struct TallKernels {
+  static_assert(is_compiled(key));
+  static std::span<const TallFunction> all();
 };
-extern const TallHalfFunctions tall_bf16_aligned, tall_bf16_scalar;
-extern const TallHalfFunctions tall_fp16_aligned, tall_fp16_scalar;
-
-/// For fp32 features, by the number of bf16 planes.
-struct TallFullFunctions {
-  TallFunctions aligned_64, aligned_128, scalar_64, scalar_128;
-};
-extern const TallFullFunctions tall_fp32_two, tall_fp32_three;
-
-/// For edges with values: windows of 64 rows.
-struct TallValuedFunctions {
-  TallFunctions aligned, scalar;
-};
-extern const TallValuedFunctions tall_bf16_valued, tall_fp16_valued, tall_fp32_valued;
-
-/// With an epilogue: rows on 16-byte boundaries. Those of fp32 features, in two planes, are the
-/// same with and without column scales.
-extern const TallHalfFunctions tall_bf16_epilogue, tall_fp16_epilogue, tall_fp32_epilogue;
 
 }  // namespace tessera::ops

@@ -61,18 +61,4 @@ struct TallFunction {
   int (*resident_blocks)(std::int32_t stage_units) = nullptr;
 };
 
-/// Which kernel a problem needs. Rows of X and Y lie on 16-byte boundaries if `aligned`.
-struct TallKind {
-  Precision precision = Precision::fp32;
-  std::int64_t features = 0;
-  int height = 64;  ///< or 128
-  int planes = 2;   ///< of fp32 features
-  bool scaled = false;
-  bool valued = false;  ///< edges have values; windows of 64 rows, two planes
-  bool aligned = true;
-  bool epilogue = false;  ///< two planes, no values, aligned
-};
-
-const TallFunction& tall_function(const TallKind& kind);
-
 }  // namespace tessera::ops

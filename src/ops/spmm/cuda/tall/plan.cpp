@@ -14,6 +14,7 @@
 #include "graph/access.hpp"
 #include "graph/weight_sizes.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
@@ -31,46 +32,26 @@
 namespace tessera::ops {
 namespace {
 
-const TallFunctions& functions_of(const TallHalfFunctions& all, const TallKind& kind) {
-  if (kind.height == 64) return kind.scaled ? all.scaled_64 : all.pattern_64;
-  return kind.scaled ? all.scaled_128 : all.pattern_128;
-}
-
-const TallFunctions& functions_of(const TallFullFunctions& all, const TallKind& kind) {
-  if (kind.height == 64) return kind.aligned ? all.aligned_64 : all.scalar_64;
-  return kind.aligned ? all.aligned_128 : all.scalar_128;
-}
-
-const TallValuedFunctions& valued_functions(Precision precision) {
-  switch (precision) {
-    case Precision::bf16: return tall_bf16_valued;
-    case Precision::fp16: return tall_fp16_valued;
-    default: return tall_fp32_valued;
+constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const int height : {64, 128}) {
+      for (const int planes : {1, 2, 3}) {
+        for (int flags = 0; flags < 16; ++flags) {
+          const TallKey key = {precision,        height,           planes,
+                               (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0,
+                               (flags & 8) != 0};
+          if (is_compiled(key)) add(key);
+        }
+      }
+    }
   }
-}
+});
 
-const TallFunctions& functions_of(const TallValuedFunctions& all, const TallKind& kind) {
-  return kind.aligned ? all.aligned : all.scalar;
-}
-
-const TallHalfFunctions& epilogue_functions(Precision precision) {
-  switch (precision) {
-    case Precision::bf16: return tall_bf16_epilogue;
-    case Precision::fp16: return tall_fp16_epilogue;
-    default: return tall_fp32_epilogue;
-  }
-}
-
-const TallFunctions& functions_of(const TallKind& kind) {
-  if (kind.epilogue) return functions_of(epilogue_functions(kind.precision), kind);
-  if (kind.valued) return functions_of(valued_functions(kind.precision), kind);
-  switch (kind.precision) {
-    case Precision::bf16:
-      return functions_of(kind.aligned ? tall_bf16_aligned : tall_bf16_scalar, kind);
-    case Precision::fp16:
-      return functions_of(kind.aligned ? tall_fp16_aligned : tall_fp16_scalar, kind);
-    default: return functions_of(kind.planes == 2 ? tall_fp32_two : tall_fp32_three, kind);
-  }
+const TallFunction& tall_function(const TallKey& key, std::int64_t features) {
+  const auto kernels =
+      kernels_of<tall_keys>(key, []<TallKey k>() { return TallKernels<k>::all(); });
+  const auto width = std::lower_bound(tall_widths.begin(), tall_widths.end() - 1, features);
+  return kernels[static_cast<std::size_t>(width - tall_widths.begin())];
 }
 
 /// What each column of the translated side is multiplied by.
@@ -288,8 +269,15 @@ class CudaTall final : public PreparedSpmm {
   bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
 
   const TallFunction* function(const TallPolicy& policy, bool aligned) const {
-    return &tall_function({problem_.precision, problem_.features, policy.height, policy.planes,
-                           !scales_.empty(), policy.valued, aligned, !problem_.is_plain()});
+    TallKey key;
+    key.precision = stored_as(problem_.precision);
+    key.height = policy.height;
+    key.planes = is_16_bit() ? 1 : policy.planes;
+    key.scaled = is_16_bit() && !scales_.empty();
+    key.valued = policy.valued;
+    key.aligned = aligned;
+    key.epilogue = !problem_.is_plain();
+    return &tall_function(key, problem_.features);
   }
 
   int num_chunks() const {
@@ -407,11 +395,6 @@ SpmmKernel kernel_of_policy() {
 }
 
 }  // namespace
-
-const TallFunction& tall_function(const TallKind& kind) {
-  const auto width = std::lower_bound(tall_widths.begin(), tall_widths.end() - 1, kind.features);
-  return functions_of(kind)[static_cast<std::size_t>(width - tall_widths.begin())];
-}
 
 void append_cuda_tall_kernels(std::vector<SpmmKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) {

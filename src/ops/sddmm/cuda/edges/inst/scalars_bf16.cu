@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const ScalarFunctions edge_scalars_bf16 = make_edge_scalars<__nv_bfloat16>();
+template struct EdgesKernels<EdgesKey{Precision::bf16, false}>;
 
 }  // namespace tessera::ops

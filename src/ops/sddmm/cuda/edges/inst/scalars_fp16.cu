@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const ScalarFunctions edge_scalars_fp16 = make_edge_scalars<__half>();
+template struct EdgesKernels<EdgesKey{Precision::fp16, false}>;
 
 }  // namespace tessera::ops

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const ScalarFunctions edge_scalars_fp32 = make_edge_scalars<float>();
+template struct EdgesKernels<EdgesKey{Precision::fp32, false}>;
 
 }  // namespace tessera::ops

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const VectorFunctions edge_vectors_bf16 = make_edge_vectors<__nv_bfloat16>();
+template struct EdgesKernels<EdgesKey{Precision::bf16, true}>;
 
 }  // namespace tessera::ops

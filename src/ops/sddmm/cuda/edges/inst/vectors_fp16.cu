@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const VectorFunctions edge_vectors_fp16 = make_edge_vectors<__half>();
+template struct EdgesKernels<EdgesKey{Precision::fp16, true}>;
 
 }  // namespace tessera::ops

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const VectorFunctions edge_vectors_fp32 = make_edge_vectors<float>();
+template struct EdgesKernels<EdgesKey{Precision::fp32, true}>;
 
 }  // namespace tessera::ops

@@ -3,9 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortDotsFunctions short_dots_bf16 =
-    make_short_dots<__nv_bfloat16, DotStore<__nv_bfloat16>>();
-const ShortDotsFunctions direct_dots_bf16 =
-    make_short_dots<__nv_bfloat16, DirectStore<__nv_bfloat16>>();
+template struct ShortDotsKernels<ShortDotsKey{Precision::bf16, false}>;
+template struct ShortDotsKernels<ShortDotsKey{Precision::bf16, true}>;
 
 }  // namespace tessera::ops

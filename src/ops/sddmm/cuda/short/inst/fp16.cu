@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortDotsFunctions short_dots_fp16 = make_short_dots<__half, DotStore<__half>>();
-const ShortDotsFunctions direct_dots_fp16 = make_short_dots<__half, DirectStore<__half>>();
+template struct ShortDotsKernels<ShortDotsKey{Precision::fp16, false}>;
+template struct ShortDotsKernels<ShortDotsKey{Precision::fp16, true}>;
 
 }  // namespace tessera::ops

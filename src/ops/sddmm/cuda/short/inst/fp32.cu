@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortDotsFunctions short_dots_fp32 = make_short_dots<float, DotStore<float>>();
-const ShortDotsFunctions direct_dots_fp32 = make_short_dots<float, DirectStore<float>>();
+template struct ShortDotsKernels<ShortDotsKey{Precision::fp32, false}>;
+template struct ShortDotsKernels<ShortDotsKey{Precision::fp32, true}>;
 
 }  // namespace tessera::ops

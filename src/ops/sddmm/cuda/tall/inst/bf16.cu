@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const DotTilesFunctions dot_tiles_bf16 = make_dot_tiles_functions<__nv_bfloat16>();
+template struct DotTilesKernels<Precision::bf16>;
 
 }  // namespace tessera::ops

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const DotTilesFunctions dot_tiles_fp16 = make_dot_tiles_functions<__half>();
+template struct DotTilesKernels<Precision::fp16>;
 
 }  // namespace tessera::ops

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const DotTilesFunctions dot_tiles_fp32 = make_dot_tiles_functions<float>();
+template struct DotTilesKernels<Precision::fp32>;
 
 }  // namespace tessera::ops

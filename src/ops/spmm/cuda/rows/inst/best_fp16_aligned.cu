@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/instances.hpp"
-#include "ops/spmm/cuda/rows/kernel.cuh"
+#include "ops/spmm/cuda/rows/instances.cuh"
 
 namespace tessera::ops {
 
-const BestFunctions best_fp16_aligned = {
-    make_rows_functions<best_policies, __half, true, Best<__half>>(),
-    make_rows_functions<best_policies, __half, true, WonSum<__half>>(),
-    make_rows_functions<best_policies, __half, true, WithEpilogue<Best<__half>>>(),
-};
+template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::best}>;
+template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::winner_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::best, true}>;
 
 }  // namespace tessera::ops

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/instances.hpp"
-#include "ops/spmm/cuda/rows/kernel.cuh"
+#include "ops/spmm/cuda/rows/instances.cuh"
 
 namespace tessera::ops {
 
-const BestFunctions best_fp32_aligned = {
-    make_rows_functions<best_policies, float, true, Best<float>>(),
-    make_rows_functions<best_policies, float, true, WonSum<float>>(),
-    make_rows_functions<best_policies, float, true, WithEpilogue<Best<float>>>(),
-};
+template struct RowsKernels<RowsKey{Precision::fp32, true, RowsReduction::best}>;
+template struct RowsKernels<RowsKey{Precision::fp32, true, RowsReduction::winner_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp32, true, RowsReduction::best, true}>;
 
 }  // namespace tessera::ops

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/instances.hpp"
-#include "ops/spmm/cuda/rows/kernel.cuh"
+#include "ops/spmm/cuda/rows/instances.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_bf16_aligned = {
-    make_rows_functions<rows_policies, __nv_bfloat16, true, PatternSum<__nv_bfloat16>>(),
-    make_rows_functions<rows_policies, __nv_bfloat16, true, WeightedSum<__nv_bfloat16>>(),
-    make_rows_functions<rows_policies, __nv_bfloat16, true,
-                        WithEpilogue<PatternSum<__nv_bfloat16>>>(),
-    make_rows_functions<rows_policies, __nv_bfloat16, true,
-                        WithEpilogue<WeightedSum<__nv_bfloat16>>>(),
-};
+template struct RowsKernels<RowsKey{Precision::bf16, true, RowsReduction::pattern_sum}>;
+template struct RowsKernels<RowsKey{Precision::bf16, true, RowsReduction::weighted_sum}>;
+template struct RowsKernels<RowsKey{Precision::bf16, true, RowsReduction::pattern_sum, true}>;
+template struct RowsKernels<RowsKey{Precision::bf16, true, RowsReduction::weighted_sum, true}>;
 
 }  // namespace tessera::ops

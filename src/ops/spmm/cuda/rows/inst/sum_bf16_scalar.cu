@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/instances.hpp"
-#include "ops/spmm/cuda/rows/kernel.cuh"
+#include "ops/spmm/cuda/rows/instances.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_bf16_scalar = {
-    make_rows_functions<rows_policies, __nv_bfloat16, false, PatternSum<__nv_bfloat16>>(),
-    make_rows_functions<rows_policies, __nv_bfloat16, false, WeightedSum<__nv_bfloat16>>(),
-    make_rows_functions<rows_policies, __nv_bfloat16, false,
-                        WithEpilogue<WeightedSum<__nv_bfloat16>>>(),
-    make_rows_functions<rows_policies, __nv_bfloat16, false,
-                        WithEpilogue<WeightedSum<__nv_bfloat16>>>(),
-};
+template struct RowsKernels<RowsKey{Precision::bf16, false, RowsReduction::pattern_sum}>;
+template struct RowsKernels<RowsKey{Precision::bf16, false, RowsReduction::weighted_sum}>;
+template struct RowsKernels<RowsKey{Precision::bf16, false, RowsReduction::weighted_sum, true}>;
 
 }  // namespace tessera::ops

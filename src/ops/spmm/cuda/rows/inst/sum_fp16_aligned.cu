@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/instances.hpp"
-#include "ops/spmm/cuda/rows/kernel.cuh"
+#include "ops/spmm/cuda/rows/instances.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_fp16_aligned = {
-    make_rows_functions<rows_policies, __half, true, PatternSum<__half>>(),
-    make_rows_functions<rows_policies, __half, true, WeightedSum<__half>>(),
-    make_rows_functions<rows_policies, __half, true, WithEpilogue<PatternSum<__half>>>(),
-    make_rows_functions<rows_policies, __half, true, WithEpilogue<WeightedSum<__half>>>(),
-};
+template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::pattern_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::weighted_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::pattern_sum, true}>;
+template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::weighted_sum, true}>;
 
 }  // namespace tessera::ops

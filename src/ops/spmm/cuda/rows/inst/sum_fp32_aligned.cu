@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/instances.hpp"
-#include "ops/spmm/cuda/rows/kernel.cuh"
+#include "ops/spmm/cuda/rows/instances.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_fp32_aligned = {
-    make_rows_functions<rows_policies, float, true, PatternSum<float>>(),
-    make_rows_functions<rows_policies, float, true, WeightedSum<float>>(),
-    make_rows_functions<rows_policies, float, true, WithEpilogue<PatternSum<float>>>(),
-    make_rows_functions<rows_policies, float, true, WithEpilogue<WeightedSum<float>>>(),
-};
+template struct RowsKernels<RowsKey{Precision::fp32, true, RowsReduction::pattern_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp32, true, RowsReduction::weighted_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp32, true, RowsReduction::pattern_sum, true}>;
+template struct RowsKernels<RowsKey{Precision::fp32, true, RowsReduction::weighted_sum, true}>;
 
 }  // namespace tessera::ops

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/instances.hpp"
-#include "ops/spmm/cuda/rows/kernel.cuh"
+#include "ops/spmm/cuda/rows/instances.cuh"
 
 namespace tessera::ops {
 
-const RowsFunctions rows_fp32_scalar = {
-    make_rows_functions<rows_policies, float, false, PatternSum<float>>(),
-    make_rows_functions<rows_policies, float, false, WeightedSum<float>>(),
-    make_rows_functions<rows_policies, float, false, WithEpilogue<WeightedSum<float>>>(),
-    make_rows_functions<rows_policies, float, false, WithEpilogue<WeightedSum<float>>>(),
-};
+template struct RowsKernels<RowsKey{Precision::fp32, false, RowsReduction::pattern_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp32, false, RowsReduction::weighted_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp32, false, RowsReduction::weighted_sum, true}>;
 
 }  // namespace tessera::ops

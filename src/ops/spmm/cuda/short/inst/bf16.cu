@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortFunctions short_bf16 = short_functions<__nv_bfloat16, false>;
-const ShortFunctions short_bf16_with_epilogue = short_functions<__nv_bfloat16, true>;
+template struct ShortKernels<ShortKey{Precision::bf16, false}>;
+template struct ShortKernels<ShortKey{Precision::bf16, true}>;
 
 }  // namespace tessera::ops

@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortFunctions short_fp16 = short_functions<__half, false>;
-const ShortFunctions short_fp16_with_epilogue = short_functions<__half, true>;
+template struct ShortKernels<ShortKey{Precision::fp16, false}>;
+template struct ShortKernels<ShortKey{Precision::fp16, true}>;
 
 }  // namespace tessera::ops

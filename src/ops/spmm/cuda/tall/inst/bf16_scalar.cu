@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/tall/kernel.cuh"
+#include "ops/spmm/cuda/tall/instances.cuh"
 
 namespace tessera::ops {
-namespace {
 
-template <int width, bool scaled, int groups>
-constexpr TallFunction function =
-    make_tall_function<ConvertLoader<__nv_bfloat16, width, 1, scaled, false, groups>>();
-
-template <bool scaled, int groups>
-constexpr TallFunctions functions = {function<32, scaled, groups>, function<64, scaled, groups>,
-                                     function<128, scaled, groups>};
-
-}  // namespace
-
-const TallHalfFunctions tall_bf16_scalar = {functions<false, 1>, functions<false, 2>,
-                                            functions<true, 1>, functions<true, 2>};
+template struct TallKernels<TallKey{.precision = Precision::bf16, .aligned = false}>;
+template struct TallKernels<TallKey{.precision = Precision::bf16, .height = 128, .aligned = false}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::bf16, .scaled = true, .aligned = false}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::bf16, .height = 128, .scaled = true, .aligned = false}>;
 
 }  // namespace tessera::ops

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/tall/kernel.cuh"
+#include "ops/spmm/cuda/tall/instances.cuh"
 
 namespace tessera::ops {
-namespace {
 
-template <int width>
-constexpr TallFunction aligned = make_tall_function<CopyLoader<__half, width, false, 1, true>>();
-
-template <int width>
-constexpr TallFunction scalar =
-    make_tall_function<ConvertLoader<__half, width, 1, false, false, 1, true>>();
-
-}  // namespace
-
-const TallValuedFunctions tall_fp16_valued = {{aligned<32>, aligned<64>, aligned<128>},
-                                              {scalar<32>, scalar<64>, scalar<128>}};
+template struct TallKernels<TallKey{.precision = Precision::fp16, .valued = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::fp16, .valued = true, .aligned = false}>;
 
 }  // namespace tessera::ops

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/tall/kernel.cuh"
+#include "ops/spmm/cuda/tall/instances.cuh"
 
 namespace tessera::ops {
-namespace {
 
-template <int width, bool aligned, int groups>
-constexpr TallFunction function =
-    make_tall_function<ConvertLoader<float, width, 2, false, aligned, groups>>();
-
-template <bool aligned, int groups>
-constexpr TallFunctions functions = {function<32, aligned, groups>, function<64, aligned, groups>,
-                                     function<128, aligned, groups>};
-
-}  // namespace
-
-const TallFullFunctions tall_fp32_two = {functions<true, 1>, functions<true, 2>,
-                                         functions<false, 1>, functions<false, 2>};
+template struct TallKernels<TallKey{.precision = Precision::fp32, .planes = 2}>;
+template struct TallKernels<TallKey{.precision = Precision::fp32, .height = 128, .planes = 2}>;
+template struct TallKernels<TallKey{.precision = Precision::fp32, .planes = 2, .aligned = false}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::fp32, .height = 128, .planes = 2, .aligned = false}>;
 
 }  // namespace tessera::ops

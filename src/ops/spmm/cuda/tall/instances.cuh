@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/precision.cuh"
+#include "ops/spmm/cuda/tall/instances.hpp"
+#include "ops/spmm/cuda/tall/kernel.cuh"
+
+namespace tessera::ops {
+
+/// How rows of X come into shared memory, for a key and a width of features.
+template <class T, int width, TallKey key>
+struct TallLoader {
+  static constexpr int groups = key.height / 64;
+  static constexpr bool copied = sizeof(T) == 2 && key.aligned;
+  /// With three planes there are sums of a stage beside those of all stages: wide rows are taken in
+  /// parts, which leaves registers for both.
+  static constexpr int own_width = key.planes == 3 && width == 128 ? 64 : width;
+
+  using Copy = CopyLoader<T, width, key.scaled, groups, key.valued>;
+  using Convert =
+      ConvertLoader<T, own_width, key.planes, key.scaled, key.aligned, groups, key.valued>;
+  using Plain = std::conditional_t<copied, Copy, Convert>;
+  using Type = typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Plain>>,
+                                           std::type_identity<Plain>>::type;
+};
+
+template <TallKey key>
+std::span<const TallFunction> TallKernels<key>::all() {
+  using T = cuda::Stored<key.precision>;
+  static constexpr std::array<TallFunction, tall_widths.size()> functions = {
+      make_tall_function<typename TallLoader<T, 32, key>::Type>(),
+      make_tall_function<typename TallLoader<T, 64, key>::Type>(),
+      make_tall_function<typename TallLoader<T, 128, key>::Type>()};
+  return functions;
+}
+
+}  // namespace tessera::ops
