@@ -56,7 +56,7 @@ STALLS = {
     "tensor cores": "smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio",
 }
 # Kernels of ours that compute: not those that fill, copy or sum up.
-OURS = "regex:reduce_rows|sum_windows|sum_short_windows|edge_dots|dot_tiles|short_dots|softmax_short_rows|attention_forward"
+OURS = "regex:reduce_rows|sum_tall_windows|sum_short_windows|edge_dots|tall_dots|short_dots|softmax_short_rows|attention_forward"
 
 
 def arguments():

@@ -12,7 +12,7 @@ namespace {
 constexpr int steps_per_tile = tile_columns / step_columns;
 constexpr int bits_per_step = 4;
 
-void append(const Piece& piece, int max_steps, int part_steps, std::vector<Stage>& stages) {
+void append(const Piece& piece, int max_steps, int stretch_steps, std::vector<Stage>& stages) {
   int done = 0;
   do {
     Stage stage;
@@ -20,7 +20,7 @@ void append(const Piece& piece, int max_steps, int part_steps, std::vector<Stage
     stage.first_tile = piece.first_tile + done / steps_per_tile;
     stage.num_steps = static_cast<std::uint8_t>(std::min(max_steps, piece.num_steps - done));
     stage.bit_shift = static_cast<std::uint8_t>(done % steps_per_tile * bits_per_step) & 0xf;
-    stage.after_part = part_steps > 0 && done >= part_steps ? 1 : 0;
+    stage.after_stretch = stretch_steps > 0 && done >= stretch_steps ? 1 : 0;
     stage.last_row = static_cast<std::uint8_t>(piece.num_rows - 1);
     const bool cut = piece.slot >= 0;
     stage.target = cut ? piece.slot : piece.first_row;
@@ -28,7 +28,8 @@ void append(const Piece& piece, int max_steps, int part_steps, std::vector<Stage
     if (done == piece.num_steps) {
       stage.end = cut ? StageEnd::slot : StageEnd::rows;
     } else {
-      stage.end = part_steps > 0 && done % part_steps == 0 ? StageEnd::part : StageEnd::none;
+      stage.end =
+          stretch_steps > 0 && done % stretch_steps == 0 ? StageEnd::stretch : StageEnd::none;
     }
     stages.push_back(stage);
   } while (done < piece.num_steps);
@@ -36,14 +37,14 @@ void append(const Piece& piece, int max_steps, int part_steps, std::vector<Stage
 
 }  // namespace
 
-StageLists make_stages(const PieceSchedule& schedule, int max_steps, int part_steps) {
+StageLists make_stages(const PieceSchedule& schedule, int max_steps, int stretch_steps) {
   StageLists lists;
   lists.offsets.assign(1, 0);
   for (std::size_t worker = 0; worker + 1 < schedule.worker_offsets.size(); ++worker) {
     const auto begin = static_cast<std::size_t>(schedule.worker_offsets[worker]);
     const auto end = static_cast<std::size_t>(schedule.worker_offsets[worker + 1]);
     for (std::size_t i = begin; i < end; ++i) {
-      append(schedule.pieces[i], max_steps, part_steps, lists.stages);
+      append(schedule.pieces[i], max_steps, stretch_steps, lists.stages);
     }
     lists.stages.emplace_back();
     if (lists.stages.size() > std::numeric_limits<std::int32_t>::max()) {

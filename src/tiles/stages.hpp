@@ -11,11 +11,11 @@
 namespace tessera::tiles {
 
 enum class StageEnd : std::uint8_t {
-  none,  ///< the piece goes on
-  part,  ///< the piece goes on with new sums, to which those up to here are added at its end
-  rows,  ///< the window's sums are complete
-  slot,  ///< the piece's sums are complete, but not its window's
-  work,  ///< there is nothing more to do; the stage itself is empty
+  none,     ///< the piece goes on
+  stretch,  ///< the piece goes on with new sums, to which those up to here are added at its end
+  rows,     ///< the window's sums are complete
+  slot,     ///< the piece's sums are complete, but not its window's
+  work,     ///< there is nothing more to do; the stage itself is empty
 };
 
 /// Some steps of a piece that are multiplied at once, in the form in which a GPU reads it: one load
@@ -25,8 +25,8 @@ struct alignas(16) Stage {
   std::int32_t first_tile = 0;
   std::int32_t target = 0;  ///< the window's first row, or the slot
   std::uint8_t num_steps = 0;
-  std::uint8_t bit_shift : 4 = 0;   ///< where the first step stands in a word of its tile
-  std::uint8_t after_part : 4 = 0;  ///< whether the piece has parts before this one
+  std::uint8_t bit_shift : 4 = 0;      ///< where the first step stands in a word of its tile
+  std::uint8_t after_stretch : 4 = 0;  ///< whether the piece has stretches before this one
   StageEnd end = StageEnd::work;
   std::uint8_t last_row = 0;  ///< of the window: its rows are 0 .. last_row
 };
@@ -38,8 +38,8 @@ struct StageLists {
 };
 
 /// The pieces of a schedule in stages of at most `max_steps` steps, a power of two. Sums are taken
-/// over parts of up to `part_steps` steps, a multiple of that; 0: over all of them.
-StageLists make_stages(const PieceSchedule& schedule, int max_steps, int part_steps = 0);
+/// over stretches of up to `stretch_steps` steps, a multiple of that; 0: over all of them.
+StageLists make_stages(const PieceSchedule& schedule, int max_steps, int stretch_steps = 0);
 
 /// Where the values of a stage's edges are (tiles/tile_values.hpp): one load of 16 bytes.
 struct alignas(16) StageValues {

@@ -40,7 +40,7 @@ struct SddmmProblem {
 };
 
 /// Distances between the numbers of two edges that kernels on tiles compute with.
-inline constexpr std::int64_t max_dot_tile_stride = 1 << 28;
+inline constexpr std::int64_t max_dot_stride = 1 << 28;
 
 /// What a plan keeps of a kernel. Operands have been checked.
 class PreparedSddmm {

@@ -19,7 +19,7 @@ namespace tessera::ops {
 /// Whether every row of features begins on a 16-byte boundary, and edges lie near each other.
 inline bool is_aligned(const ConstOperand& u, const ConstOperand& v, const Operand& edges) {
   return on_boundaries(u, 0) && within_reach(u) && on_boundaries(v, 0) && within_reach(v) &&
-         edges.stride <= max_dot_tile_stride;
+         edges.stride <= max_dot_stride;
 }
 
 /// Sends operands that are not aligned to the second.

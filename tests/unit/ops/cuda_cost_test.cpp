@@ -109,7 +109,7 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
   return {rows,
           tall,
           predict_short_us(spmm, traits),
-          predict_dot_tiles_us(sddmm, traits),
+          predict_tall_dots_us(sddmm, traits),
           short_dots,
           edges,
           softmax,

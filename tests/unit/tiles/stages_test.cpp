@@ -12,7 +12,7 @@ namespace {
 
 /// The stages of each worker are its pieces, cut, and one that ends its work.
 void expect_same_work(const PieceSchedule& schedule, const StageLists& lists, int max_steps,
-                      int part_steps) {
+                      int stretch_steps) {
   ASSERT_EQ(lists.offsets.size(), schedule.worker_offsets.size());
   for (std::size_t worker = 0; worker + 1 < lists.offsets.size(); ++worker) {
     auto at = static_cast<std::size_t>(lists.offsets[worker]);
@@ -24,14 +24,14 @@ void expect_same_work(const PieceSchedule& schedule, const StageLists& lists, in
         EXPECT_EQ(stage.first_step, piece.first_step + done);
         EXPECT_EQ(stage.first_tile, piece.first_tile + done / 4);
         EXPECT_EQ(stage.bit_shift, done % 4 * 4);
-        EXPECT_EQ(stage.after_part != 0, part_steps > 0 && done >= part_steps);
+        EXPECT_EQ(stage.after_stretch != 0, stretch_steps > 0 && done >= stretch_steps);
         EXPECT_EQ(stage.last_row, piece.num_rows - 1);
         EXPECT_EQ(stage.num_steps, std::min(max_steps, piece.num_steps - done));
         done += stage.num_steps;
         more = done < piece.num_steps;
         const StageEnd end = piece.slot >= 0 ? StageEnd::slot : StageEnd::rows;
-        const bool part = part_steps > 0 && done % part_steps == 0;
-        EXPECT_EQ(stage.end, !more ? end : part ? StageEnd::part : StageEnd::none);
+        const bool stretch = stretch_steps > 0 && done % stretch_steps == 0;
+        EXPECT_EQ(stage.end, !more ? end : stretch ? StageEnd::stretch : StageEnd::none);
         EXPECT_EQ(stage.target, piece.slot >= 0 ? piece.slot : piece.first_row);
       }
     }
@@ -50,9 +50,9 @@ TEST(Stages, AreThePiecesOfEveryWorker) {
         const PieceSchedule schedule = make_pieces(tiled, {workers, 8});
         for (const int max_steps : {2, 4, 8}) {
           SCOPED_TRACE(max_steps);
-          for (const int part_steps : {0, 8, 32}) {
-            expect_same_work(schedule, make_stages(schedule, max_steps, part_steps), max_steps,
-                             part_steps);
+          for (const int stretch_steps : {0, 8, 32}) {
+            expect_same_work(schedule, make_stages(schedule, max_steps, stretch_steps), max_steps,
+                             stretch_steps);
           }
         }
       }

@@ -20,9 +20,14 @@ inline constexpr std::int64_t max_blocks_of_features = 65535;
 /// What any row kernel takes: where rows are not on boundaries, a lane has one feature.
 inline constexpr std::int64_t max_features_of_rows = max_blocks_of_features * 32;
 
-/// The epilogue of a run, as launches take it.
-inline EpilogueLaunch epilogue_launch(const SpmmProblem& problem, const SpmmCall& call) {
-  return {call.bias.data, call.residual.data, call.residual.stride, call.formula, problem.output()};
+/// Sets what of an epilogue comes with a run; scales, rests and divisors are the strategy's.
+inline void set_epilogue(const SpmmProblem& problem, const SpmmCall& call,
+                         EpilogueLaunch& epilogue) {
+  epilogue.bias = call.bias.data;
+  epilogue.residual = call.residual.data;
+  epilogue.residual_stride = call.residual.stride;
+  epilogue.formula = call.formula;
+  epilogue.output = problem.output();
 }
 
 }  // namespace tessera::ops

@@ -19,15 +19,15 @@ class CudaWinnerGradients final : public WinnerGradients {
 
   void run(const SpmmGradInputs& inputs, const Operand& grad_edge_values,
            Stream stream) const override {
-    const RowsLaunch matrix = matrix_.launch({});
+    const RowsLaunch rows = matrix_.launch({});
     WinnerGradientsLaunch launch;
-    launch.offsets = matrix.offsets;
-    launch.indices = matrix.indices;
-    launch.num_rows = matrix.num_rows;
+    launch.offsets = rows.matrix.offsets;
+    launch.indices = rows.matrix.indices;
+    launch.num_rows = rows.matrix.num_rows;
     launch.num_edges = matrix_.rows().num_edges;
-    launch.row_scale = matrix.row_scale;
-    launch.col_scale = matrix.col_scale;
-    launch.features = matrix.features;
+    launch.row_scale = rows.epilogue.row_scale;
+    launch.col_scale = rows.matrix.col_scale;
+    launch.features = rows.features.count;
     launch.grad_y = inputs.grad_y.data;
     launch.grad_y_stride = inputs.grad_y.stride;
     launch.x = inputs.x.data;

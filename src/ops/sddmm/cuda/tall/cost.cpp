@@ -27,12 +27,12 @@ struct Rates {
   double edge_us;
 };
 
-struct DotTileCoefficients {
+struct TallDotCoefficients {
   Rates half;
   Rates full;
 
-  DotTileCoefficients scaled(DeviceRatio ratio) const {
-    DotTileCoefficients scaled = *this;
+  TallDotCoefficients scaled(DeviceRatio ratio) const {
+    TallDotCoefficients scaled = *this;
     for (Rates* const rates : {&scaled.half, &scaled.full}) {
       rates->edge_us /= ratio.processors;
     }
@@ -40,7 +40,7 @@ struct DotTileCoefficients {
   }
 };
 
-constexpr std::array<Fitted<DotTileCoefficients>, 1> coefficients = {
+constexpr std::array<Fitted<TallDotCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
           "2026-11-15",
           "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
@@ -49,8 +49,8 @@ constexpr std::array<Fitted<DotTileCoefficients>, 1> coefficients = {
 
 }  // namespace
 
-DotTileRuns share_dot_tiles(const Graph& graph, std::int64_t num_tiles, int workers) {
-  DotTileRuns best;
+TallDotRuns share_tall_dots(const Graph& graph, std::int64_t num_tiles, int workers) {
+  TallDotRuns best;
   double least = 0;
   for (int shift = 0; shift <= longest_run_shift; ++shift) {
     const std::int64_t length = std::int64_t{1} << shift;
@@ -68,8 +68,8 @@ DotTileRuns share_dot_tiles(const Graph& graph, std::int64_t num_tiles, int work
   return best;
 }
 
-double predict_dot_tiles_us(const SddmmProblem& problem, const DeviceTraits& traits) {
-  const DotTileCoefficients fit = coefficients_for(coefficients, traits);
+double predict_tall_dots_us(const SddmmProblem& problem, const DeviceTraits& traits) {
+  const TallDotCoefficients fit = coefficients_for(coefficients, traits);
   const Rates& rates = bytes_per_element(problem.precision) == 2 ? fit.half : fit.full;
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, tiles::dot_tile_height, tiles::Side::forward);

@@ -7,16 +7,16 @@
 namespace tessera::ops {
 
 /// How blocks share tiles: in runs of 2^shift, in turn.
-struct DotTileRuns {
+struct TallDotRuns {
   int shift = 0;
   int workers = 0;
 };
 
 /// The runs with which the block that has most to do has least; `workers` is how many blocks run at
 /// once.
-DotTileRuns share_dot_tiles(const Graph& graph, std::int64_t num_tiles, int workers);
+TallDotRuns share_tall_dots(const Graph& graph, std::int64_t num_tiles, int workers);
 
 /// What the cost model expects a run on tiles to take, from a sample of the windows.
-double predict_dot_tiles_us(const SddmmProblem& problem, const DeviceTraits& traits);
+double predict_tall_dots_us(const SddmmProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -17,7 +17,7 @@ class TileFeed {
     int phase = 0;
   };
 
-  __device__ TileFeed(const DotTilesLaunch& launch, char* memory)
+  __device__ TileFeed(const TallDotsLaunch& launch, char* memory)
       : launch_(launch),
         ring_(reinterpret_cast<Tile*>(memory)),
         chunks_((launch.width + Shape::chunk_elements - 1) / Shape::chunk_elements),
@@ -43,7 +43,7 @@ class TileFeed {
   }
   __device__ unsigned num_put() const { return num_put_; }
 
-  __device__ SlotPart part(Place place) const {
+  __device__ SlotContent part(Place place) const {
     if constexpr (Shape::holds) {
       const int targets = starts(place.number) ? Shape::held * Shape::groups : 0;
       if (place.phase < targets) {
@@ -76,7 +76,7 @@ class TileFeed {
     return ((std::int64_t{run} * launch_.num_workers + blockIdx.x) << launch_.run_shift) + within;
   }
   /// All of its runs are whole but, for one block, the last.
-  __device__ static unsigned num_own(const DotTilesLaunch& launch) {
+  __device__ static unsigned num_own(const TallDotsLaunch& launch) {
     const int length = 1 << launch.run_shift;
     const int runs = (launch.num_tiles + length - 1) >> launch.run_shift;
     const int block = static_cast<int>(blockIdx.x);
@@ -86,7 +86,7 @@ class TileFeed {
     return static_cast<unsigned>(own * length - missing);
   }
 
-  const DotTilesLaunch& launch_;
+  const TallDotsLaunch& launch_;
   Tile* ring_;
   int chunks_;
   unsigned num_tiles_;  ///< of the block

@@ -69,7 +69,7 @@ __device__ void multiply(std::uint32_t slot, std::uint32_t low_slot, Fragments<S
 }
 
 template <class Shape>
-__device__ void compute_tiles(const DotTilesLaunch& launch, char* shared) {
+__device__ void compute_tiles(const TallDotsLaunch& launch, char* shared) {
   using Feed = TileFeed<Shape>;
   constexpr int slots = Shape::num_slots;
   const std::uint32_t address = cuda::shared_address(shared);
@@ -85,7 +85,7 @@ __device__ void compute_tiles(const DotTilesLaunch& launch, char* shared) {
   typename Feed::Place loading;
   const auto load_next = [&](int slot) {
     if (feed.exists(loading.number)) {
-      const SlotPart part = feed.part(loading);
+      const SlotContent part = feed.part(loading);
       loader.load(feed.tile(loading.number), part, slot);
       loading = Feed::after(loading, part.last);
     }
@@ -104,7 +104,7 @@ __device__ void compute_tiles(const DotTilesLaunch& launch, char* shared) {
   typename Feed::Place now;
   for (int slot = 0; feed.exists(now.number); slot = slot + 1 < slots ? slot + 1 : 0) {
     cuda::wait_for_copies<slots - 2>();
-    const SlotPart part = feed.part(now);
+    const SlotContent part = feed.part(now);
     if constexpr (Shape::splits) {
       if (!part.targets) loader.split(slot, plane);
     }
@@ -142,7 +142,7 @@ __device__ void compute_tiles(const DotTilesLaunch& launch, char* shared) {
 inline constexpr int slot_alignment = 1024;
 
 template <class Shape>
-__global__ __launch_bounds__(Shape::threads) void dot_tiles(const DotTilesLaunch launch) {
+__global__ __launch_bounds__(Shape::threads) void tall_dots(const TallDotsLaunch launch) {
 #ifdef TESSERA_HAS_WGMMA
   cuda::begin_overlapped();
   extern __shared__ char shared[];
@@ -154,41 +154,41 @@ __global__ __launch_bounds__(Shape::threads) void dot_tiles(const DotTilesLaunch
 }
 
 template <class Shape>
-void launch_dot_tiles(const DotTilesLaunch& launch, Stream stream) {
+void launch_tall_dots(const TallDotsLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.num_workers), static_cast<unsigned>(launch.heads));
-  cuda::launch_overlapped(dot_tiles<Shape>, grid, Shape::threads,
+  cuda::launch_overlapped(tall_dots<Shape>, grid, Shape::threads,
                           std::size_t{Shape::shared_bytes + slot_alignment}, stream, launch);
 }
 
 template <class Shape>
-int resident_dot_tiles() {
-  return cuda::resident_blocks(dot_tiles<Shape>, Shape::threads,
+int resident_tall_dots() {
+  return cuda::resident_blocks(tall_dots<Shape>, Shape::threads,
                                Shape::shared_bytes + slot_alignment);
 }
 
 template <class Shape>
-constexpr DotTilesFunction make_dot_tiles() {
-  return {launch_dot_tiles<Shape>, resident_dot_tiles<Shape>};
+constexpr TallDotsFunction make_tall_dots() {
+  return {launch_tall_dots<Shape>, resident_tall_dots<Shape>};
 }
 
-/// One for each of `dot_tile_bytes`. Narrow rows need more slots to have as much on its way; fp32
+/// One for each of `tall_dot_bytes`. Narrow rows need more slots to have as much on its way; fp32
 /// has a second plane, which leaves less room for slots.
 template <class T>
-constexpr std::array<DotTilesFunction, dot_tile_bytes.size()> make_dot_tiles_functions() {
+constexpr std::array<TallDotsFunction, tall_dot_bytes.size()> make_tall_dots_functions() {
   constexpr int height = tiles::dot_tile_height;
   constexpr int part = sizeof(T) == 2 ? 256 : 128;
   constexpr int slots = sizeof(T) == 2 ? 3 : 4;
-  return {make_dot_tiles<DotShape<T, 32, 1, 6, height>>(),
-          make_dot_tiles<DotShape<T, 64, 1, 6, height>>(),
-          make_dot_tiles<DotShape<T, 128, 1, 4, height>>(),
-          make_dot_tiles<DotShape<T, part, 256 / part, slots, height>>(),
-          make_dot_tiles<DotShape<T, part, 512 / part, slots, height>>(),
-          make_dot_tiles<DotShape<T, part, 0, slots, height>>()};
+  return {make_tall_dots<TallDotShape<T, 32, 1, 6, height>>(),
+          make_tall_dots<TallDotShape<T, 64, 1, 6, height>>(),
+          make_tall_dots<TallDotShape<T, 128, 1, 4, height>>(),
+          make_tall_dots<TallDotShape<T, part, 256 / part, slots, height>>(),
+          make_tall_dots<TallDotShape<T, part, 512 / part, slots, height>>(),
+          make_tall_dots<TallDotShape<T, part, 0, slots, height>>()};
 }
 
 template <Precision precision>
-std::span<const DotTilesFunction> DotTilesKernels<precision>::all() {
-  static constexpr auto functions = make_dot_tiles_functions<cuda::Stored<precision>>();
+std::span<const TallDotsFunction> TallDotsKernels<precision>::all() {
+  static constexpr auto functions = make_tall_dots_functions<cuda::Stored<precision>>();
   return functions;
 }
 

@@ -12,7 +12,7 @@
 namespace tessera::ops {
 
 /// Everything a launch needs; passed to the GPU by value.
-struct DotTilesLaunch {
+struct TallDotsLaunch {
   const tiles::DotTile* tiles = nullptr;
   const std::uint32_t* codes = nullptr;
   int num_tiles = 0;
@@ -32,23 +32,23 @@ struct DotTilesLaunch {
 };
 
 /// One kernel: how to run it, and how many blocks of it a GPU holds.
-struct DotTilesFunction {
-  void (*launch)(const DotTilesLaunch& launch, Stream stream) = nullptr;
+struct TallDotsFunction {
+  void (*launch)(const TallDotsLaunch& launch, Stream stream) = nullptr;
   int (*resident_blocks)() = nullptr;
 };
 
 /// Bytes of a head's row that a kernel takes at once; the last takes any number in parts. The
 /// kernels of a precision are in this order.
-inline constexpr std::array<int, 6> dot_tile_bytes = {32, 64, 128, 256, 512, 0};
+inline constexpr std::array<int, 6> tall_dot_bytes = {32, 64, 128, 256, 512, 0};
 
 /// Precision is all that sets kernels apart. Compiled in units of their own (inst/).
 template <Precision precision>
-struct DotTilesKernels {
-  static std::span<const DotTilesFunction> all();
+struct TallDotsKernels {
+  static std::span<const TallDotsFunction> all();
 };
 
 /// Products of matrices that one sum may take, each of 32 bytes of a row: every one cuts up to 4e-8
 /// off the sum so far, always in one direction, and the bound is 1e-5.
-inline constexpr std::int64_t max_dot_tile_products = 240;
+inline constexpr std::int64_t max_tall_dot_products = 240;
 
 }  // namespace tessera::ops

@@ -17,24 +17,24 @@
 namespace tessera::ops {
 namespace {
 
-const DotTilesFunction& function_of(const SddmmProblem& problem) {
+const TallDotsFunction& function_of(const SddmmProblem& problem) {
   const auto kernels = kernels_of<kernel_precisions>(
       stored_as(problem.precision),
-      []<Precision precision>() { return DotTilesKernels<precision>::all(); });
+      []<Precision precision>() { return TallDotsKernels<precision>::all(); });
   const auto bytes =
-      std::lower_bound(dot_tile_bytes.begin(), dot_tile_bytes.end() - 1, head_bytes(problem));
-  return kernels[static_cast<std::size_t>(bytes - dot_tile_bytes.begin())];
+      std::lower_bound(tall_dot_bytes.begin(), tall_dot_bytes.end() - 1, head_bytes(problem));
+  return kernels[static_cast<std::size_t>(bytes - tall_dot_bytes.begin())];
 }
 
 /// Dot products on tiles. Operands lie on 16-byte boundaries.
-class CudaDotTiles final : public PreparedSddmm {
+class CudaTallDots final : public PreparedSddmm {
  public:
-  explicit CudaDotTiles(const SddmmProblem& problem)
+  explicit CudaTallDots(const SddmmProblem& problem)
       : tiles_(tiles::device_dot_tiles(problem.graph, tiles::Side::forward, problem.place())),
         function_(function_of(problem)) {
     const std::int64_t heads = std::max<std::int64_t>(1, problem.heads);
     const std::int64_t workers = std::max<std::int64_t>(1, function_.resident_blocks() / heads);
-    const DotTileRuns runs = share_dot_tiles(problem.graph, static_cast<int>(tiles_->tiles.size()),
+    const TallDotRuns runs = share_tall_dots(problem.graph, static_cast<int>(tiles_->tiles.size()),
                                              static_cast<int>(workers));
     launch_.tiles = tiles_->tiles.data();
     launch_.codes = tiles_->codes.data();
@@ -48,7 +48,7 @@ class CudaDotTiles final : public PreparedSddmm {
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
            Stream stream) const override {
-    DotTilesLaunch launch = launch_;
+    TallDotsLaunch launch = launch_;
     launch.u = u.data;
     launch.u_stride = u.stride;
     launch.v = v.data;
@@ -60,15 +60,15 @@ class CudaDotTiles final : public PreparedSddmm {
 
  private:
   std::shared_ptr<const tiles::DeviceDotTiles> tiles_;
-  const DotTilesFunction& function_;
-  DotTilesLaunch launch_;
+  const TallDotsFunction& function_;
+  TallDotsLaunch launch_;
 };
 
 std::string why_not(const SddmmProblem& problem) {
   if (std::string reason = why_not_on_tiles(problem); !reason.empty()) return reason;
-  if (head_bytes(problem) > max_dot_tile_stride) return "rows too long";
+  if (head_bytes(problem) > max_dot_stride) return "rows too long";
   const int products_a_step = bytes_per_element(problem.precision) == 4 ? 3 : 1;
-  if (products_a_step * head_bytes(problem) / 32 > max_dot_tile_products) {
+  if (products_a_step * head_bytes(problem) / 32 > max_tall_dot_products) {
     return "rows too long for exact sums";
   }
   if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
@@ -77,7 +77,7 @@ std::string why_not(const SddmmProblem& problem) {
 
 }  // namespace
 
-void append_cuda_dot_tiles_kernels(std::vector<SddmmKernel>& table) {
+void append_cuda_tall_dots_kernels(std::vector<SddmmKernel>& table) {
   SddmmKernel kernel;
   kernel.info.name = fmt::format("sddmm/cuda/tiles_{}", tiles::dot_tile_height);
   kernel.info.description =
@@ -88,10 +88,10 @@ void append_cuda_dot_tiles_kernels(std::vector<SddmmKernel>& table) {
   kernel.info.strict = false;
   kernel.why_not = why_not;
   kernel.predicted_us = [](const SddmmProblem& problem) {
-    return predict_dot_tiles_us(problem, device_traits(problem.device));
+    return predict_tall_dots_us(problem, device_traits(problem.device));
   };
   kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<CudaDotTiles>(problem);
+    return std::make_unique<CudaTallDots>(problem);
   };
   table.push_back(std::move(kernel));
 }

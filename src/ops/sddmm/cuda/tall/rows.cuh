@@ -28,7 +28,7 @@ class RowLoader {
   static constexpr int passes = rows_at_once >= 64 ? 1 : 64 / rows_at_once;
   static_assert(rows_at_once % 8 == 0);
 
-  __device__ RowLoader(const DotTilesLaunch& launch, std::uint32_t slots)
+  __device__ RowLoader(const TallDotsLaunch& launch, std::uint32_t slots)
       : num_rows_(launch.num_rows), row_(static_cast<int>(threadIdx.x) / units), slots_(slots) {
     const int unit = static_cast<int>(threadIdx.x) % units;
     to_ = Shape::offset(row_, unit);
@@ -41,7 +41,7 @@ class RowLoader {
     v_bytes_ = static_cast<std::uint32_t>(launch.v_stride * size);
   }
 
-  __device__ void load(const Tile& tile, SlotPart part, int slot) const {
+  __device__ void load(const Tile& tile, SlotContent part, int slot) const {
     const char* const source = (part.targets ? u_ : v_) + part.chunk * Shape::chunk_bytes;
     const std::uint32_t row_bytes = part.targets ? u_bytes_ : v_bytes_;
     const std::uint32_t to = slots_ + static_cast<std::uint32_t>(slot * Shape::slot_bytes) + to_;

@@ -13,7 +13,7 @@ namespace tessera::ops {
 /// `held` chunks of the window's rows of U stay in registers; with 0, as many chunks as there are
 /// pass through, with U's again for every tile.
 template <class T_, int chunk_bytes_, int held_, int num_slots_, int height_>
-struct DotShape {
+struct TallDotShape {
   using T = T_;
   static constexpr int chunk_bytes = chunk_bytes_;
   static constexpr int held = held_;
@@ -56,7 +56,7 @@ struct DotShape {
 };
 
 /// What one slot of rows is.
-struct SlotPart {
+struct SlotContent {
   bool targets;  ///< rows of U, not of V
   int group;     ///< of U: which 64 rows of the window
   int chunk;

@@ -17,7 +17,7 @@ class EdgeStore {
   using Raw = typename cuda::RawVector<sizeof(T)>::Type;
   static constexpr int blocks_ahead = 4;
 
-  __device__ EdgeStore(const DotTilesLaunch& launch, char* results)
+  __device__ EdgeStore(const TallDotsLaunch& launch, char* results)
       : launch_(launch),
         warp_(static_cast<int>(threadIdx.x) / 32),
         lane_(static_cast<int>(threadIdx.x) % 32),
@@ -162,7 +162,7 @@ class EdgeStore {
     return sum;
   }
 
-  const DotTilesLaunch& launch_;
+  const TallDotsLaunch& launch_;
   int warp_;
   int lane_;
   char* results_;

@@ -23,46 +23,50 @@ class LineSum {
   __device__ explicit LineSum(const HeadsLaunch& launch)
       : launch_(launch),
         lane_(static_cast<int>(threadIdx.x) % 32),
-        feature_((std::int64_t{blockIdx.y} * launch.lanes + lane_ % launch.lanes) * count),
-        active_(feature_ < launch.features),
-        head_(active_ ? feature_ / launch.width : 0) {}
+        feature_((std::int64_t{blockIdx.y} * launch.work.lanes + lane_ % launch.work.lanes) *
+                 count),
+        active_(feature_ < launch.features.count),
+        head_(active_ ? feature_ / launch.features.head_width : 0) {}
 
   __device__ void gather(EdgeOffset begin, EdgeOffset end) {
     if (active_) {
-      const int step = 32 / launch_.lanes;
+      const int step = 32 / launch_.work.lanes;
 #pragma unroll 4
-      for (EdgeOffset edge = begin + lane_ / launch_.lanes; edge < end; edge += step) add(edge);
+      for (EdgeOffset edge = begin + lane_ / launch_.work.lanes; edge < end; edge += step)
+        add(edge);
     }
-    for (int distance = launch_.lanes; distance < 32; distance *= 2) {
+    for (int distance = launch_.work.lanes; distance < 32; distance *= 2) {
 #pragma unroll
       for (float& sum : sums_) sum += __shfl_xor_sync(~0u, sum, distance);
     }
   }
 
-  __device__ bool writes() const { return active_ && lane_ < launch_.lanes; }
+  __device__ bool writes() const { return active_ && lane_ < launch_.work.lanes; }
   __device__ void store_row(std::int64_t line) const {
-    FeatureVector::narrowed(sums_).store(static_cast<T*>(launch_.y) + line * launch_.y_stride +
-                                         feature_);
+    FeatureVector::narrowed(sums_).store(static_cast<T*>(launch_.features.y) +
+                                         line * launch_.features.y_stride + feature_);
   }
   __device__ void store_slot(std::int64_t slot) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      launch_.slots[slot * launch_.features + feature_ + i] = sums_[i];
+      launch_.work.slots[slot * launch_.features.count + feature_ + i] = sums_[i];
     }
   }
 
  private:
   __device__ void add(EdgeOffset edge) {
-    const EdgeOffset at = launch_.positions != nullptr ? __ldg(launch_.positions + edge) : edge;
+    const EdgeOffset at =
+        launch_.matrix.positions != nullptr ? __ldg(launch_.matrix.positions + edge) : edge;
     std::int64_t row = at;
     float weight = 1;
-    if (!launch_.edge_features) {
-      row = __ldg(launch_.indices + edge);
-      weight =
-          cuda::widen(static_cast<const T*>(launch_.values)[at * launch_.value_stride + head_]);
+    if (!launch_.features.of_edges) {
+      row = __ldg(launch_.matrix.indices + edge);
+      weight = cuda::widen(
+          static_cast<const T*>(launch_.matrix.values)[at * launch_.matrix.value_stride + head_]);
     }
     float values[count];
-    FeatureVector::load(static_cast<const T*>(launch_.x) + row * launch_.x_stride + feature_)
+    FeatureVector::load(static_cast<const T*>(launch_.features.x) +
+                        row * launch_.features.x_stride + feature_)
         .widen_to(values);
 #pragma unroll
     for (int i = 0; i < count; ++i) sums_[i] = fmaf(weight, values[i], sums_[i]);
@@ -82,17 +86,17 @@ __global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch lau
   cuda::begin_overlapped();
   const std::int64_t item = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
   LineSum<T, aligned> sum(launch);
-  if (item < launch.lines.num_pieces) {
-    const cuda::Piece piece = launch.lines.pieces[item];
+  if (item < launch.work.lines.num_pieces) {
+    const cuda::Piece piece = launch.work.lines.pieces[item];
     sum.gather(piece.begin, piece.end);
     if (sum.writes()) sum.store_slot(piece.slot);
     return;
   }
-  const std::int64_t line = item - launch.lines.num_pieces;
-  if (line >= launch.lines.num_lines) return;
-  const EdgeOffset begin = cuda::line_offset(launch.lines, line);
-  const EdgeOffset end = cuda::line_offset(launch.lines, line + 1);
-  if (end - begin > launch.lines.longest) return;
+  const std::int64_t line = item - launch.work.lines.num_pieces;
+  if (line >= launch.work.lines.num_lines) return;
+  const EdgeOffset begin = cuda::line_offset(launch.work.lines, line);
+  const EdgeOffset end = cuda::line_offset(launch.work.lines, line + 1);
+  if (end - begin > launch.work.lines.longest) return;
   sum.gather(begin, end);
   if (sum.writes()) sum.store_row(line);
 }
@@ -101,24 +105,27 @@ __global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch lau
 template <class T>
 __global__ __launch_bounds__(block_threads) void add_pieces(const HeadsLaunch launch) {
   cuda::begin_overlapped();
-  const cuda::CutLine cut = launch.lines.cut_lines[blockIdx.x];
-  for (std::int64_t feature = threadIdx.x; feature < launch.features; feature += block_threads) {
+  const cuda::CutLine cut = launch.work.lines.cut_lines[blockIdx.x];
+  for (std::int64_t feature = threadIdx.x; feature < launch.features.count;
+       feature += block_threads) {
     float total = 0;
     for (std::int64_t i = 0; i < cut.num_slots; ++i) {
-      total += launch.slots[(cut.first_slot + i) * launch.features + feature];
+      total += launch.work.slots[(cut.first_slot + i) * launch.features.count + feature];
     }
-    static_cast<T*>(launch.y)[cut.line * launch.y_stride + feature] = cuda::narrow<T>(total);
+    static_cast<T*>(launch.features.y)[cut.line * launch.features.y_stride + feature] =
+        cuda::narrow<T>(total);
   }
 }
 
 template <class T, bool aligned>
 void launch_heads(const HeadsLaunch& launch, Stream stream) {
-  const std::int64_t items = launch.lines.num_pieces + launch.lines.num_lines;
-  const dim3 grid(
-      cuda::num_blocks(items, block_threads / 32),
-      cuda::num_blocks(launch.features, std::int64_t{launch.lanes} * LineSum<T, aligned>::count));
+  const std::int64_t items = launch.work.lines.num_pieces + launch.work.lines.num_lines;
+  const dim3 grid(cuda::num_blocks(items, block_threads / 32),
+                  cuda::num_blocks(launch.features.count,
+                                   std::int64_t{launch.work.lanes} * LineSum<T, aligned>::count));
   cuda::launch_overlapped(sum_heads<T, aligned>, grid, block_threads, stream, launch);
-  cuda::launch_overlapped(add_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
+  cuda::launch_overlapped(add_pieces<T>,
+                          dim3(static_cast<unsigned>(launch.work.lines.num_cut_lines)),
                           block_threads, stream, launch);
 }
 

@@ -8,25 +8,34 @@
 
 namespace tessera::ops {
 
-/// Everything a launch needs; passed to the GPU by value.
+/// Everything a launch needs; passed to the GPU by value. There is no epilogue.
 struct HeadsLaunch {
-  cuda::Lines lines;
-  const VertexId* indices = nullptr;
-  const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a line is a column
-  bool edge_features = false;             ///< x has a row per edge; nothing is weighted
+  struct Work {
+    cuda::Lines lines;
+    int lanes = 32;          ///< that load one row of x: a power of two
+    float* slots = nullptr;  ///< pieces x features
+  };
 
-  const void* values = nullptr;  ///< edges x heads, stored as features are
-  std::int64_t value_stride = 0;
-  std::int64_t width = 1;  ///< features of a head
+  struct Matrix {
+    const VertexId* indices = nullptr;
+    const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a line is a column
+    const void* values = nullptr;           ///< edges x heads, stored as features are
+    std::int64_t value_stride = 0;
+  };
 
-  const void* x = nullptr;
-  std::int64_t x_stride = 0;
-  void* y = nullptr;
-  std::int64_t y_stride = 0;
-  std::int64_t features = 0;
-  int lanes = 32;  ///< that load one row of x: a power of two
+  struct Features {
+    const void* x = nullptr;
+    std::int64_t x_stride = 0;  ///< in elements, as all that follow
+    void* y = nullptr;
+    std::int64_t y_stride = 0;
+    std::int64_t count = 0;
+    std::int64_t head_width = 1;
+    bool of_edges = false;  ///< x has a row per edge; nothing is weighted
+  };
 
-  float* slots = nullptr;  ///< pieces x features
+  Work work;
+  Matrix matrix;
+  Features features;
 };
 
 using HeadsFunction = void (*)(const HeadsLaunch& launch, Stream stream);

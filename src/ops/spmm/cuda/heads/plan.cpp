@@ -44,23 +44,25 @@ class CudaHeads final : public PreparedSpmm {
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     HeadsLaunch launch;
-    launch.lines = cuts_.lines(*rows_);
-    launch.indices = rows_->indices.data();
-    launch.positions = rows_->positions.data();
-    launch.edge_features = problem_.edge_features;
-    launch.values = call.edge_values.data;
-    launch.value_stride = call.edge_values.stride;
+    launch.work.lines = cuts_.lines(*rows_);
+    launch.matrix.indices = rows_->indices.data();
+    launch.matrix.positions = rows_->positions.data();
+    launch.features.of_edges = problem_.edge_features;
+    launch.matrix.values = call.edge_values.data;
+    launch.matrix.value_stride = call.edge_values.stride;
     // Without weights a row is one head.
-    launch.width = std::max<std::int64_t>(1, problem_.features / problem_.heads);
-    launch.x = call.x.data;
-    launch.x_stride = call.x.stride;
-    launch.y = call.y.data;
-    launch.y_stride = call.y.stride;
-    launch.features = problem_.features;
-    launch.slots = slots_.in(workspace);
-    const bool aligned = on_boundaries(call.x, launch.width) && on_boundaries(call.y, launch.width);
-    const std::int64_t vectors = aligned ? launch.features * element_bytes() / 16 : launch.features;
-    launch.lanes = static_cast<int>(std::min<std::uint64_t>(
+    launch.features.head_width = std::max<std::int64_t>(1, problem_.features / problem_.heads);
+    launch.features.x = call.x.data;
+    launch.features.x_stride = call.x.stride;
+    launch.features.y = call.y.data;
+    launch.features.y_stride = call.y.stride;
+    launch.features.count = problem_.features;
+    launch.work.slots = slots_.in(workspace);
+    const bool aligned = on_boundaries(call.x, launch.features.head_width) &&
+                         on_boundaries(call.y, launch.features.head_width);
+    const std::int64_t vectors =
+        aligned ? launch.features.count * element_bytes() / 16 : launch.features.count;
+    launch.work.lanes = static_cast<int>(std::min<std::uint64_t>(
         32, std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(vectors, 1)))));
     (aligned ? aligned_ : scalar_)(launch, stream);
   }

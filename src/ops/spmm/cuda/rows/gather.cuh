@@ -38,10 +38,10 @@ class TeamGather {
       : launch_(launch),
         lane_(static_cast<int>(threadIdx.x % policy.team())),
         at_{row, (first_vector * policy.vectors + lane_ % policy.lanes) * width},
-        active_(at_.feature < static_cast<int>(launch.features)),
-        row_bytes_(static_cast<std::uint32_t>(launch.x_stride * sizeof(T))) {
+        active_(at_.feature < static_cast<int>(launch.features.count)),
+        row_bytes_(static_cast<std::uint32_t>(launch.features.x_stride * sizeof(T))) {
     if (!active_) at_.feature = 0;
-    features_ = static_cast<const char*>(launch.x) + std::int64_t{at_.feature} * sizeof(T);
+    features_ = static_cast<const char*>(launch.features.x) + std::int64_t{at_.feature} * sizeof(T);
 #pragma unroll
     for (Element& element : elements_) element = Reduction::none();
   }
@@ -50,7 +50,7 @@ class TeamGather {
   /// while the features of this one are; those of the first are `next`. All but the last step are
   /// whole, so that all their loads are in flight together.
   __device__ void gather(EdgeOffset begin, int left, Columns next) {
-    const VertexId* indices = launch_.indices + begin + group();
+    const VertexId* indices = launch_.matrix.indices + begin + group();
 #pragma unroll 1
     while (left >= policy.step()) {
       const Columns columns = next;
@@ -64,12 +64,12 @@ class TeamGather {
   }
 
   __device__ Columns first_columns(EdgeOffset begin, int count) const {
-    return loaded(launch_.indices + begin + group(), count);
+    return loaded(launch_.matrix.indices + begin + group(), count);
   }
 
   /// The warp loads 32 ids at once, and every lane gets those of its edges from the others.
   __device__ void gather_passing_ids(EdgeOffset begin, int left) {
-    const VertexId* indices = launch_.indices + begin + lane_;
+    const VertexId* indices = launch_.matrix.indices + begin + lane_;
     VertexId next = lane_ < left ? __ldg(indices) : 0;
     for (; left >= 32; left -= 32, begin += 32) {
       const VertexId mine = next;

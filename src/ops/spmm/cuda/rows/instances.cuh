@@ -16,7 +16,7 @@ struct ReductionOf<T, RowsReduction::weighted_sum> : std::type_identity<Weighted
 template <class T>
 struct ReductionOf<T, RowsReduction::best> : std::type_identity<Best<T>> {};
 template <class T>
-struct ReductionOf<T, RowsReduction::winner_sum> : std::type_identity<WonSum<T>> {};
+struct ReductionOf<T, RowsReduction::winner_sum> : std::type_identity<WinnerSum<T>> {};
 
 /// What a key's kernels do to rows, with an epilogue where it has one.
 template <class T, RowsKey key>

@@ -21,10 +21,11 @@ __device__ void store_element(const RowsLaunch& launch, const ReducedRow& at,
   float values[1];
   Reduction::finish(launch, at, elements, values);
   if constexpr (has_epilogue<Reduction>) {
-    store_with_epilogue<T>(launch.epilogue, launch.y, launch.y_stride,
-                           {at.row, at.feature, launch.features}, values);
+    store_with_epilogue<T>(launch.epilogue, launch.features.y, launch.features.y_stride,
+                           {at.row, at.feature, launch.features.count}, values);
   } else {
-    static_cast<T*>(launch.y)[at.row * launch.y_stride + at.feature] = cuda::narrow<T>(values[0]);
+    static_cast<T*>(launch.features.y)[at.row * launch.features.y_stride + at.feature] =
+        cuda::narrow<T>(values[0]);
   }
 }
 
@@ -35,7 +36,7 @@ __device__ inline bool is_last_of(const RowsLaunch& launch, int split_row, int n
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    unsigned& num_done = launch.num_done[std::int64_t{split_row} * gridDim.y + blockIdx.y];
+    unsigned& num_done = launch.work.num_done[std::int64_t{split_row} * gridDim.y + blockIdx.y];
     last = atomicAdd(&num_done, 1u) + 1 == static_cast<unsigned>(num_slots);
     if (last) num_done = 0;
     __threadfence();
@@ -51,10 +52,10 @@ __device__ void merge_slots(const RowsLaunch& launch, VertexId row, const SplitR
   using Element = typename Reduction::Element;
   for (int i = static_cast<int>(threadIdx.x); i < num_features; i += static_cast<int>(blockDim.x)) {
     // Past L1, which may hold what was there before.
-    const auto* slot = static_cast<const volatile Element*>(launch.slots) +
-                       split.first_slot * launch.features + first_feature + i;
+    const auto* slot = static_cast<const volatile Element*>(launch.work.slots) +
+                       split.first_slot * launch.features.count + first_feature + i;
     Element whole = Reduction::none();
-    for (int k = 0; k < split.num_slots; ++k, slot += launch.features) {
+    for (int k = 0; k < split.num_slots; ++k, slot += launch.features.count) {
       Reduction::merge(whole, Reduction::read(slot));
     }
     store_element<T, Reduction>(launch, {row, first_feature + i}, whole);
@@ -67,7 +68,7 @@ template <class T, class Gather, class Reduction>
 __device__ void combine_warps(const RowsLaunch& launch, const Gather& gather, int first_feature) {
   using Element = typename Reduction::Element;
   // Read again: to keep it would cost registers in the loop.
-  const LongPiece piece = launch.pieces[blockIdx.x];
+  const LongPiece piece = launch.work.pieces[blockIdx.x];
   constexpr int block_features = Gather::block_features;
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   auto* const of_warps = reinterpret_cast<Element*>(shared_bytes);
@@ -77,7 +78,7 @@ __device__ void combine_warps(const RowsLaunch& launch, const Gather& gather, in
     for (int i = 0; i < Gather::kept; ++i) of_warps[to + i] = elements[i];
   });
   __syncthreads();
-  const std::int64_t left = launch.features - first_feature;
+  const std::int64_t left = launch.features.count - first_feature;
   const int num_features = left < block_features ? static_cast<int>(left) : block_features;
   const int num_warps = static_cast<int>(blockDim.x) / 32;
   for (int i = static_cast<int>(threadIdx.x); i < num_features; i += static_cast<int>(blockDim.x)) {
@@ -86,11 +87,12 @@ __device__ void combine_warps(const RowsLaunch& launch, const Gather& gather, in
     if (piece.slot < 0) {
       store_element<T, Reduction>(launch, {piece.row, first_feature + i}, whole);
     } else {
-      static_cast<Element*>(launch.slots)[piece.slot * launch.features + first_feature + i] = whole;
+      static_cast<Element*>(
+          launch.work.slots)[piece.slot * launch.features.count + first_feature + i] = whole;
     }
   }
   if (piece.slot < 0) return;
-  const SplitRow split = launch.split_rows[piece.split_row];
+  const SplitRow split = launch.work.split_rows[piece.split_row];
   if (is_last_of(launch, piece.split_row, split.num_slots)) {
     merge_slots<T, Reduction>(launch, piece.row, split, first_feature, num_features);
   }
@@ -103,12 +105,12 @@ __device__ void store_row(const RowsLaunch& launch, const Gather& gather) {
     float values[Gather::kept];
     Reduction::finish(launch, at, elements, values);
     if constexpr (has_epilogue<Reduction>) {
-      store_with_epilogue<T>(launch.epilogue, launch.y, launch.y_stride,
-                             {at.row, at.feature, launch.features}, values);
+      store_with_epilogue<T>(launch.epilogue, launch.features.y, launch.features.y_stride,
+                             {at.row, at.feature, launch.features.count}, values);
     } else {
-      const auto row_bytes = static_cast<std::uint32_t>(launch.y_stride * sizeof(T));
+      const auto row_bytes = static_cast<std::uint32_t>(launch.features.y_stride * sizeof(T));
       const auto offset = std::uint64_t{static_cast<std::uint32_t>(at.row)} * row_bytes;
-      Gather::KeptVector::narrowed(values).store(static_cast<char*>(launch.y) + offset +
+      Gather::KeptVector::narrowed(values).store(static_cast<char*>(launch.features.y) + offset +
                                                  at.feature * sizeof(T));
     }
   });
@@ -125,10 +127,10 @@ __device__ inline RowSlice slice_at(const RowSlice* slices, unsigned at) {
 
 /// No row where all are taken, or where it is not short.
 __device__ inline RowSlice slice_in_graph(const RowsLaunch& launch, unsigned row) {
-  if (row >= launch.num_short) return {};
-  const EdgeOffset begin = offset_at(launch.offsets, row);
-  const EdgeOffset count = offset_at(launch.offsets, std::int64_t{row} + 1) - begin;
-  if (count > launch.short_row) return {};
+  if (row >= launch.work.num_short) return {};
+  const EdgeOffset begin = offset_at(launch.matrix.offsets, row);
+  const EdgeOffset count = offset_at(launch.matrix.offsets, std::int64_t{row} + 1) - begin;
+  if (count > launch.work.short_row) return {};
   return {begin, static_cast<VertexId>(row), static_cast<std::int32_t>(count)};
 }
 
@@ -145,16 +147,17 @@ __device__ inline RowSlice share_of_warp(const LongPiece& piece) {
 template <RowsPolicy policy, class T, bool aligned, class Reduction>
 __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   using Gather = TeamGather<whole_warp(policy), T, aligned, Reduction>;
-  const bool is_piece = blockIdx.x < launch.num_pieces;
+  const bool is_piece = blockIdx.x < launch.work.num_pieces;
   RowSlice slice;
   if (is_piece) {
-    slice = share_of_warp(launch.pieces[blockIdx.x]);
+    slice = share_of_warp(launch.work.pieces[blockIdx.x]);
   } else {
-    const unsigned warp = (blockIdx.x - launch.num_pieces) * (blockDim.x / 32) + threadIdx.x / 32;
+    const unsigned warp =
+        (blockIdx.x - launch.work.num_pieces) * (blockDim.x / 32) + threadIdx.x / 32;
     if constexpr (policy.team() == 32) {
       slice = slice_in_graph(launch, warp);
-    } else if (warp < launch.num_wide) {
-      slice = slice_at(launch.wide_rows, warp);
+    } else if (warp < launch.work.num_wide) {
+      slice = slice_at(launch.work.wide_rows, warp);
     }
   }
   Gather gather(launch, slice.row, first_vector);
@@ -179,16 +182,16 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
 template <RowsPolicy policy, class T, bool aligned, class Reduction>
 __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   using Gather = TeamGather<policy, T, aligned, Reduction>;
-  const unsigned block = blockIdx.x - launch.num_pieces - launch.num_wide_blocks;
+  const unsigned block = blockIdx.x - launch.work.num_pieces - launch.work.num_wide_blocks;
   const unsigned team = block * (blockDim.x / policy.team()) + threadIdx.x / policy.team();
   RowSlice slice;
   typename Gather::Columns columns = {};
   bool known = false;
-  if constexpr (policy.takes_starts()) known = launch.short_rows != nullptr;
+  if constexpr (policy.takes_starts()) known = launch.work.short_rows != nullptr;
   if (!known) {
     slice = slice_in_graph(launch, team);
-  } else if (team < launch.num_short) {
-    const auto* const start = reinterpret_cast<const int4*>(launch.short_rows + team);
+  } else if (team < launch.work.num_short) {
+    const auto* const start = reinterpret_cast<const int4*>(launch.work.short_rows + team);
     const int4 place = __ldg(start);
     const int4 first = __ldg(start + 1);
     slice = slice_of(place);
@@ -229,7 +232,7 @@ __global__ void __launch_bounds__(
   const int first_vector = static_cast<int>(blockIdx.y) * policy.lanes;
   cuda::let_next_begin();
   // A listed row of a whole warp brings its columns along.
-  const unsigned by_warps = launch.num_pieces + launch.num_wide_blocks;
+  const unsigned by_warps = launch.work.num_pieces + launch.work.num_wide_blocks;
   if (blockIdx.x < by_warps || (policy.team() == 32 && !policy.takes_starts())) {
     reduce_by_warps<policy, T, aligned, Reduction>(launch, first_vector);
   } else {
@@ -242,16 +245,17 @@ void launch_rows(const RowsLaunch& launch, Stream stream) {
   using Gather = TeamGather<whole_warp(policy), T, aligned, Reduction>;
   constexpr auto kernel = reduce_rows<policy.lanes, policy.edges, policy.unroll, policy.shared_ids,
                                       policy.bytes, policy.vectors, T, aligned, Reduction>;
-  const unsigned block_teams = launch.block_threads / policy.team();
-  const dim3 grid(
-      launch.num_pieces + launch.num_wide_blocks + cuda::num_blocks(launch.num_short, block_teams),
-      cuda::num_blocks(launch.features, Gather::block_features));
+  const unsigned block_teams = launch.work.block_threads / policy.team();
+  const dim3 grid(launch.work.num_pieces + launch.work.num_wide_blocks +
+                      cuda::num_blocks(launch.work.num_short, block_teams),
+                  cuda::num_blocks(launch.features.count, Gather::block_features));
   // Only pieces need it; without them the cache has it all.
-  const std::size_t shared_bytes = launch.num_pieces == 0 ? 0
-                                                          : std::size_t{launch.block_threads} / 32 *
-                                                                Gather::block_features *
-                                                                sizeof(typename Reduction::Element);
-  cuda::launch_overlapped(kernel, grid, launch.block_threads, shared_bytes, stream, launch);
+  const std::size_t shared_bytes = launch.work.num_pieces == 0
+                                       ? 0
+                                       : std::size_t{launch.work.block_threads} / 32 *
+                                             Gather::block_features *
+                                             sizeof(typename Reduction::Element);
+  cuda::launch_overlapped(kernel, grid, launch.work.block_threads, shared_bytes, stream, launch);
 }
 
 /// In place of kernels with lanes of 8 bytes in fp32, which a plan never asks for.

@@ -41,57 +41,64 @@ struct SplitRow {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct RowsLaunch {
-  VertexId num_rows = 0;
-  cuda::Offsets offsets;
-  const VertexId* indices = nullptr;
+  struct Work {
+    unsigned block_threads = 128;
+    /// Blocks come in this order: a piece each; a row of `wide_rows` for each warp; a short row for
+    /// each team.
+    const LongPiece* pieces = nullptr;
+    std::uint32_t num_pieces = 0;
+    const RowSlice* wide_rows = nullptr;
+    std::uint32_t num_wide = 0;
+    std::uint32_t num_wide_blocks = 0;
+    /// Null: all rows in the order of the graph, of which those with more than `short_row` edges
+    /// are left out.
+    const RowStart* short_rows = nullptr;
+    std::uint32_t num_short = 0;
+    EdgeOffset short_row = 0;
 
-  /// The weight of an edge is value * col_scale[its column], each 1 if null. Values are those of
-  /// the graph (fp32), or the caller's, stored as features are.
-  const float* graph_values = nullptr;
-  const void* stored_values = nullptr;
-  std::int64_t value_stride = 1;
-  const EdgeOffset* positions = nullptr;
-  const float* col_scale = nullptr;
-  const float* row_scale = nullptr;
-  bool mean = false;
-  float sign = 1;  ///< of max and min: -1 turns the largest into the smallest
+    const SplitRow* split_rows = nullptr;
+    void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
+    /// Pieces that are done, for each split row and block of features; all 0 between two runs.
+    unsigned* num_done = nullptr;
+  };
 
-  const void* x = nullptr;
-  std::int64_t x_stride = 0;  ///< in elements, as all that follow
-  void* y = nullptr;
-  std::int64_t y_stride = 0;
-  std::int64_t features = 0;
+  struct Matrix {
+    VertexId num_rows = 0;
+    cuda::Offsets offsets;
+    const VertexId* indices = nullptr;
 
-  VertexId* winners = nullptr;  ///< of max and min, or null
-  std::int64_t winners_stride = 0;
-  /// For the gradient of max and min: the row of Y that won each element of x.
-  const VertexId* won_by = nullptr;
-  std::int64_t won_by_stride = 0;
+    /// The weight of an edge is value * col_scale[its column], each 1 if null. Values are those of
+    /// the graph (fp32), or the caller's, stored as features are.
+    const float* graph_values = nullptr;
+    const void* stored_values = nullptr;
+    std::int64_t value_stride = 1;
+    const EdgeOffset* positions = nullptr;
+    const float* col_scale = nullptr;
+    float sign = 1;  ///< of max and min: -1 turns the largest into the smallest
 
-  unsigned block_threads = 128;
-  /// Blocks come in this order: a piece each; a row of `wide_rows` for each warp; a short row for
-  /// each team.
-  const LongPiece* pieces = nullptr;
-  std::uint32_t num_pieces = 0;
-  const RowSlice* wide_rows = nullptr;
-  std::uint32_t num_wide = 0;
-  std::uint32_t num_wide_blocks = 0;
-  /// Null: all rows in the order of the graph, of which those with more than `short_row` edges are
-  /// left out.
-  const RowStart* short_rows = nullptr;
-  std::uint32_t num_short = 0;
-  EdgeOffset short_row = 0;
+    bool weighted() const noexcept {
+      return graph_values != nullptr || stored_values != nullptr || col_scale != nullptr;
+    }
+  };
 
-  const SplitRow* split_rows = nullptr;
-  void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
-  /// Pieces that are done, for each split row and block of features; all 0 between two runs.
-  unsigned* num_done = nullptr;
+  struct Features {
+    const void* x = nullptr;
+    std::int64_t x_stride = 0;  ///< in elements, as all that follow
+    void* y = nullptr;
+    std::int64_t y_stride = 0;
+    std::int64_t count = 0;
 
-  EpilogueLaunch epilogue;  ///< of a reduction that has one
+    VertexId* winners = nullptr;  ///< of max and min, or null
+    std::int64_t winners_stride = 0;
+    /// For the gradient of max and min: the row of Y that won each element of x.
+    const VertexId* won_by = nullptr;
+    std::int64_t won_by_stride = 0;
+  };
 
-  bool weighted() const noexcept {
-    return graph_values != nullptr || stored_values != nullptr || col_scale != nullptr;
-  }
+  Work work;
+  Matrix matrix;
+  Features features;
+  EpilogueLaunch epilogue;
 };
 
 /// Runs one policy on the caller's stream.

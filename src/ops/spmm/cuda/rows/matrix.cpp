@@ -31,29 +31,29 @@ DeviceMatrix::DeviceMatrix(const SpmmProblem& problem) {
 
 RowsLaunch DeviceMatrix::launch(const SpmmCall& call) const {
   RowsLaunch launch;
-  launch.num_rows = rows_->num_rows;
-  launch.offsets = rows_->offsets();
-  launch.indices = rows_->indices.data();
+  launch.matrix.num_rows = rows_->num_rows;
+  launch.matrix.offsets = rows_->offsets();
+  launch.matrix.indices = rows_->indices.data();
   if (call.edge_values.absent()) {
-    launch.graph_values = values_.data();
+    launch.matrix.graph_values = values_.data();
   } else {
-    launch.stored_values = call.edge_values.data;
-    launch.value_stride = call.edge_values.stride;
+    launch.matrix.stored_values = call.edge_values.data;
+    launch.matrix.value_stride = call.edge_values.stride;
   }
-  launch.positions = rows_->positions.data();
-  launch.col_scale = col_scale_.data();
-  launch.row_scale = row_scale_.data();
-  launch.mean = mean_;
-  launch.sign = sign_;
-  launch.x = call.x.data;
-  launch.x_stride = call.x.stride;
-  launch.y = call.y.data;
-  launch.y_stride = call.y.stride;
-  launch.features = features_;
-  launch.winners = call.winners.data;
-  launch.winners_stride = call.winners.stride;
-  launch.won_by = call.won_by.data;
-  launch.won_by_stride = call.won_by.stride;
+  launch.matrix.positions = rows_->positions.data();
+  launch.matrix.col_scale = col_scale_.data();
+  launch.epilogue.row_scale = row_scale_.data();
+  launch.epilogue.mean = mean_;
+  launch.matrix.sign = sign_;
+  launch.features.x = call.x.data;
+  launch.features.x_stride = call.x.stride;
+  launch.features.y = call.y.data;
+  launch.features.y_stride = call.y.stride;
+  launch.features.count = features_;
+  launch.features.winners = call.winners.data;
+  launch.features.winners_stride = call.winners.stride;
+  launch.features.won_by = call.won_by.data;
+  launch.features.won_by_stride = call.won_by.stride;
   return launch;
 }
 

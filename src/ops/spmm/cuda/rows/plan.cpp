@@ -92,25 +92,25 @@ class CudaRows final : public PreparedSpmm {
     RowsLaunch launch = matrix_.launch(call);
     const RowsPolicy& policy = policy_of(problem_, policy_);
     const auto block_warps = static_cast<unsigned>(cut_.block_threads / 32);
-    launch.block_threads = static_cast<unsigned>(cut_.block_threads);
-    launch.pieces = pieces_.data();
-    launch.num_pieces = static_cast<std::uint32_t>(pieces_.size());
-    launch.wide_rows = wide_rows_.data();
-    launch.num_wide = static_cast<std::uint32_t>(wide_rows_.size());
-    launch.num_wide_blocks = (launch.num_wide + block_warps - 1) / block_warps;
-    launch.short_rows = short_rows_.data();
-    launch.num_short = static_cast<std::uint32_t>(policy.listed ? short_rows_.size()
-                                                                : std::int64_t{launch.num_rows});
-    launch.short_row = cut_.short_row(policy);
-    launch.split_rows = split_rows_.data();
-    launch.slots = slots_.in(workspace);
-    launch.num_done = workspace.counters;
-    launch.epilogue = epilogue_launch(problem_, call);
+    launch.work.block_threads = static_cast<unsigned>(cut_.block_threads);
+    launch.work.pieces = pieces_.data();
+    launch.work.num_pieces = static_cast<std::uint32_t>(pieces_.size());
+    launch.work.wide_rows = wide_rows_.data();
+    launch.work.num_wide = static_cast<std::uint32_t>(wide_rows_.size());
+    launch.work.num_wide_blocks = (launch.work.num_wide + block_warps - 1) / block_warps;
+    launch.work.short_rows = short_rows_.data();
+    launch.work.num_short = static_cast<std::uint32_t>(
+        policy.listed ? short_rows_.size() : std::int64_t{launch.matrix.num_rows});
+    launch.work.short_row = cut_.short_row(policy);
+    launch.work.split_rows = split_rows_.data();
+    launch.work.slots = slots_.in(workspace);
+    launch.work.num_done = workspace.counters;
+    set_epilogue(problem_, call, launch.epilogue);
     // An epilogue looks itself how it may store.
     const bool aligned =
         on_boundaries(call.x, problem_.features, policy.bytes) &&
         (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes));
-    functions_[aligned ? 1 : 0][launch.weighted() ? 1 : 0](launch, stream);
+    functions_[aligned ? 1 : 0][launch.matrix.weighted() ? 1 : 0](launch, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }

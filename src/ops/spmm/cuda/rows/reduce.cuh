@@ -22,14 +22,15 @@ __device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_
 template <class T>
 __device__ float weight_of(const RowsLaunch& launch, EdgeOffset edge, VertexId column) {
   float weight = 1;
-  if (launch.graph_values != nullptr || launch.stored_values != nullptr) {
-    const EdgeOffset at = launch.positions != nullptr ? __ldg(launch.positions + edge) : edge;
-    weight =
-        launch.stored_values != nullptr
-            ? cuda::widen(static_cast<const T*>(launch.stored_values)[at * launch.value_stride])
-            : __ldg(launch.graph_values + at);
+  if (launch.matrix.graph_values != nullptr || launch.matrix.stored_values != nullptr) {
+    const EdgeOffset at =
+        launch.matrix.positions != nullptr ? __ldg(launch.matrix.positions + edge) : edge;
+    weight = launch.matrix.stored_values != nullptr
+                 ? cuda::widen(static_cast<const T*>(
+                       launch.matrix.stored_values)[at * launch.matrix.value_stride])
+                 : __ldg(launch.matrix.graph_values + at);
   }
-  if (launch.col_scale != nullptr) weight *= __ldg(launch.col_scale + column);
+  if (launch.matrix.col_scale != nullptr) weight *= __ldg(launch.matrix.col_scale + column);
   return weight;
 }
 
@@ -58,13 +59,14 @@ struct Sum {
   template <int width>
   __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
                                 const float (&sums)[width], float (&values)[width]) {
-    const float scale = launch.row_scale != nullptr ? __ldg(launch.row_scale + at.row) : 1.0f;
+    const float scale =
+        launch.epilogue.row_scale != nullptr ? __ldg(launch.epilogue.row_scale + at.row) : 1.0f;
 #pragma unroll
     for (int i = 0; i < width; ++i) values[i] = sums[i] * scale;
-    if (!launch.mean) return;
+    if (!launch.epilogue.mean) return;
     // Read again: to keep it would cost every kernel a register.
-    const EdgeOffset degree =
-        offset_at(launch.offsets, std::int64_t{at.row} + 1) - offset_at(launch.offsets, at.row);
+    const EdgeOffset degree = offset_at(launch.matrix.offsets, std::int64_t{at.row} + 1) -
+                              offset_at(launch.matrix.offsets, at.row);
     if (degree == 0) return;
 #pragma unroll
     for (int i = 0; i < width; ++i) values[i] /= static_cast<float>(degree);
@@ -97,7 +99,7 @@ struct WeightedSum : Sum {
 
 /// The gradient of max and min: over the elements that this row won.
 template <class T>
-struct WonSum : Sum {
+struct WinnerSum : Sum {
   static constexpr bool needs_weights = true;
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
@@ -105,7 +107,8 @@ struct WonSum : Sum {
                              float (&sums)[width]) {
     if (!edge.live) return;
     const float weight = weight_of<T>(launch, edge.edge, edge.column);
-    const VertexId* const won_by = launch.won_by + edge.column * launch.won_by_stride + at.feature;
+    const VertexId* const won_by =
+        launch.features.won_by + edge.column * launch.features.won_by_stride + at.feature;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       if (__ldg(won_by + i) == at.row) sums[i] = fmaf(weight, values[i], sums[i]);
@@ -151,8 +154,8 @@ struct Best {
                              BestElement (&best)[width]) {
     if (!edge.live) return;
     // The row's scale may be negative, so it takes part in the comparison.
-    float weight = weight_of<T>(launch, edge.edge, edge.column) * launch.sign;
-    if (launch.row_scale != nullptr) weight *= __ldg(launch.row_scale + at.row);
+    float weight = weight_of<T>(launch, edge.edge, edge.column) * launch.matrix.sign;
+    if (launch.epilogue.row_scale != nullptr) weight *= __ldg(launch.epilogue.row_scale + at.row);
 #pragma unroll
     for (int i = 0; i < width; ++i) merge(best[i], {weight * values[i], edge.column});
   }
@@ -161,10 +164,11 @@ struct Best {
                                 const BestElement (&best)[width], float (&values)[width]) {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      values[i] = best[i].source < 0 ? 0.0f : best[i].value * launch.sign;
+      values[i] = best[i].source < 0 ? 0.0f : best[i].value * launch.matrix.sign;
     }
-    if (launch.winners == nullptr) return;
-    VertexId* const winners = launch.winners + at.row * launch.winners_stride + at.feature;
+    if (launch.features.winners == nullptr) return;
+    VertexId* const winners =
+        launch.features.winners + at.row * launch.features.winners_stride + at.feature;
 #pragma unroll
     for (int i = 0; i < width; ++i) winners[i] = best[i].source;
   }

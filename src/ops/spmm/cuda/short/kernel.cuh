@@ -41,14 +41,14 @@ struct ShortStep {
     ShortStep loaded;
     if (!exists) return loaded;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const VertexId* const columns = launch.columns + std::int64_t{step} * 16 + lane % 4 * 2;
+    const VertexId* const columns = launch.matrix.columns + std::int64_t{step} * 16 + lane % 4 * 2;
     const int2 lower = *reinterpret_cast<const int2*>(columns);
     const int2 upper = *reinterpret_cast<const int2*>(columns + 8);
     loaded.columns[0] = lower.x;
     loaded.columns[1] = lower.y;
     loaded.columns[2] = upper.x;
     loaded.columns[3] = upper.y;
-    loaded.word = launch.words[std::int64_t{tile} * 16 + lane / 2];
+    loaded.word = launch.matrix.words[std::int64_t{tile} * 16 + lane / 2];
     return loaded;
   }
 
@@ -77,8 +77,9 @@ class ShortSums {
 
   __device__ explicit ShortSums(const ShortLaunch& launch) : launch_(launch) {
     // Lanes without features multiply others, which nobody stores.
-    const int features = launch.features;
-    x_ = static_cast<const T*>(launch.x) + (first_feature(0) < features ? first_feature(0) : 0);
+    const int features = launch.features.count;
+    x_ = static_cast<const T*>(launch.features.x) +
+         (first_feature(0) < features ? first_feature(0) : 0);
     other_part_ = first_feature(parts - 1) < features ? (parts - 1) * part_width : 0;
     clear();
   }
@@ -88,7 +89,7 @@ class ShortSums {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const std::uint64_t offset =
-          std::uint64_t{static_cast<std::uint32_t>(step.columns[i])} * launch_.x_row_bytes;
+          std::uint64_t{static_cast<std::uint32_t>(step.columns[i])} * launch_.features.x_row_bytes;
 #pragma unroll
       for (int part = 0; part < parts; ++part) {
         const char* const row =
@@ -127,9 +128,9 @@ class ShortSums {
 #pragma unroll
     for (int odd = 0; odd < 2; ++odd) {
       const VertexId row = first_row + lane() % 4 * 2 + odd;
-      if (row >= launch_.num_rows) continue;
-      if (launch_.row_scale != nullptr) {
-        const float scale = __ldg(launch_.row_scale + row);
+      if (row >= launch_.matrix.num_rows) continue;
+      if (launch_.epilogue.row_scale != nullptr) {
+        const float scale = __ldg(launch_.epilogue.row_scale + row);
 #pragma unroll
         for (auto& tile : sums_) {
           tile[odd] *= scale;
@@ -172,24 +173,25 @@ class ShortSums {
   }
 
   __device__ float4* place(int slot) const {
-    const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * launch_.num_slots;
-    return reinterpret_cast<float4*>(launch_.slots) + (first_of_chunk + slot) * num_tiles * 32 +
-           lane();
+    const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * launch_.work.num_slots;
+    return reinterpret_cast<float4*>(launch_.work.slots) +
+           (first_of_chunk + slot) * num_tiles * 32 + lane();
   }
 
   /// Y is the first that the cache may forget: rows of X are needed again, those of Y not.
   __device__ void to_y(int odd, VertexId row) const {
-    [[maybe_unused]] T* const y = static_cast<T*>(launch_.y) + row * launch_.y_stride;
+    [[maybe_unused]] T* const y =
+        static_cast<T*>(launch_.features.y) + row * launch_.features.y_stride;
 #pragma unroll
     for (int part = 0; part < parts; ++part) {
       const int feature = first_feature(part);
-      if (feature >= launch_.features) continue;
+      if (feature >= launch_.features.count) continue;
       if constexpr (epilogue) {
         float sums[2 * words];
 #pragma unroll
         for (int i = 0; i < 2 * words; ++i) sums[i] = sums_[part * words + i / 2][i % 2 * 2 + odd];
-        store_with_epilogue<T>(launch_.epilogue, launch_.y, launch_.y_stride,
-                               {row, feature, launch_.features}, sums);
+        store_with_epilogue<T>(launch_.epilogue, launch_.features.y, launch_.features.y_stride,
+                               {row, feature, launch_.features.count}, sums);
       } else {
         T values[2 * words];
 #pragma unroll
@@ -218,13 +220,13 @@ __global__ __launch_bounds__(short_threads,
   cuda::let_next_begin();
   const int worker =
       static_cast<int>(blockIdx.x) * short_warps + static_cast<int>(threadIdx.x) / 32;
-  if (worker >= launch.num_workers) return;
-  int at = launch.worker_offsets[worker];
-  const int end = launch.worker_offsets[worker + 1];
+  if (worker >= launch.work.num_workers) return;
+  int at = launch.work.worker_offsets[worker];
+  const int end = launch.work.worker_offsets[worker + 1];
   // One that does not exist has no steps.
   const auto load_piece = [&](int i) {
     tiles::Piece loaded;
-    if (i < end) loaded = launch.pieces[i];
+    if (i < end) loaded = launch.work.pieces[i];
     return loaded;
   };
   tiles::Piece piece = load_piece(at);
@@ -240,7 +242,7 @@ __global__ __launch_bounds__(short_threads,
                         ends ? next_piece.first_step : piece.first_step + i + 1,
                         ends ? next_piece.first_tile : piece.first_tile + (i + 1) / 4);
     // Asked for no earlier than needed, to spare registers.
-    const int slot = ends ? launch.pieces[at].slot : -1;
+    const int slot = ends ? launch.work.pieces[at].slot : -1;
     // Keeps all loads of a step together: the compiler would put some behind the first products. It
     // still does with loads of data that never changes (`__ldg`).
     __syncwarp();
@@ -273,8 +275,8 @@ template <class T, int width, bool epilogue>
 __global__ __launch_bounds__(short_threads) void add_short_pieces(const ShortLaunch launch) {
   cuda::begin_overlapped();
   const int i = static_cast<int>(blockIdx.x) * short_warps + static_cast<int>(threadIdx.x) / 32;
-  if (i >= launch.num_cut_windows) return;
-  const tiles::CutWindow window = launch.cut_windows[i];
+  if (i >= launch.work.num_cut_windows) return;
+  const tiles::CutWindow window = launch.work.cut_windows[i];
   ShortSums<T, width, epilogue> sums(launch);
 #pragma unroll 2
   for (int k = 0; k < window.num_slots; ++k) sums.add_slot(window.first_slot + k);
@@ -283,11 +285,11 @@ __global__ __launch_bounds__(short_threads) void add_short_pieces(const ShortLau
 
 template <class T, int width, bool epilogue>
 void launch_short(const ShortLaunch& launch, Stream stream) {
-  const unsigned chunks = cuda::num_blocks(launch.features, width);
-  const dim3 workers(cuda::num_blocks(launch.num_workers, short_warps), chunks);
+  const unsigned chunks = cuda::num_blocks(launch.features.count, width);
+  const dim3 workers(cuda::num_blocks(launch.work.num_workers, short_warps), chunks);
   cuda::launch_overlapped(sum_short_windows<T, width, epilogue>, workers, short_threads, stream,
                           launch);
-  const dim3 cut_windows(cuda::num_blocks(launch.num_cut_windows, short_warps), chunks);
+  const dim3 cut_windows(cuda::num_blocks(launch.work.num_cut_windows, short_warps), chunks);
   cuda::launch_overlapped(add_short_pieces<T, width, epilogue>, cut_windows, short_threads, stream,
                           launch);
 }

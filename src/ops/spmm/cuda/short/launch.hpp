@@ -16,27 +16,36 @@ inline constexpr int short_height = 8;
 
 /// Everything a launch needs; passed to the GPU by value.
 struct ShortLaunch {
-  const tiles::Piece* pieces = nullptr;
-  const std::int32_t* worker_offsets = nullptr;  ///< a warp's pieces
-  std::int32_t num_workers = 0;
-  const VertexId* columns = nullptr;
-  const std::uint32_t* words = nullptr;
+  struct Work {
+    const tiles::Piece* pieces = nullptr;
+    const std::int32_t* worker_offsets = nullptr;  ///< a warp's pieces
+    std::int32_t num_workers = 0;
 
-  const void* x = nullptr;
-  std::uint32_t x_row_bytes = 0;
-  void* y = nullptr;
-  std::int64_t y_stride = 0;  ///< in elements
-  VertexId num_rows = 0;      ///< of Y
-  std::int32_t features = 0;
+    /// Sums of pieces, as the lanes of a warp hold them, for each width of features.
+    float* slots = nullptr;
+    std::int32_t num_slots = 0;
+    const tiles::CutWindow* cut_windows = nullptr;
+    std::int32_t num_cut_windows = 0;
+  };
 
-  const float* row_scale = nullptr;  ///< what sums are multiplied by; null: 1
-  EpilogueLaunch epilogue;           ///< of functions that have one
+  struct Matrix {
+    VertexId num_rows = 0;
+    const VertexId* columns = nullptr;
+    const std::uint32_t* words = nullptr;
+  };
 
-  /// Sums of pieces, as the lanes of a warp hold them, for each width of features.
-  float* slots = nullptr;
-  std::int32_t num_slots = 0;
-  const tiles::CutWindow* cut_windows = nullptr;
-  std::int32_t num_cut_windows = 0;
+  struct Features {
+    const void* x = nullptr;
+    std::uint32_t x_row_bytes = 0;
+    void* y = nullptr;
+    std::int64_t y_stride = 0;  ///< in elements
+    std::int32_t count = 0;
+  };
+
+  Work work;
+  Matrix matrix;
+  Features features;
+  EpilogueLaunch epilogue;
 };
 
 /// One kernel: what it computes at once, how to run it, and how many warps of it a GPU holds.

@@ -68,23 +68,23 @@ class CudaShort final : public PreparedSpmm {
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     ShortLaunch launch;
-    launch.pieces = pieces_.data();
-    launch.worker_offsets = worker_offsets_.data();
-    launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
-    launch.columns = tiles_->columns.data();
-    launch.words = tiles_->words.data();
-    launch.x = call.x.data;
-    launch.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(call.x));
-    launch.y = call.y.data;
-    launch.y_stride = call.y.stride;
-    launch.num_rows = tiles_->host.num_rows;
-    launch.features = static_cast<std::int32_t>(problem_.features);
-    launch.row_scale = row_scale_.data();
-    launch.epilogue = epilogue_launch(problem_, call);
-    launch.slots = slots_.in(workspace);
-    launch.num_slots = num_slots_;
-    launch.cut_windows = cut_windows_.data();
-    launch.num_cut_windows = static_cast<std::int32_t>(cut_windows_.size());
+    launch.work.pieces = pieces_.data();
+    launch.work.worker_offsets = worker_offsets_.data();
+    launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
+    launch.matrix.columns = tiles_->columns.data();
+    launch.matrix.words = tiles_->words.data();
+    launch.features.x = call.x.data;
+    launch.features.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(call.x));
+    launch.features.y = call.y.data;
+    launch.features.y_stride = call.y.stride;
+    launch.matrix.num_rows = tiles_->host.num_rows;
+    launch.features.count = static_cast<std::int32_t>(problem_.features);
+    launch.epilogue.row_scale = row_scale_.data();
+    set_epilogue(problem_, call, launch.epilogue);
+    launch.work.slots = slots_.in(workspace);
+    launch.work.num_slots = num_slots_;
+    launch.work.cut_windows = cut_windows_.data();
+    launch.work.num_cut_windows = static_cast<std::int32_t>(cut_windows_.size());
     function_.launch(launch, stream);
   }
 

@@ -48,7 +48,7 @@ class Multiply {
   static constexpr int tiles = Record::max_tiles;
   static constexpr int tile_steps = max_steps / tiles;
   static constexpr bool splits = !std::is_same_v<typename Loader::Source, typename Loader::Element>;
-  static constexpr int parts = Loader::valued && splits           ? 3
+  static constexpr int terms = Loader::valued && splits           ? 3
                                : Loader::scaled || Loader::valued ? 2
                                                                   : 1;
 
@@ -66,7 +66,7 @@ class Multiply {
       }
     }
 #pragma unroll
-    for (int i = 0; i < parts * max_steps; ++i) {
+    for (int i = 0; i < terms * max_steps; ++i) {
       cuda::keep_in_place(fragments_[i / max_steps][i % max_steps / tile_steps][i % tile_steps]);
     }
   }
@@ -88,7 +88,7 @@ class Multiply {
                                 set_pair(step, place, even, odd);
                               });
 #pragma unroll
-    for (int i = 0; i < parts * max_steps; ++i) {
+    for (int i = 0; i < terms * max_steps; ++i) {
       cuda::keep_in_place(fragments_[i / max_steps][0][i % max_steps]);
     }
   }
@@ -112,13 +112,13 @@ class Multiply {
   }
 
  private:
-  /// The values of two neighbouring columns, in as many parts as their products take.
+  /// The values of two neighbouring columns, in as many terms as their products take.
   __device__ void set_pair(int step, int place, std::uint32_t even, std::uint32_t odd) {
     if constexpr (splits) {
       std::uint32_t pairs[3];
       split_exactly(__uint_as_float(even), __uint_as_float(odd), pairs);
 #pragma unroll
-      for (int part = 0; part < parts; ++part) fragments_[part][0][step][place] = pairs[part];
+      for (int term = 0; term < terms; ++term) fragments_[term][0][step][place] = pairs[term];
     } else {
       fragments_[0][0][step][place] = __byte_perm(even, odd, 0x5410);
       fragments_[1][0][step][place] = __byte_perm(even, odd, 0x7632);
@@ -131,17 +131,17 @@ class Multiply {
       const std::uint64_t b = descriptor_ + static_cast<std::uint64_t>(step) * cuda::wgmma_step +
                               plane * std::uint64_t{Loader::Layout::plane_bytes >> 4};
 #pragma unroll
-      for (int part = 0; part < parts; ++part) {
-        // The smallest part of a value times what the first plane left is below 2^-22 of both.
-        if (parts == 3 && plane == 1 && part == 2) continue;
+      for (int term = 0; term < terms; ++term) {
+        // The smallest term of a value times what the first plane left is below 2^-22 of both.
+        if (terms == 3 && plane == 1 && term == 2) continue;
         cuda::wgmma<typename Loader::Element>(
-            sums, fragments_[part][step / tile_steps][step % tile_steps], b);
+            sums, fragments_[term][step / tile_steps][step % tile_steps], b);
       }
     }
   }
 
   std::uint64_t descriptor_;
-  std::uint32_t fragments_[parts][tiles][tile_steps][4];
+  std::uint32_t fragments_[terms][tiles][tile_steps][4];
 };
 
 /// The sums of a piece are complete.
@@ -150,7 +150,7 @@ __device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
                        float (&sums)[Loader::width / 2]) {
   VertexId first_row = stage.target;
   if (stage.end == tiles::StageEnd::slot) {
-    const tiles::CutWindow window = launch.slot_windows[stage.target];
+    const tiles::CutWindow window = launch.work.slot_windows[stage.target];
     if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
     first_row = window.first_row;
   }
@@ -226,11 +226,11 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
       for (int i = 0; i < Loader::width / 2; ++i) sums[i] += of_stage[i];
     }
     if (stage.end != tiles::StageEnd::none) {
-      if (stage.end == tiles::StageEnd::part) {
-        if (stage.after_part != 0) add_parts<Loader::width>(launch, sums);
+      if (stage.end == tiles::StageEnd::stretch) {
+        if (stage.after_stretch != 0) add_stretches<Loader::width>(launch, sums);
         put_aside<Loader::width>(launch, sums);
       } else {
-        if (stage.after_part != 0) add_parts<Loader::width>(launch, sums);
+        if (stage.after_stretch != 0) add_stretches<Loader::width>(launch, sums);
         finish<Loader>(launch, stage, sums);
       }
 #pragma unroll
@@ -244,7 +244,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
 
 template <class Loader>
 __global__ __launch_bounds__(Loader::threads,
-                             Loader::min_blocks) void sum_windows(const TallLaunch launch) {
+                             Loader::min_blocks) void sum_tall_windows(const TallLaunch launch) {
 #ifdef TESSERA_HAS_WGMMA
   cuda::let_next_begin();
   extern __shared__ __align__(stage_alignment) char shared[];
@@ -256,15 +256,15 @@ __global__ __launch_bounds__(Loader::threads,
 
 template <class Loader>
 void launch_tall(const TallLaunch& launch, Stream stream) {
-  const dim3 grid(static_cast<unsigned>(launch.num_workers),
-                  cuda::num_blocks(launch.features, Loader::width));
-  const auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>(launch.stage_units));
-  cuda::launch_overlapped(sum_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
+  const dim3 grid(static_cast<unsigned>(launch.work.num_workers),
+                  cuda::num_blocks(launch.features.count, Loader::width));
+  const auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>(launch.matrix.stage_units));
+  cuda::launch_overlapped(sum_tall_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
 }
 
 template <class Loader>
 int resident_tall_blocks(std::int32_t stage_units) {
-  return cuda::resident_blocks(sum_windows<Loader>, Loader::threads,
+  return cuda::resident_blocks(sum_tall_windows<Loader>, Loader::threads,
                                tall_shared_bytes<Loader>(stage_units),
                                tall_shared_bytes<Loader>(most_stage_units<Loader>()));
 }

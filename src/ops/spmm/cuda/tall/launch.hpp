@@ -12,44 +12,48 @@ namespace tessera::ops {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct TallLaunch {
-  const tiles::Stage* stages = nullptr;
-  const std::int32_t* worker_offsets = nullptr;  ///< a block's stages
-  std::int32_t num_workers = 0;
-  const VertexId* columns = nullptr;
-  const std::uint32_t* words = nullptr;
-  /// One for each of `columns`; null: 1. fp32 features are multiplied by a float. 16-bit features
-  /// are multiplied in the matrix unit by two 16-bit numbers that add up to it, the high one in the
-  /// low half.
-  const std::uint32_t* scales = nullptr;
-  /// Where edges have values, with scales included (tiles/tile_values.hpp): where each
-  /// thread's begin, one for each of `words`, where each stage's are, and the values themselves.
-  const std::uint32_t* starts = nullptr;
-  const tiles::StageValues* stage_values = nullptr;
-  const std::uint32_t* values = nullptr;
-  std::int32_t stage_units = 0;  ///< the most that a stage has
+  struct Work {
+    const tiles::Stage* stages = nullptr;
+    const std::int32_t* worker_offsets = nullptr;  ///< a block's stages
+    std::int32_t num_workers = 0;
 
-  const void* x = nullptr;
-  std::int64_t x_stride = 0;  ///< in elements, as all that follow
-  void* y = nullptr;
-  std::int64_t y_stride = 0;
-  std::int64_t features = 0;
+    /// Sums of pieces, as the threads of a block hold them. A slot's window counts the pieces that
+    /// have arrived, for each width of features, at its first slot.
+    float* slots = nullptr;
+    unsigned* arrivals = nullptr;
+    const tiles::CutWindow* slot_windows = nullptr;
+    std::int32_t num_slots = 0;
+    /// Sums of the stretches of a piece before the last, a slot for each block.
+    float* stretch_sums = nullptr;
+  };
 
-  /// A row becomes (sum * unit + rest) * row_scale / row_divisor; null pointers mean 0, 1 and 1.
-  float unit = 1;
-  const float* rest = nullptr;  ///< num_rows x rest_stride
-  std::int64_t rest_stride = 0;
-  const float* row_scale = nullptr;
-  const float* row_divisor = nullptr;
-  EpilogueLaunch epilogue;  ///< what follows, in functions that have it
+  struct Matrix {
+    const VertexId* columns = nullptr;
+    const std::uint32_t* words = nullptr;
+    /// One for each of `columns`; null: 1. fp32 features are multiplied by a float. 16-bit features
+    /// are multiplied in the matrix unit by two 16-bit numbers that add up to it, the high one in
+    /// the low half.
+    const std::uint32_t* scales = nullptr;
+    /// Where edges have values, with scales included (tiles/tile_values.hpp): where each thread's
+    /// begin, one for each of `words`, where each stage's are, and the values themselves.
+    const std::uint32_t* starts = nullptr;
+    const tiles::StageValues* stage_values = nullptr;
+    const std::uint32_t* values = nullptr;
+    std::int32_t stage_units = 0;  ///< the most that a stage has
+  };
 
-  /// Sums of pieces, as the threads of a block hold them. A slot's window counts the pieces that
-  /// have arrived, for each width of features, at its first slot.
-  float* slots = nullptr;
-  unsigned* arrivals = nullptr;
-  const tiles::CutWindow* slot_windows = nullptr;
-  std::int32_t num_slots = 0;
-  /// Sums of the parts of a piece before the last, a slot for each block.
-  float* parts = nullptr;
+  struct Features {
+    const void* x = nullptr;
+    std::int64_t x_stride = 0;  ///< in elements, as all that follow
+    void* y = nullptr;
+    std::int64_t y_stride = 0;
+    std::int64_t count = 0;
+  };
+
+  Work work;
+  Matrix matrix;
+  Features features;
+  EpilogueLaunch epilogue;
 };
 
 /// One kernel: what it computes at once, how to run it, and how many blocks of it a GPU holds.

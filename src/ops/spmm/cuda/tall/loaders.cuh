@@ -62,10 +62,10 @@ struct RowShare {
   __device__ explicit RowShare(const TallLaunch& launch)
       : unit(static_cast<int>(threadIdx.x) % units),
         first_row(static_cast<int>(threadIdx.x) / units * count),
-        row_bytes(static_cast<std::uint32_t>(launch.x_stride * sizeof(T))) {
+        row_bytes(static_cast<std::uint32_t>(launch.features.x_stride * sizeof(T))) {
     const std::int64_t feature = std::int64_t{blockIdx.y} * width + unit * elements;
-    active = feature < launch.features;
-    source = static_cast<const char*>(launch.x) + feature * static_cast<int>(sizeof(T));
+    active = feature < launch.features.count;
+    source = static_cast<const char*>(launch.features.x) + feature * static_cast<int>(sizeof(T));
     // One register pair, not a sum that is formed again for every row.
     asm volatile("" : "+l"(source));
   }
@@ -206,7 +206,8 @@ class ConvertLoader {
       T values[Share::elements];
 #pragma unroll
       for (int i = 0; i < Share::elements; ++i) {
-        values[i] = feature + i < launch_.features ? reinterpret_cast<const T*>(from)[i] : T(0.0f);
+        values[i] =
+            feature + i < launch_.features.count ? reinterpret_cast<const T*>(from)[i] : T(0.0f);
       }
       uint4 raw;
       memcpy(&raw, values, sizeof(raw));
@@ -219,7 +220,7 @@ class ConvertLoader {
   __device__ void store(Record record, int place) {
     if (live_) {
       if constexpr (splits && !valued) {
-        if (launch_.scales != nullptr) scale_rows(record);
+        if (launch_.matrix.scales != nullptr) scale_rows(record);
       }
       const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * stage_bytes);
 #pragma unroll

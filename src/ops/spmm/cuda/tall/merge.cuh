@@ -7,17 +7,19 @@
 
 namespace tessera::ops {
 
-/// Sums of long pieces are taken in parts, since matrix units cut off what they add up: nothing is
-/// lost here but the rounding of fp32. They stand in a slot of the block, as the threads hold them.
+/// Sums of long pieces are taken in stretches, since matrix units cut off what they add up: nothing
+/// is lost here but the rounding of fp32. They stand in a slot of the block, as the threads hold
+/// them.
 template <int width>
-__device__ float4* part_slot(const TallLaunch& launch) {
+__device__ float4* stretch_slot(const TallLaunch& launch) {
   const std::int64_t block = std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
-  return reinterpret_cast<float4*>(launch.parts) + block * (width / 8) * blockDim.x + threadIdx.x;
+  return reinterpret_cast<float4*>(launch.work.stretch_sums) + block * (width / 8) * blockDim.x +
+         threadIdx.x;
 }
 
 template <int width>
-__device__ void add_parts(const TallLaunch& launch, float (&sums)[width / 2]) {
-  const float4* const slot = part_slot<width>(launch);
+__device__ void add_stretches(const TallLaunch& launch, float (&sums)[width / 2]) {
+  const float4* const slot = stretch_slot<width>(launch);
 #pragma unroll
   for (int i = 0; i < width / 8; ++i) {
     const float4 before = slot[i * blockDim.x];
@@ -30,7 +32,7 @@ __device__ void add_parts(const TallLaunch& launch, float (&sums)[width / 2]) {
 
 template <int width>
 __device__ void put_aside(const TallLaunch& launch, const float (&sums)[width / 2]) {
-  float4* const slot = part_slot<width>(launch);
+  float4* const slot = stretch_slot<width>(launch);
 #pragma unroll
   for (int i = 0; i < width / 8; ++i) {
     slot[i * blockDim.x] =
@@ -45,9 +47,9 @@ template <int width>
 __device__ bool merge_pieces(const TallLaunch& launch, const tiles::CutWindow& window, int slot,
                              float (&sums)[width / 2]) {
   constexpr int vectors = width / 8;
-  const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * launch.num_slots;
+  const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * launch.work.num_slots;
   const auto place = [&](std::int64_t of_slot) {
-    return reinterpret_cast<float4*>(launch.slots) +
+    return reinterpret_cast<float4*>(launch.work.slots) +
            (first_of_chunk + of_slot) * vectors * blockDim.x + threadIdx.x;
   };
   float4* const own = place(slot);
@@ -58,7 +60,7 @@ __device__ bool merge_pieces(const TallLaunch& launch, const tiles::CutWindow& w
   }
   __threadfence();
   __syncthreads();
-  unsigned* const arrivals = launch.arrivals + first_of_chunk + window.first_slot;
+  unsigned* const arrivals = launch.work.arrivals + first_of_chunk + window.first_slot;
   const auto others = static_cast<unsigned>(window.num_slots - 1);
   const bool last = threadIdx.x == 0 && atomicAdd(arrivals, 1u) == others;
   // For the next run.

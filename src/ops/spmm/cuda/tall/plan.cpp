@@ -81,7 +81,7 @@ std::vector<float> row_divisors(const SpmmProblem& problem) {
 /// Steps whose sums are left to the matrix unit. It cuts off what it adds up: of numbers of one
 /// sign about 4e-8 of the sum for each product of matrices, less where features have few bits. So
 /// many steps keep the error below 1e-5; kernels with three planes add stages up themselves.
-int part_steps(const TallPolicy& policy, Precision precision, bool scaled) {
+int stretch_steps(const TallPolicy& policy, Precision precision, bool scaled) {
   const bool half = bytes_per_element(precision) == 2;
   if (policy.planes == 3) return 0;
   if (policy.valued) return half ? 96 : 32;
@@ -132,7 +132,7 @@ class CudaTall final : public PreparedSpmm {
     const tiles::PieceSchedule schedule = tiles::make_pieces(
         tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
     const tiles::StageLists lists = tiles::make_stages(
-        schedule, aligned_->max_steps, part_steps(policy, problem.precision, !scales.empty()));
+        schedule, aligned_->max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
     if (layout_ != nullptr) {
       const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
@@ -144,11 +144,11 @@ class CudaTall final : public PreparedSpmm {
     num_slots_ = schedule.num_slots;
     slots_ = workspace_.add<float>(
         checked_area(std::int64_t{num_slots_} * policy.height, padded_features()));
-    const bool has_parts =
-        std::any_of(lists.stages.begin(), lists.stages.end(),
-                    [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::part; });
-    if (has_parts) {
-      parts_ = workspace_.add<float>(
+    const bool has_stretches = std::any_of(
+        lists.stages.begin(), lists.stages.end(),
+        [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::stretch; });
+    if (has_stretches) {
+      stretch_sums_ = workspace_.add<float>(
           checked_area((static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height,
                        padded_features()));
     }
@@ -164,31 +164,31 @@ class CudaTall final : public PreparedSpmm {
     check_reach(call.y, "y");
     TallLaunch launch;
     if (layout_ != nullptr) set_values(call.edge_values, stream, workspace, launch);
-    launch.stages = stages_.data();
-    launch.worker_offsets = worker_offsets_.data();
-    launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
-    launch.columns = tiles_->columns.data();
-    launch.words = tiles_->words.data();
-    launch.scales = scales_.data();
-    launch.x = call.x.data;
-    launch.x_stride = call.x.stride;
-    launch.y = call.y.data;
-    launch.y_stride = call.y.stride;
-    launch.features = problem_.features;
-    if (layout_ == nullptr) launch.unit = unit_;
-    launch.row_scale = row_scale_.data();
-    launch.row_divisor = row_divisor_.data();
-    launch.slots = slots_.in(workspace);
-    launch.arrivals = workspace.counters;
-    launch.slot_windows = slot_windows_.data();
-    launch.num_slots = num_slots_;
-    launch.parts = parts_.in(workspace);
+    launch.work.stages = stages_.data();
+    launch.work.worker_offsets = worker_offsets_.data();
+    launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
+    launch.matrix.columns = tiles_->columns.data();
+    launch.matrix.words = tiles_->words.data();
+    launch.matrix.scales = scales_.data();
+    launch.features.x = call.x.data;
+    launch.features.x_stride = call.x.stride;
+    launch.features.y = call.y.data;
+    launch.features.y_stride = call.y.stride;
+    launch.features.count = problem_.features;
+    if (layout_ == nullptr) launch.epilogue.unit = unit_;
+    launch.epilogue.row_scale = row_scale_.data();
+    launch.epilogue.row_divisor = row_divisor_.data();
+    launch.work.slots = slots_.in(workspace);
+    launch.work.arrivals = workspace.counters;
+    launch.work.slot_windows = slot_windows_.data();
+    launch.work.num_slots = num_slots_;
+    launch.work.stretch_sums = stretch_sums_.in(workspace);
     const bool aligned = on_boundaries(call.x, problem_.features) &&
                          (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
-    launch.epilogue = epilogue_launch(problem_, call);
+    set_epilogue(problem_, call, launch.epilogue);
     if (tiles_->rest != nullptr) {
-      launch.rest = rest_sums_.in(workspace);
-      launch.rest_stride = padded_features();
+      launch.epilogue.rest = rest_sums_.in(workspace);
+      launch.epilogue.rest_stride = padded_features();
       sum_rest(call.x, aligned, stream, workspace);
     }
     (aligned ? aligned_ : scalar_)->launch(launch, stream);
@@ -236,19 +236,19 @@ class CudaTall final : public PreparedSpmm {
   /// The graph's own values are ready; those of the run have to be put in order.
   void set_values(const ConstOperand& edge_values, Stream stream, const WorkspaceView& workspace,
                   TallLaunch& launch) const {
-    launch.starts = layout_->starts.data();
-    launch.stage_values = stage_values_.data();
-    launch.stage_units = stage_units_;
+    launch.matrix.starts = layout_->starts.data();
+    launch.matrix.stage_values = stage_values_.data();
+    launch.matrix.stage_units = stage_units_;
     if (edge_values.absent()) {
-      launch.values = values_.data();
-      launch.unit = unit_;
+      launch.matrix.values = values_.data();
+      launch.epilogue.unit = unit_;
       return;
     }
     const ValueSource source{edge_values.data, problem_.precision, edge_values.stride,
                              edge_scales_.data()};
     pack_values(layout_->edges.span(), source, problem_.precision, run_values_.in(workspace),
                 stream);
-    launch.values = run_values_.in(workspace);
+    launch.matrix.values = run_values_.in(workspace);
   }
 
   void sum_rest(const ConstOperand& x, bool aligned, Stream stream,
@@ -307,7 +307,7 @@ class CudaTall final : public PreparedSpmm {
   Buffer<tiles::CutWindow> slot_windows_;
   std::int32_t num_slots_ = 0;
   WorkspacePart<float> slots_;
-  WorkspacePart<float> parts_;
+  WorkspacePart<float> stretch_sums_;
 };
 
 std::string why_not_values(const SpmmProblem& problem) {

@@ -55,8 +55,8 @@ class StageFeed {
   __device__ StageFeed(const TallLaunch& launch, char* memory)
       : launch_(launch),
         memory_(memory),
-        first_(__ldg(launch.worker_offsets + blockIdx.x)),
-        last_(__ldg(launch.worker_offsets + blockIdx.x + 1) - 1) {}
+        first_(__ldg(launch.work.worker_offsets + blockIdx.x)),
+        last_(__ldg(launch.work.worker_offsets + blockIdx.x + 1) - 1) {}
 
   /// Asks for the first stages; they must be there before `start_records`.
   __device__ void start_stages() const {
@@ -96,10 +96,10 @@ class StageFeed {
   __device__ void ask_stage(int turn) const {
     const int index = first_ + turn < last_ ? first_ + turn : last_;
     const std::uint32_t to = cuda::shared_address(stage_place(turn));
-    cuda::copy_16_async(to, launch_.stages + index);
+    cuda::copy_16_async(to, launch_.work.stages + index);
     if constexpr (valued) {
       cuda::copy_16_async(to + static_cast<std::uint32_t>(sizeof(tiles::Stage)),
-                          launch_.stage_values + index);
+                          launch_.matrix.stage_values + index);
     }
   }
 
@@ -117,22 +117,22 @@ class StageFeed {
       if (unit / 4 < of.num_steps) {
         const std::int64_t from = std::int64_t{of.first_step} * 16 + unit * 4;
         const auto at = static_cast<std::uint32_t>(unit * 16);
-        cuda::copy_16_async(to + at, launch_.columns + from);
-        if (with_scales && launch_.scales != nullptr) {
-          cuda::copy_16_async(to + Record::scales_at + at, launch_.scales + from);
+        cuda::copy_16_async(to + at, launch_.matrix.columns + from);
+        if (with_scales && launch_.matrix.scales != nullptr) {
+          cuda::copy_16_async(to + Record::scales_at + at, launch_.matrix.scales + from);
         }
       }
     } else if (word_unit < word_units) {
       if (word_unit / tile_units * 4 < of.num_steps) {
         const std::int64_t from = std::int64_t{of.first_tile} * threads + word_unit * 4;
         cuda::copy_16_async(to + Record::words_at + static_cast<std::uint32_t>(word_unit * 16),
-                            launch_.words + from);
+                            launch_.matrix.words + from);
       }
     } else if (valued && word_unit < 2 * word_units && of.num_steps > 0) {
       const int start_unit = word_unit - word_units;
       const std::int64_t from = std::int64_t{of.first_tile} * threads + start_unit * 4;
       cuda::copy_16_async(to + Record::starts_at + static_cast<std::uint32_t>(start_unit * 16),
-                          launch_.starts + from);
+                          launch_.matrix.starts + from);
     }
   }
 
@@ -152,9 +152,9 @@ class ValueRing {
   static constexpr int bytes(int units) { return places * units * 16; }
 
   __device__ ValueRing(const TallLaunch& launch, char* memory)
-      : values_(reinterpret_cast<const uint4*>(launch.values)),
+      : values_(reinterpret_cast<const uint4*>(launch.matrix.values)),
         units_(reinterpret_cast<uint4*>(memory)),
-        place_units_(launch.stage_units) {}
+        place_units_(launch.matrix.stage_units) {}
 
   /// Asks for the values of the stage of that turn.
   __device__ void ask(int turn, const tiles::StageValues& stage) const {

@@ -46,16 +46,18 @@ class TallStore {
       const int row = static_cast<int>(threadIdx.x) / 32 * 16 + half * 8 + lane_ / 4;
       const bool exists = row <= last_row_;
       const VertexId target = first_row_ + (exists ? row : 0);
-      const float scale = launch_.row_scale != nullptr ? __ldg(launch_.row_scale + target) : 1.0f;
-      if (launch_.rest != nullptr) {
-        multiply(sums, half, launch_.unit);
+      const float scale =
+          launch_.epilogue.row_scale != nullptr ? __ldg(launch_.epilogue.row_scale + target) : 1.0f;
+      if (launch_.epilogue.rest != nullptr) {
+        multiply(sums, half, launch_.epilogue.unit);
         add_rest(sums, half, target);
         multiply(sums, half, scale);
       } else {
         // The unit is a power of two: nothing is rounded twice.
-        multiply(sums, half, launch_.unit * scale);
+        multiply(sums, half, launch_.epilogue.unit * scale);
       }
-      if (launch_.row_divisor != nullptr) divide(sums, half, __ldg(launch_.row_divisor + target));
+      if (launch_.epilogue.row_divisor != nullptr)
+        divide(sums, half, __ldg(launch_.epilogue.row_divisor + target));
       to_y(sums, half, target, exists);
     }
   }
@@ -82,7 +84,7 @@ class TallStore {
 
   __device__ void add_rest(float (&sums)[width / 2], int half, VertexId row) const {
     const float* const rest =
-        launch_.rest + row * launch_.rest_stride + first_feature_ + lane_ % 4 * 2;
+        launch_.epilogue.rest + row * launch_.epilogue.rest_stride + first_feature_ + lane_ % 4 * 2;
 #pragma unroll
     for (int block = 0; block < width / 8; ++block) {
       const float2 pair = __ldg(reinterpret_cast<const float2*>(rest + block * 8));
@@ -92,7 +94,8 @@ class TallStore {
   }
 
   __device__ void to_y(const float (&sums)[width / 2], int half, VertexId row, bool exists) const {
-    [[maybe_unused]] T* const y = static_cast<T*>(launch_.y) + row * launch_.y_stride;
+    [[maybe_unused]] T* const y =
+        static_cast<T*>(launch_.features.y) + row * launch_.features.y_stride;
     if constexpr (epilogue) {
       through_epilogue(sums, half, row, exists);
     } else if constexpr (aligned && sizeof(T) == 2) {
@@ -102,12 +105,12 @@ class TallStore {
       for (int block = 0; block < width / 8; ++block) {
         const int at = place(half, block);
         const std::int64_t feature = first_feature_ + block * 8 + lane_ % 4 * 2;
-        if (!exists || feature >= launch_.features) continue;
+        if (!exists || feature >= launch_.features.count) continue;
         if constexpr (aligned) {
           __stcs(reinterpret_cast<float2*>(y + feature), make_float2(sums[at], sums[at + 1]));
         } else {
           y[feature] = cuda::narrow<T>(sums[at]);
-          if (feature + 1 < launch_.features) y[feature + 1] = cuda::narrow<T>(sums[at + 1]);
+          if (feature + 1 < launch_.features.count) y[feature + 1] = cuda::narrow<T>(sums[at + 1]);
         }
       }
     }
@@ -119,10 +122,10 @@ class TallStore {
     for (int block = 0; block < width / 8; ++block) {
       const int at = place(half, block);
       const std::int64_t feature = first_feature_ + block * 8 + lane_ % 4 * 2;
-      if (!exists || feature >= launch_.features) continue;
+      if (!exists || feature >= launch_.features.count) continue;
       float pair[2] = {sums[at], sums[at + 1]};
-      store_with_epilogue<T>(launch_.epilogue, launch_.y, launch_.y_stride,
-                             {row, feature, launch_.features}, pair);
+      store_with_epilogue<T>(launch_.epilogue, launch_.features.y, launch_.features.y_stride,
+                             {row, feature, launch_.features.count}, pair);
     }
   }
 
@@ -140,7 +143,7 @@ class TallStore {
       }
       transpose_quad(words);
       const std::int64_t feature = first_feature_ + (block + lane_ % 4) * 8;
-      if (exists && feature < launch_.features) {
+      if (exists && feature < launch_.features.count) {
         __stcs(reinterpret_cast<uint4*>(y + feature),
                make_uint4(words[0], words[1], words[2], words[3]));
       }
