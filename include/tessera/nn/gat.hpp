@@ -5,8 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
-#include "tessera/nn/parts.hpp"
+#include "tessera/nn/projection.hpp"
 #include "tessera/ops/attention.hpp"
 
 namespace tessera::nn {

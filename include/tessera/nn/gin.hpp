@@ -5,10 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
 #include "tessera/nn/linear.hpp"
 #include "tessera/nn/norm.hpp"
-#include "tessera/nn/parts.hpp"
+#include "tessera/nn/projection.hpp"
 
 namespace tessera::nn {
 

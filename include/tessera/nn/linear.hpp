@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
-#include "tessera/nn/parts.hpp"
+#include "tessera/nn/projection.hpp"
 
 namespace tessera::nn {
 

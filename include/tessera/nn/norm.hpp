@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
-#include "tessera/nn/parts.hpp"
 #include "tessera/ops/batch_norm.hpp"
 
 namespace tessera::nn {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tessera/nn/context.hpp"
-#include "tessera/nn/parts.hpp"
+#include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/nn/topology.hpp"
 

@@ -6,8 +6,9 @@
 #include <string>
 
 #include "tessera/core/memory.hpp"
+#include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
-#include "tessera/nn/parts.hpp"
+#include "tessera/nn/projection.hpp"
 
 namespace tessera::nn {
 

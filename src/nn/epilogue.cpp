@@ -1,85 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/parts.hpp"
+#include "tessera/nn/epilogue.hpp"
 
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "tessera/core/error.hpp"
 #include "tessera/ops/elementwise.hpp"
-#include "tessera/ops/gemm.hpp"
 
 namespace tessera::nn {
-namespace {
-
-using ops::Transpose;
-
-ops::SpmmOptions product_options(const Parameter& weight, bool backward) {
-  ops::SpmmOptions options;
-  options.precision = weight.value.precision();
-  options.features = weight.value.rows();
-  options.edge_value_gradient = false;
-  options.backward = backward;
-  return options;
-}
-
-void require_width(const Input& x, const Parameter& weight) {
-  if (x.cols() == weight.value.cols()) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("the input has {} features, but the weight is {} x {}", x.cols(),
-                          weight.value.rows(), weight.value.cols()),
-              weight.name, fmt::format("give it {} features", weight.value.cols()));
-}
-
-}  // namespace
-
-Projection::Projection(std::string name, std::int64_t in, std::int64_t out, Initial initial,
-                       Placement placement)
-    : weight(std::move(name), out, in, initial, placement),
-      turned_(placement),
-      product_(placement) {}
-
-void Projection::forward(const Input& x, double beta, Tensor& y, const Context& context) {
-  require_width(x, weight);
-  const Device device = y.device();
-  if (beta == 0) y.resize(x.rows(), out());
-  if (!x.is_sparse()) {
-    ops::gemm(Transpose::no, Transpose::yes, 1, x.dense("Projection"), weight.value, beta, y,
-              device, context.stream, context.workspace);
-    return;
-  }
-  turned_.resize(in(), out());
-  ops::transpose(weight.value, turned_, device, context.stream);
-  if (beta != 0) product_.resize(x.rows(), out());
-  Tensor& target = beta == 0 ? y : product_;
-  ops::run(x.sparse().spmm(as_given, product_options(weight, context.training)),
-           {turned_, x.values()}, {target}, context.stream);
-  if (beta != 0) ops::add_scaled(1, product_, beta, y, device, context.stream);
-}
-
-void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Context& context,
-                                 bool accumulate) {
-  const Device device = grad_y.device();
-  if (!x.is_sparse()) {
-    ops::gemm(Transpose::yes, Transpose::no, 1, grad_y, x.dense("Projection"), accumulate ? 1 : 0,
-              weight.gradient, device, context.stream, context.workspace);
-    return;
-  }
-  turned_.resize(in(), out());
-  ops::run_backward(x.sparse().spmm(as_given, product_options(weight, true)),
-                    {grad_y, {}, x.values(), {}}, {turned_, {}}, context.stream);
-  if (accumulate) product_.resize(out(), in());
-  Tensor& target = accumulate ? product_ : weight.gradient;
-  ops::transpose(turned_, target, device, context.stream);
-  if (accumulate) ops::add_scaled(1, product_, 1, weight.gradient, device, context.stream);
-}
-
-void Projection::backward_input(const Tensor& grad_y, double beta, Tensor& grad_x,
-                                const Context& context) {
-  if (beta == 0) grad_x.resize(grad_y.rows(), in());
-  ops::gemm(Transpose::no, Transpose::no, 1, grad_y, weight.value, beta, grad_x, grad_x.device(),
-            context.stream, context.workspace);
-}
 
 Epilogue::Epilogue(const EpilogueOptions& options, std::int64_t width, Placement placement,
                    Initial bias_initial, std::string bias_name)

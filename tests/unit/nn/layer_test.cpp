@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/parts.hpp"
+#include "tessera/nn/projection.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/nn/context.hpp"
+#include "tessera/nn/input.hpp"
+#include "tessera/nn/tensor.hpp"
+
+namespace tessera::nn {
+
+/// y = x W^T for a dense or a sparse x; W is out x in, as in PyTorch.
+class Projection {
+ public:
+  Projection(std::string name, std::int64_t in, std::int64_t out, Initial initial,
+             Placement placement);
+
+  Parameter weight;
+
+  std::int64_t in() const noexcept { return weight.value.cols(); }
+  std::int64_t out() const noexcept { return weight.value.rows(); }
+
+  /// y = x W^T + beta * y, beta 0 or 1. With beta = 0 `y` takes the shape it needs.
+  void forward(const Input& x, double beta, Tensor& y, const Context& context);
+  /// Writes the weight's gradient (adds to it with `accumulate`), for two uses of one weight.
+  void backward_weight(const Input& x, const Tensor& grad_y, const Context& context,
+                       bool accumulate = false);
+  /// grad_x = grad_y W + beta * grad_x.
+  void backward_input(const Tensor& grad_y, double beta, Tensor& grad_x, const Context& context);
+
+ private:
+  Tensor turned_;   ///< W^T, or its gradient, for sparse x
+  Tensor product_;  ///< for a sparse x with beta = 1
+};
+
+}  // namespace tessera::nn
