@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,23 +31,13 @@ std::vector<std::string> tile_kernel_names() {
   return names;
 }
 
-const SddmmKernel& kernel_named(const std::string& name) {
-  for (const SddmmKernel& kernel : sddmm_kernels()) {
-    if (kernel.info.name == name) return kernel;
-  }
-  throw std::runtime_error("no kernel " + name);
-}
-
-template <class T>
-Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  return testing::random_matrix<T>(rows, cols, testing::NumberKind::integer, seed);
-}
+using testing::integers;
 
 /// Runs the kernel itself, whatever a plan would choose. Nothing where it declines the problem.
 template <class T>
 Matrix<T> dots(const std::string& name, const SddmmProblem& problem, const Matrix<T>& u,
                const Matrix<T>& v) {
-  const SddmmKernel& kernel = kernel_named(name);
+  const SddmmKernel& kernel = testing::kernel_named(sddmm_kernels(), name);
   const std::string reason = kernel.why_not(problem);
   if (!reason.empty()) {
     testing::note_declined(reason);
@@ -67,11 +56,7 @@ Matrix<T> dots(const std::string& name, const SddmmProblem& problem, const Matri
   prepared->run(placed_u.view(), placed_v.view(), placed_edges.view(), {});
   placed_edges.fetch();
   EXPECT_TRUE(padded_edges.margins_intact());
-  Matrix<T> edges(problem.graph.num_edges(), problem.heads);
-  for (std::int64_t e = 0; e < edges.rows(); ++e) {
-    for (std::int64_t h = 0; h < edges.cols(); ++h) edges(e, h) = padded_edges.view()(e, h);
-  }
-  return edges;
+  return padded_edges.inner();
 }
 
 template <class T>

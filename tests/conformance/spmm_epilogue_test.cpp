@@ -44,16 +44,7 @@ std::optional<SpmmPlan> plan_of(const Case& c, Precision precision) {
   options.epilogue = c.epilogue;
   options.edge_values_at_run = false;
   options.device = testing::device_of(c.kernel);
-  try {
-    SpmmPlan plan = plan_spmm(c.graph, options);
-    testing::note_compared();
-    return plan;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
-    EXPECT_NE(options.device.kind, DeviceKind::cpu) << error.what();
-    testing::note_declined(error.what());
-    return {};
-  }
+  return testing::planned(options.device, [&] { return plan_spmm(c.graph, options); });
 }
 
 /// T is how operands are stored, Out how Y is. A kernel that declines the case compares nothing.

@@ -20,13 +20,6 @@
 namespace tessera::ops {
 namespace {
 
-const SpmmKernel& kernel_named(const std::string& name) {
-  for (const SpmmKernel& kernel : spmm_kernels()) {
-    if (kernel.info.name == name) return kernel;
-  }
-  throw std::runtime_error("no kernel " + name);
-}
-
 /// The columns of one head.
 MatrixView<double> head_of(Matrix<double>& matrix, std::int64_t head, std::int64_t heads) {
   const std::int64_t width = matrix.cols() / heads;
@@ -52,7 +45,7 @@ class SpmmServed : public testing::KernelTest {
     problem.heads = heads;
     problem.device = testing::device_of(GetParam());
     problem.edge_values_expected = values_of_runs;
-    const SpmmKernel& kernel = kernel_named(GetParam());
+    const SpmmKernel& kernel = testing::kernel_named(spmm_kernels(), GetParam());
     if (const std::string reason = kernel.why_not(problem); !reason.empty()) {
       return testing::note_declined(reason);
     }

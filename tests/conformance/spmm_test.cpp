@@ -108,7 +108,6 @@ testing::Tolerance tolerance_of(const Case& c, Precision precision) {
   return tolerance;
 }
 
-/// CPU kernels take every case; a CUDA kernel may decline some.
 std::optional<SpmmPlan> plan_of(const Case& c, Precision precision) {
   SpmmOptions options;
   options.kernel = c.kernel;
@@ -117,16 +116,7 @@ std::optional<SpmmPlan> plan_of(const Case& c, Precision precision) {
   options.features = c.features;
   options.edge_values_expected = c.values_expected;
   options.device = testing::device_of(c.kernel);
-  try {
-    SpmmPlan plan = plan_spmm(c.graph, options);
-    testing::note_compared();
-    return plan;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
-    EXPECT_NE(options.device.kind, DeviceKind::cpu) << error.what();
-    testing::note_declined(error.what());
-    return {};
-  }
+  return testing::planned(options.device, [&] { return plan_spmm(c.graph, options); });
 }
 
 /// Runs one case on padded operands and compares; `spoil` may put odd numbers into x.

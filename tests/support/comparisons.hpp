@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "support/kernel_names.hpp"
+#include "tessera/core/error.hpp"
 
 /// How many cases a kernel computed for each test: one that declined them all has shown nothing.
 namespace tessera::testing {
@@ -29,6 +31,22 @@ inline void note_compared() { ++comparisons().compared; }
 
 /// A kernel declined a case for a reason.
 inline void note_declined(const std::string& reason) { ++comparisons().declined[reason]; }
+
+/// What `plan` makes, or nothing where a kernel declines the case: CPU kernels take every case, a
+/// CUDA kernel may decline some.
+template <class Plan>
+auto planned(Device device, Plan&& plan) -> std::optional<decltype(plan())> {
+  try {
+    auto made = plan();
+    note_compared();
+    return made;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+    EXPECT_NE(device.kind, DeviceKind::cpu) << error.what();
+    note_declined(error.what());
+    return {};
+  }
+}
 
 /// What all tests of this process compared, by kernel, printed when they are over.
 class ComparisonTotals : public ::testing::Environment {

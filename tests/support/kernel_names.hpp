@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,15 @@ inline ops::KernelInfo kernel_info(const std::string& name) {
   }
   ADD_FAILURE() << "no kernel is called " << name;
   return {};
+}
+
+/// One of an op's table of kernels.
+template <class Kernels>
+const auto& kernel_named(const Kernels& kernels, const std::string& name) {
+  for (const auto& kernel : kernels) {
+    if (kernel.info.name == name) return kernel;
+  }
+  throw std::runtime_error("no kernel is called " + name);
 }
 
 /// Where a kernel of this name runs: "spmm/cuda/rows" on the first GPU.

@@ -95,6 +95,14 @@ class Padded {
   /// With the margins.
   Matrix<T>& whole() { return whole_; }
   std::int64_t margin() const { return margin_; }
+  /// A copy without the margins.
+  Matrix<T> inner() {
+    Matrix<T> copy(whole_.rows(), cols_);
+    for (std::int64_t i = 0; i < copy.rows(); ++i) {
+      for (std::int64_t j = 0; j < copy.cols(); ++j) copy(i, j) = view()(i, j);
+    }
+    return copy;
+  }
   /// True when nothing was written beside the view.
   bool margins_intact() const {
     for (std::int64_t i = 0; i < whole_.rows(); ++i) {

@@ -16,4 +16,10 @@ Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, NumberKind kind, s
   return result;
 }
 
+/// Small ones, whose sums and products are exact in every precision.
+template <class T>
+Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  return random_matrix<T>(rows, cols, NumberKind::integer, seed);
+}
+
 }  // namespace tessera::testing

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,24 +27,14 @@ inline std::vector<std::string> tile_kernel_names() {
   return names;
 }
 
-inline const SpmmKernel& kernel_named(const std::string& name) {
-  for (const SpmmKernel& kernel : spmm_kernels()) {
-    if (kernel.info.name == name) return kernel;
-  }
-  throw std::runtime_error("no kernel " + name);
-}
-
-template <class T>
-Matrix<T> integers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  return testing::random_matrix<T>(rows, cols, testing::NumberKind::integer, seed);
-}
+using testing::integers;
 
 /// Runs the kernel itself, so that a backward pass needs no other op. Returns Y, or nothing where
 /// the kernel does not take the problem.
 template <class T>
 Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Matrix<T>& x,
                   const Matrix<T>& edge_values = {}) {
-  const SpmmKernel& kernel = kernel_named(name);
+  const SpmmKernel& kernel = testing::kernel_named(spmm_kernels(), name);
   const std::string reason = kernel.why_not(problem);
   if (!reason.empty()) {
     testing::note_declined(reason);
@@ -68,11 +57,7 @@ Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Mat
   test::run_kernel(kernel, problem, call);
   placed_y.fetch();
   EXPECT_TRUE(padded_y.margins_intact());
-  Matrix<T> y(rows, x.cols());
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < x.cols(); ++j) y(i, j) = padded_y.view()(i, j);
-  }
-  return y;
+  return padded_y.inner();
 }
 
 template <class T>
