@@ -351,7 +351,7 @@ std::vector<ops::RowSlice> sorted_slices(const std::vector<std::int32_t>& offset
 
 TEST_F(GpuPlanning, ListsShortRowsByTheirStepsAndInTheirOrder) {
   const ops::RowsPolicy policy = {8, 1, 4, false, 16, 1, true};
-  for (const std::size_t num_rows : {1, 33, 4095, 4096, 4097, 20000}) {
+  for (const std::size_t num_rows : {1, 33, 4095, 4096, 4097, 20000, 140000}) {
     for (const int most : {3, 40, 300}) {
       SCOPED_TRACE(std::to_string(num_rows) + " rows of up to " + std::to_string(most));
       std::vector<std::int32_t> offsets = {0};
@@ -376,14 +376,20 @@ TEST_F(GpuPlanning, ListsShortRowsByTheirStepsAndInTheirOrder) {
       const auto device_columns = there(columns);
       const auto firsts = there(schedule.short_firsts);
       Buffer<ops::RowStart> list(schedule.num_short, default_memory(gpu));
-      ops::list_short_rows({static_cast<VertexId>(num_rows),
-                            {device_offsets.data(), nullptr},
-                            device_columns.data(),
-                            cut.short_row(policy),
-                            policy.step(),
-                            firsts.data(),
-                            list.data()},
-                           {});
+      ops::ShortRowsLaunch launch;
+      launch.num_rows = static_cast<VertexId>(num_rows);
+      launch.offsets = {device_offsets.data(), nullptr};
+      launch.indices = device_columns.data();
+      launch.short_row = cut.short_row(policy);
+      launch.step = policy.step();
+      launch.list = list.data();
+      launch.all_short = schedule.short_firsts.empty();
+      if (schedule.short_firsts.size() <= ops::few_list_windows) {
+        std::copy(schedule.short_firsts.begin(), schedule.short_firsts.end(), launch.few_firsts);
+      } else {
+        launch.firsts = firsts.data();
+      }
+      ops::list_short_rows(launch, {});
       std::vector<ops::RowStart> found(static_cast<std::size_t>(schedule.num_short));
       copy_bytes(found.data(), list.data(), found.size() * sizeof(ops::RowStart), gpu);
       synchronise(gpu);

@@ -46,12 +46,22 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
 Buffer<RowStart> short_rows(const RowsSchedule& schedule, const cuda::DeviceRows& matrix,
                             const RowsPolicy& policy, const RowsCut& cut, const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
-  const auto firsts = cuda::to_device(std::span<const std::int32_t>(schedule.short_firsts), place);
   Buffer<RowStart> list(schedule.num_short, place);
   if (list.empty()) return list;
-  list_short_rows({matrix.num_rows, matrix.offsets(), matrix.indices.data(), cut.short_row(policy),
-                   policy.step(), firsts.data(), list.data()},
-                  place.stream);
+  const std::span<const std::int32_t> firsts = schedule.short_firsts;
+  const bool few = firsts.size() <= few_list_windows;
+  const auto there = cuda::to_device(few ? std::span<const std::int32_t>() : firsts, place);
+  ShortRowsLaunch launch;
+  launch.num_rows = matrix.num_rows;
+  launch.offsets = matrix.offsets();
+  launch.indices = matrix.indices.data();
+  launch.short_row = cut.short_row(policy);
+  launch.step = policy.step();
+  launch.list = list.data();
+  launch.all_short = firsts.empty();
+  if (few) std::copy(firsts.begin(), firsts.end(), launch.few_firsts);
+  launch.firsts = there.data();
+  list_short_rows(launch, place.stream);
   return list;
 }
 

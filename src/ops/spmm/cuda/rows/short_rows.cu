@@ -41,8 +41,11 @@ __global__ __launch_bounds__(block_threads) void list_window(const ShortRowsLaun
   }
   Sort(memory).SortBlockedToStriped(keys, rows, 0, key_bits);
 
-  RowStart* const list =
-      launch.list + (launch.firsts != nullptr ? launch.firsts[blockIdx.x] : first_row);
+  std::int64_t first = first_row;
+  if (!launch.all_short) {
+    first = launch.firsts != nullptr ? launch.firsts[blockIdx.x] : launch.few_firsts[blockIdx.x];
+  }
+  RowStart* const list = launch.list + first;
 #pragma unroll
   for (int i = 0; i < thread_rows; ++i) {
     if (keys[i] == left_out) continue;
