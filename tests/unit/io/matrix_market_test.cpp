@@ -137,8 +137,10 @@ TEST_F(MatrixMarket, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(head + "2 2 1\n1 1\n"), HasSubstr("no value"));
   EXPECT_THAT(error_of(head + "2 2 1\n1 1 1e39\n"), HasSubstr("32-bit float"));
   EXPECT_THAT(error_of(head + "2 2 1\n1 1 1x\n"), HasSubstr("no value"));
-  EXPECT_THAT(error_of(head + "2 2 1\n1 1 inf\n"), HasSubstr("line 3: has no value that fits"));
-  EXPECT_THAT(error_of(head + "2 2 1\n1 1 nan\n"), HasSubstr("line 3: has no value that fits"));
+  EXPECT_THAT(error_of(head + "2 2 1\n1 1 inf\n"),
+              HasSubstr("line 3: has a value that is not finite"));
+  EXPECT_THAT(error_of(head + "2 2 1\n1 1 nan\n"),
+              HasSubstr("line 3: has a value that is not finite"));
   EXPECT_THAT(error_of(head + "2 2 1\n1 1 1 1\n"), HasSubstr("goes on"));
   EXPECT_THAT(error_of(head + "2 2 1000000000000\n1 1 1\n"), HasSubstr("holds 1 entries"));
   EXPECT_THAT(error_of(head + "2147483647 2 0\n"), HasSubstr("may claim"));
