@@ -37,11 +37,11 @@ class CudaShortDots final : public PreparedSddmm {
  public:
   CudaShortDots(const SddmmProblem& problem, bool direct)
       : function_(function_of(problem, direct)),
+        tiles_(tiles::device_tiles(problem.graph, {tiles::dot_step_rows, tiles::Side::forward, 1},
+                                   problem.place())),
         steps_(tiles::device_dot_steps(problem.graph,
                                        dot_run_steps(problem, device_traits(problem.device)),
-                                       tiles::Side::forward, problem.place())),
-        tiles_(tiles::device_tiles(problem.graph, {tiles::dot_step_rows, tiles::Side::forward, 1},
-                                   problem.place())) {
+                                       tiles::Side::forward, problem.place())) {
     const std::int64_t blocks = function_.resident_blocks() / problem.heads;
     const auto num_runs = std::ssize(steps_->host_runs);
     launch_.num_blocks =
@@ -78,8 +78,8 @@ class CudaShortDots final : public PreparedSddmm {
   }
 
   const ShortDotsFunction& function_;
+  std::shared_ptr<const tiles::DeviceTiles> tiles_;  ///< first: the steps are made of them
   std::shared_ptr<const tiles::DeviceDotSteps> steps_;
-  std::shared_ptr<const tiles::DeviceTiles> tiles_;
   Buffer<std::int32_t> block_offsets_;
   ShortDotsLaunch launch_;
 };
