@@ -64,8 +64,10 @@ struct Side {
     const RowsCut cut =
         choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device)).cut;
     constexpr int min_piece_steps = 6;
+    // What a piece leaves for others to join is less than a number per edge.
     const EdgeOffset piece =
-        EdgeOffset{std::max(cut.wide_steps, min_piece_steps)} * whole_warp(policy).step();
+        std::max(EdgeOffset{std::max(cut.wide_steps, min_piece_steps)} * whole_warp(policy).step(),
+                 2 * options.features);
     schedule = make_attention_schedule(offsets, std::min(cut.short_row(policy), piece), piece,
                                        options.place());
   }
@@ -196,12 +198,13 @@ class CudaRowsAttention final : public PreparedAttention {
     }
   }
 
-  /// Blocks among which sums over all edges are shared: no more than a GPU holds at once.
+  /// Blocks among which sums over all edges are shared: a few rows for each of their warps, and no
+  /// more than a GPU holds at once.
   unsigned sharing_blocks() const {
+    constexpr std::int64_t items_per_block = 4 * rows_attention_warps;
     const std::int64_t items = row_side_.schedule.pieces.size() + graph_.num_rows();
     const std::int64_t most = std::int64_t{device_traits(options_.device).processors} * 8;
-    return static_cast<unsigned>(
-        std::min(most, (items + rows_attention_warps - 1) / rows_attention_warps));
+    return static_cast<unsigned>(std::min(most, (items + items_per_block - 1) / items_per_block));
   }
   std::int64_t sharing_warps() const {
     return std::int64_t{sharing_blocks()} * rows_attention_warps;

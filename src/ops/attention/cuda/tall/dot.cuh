@@ -36,15 +36,15 @@ class DotTiles {
     }
   }
 
-  __device__ bool begin_tile(const Stage&, const bool (&)[2], HeadSums<T, width> (&)[heads]) const {
-    return true;
-  }
-
   template <class Steps>
-  __device__ void weights(const Stage&, std::uint32_t keys, int h, bool, const Steps& steps,
-                          const TilePattern& pattern, HeadSums<T, width>& sums,
-                          std::uint32_t (&weights)[4][4]) const {
-    float scores[8][4] = {};
+  __device__ void scores(const Stage&, std::uint32_t keys, int h, const Steps& steps,
+                         TileScores& tile) const {
+    float(&scores)[8][4] = tile.cells;
+#pragma unroll
+    for (auto& group : scores) {
+#pragma unroll
+      for (float& score : group) score = 0;
+    }
     if constexpr (width == 8) {
       const std::uint32_t a[4] = {q_[h][0], q_[h][1], 0, 0};
 #pragma unroll
@@ -80,7 +80,6 @@ class DotTiles {
 #pragma unroll
       for (float& score : group) score *= unit_;
     }
-    weigh<T, width>(scores, pattern, sums, weights);
   }
 
  private:

@@ -126,15 +126,58 @@ class GatTiles {
     return true;
   }
 
-  /// One head's weights of a tile, in fragments.
+  /// One head's factors of the two rows of this lane.
+  struct RowFactors {
+    float own[2];
+    float sloped[2];
+  };
+  __device__ RowFactors row_factors(const Stage& stage, int h,
+                                    const HeadSums<T, width>& sums) const {
+    RowFactors factors;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const float raw = l_[h][row] + stage.top[h];
+      factors.own[row] = power_of_2(raw - sums.base[row]);
+      factors.sloped[row] = power_of_2(launch_.slope * raw - sums.base[row]);
+    }
+    return factors;
+  }
+  __device__ static StepWeights<T> weights(const Stage& stage, int h, const RowFactors& rows,
+                                           int step, const TilePattern& pattern,
+                                           HeadSums<T, width>& sums) {
+    StepWeights<T> weights;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int column = step * 16 + half * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+      const float2 factor = *reinterpret_cast<const float2*>(&stage.factor[h][column]);
+      const float2 sloped = *reinterpret_cast<const float2*>(&stage.sloped_factor[h][column]);
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        const int place = 2 * half + row;
+        float even = fmaxf(rows.own[row] * factor.x, rows.sloped[row] * sloped.x);
+        float odd = fmaxf(rows.own[row] * factor.y, rows.sloped[row] * sloped.y);
+        even = pattern.has(step, place, 0) ? even : 0.0f;
+        odd = pattern.has(step, place, 1) ? odd : 0.0f;
+        sums.sum[row] += even + odd;
+        weights.set(place, even, odd);
+      }
+    }
+    return weights;
+  }
+
+  /// One head's scores of a tile.
   template <class Steps>
-  __device__ void weights(const Stage& stage, std::uint32_t, int h, bool factors_serve,
-                          const Steps& steps, const TilePattern& pattern, HeadSums<T, width>& sums,
-                          std::uint32_t (&weights)[4][4]) const {
-    if (factors_serve) {
-      by_factors(stage, h, steps, pattern, sums, weights);
-    } else {
-      by_exponentials(stage, h, pattern, sums, weights);
+  __device__ void scores(const Stage& stage, std::uint32_t, int h, const Steps&,
+                         TileScores& scores) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int column = 8 * i + static_cast<int>(threadIdx.x) % 4 * 2;
+      const float2 r = *reinterpret_cast<const float2*>(&stage.r[h][column]);
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        scores.cells[i][2 * row] = leaky(l_[h][row] + r.x);
+        scores.cells[i][2 * row + 1] = leaky(l_[h][row] + r.y);
+      }
     }
   }
 
@@ -144,56 +187,6 @@ class GatTiles {
   /// No score of the row in this tile is larger.
   __device__ float most(const Stage& stage, int h, int row) const {
     return leaky(l_[h][row] + stage.top[h]);
-  }
-
-  template <class Steps>
-  __device__ void by_factors(const Stage& stage, int h, const Steps& steps,
-                             const TilePattern& pattern, HeadSums<T, width>& sums,
-                             std::uint32_t (&weights)[4][4]) const {
-    const int q = static_cast<int>(threadIdx.x) % 4;
-    float own[2], own_sloped[2];
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const float raw = l_[h][row] + stage.top[h];
-      own[row] = power_of_2(raw - sums.base[row]);
-      own_sloped[row] = power_of_2(launch_.slope * raw - sums.base[row]);
-    }
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      if (!steps.has(step)) break;
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int column = step * 16 + half * 8 + 2 * q;
-        const float2 factor = *reinterpret_cast<const float2*>(&stage.factor[h][column]);
-        const float2 sloped = *reinterpret_cast<const float2*>(&stage.sloped_factor[h][column]);
-#pragma unroll
-        for (int row = 0; row < 2; ++row) {
-          const float even = fmaxf(own[row] * factor.x, own_sloped[row] * sloped.x);
-          const float odd = fmaxf(own[row] * factor.y, own_sloped[row] * sloped.y);
-          const int place = 2 * half + row;
-          const float even_kept = pattern.has(step, place, 0) ? even : 0.0f;
-          const float odd_kept = pattern.has(step, place, 1) ? odd : 0.0f;
-          sums.sum[row] += even_kept + odd_kept;
-          weights[step][place] = packed<T>(even_kept, odd_kept);
-        }
-      }
-    }
-  }
-
-  __device__ void by_exponentials(const Stage& stage, int h, const TilePattern& pattern,
-                                  HeadSums<T, width>& sums, std::uint32_t (&weights)[4][4]) const {
-    const int q = static_cast<int>(threadIdx.x) % 4;
-    float scores[8][4];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float2 r = *reinterpret_cast<const float2*>(&stage.r[h][8 * i + 2 * q]);
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        scores[i][2 * row] = leaky(l_[h][row] + r.x);
-        scores[i][2 * row + 1] = leaky(l_[h][row] + r.y);
-      }
-    }
-    weigh<T, width>(scores, pattern, sums, weights);
   }
 
   const TallAttentionLaunch& launch_;

@@ -155,27 +155,49 @@ class TallAttention {
   }
 
   __device__ void add(int tile, const TilePattern& pattern) {
-    bool has_edges[2];
-    pattern.find_rows(has_edges);
-    const bool factors_serve = form_.begin_tile(scores_of(tile), has_edges, sums_);
     const int num_steps = columns_of(tile) / tiles::step_columns;
-    if (num_steps == 4 && factors_serve) {
-      add_heads(tile, pattern, true, AllSteps{});
-    } else {
-      add_heads(tile, pattern, factors_serve, SomeSteps{num_steps});
+    if constexpr (!gathers_scores) {
+      bool has_edges[2];
+      pattern.find_rows(has_edges);
+      if (form_.begin_tile(scores_of(tile), has_edges, sums_)) {
+        if (num_steps == 4) {
+          add_by_factors(tile, pattern, AllSteps{});
+        } else {
+          add_by_factors(tile, pattern, SomeSteps{num_steps});
+        }
+        return;
+      }
+    } else if (num_steps == 4) {
+      add_by_scores(tile, pattern, AllSteps{});
+      return;
+    }
+    add_by_scores(tile, pattern, SomeSteps{num_steps});
+  }
+
+  template <class Steps>
+  __device__ void add_by_factors(int tile, const TilePattern& pattern, const Steps& steps) {
+    const typename Form::Stage& stage = scores_of(tile);
+#pragma unroll
+    for (int h = 0; h < heads; ++h) {
+      HeadSums<T, width>& head = sums_[h];
+      const auto rows = form_.row_factors(stage, h, head);
+      head.template add<features>(steps, rows_ + stage_of(tile), h * (width / 8), [&](int step) {
+        return Form::weights(stage, h, rows, step, pattern, head);
+      });
     }
   }
 
   template <class Steps>
-  __device__ void add_heads(int tile, const TilePattern& pattern, bool factors_serve,
-                            const Steps& steps) {
+  __device__ void add_by_scores(int tile, const TilePattern& pattern, const Steps& steps) {
     const std::uint32_t values = rows_ + stage_of(tile);
 #pragma unroll
     for (int h = 0; h < heads; ++h) {
-      std::uint32_t weights[4][4];
-      form_.weights(scores_of(tile), values + Rows::bytes, h, factors_serve, steps, pattern,
-                    sums_[h], weights);
-      sums_[h].template add<features>(weights, steps, values, h * (width / 8));
+      HeadSums<T, width>& head = sums_[h];
+      TileScores scores;
+      form_.scores(scores_of(tile), values + Rows::bytes, h, steps, scores);
+      scores.settle(pattern, head);
+      head.template add<features>(steps, values, h * (width / 8),
+                                  [&](int step) { return scores.weights(step, head); });
     }
   }
 

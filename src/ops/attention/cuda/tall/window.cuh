@@ -25,6 +25,37 @@ __device__ std::uint32_t packed(float low, float high) {
   }
 }
 
+/// Two numbers as halves of a word, and what they lost by that, likewise: together they are as good
+/// as twice the digits.
+template <class T>
+struct PackedTwice {
+  std::uint32_t high;
+  std::uint32_t low;
+
+  __device__ PackedTwice(float even, float odd) : high(packed<T>(even, odd)) {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+      low =
+          packed<T>(even - __uint_as_float(high << 16), odd - __uint_as_float(high & 0xffff0000u));
+    } else {
+      const float2 kept = __half22float2(reinterpret_cast<const __half2&>(high));
+      low = packed<T>(even - kept.x, odd - kept.y);
+    }
+  }
+};
+
+/// The weights of 16 rows and the 16 columns of a step as operands.
+template <class T>
+struct StepWeights {
+  std::uint32_t high[4];
+  std::uint32_t low[4];
+
+  __device__ void set(int place, float even, float odd) {
+    const PackedTwice<T> pair(even, odd);
+    high[place] = pair.high;
+    low[place] = pair.low;
+  }
+};
+
 /// How far below the largest weight of its row a weight may lie without losing digits, in powers of
 /// two; and how far above the base the largest may lie before the base follows.
 template <class T>
@@ -72,9 +103,7 @@ struct SomeSteps {
 template <class T, int width>
 struct HeadSums {
   float base[2] = {lowest_base, lowest_base};
-  /// Of the weights before they are rounded to 16 bits, over this lane's columns: with rounded ones
-  /// a row of few edges would be off by one rounding more.
-  float sum[2] = {};
+  float sum[2] = {};  ///< of weights, over this lane's columns
   float features[width / 8][4] = {};
 
   /// Of all columns of the row.
@@ -98,78 +127,82 @@ struct HeadSums {
     }
   }
 
-  /// Adds weights times rows of V.
-  template <int features_of_tile, class Steps>
-  __device__ void add(const std::uint32_t (&weights)[4][4], const Steps& steps,
-                      std::uint32_t values, int first_unit) {
+  /// Adds weights times rows of V, step by step; weights_of(step) computes those of a step.
+  template <int features_of_tile, class Steps, class WeightsOf>
+  __device__ void add(const Steps& steps, std::uint32_t values, int first_unit,
+                      WeightsOf&& weights_of) {
     using Rows = TileRows<features_of_tile>;
-    if constexpr (width == 8) {
+    std::uint32_t blocks[4];
 #pragma unroll
-      for (int step = 0; step < 4; step += 2) {
-        if (!steps.has(step)) break;
-        std::uint32_t blocks[4];
-        Rows::load_column_of_two(blocks, values, step, first_unit);
-        multiply(features[0], weights[step], blocks[0], blocks[1]);
-        if (!steps.has(step + 1)) break;
-        multiply(features[0], weights[step + 1], blocks[2], blocks[3]);
-      }
-    } else {
-#pragma unroll
-      for (int step = 0; step < 4; ++step) {
-        if (!steps.has(step)) break;
+    for (int step = 0; step < 4; ++step) {
+      if (!steps.has(step)) break;
+      const StepWeights<T> weights = weights_of(step);
+      if constexpr (width == 8) {
+        if (step % 2 == 0) Rows::load_column_of_two(blocks, values, step, first_unit);
+        multiply(features[0], weights, blocks[step % 2 * 2], blocks[step % 2 * 2 + 1]);
+      } else {
 #pragma unroll
         for (int group = 0; group < width / 8; group += 2) {
-          std::uint32_t blocks[4];
           Rows::load_columns(blocks, values, step, first_unit + group);
-          multiply(features[group], weights[step], blocks[0], blocks[1]);
-          multiply(features[group + 1], weights[step], blocks[2], blocks[3]);
+          multiply(features[group], weights, blocks[0], blocks[1]);
+          multiply(features[group + 1], weights, blocks[2], blocks[3]);
         }
       }
     }
   }
 
  private:
-  __device__ static void multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+  __device__ static void multiply(float (&sums)[4], const StepWeights<T>& weights, std::uint32_t b0,
                                   std::uint32_t b1) {
     const std::uint32_t b[2] = {b0, b1};
-    cuda::multiply_16x8<T>(sums, a, b);
+    cuda::multiply_16x8<T>(sums, weights.low, b);
+    cuda::multiply_16x8<T>(sums, weights.high, b);
   }
 };
 
-/// Weights of all cells from their scores, which are in powers of two; cells without an edge get 0.
-/// `scores[i]` are those of columns 8 i on: two of row g, then two of row g + 8.
-template <class T, int width>
-__device__ void weigh(float (&scores)[8][4], const TilePattern& pattern, HeadSums<T, width>& sums,
-                      std::uint32_t (&weights)[4][4]) {
-  float top[2] = {-cuda::infinity, -cuda::infinity};
+/// Scores of all cells of a tile, in powers of two: `cells[i]` are those of columns 8 i on, two of
+/// row g, then two of row g + 8.
+struct TileScores {
+  float cells[8][4];
+
+  /// Cells without an edge get -inf; bases make room for the largest score of each row.
+  template <class T, int width>
+  __device__ void settle(const TilePattern& pattern, HeadSums<T, width>& sums) {
+    float top[2] = {-cuda::infinity, -cuda::infinity};
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 8; ++i) {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const bool exists = pattern.has(i / 2, i % 2 * 2 + k / 2, k % 2);
-      scores[i][k] = exists ? scores[i][k] : -cuda::infinity;
-      top[k / 2] = fmaxf(top[k / 2], scores[i][k]);
+      for (int k = 0; k < 4; ++k) {
+        const bool exists = pattern.has(i / 2, i % 2 * 2 + k / 2, k % 2);
+        cells[i][k] = exists ? cells[i][k] : -cuda::infinity;
+        top[k / 2] = fmaxf(top[k / 2], cells[i][k]);
+      }
     }
-  }
-#pragma unroll
-  for (int row = 0; row < 2; ++row) {
-    top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 1));
-    top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 2));
-  }
-  if (__any_sync(~0u, sums.must_rise(0, top[0]) || sums.must_rise(1, top[1])) != 0) {
-    sums.raise(0, top[0]);
-    sums.raise(1, top[1]);
-  }
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const float even = power_of_2(scores[i][2 * row] - sums.base[row]);
-      const float odd = power_of_2(scores[i][2 * row + 1] - sums.base[row]);
-      sums.sum[row] += even + odd;
-      weights[i / 2][i % 2 * 2 + row] = packed<T>(even, odd);
+      top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 1));
+      top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 2));
+    }
+    if (__any_sync(~0u, sums.must_rise(0, top[0]) || sums.must_rise(1, top[1])) != 0) {
+      sums.raise(0, top[0]);
+      sums.raise(1, top[1]);
     }
   }
-}
+
+  template <class T, int width>
+  __device__ StepWeights<T> weights(int step, HeadSums<T, width>& sums) const {
+    StepWeights<T> weights;
+#pragma unroll
+    for (int place = 0; place < 4; ++place) {
+      const int row = place % 2;
+      const float* const pair = cells[2 * step + place / 2] + 2 * row;
+      const float even = power_of_2(pair[0] - sums.base[row]);
+      const float odd = power_of_2(pair[1] - sums.base[row]);
+      sums.sum[row] += even + odd;
+      weights.set(place, even, odd);
+    }
+    return weights;
+  }
+};
 
 }  // namespace tessera::ops
