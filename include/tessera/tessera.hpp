@@ -76,6 +76,7 @@
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/ops/step_clock.hpp"
+#include "tessera/ops/unit_rows.hpp"
 #include "tessera/reorder/orders.hpp"
 #include "tessera/reorder/permutation.hpp"
 #include "tessera/tiles/statistics.hpp"

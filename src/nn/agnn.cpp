@@ -3,10 +3,16 @@
 
 #include <fmt/format.h>
 
-#include "tessera/ops/activation.hpp"
 #include "tessera/ops/elementwise.hpp"
+#include "tessera/ops/unit_rows.hpp"
 
 namespace tessera::nn {
+namespace {
+
+/// Rows below this length have no direction.
+constexpr double shortest = 1e-12;
+
+}  // namespace
 
 Agnn::Agnn(const AgnnOptions& options, Placement placement)
     : Layer(placement),
@@ -50,8 +56,7 @@ const Tensor& Agnn::forward(const Input& input, const Context& context) {
     tensor->resize(input_->rows(), input_->cols());
   }
   log_sum_.resize(input_->rows(), 1);
-  ops::row_normalise(*input_, unit_, 1e-12, device(), context.stream);
-  ops::add_scaled_by(beta_.value, 0, unit_, 0, scaled_, device(), context.stream);
+  ops::unit_rows(*input_, beta_.value, unit_, scaled_, shortest, device(), context.stream);
   ops::run(plan(context, context.training), attention_inputs(), {attended_, log_sum_},
            context.stream);
   return epilogue_.forward(attended_, number(), context);
@@ -77,9 +82,8 @@ Tensor* Agnn::backward(Tensor& grad_output, const Context& context) {
     ops::dot(grad_scaled_, unit_, beta_.gradient, device(), context.stream, context.workspace);
   }
   if (!to_input) return nullptr;
-  ops::add_scaled_by(beta_.value, 0, grad_scaled_, 1, grad_unit_, device(), context.stream);
-  ops::row_normalise_backward(*input_, grad_unit_, grad_scaled_, 1e-12, device(), context.stream);
-  ops::add_scaled(1, grad_scaled_, 1, grad_input_, device(), context.stream);
+  ops::unit_rows_backward(*input_, beta_.value, grad_unit_, grad_scaled_, grad_input_, shortest,
+                          device(), context.stream);
   return &grad_input_;
 }
 

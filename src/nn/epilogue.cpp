@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
@@ -81,6 +82,13 @@ void Epilogue::give_to_product(ops::SpmmInputs& inputs, const Tensor& y, std::ui
   inputs.clock = context.clock;
   x_ = &y;
   x_is_result_ = true;
+}
+
+std::optional<ops::ActivationOptions> Epilogue::as_last_pass(std::uint32_t layer_number,
+                                                             const Context& context) const {
+  const ops::ActivationOptions options = pass_options(layer_number, context);
+  if (bias || (context.training && !ops::sign_tells_derivative(options))) return {};
+  return options;
 }
 
 void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context& context) {

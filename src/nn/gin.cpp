@@ -110,8 +110,11 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
 
 Tensor* Gin::backward_pair(Tensor& grad_output, const Context& context) {
   Tensor* grad = second_.backward(grad_output, context);
-  if (norm_) grad = norm_->backward(*grad, context);
-  first_epilogue_.backward(*grad, number(), context);
+  if (norm_) {
+    grad = norm_->backward(*grad, &*first_epilogue_.bias, context);
+  } else {
+    first_epilogue_.backward(*grad, number(), context);
+  }
   return transforms_first(sources_, targets_) ? backward_transformed(*grad, context)
                                               : backward_aggregated(*grad, context);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/norm.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
@@ -31,24 +33,37 @@ const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
   input_ = input;
   const Tensor& x = input.dense("BatchNorm");
   normalised_.resize(x.rows(), x.cols());
-  ops::batch_norm(x, weight_.value, bias_.value,
-                  {options_.epsilon, options_.momentum, context.training},
-                  {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_,
-                  device(), context.stream, context.workspace);
-  return epilogue_.forward_in_place(normalised_, number(), context);
+  const auto activation = epilogue_.as_last_pass(number(), context);
+  ops::batch_norm(
+      x, weight_.value, bias_.value, {options_.epsilon, options_.momentum, context.training},
+      {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_, device(),
+      context.stream, context.workspace, activation.value_or(ops::ActivationOptions{}));
+  return activation ? normalised_ : epilogue_.forward_in_place(normalised_, number(), context);
 }
 
 Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {
+  return backward(grad_output, nullptr, context);
+}
+
+Tensor* BatchNorm::backward(Tensor& grad_output, Parameter* input_bias, const Context& context) {
   if (!context.training) {
     throw Error(ErrorCode::unsupported, "batch norm has a gradient in training only", "BatchNorm",
                 "set Context::training");
   }
-  epilogue_.backward(grad_output, number(), context);
+  const auto activation = epilogue_.as_last_pass(number(), context);
+  ops::BatchNormSurroundings around;
+  if (activation) {
+    around.activation = *activation;
+    around.y = std::as_const(normalised_);
+  } else {
+    epilogue_.backward(grad_output, number(), context);
+  }
+  if (input_bias != nullptr) around.grad_shift = input_bias->gradient;
   const Tensor& x = input_.dense("BatchNorm");
   grad_input_.resize(x.rows(), x.cols());
   ops::batch_norm_backward(x, weight_.value, mean_, inverse_deviation_, grad_output, grad_input_,
                            weight_.gradient, bias_.gradient, device(), context.stream,
-                           context.workspace);
+                           context.workspace, around);
   return &grad_input_;
 }
 

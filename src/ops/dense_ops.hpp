@@ -42,11 +42,15 @@ struct BatchNormCall {
   BatchNormOptions options;
   BatchNormState state;
   Operand y, saved_mean, saved_inverse_deviation;
+  ActivationFormula formula = {};
 };
 
 struct BatchNormGradCall {
   ConstOperand x, gamma, saved_mean, saved_inverse_deviation, grad_y;
   Operand grad_x, grad_gamma, grad_beta;
+  ActivationFormula formula = {};
+  ConstOperand y = {};
+  Operand grad_shift = {};
 };
 
 struct OptimiserCall {
@@ -54,6 +58,10 @@ struct OptimiserCall {
   std::int64_t step = 1;
   const StepClock* clock = nullptr;          ///< if there is one, it counts instead of `step`
   std::span<const OptimiserTarget> targets;  ///< of one precision
+  /// The same clock, if it is to advance when the step is done, and a number that is 0 between
+  /// steps.
+  StepClock* advancing = nullptr;
+  std::uint32_t* counter = nullptr;
 };
 
 /// The dense ops of one device. Operands have been checked; they may be empty. The workspace may be
@@ -83,6 +91,12 @@ class DenseOps {
   virtual void row_normalise(ConstOperand x, Operand y, double epsilon, Stream stream) const = 0;
   virtual void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
                                       double epsilon, Stream stream) const = 0;
+
+  virtual void unit_rows(ConstOperand x, ConstOperand factor, Operand unit, Operand scaled,
+                         double epsilon, Stream stream) const = 0;
+  virtual void unit_rows_backward(ConstOperand x, ConstOperand factor, Operand grad_unit,
+                                  Operand grad_scaled, Operand grad_x, double epsilon,
+                                  Stream stream) const = 0;
 
   virtual void batch_norm(const BatchNormCall& call, Stream stream,
                           const DenseWorkspace* workspace) const = 0;

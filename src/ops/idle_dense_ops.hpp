@@ -25,6 +25,10 @@ class IdleDenseOps final : public DenseOps {
   void row_normalise(ConstOperand, Operand, double, Stream) const override {}
   void row_normalise_backward(ConstOperand, ConstOperand, Operand, double, Stream) const override {}
 
+  void unit_rows(ConstOperand, ConstOperand, Operand, Operand, double, Stream) const override {}
+  void unit_rows_backward(ConstOperand, ConstOperand, Operand, Operand, Operand, double,
+                          Stream) const override {}
+
   void batch_norm(const BatchNormCall&, Stream, const DenseWorkspace*) const override {}
   void batch_norm_backward(const BatchNormGradCall&, Stream, const DenseWorkspace*) const override {
   }

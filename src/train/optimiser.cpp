@@ -23,7 +23,8 @@ nn::Tensor moment_of(const nn::Tensor& value, bool needed) {
 }  // namespace
 
 Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options)
-    : options_(options), place_(layer.placement().place()), clock_(1, place_) {
+    : options_(options), place_(layer.placement().place()), clock_(1, place_), counter_(1, place_) {
+  fill_zero(counter_.data(), sizeof(std::uint32_t), place_.device, place_.stream);
   for (const auto& [path, parameter] : layer.parameters()) {
     if (!parameter->trainable) continue;
     slots_.push_back({path, parameter, moment_of(parameter->value, needs_first(options)),
@@ -54,8 +55,7 @@ void Optimiser::step(Stream stream) {
     targets_.push_back(
         {parameter.gradient, parameter.value, slot.first, slot.second, parameter.decay});
   }
-  ops::optimiser_step(options_, clock_.data(), targets_, place_.device, stream);
-  ops::advance(clock_.data(), place_.device, stream);
+  ops::step_and_advance(options_, clock_.data(), counter_.data(), targets_, place_.device, stream);
   ++now_.step;
 }
 

@@ -10,7 +10,9 @@
 #include "support/dense_backends.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/matrices.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/dropout.hpp"
 #include "tessera/ops/heads.hpp"
 #include "tessera/ops/loss.hpp"
 
@@ -97,6 +99,93 @@ TEST_P(DenseSums, batch_norm_agrees_with_the_reference) {
     }
     check_batch_norm<T>(40000, 64, 0, device());
   });
+}
+
+/// Batch norm between a bias and an activation with dropout. The sign of the result says on which
+/// side of the activation an element is.
+template <class T>
+void check_surrounded(std::int64_t rows, std::int64_t cols, const ActivationOptions& activation,
+                      std::int64_t margin, Device device) {
+  SCOPED_TRACE(::testing::Message() << rows << " x " << cols << " margin " << margin << " "
+                                    << to_string(activation.activation));
+  using W = Wide<T>;
+  const auto x = far_from_zero<T>(rows, cols);
+  const auto gamma = normal_matrix<W>(1, cols, 2), beta = normal_matrix<W>(1, cols, 3);
+  const auto grad_y = normal_matrix<T>(rows, cols, 4);
+  DeviceMatrix<T> from(x, device, margin), y(rows, cols, device, margin);
+  DeviceMatrix<T> grad_x(grad_y, device, margin), grad_shift(1, cols, device, 0);
+  DeviceMatrix<W> g(gamma, device, 0), b(beta, device, 0), mean(1, cols, device, 0);
+  DeviceMatrix<W> deviation(1, cols, device, 0), grad_g(1, cols, device, 0);
+  DeviceMatrix<W> grad_b(1, cols, device, 0);
+  const DenseWorkspace* const workspace = test::workspace_on(device);
+  batch_norm(from, g, b, {}, {}, y, mean, deviation, device, {}, workspace, activation);
+  batch_norm_backward(from, g, mean, deviation, grad_x, grad_x, grad_g, grad_b, device, {},
+                      workspace, {activation, y, grad_shift});
+
+  Matrix<double> expected(rows, cols), grad_x_expected(rows, cols), mean_expected(1, cols);
+  Matrix<double> deviation_expected(1, cols), unused(1, cols, 0.0), spread(1, cols, 0.0);
+  Matrix<double> grad_g_expected(1, cols), grad_b_expected(1, cols), shift_expected(1, cols, 0.0);
+  reference::batch_norm(to_double(x), to_double(gamma), to_double(beta), {}, unused, spread,
+                        expected, mean_expected, deviation_expected);
+  const Matrix<T> result = y.values();
+  const Dropout dropout{activation.dropout, activation.random, nullptr};
+  const bool leaks = activation.activation == Activation::leaky_relu;
+  const double below = activation.activation == Activation::none ? 1 : leaks ? activation.slope : 0;
+  Matrix<double> slopes = to_double(grad_y);
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    const double factor = dropout.factor(static_cast<std::uint64_t>(i));
+    double& value = expected.data()[i];
+    value *= factor * (value > 0 ? 1 : below);
+    slopes.data()[i] *= factor * (static_cast<double>(result.data()[i]) > 0 ? 1 : below);
+  }
+  reference::batch_norm_backward(to_double(x), to_double(gamma), mean_expected, deviation_expected,
+                                 slopes, grad_x_expected, grad_g_expected, grad_b_expected);
+  for (std::int64_t i = 0; i < grad_x_expected.size(); ++i) {
+    shift_expected.data()[i % cols] += grad_x_expected.data()[i];
+  }
+  const double bound = rows == 1 ? 3e-3 : 1e-5;
+  const double sums = 1 + std::sqrt(static_cast<double>(rows));
+  expect_close("y", result, expected, bound, rows == 1 ? 300 : 1);
+  expect_close("grad_x", grad_x.values(), grad_x_expected, bound, rows == 1 ? 300 : 1);
+  expect_close("grad_gamma", grad_g.values(), grad_g_expected, bound, 10 * sums);
+  expect_close("grad_beta", grad_b.values(), grad_b_expected, bound, sums);
+  expect_close("grad_shift", grad_shift.values(), shift_expected, bound,
+               rows == 1 ? 300 : 10 * sums);
+}
+
+TEST_P(DenseSums, batch_norm_with_what_surrounds_it) {
+  ActivationOptions relu, leaky, dropped, alone;
+  relu.activation = dropped.activation = Activation::relu;
+  leaky.activation = Activation::leaky_relu;
+  leaky.slope = 0.2;
+  dropped.dropout = alone.dropout = leaky.dropout = 0.4;
+  dropped.random = leaky.random = alone.random = Random(7, 3, 11);
+  with_type_of(precision(), [&]<class T>() {
+    for (const std::int64_t rows : {0, 1, 15, 16, 17, 31, 33, 500}) {
+      for (const std::int64_t cols : {1, 7, 16, 33, 257}) {
+        for (const ActivationOptions& activation : {relu, leaky, dropped, alone}) {
+          check_surrounded<T>(rows, cols, activation, margins[(rows + cols) % 3], device());
+        }
+      }
+    }
+    check_surrounded<T>(20000, 64, dropped, 0, device());
+  });
+}
+
+TEST_P(DenseSums, batch_norm_refuses_activations_whose_results_tell_nothing) {
+  DeviceMatrix<float> x(4, 3, device()), y(4, 3, device()), grad(4, 3, device());
+  DeviceMatrix<float> mean(1, 3, device(), 0), deviation(1, 3, device(), 0);
+  if (precision() != Precision::fp32) return;
+  BatchNormSurroundings around;
+  around.activation.activation = Activation::elu;
+  around.y = y;
+  EXPECT_THROW(batch_norm_backward(x, {}, mean, deviation, grad, grad, {}, {}, device(), {},
+                                   test::workspace_on(device()), around),
+               Error);
+  around.activation.activation = Activation::relu;
+  EXPECT_THROW(batch_norm_backward(x, {}, mean, deviation, grad, {}, {}, {}, device(), {},
+                                   test::workspace_on(device()), around),
+               Error);
 }
 
 TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {

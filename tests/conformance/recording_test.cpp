@@ -158,6 +158,8 @@ TEST_F(GpuReplay, evaluations) {
 TEST_F(GpuReplay, steps_and_dropout_follow_the_clock) {
   const StepClock start{5, 0.5};
   Buffer<StepClock> clock(1, default_memory(gpu));
+  Buffer<std::uint32_t> counter(1, default_memory(gpu));
+  fill_zero(counter.data(), sizeof(std::uint32_t), gpu);
   DeviceMatrix<float> ones(Matrix<float>(40, 33, 1.0f), gpu), dropped(40, 33, gpu);
   DeviceMatrix<float> gradient(normal_matrix<float>(3, 5, 1), gpu);
   DeviceMatrix<float> parameter(normal_matrix<float>(3, 5, 2), gpu);
@@ -172,8 +174,7 @@ TEST_F(GpuReplay, steps_and_dropout_follow_the_clock) {
   const std::vector<OptimiserTarget> targets = {{gradient, parameter, first, second}};
   const auto work = [&](Stream stream) {
     bias_activation_dropout(ones, {}, options, dropped, gpu, stream);
-    optimiser_step(adam, clock.data(), targets, gpu, stream);
-    advance(clock.data(), gpu, stream);
+    step_and_advance(adam, clock.data(), counter.data(), targets, gpu, stream);
   };
   const auto begin = [&] {
     copy_bytes(clock.data(), &start, sizeof(start), gpu);

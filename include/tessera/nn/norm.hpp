@@ -25,6 +25,8 @@ class BatchNorm final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  /// The same where a bias was added to the input, whose gradient it writes, too.
+  Tensor* backward(Tensor& grad_output, Parameter* input_bias, const Context& context);
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;

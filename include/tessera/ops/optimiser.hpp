@@ -45,4 +45,10 @@ void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
                     std::span<const OptimiserTarget> targets, Device device = {},
                     Stream stream = {});
 
+/// The same, and then the clock advances, in the same pass. `counter` is one number in the memory
+/// of the device, 0 before the first step, which belongs to the clock.
+void step_and_advance(const OptimiserOptions& options, StepClock* clock, std::uint32_t* counter,
+                      std::span<const OptimiserTarget> targets, Device device = {},
+                      Stream stream = {});
+
 }  // namespace tessera::ops

@@ -48,6 +48,7 @@ class Optimiser {
   std::vector<ops::OptimiserTarget> targets_;  ///< of the step under way
   ops::StepClock now_;                         ///< as this process knows it
   Buffer<ops::StepClock> clock_;               ///< one, on the device
+  Buffer<std::uint32_t> counter_;              ///< that belongs to it
 };
 
 }  // namespace tessera::train

@@ -13,6 +13,8 @@ struct ActivationFormula {
   double alpha = 0;
   bool drops = false;
   DropoutConstants dropout = {};
+
+  bool does_nothing() const noexcept { return activation == Activation::none && !drops; }
 };
 
 }  // namespace tessera::ops

@@ -6,6 +6,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/activation.hpp"
 
+#include "ops/activation/checked_formula.hpp"
 #include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 
@@ -15,6 +16,13 @@ namespace {
 constexpr Activation all_activations[] = {Activation::none, Activation::relu,
                                           Activation::leaky_relu, Activation::elu};
 
+void check_epsilon(const Checker& check, double epsilon) {
+  check.that(std::isfinite(epsilon) && epsilon > 0,
+             fmt::format("epsilon is {}, expected a number above 0", epsilon));
+}
+
+}  // namespace
+
 ActivationFormula checked_formula(const Checker& check, const ActivationOptions& options) {
   check.that(options.dropout >= 0 && options.dropout <= 1,
              fmt::format("dropout is {}, expected 0 to 1", options.dropout));
@@ -23,13 +31,6 @@ ActivationFormula checked_formula(const Checker& check, const ActivationOptions&
   const Dropout dropout{options.dropout, options.random, options.clock};
   return {options.activation, options.slope, options.alpha, dropout.active(), dropout.constants()};
 }
-
-void check_epsilon(const Checker& check, double epsilon) {
-  check.that(std::isfinite(epsilon) && epsilon > 0,
-             fmt::format("epsilon is {}, expected a number above 0", epsilon));
-}
-
-}  // namespace
 
 const char* to_string(Activation activation) noexcept {
   switch (activation) {

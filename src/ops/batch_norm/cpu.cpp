@@ -143,7 +143,8 @@ void write_grad_x(MatrixView<const T> x, const ConstOperand& gamma, const T* mea
 
 }  // namespace
 
-void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorkspace*) const {
+void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
+                             const DenseWorkspace*) const {
   const ConstOperand& x = call.x;
   const BatchNormOptions& options = call.options;
   visit_floating(x.type, [&](auto element) {
@@ -159,16 +160,22 @@ void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorks
     }
     normalise_rows(x.as<T>(), moments, call.gamma, call.beta, options.epsilon, call.y.as<T>());
   });
+  if (!call.formula.does_nothing()) activate(call.y, {}, call.formula, call.y, stream);
 }
 
-void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream,
-                                      const DenseWorkspace*) const {
+void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream stream,
+                                      const DenseWorkspace* workspace) const {
   const ConstOperand& x = call.x;
+  ConstOperand grad_normalised = call.grad_y;
+  if (!call.formula.does_nothing()) {
+    activate_backward(call.y, {}, call.formula, call.grad_y, call.grad_x, {}, stream, workspace);
+    grad_normalised = call.grad_x;
+  }
   visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const T* const mean = call.saved_mean.as<T>().data;
     const T* const inverse_deviation = call.saved_inverse_deviation.as<T>().data;
-    const MatrixView<const T> grad_y = call.grad_y.as<T>();
+    const MatrixView<const T> grad_y = grad_normalised.as<T>();
     const Buffer<double> sums = gradient_sums(x.as<T>(), mean, inverse_deviation, grad_y);
     for (std::int64_t j = 0; j < x.cols; ++j) {
       set(call.grad_beta, j, sums[j]);
@@ -177,6 +184,8 @@ void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream,
     if (call.grad_x.absent()) return;
     write_grad_x(x.as<T>(), call.gamma, mean, inverse_deviation, sums, grad_y, call.grad_x.as<T>());
   });
+  if (call.grad_shift.absent()) return;
+  activate_backward(call.grad_x, {}, {}, call.grad_x, {}, call.grad_shift, stream, workspace);
 }
 
 }  // namespace tessera::ops

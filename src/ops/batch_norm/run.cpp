@@ -3,6 +3,7 @@
 
 #include "tessera/ops/batch_norm.hpp"
 
+#include "ops/activation/checked_formula.hpp"
 #include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 
@@ -25,10 +26,15 @@ void check_present(const Checker& check, const ConstOperand& x, const ConstOpera
 
 }  // namespace
 
+bool sign_tells_derivative(const ActivationOptions& activation) noexcept {
+  return activation.activation != Activation::elu &&
+         (activation.activation != Activation::leaky_relu || activation.slope > 0);
+}
+
 void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream,
-                const DenseWorkspace* workspace) {
+                const DenseWorkspace* workspace, const ActivationOptions& activation) {
   const Checker check("batch_norm", device);
   check.floating(x, "x");
   check_affine(check, x, gamma, "gamma");
@@ -46,14 +52,15 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
     check.that(x.cols == 0 || (!state.running_mean.absent() && !state.running_variance.absent()),
                "evaluation needs running statistics");
   }
-  dense_ops(device).batch_norm(
-      {x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation}, stream, workspace);
+  dense_ops(device).batch_norm({x, gamma, beta, options, state, y, saved_mean,
+                                saved_inverse_deviation, checked_formula(check, activation)},
+                               stream, workspace);
 }
 
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device, Stream stream,
-                         const DenseWorkspace* workspace) {
+                         const DenseWorkspace* workspace, const BatchNormSurroundings& around) {
   const Checker check("batch_norm_backward", device);
   check.floating(x, "x");
   check_affine(check, x, gamma, "gamma");
@@ -65,8 +72,20 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check_affine(check, x, grad_beta, "grad_beta");
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
   check.apart(grad_x, "grad_x", x, "x");
+  const ActivationFormula formula = checked_formula(check, around.activation);
+  check.optional_matrix(around.grad_shift, "grad_shift", {x.type, 1, x.cols});
+  if (!formula.does_nothing()) {
+    check.that(sign_tells_derivative(around.activation),
+               "the result of the activation does not tell its derivative");
+    check.matrix(around.y, "y", {x.type, x.rows, x.cols});
+    check.apart(grad_x, "grad_x", around.y, "y");
+  }
+  check.that(!grad_x.absent() || x.rows == 0 || x.cols == 0 ||
+                 (formula.does_nothing() && around.grad_shift.absent()),
+             "there is no grad_x");
   dense_ops(device).batch_norm_backward(
-      {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta},
+      {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta,
+       formula, around.y, around.grad_shift},
       stream, workspace);
 }
 

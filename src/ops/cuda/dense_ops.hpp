@@ -31,6 +31,12 @@ class CudaDenseOps final : public DenseOps {
   void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x, double epsilon,
                               Stream stream) const override;
 
+  void unit_rows(ConstOperand x, ConstOperand factor, Operand unit, Operand scaled, double epsilon,
+                 Stream stream) const override;
+  void unit_rows_backward(ConstOperand x, ConstOperand factor, Operand grad_unit,
+                          Operand grad_scaled, Operand grad_x, double epsilon,
+                          Stream stream) const override;
+
   void batch_norm(const BatchNormCall& call, Stream stream,
                   const DenseWorkspace* workspace) const override;
   void batch_norm_backward(const BatchNormGradCall& call, Stream stream,

@@ -121,7 +121,7 @@ OptimiserCall at_present(const OptimiserCall& call) {
 
 }  // namespace
 
-void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream) const {
+void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream stream) const {
   const OptimiserCall call = at_present(given);
   for (const OptimiserTarget& target : call.targets) {
     OptimiserOptions options = call.options;
@@ -132,6 +132,7 @@ void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream) const {
           target.first.as<T>(), target.second.as<T>());
     });
   }
+  if (call.advancing != nullptr) advance(call.advancing, stream);
 }
 
 void CpuDenseOps::advance(StepClock* clock, Stream) const { ++clock->step; }

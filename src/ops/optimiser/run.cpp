@@ -84,6 +84,15 @@ void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
   dense_ops(device).optimiser_step({options, 1, clock, targets}, stream);
 }
 
+void step_and_advance(const OptimiserOptions& options, StepClock* clock, std::uint32_t* counter,
+                      std::span<const OptimiserTarget> targets, Device device, Stream stream) {
+  const Checker check("step_and_advance", device);
+  check.that(clock != nullptr && counter != nullptr, "there is no clock");
+  check_options(check, options);
+  for (const OptimiserTarget& target : targets) check_target(check, options, target);
+  dense_ops(device).optimiser_step({options, 1, clock, targets, clock, counter}, stream);
+}
+
 void advance(StepClock* clock, Device device, Stream stream) {
   Checker("advance", device).that(clock != nullptr, "there is no clock");
   dense_ops(device).advance(clock, stream);

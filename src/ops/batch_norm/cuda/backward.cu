@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
+#include "ops/activation/cuda/formula.cuh"
 #include "ops/batch_norm/cuda/columns.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
@@ -9,11 +10,32 @@
 namespace tessera::ops {
 namespace {
 
-/// The sums of grad_y and of grad_y * normalised x.
+/// The gradient of what was normalised, before the activation that follows. Its sign is that of
+/// the result, which is 0 where dropout took it.
+template <class T>
+struct ActivatedGradient {
+  cuda::Rows<const T> grad_y;
+  cuda::Rows<const T> y;  ///< absent without an activation
+  DeviceFormula formula;
+
+  template <int width, bool aligned>
+  __device__ void load(const cuda::Elements<width, aligned>& place,
+                       float (&gradients)[width]) const {
+    place.load(grad_y, gradients);
+    formula.drop(place.element(), gradients);
+    if (formula.activation == Activation::none) return;
+    float results[width];
+    place.load(y, results);
+#pragma unroll
+    for (int i = 0; i < width; ++i) gradients[i] *= formula.derivative(results[i]);
+  }
+};
+
+/// The sums of the gradient and of the gradient * normalised x.
 template <class T>
 struct GradientSums {
   cuda::Rows<const T> x;
-  cuda::Rows<const T> grad_y;
+  ActivatedGradient<T> gradient;
   const float* gamma;  ///< may be null, as the two gradients
   const float* mean;
   const float* inverse_deviation;
@@ -29,7 +51,7 @@ struct GradientSums {
   __device__ void row(const cuda::Elements<width, aligned>& place, float (&terms)[2][width]) const {
     float values[width];
     place.load(x, values);
-    place.load(grad_y, terms[0]);
+    gradient.load(place, terms[0]);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       if (i >= place.count) break;
@@ -50,26 +72,42 @@ struct GradientSums {
   }
 };
 
+/// dX of one place; where a bias was added to x also its sum over the rows.
 template <class T>
 struct GradientOfInput {
   cuda::Rows<const T> x;
-  cuda::Rows<const T> grad_y;
+  ActivatedGradient<T> gradient;
   cuda::Rows<T> grad_x;
   const float* mean;
   const float* inverse_deviation;
   const cuda::ColumnNumbers* columns;
+  T* grad_shift;
+
+  static constexpr int num_sums = 1;
+  using Term = float;
 
   template <int width, bool aligned>
   __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
-    float values[width], gradients[width];
+    float gradients[1][width];
+    row(place, gradients);
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Elements<width, aligned>& place,
+                      float (&gradients)[1][width]) const {
+    float values[width];
     place.load(x, values);
-    place.load(grad_y, gradients);
+    gradient.load(place, gradients[0]);
     place.each([&](int i, std::int64_t, std::int64_t col) {
       const cuda::ColumnNumbers column = columns[col];
       const float normalised = (values[i] - mean[col]) * inverse_deviation[col];
-      gradients[i] = column.a * (gradients[i] - column.b - normalised * column.c);
+      gradients[0][i] = column.a * (gradients[0][i] - column.b - normalised * column.c);
     });
-    place.store(gradients, grad_x);
+    place.store(gradients[0], grad_x);
+  }
+
+  __device__ void finish(std::int64_t col, const double (&totals)[1]) const {
+    grad_shift[col] = cuda::narrow<T>(static_cast<float>(totals[0]));
   }
 };
 
@@ -86,8 +124,10 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
+    const ActivatedGradient<T> before{rows_of<T>(call.grad_y), rows_of<T>(call.y),
+                                      DeviceFormula(call.formula)};
     const GradientSums<T> sums{rows_of<T>(x),
-                               rows_of<T>(call.grad_y),
+                               before,
                                values_of<float>(call.gamma),
                                values_of<float>(call.saved_mean),
                                values_of<float>(call.saved_inverse_deviation),
@@ -95,13 +135,23 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
                                values_of<float>(call.grad_beta),
                                x.rows,
                                parts.columns};
-    const auto extent = cuda::Extent{x.rows, x.cols}.with(sums.x).with(sums.grad_y);
+    const auto extent =
+        cuda::Extent{x.rows, x.cols}.with(sums.x).with(before.grad_y).with(before.y);
     cuda::for_columns<width>(extent, sums, parts, stream);
     if (call.grad_x.absent()) return;
-    const GradientOfInput<T> gradient{
-        sums.x,       sums.grad_y, rows_of<T>(call.grad_x), sums.mean, sums.inverse_deviation,
-        parts.columns};
-    cuda::for_elements<width>(cuda::Extent(extent).with(gradient.grad_x), gradient, stream);
+    const GradientOfInput<T> gradient{sums.x,
+                                      before,
+                                      rows_of<T>(call.grad_x),
+                                      sums.mean,
+                                      sums.inverse_deviation,
+                                      parts.columns,
+                                      values_of<T>(call.grad_shift)};
+    const auto written = cuda::Extent(extent).with(gradient.grad_x);
+    if (call.grad_shift.absent()) {
+      cuda::for_elements<width>(written, gradient, stream);
+    } else {
+      cuda::for_columns<width>(written, gradient, parts, stream);
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
+#include "ops/activation/cuda/formula.cuh"
 #include "ops/batch_norm/cuda/columns.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
@@ -104,6 +105,7 @@ struct Normalise {
   cuda::Rows<const T> x;
   cuda::Rows<T> y;
   const cuda::ColumnNumbers* columns;
+  DeviceFormula formula;
 
   template <int width, bool aligned>
   __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
@@ -111,8 +113,9 @@ struct Normalise {
     place.load(x, values);
     place.each([&](int i, std::int64_t, std::int64_t col) {
       const cuda::ColumnNumbers column = columns[col];
-      values[i] = (values[i] - column.a) * column.b + column.c;
+      values[i] = formula.value((values[i] - column.a) * column.b + column.c);
     });
+    formula.drop(place.element(), values);
     place.store(values, y);
   }
 };
@@ -148,7 +151,8 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
       cuda::launch_overlapped(running_columns, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
                               x.cols, statistics);
     }
-    const Normalise<T> normalise{from, rows_of<T>(call.y), parts.columns};
+    const Normalise<T> normalise{from, rows_of<T>(call.y), parts.columns,
+                                 DeviceFormula(call.formula)};
     cuda::for_elements<width>(cuda::Extent(extent).with(normalise.y), normalise, stream);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "core/cuda_handles.hpp"
 #include "cuda/elements.cuh"
+#include "cuda/sums.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
 
@@ -129,9 +130,16 @@ __device__ void step_chunk(const StepRule& rule, const Target& target, std::int6
   }
 }
 
+/// What is to advance when all blocks have read it; null: nothing.
+struct Advance {
+  StepClock* clock;
+  unsigned* counter;
+};
+
 /// Blocks belong to the parameters in order.
 __global__ __launch_bounds__(cuda::element_threads) void step_targets(const StepRule rule,
-                                                                      const Targets targets) {
+                                                                      const Targets targets,
+                                                                      const Advance advance) {
   cuda::begin_overlapped();
   int index = 0;
   while (blockIdx.x >= targets.all[index].last_block) ++index;
@@ -139,12 +147,15 @@ __global__ __launch_bounds__(cuda::element_threads) void step_targets(const Step
   const std::int64_t first_block = index == 0 ? 0 : targets.all[index - 1].last_block;
   const std::int64_t first =
       ((blockIdx.x - first_block) * cuda::element_threads + threadIdx.x) * width;
-  if (first >= target.size) return;
-  if (target.chunks) {
-    step_chunk<true>(rule, target, first);
-  } else {
-    step_chunk<false>(rule, target, first);
+  if (first < target.size) {
+    if (target.chunks) {
+      step_chunk<true>(rule, target, first);
+    } else {
+      step_chunk<false>(rule, target, first);
+    }
   }
+  if (advance.clock == nullptr) return;
+  if (cuda::is_last_block(advance.counter, gridDim.x) && threadIdx.x == 0) ++advance.clock->step;
 }
 
 __global__ void advance_clock(StepClock* clock) {
@@ -180,21 +191,25 @@ void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) cons
   const StepRule rule(call);
   Targets targets;
   std::int64_t blocks = 0;
-  const auto run = [&] {
+  const auto run = [&](const Advance& advance) {
     cuda::launch_overlapped(step_targets, dim3(cuda::num_blocks(blocks, 1)), cuda::element_threads,
-                            stream, rule, targets);
+                            stream, rule, targets, advance);
     targets.count = 0;
     blocks = 0;
   };
   for (const OptimiserTarget& given : call.targets) {
     if (given.parameter.rows == 0 || given.parameter.cols == 0) continue;
+    if (targets.count == Targets::most) run({});
     Target& target = targets.all[targets.count++];
     target = target_of(given, call.options);
     blocks += (target.size + block_elements - 1) / block_elements;
     target.last_block = blocks;
-    if (targets.count == Targets::most) run();
   }
-  run();
+  if (targets.count > 0) {
+    run({call.advancing, call.counter});
+  } else if (call.advancing != nullptr) {
+    advance(call.advancing, stream);
+  }
 }
 
 void CudaDenseOps::advance(StepClock* clock, Stream stream) const {
