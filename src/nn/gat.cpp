@@ -56,16 +56,21 @@ const Tensor& Gat::forward_pair(const Input& sources, const Input& targets,
   targets_ = targets;
   lin_.forward(sources, 0, value_, context);
   score_source_.resize(value_.rows(), options_.heads);
-  ops::head_dot(value_, att_source_.value, score_source_, device(), context.stream);
   score_target_.resize(context.required_graph("GAT").graph().num_rows(), options_.heads);
-  if (targets.absent()) {
-    score_target_.fill(0, context.stream);
-  } else {
-    if (!one_value()) target_projection().forward(targets, 0, target_value_, context);
-    ops::head_dot(one_value() ? value_ : target_value_, att_target_.value, score_target_, device(),
-                  context.stream);
-  }
+  forward_scores(context);
   return attention_.forward(attention_inputs(), targets, number(), context);
+}
+
+// What attention sees of sources and targets.
+void Gat::forward_scores(const Context& context) {
+  if (!targets_.absent() && one_value()) {
+    return ops::head_dots(value_, att_source_.value, att_target_.value, score_source_,
+                          score_target_, device(), context.stream);
+  }
+  ops::head_dot(value_, att_source_.value, score_source_, device(), context.stream);
+  if (targets_.absent()) return score_target_.fill(0, context.stream);
+  target_projection().forward(targets_, 0, target_value_, context);
+  ops::head_dot(target_value_, att_target_.value, score_target_, device(), context.stream);
 }
 
 Tensor* Gat::backward_pair(Tensor& grad_output, const Context& context) {
@@ -87,15 +92,18 @@ Tensor* Gat::backward_pair(Tensor& grad_output, const Context& context) {
 
 // From the scores to the attention vectors and the products they were computed from.
 void Gat::backward_scores(const Context& context) {
+  if (!targets_.absent() && one_value()) {
+    return ops::head_dots_backward(value_, att_source_.value, att_target_.value, grad_score_source_,
+                                   grad_score_target_, grad_value_, att_source_.gradient,
+                                   att_target_.gradient, device(), context.stream,
+                                   context.workspace);
+  }
   ops::head_dot_backward(value_, att_source_.value, grad_score_source_, grad_value_,
                          att_source_.gradient, device(), context.stream, context.workspace);
   if (targets_.absent()) return att_target_.gradient.fill(0, context.stream);
-  if (!one_value()) {
-    grad_target_value_.resize(target_value_.rows(), target_value_.cols());
-    grad_target_value_.fill(0, context.stream);
-  }
-  ops::head_dot_backward(one_value() ? value_ : target_value_, att_target_.value,
-                         grad_score_target_, one_value() ? grad_value_ : grad_target_value_,
+  grad_target_value_.resize(target_value_.rows(), target_value_.cols());
+  grad_target_value_.fill(0, context.stream);
+  ops::head_dot_backward(target_value_, att_target_.value, grad_score_target_, grad_target_value_,
                          att_target_.gradient, device(), context.stream, context.workspace);
 }
 

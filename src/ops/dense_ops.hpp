@@ -53,6 +53,11 @@ struct BatchNormGradCall {
   Operand grad_shift = {};
 };
 
+struct HeadDotsGradCall {
+  ConstOperand x, first, second, grad_of_first, grad_of_second;
+  Operand grad_x, grad_first, grad_second;
+};
+
 struct OptimiserCall {
   OptimiserOptions options;
   std::int64_t step = 1;
@@ -107,6 +112,10 @@ class DenseOps {
   virtual void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
                                  Operand grad_x, Operand grad_vector, Stream stream,
                                  const DenseWorkspace* workspace) const = 0;
+  virtual void head_dots(ConstOperand x, ConstOperand first, ConstOperand second, Operand of_first,
+                         Operand of_second, Stream stream) const = 0;
+  virtual void head_dots_backward(const HeadDotsGradCall& call, Stream stream,
+                                  const DenseWorkspace* workspace) const = 0;
   virtual void head_mean(ConstOperand x, Operand y, Stream stream) const = 0;
   virtual void head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const = 0;
 

@@ -36,6 +36,9 @@ class IdleDenseOps final : public DenseOps {
   void head_dot(ConstOperand, ConstOperand, Operand, Stream) const override {}
   void head_dot_backward(ConstOperand, ConstOperand, ConstOperand, Operand, Operand, Stream,
                          const DenseWorkspace*) const override {}
+  void head_dots(ConstOperand, ConstOperand, ConstOperand, Operand, Operand,
+                 Stream) const override {}
+  void head_dots_backward(const HeadDotsGradCall&, Stream, const DenseWorkspace*) const override {}
   void head_mean(ConstOperand, Operand, Stream) const override {}
   void head_mean_backward(ConstOperand, Operand, Stream) const override {}
 

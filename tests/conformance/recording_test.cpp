@@ -97,10 +97,14 @@ TEST_F(GpuReplay, heads) {
   Scene scene;
   auto &x = scene.matrix(900, 64), &vector = scene.matrix(1, 64), &y = scene.matrix(900, 8);
   auto &grad_x = scene.matrix(900, 64), &grad_vector = scene.matrix(1, 64);
+  auto &other = scene.matrix(900, 8), &grad_other = scene.matrix(1, 64);
   auto &mean = scene.matrix(900, 8), &grad_mean = scene.matrix(900, 64);
   scene.expect_replays("heads", [&](Stream stream) {
     head_dot(x, vector, y, gpu, stream);
     head_dot_backward(x, vector, y, grad_x, grad_vector, gpu, stream, test::workspace_on(gpu));
+    head_dots(x, vector, vector, y, other, gpu, stream);
+    head_dots_backward(x, vector, vector, y, other, grad_x, grad_vector, grad_other, gpu, stream,
+                       test::workspace_on(gpu));
     head_mean(x, mean, gpu, stream);
     head_mean_backward(mean, grad_mean, gpu, stream);
   });

@@ -86,6 +86,7 @@ class Gat final : public PairLayer {
   /// Sources and targets are one input with one weight, and so one product.
   bool one_value() const { return sources_ == targets_ && !lin_target_; }
   ops::AttentionInputs attention_inputs() const;
+  void forward_scores(const Context& context);
   void backward_scores(const Context& context);
   void backward_targets(Tensor& grad_output, const Context& context);
 

@@ -19,6 +19,17 @@ void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
                        Operand grad_vector, Device device = {}, Stream stream = {},
                        const DenseWorkspace* workspace = nullptr);
 
+/// Both scores of an attention whose sources and targets are the same rows, in one pass over them:
+/// `head_dot` with each of two vectors.
+void head_dots(ConstOperand x, ConstOperand first, ConstOperand second, Operand of_first,
+               Operand of_second, Device device = {}, Stream stream = {});
+
+/// Its gradient: adds to `grad_x`, and writes those of the vectors.
+void head_dots_backward(ConstOperand x, ConstOperand first, ConstOperand second,
+                        ConstOperand grad_of_first, ConstOperand grad_of_second, Operand grad_x,
+                        Operand grad_first, Operand grad_second, Device device = {},
+                        Stream stream = {}, const DenseWorkspace* workspace = nullptr);
+
 /// Y[i] = mean over the heads of X[i][h]; w is the width of `y`.
 void head_mean(ConstOperand x, Operand y, Device device = {}, Stream stream = {});
 

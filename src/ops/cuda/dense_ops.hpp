@@ -46,6 +46,10 @@ class CudaDenseOps final : public DenseOps {
   void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y, Operand grad_x,
                          Operand grad_vector, Stream stream,
                          const DenseWorkspace* workspace) const override;
+  void head_dots(ConstOperand x, ConstOperand first, ConstOperand second, Operand of_first,
+                 Operand of_second, Stream stream) const override;
+  void head_dots_backward(const HeadDotsGradCall& call, Stream stream,
+                          const DenseWorkspace* workspace) const override;
   void head_mean(ConstOperand x, Operand y, Stream stream) const override;
   void head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const override;
 

@@ -63,6 +63,20 @@ void CpuDenseOps::head_dot_backward(ConstOperand x, ConstOperand vector, ConstOp
   });
 }
 
+void CpuDenseOps::head_dots(ConstOperand x, ConstOperand first, ConstOperand second,
+                            Operand of_first, Operand of_second, Stream stream) const {
+  head_dot(x, first, of_first, stream);
+  head_dot(x, second, of_second, stream);
+}
+
+void CpuDenseOps::head_dots_backward(const HeadDotsGradCall& call, Stream stream,
+                                     const DenseWorkspace* workspace) const {
+  head_dot_backward(call.x, call.first, call.grad_of_first, call.grad_x, call.grad_first, stream,
+                    workspace);
+  head_dot_backward(call.x, call.second, call.grad_of_second, call.grad_x, call.grad_second, stream,
+                    workspace);
+}
+
 void CpuDenseOps::head_mean(ConstOperand x, Operand y, Stream) const {
   const std::int64_t heads = quotient(x.cols, y.cols);
   visit_floating(x.type, [&](auto element) {

@@ -44,6 +44,44 @@ void head_dot_backward(ConstOperand x, ConstOperand vector, ConstOperand grad_y,
   dense_ops(device).head_dot_backward(x, vector, grad_y, grad_x, grad_vector, stream, workspace);
 }
 
+void head_dots(ConstOperand x, ConstOperand first, ConstOperand second, Operand of_first,
+               Operand of_second, Device device, Stream stream) {
+  const Checker check("head_dots", device);
+  check.floating(x, "x");
+  check.matrix(first, "first", {x.type, 1, x.cols});
+  check.matrix(second, "second", {x.type, 1, x.cols});
+  check.matrix(of_first, "of_first", {x.type, x.rows, of_first.cols});
+  check.matrix(of_second, "of_second", {x.type, x.rows, of_first.cols});
+  check.apart(of_first, "of_first", x, "x");
+  check.apart(of_second, "of_second", x, "x");
+  check.apart(of_second, "of_second", of_first, "of_first");
+  check_divides(check, x.cols, of_first.cols, "heads");
+  dense_ops(device).head_dots(x, first, second, of_first, of_second, stream);
+}
+
+void head_dots_backward(ConstOperand x, ConstOperand first, ConstOperand second,
+                        ConstOperand grad_of_first, ConstOperand grad_of_second, Operand grad_x,
+                        Operand grad_first, Operand grad_second, Device device, Stream stream,
+                        const DenseWorkspace* workspace) {
+  const Checker check("head_dots_backward", device);
+  check.floating(x, "x");
+  check.matrix(first, "first", {x.type, 1, x.cols});
+  check.matrix(second, "second", {x.type, 1, x.cols});
+  check.matrix(grad_of_first, "grad_of_first", {x.type, x.rows, grad_of_first.cols});
+  check.matrix(grad_of_second, "grad_of_second", {x.type, x.rows, grad_of_first.cols});
+  check.matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
+  check.matrix(grad_first, "grad_first", {x.type, 1, x.cols});
+  check.matrix(grad_second, "grad_second", {x.type, 1, x.cols});
+  check.apart(grad_x, "grad_x", x, "x");
+  check.apart(grad_x, "grad_x", grad_of_first, "grad_of_first");
+  check.apart(grad_x, "grad_x", grad_of_second, "grad_of_second");
+  check.apart(grad_second, "grad_second", grad_first, "grad_first");
+  check_divides(check, x.cols, grad_of_first.cols, "heads");
+  dense_ops(device).head_dots_backward(
+      {x, first, second, grad_of_first, grad_of_second, grad_x, grad_first, grad_second}, stream,
+      workspace);
+}
+
 void head_mean(ConstOperand x, Operand y, Device device, Stream stream) {
   const Checker check("head_mean", device);
   check.floating(x, "x");

@@ -59,7 +59,7 @@ struct UnitRowsBackward {
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool) const {
     const float sharpness = cuda::widen(*learned);
     const auto load_gradient = [&](const cuda::Elements<width, aligned>& place,
-                                   float (&gradients)[width]) {
+                                   float(&gradients)[width]) {
       float of_scaled[width];
       place.load(grad_unit, gradients);
       place.load(grad_scaled, of_scaled);
@@ -108,10 +108,8 @@ void CudaDenseOps::unit_rows(ConstOperand x, ConstOperand factor, Operand unit, 
     using T = decltype(element);
     const UnitRows<T> function{rows_of<T>(x), rows_of<T>(unit), rows_of<T>(scaled),
                                values_of<T>(factor), epsilon};
-    const auto extent = cuda::Extent{x.rows, x.cols}
-                            .with(function.x)
-                            .with(function.unit)
-                            .with(function.scaled);
+    const auto extent =
+        cuda::Extent{x.rows, x.cols}.with(function.x).with(function.unit).with(function.scaled);
     cuda::for_rows<cuda::chunk<T>>(extent, 1, function, stream);
   });
 }
