@@ -39,9 +39,12 @@ void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const
 }
 
 bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& context) {
-  // The fastest kernels have an epilogue only where rows fill whole vectors.
-  const auto bytes = x.cols() * static_cast<std::int64_t>(bytes_per_element(x.precision()));
-  return bytes % 16 == 0 && epilogue.in_product(context).has_value();
+  // The fastest kernels have an epilogue only where rows fill whole vectors. But a small product is
+  // done in about the time that a pass of its own takes to begin.
+  const auto row_bytes = x.cols() * static_cast<std::int64_t>(bytes_per_element(x.precision()));
+  constexpr std::int64_t small = std::int64_t{1} << 20;
+  const bool is_cheap = row_bytes % 16 == 0 || x.rows() * row_bytes <= small;
+  return is_cheap && epilogue.in_product(context).has_value();
 }
 
 void propagate_and_finish(const Propagation& propagation, const Tensor& x, const Tensor* residual,
