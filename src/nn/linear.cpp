@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/nn/propagate.hpp"
+
 namespace tessera::nn {
 
 Linear::Linear(const LinearOptions& options, Placement placement)
@@ -17,6 +19,13 @@ Linear::Linear(const LinearOptions& options, Placement placement)
 
 const Tensor& Linear::forward(const Input& input, const Context& context) {
   input_ = input;
+  if (input.is_sparse()) {
+    product_.resize(input.rows(), output_width());
+    if (can_finish(epilogue_, product_, context)) {
+      projection_.forward_and_finish(input, epilogue_, number(), product_, context);
+      return product_;
+    }
+  }
   projection_.forward(input, 0, product_, context);
   return epilogue_.forward_in_place(product_, number(), context);
 }

@@ -48,13 +48,30 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
               device, context.stream, context.workspace);
     return;
   }
-  turned_.resize(in(), out());
-  ops::transpose(weight.value, turned_, device, context.stream);
+  turned_weight(context);
   if (beta != 0) product_.resize(x.rows(), out());
   Tensor& target = beta == 0 ? y : product_;
   ops::run(x.sparse().spmm(as_given, product_options(weight, context.training)),
            {turned_, x.values()}, {target}, context.stream);
   if (beta != 0) ops::add_scaled(1, product_, beta, y, device, context.stream);
+}
+
+void Projection::forward_and_finish(const Input& x, Epilogue& epilogue, std::uint32_t layer_number,
+                                    Tensor& y, const Context& context) {
+  require_width(x, weight);
+  y.resize(x.rows(), out());
+  // Its gradient is that of the plain product.
+  ops::SpmmOptions options = product_options(weight, false);
+  options.epilogue = epilogue.in_product(context).value();
+  ops::SpmmInputs inputs{turned_weight(context), x.values()};
+  epilogue.give_to_product(inputs, y, layer_number, context);
+  ops::run(x.sparse().spmm(as_given, options), inputs, {y}, context.stream);
+}
+
+const Tensor& Projection::turned_weight(const Context& context) {
+  turned_.resize(in(), out());
+  ops::transpose(weight.value, turned_, turned_.device(), context.stream);
+  return turned_;
 }
 
 void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Context& context,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tessera/nn/context.hpp"
+#include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/tensor.hpp"
 
@@ -23,6 +24,9 @@ class Projection {
 
   /// y = x W^T + beta * y, beta 0 or 1. With beta = 0 `y` takes the shape it needs.
   void forward(const Input& x, double beta, Tensor& y, const Context& context);
+  /// y = the epilogue of x W^T, in one pass over a sparse x; only where `can_finish`.
+  void forward_and_finish(const Input& x, Epilogue& epilogue, std::uint32_t layer_number, Tensor& y,
+                          const Context& context);
   /// Writes the weight's gradient (adds to it with `accumulate`), for two uses of one weight.
   void backward_weight(const Input& x, const Tensor& grad_y, const Context& context,
                        bool accumulate = false);
@@ -30,6 +34,8 @@ class Projection {
   void backward_input(const Tensor& grad_y, double beta, Tensor& grad_x, const Context& context);
 
  private:
+  const Tensor& turned_weight(const Context& context);
+
   Tensor turned_;   ///< W^T, or its gradient, for sparse x
   Tensor product_;  ///< for a sparse x with beta = 1
 };
