@@ -15,9 +15,8 @@
 namespace tessera::nn {
 namespace {
 
-constexpr std::int64_t width = 16;
-
-Tensor random_tensor(std::int64_t rows, std::uint64_t seed, const Placement& placement) {
+Tensor random_tensor(std::int64_t rows, std::int64_t width, std::uint64_t seed,
+                     const Placement& placement) {
   Tensor tensor(placement);
   tensor.upload(
       testing::random_matrix<float>(rows, width, testing::NumberKind::normal, seed).view());
@@ -42,7 +41,8 @@ void expect_same(const Tensor& a, const Tensor& b, const char* what) {
   }
 }
 
-void compare(const EpilogueOptions& options, bool training, bool with_residual, Device device) {
+void compare(const EpilogueOptions& options, bool training, bool with_residual, std::int64_t width,
+             Device device) {
   const Placement placement{Precision::fp32, &default_memory(device)};
   Topology topology(test::weighted_graph(70, 70, 400, 3), device);
   Context context;
@@ -57,8 +57,8 @@ void compare(const EpilogueOptions& options, bool training, bool with_residual, 
     own.bias->reset(Random(5));
     after.bias->reset(Random(5));
   }
-  const Tensor x = random_tensor(70, 1, placement);
-  const Tensor residual = random_tensor(70, 2, placement);
+  const Tensor x = random_tensor(70, width, 1, placement);
+  const Tensor residual = random_tensor(70, width, 2, placement);
   const Propagation propagation{"test", gcn_adjacency};
   ASSERT_TRUE(can_finish(own, x, context));
   Tensor together(placement), apart(placement);
@@ -68,7 +68,8 @@ void compare(const EpilogueOptions& options, bool training, bool with_residual, 
   if (with_residual) ops::add_scaled(1, residual, 1, apart, device, {});
   const Tensor& finished = after.forward_in_place(apart, 7, context);
   expect_same(together, finished, "result");
-  Tensor grad = random_tensor(70, 4, placement), other_grad = random_tensor(70, 4, placement);
+  Tensor grad = random_tensor(70, width, 4, placement),
+         other_grad = random_tensor(70, width, 4, placement);
   own.backward(grad, 7, context);
   after.backward(other_grad, 7, context);
   expect_same(grad, other_grad, "gradient");
@@ -83,7 +84,9 @@ void compare_all(Device device) {
         for (const bool residual : {false, true}) {
           SCOPED_TRACE(::testing::Message() << to_string(activation) << ", dropout " << dropout
                                             << (training ? ", training" : ""));
-          compare({true, activation, 0.1, 1, dropout}, training, residual, device);
+          for (const std::int64_t width : {1, 7, 16}) {
+            compare({true, activation, 0.1, 1, dropout}, training, residual, width, device);
+          }
         }
       }
     }
@@ -101,13 +104,17 @@ TEST(FinishedProduct, is_not_tried_where_backward_needs_what_lies_between) {
   Context context;
   context.training = true;
   const Tensor x(3, 16);
-  const Tensor odd(3, 7);
+  const Tensor odd(3, 7), large_odd(40000, 7), large(40000, 16);
   const Epilogue elu({true, ops::Activation::elu}, 16, {});
   const Epilogue relu({true, ops::Activation::relu}, 16, {});
   const Epilogue nothing({false}, 16, {});
   EXPECT_FALSE(can_finish(elu, x, context));
   EXPECT_TRUE(can_finish(relu, x, context));
-  EXPECT_FALSE(can_finish(relu, odd, context));
+  // Rows that do not fill whole vectors are only worth it where the product is small.
+  EXPECT_TRUE(can_finish(relu, odd, context));
+  EXPECT_FALSE(can_finish(elu, odd, context));
+  EXPECT_FALSE(can_finish(relu, large_odd, context));
+  EXPECT_TRUE(can_finish(relu, large, context));
   EXPECT_FALSE(can_finish(nothing, x, context));
   context.training = false;
   EXPECT_TRUE(can_finish(elu, x, context));
