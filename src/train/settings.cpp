@@ -156,6 +156,11 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
     throw Error(ErrorCode::bad_data, "setting '" + entry.name + "' occurs twice", where_,
                 io::damaged_file_mend);
   }
+  // What files lack that were written before there was a choice.
+  if (!by_name_.contains("training.epochs")) return;
+  if (by_name_.emplace("training.evaluate_every", "1").second) {
+    settings_.push_back({"training.evaluate_every", "1"});
+  }
 }
 
 const std::string& SettingsReader::text(const std::string& name) const {

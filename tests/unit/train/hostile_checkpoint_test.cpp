@@ -85,6 +85,20 @@ TEST_F(HostileCheckpoint, an_edit_that_changes_nothing_is_taken) {
   EXPECT_EQ(fit(dataset_, config_, options()).epochs, 2);
 }
 
+/// Files written before epochs could be left unevaluated.
+TEST_F(HostileCheckpoint, one_without_the_setting_of_evaluations_is_taken) {
+  std::vector<io::NamedArray> arrays = whole_;
+  ExtraArray& array = test::find_section(arrays, "settings");
+  std::string text = test::text_of(array);
+  const std::string line = "training.evaluate_every = 1\n";
+  const std::size_t place = text.find(line);
+  ASSERT_NE(place, std::string::npos);
+  array = io::stored_text(text.erase(place, line.size()));
+  io::write_sections(path_, arrays);
+  EXPECT_EQ(load_checkpoint(path_).runs.size(), 2u);
+  EXPECT_EQ(fit(dataset_, config_, options()).epochs, 2);
+}
+
 TEST_F(HostileCheckpoint, counts_of_runs_epochs_and_steps) {
   for (const char* value : {"0", "1", "3", "-1", "4294967296", "9223372036854775807",
                             "-9223372036854775808", "9223372036854775808", "x", ""}) {
