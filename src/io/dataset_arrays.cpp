@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -209,7 +210,68 @@ SparseFeatures assemble_features(const DatasetParts& parts, VertexId vertices,
   return {vertices, width, parts.feature_offsets, parts.feature_indices, parts.feature_values};
 }
 
+/// The three parts of a split, each as indices or as a mask.
+struct SplitPart {
+  const char* mask_name;
+  const char* indices_name;
+  SharedArray<std::int32_t> DatasetParts::*mask;
+  SharedArray<std::int64_t> Dataset::*indices;
+};
+constexpr SplitPart split_parts[] = {
+    {"train_mask", "train_idx", &DatasetParts::train_mask, &Dataset::train},
+    {"val_mask", "val_idx", &DatasetParts::validation_mask, &Dataset::validation},
+    {"test_mask", "test_idx", &DatasetParts::test_mask, &Dataset::test}};
+
+const SplitPart* find_split_part(std::string_view name) noexcept {
+  const auto* const found =
+      std::find_if(std::begin(split_parts), std::end(split_parts),
+                   [&](const SplitPart& part) { return name == part.mask_name; });
+  return found == std::end(split_parts) ? nullptr : found;
+}
+
+std::vector<std::int64_t> marked(const SharedArray<std::int32_t>& mask, const char* name) {
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] == 1) indices.push_back(i);
+    if (mask[i] == 0 || mask[i] == 1) continue;
+    throw Error(ErrorCode::bad_data, fmt::format("{} is no truth value", mask[i]),
+                fmt::format("{}[{}]", name, i), "use 0 and 1, or False and True");
+  }
+  return indices;
+}
+
+/// Masks become indices. Where a file has both, they must say the same.
+void apply_mask(const SplitPart& part, const DatasetParts& parts, Dataset& dataset) {
+  const SharedArray<std::int32_t>& mask = parts.*part.mask;
+  if (mask.empty()) return;
+  const std::int64_t vertices = dataset.graph.num_rows();
+  if (mask.size() != vertices) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("has {} entries for {} vertices", mask.size(), vertices),
+                part.mask_name, "give one truth value per vertex");
+  }
+  std::vector<std::int64_t> indices = marked(mask, part.mask_name);
+  SharedArray<std::int64_t>& given = dataset.*part.indices;
+  if (given.empty()) {
+    given = std::move(indices);
+    return;
+  }
+  std::vector<std::int64_t> sorted(given.begin(), given.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted == indices) return;
+  throw Error(ErrorCode::bad_data, fmt::format("differs from {}", part.indices_name),
+              part.mask_name, "keep one of the two");
+}
+
 }  // namespace
+
+bool is_split_mask(const ArrayReader& array) noexcept {
+  return array.shape().size() == 1 && find_split_part(array.name()) != nullptr;
+}
+
+void take_split_mask(DatasetParts& parts, ArrayReader& array) {
+  parts.*find_split_part(array.name())->mask = read_vector<std::int32_t>(array);
+}
 
 bool is_dataset_array(std::string_view name) noexcept { return find_kind(name) != nullptr; }
 
@@ -235,6 +297,7 @@ Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,
     if (has_sparse_features(parts)) {
       dataset.features = assemble_features(parts, dataset.graph.num_rows(), options);
     }
+    for (const SplitPart& part : split_parts) apply_mask(part, parts, dataset);
     report(options.progress, "checking");
     dataset.validate(options.nonfinite);
     return dataset;

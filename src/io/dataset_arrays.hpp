@@ -27,6 +27,8 @@ struct DatasetParts {
   SharedArray<VertexId> feature_indices;
   SharedArray<float> feature_values;
   std::int64_t feature_width = -1;
+  /// A truth value per vertex: another way to write the split.
+  SharedArray<std::int32_t> train_mask, validation_mask, test_mask;
 
   /// Guards the extras: arrays of one file may be read by several threads.
   std::mutex extras_mutex;
@@ -37,6 +39,13 @@ bool is_dataset_array(std::string_view name) noexcept;
 
 /// Reads an array of the table.
 void take_dataset_array(DatasetParts& parts, ArrayReader& array);
+
+/// True for `train_mask`, `val_mask` and `test_mask` with one value per vertex. Those of several
+/// splits side by side are extras.
+bool is_split_mask(const ArrayReader& array) noexcept;
+
+/// Reads one of them.
+void take_split_mask(DatasetParts& parts, ArrayReader& array);
 
 /// Reads an array Tessera has no use for.
 void take_extra(DatasetParts& parts, const std::string& name, ArrayReader& array);

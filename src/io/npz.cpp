@@ -110,6 +110,8 @@ void read_arrays(const OpenNpz& npz, EdgeArrays& edges, DatasetParts& parts,
       kind->take(edges, array);
     } else if (is_dataset_array(array.name())) {
       take_dataset_array(parts, array);
+    } else if (is_split_mask(array)) {
+      take_split_mask(parts, array);
     } else {
       take_extra(parts, array.name(), array);
     }

@@ -105,11 +105,42 @@ TEST_F(HostileArrays, NpzContents) {
   EXPECT_THAT(npz_outcome({{"y", ids({0, 1})}}), HasSubstr("labels"));
   EXPECT_THAT(npz_outcome({{"y", ids({0, 1, -2})}}), HasSubstr("labels"));
   EXPECT_THAT(npz_outcome({{"train_idx", ids({3})}}), HasSubstr("train"));
+  EXPECT_THAT(npz_outcome({{"train_mask", ids({1, 0})}}), HasSubstr("2 entries for 3 vertices"));
+  EXPECT_THAT(npz_outcome({{"val_mask", ids({1, 0, 2})}}), HasSubstr("val_mask[2]"));
+  EXPECT_THAT(npz_outcome({{"test_mask", ids({1, 0, 0})}, {"test_idx", ids({1})}}),
+              HasSubstr("differs from test_idx"));
+  EXPECT_THAT(npz_outcome({{"train_mask", ids({1, 0, 0})}, {"val_mask", ids({1, 0, 0})}}),
+              HasSubstr("vertex 0"));
+  EXPECT_EQ(npz_outcome({{"test_mask", ids({1, 0, 1})}, {"test_idx", ids({2, 0})}}), "no error");
   EXPECT_THAT(npz_outcome({{"graph_id", ids({0, 0, 1LL << 31})}}), HasSubstr("out of range"));
   EXPECT_THAT(npz_outcome({{"x", test::extra_array<float>("<f4", {2, 1}, {0, 1})}}),
               HasSubstr("features"));
   EXPECT_THAT(npz_outcome({{"x", test::extra_array<char>("|S1", {3, 1}, {'a', 'b', 'c'})}}),
               HasSubstr("real number"));
+}
+
+TEST_F(HostileArrays, NpzMasksAreTheSplit) {
+  const auto truth = [](std::vector<std::uint8_t> values) {
+    return test::extra_array<std::uint8_t>("|b1", {3}, std::move(values));
+  };
+  ASSERT_EQ(npz_outcome({{"train_mask", truth({1, 0, 0})},
+                         {"val_mask", truth({0, 0, 1})},
+                         {"test_mask", truth({0, 1, 0})}}),
+            "no error");
+  const Dataset dataset = io::read_npz(file_);
+  EXPECT_THAT(dataset.train.span(), testing::ElementsAre(0));
+  EXPECT_THAT(dataset.validation.span(), testing::ElementsAre(2));
+  EXPECT_THAT(dataset.test.span(), testing::ElementsAre(1));
+  EXPECT_TRUE(dataset.extras.empty());
+}
+
+TEST_F(HostileArrays, NpzMasksOfSeveralSplitsAreKept) {
+  ASSERT_EQ(npz_outcome({{"train_mask",
+                          test::extra_array<std::uint8_t>("|b1", {3, 2}, {1, 0, 0, 1, 0, 0})}}),
+            "no error");
+  const Dataset dataset = io::read_npz(file_);
+  EXPECT_TRUE(dataset.train.empty());
+  EXPECT_TRUE(dataset.extras.contains("train_mask"));
 }
 
 TEST_F(HostileArrays, NpzSparseFeatures) {
