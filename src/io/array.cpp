@@ -148,7 +148,7 @@ std::int64_t array_bytes(const std::vector<std::int64_t>& shape, const ElementTy
     empty = empty || extent == 0;
     if (extent < 0 || (extent > 0 && __builtin_mul_overflow(bytes, extent, &bytes))) {
       throw Error(ErrorCode::bad_data, "the shape is negative or overflows 63 bits", where,
-                  damaged_file_mend);
+                  damaged_file_fix);
     }
   }
   return empty ? 0 : bytes;

@@ -30,7 +30,7 @@ constexpr std::int64_t round_up(std::int64_t offset) {
 }
 
 [[noreturn]] void damaged(const InputFile& file, const std::string& problem) {
-  throw Error(ErrorCode::bad_data, problem, file.path(), damaged_file_mend);
+  throw Error(ErrorCode::bad_data, problem, file.path(), damaged_file_fix);
 }
 
 std::string encode_entry(const Section& section) {
@@ -157,12 +157,12 @@ void check_sections(const InputFile& file, const std::vector<Section>& sections,
     const ElementType type = parse_element_type(section.type, where);
     if (section.offset != round_up(end) || section.offset > file.size() || section.bytes < 0 ||
         section.bytes > file.size() - section.offset) {
-      throw Error(ErrorCode::bad_data, "is not where it must be", where, damaged_file_mend);
+      throw Error(ErrorCode::bad_data, "is not where it must be", where, damaged_file_fix);
     }
     if (array_bytes(section.shape, type, where) != section.bytes ||
         type.native_name() != section.type) {
       throw Error(ErrorCode::bad_data, "type, shape and length do not fit together", where,
-                  damaged_file_mend);
+                  damaged_file_fix);
     }
     check_zero(file, end, section.offset);
     end = section.offset + section.bytes;

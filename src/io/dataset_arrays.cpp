@@ -145,7 +145,7 @@ void require_offsets(const SharedArray<EdgeOffset>& offsets, std::int64_t entrie
   if (!rising) {
     throw Error(ErrorCode::bad_data,
                 fmt::format("does not rise from 0 to {}, the number of features", entries),
-                "x_indptr", damaged_file_mend);
+                "x_indptr", damaged_file_fix);
   }
 }
 
@@ -194,7 +194,7 @@ SparseFeatures assemble_features(const DatasetParts& parts, VertexId vertices,
   }
   if (parts.feature_width > std::numeric_limits<VertexId>::max()) {
     throw Error(ErrorCode::bad_data, fmt::format("{} features", parts.feature_width), "x_dim",
-                damaged_file_mend);
+                damaged_file_fix);
   }
   if (parts.feature_offsets.size() != std::int64_t{vertices} + 1) {
     throw Error(
@@ -336,7 +336,7 @@ VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
   if (count < 0 || count > limit) {
     throw Error(ErrorCode::bad_data,
                 fmt::format("{} vertices, but a file of this size may claim 0 to {}", count, limit),
-                where, damaged_file_mend);
+                where, damaged_file_fix);
   }
   return static_cast<VertexId>(count);
 }

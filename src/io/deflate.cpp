@@ -123,7 +123,7 @@ Inflater::Step Inflater::advance(std::span<const std::byte> in, std::span<std::b
     if (result != Z_OK && result != Z_BUF_ERROR) {
       const char* const reason = stream.msg != nullptr ? stream.msg : "not a deflate stream";
       throw Error(ErrorCode::bad_data, std::string("cannot be unpacked: ") + reason, where_,
-                  damaged_file_mend);
+                  damaged_file_fix);
     }
     if (taken == 0 && given == 0) return step;
   }
@@ -172,7 +172,7 @@ Buffer<std::byte> gunzip(std::span<const std::byte> packed, const std::string& w
       std::memcpy(larger.data(), text.data(), static_cast<std::size_t>(used));
       text = std::move(larger);
     } else if (packed.empty()) {
-      throw Error(ErrorCode::bad_data, "the gzip stream ends early", where, damaged_file_mend);
+      throw Error(ErrorCode::bad_data, "the gzip stream ends early", where, damaged_file_fix);
     }
   }
   return copy_of(text.span().first(static_cast<std::size_t>(used)));

@@ -66,7 +66,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-constexpr const char* write_mend = "check the free space and the permissions of the folder";
+constexpr const char* write_fix = "check the free space and the permissions of the folder";
 
 }  // namespace
 
@@ -84,7 +84,7 @@ InputFile::InputFile(std::string path)
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::io, "is not a regular file", path_, "copy the data to a file first");
   }
-  if (status.st_size == 0) throw Error(ErrorCode::bad_data, "is empty", path_, damaged_file_mend);
+  if (status.st_size == 0) throw Error(ErrorCode::bad_data, "is empty", path_, damaged_file_fix);
   size_ = status.st_size;
 }
 
@@ -95,7 +95,7 @@ void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
     if (count < 0) system_failure("cannot read", path_, errno, "check the disk");
     if (count == 0) {
       throw Error(ErrorCode::bad_data, fmt::format("ends at byte {}", offset), path_,
-                  damaged_file_mend);
+                  damaged_file_fix);
     }
     offset += count;
     out = out.subspan(static_cast<std::size_t>(count));
@@ -136,14 +136,14 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(temporary_->descriptor(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) system_failure("cannot write", path_, errno, write_mend);
+    if (count < 0) system_failure("cannot write", path_, errno, write_fix);
     size_ += count;
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
 }
 
 void AtomicFile::commit() {
-  if (!temporary_->take_place()) system_failure("cannot write", path_, errno, write_mend);
+  if (!temporary_->take_place()) system_failure("cannot write", path_, errno, write_fix);
   // The new name itself is on the disk only once the folder is. Some file systems cannot do this.
   const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.number() >= 0) [[maybe_unused]]

@@ -13,7 +13,7 @@
 namespace tessera::io {
 
 /// What to do about a file that contradicts itself.
-inline constexpr const char* damaged_file_mend =
+inline constexpr const char* damaged_file_fix =
     "the file is damaged or cut short: copy or make it again";
 
 /// A file descriptor that closes itself.

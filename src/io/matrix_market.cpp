@@ -32,7 +32,7 @@ struct Entries {
 };
 
 [[noreturn]] void bad_line(const std::string& path, std::int64_t line, const std::string& problem,
-                           const char* fix = damaged_file_mend) {
+                           const char* fix = damaged_file_fix) {
   throw Error(ErrorCode::bad_data, problem, fmt::format("{}: line {}", path, line), fix);
 }
 
@@ -87,7 +87,7 @@ Entries parse_entries(const MatrixHeader& header, const std::string& path, Nonfi
     throw Error(
         ErrorCode::bad_data,
         fmt::format("holds {} entries, but its size line says {}", lines.count(), header.entries),
-        path, damaged_file_mend);
+        path, damaged_file_fix);
   }
   const bool has_values = header.field != MatrixField::pattern;
   Entries entries(header.entries, has_values);

@@ -45,7 +45,7 @@ NpyHeader read_header(ZipEntryReader& source) {
       version == 1 ? read_length<std::uint16_t>(source) : read_length<std::uint32_t>(source);
   if (length > max_header_bytes) {
     throw Error(ErrorCode::bad_data, fmt::format("a header of {} bytes", length), source.where(),
-                damaged_file_mend);
+                damaged_file_fix);
   }
   return parse_npy_dictionary(read_text(source, length), source.where());
 }
@@ -103,7 +103,7 @@ NpyReader::NpyReader(Opened&& opened)
     throw Error(ErrorCode::bad_data,
                 fmt::format("the header asks for {} bytes, but {} follow", num_bytes(),
                             source_->remaining()),
-                where(), damaged_file_mend);
+                where(), damaged_file_fix);
   }
   if (fortran_order_ && shape().size() > 2) {
     throw Error(ErrorCode::unsupported, "column-major order with more than two dimensions", where(),

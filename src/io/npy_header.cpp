@@ -50,7 +50,7 @@ class DictionaryParser {
  private:
   [[noreturn]] void fail() const {
     throw Error(ErrorCode::bad_data, "the header of the array is malformed", where_,
-                damaged_file_mend);
+                damaged_file_fix);
   }
 
   void skip_space() {

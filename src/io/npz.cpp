@@ -129,12 +129,12 @@ Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, con
   const VertexId cols = checked_vertex_count(claimed_cols, bytes, path + ": 'num_nodes.npy'");
   if (edges.row.size() != edges.col.size() || edges.src_li.size() != edges.dst_li.size()) {
     throw Error(ErrorCode::bad_data, "the two ends of the edges differ in number", path,
-                damaged_file_mend);
+                damaged_file_fix);
   }
   const EdgeOffset count = edges.row.size() + edges.src_li.size();
   if (!values.empty() && values.size() != count) {
     throw Error(ErrorCode::bad_data, fmt::format("{} values for {} edges", values.size(), count),
-                path + ": 'value.npy'", damaged_file_mend);
+                path + ": 'value.npy'", damaged_file_fix);
   }
   BuildOptions build{options.duplicates, false, options.progress};
   build.nonfinite = options.nonfinite;

@@ -13,7 +13,7 @@ constexpr std::int64_t window_bytes = 1 << 16;
 constexpr std::size_t step_bytes = 1 << 18;
 
 [[noreturn]] void damaged(const std::string& where, const std::string& problem) {
-  throw Error(ErrorCode::bad_data, problem, where, damaged_file_mend);
+  throw Error(ErrorCode::bad_data, problem, where, damaged_file_fix);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ class ProgressReader {
   std::int64_t version() const { return settings_.integer("version"); }
 
   [[noreturn]] void reject(const std::string& problem) const {
-    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_mend);
+    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_fix);
   }
 
  private:

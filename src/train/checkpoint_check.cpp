@@ -40,7 +40,7 @@ class CheckpointCheck {
 
  private:
   [[noreturn]] void reject(const std::string& problem) const {
-    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_mend);
+    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_fix);
   }
 
   static TensorForm form_of(const StoredTensor& tensor) {

@@ -156,7 +156,7 @@ class Fit {
         loaded.class_values == checkpoint_.class_values && loaded.metric == checkpoint_.metric;
     if (!same) {
       throw Error(ErrorCode::bad_data, "the checkpoint contradicts its own settings",
-                  options_.checkpoint.path, io::damaged_file_mend);
+                  options_.checkpoint.path, io::damaged_file_fix);
     }
     if (loaded.weights.empty()) return;
     nn::Model model(config_, problem_.num_features(), problem_.outputs, options_.seed,

@@ -154,7 +154,7 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
   for (const Setting& entry : settings_) {
     if (by_name_.emplace(entry.name, entry.value).second) continue;
     throw Error(ErrorCode::bad_data, "setting '" + entry.name + "' occurs twice", where_,
-                io::damaged_file_mend);
+                io::damaged_file_fix);
   }
   // What files lack that were written before there was a choice.
   if (!by_name_.contains("training.epochs")) return;
@@ -167,7 +167,7 @@ const std::string& SettingsReader::text(const std::string& name) const {
   const auto found = by_name_.find(name);
   if (found != by_name_.end()) return found->second;
   throw Error(ErrorCode::bad_data, "setting '" + name + "' is missing", where_,
-              io::damaged_file_mend);
+              io::damaged_file_fix);
 }
 
 std::int64_t SettingsReader::integer(const std::string& name) const {
@@ -176,7 +176,7 @@ std::int64_t SettingsReader::integer(const std::string& name) const {
 
 void SettingsReader::reject(const std::string& name, const Error& error) const {
   throw Error(ErrorCode::bad_data, fmt::format("setting '{}': {}", name, error.what()), where_,
-              io::damaged_file_mend);
+              io::damaged_file_fix);
 }
 
 nn::ModelConfig model_config_from(const SettingsReader& settings) {
@@ -201,7 +201,7 @@ SettingsReader parse_settings(const std::string& text, const std::string& where)
     const std::size_t place = line.find(separator);
     if (place == std::string::npos) {
       throw Error(ErrorCode::bad_data, "'" + line.substr(0, 64) + "' is no setting", where,
-                  io::damaged_file_mend);
+                  io::damaged_file_fix);
     }
     settings.push_back({line.substr(0, place), line.substr(place + separator.size())});
   }
