@@ -32,6 +32,8 @@ class PreparedAttention {
   /// As of spmm's kernels.
   virtual WorkspaceNeed workspace() const { return {}; }
   virtual std::int64_t own_bytes() const noexcept { return 0; }
+  /// The kernel that runs its backward pass, where it has none of its own; else null.
+  virtual const char* backward_kernel() const { return nullptr; }
   /// How the kernels of other ops that it runs, if any, were chosen.
   virtual std::vector<Explanation> stages() const { return {}; }
 };

@@ -60,6 +60,12 @@ void check_options(const AttentionOptions& options) {
   }
 }
 
+Explanation backward_of(const AttentionRecord& record) {
+  const char* const other = record.prepared->backward_kernel();
+  if (other == nullptr) return by_same_kernel(record);
+  return {fmt::format("{}: {} has no backward pass of its own", other, record.kernel->name), {}};
+}
+
 /// The shapes of one plan.
 struct Shapes {
   explicit Shapes(const AttentionRecord& record)
@@ -132,7 +138,7 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
   std::vector<Explanation>& children = record->explanation.children;
   for (Explanation& stage : record->prepared->stages()) children.push_back(std::move(stage));
-  if (options.backward) add_child(record->explanation, "backward", by_same_kernel(*record));
+  if (options.backward) add_child(record->explanation, "backward", backward_of(*record));
   return PlanAccess::make(std::shared_ptr<const AttentionRecord>(std::move(record)));
 }
 

@@ -106,6 +106,8 @@ class CudaTallAttention final : public PreparedAttention {
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
+  const char* backward_kernel() const override { return "attention/cuda/rows"; }
+
  private:
   /// A row of a slot: features, bases and sums of heads.
   std::int64_t slot_row() const { return options_.features + 2 * options_.heads; }
