@@ -63,11 +63,10 @@ struct Side {
     const auto offsets = rows->host_offsets.span();
     const RowsCut cut =
         choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device)).cut;
-    constexpr int min_piece_steps = 6;
-    // What a piece leaves for others to join is less than a number per edge.
-    const EdgeOffset piece =
-        std::max(EdgeOffset{std::max(cut.wide_steps, min_piece_steps)} * whole_warp(policy).step(),
-                 2 * options.features);
+    // A warp's share of spmm's piece. What it leaves for others to join is less than a number per
+    // edge.
+    const EdgeOffset share = cut.piece(policy) / (cut.block_threads / 32);
+    const EdgeOffset piece = std::max(share, 2 * options.features);
     schedule = make_attention_schedule(offsets, std::min(cut.short_row(policy), piece), piece,
                                        options.place());
   }
