@@ -34,6 +34,8 @@ class SectionReader final : public ArrayReader {
 
 /// The section that makes a container a checkpoint of training instead of a data set.
 inline constexpr std::string_view checkpoint_section = "checkpoint";
+/// The one that makes it a bit tensor.
+inline constexpr std::string_view bit_tensor_section = "bit_tensor";
 
 /// Writes a container of these sections. The file appears whole or not at all.
 void write_sections(const std::string& path, const std::vector<NamedArray>& arrays,

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/async_copy.cuh"
+#include "cuda/overlap.cuh"
+#include "cuda/wgmma_rows.cuh"
+#include "ops/bits/cuda/integer_mma.cuh"
+#include "ops/bits/cuda/store.cuh"
+
+/// Several planes times several, on the matrix units of every GPU from Ampere on. A block of four
+/// warps has 64 rows and 64 columns, a warp 32 of each. Pairs of planes of equal weight are counted
+/// together, from the heaviest to the lightest; what was counted doubles in between.
+namespace tessera::ops {
+
+inline constexpr int pairs_rows = 64;
+inline constexpr int pairs_threads = 128;
+inline constexpr int step_words = 8;
+inline constexpr int pairs_plane_bytes = pairs_rows * 32;
+
+/// How many steps of 256 bits stand in a stage of shared memory, and how many stages there are.
+struct PairsShape {
+  int steps = 1;
+  int stages = 1;
+};
+constexpr PairsShape pairs_shape(int a_planes, int b_planes) {
+  const int step_bytes = (a_planes + b_planes) * pairs_plane_bytes;
+  constexpr int limit = 96 * 1024;
+  if (2 * step_bytes > limit) return {1, 1};
+  const int steps = limit / (2 * step_bytes);
+  return {steps < 4 ? steps : 4, 2};
+}
+constexpr int pairs_shared_bytes(int a_planes, int b_planes) {
+  const PairsShape shape = pairs_shape(a_planes, b_planes);
+  return shape.steps * shape.stages * (a_planes + b_planes) * pairs_plane_bytes;
+}
+
+class PairsLoader {
+ public:
+  __device__ PairsLoader(const BitProduct& product, std::int64_t first_row, std::int64_t first_col,
+                         std::uint32_t memory)
+      : product_(product),
+        memory_(memory),
+        first_row_(first_row),
+        first_col_(first_col),
+        shape_(pairs_shape(product.a.planes, product.b.planes)) {}
+
+  __device__ int num_turns() const {
+    const std::int64_t words = shape_.steps * step_words;
+    return static_cast<int>((product_.a.row_words + words - 1) / words);
+  }
+  __device__ int steps() const { return shape_.steps; }
+  __device__ int stages() const { return shape_.stages; }
+
+  __device__ std::uint32_t a_plane(int turn, int step, int plane) const {
+    const int planes = product_.a.planes + product_.b.planes;
+    const int stage = turn % shape_.stages;
+    return memory_ + static_cast<std::uint32_t>(
+                         ((stage * shape_.steps + step) * planes + plane) * pairs_plane_bytes);
+  }
+  __device__ std::uint32_t b_plane(int turn, int step, int plane) const {
+    return a_plane(turn, step, product_.a.planes + plane);
+  }
+
+  __device__ void load(int turn) const {
+    for (int step = 0; step < shape_.steps; ++step) {
+      const std::int64_t word = (std::int64_t{turn} * shape_.steps + step) * step_words;
+      for (int plane = 0; plane < product_.a.planes; ++plane) {
+        load_plane(a_plane(turn, step, plane), product_.a, plane, first_row_, word);
+      }
+      for (int plane = 0; plane < product_.b.planes; ++plane) {
+        load_plane(b_plane(turn, step, plane), product_.b, plane, first_col_, word);
+      }
+    }
+  }
+
+ private:
+  /// 128 threads: a row's 32 bytes by two.
+  __device__ void load_plane(std::uint32_t to, const BitRows& from, int plane, std::int64_t first,
+                             std::int64_t word) const {
+    const int row = static_cast<int>(threadIdx.x) / 2;
+    const int unit = static_cast<int>(threadIdx.x) % 2;
+    const std::uint32_t at = to + cuda::RowLayout<32>::offset(row, unit);
+    if (first + row < from.rows && word + unit * 4 < from.row_words) {
+      cuda::copy_16_async(at, from.words + plane * from.plane_words +
+                                  (first + row) * from.row_words + word + unit * 4);
+    } else {
+      cuda::zero_16_async(at, from.words);
+    }
+  }
+
+  const BitProduct& product_;
+  std::uint32_t memory_;
+  std::int64_t first_row_;
+  std::int64_t first_col_;
+  PairsShape shape_;
+};
+
+/// counts += what a warp's 32 rows and 32 columns of two planes share in one step.
+__device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::uint32_t a_plane,
+                                  std::uint32_t b_plane, int first_row, int first_col) {
+  using Layout = cuda::RowLayout<32>;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  std::uint32_t b[4][2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    std::uint32_t loaded[4];
+    const int column = first_col + half * 16 + lane / 16 * 8 + lane % 8;
+    cuda::load_fragment(loaded, b_plane + Layout::offset(column, lane / 8 % 2));
+    b[half * 2][0] = loaded[0];
+    b[half * 2][1] = loaded[1];
+    b[half * 2 + 1][0] = loaded[2];
+    b[half * 2 + 1][1] = loaded[3];
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    std::uint32_t a[4];
+    cuda::load_fragment(
+        a, a_plane + Layout::offset(first_row + half * 16 + lane % 16, lane / 16));
+#pragma unroll
+    for (int n = 0; n < 4; ++n) count_16x8(counts[half][n], a, b[n]);
+  }
+}
+
+__global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const BitProduct product) {
+  extern __shared__ __align__(1024) char shared[];
+  cuda::begin_overlapped();
+  const std::int64_t first_row = std::int64_t{blockIdx.x} * pairs_rows;
+  const std::int64_t first_col = std::int64_t{blockIdx.y} * pairs_rows;
+  const PairsLoader loader(product, first_row, first_col, cuda::shared_address(shared));
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp_row = warp / 2 * 32;
+  const int warp_col = warp % 2 * 32;
+  const int turns = loader.num_turns();
+
+  std::int32_t sums[2][4][4] = {};
+  if (loader.stages() == 2 && turns > 0) loader.load(0);
+  cuda::commit_copies();
+  for (int turn = 0; turn < turns; ++turn) {
+    if (loader.stages() == 1) {
+      loader.load(turn);
+      cuda::commit_copies();
+      cuda::wait_for_copies<0>();
+    } else {
+      if (turn + 1 < turns) loader.load(turn + 1);
+      cuda::commit_copies();
+      cuda::wait_for_copies<1>();
+    }
+    __syncthreads();
+    std::int32_t counts[2][4][4] = {};
+    for (int weight = product.a.planes + product.b.planes - 2; weight >= 0; --weight) {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) counts[i / 16][i / 4 % 4][i % 4] *= 2;
+      const int first = max(0, weight - product.b.planes + 1);
+      const int last = min(product.a.planes - 1, weight);
+      for (int plane = first; plane <= last; ++plane) {
+        for (int step = 0; step < loader.steps(); ++step) {
+          count_pair(counts, loader.a_plane(turn, step, plane),
+                     loader.b_plane(turn, step, weight - plane), warp_row, warp_col);
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      sums[i / 16][i / 4 % 4][i % 4] += counts[i / 16][i / 4 % 4][i % 4];
+    }
+    __syncthreads();
+  }
+  cuda::wait_for_copies<0>();
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const std::int64_t row = first_row + warp_row + half * 16 + lane / 4;
+      const std::int64_t col = first_col + warp_col + n * 8 + lane % 4 * 2;
+      store_pair(product, row, col, sums[half][n][0], sums[half][n][1]);
+      store_pair(product, row + 8, col, sums[half][n][2], sums[half][n][3]);
+    }
+  }
+}
+
+}  // namespace tessera::ops
