@@ -11,6 +11,7 @@
 #include "numbers.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "reorder_nm.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
@@ -25,6 +26,18 @@ struct ReorderOptions {
   OutputOptions output;
   std::string method = "rcm";
   std::string permutation_path;
+  NmCommand nm;
+
+  bool is_nm() const { return method == nm_method; }
+  static constexpr const char* nm_method = "nm";
+};
+
+/// An order, and what else there is to say about it.
+struct Ordering {
+  Permutation order;
+  std::int64_t padding = 0;
+  std::string report;
+  Json json;
 };
 
 void write_permutation(const Permutation& order, const std::string& path) {
@@ -50,30 +63,48 @@ std::string compared(const Locality& before, const Locality& after) {
   return table.text();
 }
 
+Ordering find_order(Session& session, const ReorderOptions& options, const Graph& graph) {
+  if (!options.is_nm()) {
+    return {reorder::compute(options.method, graph, session.seed(), session.progress()), 0, "", {}};
+  }
+  const reorder::NmSearchResult found = find_nm_order(session, options.nm, graph);
+  return {found.best.order, found.best.padding, nm_report(found), nm_json(found)};
+}
+
+/// With padding only the graph is left: nothing is known of the vertices that were added.
+Dataset renumbered(const Dataset& dataset, const Ordering& ordering) {
+  if (ordering.padding == 0) return permuted(dataset, ordering.order);
+  Dataset graph_only;
+  graph_only.name = dataset.name;
+  graph_only.graph = permuted(reorder::padded(dataset.graph, ordering.padding), ordering.order);
+  return graph_only;
+}
+
 ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   require_savable(options.output);
+  if (options.is_nm()) check_nm_command(options.nm);
   const LoadedData data = load(session, options.data);
   const Dataset& dataset = data.dataset;
   session.stage("ordering");
   const Stopwatch watch;
-  const Permutation order =
-      reorder::compute(options.method, dataset.graph, session.seed(), session.progress());
+  const Ordering ordering = find_order(session, options, dataset.graph);
   const double seconds = watch.seconds();
   session.stage("renumbering");
-  const Dataset reordered = permuted(dataset, order);
+  const Dataset reordered = renumbered(dataset, ordering);
   session.stage("comparing");
   const Locality before = measure_locality(dataset.graph);
   const Locality after = measure_locality(reordered.graph);
   save(session, options.output, reordered);
-  write_permutation(order, options.permutation_path);
+  write_permutation(ordering.order, options.permutation_path);
 
-  std::string report = headline(dataset) + "\n" + compared(before, after);
+  std::string report = headline(dataset) + "\n" + compared(before, after) + ordering.report;
   report += fmt::format("  {} order found in {}\n", options.method, human_seconds(seconds));
   Json json{{"verb", "reorder"}, {"source", options.data.source}};
   json.update(brief_json(dataset));
   json["method"] = options.method;
   json["before"] = to_json(before);
   json["after"] = to_json(after);
+  if (options.is_nm()) json["nm"] = ordering.json;
   json["load_seconds"] = data.seconds;
   json["order_seconds"] = seconds;
   for (const auto& [key, path] : {std::pair{"output", options.output.path},
@@ -94,6 +125,8 @@ Action setup(CLI::App& app) {
     names.insert(method.name);
     summaries += fmt::format("{}{}", summaries.empty() ? "" : ", ", method.name);
   }
+  names.insert(ReorderOptions::nm_method);
+  summaries += fmt::format(", {} (fits sparse tensor cores)", ReorderOptions::nm_method);
   add_data_options(app, options->data);
   add_nonfinite_option(app, options->data.nonfinite);
   app.add_option("-m,--method", options->method, "order to compute: " + summaries)
@@ -104,10 +137,13 @@ Action setup(CLI::App& app) {
                  "file for the new order: line i holds the old number of new vertex i")
       ->type_name("FILE");
   add_dataset_output_options(app, options->output);
+  add_nm_options(app, options->nm);
   return {
       [&app, options](Session& session) {
         reject_useless(
             app, {{"--graph-only", options->output.path.empty(), "without -o", "give -o FILE"}});
+        reject_useless_nm_options(app, options->nm, options->is_nm(),
+                                  !options->output.path.empty() && !options->output.graph_only);
         return run_reorder(session, *options);
       },
       [options] {
@@ -123,7 +159,8 @@ const Verb reorder_verb{"reorder", "renumber vertices so that neighbours lie nea
                         "[options] SOURCE [-o FILE]",
                         "tessera reorder embedded:citation\n"
                         "tessera reorder --data graph.npz --method rcm -o ordered.tsr\n"
-                        "tessera reorder --data graph.npz --method degree --permutation order.txt",
+                        "tessera reorder --data graph.npz --method degree --permutation order.txt\n"
+                        "tessera reorder --data graph.npz --method nm --pattern 16:2:16",
                         setup};
 
 }  // namespace tessera::app

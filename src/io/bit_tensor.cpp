@@ -138,18 +138,18 @@ void write_bit_tensor(const StoredBits& bits, const std::string& path) {
   bits.tensor.validate();
   const quant::BitTensor& tensor = bits.tensor;
   std::vector<NamedArray> arrays;
-  arrays.emplace_back(bit_tensor_section,
-                      stored(SharedArray<std::int64_t>(std::vector<std::int64_t>{
-                          tensor.bits, tensor.rows, tensor.depth, tensor.padded_rows,
-                          tensor.words_per_row})));
+  arrays.emplace_back(
+      bit_tensor_section,
+      stored(SharedArray<std::int64_t>(std::vector<std::int64_t>{
+          tensor.bits, tensor.rows, tensor.depth, tensor.padded_rows, tensor.words_per_row})));
   arrays.emplace_back(words_section, stored(tensor.words));
   if (bits.affine) {
     const quant::Affine& affine = *bits.affine;
     affine.validate();
-    arrays.emplace_back(
-        form_section, stored(SharedArray<std::int64_t>(std::vector<std::int64_t>{
-                          affine.bits, static_cast<std::int64_t>(affine.rounding),
-                          static_cast<std::int64_t>(affine.granularity), affine.classes.count})));
+    arrays.emplace_back(form_section,
+                        stored(SharedArray<std::int64_t>(std::vector<std::int64_t>{
+                            affine.bits, static_cast<std::int64_t>(affine.rounding),
+                            static_cast<std::int64_t>(affine.granularity), affine.classes.count})));
     arrays.emplace_back(lower_section, stored(SharedArray<float>(affine.lower)));
     arrays.emplace_back(scale_section, stored(SharedArray<float>(affine.scale)));
     if (affine.granularity == quant::Granularity::classes) {

@@ -54,18 +54,23 @@ template <class Fill>
 BitTensor filled(BitTensor tensor, Fill&& fill) {
   const auto plane = checked_area(tensor.padded_rows, tensor.words_per_row);
   Buffer<std::uint32_t> words(checked_area(plane, tensor.bits));
-  fill(BitTensorView<std::uint32_t>{words.data(), tensor.bits, tensor.rows, tensor.depth,
-                                    tensor.padded_rows, tensor.words_per_row, {}});
+  fill(BitTensorView<std::uint32_t>{words.data(),
+                                    tensor.bits,
+                                    tensor.rows,
+                                    tensor.depth,
+                                    tensor.padded_rows,
+                                    tensor.words_per_row,
+                                    {}});
   tensor.words = std::move(words);
   return tensor;
 }
 
 void check_fits(BitTensorView<std::uint32_t> to, std::int64_t rows, std::int64_t depth) {
   if (to.rows == rows && to.depth == depth) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("codes of {} x {} into a bit tensor of {} x {}", rows, depth, to.rows,
-                          to.depth),
-              "bit tensor", "use one of the same shape");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("codes of {} x {} into a bit tensor of {} x {}", rows, depth, to.rows, to.depth),
+      "bit tensor", "use one of the same shape");
 }
 
 }  // namespace
@@ -89,9 +94,10 @@ void BitTensor::validate() const {
   require(rows <= padded_rows && padded_rows - rows < row_padding && padded_rows % row_padding == 0,
           fmt::format("{} rows filled up to {}", rows, padded_rows));
   constexpr std::int64_t unit = depth_padding / 32;
-  require(words_per_row >= 0 && words_per_row % unit == 0 &&
-              words_per_row == depth / depth_padding * unit + (depth % depth_padding != 0 ? unit : 0),
-          fmt::format("{} words for rows of {}", words_per_row, depth));
+  require(
+      words_per_row >= 0 && words_per_row % unit == 0 &&
+          words_per_row == depth / depth_padding * unit + (depth % depth_padding != 0 ? unit : 0),
+      fmt::format("{} words for rows of {}", words_per_row, depth));
   const bool none = padded_rows == 0 || words_per_row == 0;
   require(none ? words.empty()
                : words.size() % (bits * words_per_row) == 0 &&

@@ -38,7 +38,8 @@ std::size_t num_ranges(MatrixView<const float> x, const QuantOptions& options) {
 
 void check_options(MatrixView<const float> x, const QuantOptions& options) {
   check_bits(options.bits, "quantisation");
-  if (options.calibration == Calibration::percentile && !(options.share > 0 && options.share <= 1)) {
+  if (options.calibration == Calibration::percentile &&
+      !(options.share > 0 && options.share <= 1)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("a share of {}", options.share),
                 "calibration", "use a share above 0, at most 1");
   }
@@ -55,8 +56,9 @@ void check_options(MatrixView<const float> x, const QuantOptions& options) {
   }
   for (const std::int32_t c : options.classes.of_row) {
     if (c >= 0 && c < options.classes.count) continue;
-    throw Error(ErrorCode::invalid_argument, fmt::format("class {} of {}", c, options.classes.count),
-                "calibration", "number classes from 0");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("class {} of {}", c, options.classes.count), "calibration",
+                "number classes from 0");
   }
 }
 
@@ -114,9 +116,8 @@ std::vector<Bounds> find_bounds(MatrixView<const float> x, const QuantOptions& o
     case Calibration::percentile: return percentiles(x, options);
     case Calibration::bounds: break;
   }
-  return std::vector<Bounds>(
-      num_ranges(x, options),
-      {static_cast<float>(options.lower), static_cast<float>(options.upper)});
+  return std::vector<Bounds>(num_ranges(x, options), {static_cast<float>(options.lower),
+                                                      static_cast<float>(options.upper)});
 }
 
 }  // namespace

@@ -61,6 +61,10 @@ class GoldenJson(cli.CliTest):
     def test_reorder(self):
         self.compare("reorder_karate.json", "reorder", "embedded:karate", "--method", "degree")
 
+    def test_reorder_for_sparse_tensor_cores(self):
+        self.compare("reorder_nm_karate.json", "reorder", "embedded:karate", "--method", "nm",
+                     "--pattern", "1:2:4", "--pad")
+
     def test_partition(self):
         self.compare("partition_karate.json", "partition", "embedded:karate", "--parts", "4",
                      "--method", "contiguous")

@@ -56,6 +56,10 @@ MISTAKES = [
     ["plan", KARATE, "--kernel", "spmm/cpu/fast"],
     ["info", KARATE, "--duplicates", "maybe"],
     ["reorder", KARATE, "--method", "metis"],
+    ["reorder", KARATE, "--method", "nm", "--pattern", "2:3:4"],
+    ["reorder", KARATE, "--pattern", "1:2:4"],
+    ["reorder", KARATE, "--method", "nm", "--search", "time"],
+    ["reorder", KARATE, "--method", "nm", "--pad", "-o", "new.npz"],
     # names of data and models
     ["info", "karate"],
     ["info", "embedded:cora"],

@@ -98,7 +98,7 @@ class OddGraphs(cli.CliTest):
     def test_reorder(self):
         for path, rows, cols, entries, _ in self.each(rectangular=False):
             with self.subTest(graph=path.stem):
-                for method in ["degree", "rcm", "bfs", "random"]:
+                for method in ["degree", "rcm", "bfs", "random", "nm"]:
                     order_path, out = self.folder / "order.txt", self.folder / "ordered.tsr"
                     found = self.json("reorder", path, "--method", method, "-o", out,
                                       "--permutation", order_path, "--force")

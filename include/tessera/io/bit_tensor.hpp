@@ -15,8 +15,8 @@ struct StoredBits {
   std::optional<quant::Affine> affine = {};
 };
 
-/// Tessera's container with the sections of a bit tensor (docs/formats.md). A reader trusts nothing:
-/// sizes, padding, ranges and classes are checked before anything uses them.
+/// Tessera's container with the sections of a bit tensor (docs/formats.md). A reader trusts
+/// nothing: sizes, padding, ranges and classes are checked before anything uses them.
 StoredBits read_bit_tensor(const std::string& path);
 void write_bit_tensor(const StoredBits& bits, const std::string& path);
 

@@ -55,8 +55,7 @@ TEST(Affine, FloorsAsThePaperDoes) {
   Matrix<float> x(1, 5);
   const float values[] = {0, 0.24f, 0.25f, 0.99f, 1};
   std::copy(std::begin(values), std::end(values), x.data());
-  const Affine affine =
-      calibrate(x, {.bits = 2, .rounding = Rounding::floor});
+  const Affine affine = calibrate(x, {.bits = 2, .rounding = Rounding::floor});
   EXPECT_FLOAT_EQ(affine.scale[0], 0.25f);
   const Matrix<std::uint16_t> codes = quantise(x, affine);
   const std::uint16_t expected[] = {0, 0, 1, 3, 3};
@@ -78,8 +77,9 @@ TEST(Affine, LeavesOutliersOutByPercentile) {
 }
 
 TEST(Affine, TakesBounds) {
-  const Affine affine = calibrate(
-      Matrix<float>(0, 0), {.bits = 4, .calibration = Calibration::bounds, .lower = -1, .upper = 2});
+  const Affine affine =
+      calibrate(Matrix<float>(0, 0),
+                {.bits = 4, .calibration = Calibration::bounds, .lower = -1, .upper = 2});
   EXPECT_FLOAT_EQ(affine.lower[0], -1);
   EXPECT_FLOAT_EQ(affine.scale[0], 0.2f);
   std::ostringstream text;
@@ -98,11 +98,10 @@ TEST(Affine, SaysWhatCannotBe) {
   for (int i = 0; i < 4; ++i) flat(i, 1) = 7;
   expect_error(invalid, {"from 7 to 7", "column 1"},
                [&] { calibrate(flat, {.bits = 4, .granularity = Granularity::columns}); });
-  expect_error(invalid, {"no width"}, [&] {
-    calibrate(x, {.calibration = Calibration::bounds, .lower = 2, .upper = 1});
-  });
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity()}) {
+  expect_error(invalid, {"no width"},
+               [&] { calibrate(x, {.calibration = Calibration::bounds, .lower = 2, .upper = 1}); });
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Matrix<float> broken = drawn(4, 2, 4);
     broken(2, 1) = bad;
     expect_error(invalid, {"has no range", "row 2, column 1"}, [&] { calibrate(broken, {}); });

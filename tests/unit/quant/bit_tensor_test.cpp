@@ -114,9 +114,8 @@ TEST(BitTensor, TravelsThroughAFile) {
   for (std::int64_t i = 0; i < 15; ++i) x.data()[i] = static_cast<float>(i * i % 11);
   for (const Granularity granularity :
        {Granularity::tensor, Granularity::columns, Granularity::classes}) {
-    const Affine affine = calibrate(x, {.bits = 5,
-                                        .granularity = granularity,
-                                        .classes = {{0, 1, 0, 1, 1}, 2}});
+    const Affine affine =
+        calibrate(x, {.bits = 5, .granularity = granularity, .classes = {{0, 1, 0, 1, 1}, 2}});
     const Matrix<std::uint16_t> codes = quantise(x, affine);
     const io::StoredBits stored{pack_rows(view(codes), 5), affine};
     io::write_bit_tensor(stored, path);

@@ -31,9 +31,9 @@ inline constexpr int group_bits = 512;
 inline constexpr int group_words = 16;
 
 template <class Policy>
-inline constexpr int bytes_slot_bytes = Policy::width * group_bits;
+inline constexpr int bytes_slot_bytes = Policy::width* group_bits;
 template <class Policy>
-inline constexpr int bytes_shared_bytes = Policy::slots * bytes_slot_bytes<Policy> + 1024;
+inline constexpr int bytes_shared_bytes = Policy::slots* bytes_slot_bytes<Policy> + 1024;
 
 /// What B takes as bytes.
 inline std::int64_t byte_operand_bytes(std::int64_t columns, std::int64_t row_words, int width) {
@@ -86,8 +86,8 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
   const std::int64_t first_row = std::int64_t{tile} * Policy::groups * 64;
   const std::int64_t first_col = std::int64_t{blockIdx.y} * Policy::width;
   const int all_groups = static_cast<int>((product.a.row_words + group_words - 1) / group_words);
-  const PartRange range = part_range(product.index, all_groups, tile,
-                                     static_cast<int>(cluster.block_rank()), ranks);
+  const PartRange range =
+      part_range(product.index, all_groups, tile, static_cast<int>(cluster.block_rank()), ranks);
   const int group = static_cast<int>(threadIdx.x) / 128;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint32_t base = (cuda::shared_address(memory) + 1023u) & ~1023u;
@@ -97,10 +97,10 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
     return product.index.parts == nullptr ? index : product.index.parts[index];
   };
   const auto load = [&](int turn, int slot) {
-    const std::uint8_t* from = product.b_bytes +
-                               (part(turn) * gridDim.y + blockIdx.y) * slot_bytes +
-                               threadIdx.x * 16;
-    const std::uint32_t to = base + static_cast<std::uint32_t>(slot * slot_bytes) + threadIdx.x * 16;
+    const std::uint8_t* from =
+        product.b_bytes + (part(turn) * gridDim.y + blockIdx.y) * slot_bytes + threadIdx.x * 16;
+    const std::uint32_t to =
+        base + static_cast<std::uint32_t>(slot * slot_bytes) + threadIdx.x * 16;
 #pragma unroll
     for (int byte = 0; byte < slot_bytes; byte += threads * 16) {
       cuda::copy_16_async(to + byte, from + byte);
@@ -173,12 +173,12 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
   cuda::wait_for_copies<0>();
   __syncthreads();
   store_sums<Policy::width>(product, first_row, first_col, Policy::groups * 64, group * 64, sums,
-                           reinterpret_cast<std::int32_t*>(memory));
+                            reinterpret_cast<std::int32_t*>(memory));
 }
 
 template <class Policy>
-__global__ __launch_bounds__(Policy::groups * 128, 1) void multiply_bytes_kernel(
-    const BitProduct product) {
+__global__ __launch_bounds__(Policy::groups * 128,
+                             1) void multiply_bytes_kernel(const BitProduct product) {
 #ifdef TESSERA_HAS_WGMMA
   extern __shared__ __align__(1024) char shared[];
   cuda::let_next_begin();

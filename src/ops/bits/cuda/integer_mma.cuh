@@ -27,12 +27,13 @@ __device__ inline void count_16x8(std::int32_t (&sums)[4], const std::uint32_t (
 #define TESSERA_INTEGERS_32(d, i) TESSERA_INTEGERS_16(d, i), TESSERA_INTEGERS_16(d, (i) + 16)
 #define TESSERA_INTEGERS_64(d, i) TESSERA_INTEGERS_32(d, i), TESSERA_INTEGERS_32(d, (i) + 32)
 
-#define TESSERA_COUNT(width, count, a_place, b_place, keep_place)                           \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " keep_place                               \
-               ", 0;\n"                                                                     \
-               "wgmma.mma_async.sync.aligned.m64n" width "k256.s32.b1.b1.and.popc "         \
-               "{" TESSERA_PLACES_##count "}, " a_place ", " b_place ", p;\n}"              \
-               : TESSERA_INTEGERS_##count(d, 0)                                             \
+#define TESSERA_COUNT(width, count, a_place, b_place, keep_place)              \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " keep_place                  \
+               ", 0;\n"                                                        \
+               "wgmma.mma_async.sync.aligned.m64n" width                       \
+               "k256.s32.b1.b1.and.popc "                                      \
+               "{" TESSERA_PLACES_##count "}, " a_place ", " b_place ", p;\n}" \
+               : TESSERA_INTEGERS_##count(d, 0)                                \
                : "l"(a), "l"(b), "r"(keep))
 
 /// d[64][2 * count] += popcount(a[64][256] & b[2 * count][256]), both described in shared memory.
@@ -47,10 +48,11 @@ __device__ inline void wgmma_count(std::int32_t (&d)[count], std::uint64_t a, st
 }
 #undef TESSERA_COUNT
 
-#define TESSERA_BYTES(width, count, operands)                                      \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n" width "k32.s32.u8.u8 "          \
-               "{" TESSERA_PLACES_##count "}, " operands ", 1;"                    \
-               : TESSERA_INTEGERS_##count(d, 0)                                    \
+#define TESSERA_BYTES(width, count, operands)                   \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" width        \
+               "k32.s32.u8.u8 "                                 \
+               "{" TESSERA_PLACES_##count "}, " operands ", 1;" \
+               : TESSERA_INTEGERS_##count(d, 0)                 \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
 /// d[64][2 * count] += a[64][32] b[2 * count][32] of unsigned bytes, `a` in registers.

@@ -56,8 +56,8 @@ class PairsLoader {
   __device__ std::uint32_t a_plane(int turn, int step, int plane) const {
     const int planes = product_.a.planes + product_.b.planes;
     const int stage = turn % shape_.stages;
-    return memory_ + static_cast<std::uint32_t>(
-                         ((stage * shape_.steps + step) * planes + plane) * pairs_plane_bytes);
+    return memory_ + static_cast<std::uint32_t>(((stage * shape_.steps + step) * planes + plane) *
+                                                pairs_plane_bytes);
   }
   __device__ std::uint32_t b_plane(int turn, int step, int plane) const {
     return a_plane(turn, step, product_.a.planes + plane);
@@ -116,8 +116,7 @@ __device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::uint32_t
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     std::uint32_t a[4];
-    cuda::load_fragment(
-        a, a_plane + Layout::offset(first_row + half * 16 + lane % 16, lane / 16));
+    cuda::load_fragment(a, a_plane + Layout::offset(first_row + half * 16 + lane % 16, lane / 16));
 #pragma unroll
     for (int n = 0; n < 4; ++n) count_16x8(counts[half][n], a, b[n]);
   }

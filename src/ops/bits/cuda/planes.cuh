@@ -140,7 +140,8 @@ template <class Policy>
 __device__ void multiply_planes(const BitProduct& product, char* memory) {
   constexpr int count = Policy::width / 2;
   constexpr int ahead = Policy::b_slots - 2;
-  static_assert(Policy::a_slots >= (ahead + Policy::run - 1) / Policy::run * Policy::run + Policy::run ||
+  static_assert(Policy::a_slots >=
+                    (ahead + Policy::run - 1) / Policy::run * Policy::run + Policy::run ||
                 Policy::run == 1);
   using Layout = cuda::RowLayout<chunk_bytes>;
   const auto cluster = cooperative_groups::this_cluster();
@@ -149,15 +150,15 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
   const std::int64_t first_row = std::int64_t{tile} * Policy::groups * 64;
   const std::int64_t first_col = std::int64_t{blockIdx.y} * Policy::width;
   const int all_chunks = static_cast<int>((product.a.row_words + chunk_words - 1) / chunk_words);
-  const PartRange range = part_range(product.index, all_chunks, tile,
-                                     static_cast<int>(cluster.block_rank()), ranks);
+  const PartRange range =
+      part_range(product.index, all_chunks, tile, static_cast<int>(cluster.block_rank()), ranks);
   const int planes = product.b.planes;
   const int turns = range.count * planes;
   const int group = static_cast<int>(threadIdx.x) / 128;
 
   const std::uint32_t base = (cuda::shared_address(memory) + 1023u) & ~1023u;
-  const PlanesLoader<Policy> loader(product, first_row, first_col, product.index.parts,
-                                    range.first, base);
+  const PlanesLoader<Policy> loader(product, first_row, first_col, product.index.parts, range.first,
+                                    base);
   PlanesTurn<Policy::run> next{0, 0, planes - 1};
   for (int turn = 0; turn < ahead; ++turn) {
     if (turn < turns) {
@@ -221,17 +222,17 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
   __syncthreads();
   auto* shared_sums = reinterpret_cast<std::int32_t*>(memory);
   if constexpr (Policy::run == 1) {
-    store_sums<Policy::width>(product, first_row, first_col, Policy::groups * 64, group * 64, counts,
-                             shared_sums);
+    store_sums<Policy::width>(product, first_row, first_col, Policy::groups * 64, group * 64,
+                              counts, shared_sums);
   } else {
     store_sums<Policy::width>(product, first_row, first_col, Policy::groups * 64, group * 64, sums,
-                             shared_sums);
+                              shared_sums);
   }
 }
 
 template <class Policy>
-__global__ __launch_bounds__(Policy::groups * 128, 1) void multiply_planes_kernel(
-    const BitProduct product) {
+__global__ __launch_bounds__(Policy::groups * 128,
+                             1) void multiply_planes_kernel(const BitProduct product) {
 #ifdef TESSERA_HAS_WGMMA
   extern __shared__ __align__(1024) char shared[];
   cuda::let_next_begin();

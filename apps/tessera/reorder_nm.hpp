@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "output.hpp"
+#include "session.hpp"
+#include "tessera/reorder/nm.hpp"
+
+namespace tessera::app {
+
+/// What `--method nm` takes besides.
+struct NmCommand {
+  std::string pattern = "1:2:4";
+  std::string algorithm = "group";
+  std::string search = "hardest";
+  bool ignore_loops = false;
+  bool pad = false;
+  double effort = 1;
+  double time_limit = 0;
+};
+
+void add_nm_options(CLI::App& app, NmCommand& command);
+
+/// Throws `invalid_argument` for options that say nothing without `--method nm`, or nothing with
+/// the pattern that was given.
+void reject_useless_nm_options(const CLI::App& app, const NmCommand& command, bool is_nm,
+                               bool writes_data);
+
+/// Throws where a pattern cannot be read, before any work is done.
+void check_nm_command(const NmCommand& command);
+
+reorder::NmSearchResult find_nm_order(Session& session, const NmCommand& command,
+                                      const Graph& graph);
+
+std::string nm_report(const reorder::NmSearchResult& found);
+Json nm_json(const reorder::NmSearchResult& found);
+
+}  // namespace tessera::app

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "tessera/graph/graph.hpp"
+
+namespace tessera::reorder::detail {
+
+/// The pattern of an undirected graph: the neighbours of a vertex are the entries of its row and of
+/// its column.
+struct Adjacency {
+  explicit Adjacency(const Graph& graph)
+      : size(graph.num_rows()), offsets(graph.row_offsets()), all(graph.col_indices()) {}
+
+  std::span<const VertexId> neighbours(VertexId vertex) const {
+    const auto begin = static_cast<std::size_t>(offsets[static_cast<std::size_t>(vertex)]);
+    const auto end = static_cast<std::size_t>(offsets[static_cast<std::size_t>(vertex) + 1]);
+    return all.subspan(begin, end - begin);
+  }
+  std::int64_t degree(VertexId vertex) const {
+    return static_cast<std::int64_t>(neighbours(vertex).size());
+  }
+  EdgeOffset num_edges() const { return static_cast<EdgeOffset>(all.size()); }
+
+  VertexId size;
+  std::span<const EdgeOffset> offsets;
+  std::span<const VertexId> all;
+};
+
+}  // namespace tessera::reorder::detail

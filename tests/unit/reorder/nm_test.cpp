@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/reorder/nm.hpp"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tessera/core/parallel.hpp"
+#include "tessera/graph/transform.hpp"
+
+#include "support/expect_error.hpp"
+#include "support/random_coo.hpp"
+
+namespace tessera {
+namespace {
+
+using reorder::NmAlgorithm;
+using reorder::NmOptions;
+using reorder::NmOrder;
+using reorder::NmPattern;
+using reorder::NmViolations;
+using testing::expect_error;
+
+/// Every meta-block looked at by itself.
+NmViolations violations_by_hand(const Graph& graph, const NmPattern& pattern) {
+  NmViolations found;
+  for (VertexId top = 0; top < graph.num_rows(); top += pattern.v) {
+    for (VertexId left = 0; left < graph.num_cols(); left += pattern.m) {
+      std::set<VertexId> live;
+      bool bad = false;
+      for (VertexId row = top; row < std::min(top + pattern.v, graph.num_rows()); ++row) {
+        int entries = 0;
+        for (const VertexId column : graph.neighbours(row)) {
+          if (column < left || column >= left + pattern.m) continue;
+          ++entries;
+          live.insert(column);
+        }
+        if (entries > pattern.n) {
+          ++found.vectors;
+          bad = true;
+        }
+      }
+      if (bad || live.size() > 4) ++found.meta_blocks;
+    }
+  }
+  return found;
+}
+
+Graph random_undirected(VertexId size, int edges, std::uint64_t seed) {
+  return without_self_loops(symmetrised(testing::random_graph(size, size, edges, seed, false)));
+}
+
+/// A ring in which every vertex has its `reach` nearest ones on both sides as neighbours.
+Graph band_around(VertexId size, VertexId reach) {
+  std::vector<std::pair<VertexId, VertexId>> edges;
+  for (VertexId i = 0; i < size; ++i) {
+    for (VertexId step = 1; step <= reach; ++step) edges.emplace_back(i, (i + step) % size);
+  }
+  return testing::undirected_graph(size, edges);
+}
+
+Graph star(VertexId leaves) {
+  std::vector<std::pair<VertexId, VertexId>> edges;
+  for (VertexId leaf = 1; leaf <= leaves; ++leaf) edges.emplace_back(0, leaf);
+  return testing::undirected_graph(leaves + 1, edges);
+}
+
+TEST(NmPattern, ReadsAndWrites) {
+  EXPECT_EQ(NmPattern::parse("16:2:8"), (NmPattern{16, 2, 8}));
+  EXPECT_EQ(NmPattern::parse("2:4"), (NmPattern{1, 2, 4}));
+  EXPECT_EQ(to_string(NmPattern{32, 2, 16}), "32:2:16");
+  for (const char* text : {"", "4", "2:", "1:2:4:", "1:2:4:8", "a:2:4", "1:2:4x", " 1:2:4"}) {
+    expect_error(ErrorCode::invalid_argument, {text, "V:2:M"}, [&] { NmPattern::parse(text); });
+  }
+  expect_error(ErrorCode::invalid_argument, {"N = 2"}, [] { NmPattern::parse("1:3:4"); });
+  expect_error(ErrorCode::invalid_argument, {"V is 3"}, [] { NmPattern::parse("3:2:4"); });
+  expect_error(ErrorCode::invalid_argument, {"M is 64"}, [] { NmPattern::parse("1:2:64"); });
+}
+
+TEST(NmViolations, AreThoseCountedByHand) {
+  for (const VertexId size : {0, 1, 15, 16, 17, 31, 33, 100}) {
+    for (const char* text : {"1:2:4", "4:2:8", "16:2:16", "32:2:8"}) {
+      SCOPED_TRACE(::testing::Message() << size << " vertices, " << text << ", seed 5");
+      const Graph graph = testing::random_graph(size, size, 6 * size, 5, false);
+      const NmPattern pattern = NmPattern::parse(text);
+      EXPECT_EQ(count_violations(graph, pattern), violations_by_hand(graph, pattern));
+    }
+  }
+}
+
+TEST(NmObstacle, IsTheLongestRow) {
+  const NmPattern pattern;
+  EXPECT_FALSE(reorder::find_obstacle(reorder::padded(star(4), 1), pattern));  // 2 + 2 of the rest
+  const auto obstacle = reorder::find_obstacle(star(6), pattern);
+  ASSERT_TRUE(obstacle);
+  EXPECT_EQ(obstacle->padding, 3);  // six entries need two groups and two more columns
+  EXPECT_FALSE(reorder::find_obstacle(reorder::padded(star(6), 3), pattern));
+  EXPECT_TRUE(reorder::find_obstacle(reorder::padded(star(6), 2), pattern));
+}
+
+TEST(NmObstacle, IsTheNumberOfEntries) {
+  // All 64 rows have 14 entries and would fit 1:2:8, but 8 x 8 meta-blocks hold 8 entries each.
+  const Graph ring = band_around(64, 7);
+  EXPECT_FALSE(reorder::find_obstacle(ring, {1, 2, 8}));
+  EXPECT_TRUE(reorder::find_obstacle(ring, {8, 2, 8}));
+  EXPECT_EQ(reorder::find_obstacle(ring, {8, 2, 8})->padding, -1);
+}
+
+class NmOrders : public ::testing::TestWithParam<const char*> {
+ protected:
+  NmPattern pattern() const { return NmPattern::parse(GetParam()); }
+};
+
+TEST_P(NmOrders, AreOrdersAndSayTheTruth) {
+  for (const VertexId size : {0, 1, 2, 15, 16, 17, 31, 33, 200}) {
+    for (const NmAlgorithm algorithm : {NmAlgorithm::group, NmAlgorithm::paper}) {
+      SCOPED_TRACE(::testing::Message() << size << " vertices, " << to_string(algorithm));
+      const Graph graph = random_undirected(size, 2 * size, 11);
+      NmOptions options;
+      options.algorithm = algorithm;
+      options.effort = 0.02;
+      const NmOrder found = order_nm(graph, pattern(), options);
+      ASSERT_EQ(found.order.size(), size);
+      const Graph ordered = permuted(graph, found.order);
+      EXPECT_EQ(found.before, violations_by_hand(graph, pattern()));
+      EXPECT_EQ(found.after, violations_by_hand(ordered, pattern()));
+    }
+  }
+}
+
+TEST_P(NmOrders, GroupsConformOnSparseGraphs) {
+  const Graph graph = band_around(1003, 3);
+  const NmOrder found = order_nm(graph, pattern());
+  EXPECT_FALSE(found.before.conforms()) << "the test needs a graph that does not conform";
+  EXPECT_TRUE(found.after.conforms());
+  EXPECT_DOUBLE_EQ(found.improvement(), 1);
+}
+
+TEST_P(NmOrders, AreTheSameForAnyNumberOfThreads) {
+  const Graph graph = random_undirected(300, 900, 8);
+  NmOptions options;
+  options.effort = 0.01;
+  set_num_threads(1);
+  const NmOrder one = order_nm(graph, pattern(), options);
+  set_num_threads(4);
+  const NmOrder four = order_nm(graph, pattern(), options);
+  set_num_threads(0);
+  EXPECT_EQ(one.order, four.order);
+  EXPECT_EQ(one.after, four.after);
+}
+
+TEST_P(NmOrders, GiveTheBestSoFarWhenStopped) {
+  const Graph graph = random_undirected(200, 4000, 2);  // far too dense
+  for (const NmAlgorithm algorithm : {NmAlgorithm::group, NmAlgorithm::paper}) {
+    NmOptions options;
+    options.algorithm = algorithm;
+    options.stop = [] { return true; };
+    const NmOrder found = order_nm(graph, pattern(), options);
+    EXPECT_TRUE(found.stopped);
+    EXPECT_EQ(found.order.size(), 200);
+    EXPECT_EQ(found.after, violations_by_hand(permuted(graph, found.order), pattern()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Patterns, NmOrders,
+                         ::testing::Values("1:2:4", "1:2:8", "1:2:16", "16:2:16", "32:2:8"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
+
+TEST(NmOrders, FillTightRowsExactly) {
+  // Every group must hold exactly two leaves of the hub.
+  const Graph tight = reorder::padded(star(40), 39);
+  const NmOrder found = reorder::order_nm(tight, {1, 2, 4});
+  EXPECT_TRUE(found.after.conforms());
+}
+
+TEST(NmOrders, PadWhereThatHelps) {
+  NmOptions options;
+  EXPECT_FALSE(reorder::order_nm(star(30), {1, 2, 4}, options).obstacle.empty());
+  options.pad = true;
+  const NmOrder found = reorder::order_nm(star(30), {1, 2, 4}, options);
+  EXPECT_TRUE(found.obstacle.empty());
+  EXPECT_EQ(found.padding, 58 - 31);
+  EXPECT_EQ(found.order.size(), 58);
+  EXPECT_TRUE(found.after.conforms());
+}
+
+TEST(NmOrders, KeepSelfLoopsUnlessTold) {
+  const Graph looped = with_self_loops(random_undirected(64, 100, 4));
+  NmOptions options;
+  const NmOrder with = reorder::order_nm(looped, {1, 2, 4}, options);
+  EXPECT_EQ(with.after, violations_by_hand(permuted(looped, with.order), {1, 2, 4}));
+  options.ignore_loops = true;
+  const NmOrder without = reorder::order_nm(looped, {1, 2, 4}, options);
+  EXPECT_EQ(without.before, violations_by_hand(without_self_loops(looped), {1, 2, 4}));
+}
+
+TEST(NmOrders, MakeDirectedGraphsConformBothWays) {
+  const Graph directed = testing::random_graph(300, 300, 700, 6, false);
+  const NmOrder found = reorder::order_nm(directed, {1, 2, 8});
+  ASSERT_TRUE(found.after.conforms());
+  const Graph ordered = permuted(directed, found.order);
+  EXPECT_TRUE(violations_by_hand(ordered, {1, 2, 8}).conforms());
+  EXPECT_TRUE(violations_by_hand(transposed(ordered), {1, 2, 8}).conforms());
+}
+
+TEST(NmOrders, RejectWhatCannotBe) {
+  expect_error(ErrorCode::invalid_argument, {"rectangular"}, [] {
+    reorder::order_nm(testing::random_graph(3, 4, 5, 1, false), {1, 2, 4});
+  });
+  NmOptions options;
+  options.effort = 0;
+  expect_error(ErrorCode::invalid_argument, {"effort"}, [&] {
+    reorder::order_nm(star(3), {1, 2, 4}, options);
+  });
+}
+
+TEST(NmSearch, FindsAPatternThatConforms) {
+  const Graph graph = random_undirected(500, 700, 9);
+  NmOptions options;
+  options.effort = 0.05;
+  for (const char* name : {"paper", "hardest", "time"}) {
+    SCOPED_TRACE(name);
+    const auto found = reorder::search_nm(graph, reorder::parse_nm_search(name), options);
+    EXPECT_TRUE(found.best.after.conforms());
+    EXPECT_FALSE(found.tried.empty());
+    const Graph ordered = permuted(graph, found.best.order);
+    EXPECT_EQ(violations_by_hand(ordered, found.best.pattern), found.best.after);
+  }
+}
+
+TEST(NmWork, CountsColumnsOfWindows) {
+  const Graph path = testing::path_graph(32);
+  const auto work = reorder::nm_work(path, {1, 2, 4});
+  EXPECT_EQ(work.gathered_rows, 17 + 17);
+  EXPECT_EQ(work.quads, 5 + 5);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/results/nm_reordering.md and .json: which matrices can be ordered to fit which V:N:M pattern.
+
+    tools/nm_report.py --program build/bin/tessera FOLDER
+
+FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both directions, self loops do not. One thread.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+
+GROUP = ["1:2:4", "1:2:8", "1:2:16", "16:2:8", "32:2:8", "16:2:16", "32:2:16"]
+PAPER = ["1:2:4"]
+CLASSES = [("small", 0, 1_000), ("medium", 1_000, 10_000), ("large", 10_000, 1 << 31)]
+SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".tsr")
+
+HEAD = """# Orders that fit sparse tensor cores
+
+Made by `tools/nm_report.py` with {count} matrices, one thread, on {machine}. Small matrices have less than 1,000 rows, medium
+ones less than 10,000. Edges count in both directions, self loops do not. Counterpart of SOGRE's Tables 7 and 8.
+A matrix is *possible* unless its longest row or the number of its entries forbids the pattern (docs/reorder.md).
+"""
+
+
+def order(program, path, pattern, algorithm, pad, repeats):
+    command = [program, "reorder", str(path), "--method", "nm", "--pattern", pattern, "--algorithm", algorithm,
+               "--ignore-loops", "--threads", "1", "--duplicates", "first", "--nonfinite", "allow", "--json", "-"]
+    runs = [json.loads(subprocess.run(command + (["--pad"] if pad else []), check=True, capture_output=True,
+                                      text=True).stdout) for _ in range(repeats)]
+    best = min(runs, key=lambda run: run["nm"]["order_seconds"])
+    return {"matrix": best["name"], "rows": best["vertices"], **best["nm"],
+            "reuse_before": best["before"]["window_reuse"], "reuse_after": best["after"]["window_reuse"]}
+
+
+def size_class(record):
+    return next(name for name, low, high in CLASSES if low <= record["rows"] < high)
+
+
+def possible(record):
+    return "obstacle" not in record
+
+
+def share(part, whole):
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def conforming_table(records):
+    yield "| pattern, algorithm | " + " | ".join(f"{name}: conform | possible" for name, _, _ in CLASSES) + " |"
+    yield "|---|" + "---:|" * (2 * len(CLASSES))
+    for pattern, algorithm in [(p, "group") for p in GROUP] + [(p, "paper") for p in PAPER]:
+        cells = [f"{pattern}, {algorithm}"]
+        for name, _, _ in CLASSES:
+            group = [r for r in records if (r["pattern"], r["algorithm"], size_class(r)) == (pattern, algorithm, name)]
+            conform = sum(r["conforms"] for r in group)
+            cells += [f"{conform} of {len(group)}, {share(conform, len(group))}", str(sum(map(possible, group)))]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def quality_table(records):
+    yield ("| 1:2:4 | violating vectors before, mean (median) | after, mean (median) | improvement | "
+           "iterations | time of possible ones, mean (worst) |")
+    yield "|---|---:|---:|---:|---:|---:|"
+    for algorithm in ("group", "paper"):
+        for name, _, _ in CLASSES:
+            group = [r for r in records if (r["pattern"], r["algorithm"], size_class(r)) == ("1:2:4", algorithm, name)]
+            if not group:
+                continue
+            before = [r["before"]["vectors"] for r in group]
+            after = [r["after"]["vectors"] for r in group]
+            times = [1e3 * r["order_seconds"] for r in group if possible(r)] or [0]
+            yield (f"| {algorithm}, {name} | {statistics.mean(before):,.1f} ({statistics.median(before):,.0f}) | "
+                   f"{statistics.mean(after):,.2f} ({statistics.median(after):,.0f}) | "
+                   f"{100 * statistics.mean(r['improvement'] for r in group):.2f} % | "
+                   f"{statistics.mean(r['iterations'] for r in group):,.1f} | "
+                   f"{statistics.mean(times):.2f} ms ({max(times):.1f} ms) |")
+
+
+def padding_table(padded):
+    yield "| matrix | rows | empty vertices added | conforms |"
+    yield "|---|---:|---:|---|"
+    for r in padded:
+        yield f"| {r['matrix']} | {r['rows']:,} | {r['padding']:,} | {'yes' if r['conforms'] else 'no'} |"
+
+
+def reuse_table(records):
+    yield "| pattern | edges per gathered row before | after | matrices that gather less |"
+    yield "|---|---:|---:|---:|"
+    for pattern in GROUP:
+        group = [r for r in records if r["pattern"] == pattern and r["algorithm"] == "group" and r["conforms"]
+                 and r["reuse_before"] > 0]
+        if not group:
+            continue
+        before, after = (statistics.geometric_mean(r[key] for r in group) for key in ("reuse_before", "reuse_after"))
+        less = sum(r["reuse_after"] > r["reuse_before"] for r in group)
+        yield f"| {pattern} | {before:.2f} | {after:.2f} | {less} of {len(group)} |"
+
+
+def matrix_table(records):
+    names = sorted({r["matrix"] for r in records})
+    by_key = {(r["matrix"], r["pattern"], r["algorithm"]): r for r in records}
+    yield "| matrix | rows | " + " | ".join(GROUP) + " | 1:2:4, paper |"
+    yield "|---|---:|" + "---:|" * (len(GROUP) + 1)
+    for name in names:
+        runs = [by_key[name, p, "group"] for p in GROUP] + [by_key[name, "1:2:4", "paper"]]
+        cells = ["✓" if r["conforms"] else f"{r['after']['meta_blocks']:,}" + ("" if possible(r) else " ∅") for r in runs]
+        yield f"| {name} | {runs[0]['rows']:,} | " + " | ".join(cells) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--program", default="build/bin/tessera")
+    parser.add_argument("--machine", default="the build machine")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("docs/results/nm_reordering"))
+    arguments = parser.parse_args()
+    paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
+    records, padded = [], []
+    for path in paths:
+        for pattern in GROUP:
+            repeats = 3 if pattern == "1:2:4" else 1
+            records.append(order(arguments.program, path, pattern, "group", False, repeats))
+        records += [order(arguments.program, path, pattern, "paper", False, 1) for pattern in PAPER]
+        if not possible(records[-1]):
+            padded.append(order(arguments.program, path, "1:2:4", "group", True, 1))
+        print(path.name, flush=True)
+    lines = [HEAD.format(count=len(paths), machine=arguments.machine), "## How many conform", "",
+             *conforming_table(records), "", "## 1:2:4", "", *quality_table(records), "",
+             "Impossible at 1:2:4, and with the fewest empty vertices that the longest row needs:", "",
+             *padding_table(padded), "", "## What conforming costs", "",
+             "Edges for each row of features that a window of 16 rows gathers, geometric means over conforming matrices:", "",
+             *reuse_table(records), "", "## Matrix by matrix", "",
+             "✓ where the matrix conforms, else the violating meta-blocks that are left; ∅ marks impossible ones.", "",
+             *matrix_table(records), ""]
+    arguments.output.with_suffix(".md").write_text("\n".join(lines))
+    arguments.output.with_suffix(".json").write_text(
+        "[\n" + ",\n".join(json.dumps(r) for r in records + padded) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()
