@@ -8,27 +8,27 @@
 
 namespace tessera::cuda {
 
-Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, const Place& place) {
+Cuts cut_long_rows(std::span<const EdgeOffset> offsets, EdgeOffset longest, const Place& place) {
   Cuts cuts;
   cuts.longest = longest;
   std::vector<Piece> pieces;
-  std::vector<CutLine> cut_lines;
+  std::vector<CutRow> cut_rows;
   Cutter cutter;
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
     const EdgeOffset begin = offsets[i];
     const EdgeOffset length = offsets[i + 1] - begin;
     if (length <= longest) continue;
-    const auto line = static_cast<VertexId>(i);
+    const auto row = static_cast<VertexId>(i);
     const Cut cut = cutter.cut(EqualParts::of_at_most(length, longest));
-    cut_lines.push_back({line, cut.first_slot(), cut.num_slots()});
+    cut_rows.push_back({row, cut.first_slot(), cut.num_slots()});
     cut.for_parts([&](const CutPart& part) {
-      pieces.push_back({line, part.slot, cut.first_slot(), cut.num_slots(), begin + part.begin,
+      pieces.push_back({row, part.slot, cut.first_slot(), cut.num_slots(), begin + part.begin,
                         begin + part.end});
     });
   }
   cuts.num_slots = cutter.num_slots();
   cuts.pieces = to_device(std::span<const Piece>(pieces), place);
-  cuts.cut_lines = to_device(std::span<const CutLine>(cut_lines), place);
+  cuts.cut_rows = to_device(std::span<const CutRow>(cut_rows), place);
   return cuts;
 }
 

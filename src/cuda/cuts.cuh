@@ -5,9 +5,9 @@
 
 namespace tessera::cuda {
 
-__device__ inline EdgeOffset line_offset(const Lines& lines, std::int64_t line) {
-  return lines.offsets.narrow != nullptr ? __ldg(lines.offsets.narrow + line)
-                                         : __ldg(lines.offsets.wide + line);
+__device__ inline EdgeOffset row_offset(const CutRows& rows, std::int64_t row) {
+  return rows.offsets.narrow != nullptr ? __ldg(rows.offsets.narrow + row)
+                                        : __ldg(rows.offsets.wide + row);
 }
 
 }  // namespace tessera::cuda

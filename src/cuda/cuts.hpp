@@ -7,49 +7,49 @@
 #include "cuda/rows.hpp"
 #include "tessera/core/memory.hpp"
 
-/// Long rows (or columns: both are lines) cut into pieces, so that no warp still works on one when
-/// all others are done. What the pieces of a line compute stands in consecutive slots.
+/// Long rows, of A or of its transpose, cut into pieces, so that no warp still works on one when
+/// all others are done. What the pieces of a row compute stands in consecutive slots.
 namespace tessera::cuda {
 
 struct Piece {
-  VertexId line = 0;
+  VertexId row = 0;
   std::int32_t slot = 0;
-  std::int32_t first_slot = 0;  ///< of the line
+  std::int32_t first_slot = 0;  ///< of the row
   std::int32_t num_slots = 0;
   EdgeOffset begin = 0;
   EdgeOffset end = 0;
 };
 
-struct CutLine {
-  VertexId line = 0;
+struct CutRow {
+  VertexId row = 0;
   std::int32_t first_slot = 0;
   std::int32_t num_slots = 0;
 };
 
-/// Lines and their pieces, as a kernel sees them.
-struct Lines {
-  VertexId num_lines = 0;
+/// Rows and their pieces, as a kernel sees them.
+struct CutRows {
+  VertexId num_rows = 0;
   Offsets offsets;
-  EdgeOffset longest = 0;  ///< a line with more edges is cut
+  EdgeOffset longest = 0;  ///< a row with more edges is cut
   const Piece* pieces = nullptr;
   std::int64_t num_pieces = 0;
-  const CutLine* cut_lines = nullptr;
-  std::int64_t num_cut_lines = 0;
+  const CutRow* cut_rows = nullptr;
+  std::int64_t num_cut_rows = 0;
 };
 
 /// The pieces of one graph's rows or columns on a GPU. They depend on the graph alone.
 struct Cuts {
   EdgeOffset longest = 0;
   Buffer<Piece> pieces;
-  Buffer<CutLine> cut_lines;
+  Buffer<CutRow> cut_rows;
   std::int64_t num_slots = 0;
 
-  Lines lines(const DeviceRows& rows) const noexcept {
-    return {rows.num_rows, rows.offsets(),   longest,         pieces.data(),
-            pieces.size(), cut_lines.data(), cut_lines.size()};
+  CutRows rows(const DeviceRows& matrix) const noexcept {
+    return {matrix.num_rows, matrix.offsets(), longest,        pieces.data(),
+            pieces.size(),   cut_rows.data(),  cut_rows.size()};
   }
 };
 
-Cuts cut_long_lines(std::span<const EdgeOffset> offsets, EdgeOffset longest, const Place& place);
+Cuts cut_long_rows(std::span<const EdgeOffset> offsets, EdgeOffset longest, const Place& place);
 
 }  // namespace tessera::cuda

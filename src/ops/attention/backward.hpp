@@ -105,8 +105,8 @@ void score_backward(const Problem<T>& p, const Lines& block, const Rows<T>& fixe
     sum_weighted_rows<T, S>(p, block, gathered, scratch.grads, nullptr, gradients.scores);
   } else {
     S* const activated = gradients.vector == nullptr ? nullptr : scratch.activated_sums;
-    for (std::int64_t i = 0; i < p.num_strips; ++i) {
-      p.strips[i].functions->additive_backward(p.strips[i].place, block, fixed, gathered,
+    for (std::int64_t i = 0; i < p.num_slices; ++i) {
+      p.slices[i].functions->additive_backward(p.slices[i].place, block, fixed, gathered,
                                                scratch.grads, scratch.vector, p.slope,
                                                gradients.scores, activated);
     }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ops/attention/fused.hpp"
-#include "ops/attention/strips.hpp"
+#include "ops/attention/slices.hpp"
 #include "ops/simd/dropout.hpp"
 #include "ops/simd/heads.hpp"
 
@@ -91,15 +91,15 @@ TESSERA_INLINE void load_vector(const Problem<T>& p, const Scratch<S>& scratch) 
   if (p.form == AttentionForm::gatv2) load_row(p.vector, p.features, scratch.vector);
 }
 
-/// Runs `strip(functions, place, to)` for all strips, which leave sums of each edge and head, or
+/// Runs `slice(functions, place, to)` for all slices, which leave sums of each edge and head, or
 /// parts of them, at `to`; finishes them into `sums`. Heads without features sum to nothing.
-template <class T, class S, class RunStrip>
-TESSERA_INLINE void sum_strips(const Problem<T>& p, std::int64_t size, const Scratch<S>& scratch,
-                               S* sums, RunStrip&& strip) {
-  if (p.num_strips == 0) return fill(sums, size, S{0});
-  const bool finished = p.strips[0].place.sums_lanes;
-  for (std::int64_t i = 0; i < p.num_strips; ++i) {
-    strip(*p.strips[i].functions, p.strips[i].place, finished ? sums : scratch.partial);
+template <class T, class S, class RunSlice>
+TESSERA_INLINE void sum_slices(const Problem<T>& p, std::int64_t size, const Scratch<S>& scratch,
+                               S* sums, RunSlice&& slice) {
+  if (p.num_slices == 0) return fill(sums, size, S{0});
+  const bool finished = p.slices[0].place.sums_lanes;
+  for (std::int64_t i = 0; i < p.num_slices; ++i) {
+    slice(*p.slices[i].functions, p.slices[i].place, finished ? sums : scratch.partial);
   }
   if (!finished) sum_partials(scratch.partial, p.partial_lanes, size, sums);
 }
@@ -108,7 +108,7 @@ TESSERA_INLINE void sum_strips(const Problem<T>& p, std::int64_t size, const Scr
 template <class T, class S>
 void dot_products(const Problem<T>& p, const Lines& block, const Rows<T>& fixed,
                   const Rows<T>& gathered, const Scratch<S>& scratch, S* products) {
-  sum_strips(p, block.count * p.heads, scratch, products,
+  sum_slices(p, block.count * p.heads, scratch, products,
              [&](const auto& functions, const auto& place, S* to) {
                functions.dot(place, block, fixed, gathered, to);
              });
@@ -119,8 +119,8 @@ template <class T, class S>
 TESSERA_INLINE void sum_weighted_rows(const Problem<T>& p, const Lines& block,
                                       const Rows<T>& gathered, const S* weights, const S* scales,
                                       const LineSums<T>& sums) {
-  for (std::int64_t i = 0; i < p.num_strips; ++i) {
-    p.strips[i].functions->weighted_sum(p.strips[i].place, block, gathered, weights, scales, sums);
+  for (std::int64_t i = 0; i < p.num_slices; ++i) {
+    p.slices[i].functions->weighted_sum(p.slices[i].place, block, gathered, weights, scales, sums);
   }
 }
 
@@ -138,7 +138,7 @@ void prepare_scores(const Problem<T>& p, const Lines& block, const Rows<T>& fixe
     dot_products(p, block, fixed, gathered, scratch, scratch.activations);
     for (std::int64_t k = 0; k < size; ++k) scratch.scores[k] = p.scale * scratch.activations[k];
   } else {
-    sum_strips(p, size, scratch, scratch.scores,
+    sum_slices(p, size, scratch, scratch.scores,
                [&](const auto& functions, const auto& place, S* to) {
                  functions.additive(place, block, fixed, gathered, scratch.vector, p.slope, to);
                });

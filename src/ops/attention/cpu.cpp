@@ -53,8 +53,8 @@ class FusedAttention final : public PreparedAttention {
         rows_(make_row_schedule(graph_.num_rows(), graph_.row_offsets().data())) {
     const std::int64_t heads = options_.heads;
     const std::int64_t width = options_.features / heads;
-    strips_.resize(static_cast<std::size_t>(functions_.make_strips(heads, width, nullptr)));
-    functions_.make_strips(heads, width, strips_.data());
+    slices_.resize(static_cast<std::size_t>(functions_.make_slices(heads, width, nullptr)));
+    functions_.make_slices(heads, width, slices_.data());
     slot_size_ = options_.features + 2 * heads;
     slots_ = Buffer<S>(checked_area(rows_.num_slots, slot_size_));
   }
@@ -133,9 +133,9 @@ class FusedAttention final : public PreparedAttention {
     p.width = p.features / p.heads;
     p.score_cols = p.form == AttentionForm::gat ? p.heads : p.features;
     p.block_edges = choose_block_edges(p.heads);
-    p.strips = strips_.data();
-    p.num_strips = static_cast<std::int64_t>(strips_.size());
-    p.partial_lanes = strips_.empty() ? 1 : strips_.front().place.partial_lanes;
+    p.slices = slices_.data();
+    p.num_slices = static_cast<std::int64_t>(slices_.size());
+    p.partial_lanes = slices_.empty() ? 1 : slices_.front().place.partial_lanes;
     p.slope = static_cast<S>(options_.negative_slope);
     p.scale = static_cast<S>(inputs.scale);
     const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
@@ -357,7 +357,7 @@ class FusedAttention final : public PreparedAttention {
   Graph graph_;
   AttentionOptions options_;
   const fused::Functions<T>& functions_;
-  std::vector<fused::Strip<T>> strips_;
+  std::vector<fused::Slice<T>> slices_;
   RowSchedule rows_;
   std::int64_t slot_size_ = 0;
   mutable Buffer<S> slots_;

@@ -59,47 +59,47 @@ struct LineSums {
   SumOf<T>* sums = nullptr;  ///< in the place of `rows`
 };
 
-/// Where a strip lies: some consecutive heads, and in each of them some consecutive vectors.
-struct StripPlace {
+/// Where a slice lies: some consecutive heads, and in each of them some consecutive vectors.
+struct SlicePlace {
   std::int64_t head = 0;           ///< the first
   std::int64_t feature = 0;        ///< the first of that head's
   std::int64_t heads = 1;          ///< of the whole row
   std::int64_t width = 1;          ///< of a head
   std::int64_t partial_lanes = 1;  ///< numbers kept per edge and head before they are summed
-  bool adds = false;               ///< an earlier strip has begun these heads
-  /// The strip has whole heads, and as many as fill vectors: it sums the lanes itself, and
+  bool adds = false;               ///< an earlier slice has begun these heads
+  /// The slice has whole heads, and as many as fill vectors: it sums the lanes itself, and
   /// `partial` is one number per edge and head.
   bool sums_lanes = false;
-  /// Of a strip of heads narrower than a vector: how far the last head's vector is set back, so
+  /// Of a slice of heads narrower than a vector: how far the last head's vector is set back, so
   /// that it does not reach past the row.
   std::int64_t set_back = 0;
 };
 
-/// The inner loops over a block of edges for one strip, in registers. `S` arrays named after heads
+/// The inner loops over a block of edges for one slice, in registers. `S` arrays named after heads
 /// have one number per edge and head; others one per feature.
 template <class T>
-struct StripFunctions {
+struct SliceFunctions {
   using S = SumOf<T>;
   /// partial[edge][head][lane] = products of fixed and gathered features.
-  void (*dot)(const StripPlace&, const Lines&, const Rows<T>& fixed, const Rows<T>& gathered,
+  void (*dot)(const SlicePlace&, const Lines&, const Rows<T>& fixed, const Rows<T>& gathered,
               S* partial);
   /// The same of vector * leaky_relu(fixed + gathered).
-  void (*additive)(const StripPlace&, const Lines&, const Rows<T>& fixed, const Rows<T>& gathered,
+  void (*additive)(const SlicePlace&, const Lines&, const Rows<T>& fixed, const Rows<T>& gathered,
                    const S* vector, S slope, S* partial);
   /// Sums of weights[edge][head] * gathered, times scales[line][head] unless that is null.
-  void (*weighted_sum)(const StripPlace&, const Lines&, const Rows<T>& gathered, const S* weights,
+  void (*weighted_sum)(const SlicePlace&, const Lines&, const Rows<T>& gathered, const S* weights,
                        const S* scales, const LineSums<T>&);
   /// Sums of vector * grads[edge][head] * leaky_relu'(fixed + gathered), if wanted, and
   /// activated_sums (unless null) += grads[edge][head] * leaky_relu(fixed + gathered).
-  void (*additive_backward)(const StripPlace&, const Lines&, const Rows<T>& fixed,
+  void (*additive_backward)(const SlicePlace&, const Lines&, const Rows<T>& fixed,
                             const Rows<T>& gathered, const S* grads, const S* vector, S slope,
                             const LineSums<T>&, S* activated_sums);
 };
 
 template <class T>
-struct Strip {
-  const StripFunctions<T>* functions = nullptr;
-  StripPlace place;
+struct Slice {
+  const SliceFunctions<T>* functions = nullptr;
+  SlicePlace place;
 };
 
 template <class T>
@@ -112,8 +112,8 @@ struct Problem {
   std::int64_t score_cols = 0;  ///< of target and source
   std::int64_t block_edges = 1;
   std::int64_t partial_lanes = 1;
-  const Strip<T>* strips = nullptr;
-  std::int64_t num_strips = 0;
+  const Slice<T>* slices = nullptr;
+  std::int64_t num_slices = 0;
   S slope = 0;
   S scale = 1;
   bool drops = false;
@@ -187,8 +187,8 @@ struct LineGradients {
 template <class T>
 struct Functions {
   using S = SumOf<T>;
-  /// Cuts a row into strips; returns how many, and writes them unless `strips` is null.
-  std::int64_t (*make_strips)(std::int64_t heads, std::int64_t width, Strip<T>* strips);
+  /// Cuts a row into slices; returns how many, and writes them unless `slices` is null.
+  std::int64_t (*make_slices)(std::int64_t heads, std::int64_t width, Slice<T>* slices);
   /// Rows that fit a block together.
   void (*forward)(const Problem<T>&, const Lines&, const RowResults<T>&, const Scratch<S>&);
   /// A long row or a piece of it.

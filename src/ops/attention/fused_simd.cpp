@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/backward.hpp"
 #include "ops/attention/forward.hpp"
-#include "ops/attention/strip_maker.hpp"
+#include "ops/attention/slice_maker.hpp"
 
 namespace tessera::ops::TESSERA_ISA {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 template <class T>
 constexpr fused::Functions<T> functions_of() {
   using namespace attention;
-  return {make_strips<T>, forward<T>,   forward_piece<T>, merge<T>,    finish<T>,
+  return {make_slices<T>, forward<T>,   forward_piece<T>, merge<T>,    finish<T>,
           backward<T>,    row_state<T>, weights<T>,       store_row<T>};
 }
 

@@ -13,9 +13,9 @@ void write_attention_weights(const cuda::DeviceRows& rows, const AttentionOption
                              const AttentionInputs& inputs, const ConstOperand& log_sum,
                              const Operand& weights, Stream stream) {
   AttentionLaunch launch;
-  launch.lines.num_lines = rows.num_rows;
-  launch.lines.offsets = rows.offsets();
-  launch.lines.longest = std::numeric_limits<EdgeOffset>::max();
+  launch.rows.num_rows = rows.num_rows;
+  launch.rows.offsets = rows.offsets();
+  launch.rows.longest = std::numeric_limits<EdgeOffset>::max();
   launch.indices = rows.indices.data();
   launch.form = options.form;
   launch.heads = options.heads;

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/fused/line.cuh"
+#include "ops/attention/cuda/fused/row.cuh"
 
-/// The backward pass over lines: rows for what belongs to targets, columns for what belongs to
-/// sources. The weights are computed again from the scores and each row's log_sum.
+/// The backward pass over rows of A, for what belongs to targets, or of its transpose, for what
+/// belongs to sources. The weights are computed again from the scores and each row's log_sum.
 namespace tessera::ops {
 
 template <class T, bool aligned, int vectors>
-class BackwardLine {
-  using Work = LineWork<T, aligned, vectors>;
+class RowGradients {
+  using Work = RowWork<T, aligned, vectors>;
 
  public:
-  __device__ BackwardLine(const AttentionLaunch& launch, const Work& work)
+  __device__ RowGradients(const AttentionLaunch& launch, const Work& work)
       : launch_(launch),
         work_(work),
         wants_scores_(launch.score_gradient.data != nullptr || launch.vector_sums != nullptr ||
                       launch.scale_sums != nullptr),
         wants_values_(launch.value_gradient.data != nullptr) {}
 
-  __device__ void run(const LinePart& part) {
+  __device__ void run(const RowPart& part) {
     head_sum_ = 0;
     clear(scores_);
     // By rows, the second sums are those of the vector, which go on over all rows of a warp.
     if (!launch_.by_rows) clear(second_);
-    if (launch_.by_rows) load_state(part.line);
+    if (launch_.by_rows) load_state(part.row);
     for (EdgeOffset batch = part.begin; batch < part.end; batch += work_.batch_edges()) {
       const LaneEdge edge = work_.edge_at(batch, part.end);
       if (!launch_.by_rows) load_state(edge.other);
-      const Score score = work_.score(part.line, edge);
+      const Score score = work_.score(part.row, edge);
       const float factor = work_.dropped(edge);
       const float weight = edge.exists ? expf(score.value - log_sum_) : 0.0f;
       const EdgeOffset left = part.end - batch;
       const int edges = left < work_.batch_edges() ? static_cast<int>(left) : work_.batch_edges();
-      if (wants_scores_) add_scores(part.line, edge, edges, score, weight, factor);
+      if (wants_scores_) add_scores(part.row, edge, edges, score, weight, factor);
       if (wants_values_) {
         work_.add_weighted(launch_.gathered_values, edge, edges, weight * factor, second_);
       }
@@ -41,17 +41,17 @@ class BackwardLine {
     finish();
   }
 
-  __device__ void store(const LinePart& part) const {
+  __device__ void store(const RowPart& part) const {
     if (launch_.score_gradient.data != nullptr) {
       if (launch_.form == AttentionForm::gat) {
         if (work_.speaks_for_head() && work_.owns_heads()) {
-          work_.store_head(launch_.score_gradient, part.line, head_sum_);
+          work_.store_head(launch_.score_gradient, part.row, head_sum_);
         }
       } else {
-        store_features(launch_.score_gradient, part.line, scores_);
+        store_features(launch_.score_gradient, part.row, scores_);
       }
     }
-    if (wants_values_) store_features(launch_.value_gradient, part.line, second_);
+    if (wants_values_) store_features(launch_.value_gradient, part.row, second_);
   }
 
   __device__ void store_piece(std::int64_t slot) const {
@@ -64,7 +64,7 @@ class BackwardLine {
     if (!launch_.by_rows) copy_features(second_, to + launch_.score_cols);
   }
 
-  /// What all edges of the graph share, after the last line of this warp.
+  /// What all edges of the graph share, after the last row of this warp.
   __device__ void store_shared(std::int64_t warp, std::int64_t num_warps) {
     if (launch_.vector_sums != nullptr) {
       work_.combine_groups(second_);
@@ -167,28 +167,28 @@ __global__ __launch_bounds__(attention_block_threads) void attention_backward(
   cuda::begin_overlapped();
   const std::int64_t warp = (std::int64_t{blockIdx.x} * attention_block_threads + threadIdx.x) / 32;
   const std::int64_t num_warps = std::int64_t{gridDim.x} * attention_block_warps;
-  const std::int64_t items = launch.lines.num_pieces + launch.lines.num_lines;
-  const LineWork<T, aligned, vectors> work(launch);
-  BackwardLine<T, aligned, vectors> line(launch, work);
+  const std::int64_t items = launch.rows.num_pieces + launch.rows.num_rows;
+  const RowWork<T, aligned, vectors> work(launch);
+  RowGradients<T, aligned, vectors> row(launch, work);
   for (std::int64_t item = warp; item < items; item += num_warps) {
-    const LinePart part = line_part(launch.lines, item);
+    const RowPart part = row_part(launch.rows, item);
     if (!part.exists) continue;
-    line.run(part);
+    row.run(part);
     if (part.slot >= 0) {
-      line.store_piece(part.slot);
+      row.store_piece(part.slot);
     } else {
-      line.store(part);
+      row.store(part);
     }
   }
-  line.store_shared(warp, num_warps);
+  row.store_shared(warp, num_warps);
 }
 
-/// Adds the pieces of a line in order: a block per line.
+/// Adds the pieces of a row in order: a block per row.
 template <class T>
 __global__ __launch_bounds__(attention_block_threads) void add_gradient_pieces(
     const AttentionLaunch launch) {
   cuda::begin_overlapped();
-  const cuda::CutLine cut = launch.lines.cut_lines[blockIdx.x];
+  const cuda::CutRow cut = launch.rows.cut_rows[blockIdx.x];
   const auto store = [&](const GpuOutput& to, std::int64_t first, std::int64_t count) {
     if (to.data == nullptr) return;
     for (std::int64_t i = threadIdx.x; i < count; i += attention_block_threads) {
@@ -196,7 +196,7 @@ __global__ __launch_bounds__(attention_block_threads) void add_gradient_pieces(
       for (std::int64_t piece = 0; piece < cut.num_slots; ++piece) {
         total += launch.slots[(cut.first_slot + piece) * launch.slot_size + first + i];
       }
-      static_cast<T*>(to.data)[cut.line * to.stride + i] = cuda::narrow<T>(total);
+      static_cast<T*>(to.data)[cut.row * to.stride + i] = cuda::narrow<T>(total);
     }
   };
   store(launch.score_gradient, 0, launch.score_cols);
@@ -260,7 +260,7 @@ void launch_attention_backward(const AttentionLaunch& launch, Stream stream) {
                           dim3(launch.num_blocks, launch.slices.count), attention_block_threads,
                           stream, launch);
   cuda::launch_overlapped(add_gradient_pieces<T>,
-                          dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
+                          dim3(static_cast<unsigned>(launch.rows.num_cut_rows)),
                           attention_block_threads, stream, launch);
 }
 

@@ -15,15 +15,15 @@ struct FusedCoefficients {
   double launch_us;
   double number_us;          ///< per edge and head
   double word_us;            ///< per edge and four bytes of its rows
-  double line_word_us;       ///< per line and four bytes
-  double last_edge_us;       ///< per edge of the longest line, and in addition
+  double row_word_us;        ///< per row and four bytes
+  double last_edge_us;       ///< per edge of the longest row, and in addition
   double last_edge_word_us;  ///< per four bytes of a head
 
   FusedCoefficients scaled(DeviceRatio ratio) const {
     FusedCoefficients scaled = *this;
     scaled.number_us /= ratio.processors;
     scaled.word_us /= ratio.processors;
-    scaled.line_word_us /= ratio.memory;
+    scaled.row_word_us /= ratio.memory;
     return scaled;
   }
 };
@@ -36,7 +36,7 @@ constexpr std::array<Fitted<FusedCoefficients>, 1> coefficients = {
       {.launch_us = 25,
        .number_us = 2e-5,
        .word_us = 1.75e-6,
-       .line_word_us = 1.9e-5,
+       .row_word_us = 1.9e-5,
        .last_edge_us = 0.05,
        .last_edge_word_us = 0.0075}}}};
 
@@ -47,12 +47,12 @@ int power_of_two(std::int64_t at_least) {
   return static_cast<int>(std::bit_ceil(wanted));
 }
 
-EdgeOffset longest_line(std::int64_t heads) {
+EdgeOffset longest_uncut_row(std::int64_t heads) {
   constexpr EdgeOffset batches = 48;
   return std::min<EdgeOffset>(512, batches * 32 / power_of_two(heads));
 }
 
-/// Edges one after another, the longest line last: all others are done when it still runs.
+/// Edges one after another, the longest row last: all others are done when it still runs.
 double predict_fused_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const FusedCoefficients fit = coefficients_for(coefficients, traits);
   const AttentionOptions& options = problem.options;
@@ -62,8 +62,8 @@ double predict_fused_us(const AttentionProblem& problem, const DeviceTraits& tra
   const double words = static_cast<double>(options.features) *
                        static_cast<double>(bytes_per_element(options.precision)) / 4 /
                        (options.form == AttentionForm::gat ? 2 : 1);
-  const auto last_edges = static_cast<double>(std::min(longest, longest_line(options.heads)));
-  return fit.launch_us + static_cast<double>(graph.num_rows()) * words * fit.line_word_us +
+  const auto last_edges = static_cast<double>(std::min(longest, longest_uncut_row(options.heads)));
+  return fit.launch_us + static_cast<double>(graph.num_rows()) * words * fit.row_word_us +
          static_cast<double>(graph.num_edges()) * (heads * fit.number_us + words * fit.word_us) +
          last_edges * (fit.last_edge_us + words / heads * fit.last_edge_word_us);
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/fused/line.cuh"
+#include "ops/attention/cuda/fused/row.cuh"
 
 /// The forward pass over rows: a running maximum, batch by batch.
 namespace tessera::ops {
 
 template <class T, bool aligned, int vectors>
-class ForwardLine {
-  using Work = LineWork<T, aligned, vectors>;
+class RowOutput {
+  using Work = RowWork<T, aligned, vectors>;
 
  public:
-  __device__ ForwardLine(const AttentionLaunch& launch, const Work& work)
+  __device__ RowOutput(const AttentionLaunch& launch, const Work& work)
       : launch_(launch), work_(work) {}
 
-  __device__ void run(const LinePart& part) {
+  __device__ void run(const RowPart& part) {
     for (EdgeOffset batch = part.begin; batch < part.end; batch += work_.batch_edges()) {
       const LaneEdge edge = work_.edge_at(batch, part.end);
-      const float score = work_.score(part.line, edge).value;
+      const float score = work_.score(part.row, edge).value;
       raise_max(cuda::max_over_edges<32>(work_.lanes(), score));
       // Where all scores are -inf nothing is subtracted: their weights are 0, and a row of nothing
       // else divides 0 by 0, as the reference does.
@@ -32,17 +32,17 @@ class ForwardLine {
     work_.combine_groups(features_);
   }
 
-  __device__ void store(const LinePart& part) {
+  __device__ void store(const RowPart& part) {
     const bool empty = part.begin == part.end;
     const float reciprocal = empty ? 0.0f : 1 / sum_;
 #pragma unroll
     for (int k = 0; k < vectors; ++k) {
       const float factor = work_.of_head(reciprocal, k);
       for (float& value : features_[k]) value *= factor;
-      if (work_.stores(k)) work_.store(launch_.output, part.line, k, features_[k]);
+      if (work_.stores(k)) work_.store(launch_.output, part.row, k, features_[k]);
     }
     if (launch_.log_sum == nullptr || !work_.speaks_for_head() || !work_.owns_heads()) return;
-    launch_.log_sum[part.line * launch_.log_sum_stride + work_.head()] =
+    launch_.log_sum[part.row * launch_.log_sum_stride + work_.head()] =
         empty ? -cuda::infinity : max_ + logf(sum_);
   }
 
@@ -87,16 +87,16 @@ __global__ __launch_bounds__(attention_block_threads) void attention_forward(
     const AttentionLaunch launch) {
   cuda::begin_overlapped();
   const std::int64_t item = (std::int64_t{blockIdx.x} * attention_block_threads + threadIdx.x) / 32;
-  if (item >= launch.lines.num_pieces + launch.lines.num_lines) return;
-  const LinePart part = line_part(launch.lines, item);
+  if (item >= launch.rows.num_pieces + launch.rows.num_rows) return;
+  const RowPart part = row_part(launch.rows, item);
   if (!part.exists) return;
-  const LineWork<T, aligned, vectors> work(launch);
-  ForwardLine<T, aligned, vectors> line(launch, work);
-  line.run(part);
+  const RowWork<T, aligned, vectors> work(launch);
+  RowOutput<T, aligned, vectors> row(launch, work);
+  row.run(part);
   if (part.slot >= 0) {
-    line.store_piece(part.slot);
+    row.store_piece(part.slot);
   } else {
-    line.store(part);
+    row.store(part);
   }
 }
 
@@ -105,7 +105,7 @@ template <class T>
 __global__ __launch_bounds__(attention_block_threads) void join_pieces(
     const AttentionLaunch launch) {
   cuda::begin_overlapped();
-  const cuda::CutLine cut = launch.lines.cut_lines[blockIdx.x];
+  const cuda::CutRow cut = launch.rows.cut_rows[blockIdx.x];
   const float* const first = launch.slots + cut.first_slot * launch.slot_size;
   const auto join_head = [&](std::int64_t head, auto&& with_factor) {
     const float* const maxima = first + launch.features + head;
@@ -129,13 +129,13 @@ __global__ __launch_bounds__(attention_block_threads) void join_pieces(
         join_head(f / launch.width, [&](std::int64_t piece, float factor) {
           total = fmaf(first[piece * launch.slot_size + f], factor, total);
         });
-    static_cast<T*>(launch.output.data)[cut.line * launch.output.stride + f] =
+    static_cast<T*>(launch.output.data)[cut.row * launch.output.stride + f] =
         cuda::narrow<T>(total / head.sum);
   }
   if (launch.log_sum == nullptr) return;
   for (std::int64_t h = threadIdx.x; h < launch.heads; h += attention_block_threads) {
     const cuda::RunningSum head = join_head(h, [](std::int64_t, float) {});
-    launch.log_sum[cut.line * launch.log_sum_stride + h] = head.max + logf(head.sum);
+    launch.log_sum[cut.row * launch.log_sum_stride + h] = head.max + logf(head.sum);
   }
 }
 
@@ -145,15 +145,15 @@ __global__ __launch_bounds__(attention_block_threads) void attention_weights_ker
     const AttentionLaunch launch) {
   cuda::begin_overlapped();
   const std::int64_t item = (std::int64_t{blockIdx.x} * attention_block_threads + threadIdx.x) / 32;
-  if (item >= launch.lines.num_pieces + launch.lines.num_lines) return;
-  const LinePart part = line_part(launch.lines, item);
+  if (item >= launch.rows.num_pieces + launch.rows.num_rows) return;
+  const RowPart part = row_part(launch.rows, item);
   if (!part.exists) return;
-  const LineWork<T, false, 1> work(launch);
+  const RowWork<T, false, 1> work(launch);
   const float log_sum =
-      work.has_head() ? launch.log_sum[part.line * launch.log_sum_stride + work.head()] : 0.0f;
+      work.has_head() ? launch.log_sum[part.row * launch.log_sum_stride + work.head()] : 0.0f;
   for (EdgeOffset batch = part.begin; batch < part.end; batch += work.batch_edges()) {
     const LaneEdge edge = work.edge_at(batch, part.end);
-    const float weight = expf(work.score(part.line, edge).value - log_sum);
+    const float weight = expf(work.score(part.row, edge).value - log_sum);
     if (edge.exists) work.store_head(launch.output, edge.position, weight);
   }
 }
@@ -163,7 +163,7 @@ void launch_attention_forward(const AttentionLaunch& launch, Stream stream) {
   cuda::launch_overlapped(attention_forward<T, aligned, vectors>,
                           dim3(launch.num_blocks, launch.slices.count), attention_block_threads,
                           stream, launch);
-  cuda::launch_overlapped(join_pieces<T>, dim3(static_cast<unsigned>(launch.lines.num_cut_lines)),
+  cuda::launch_overlapped(join_pieces<T>, dim3(static_cast<unsigned>(launch.rows.num_cut_rows)),
                           attention_block_threads, stream, launch);
 }
 

@@ -7,8 +7,8 @@
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/dropout.hpp"
 
-/// What the kernels of fused attention take. As on the CPU, a *line* is a row of CSR or of CSC; its
-/// own vertex is *fixed*, the vertices at the other ends of its edges are *gathered*.
+/// What the kernels of fused attention take. A *row* is one of A or of its transpose; its own
+/// vertex is *fixed*, the vertices at the other ends of its edges are *gathered*.
 namespace tessera::ops {
 
 inline constexpr int attention_block_threads = 128;
@@ -28,7 +28,7 @@ struct GpuOutput {
   std::int64_t stride = 0;
 };
 
-/// How the heads and features of a line are shared by the blocks of a grid's second dimension. A
+/// How the heads and features of a row are shared by the blocks of a grid's second dimension. A
 /// slice has whole heads, at most 32 of them, or a part of one head.
 struct Slices {
   int heads = 1;              ///< of a slice
@@ -41,9 +41,9 @@ struct Slices {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct AttentionLaunch {
-  cuda::Lines lines;
+  cuda::CutRows rows;
   const VertexId* indices = nullptr;
-  const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a line is a column
+  const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a row is a column of A
 
   AttentionForm form = AttentionForm::gat;
   std::int64_t heads = 1;

@@ -52,8 +52,8 @@ class CudaFusedAttention final : public PreparedAttention {
         width_(options_.features / options_.heads),
         score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features),
         rows_(cuda::device_rows(graph_, options_.place())),
-        row_cuts_(cuda::cut_long_lines(graph_.row_offsets().span(), longest_line(options_.heads),
-                                       options_.place())),
+        row_cuts_(cuda::cut_long_rows(graph_.row_offsets().span(),
+                                      longest_uncut_row(options_.heads), options_.place())),
         slots_(workspace_.add<float>(
             checked_area(row_cuts_.num_slots, options_.features + 2 * options_.heads))) {
     if (options_.backward) prepare_backward();
@@ -100,8 +100,8 @@ class CudaFusedAttention final : public PreparedAttention {
   void prepare_backward() {
     const Place place = options_.place();
     columns_ = cuda::device_columns(graph_, place);
-    column_cuts_ =
-        cuda::cut_long_lines(columns_->host_offsets.span(), longest_line(options_.heads), place);
+    column_cuts_ = cuda::cut_long_rows(columns_->host_offsets.span(),
+                                       longest_uncut_row(options_.heads), place);
     WorkspaceNeed need;
     row_state_ = need.add<float>(checked_area(graph_.num_rows(), 2 * options_.heads));
     grad_slots_ = need.add<float>(
@@ -128,7 +128,7 @@ class CudaFusedAttention final : public PreparedAttention {
   AttentionLaunch launch_of(const AttentionInputs& inputs, const cuda::DeviceRows& rows,
                             const cuda::Cuts& cuts) const {
     AttentionLaunch launch;
-    launch.lines = cuts.lines(rows);
+    launch.rows = cuts.rows(rows);
     launch.indices = rows.indices.data();
     launch.positions = rows.positions.data();
     launch.form = options_.form;
@@ -143,7 +143,7 @@ class CudaFusedAttention final : public PreparedAttention {
     launch.dropout = dropout.constants();
     launch.vector = options_.form == AttentionForm::gatv2 ? inputs.vector.data : nullptr;
     launch.num_blocks =
-        static_cast<unsigned>(blocks_for(launch.lines.num_pieces + launch.lines.num_lines));
+        static_cast<unsigned>(blocks_for(launch.rows.num_pieces + launch.rows.num_rows));
     return launch;
   }
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <utility>
+
 #include "cuda/cuts.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/precision.cuh"
 #include "cuda/softmax.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/edge_softmax/cuda/rows/launch.hpp"
@@ -203,9 +207,9 @@ __global__ __launch_bounds__(softmax_block_threads) void softmax_short_rows(
     const SoftmaxLaunch launch) {
   cuda::begin_overlapped();
   const std::int64_t row = (std::int64_t{blockIdx.x} * softmax_block_threads + threadIdx.x) / team;
-  if (row >= launch.rows.num_lines) return;
-  const EdgeOffset begin = cuda::line_offset(launch.rows, row);
-  const EdgeOffset end = cuda::line_offset(launch.rows, row + 1);
+  if (row >= launch.rows.num_rows) return;
+  const EdgeOffset begin = cuda::row_offset(launch.rows, row);
+  const EdgeOffset end = cuda::row_offset(launch.rows, row + 1);
   if (end - begin > launch.rows.longest) return;
   if (begin == end && launch.log_sum == nullptr) return;
   Row numbers(launch, begin, end);
@@ -236,13 +240,13 @@ __global__ __launch_bounds__(softmax_block_threads) void change_pieces(const Sof
   Row numbers(launch, piece.begin, piece.end);
   for (int i = 0; i < piece.num_slots; ++i) numbers.join_slot(piece.first_slot + i);
   numbers.apply();
-  if (piece.slot == piece.first_slot) numbers.save_log_sum(piece.line);
+  if (piece.slot == piece.first_slot) numbers.save_log_sum(piece.row);
 }
 
 template <template <class, int> class Row, class T, int team>
 void launch_softmax(const SoftmaxLaunch& launch, Stream stream) {
   const unsigned head_blocks = cuda::num_blocks(launch.heads, 32);
-  const dim3 row_grid(cuda::num_blocks(launch.rows.num_lines, softmax_block_threads / team),
+  const dim3 row_grid(cuda::num_blocks(launch.rows.num_rows, softmax_block_threads / team),
                       head_blocks);
   const dim3 piece_grid(cuda::num_blocks(launch.rows.num_pieces, softmax_block_threads / 32),
                         head_blocks);
@@ -254,12 +258,24 @@ void launch_softmax(const SoftmaxLaunch& launch, Stream stream) {
                           launch);
 }
 
-template <class T>
-constexpr SoftmaxFunctions make_softmax_functions() {
-  return {{launch_softmax<ForwardRow, T, 4>, launch_softmax<ForwardRow, T, 8>,
-           launch_softmax<ForwardRow, T, 16>, launch_softmax<ForwardRow, T, 32>},
-          {launch_softmax<BackwardRow, T, 4>, launch_softmax<BackwardRow, T, 8>,
-           launch_softmax<BackwardRow, T, 16>, launch_softmax<BackwardRow, T, 32>}};
+template <template <class, int> class Row, class T>
+constexpr std::array<SoftmaxFunction, softmax_teams.size()> make_softmax_functions() {
+  return []<std::size_t... i>(std::index_sequence<i...>) {
+    return std::array{SoftmaxFunction{launch_softmax<Row, T, softmax_teams[i]>}...};
+  }
+  (std::make_index_sequence<softmax_teams.size()>{});
+}
+
+template <SoftmaxKey key>
+std::span<const SoftmaxFunction> SoftmaxKernels<key>::all() {
+  using T = cuda::Stored<key.precision>;
+  if constexpr (key.backward) {
+    static constexpr auto functions = make_softmax_functions<BackwardRow, T>();
+    return functions;
+  } else {
+    static constexpr auto functions = make_softmax_functions<ForwardRow, T>();
+    return functions;
+  }
 }
 
 }  // namespace tessera::ops

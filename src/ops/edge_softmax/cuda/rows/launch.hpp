@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "cuda/cuts.hpp"
+#include "tessera/core/dtype.hpp"
 
 namespace tessera::ops {
 
@@ -20,7 +22,7 @@ struct EdgeNumbers {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct SoftmaxLaunch {
-  cuda::Lines rows;
+  cuda::CutRows rows;
   std::int64_t heads = 1;
   EdgeNumbers first;   ///< scores; backward: weights
   float scale = 1;     ///< of scores
@@ -35,12 +37,19 @@ struct SoftmaxLaunch {
 
 using SoftmaxFunction = void (*)(const SoftmaxLaunch& launch, Stream stream);
 
-/// One function per size of teams, which deals with long rows too.
-struct SoftmaxFunctions {
-  std::array<SoftmaxFunction, softmax_teams.size()> forward;
-  std::array<SoftmaxFunction, softmax_teams.size()> backward;
+/// What sets kernels apart.
+struct SoftmaxKey {
+  Precision precision = Precision::fp32;
+  bool backward = false;
+
+  friend constexpr bool operator==(const SoftmaxKey&, const SoftmaxKey&) = default;
 };
 
-extern const SoftmaxFunctions softmax_rows_fp32, softmax_rows_bf16, softmax_rows_fp16;
+/// One function per size of teams, which deals with long rows too. Compiled in units of their own
+/// (inst/).
+template <SoftmaxKey key>
+struct SoftmaxKernels {
+  static std::span<const SoftmaxFunction> all();
+};
 
 }  // namespace tessera::ops

@@ -6,18 +6,23 @@
 
 #include <fmt/format.h>
 
+#include "ops/cuda/kernel_table.hpp"
 #include "ops/edge_softmax/cuda/kernels.hpp"
 #include "ops/edge_softmax/cuda/rows/cost.hpp"
 
 namespace tessera::ops {
 namespace {
 
-const SoftmaxFunctions& functions_of(Precision precision) {
-  switch (precision) {
-    case Precision::bf16: return softmax_rows_bf16;
-    case Precision::fp16: return softmax_rows_fp16;
-    default: return softmax_rows_fp32;
+constexpr auto softmax_keys = collect_keys<SoftmaxKey>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const bool backward : {false, true}) add(SoftmaxKey{precision, backward});
   }
+});
+
+SoftmaxFunction function_of(Precision precision, bool backward, std::size_t team) {
+  const SoftmaxKey key = {stored_as(precision), backward};
+  return kernels_of<softmax_keys>(key,
+                                  []<SoftmaxKey k>() { return SoftmaxKernels<k>::all(); })[team];
 }
 
 /// A team takes this many edges of one row: no more steps than others hide. Longer rows are cut.
@@ -30,10 +35,11 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
  public:
   CudaSoftmaxRows(const EdgeSoftmaxProblem& problem, std::size_t team)
       : options_(problem.options),
-        team_(team),
+        forward_(function_of(options_.precision, false, team)),
+        backward_(function_of(options_.precision, true, team)),
         rows_(cuda::device_rows(problem.graph, options_.place())),
-        cuts_(cuda::cut_long_lines(problem.graph.row_offsets().span(),
-                                   longest_row(problem, softmax_teams[team]), options_.place())),
+        cuts_(cuda::cut_long_rows(problem.graph.row_offsets().span(),
+                                  longest_row(problem, softmax_teams[team]), options_.place())),
         slots_(workspace_.add<float>(checked_area(cuts_.num_slots, 2 * options_.heads))) {}
 
   void run(ConstOperand scores, Operand weights, Stream stream,
@@ -48,7 +54,7 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
     launch.scale = scale;
     launch.log_sum = static_cast<float*>(log_sum.data);
     launch.log_sum_stride = log_sum.stride;
-    functions_of(options_.precision).forward[team_](launch, stream);
+    forward_(launch, stream);
   }
 
   void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores,
@@ -56,7 +62,7 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
     SoftmaxLaunch launch = launch_into(grad_scores, workspace);
     launch.first = {weights.data, weights.stride};
     launch.second = {grad_weights.data, grad_weights.stride};
-    functions_of(options_.precision).backward[team_](launch, stream);
+    backward_(launch, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
@@ -64,7 +70,7 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
  private:
   SoftmaxLaunch launch_into(const Operand& result, const WorkspaceView& workspace) const {
     SoftmaxLaunch launch;
-    launch.rows = cuts_.lines(*rows_);
+    launch.rows = cuts_.rows(*rows_);
     launch.heads = options_.heads;
     launch.result = result.data;
     launch.result_stride = result.stride;
@@ -73,7 +79,8 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
   }
 
   EdgeSoftmaxOptions options_;
-  std::size_t team_;
+  SoftmaxFunction forward_;
+  SoftmaxFunction backward_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
   cuda::Cuts cuts_;
   WorkspaceNeed workspace_;

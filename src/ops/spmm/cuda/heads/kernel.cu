@@ -7,7 +7,7 @@
 #include "cuda/vectors.cuh"
 
 /// Sums over rows where every head of an edge has a weight of its own, or where the edges
-/// themselves have features. A warp takes a line or a piece of a long one; `lanes` lanes load a row
+/// themselves have features. A warp takes a row or a piece of a long one; `lanes` lanes load a row
 /// of X together, the others do the same for the next edges.
 namespace tessera::ops {
 namespace {
@@ -15,12 +15,12 @@ namespace {
 constexpr int block_threads = 128;
 
 template <class T, bool aligned>
-class LineSum {
+class RowSum {
  public:
   using FeatureVector = cuda::Vector<T, aligned ? 16 : static_cast<int>(sizeof(T))>;
   static constexpr int count = FeatureVector::count;
 
-  __device__ explicit LineSum(const HeadsLaunch& launch)
+  __device__ explicit RowSum(const HeadsLaunch& launch)
       : launch_(launch),
         lane_(static_cast<int>(threadIdx.x) % 32),
         feature_((std::int64_t{blockIdx.y} * launch.work.lanes + lane_ % launch.work.lanes) *
@@ -42,9 +42,9 @@ class LineSum {
   }
 
   __device__ bool writes() const { return active_ && lane_ < launch_.work.lanes; }
-  __device__ void store_row(std::int64_t line) const {
+  __device__ void store_row(std::int64_t row) const {
     FeatureVector::narrowed(sums_).store(static_cast<T*>(launch_.features.y) +
-                                         line * launch_.features.y_stride + feature_);
+                                         row * launch_.features.y_stride + feature_);
   }
   __device__ void store_slot(std::int64_t slot) const {
 #pragma unroll
@@ -80,52 +80,51 @@ class LineSum {
   float sums_[count] = {};
 };
 
-/// Warps [0, num_pieces) take a piece each, the rest the lines that are not cut.
+/// Warps [0, num_pieces) take a piece each, the rest the rows that are not cut.
 template <class T, bool aligned>
 __global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch launch) {
   cuda::begin_overlapped();
   const std::int64_t item = (std::int64_t{blockIdx.x} * block_threads + threadIdx.x) / 32;
-  LineSum<T, aligned> sum(launch);
-  if (item < launch.work.lines.num_pieces) {
-    const cuda::Piece piece = launch.work.lines.pieces[item];
+  RowSum<T, aligned> sum(launch);
+  if (item < launch.work.rows.num_pieces) {
+    const cuda::Piece piece = launch.work.rows.pieces[item];
     sum.gather(piece.begin, piece.end);
     if (sum.writes()) sum.store_slot(piece.slot);
     return;
   }
-  const std::int64_t line = item - launch.work.lines.num_pieces;
-  if (line >= launch.work.lines.num_lines) return;
-  const EdgeOffset begin = cuda::line_offset(launch.work.lines, line);
-  const EdgeOffset end = cuda::line_offset(launch.work.lines, line + 1);
-  if (end - begin > launch.work.lines.longest) return;
+  const std::int64_t row = item - launch.work.rows.num_pieces;
+  if (row >= launch.work.rows.num_rows) return;
+  const EdgeOffset begin = cuda::row_offset(launch.work.rows, row);
+  const EdgeOffset end = cuda::row_offset(launch.work.rows, row + 1);
+  if (end - begin > launch.work.rows.longest) return;
   sum.gather(begin, end);
-  if (sum.writes()) sum.store_row(line);
+  if (sum.writes()) sum.store_row(row);
 }
 
-/// Adds the pieces of a line in order: a block per line.
+/// Adds the pieces of a row in order: a block per row.
 template <class T>
 __global__ __launch_bounds__(block_threads) void add_pieces(const HeadsLaunch launch) {
   cuda::begin_overlapped();
-  const cuda::CutLine cut = launch.work.lines.cut_lines[blockIdx.x];
+  const cuda::CutRow cut = launch.work.rows.cut_rows[blockIdx.x];
   for (std::int64_t feature = threadIdx.x; feature < launch.features.count;
        feature += block_threads) {
     float total = 0;
     for (std::int64_t i = 0; i < cut.num_slots; ++i) {
       total += launch.work.slots[(cut.first_slot + i) * launch.features.count + feature];
     }
-    static_cast<T*>(launch.features.y)[cut.line * launch.features.y_stride + feature] =
+    static_cast<T*>(launch.features.y)[cut.row * launch.features.y_stride + feature] =
         cuda::narrow<T>(total);
   }
 }
 
 template <class T, bool aligned>
 void launch_heads(const HeadsLaunch& launch, Stream stream) {
-  const std::int64_t items = launch.work.lines.num_pieces + launch.work.lines.num_lines;
+  const std::int64_t items = launch.work.rows.num_pieces + launch.work.rows.num_rows;
   const dim3 grid(cuda::num_blocks(items, block_threads / 32),
                   cuda::num_blocks(launch.features.count,
-                                   std::int64_t{launch.work.lanes} * LineSum<T, aligned>::count));
+                                   std::int64_t{launch.work.lanes} * RowSum<T, aligned>::count));
   cuda::launch_overlapped(sum_heads<T, aligned>, grid, block_threads, stream, launch);
-  cuda::launch_overlapped(add_pieces<T>,
-                          dim3(static_cast<unsigned>(launch.work.lines.num_cut_lines)),
+  cuda::launch_overlapped(add_pieces<T>, dim3(static_cast<unsigned>(launch.work.rows.num_cut_rows)),
                           block_threads, stream, launch);
 }
 

@@ -11,14 +11,14 @@ namespace tessera::ops {
 /// Everything a launch needs; passed to the GPU by value. There is no epilogue.
 struct HeadsLaunch {
   struct Work {
-    cuda::Lines lines;
+    cuda::CutRows rows;
     int lanes = 32;          ///< that load one row of x: a power of two
     float* slots = nullptr;  ///< pieces x features
   };
 
   struct Matrix {
     const VertexId* indices = nullptr;
-    const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a line is a column
+    const EdgeOffset* positions = nullptr;  ///< of edges in CSR, where a row is a column of A
     const void* values = nullptr;           ///< edges x heads, stored as features are
     std::int64_t value_stride = 0;
   };

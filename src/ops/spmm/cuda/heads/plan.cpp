@@ -14,8 +14,8 @@
 namespace tessera::ops {
 namespace {
 
-/// A warp takes this many edges of one line, or cuts it.
-constexpr EdgeOffset longest_line = 1024;
+/// A warp takes this many edges of one row, or cuts it.
+constexpr EdgeOffset longest_row = 1024;
 
 constexpr auto heads_keys = collect_keys<HeadsKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
@@ -34,17 +34,17 @@ class CudaHeads final : public PreparedSpmm {
       : problem_(problem),
         rows_(by_rows() ? cuda::device_rows(problem.graph, problem.place())
                         : cuda::device_columns(problem.graph, problem.place())),
-        cuts_(cuda::cut_long_lines((by_rows() ? problem.graph.row_offsets()
-                                              : detail::GraphAccess::col_offsets(problem.graph))
-                                       .span(),
-                                   longest_line, problem.place())),
+        cuts_(cuda::cut_long_rows((by_rows() ? problem.graph.row_offsets()
+                                             : detail::GraphAccess::col_offsets(problem.graph))
+                                      .span(),
+                                  longest_row, problem.place())),
         slots_(workspace_.add<float>(checked_area(cuts_.num_slots, problem.features))),
         aligned_(function_of(problem.precision, true)),
         scalar_(function_of(problem.precision, false)) {}
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     HeadsLaunch launch;
-    launch.work.lines = cuts_.lines(*rows_);
+    launch.work.rows = cuts_.rows(*rows_);
     launch.matrix.indices = rows_->indices.data();
     launch.matrix.positions = rows_->positions.data();
     launch.features.of_edges = problem_.edge_features;

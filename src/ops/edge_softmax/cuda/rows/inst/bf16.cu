@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const SoftmaxFunctions softmax_rows_bf16 = make_softmax_functions<__nv_bfloat16>();
+template struct SoftmaxKernels<SoftmaxKey{Precision::bf16, false}>;
+template struct SoftmaxKernels<SoftmaxKey{Precision::bf16, true}>;
 
 }  // namespace tessera::ops

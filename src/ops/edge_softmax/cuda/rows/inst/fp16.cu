@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const SoftmaxFunctions softmax_rows_fp16 = make_softmax_functions<__half>();
+template struct SoftmaxKernels<SoftmaxKey{Precision::fp16, false}>;
+template struct SoftmaxKernels<SoftmaxKey{Precision::fp16, true}>;
 
 }  // namespace tessera::ops

@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const SoftmaxFunctions softmax_rows_fp32 = make_softmax_functions<float>();
+template struct SoftmaxKernels<SoftmaxKey{Precision::fp32, false}>;
+template struct SoftmaxKernels<SoftmaxKey{Precision::fp32, true}>;
 
 }  // namespace tessera::ops

@@ -4,18 +4,18 @@
 #include <cstdint>
 
 #include "ops/attention/fused.hpp"
-#include "ops/attention/strips.hpp"
+#include "ops/attention/slices.hpp"
 #include "ops/simd/lanes.hpp"
 
-/// How a row of `heads` x `width` features is cut into strips.
+/// How a row of `heads` x `width` features is cut into slices.
 namespace tessera::ops::TESSERA_ISA {
 
 template <class T, int N, int Heads, int Vectors, bool Narrow>
-inline constexpr fused::StripFunctions<T> strip_functions = {
-    StripLoops<T, N, Heads, Vectors, Narrow>::dot,
-    StripLoops<T, N, Heads, Vectors, Narrow>::additive,
-    StripLoops<T, N, Heads, Vectors, Narrow>::weighted_sum,
-    StripLoops<T, N, Heads, Vectors, Narrow>::additive_backward};
+inline constexpr fused::SliceFunctions<T> slice_functions = {
+    SliceLoops<T, N, Heads, Vectors, Narrow>::dot,
+    SliceLoops<T, N, Heads, Vectors, Narrow>::additive,
+    SliceLoops<T, N, Heads, Vectors, Narrow>::weighted_sum,
+    SliceLoops<T, N, Heads, Vectors, Narrow>::additive_backward};
 
 /// The largest power of two that is at most `value`, but at most `limit`.
 TESSERA_INLINE int power_of_two_within(std::int64_t value, int limit) {
@@ -24,23 +24,23 @@ TESSERA_INLINE int power_of_two_within(std::int64_t value, int limit) {
   return power;
 }
 
-/// Widest strips: full vectors may come several to a head, narrower ones come alone.
+/// Widest slices: full vectors may come several to a head, narrower ones come alone.
 template <class T, int N>
-inline constexpr int max_strip_vectors = N == lanes<ScalarOf<T>> ? 8 : 1;
-inline constexpr int max_strip_heads = 8;
+inline constexpr int max_slice_vectors = N == lanes<ScalarOf<T>> ? 8 : 1;
+inline constexpr int max_slice_heads = 8;
 
 template <class T, int N, bool Narrow>
-const fused::StripFunctions<T>* find_strip(int heads, int vectors) {
-  const fused::StripFunctions<T>* found = nullptr;
+const fused::SliceFunctions<T>* find_slice(int heads, int vectors) {
+  const fused::SliceFunctions<T>* found = nullptr;
   unrolled<4>([&](auto log_heads) {
     unrolled<4>([&](auto log_vectors) {
-      constexpr int strip_heads = 1 << log_heads.value;
-      constexpr int strip_vectors = 1 << log_vectors.value;
-      constexpr int max_vectors = Narrow ? 1 : max_strip_vectors<T, N>;
-      if constexpr (strip_vectors <= max_vectors &&
-                    strip_heads * strip_vectors <= accumulator_registers) {
-        if (heads == strip_heads && vectors == strip_vectors) {
-          found = &strip_functions<T, N, strip_heads, strip_vectors, Narrow>;
+      constexpr int slice_heads = 1 << log_heads.value;
+      constexpr int slice_vectors = 1 << log_vectors.value;
+      constexpr int max_vectors = Narrow ? 1 : max_slice_vectors<T, N>;
+      if constexpr (slice_vectors <= max_vectors &&
+                    slice_heads * slice_vectors <= accumulator_registers) {
+        if (heads == slice_heads && vectors == slice_vectors) {
+          found = &slice_functions<T, N, slice_heads, slice_vectors, Narrow>;
         }
       }
     });
@@ -48,10 +48,10 @@ const fused::StripFunctions<T>* find_strip(int heads, int vectors) {
   return found;
 }
 
-/// Cuts rows into strips; `List` counts or keeps them.
+/// Cuts rows into slices; `List` counts or keeps them.
 template <class T, class List>
-struct StripMaker {
-  fused::StripPlace place;
+struct SliceMaker {
+  fused::SlicePlace place;
   List list;
 
   /// Features [first, first + vectors * N) of every head.
@@ -62,9 +62,9 @@ struct StripMaker {
     for (place.head = 0; place.head < place.heads;) {
       const int heads = power_of_two_within(
           place.heads - place.head,
-          power_of_two_within(accumulator_registers / vectors, max_strip_heads));
+          power_of_two_within(accumulator_registers / vectors, max_slice_heads));
       if (Narrow && place.head + heads == place.heads) place.set_back = N - place.width;
-      list(fused::Strip<T>{find_strip<T, N, Narrow>(heads, vectors), place});
+      list(fused::Slice<T>{find_slice<T, N, Narrow>(heads, vectors), place});
       place.head += heads;
     }
   }
@@ -82,7 +82,7 @@ struct StripMaker {
   template <int N>
   void cover(std::int64_t first) {
     while (place.width - first >= N) {
-      const int vectors = power_of_two_within((place.width - first) / N, max_strip_vectors<T, N>);
+      const int vectors = power_of_two_within((place.width - first) / N, max_slice_vectors<T, N>);
       add<N>(first, vectors);
       first += vectors * N;
     }
@@ -98,30 +98,30 @@ bool is_narrow(std::int64_t heads, std::int64_t width) {
   return heads > 1 && width < lanes<ScalarOf<T>> && !fills_one;
 }
 
-/// True when every strip will have whole heads, and a multiple of n of them, n being the lanes of
-/// the first strip.
+/// True when every slice will have whole heads, and a multiple of n of them, n being the lanes of
+/// the first slice.
 template <class T>
 bool can_sum_lanes(std::int64_t heads, std::int64_t width, std::int64_t n) {
   constexpr int full = lanes<ScalarOf<T>>;
   if (n == 0 || (width % n != 0 && !is_narrow<T>(heads, width))) return false;
   const std::int64_t vectors = (width + n - 1) / n;
-  const bool one_strip = vectors == 1 || (n == full && vectors <= max_strip_vectors<T, full> &&
+  const bool one_slice = vectors == 1 || (n == full && vectors <= max_slice_vectors<T, full> &&
                                           (vectors & (vectors - 1)) == 0);
-  if (!one_strip) return false;
-  const std::int64_t strip_heads =
-      power_of_two_within(accumulator_registers / vectors, max_strip_heads);
-  return strip_heads % n == 0 && heads % n == 0;
+  if (!one_slice) return false;
+  const std::int64_t slice_heads =
+      power_of_two_within(accumulator_registers / vectors, max_slice_heads);
+  return slice_heads % n == 0 && heads % n == 0;
 }
 
 template <class T>
-std::int64_t make_strips(std::int64_t heads, std::int64_t width, fused::Strip<T>* strips) {
+std::int64_t make_slices(std::int64_t heads, std::int64_t width, fused::Slice<T>* slices) {
   std::int64_t count = 0;
-  const auto keep = [&](const fused::Strip<T>& strip) {
-    if (strips != nullptr) strips[count] = strip;
+  const auto keep = [&](const fused::Slice<T>& slice) {
+    if (slices != nullptr) slices[count] = slice;
     ++count;
   };
   constexpr int full = lanes<ScalarOf<T>>;
-  StripMaker<T, decltype(keep)> maker{{}, keep};
+  SliceMaker<T, decltype(keep)> maker{{}, keep};
   maker.place.heads = heads;
   maker.place.width = width;
   const bool narrow = is_narrow<T>(heads, width);

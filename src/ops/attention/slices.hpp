@@ -10,9 +10,9 @@
 #include "ops/attention/fused.hpp"
 #include "ops/simd/lanes.hpp"
 
-/// The inner loops of fused attention. A row of `heads` x `width` features is cut into strips of
-/// `Heads` heads by `Vectors` vectors of N lanes, so that a strip's sums stay in registers while
-/// the edges of a block pass by. What is left of a head's width goes to strips of narrower vectors,
+/// The inner loops of fused attention. A row of `heads` x `width` features is cut into slices of
+/// `Heads` heads by `Vectors` vectors of N lanes, so that a slice's sums stay in registers while
+/// the edges of a block pass by. What is left of a head's width goes to slices of narrower vectors,
 /// down to a single lane: no masks, and nothing is read past a row's end. Only heads that nearly
 /// fill one vector (3 features of 4) are taken by one each, which overlaps the next head.
 namespace tessera::ops::TESSERA_ISA {
@@ -66,17 +66,17 @@ TESSERA_INLINE bool wanted(const fused::LineSums<T>& sums) {
 
 /// `Narrow`: heads have fewer than N features, and one vector.
 template <class T, int N, int Heads, int Vectors, bool Narrow>
-struct StripLoops {
+struct SliceLoops {
   using S = ScalarOf<T>;
   using Vector = Lanes<S, N>;
-  using Place = fused::StripPlace;
+  using Place = fused::SlicePlace;
   using Lines = fused::Lines;
   using Rows = fused::Rows<T>;
   using LineSums = fused::LineSums<T>;
   // Loops work on copies of these: a store through a pointer cannot change a copy, so its numbers
   // stay in registers.
 
-  /// The strip's part of a row that has one number per feature.
+  /// The slice's part of a row that has one number per feature.
   struct Block {
     Vector values[Heads][Vectors];
   };
@@ -85,7 +85,7 @@ struct StripLoops {
     return place.head * place.width + place.feature;
   }
 
-  /// The strip's part of a gathered row. Asks for one of the next rows by the way.
+  /// The slice's part of a gathered row. Asks for one of the next rows by the way.
   TESSERA_INLINE const T* gathered_row(const Rows& rows, const Lines& lines, std::int64_t edge,
                                        const Place& place) {
     constexpr std::int64_t line = 64;
@@ -105,7 +105,7 @@ struct StripLoops {
     return rows.data + (lines.vertex + line) * rows.stride;
   }
 
-  /// Where a head's vectors begin in the strip.
+  /// Where a head's vectors begin in the slice.
   template <int H>
   TESSERA_INLINE std::int64_t head_start(const Place& place, std::integral_constant<int, H>) {
     return H * place.width - (Narrow && H == Heads - 1 ? place.set_back : 0);

@@ -8,31 +8,31 @@
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/cuda/dropout.cuh"
 
-/// How a warp goes over a line: in batches of 32 numbers, each that of one edge and head, a lane
+/// How a warp goes over a row: in batches of 32 numbers, each that of one edge and head, a lane
 /// each (cuda::HeadLanes). Scores, exponentials and dropout are computed once for each number. For
 /// the weighted sums of features the lanes turn to features, and take weights from the lanes that
 /// have them.
 namespace tessera::ops {
 
-/// Some edges of a line. `slot` < 0: all of them.
-struct LinePart {
-  std::int64_t line = 0;
+/// Some edges of a row. `slot` < 0: all of them.
+struct RowPart {
+  std::int64_t row = 0;
   std::int64_t slot = -1;
   EdgeOffset begin = 0;
   EdgeOffset end = 0;
   bool exists = false;
 };
 
-/// Items are pieces first, then lines that are not cut.
-__device__ inline LinePart line_part(const cuda::Lines& lines, std::int64_t item) {
-  if (item < lines.num_pieces) {
-    const cuda::Piece piece = lines.pieces[item];
-    return {piece.line, piece.slot, piece.begin, piece.end, true};
+/// Items are pieces first, then rows that are not cut.
+__device__ inline RowPart row_part(const cuda::CutRows& rows, std::int64_t item) {
+  if (item < rows.num_pieces) {
+    const cuda::Piece piece = rows.pieces[item];
+    return {piece.row, piece.slot, piece.begin, piece.end, true};
   }
-  const std::int64_t line = item - lines.num_pieces;
-  const EdgeOffset begin = cuda::line_offset(lines, line);
-  const EdgeOffset end = cuda::line_offset(lines, line + 1);
-  return {line, -1, begin, end, end - begin <= lines.longest};
+  const std::int64_t row = item - rows.num_pieces;
+  const EdgeOffset begin = cuda::row_offset(rows, row);
+  const EdgeOffset end = cuda::row_offset(rows, row + 1);
+  return {row, -1, begin, end, end - begin <= rows.longest};
 }
 
 /// A lane's number: an edge of the present batch, and the lane's head.
@@ -50,12 +50,12 @@ struct Score {
 __device__ inline float leaky_relu(float x, float slope) { return x > 0 ? x : slope * x; }
 
 template <class T, bool aligned, int vectors>
-class LineWork {
+class RowWork {
  public:
   using FeatureVector = cuda::Vector<T, aligned ? 16 : static_cast<int>(sizeof(T))>;
   static constexpr int count = FeatureVector::count;
 
-  __device__ explicit LineWork(const AttentionLaunch& launch)
+  __device__ explicit RowWork(const AttentionLaunch& launch)
       : launch_(launch),
         lane_(static_cast<int>(threadIdx.x) % 32),
         lanes_(32, launch.slices.padded_heads),
