@@ -15,8 +15,6 @@
 #include "tessera/graph/transform.hpp"
 
 #include "core/cuda_handles.hpp"
-#include "ops/spmm/cuda/rows/schedule.hpp"
-#include "ops/spmm/cuda/rows/short_rows.hpp"
 
 /// What planning asks of a GPU where the graph lies on it: one wait, and no array of its size.
 namespace tessera {
@@ -322,92 +320,6 @@ TEST_F(GpuPlanning, RunsWaitForPlansThatAreStillBeingMade) {
       }
       EXPECT_EQ(operands.results(running), results) << (captured ? "captured" : "not captured");
       synchronise(gpu, planning);
-    }
-  }
-}
-
-/// The list as this process would make it.
-std::vector<ops::RowSlice> sorted_slices(const std::vector<std::int32_t>& offsets,
-                                         EdgeOffset short_row, int step) {
-  std::vector<ops::RowSlice> all;
-  const std::size_t num_rows = offsets.size() - 1;
-  for (std::size_t first = 0; first < num_rows; first += ops::list_window_rows) {
-    std::vector<ops::RowSlice> window;
-    for (std::size_t row = first;
-         row < std::min<std::size_t>(num_rows, first + ops::list_window_rows); ++row) {
-      const std::int32_t length = offsets[row + 1] - offsets[row];
-      if (length <= short_row) {
-        window.push_back({offsets[row], static_cast<VertexId>(row), length});
-      }
-    }
-    std::stable_sort(window.begin(), window.end(),
-                     [step](const ops::RowSlice& a, const ops::RowSlice& b) {
-                       return (a.count + step - 1) / step > (b.count + step - 1) / step;
-                     });
-    all.insert(all.end(), window.begin(), window.end());
-  }
-  return all;
-}
-
-TEST_F(GpuPlanning, ListsShortRowsByTheirStepsAndInTheirOrder) {
-  const ops::RowsPolicy policy = {8, 1, 4, false, 16, 1, true};
-  for (const std::size_t num_rows : {1, 33, 4095, 4096, 4097, 20000, 140000}) {
-    for (const int most : {3, 40, 300}) {
-      SCOPED_TRACE(std::to_string(num_rows) + " rows of up to " + std::to_string(most));
-      std::vector<std::int32_t> offsets = {0};
-      for (std::size_t row = 0; row < num_rows; ++row) {
-        const auto drawn = static_cast<std::int32_t>(Random(7).uniform(row) * (most + 1));
-        offsets.push_back(offsets.back() + drawn);
-      }
-      std::vector<VertexId> columns(static_cast<std::size_t>(offsets.back()));
-      for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<VertexId>(3 * i);
-      const std::vector<EdgeOffset> wide(offsets.begin(), offsets.end());
-      const ops::RowsCut cut = {4, 8, 128};
-      const ops::RowsSchedule schedule =
-          ops::make_rows_schedule({wide, degree_statistics(wide)}, policy, cut);
-
-      const auto there = [](const auto& values) {
-        using T = typename std::decay_t<decltype(values)>::value_type;
-        Buffer<T> copy(static_cast<std::int64_t>(values.size()), default_memory(gpu));
-        copy_bytes(copy.data(), values.data(), values.size() * sizeof(T), gpu);
-        return copy;
-      };
-      const auto device_offsets = there(offsets);
-      const auto device_columns = there(columns);
-      const auto firsts = there(schedule.short_firsts);
-      Buffer<ops::RowStart> list(schedule.num_short, default_memory(gpu));
-      ops::ShortRowsLaunch launch;
-      launch.num_rows = static_cast<VertexId>(num_rows);
-      launch.offsets = {device_offsets.data(), nullptr};
-      launch.indices = device_columns.data();
-      launch.short_row = cut.short_row(policy);
-      launch.step = policy.step();
-      launch.list = list.data();
-      launch.all_short = schedule.short_firsts.empty();
-      if (schedule.short_firsts.size() <= ops::few_list_windows) {
-        std::copy(schedule.short_firsts.begin(), schedule.short_firsts.end(), launch.few_firsts);
-      } else {
-        launch.firsts = firsts.data();
-      }
-      ops::list_short_rows(launch, {});
-      std::vector<ops::RowStart> found(static_cast<std::size_t>(schedule.num_short));
-      copy_bytes(found.data(), list.data(), found.size() * sizeof(ops::RowStart), gpu);
-      synchronise(gpu);
-      const std::vector<ops::RowSlice> expected =
-          sorted_slices(offsets, cut.short_row(policy), policy.step());
-      ASSERT_EQ(found.size(), expected.size());
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        ASSERT_EQ(found[i].slice.row, expected[i].row) << "at " << i;
-        ASSERT_EQ(found[i].slice.begin, expected[i].begin) << "at " << i;
-        ASSERT_EQ(found[i].slice.count, expected[i].count) << "at " << i;
-        for (int k = 0; k < 4; ++k) {
-          const VertexId column =
-              k < expected[i].count
-                  ? columns[static_cast<std::size_t>(expected[i].begin) + std::size_t(k)]
-                  : 0;
-          ASSERT_EQ(found[i].columns[k], column) << "at " << i;
-        }
-      }
     }
   }
 }

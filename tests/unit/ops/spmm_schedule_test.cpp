@@ -43,9 +43,8 @@ class Coverage {
   Coverage(const std::vector<EdgeOffset>& offsets, const RowsPolicy& policy, const RowsCut& cut)
       : offsets_(offsets), times_(offsets.size() - 1) {
     const RowsSchedule schedule = schedule_of(offsets, policy, cut);
-    for (const RowSlice& slice : schedule.wide_rows) add(slice);
-    add_rows_up_to(cut.short_row(policy));
-    if (policy.listed) expect_list(schedule, cut.short_row(policy));
+    add_rows_up_to(cut.longest_wide_row(policy));
+    expect_lists(schedule, policy, cut);
     for (const LongPiece& piece : schedule.pieces) add(piece);
   }
 
@@ -56,29 +55,35 @@ class Coverage {
   }
 
  private:
-  void add(const RowSlice& slice) {
-    const auto row = static_cast<std::size_t>(slice.row);
-    EXPECT_EQ(slice.begin, offsets_[row]);
-    EXPECT_EQ(slice.begin + slice.count, offsets_[row + 1]);
-    ++times_[row];
-  }
-  /// The list has room for every short row, and begins each window of neighbours where the ones
-  /// before it end.
-  void expect_list(const RowsSchedule& schedule, EdgeOffset short_row) const {
-    const bool all_short = schedule.short_firsts.empty();
-    std::int64_t num_short = 0;
+  /// The lists have room for every short and every wide row, and begin each window of neighbours
+  /// where the ones before it end.
+  void expect_lists(const RowsSchedule& schedule, const RowsPolicy& policy,
+                    const RowsCut& cut) const {
+    const bool all_short = schedule.starts.empty();
+    std::int64_t num_short = 0, num_wide = 0;
+    const auto expect_start = [&](std::size_t window) {
+      if (all_short) return;
+      EXPECT_EQ(schedule.starts.at(window).short_row, policy.listed ? num_short : 0);
+      EXPECT_EQ(schedule.starts.at(window).wide_row, num_wide);
+    };
+    std::size_t windows = 0;
     for (std::size_t row = 0; row + 1 < offsets_.size(); ++row) {
-      if (row % list_window_rows == 0 && !all_short) {
-        EXPECT_EQ(schedule.short_firsts.at(row / list_window_rows), num_short);
+      if (row % list_window_rows == 0) expect_start(windows++);
+      const EdgeOffset length = offsets_[row + 1] - offsets_[row];
+      if (length <= cut.short_row(policy)) {
+        ++num_short;
+      } else if (length <= cut.longest_wide_row(policy)) {
+        ++num_wide;
       }
-      if (offsets_[row + 1] - offsets_[row] <= short_row) ++num_short;
     }
-    EXPECT_EQ(schedule.num_short, num_short);
+    expect_start(windows);
+    EXPECT_EQ(schedule.num_short, policy.listed ? num_short : 0);
+    EXPECT_EQ(schedule.num_wide, num_wide);
     EXPECT_EQ(all_short, num_short == std::ssize(offsets_) - 1);
   }
-  void add_rows_up_to(EdgeOffset short_row) {
+  void add_rows_up_to(EdgeOffset longest) {
     for (std::size_t row = 0; row < times_.size(); ++row) {
-      if (offsets_[row + 1] - offsets_[row] <= short_row) ++times_[row];
+      if (offsets_[row + 1] - offsets_[row] <= longest) ++times_[row];
     }
   }
   /// Pieces of a row follow each other, from its first edge to its last.
@@ -154,9 +159,9 @@ TEST(SpmmScheduleTest, EqualShortRowsNeedNothingElse) {
   const auto offsets = offsets_of(std::vector<EdgeOffset>(100000, 3));
   for (const RowsPolicy& policy : rows_policies) {
     const RowsSchedule schedule = schedule_of(offsets, policy, chosen_cut(offsets, policy));
-    EXPECT_TRUE(schedule.wide_rows.empty() && schedule.pieces.empty());
+    EXPECT_TRUE(schedule.num_wide == 0 && schedule.pieces.empty());
     EXPECT_EQ(schedule.num_short, policy.listed ? 100000 : 0);
-    EXPECT_TRUE(schedule.short_firsts.empty());
+    EXPECT_TRUE(schedule.starts.empty());
   }
 }
 
@@ -169,8 +174,7 @@ TEST(SpmmScheduleTest, HubsAreCutAndTheMiddleGoesToWarps) {
   const RowsSchedule schedule = schedule_of(offsets, policy, chosen_cut(offsets, policy));
   ASSERT_EQ(schedule.split_rows.size(), 1u);
   EXPECT_GT(schedule.split_rows[0].num_slots, 8);
-  ASSERT_FALSE(schedule.wide_rows.empty());
-  EXPECT_EQ(schedule.wide_rows[0].row, 78);
+  EXPECT_EQ(schedule.num_wide, 1);
 }
 
 TEST(SpmmScheduleTest, OrderingNeverMakesMoreWork) {

@@ -67,8 +67,8 @@ struct Side {
     // edge.
     const EdgeOffset share = cut.piece(policy) / (cut.block_threads / 32);
     const EdgeOffset piece = std::max(share, 2 * options.features);
-    schedule = make_attention_schedule(offsets, std::min(cut.short_row(policy), piece), piece,
-                                       options.place());
+    schedule = make_attention_schedule(
+        *rows, degrees, {std::min(cut.short_row(policy), piece), piece}, options.place());
   }
 };
 

@@ -1,37 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/cuda/rows/schedule.hpp"
 
-#include "cuda/array.hpp"
+#include <algorithm>
+
 #include "graph/cut.hpp"
 
 namespace tessera::ops {
 
-/// Pieces of long rows come first, so that none of them still runs when all others are done.
-AttentionSchedule make_attention_schedule(std::span<const EdgeOffset> offsets, EdgeOffset short_row,
-                                          EdgeOffset longest_piece, const Place& place) {
-  AttentionSchedule schedule;
-  schedule.short_row = short_row;
-  std::vector<RowPiece> pieces, whole_rows;
+PieceCounts count_pieces(std::span<const EdgeOffset> offsets, const DegreeStatistics& degrees,
+                         const AttentionCut& cut) {
+  PieceCounts counts;
+  if (degrees.longest() <= cut.short_row) return counts;
+  const bool any_cut = degrees.longest() > cut.longest_piece;
+  const std::size_t num_rows = offsets.size() - 1;
   Cutter cutter;
-  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-    const EdgeOffset length = offsets[i + 1] - offsets[i];
-    if (length <= short_row) continue;
-    const Cut cut = cutter.cut(EqualParts::of_at_most(length, longest_piece));
-    RowPiece piece;
-    piece.row = static_cast<VertexId>(i);
-    piece.first_slot = cut.first_slot();
-    piece.num_slots = cut.num_slots();
-    if (!cut.is_whole()) piece.cut_row = static_cast<std::int32_t>(schedule.num_cut_rows++);
-    cut.for_parts([&](const CutPart& part) {
-      piece.begin = offsets[i] + part.begin;
-      piece.count = static_cast<std::int32_t>(part.end - part.begin);
-      piece.slot = part.slot;
-      (cut.is_whole() ? whole_rows : pieces).push_back(piece);
-    });
+  for (std::size_t first = 0; first < num_rows; first += piece_window_rows) {
+    counts.starts.push_back({static_cast<std::int32_t>(counts.num_whole),
+                             static_cast<std::int32_t>(cutter.num_slots()),
+                             static_cast<std::int32_t>(counts.num_cut_rows)});
+    const std::size_t end = std::min<std::size_t>(first + piece_window_rows, num_rows);
+    std::int32_t not_short = 0, cut_rows = 0;
+    for (std::size_t row = first; row < end; ++row) {
+      not_short += offsets[row + 1] - offsets[row] > cut.short_row ? 1 : 0;
+    }
+    for (std::size_t row = first; any_cut && row < end; ++row) {
+      const EdgeOffset length = offsets[row + 1] - offsets[row];
+      if (length <= cut.longest_piece) continue;
+      cutter.cut(EqualParts::of_at_most(length, cut.longest_piece));
+      ++cut_rows;
+    }
+    counts.num_whole += not_short - cut_rows;
+    counts.num_cut_rows += static_cast<std::uint32_t>(cut_rows);
   }
-  schedule.num_slots = cutter.num_slots();
-  pieces.insert(pieces.end(), whole_rows.begin(), whole_rows.end());
-  schedule.pieces = cuda::to_device(std::span<const RowPiece>(pieces), place);
+  counts.num_slots = cutter.num_slots();
+  return counts;
+}
+
+AttentionSchedule make_attention_schedule(const cuda::DeviceRows& rows,
+                                          const DegreeStatistics& degrees, const AttentionCut& cut,
+                                          const Place& place) {
+  const PieceCounts counts = count_pieces(rows.host_offsets.span(), degrees, cut);
+  AttentionSchedule schedule;
+  schedule.pieces = list_pieces(rows, counts, cut, place);
+  schedule.short_row = cut.short_row;
+  schedule.num_slots = counts.num_slots;
+  schedule.num_cut_rows = counts.num_cut_rows;
   return schedule;
 }
 

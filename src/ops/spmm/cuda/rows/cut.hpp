@@ -23,6 +23,10 @@ struct RowsCut {
   EdgeOffset wide_row(const RowsPolicy& policy) const {
     return EdgeOffset{wide_steps} * whole_warp(policy).step();
   }
+  /// A warp's rows are none that teams take.
+  EdgeOffset longest_wide_row(const RowsPolicy& policy) const {
+    return std::max(short_row(policy), wide_row(policy));
+  }
   /// Steps that the longest row may still take when all others are done. Wide rows begin first, so
   /// that the others hide half of theirs.
   double waited_steps() const { return std::max<double>(short_steps, wide_steps / 2.0); }

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
 #include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
@@ -17,8 +16,8 @@
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
+#include "ops/spmm/cuda/rows/row_lists.hpp"
 #include "ops/spmm/cuda/rows/schedule.hpp"
-#include "ops/spmm/cuda/rows/short_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -43,27 +42,31 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
   return of_winners(problem) ? best_policies[index] : rows_policies[index];
 }
 
-Buffer<RowStart> short_rows(const RowsSchedule& schedule, const cuda::DeviceRows& matrix,
-                            const RowsPolicy& policy, const RowsCut& cut, const Place& place) {
-  const cuda_backend::CurrentDevice current(place.device.index);
-  Buffer<RowStart> list(schedule.num_short, place);
-  if (list.empty()) return list;
-  const std::span<const std::int32_t> firsts = schedule.short_firsts;
-  const bool few = firsts.size() <= few_list_windows;
-  const auto there = cuda::to_device(few ? std::span<const std::int32_t>() : firsts, place);
-  ShortRowsLaunch launch;
-  launch.num_rows = matrix.num_rows;
-  launch.offsets = matrix.offsets();
-  launch.indices = matrix.indices.data();
-  launch.short_row = cut.short_row(policy);
-  launch.step = policy.step();
-  launch.list = list.data();
-  launch.all_short = firsts.empty();
-  if (few) std::copy(firsts.begin(), firsts.end(), launch.few_firsts);
-  launch.firsts = there.data();
-  list_short_rows(launch, place.stream);
-  return list;
-}
+/// The lists of a schedule on its GPU.
+struct RowLists {
+  Buffer<RowStart> short_rows;
+  Buffer<RowSlice> wide_rows;
+
+  RowLists() = default;
+  RowLists(const RowsSchedule& schedule, const cuda::DeviceRows& matrix, const RowsPolicy& policy,
+           const RowsCut& cut, const Place& place)
+      : short_rows(schedule.num_short, place), wide_rows(schedule.num_wide, place) {
+    if (short_rows.empty() && wide_rows.empty()) return;
+    RowListsLaunch launch;
+    launch.num_rows = matrix.num_rows;
+    launch.offsets = matrix.offsets();
+    launch.indices = matrix.indices.data();
+    launch.short_row = cut.short_row(policy);
+    launch.wide_row = cut.longest_wide_row(policy);
+    launch.short_step = policy.step();
+    launch.wide_step = whole_warp(policy).step();
+    launch.short_rows = short_rows.data();
+    launch.wide_rows = wide_rows.data();
+    const auto starts = cuda::to_device(launch.set_starts(schedule), place);
+    launch.starts = starts.data();
+    list_rows(launch, place.stream);
+  }
+};
 
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
@@ -80,10 +83,7 @@ class CudaRows final : public PreparedSpmm {
     const RowsSchedule schedule = make_rows_schedule({offsets.span(), *degrees}, shape, cut_);
     pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), place);
     split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), place);
-    wide_rows_ = cuda::to_device(std::span<const RowSlice>(schedule.wide_rows), place);
-    if (shape.listed) {
-      short_rows_ = short_rows(schedule, matrix_.rows(), shape, cut_, place);
-    }
+    lists_ = RowLists(schedule, matrix_.rows(), shape, cut_, place);
     for (const bool aligned : {false, true}) {
       for (const bool weighted : {false, true}) {
         functions_[aligned ? 1 : 0][weighted ? 1 : 0] = function(aligned, weighted);
@@ -105,12 +105,12 @@ class CudaRows final : public PreparedSpmm {
     launch.work.block_threads = static_cast<unsigned>(cut_.block_threads);
     launch.work.pieces = pieces_.data();
     launch.work.num_pieces = static_cast<std::uint32_t>(pieces_.size());
-    launch.work.wide_rows = wide_rows_.data();
-    launch.work.num_wide = static_cast<std::uint32_t>(wide_rows_.size());
+    launch.work.wide_rows = lists_.wide_rows.data();
+    launch.work.num_wide = static_cast<std::uint32_t>(lists_.wide_rows.size());
     launch.work.num_wide_blocks = (launch.work.num_wide + block_warps - 1) / block_warps;
-    launch.work.short_rows = short_rows_.data();
+    launch.work.short_rows = lists_.short_rows.data();
     launch.work.num_short = static_cast<std::uint32_t>(
-        policy.listed ? short_rows_.size() : std::int64_t{launch.matrix.num_rows});
+        policy.listed ? lists_.short_rows.size() : std::int64_t{launch.matrix.num_rows});
     launch.work.short_row = cut_.short_row(policy);
     launch.work.split_rows = split_rows_.data();
     launch.work.slots = slots_.in(workspace);
@@ -152,8 +152,7 @@ class CudaRows final : public PreparedSpmm {
   RowsCut cut_;
   Buffer<LongPiece> pieces_;
   Buffer<SplitRow> split_rows_;
-  Buffer<RowSlice> wide_rows_;
-  Buffer<RowStart> short_rows_;
+  RowLists lists_;
   RowsFunction functions_[2][2] = {};  ///< for rows on boundaries or not, weighted or not
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;

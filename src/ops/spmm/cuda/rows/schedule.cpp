@@ -2,28 +2,19 @@
 #include "ops/spmm/cuda/rows/schedule.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "graph/cut.hpp"
 
 namespace tessera::ops {
 namespace {
 
-/// Adds one window's rows, those of most steps first. Steps are few, so rows are counted, not
-/// compared.
-void append_ordered(std::vector<RowSlice>& list, std::vector<RowSlice>& window, int step) {
-  const auto steps_of = [step](const RowSlice& slice) {
-    return static_cast<std::size_t>((slice.count + step - 1) / step);
-  };
-  std::size_t most = 0;
-  for (const RowSlice& slice : window) most = std::max(most, steps_of(slice));
-  std::vector<std::size_t> places(most + 2);  // by how many steps fewer than the most
-  for (const RowSlice& slice : window) ++places[most - steps_of(slice) + 1];
-  std::partial_sum(places.begin(), places.end(), places.begin());
-  const std::size_t first = list.size();
-  list.resize(first + window.size());
-  for (const RowSlice& slice : window) list[first + places[most - steps_of(slice)]++] = slice;
-  window.clear();
+/// Rows of more than `degree` edges among the given ones, without a branch.
+std::int64_t rows_beyond(std::span<const EdgeOffset> offsets, EdgeOffset degree) {
+  std::int64_t rows = 0;
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    rows += offsets[i + 1] - offsets[i] > degree ? 1 : 0;
+  }
+  return rows;
 }
 
 void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, const Cut& cut) {
@@ -40,36 +31,38 @@ void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, const
 RowsSchedule make_rows_schedule(const RowLengths& rows, const RowsPolicy& policy,
                                 const RowsCut& cut) {
   const std::span<const EdgeOffset> offsets = rows.offsets;
-  const std::size_t num_rows = offsets.size() - 1;
+  const auto num_rows = static_cast<std::int64_t>(offsets.size()) - 1;
   RowsSchedule schedule;
   const EdgeOffset short_row = cut.short_row(policy);
   if (rows.degrees.longest() <= short_row) {
-    if (policy.listed) schedule.num_short = static_cast<std::int64_t>(num_rows);
+    if (policy.listed) schedule.num_short = num_rows;
     return schedule;
   }
+  const EdgeOffset wide_row = cut.longest_wide_row(policy);
+  const bool any_long = rows.degrees.longest() > wide_row;
   Cutter cutter;
-  const EdgeOffset wide_row = std::max(short_row, cut.wide_row(policy));
-  std::vector<RowSlice> wide_window;
   std::int64_t num_short = 0;
-  for (std::size_t first = 0; first < num_rows; first += list_window_rows) {
-    const std::size_t end = std::min<std::size_t>(first + list_window_rows, num_rows);
-    if (policy.listed) schedule.short_firsts.push_back(static_cast<std::int32_t>(num_short));
-    num_short += static_cast<std::int64_t>(end - first);
-    for (std::size_t row = first; row < end; ++row) {
-      const EdgeOffset begin = offsets[row];
-      const EdgeOffset length = offsets[row + 1] - begin;
-      if (length <= short_row) continue;
-      --num_short;
-      const auto id = static_cast<VertexId>(row);
-      if (length <= wide_row) {
-        wide_window.push_back({begin, id, static_cast<std::int32_t>(length)});
-      } else {
-        append_pieces(schedule, id, begin,
-                      cutter.cut(EqualParts::of_at_most(length, cut.piece(policy))));
-      }
+  const auto add_start = [&] {
+    schedule.starts.push_back({policy.listed ? static_cast<std::int32_t>(num_short) : 0,
+                               static_cast<std::int32_t>(schedule.num_wide)});
+  };
+  for (std::int64_t first = 0; first < num_rows; first += list_window_rows) {
+    add_start();
+    const std::int64_t end = std::min<std::int64_t>(first + list_window_rows, num_rows);
+    const auto window =
+        offsets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(end - first) + 1);
+    const std::int64_t not_short = rows_beyond(window, short_row);
+    num_short += end - first - not_short;
+    schedule.num_wide += not_short - (any_long ? rows_beyond(window, wide_row) : 0);
+    for (std::int64_t row = first; any_long && row < end; ++row) {
+      const EdgeOffset begin = offsets[static_cast<std::size_t>(row)];
+      const EdgeOffset length = offsets[static_cast<std::size_t>(row) + 1] - begin;
+      if (length <= wide_row) continue;
+      append_pieces(schedule, static_cast<VertexId>(row), begin,
+                    cutter.cut(EqualParts::of_at_most(length, cut.piece(policy))));
     }
-    append_ordered(schedule.wide_rows, wide_window, whole_warp(policy).step());
   }
+  add_start();
   if (policy.listed) schedule.num_short = num_short;
   schedule.num_slots = cutter.num_slots();
   return schedule;

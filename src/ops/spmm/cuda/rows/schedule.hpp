@@ -12,17 +12,23 @@ namespace tessera::ops {
 /// Lists are ordered only among so many neighbours, which share sources that the cache then has.
 inline constexpr VertexId list_window_rows = 4096;
 
-/// Every row once: in a piece or several, for a warp, or for a team. The list of short rows is made
-/// where it is used, on the GPU (short_rows.hpp).
+/// How many rows of each list stand before a window of neighbours.
+struct ListStart {
+  std::int32_t short_row = 0;
+  std::int32_t wide_row = 0;
+};
+
+/// Every row once: in a piece or several, for a warp, or for a team. The lists of short and of wide
+/// rows are made where they are used, on the GPU (row_lists.hpp): here they are counted.
 struct RowsSchedule {
   std::vector<LongPiece> pieces;
   std::vector<SplitRow> split_rows;
   std::int64_t num_slots = 0;
-  std::vector<RowSlice> wide_rows;
-  /// Of the list: 0 unless the policy is listed. Short rows are all that no other list has.
+  /// Of the lists. Short rows have one if the policy is listed; they are all that are in no other.
+  std::int64_t num_wide = 0;
   std::int64_t num_short = 0;
-  /// How many of them stand before each window of neighbours; empty where all rows are short.
-  std::vector<std::int32_t> short_firsts;
+  /// For each window, and behind the last; empty where all rows are short.
+  std::vector<ListStart> starts;
 };
 
 RowsSchedule make_rows_schedule(const RowLengths& rows, const RowsPolicy& policy,
