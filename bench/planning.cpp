@@ -155,6 +155,7 @@ class Planning : public Trial {
       ops::SpmmOptions options;
       set_plan_options(problem_, options);
       options.backward = true;
+      options.edge_value_gradient = false;  // the weights are not learned
       options.precision = problem_.precision;
       options.features = problem_.features;
       const Graph weighted = normalised();

@@ -36,7 +36,11 @@ std::string device_name(Device device) {
 
 bool built_with_cuda() noexcept { return cuda_backend::present(); }
 
-int num_gpus() noexcept { return cuda_backend::device_count(); }
+int num_gpus() noexcept {
+  // Does not change while a process runs, and is asked wherever something begins.
+  static const int count = cuda_backend::device_count();
+  return count;
+}
 
 void require_available(Device device) {
   if (device.kind == DeviceKind::cpu) return;

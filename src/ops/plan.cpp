@@ -17,7 +17,7 @@ const Graph& AnyPlan::graph() const { return record().graph; }
 const KernelInfo& AnyPlan::kernel() const { return *record().kernel; }
 bool AnyPlan::has_backward() const { return record().has_backward; }
 std::int64_t AnyPlan::workspace_bytes() const { return record().workspace_bytes(); }
-Explanation AnyPlan::explain() const { return record().explanation; }
+Explanation AnyPlan::explain() const { return record().decision.explain(); }
 
 void require_backward(const AnyPlan& plan) {
   if (plan.has_backward()) return;
@@ -25,10 +25,8 @@ void require_backward(const AnyPlan& plan) {
               "plan with PlanOptions::backward");
 }
 
-Explanation by_same_kernel(const PlanRecord& record) {
-  Explanation explanation;
-  explanation.summary = record.kernel->name + ": has both passes";
-  return explanation;
+Decision by_same_kernel(const PlanRecord& record) {
+  return Decision({record.kernel->name + ": has both passes", {}});
 }
 
 void check_plan_options(const PlanOptions& options, Precision precision) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/decision.hpp"
 #include "tessera/ops/plan.hpp"
 
 namespace tessera::ops {
@@ -17,7 +18,7 @@ struct PlanRecord {
 
   Graph graph;
   const KernelInfo* kernel = nullptr;
-  Explanation explanation;
+  Decision decision;
   bool has_backward = false;
 };
 
@@ -40,13 +41,7 @@ struct PlanAccess {
 /// Throws `invalid_argument` unless the plan was made with its backward pass.
 void require_backward(const AnyPlan& plan);
 
-/// The explanation of a backward pass that has no kernel of its own.
-Explanation by_same_kernel(const PlanRecord& record);
-
-/// Adds what was decided for a part of a plan to its explanation.
-inline void add_child(Explanation& parent, std::string name, Explanation child) {
-  child.name = std::move(name);
-  parent.children.push_back(std::move(child));
-}
+/// Of a backward pass that has no kernel of its own.
+Decision by_same_kernel(const PlanRecord& record);
 
 }  // namespace tessera::ops

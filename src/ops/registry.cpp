@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "ops/tuning.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/recording.hpp"
 
@@ -45,17 +43,6 @@ std::size_t find_named(std::span<const Offer> offers, const PlanOptions& options
   reject_name(offers, options);
 }
 
-/// What an offer is judged by: the clock where a plan asked it, else the cost model.
-double cost_of(const Offer& offer, bool timed) {
-  if (!timed) return offer.predicted_us;
-  return offer.measured_us > 0 ? offer.measured_us : std::numeric_limits<double>::infinity();
-}
-
-bool any_timed(std::span<const Offer> offers) {
-  return std::any_of(offers.begin(), offers.end(),
-                     [](const Offer& offer) { return offer.measured_us > 0; });
-}
-
 std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& options) {
   const auto asked_for = [&](const Offer& offer) { return is_asked_for(*offer.info, options); };
   if (std::none_of(offers.begin(), offers.end(), asked_for)) reject_name(offers, options);
@@ -74,54 +61,10 @@ std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& optio
   throw Error(ErrorCode::unsupported, "no kernel supports this problem", reasons);
 }
 
-std::string summary_of(const Offer& winner, std::span<const Offer> offers, bool forced) {
-  if (forced) return fmt::format("{}: asked for by name", winner.info->name);
-  if (!any_timed(offers)) {
-    return fmt::format("{}: {:.1f} us predicted", winner.info->name, winner.predicted_us);
-  }
-  const auto timed = std::count_if(offers.begin(), offers.end(),
-                                   [](const Offer& offer) { return offer.measured_us > 0; });
-  return fmt::format("{}: {:.1f} us measured, the fastest of {} timed", winner.info->name,
-                     winner.measured_us, timed);
-}
-
-/// Where predictions were made with the coefficients of another GPU; empty where they were not.
-std::string scaled_costs(Device device, bool predicted) {
-  if (!predicted || device.kind != DeviceKind::cuda || device.index >= num_gpus()) return {};
-  const std::string note = note_on_costs(device_traits(device));
-  return note.empty() ? note : "; " + note;
-}
-
-/// Why an admissible offer was not taken.
-std::string lost(const Offer& offer, const Offer& winner, bool timed, bool forced) {
-  if (forced) return "another was asked for";
-  if (!offer.why_untimed.empty()) return offer.why_untimed;
-  return fmt::format("slower by {:.1f} us", cost_of(offer, timed) - cost_of(winner, timed));
-}
-
 }  // namespace
 
-ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& options) {
-  const bool forced = is_forced(options);
-  const bool timed = any_timed(offers);
-  const std::size_t index = forced ? find_named(offers, options) : find_fastest(offers, options);
-  const Offer& winner = offers[index];
-  ChosenOffer chosen{index, {summary_of(winner, offers, forced), {}}};
-  chosen.explanation.summary += scaled_costs(options.device, !forced && !timed);
-  for (const Offer& offer : offers) {
-    if (offer.why_not != out_of_memory_verdict) continue;
-    chosen.explanation.summary += fmt::format("; {} did not fit into memory", offer.info->name);
-  }
-  chosen.explanation.candidates.reserve(offers.size());
-  for (std::size_t i = 0; i < offers.size(); ++i) {
-    const Offer& offer = offers[i];
-    std::string verdict = why_excluded(offer, options);
-    if (i == index) verdict = "chosen";
-    if (verdict.empty()) verdict = lost(offer, winner, timed, forced);
-    chosen.explanation.candidates.push_back(
-        {offer.info->name, std::move(verdict), offer.predicted_us, offer.measured_us});
-  }
-  return chosen;
+std::size_t choose_offer(std::span<const Offer> offers, const PlanOptions& options) {
+  return is_forced(options) ? find_named(offers, options) : find_fastest(offers, options);
 }
 
 std::string timing_note(std::span<const Offer> offers, std::size_t winner, double seconds,
@@ -156,15 +99,12 @@ PlanOptions fallback_options(const PlanOptions& options) {
   return any;
 }
 
-ChosenOffer choose_stored(std::span<const Offer> offers, const PlanOptions& options,
+std::size_t choose_stored(std::span<const Offer> offers, const PlanOptions& options,
                           const StoredChoice& stored) {
   PlanOptions named = options;
   named.kernel = stored.kernel;
   try {
-    ChosenOffer chosen = choose_offer(offers, named);
-    chosen.explanation.summary = fmt::format("{}: stored choice", stored.kernel);
-    chosen.explanation.candidates = stored.candidates;
-    return chosen;
+    return choose_offer(offers, named);
   } catch (const Error& error) {
     throw Error(ErrorCode::bad_data,
                 fmt::format("the stored plan cannot be used: {}", error.what()), "plan store",

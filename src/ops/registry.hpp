@@ -12,6 +12,7 @@
 
 #include "core/on_device.hpp"
 #include "core/parts_clock.hpp"
+#include "ops/decision.hpp"
 #include "ops/plan_only.hpp"
 #include "ops/tune.hpp"
 #include "tessera/core/error.hpp"
@@ -40,18 +41,13 @@ struct Kernel {
   std::unique_ptr<const Prepared> (*prepare)(const Problem&);
 };
 
-struct ChosenOffer {
-  std::size_t index = 0;
-  Explanation explanation;
-};
+/// Which of the offers that the options admit is the fastest. Throws `backend_unavailable` for an
+/// absent device, `invalid_argument` for an unknown kernel name, `unsupported` where no kernel
+/// fits, or not the one asked for.
+std::size_t choose_offer(std::span<const Offer> offers, const PlanOptions& options);
 
-/// The fastest offer that the options admit. Throws `backend_unavailable` for an absent device,
-/// `invalid_argument` for an unknown kernel name, `unsupported` where no kernel fits, or not the
-/// one asked for.
-ChosenOffer choose_offer(std::span<const Offer> offers, const PlanOptions& options);
-
-/// The offer that a store names. Throws `bad_data` where it cannot run the problem after all.
-ChosenOffer choose_stored(std::span<const Offer> offers, const PlanOptions& options,
+/// Which offer a store names. Throws `bad_data` where it cannot run the problem after all.
+std::size_t choose_stored(std::span<const Offer> offers, const PlanOptions& options,
                           const StoredChoice& stored);
 
 /// What each kernel of a table has to say about a problem. Kernels of other devices, and those that
@@ -78,7 +74,7 @@ std::vector<Offer> offers_of(std::span<const KernelType> table,
 template <class KernelType>
 struct Choice {
   const KernelType* kernel = nullptr;
-  Explanation explanation;
+  Decision decision;
   std::unique_ptr<const typename KernelType::Prepared> prepared;
 };
 
@@ -87,8 +83,9 @@ template <class KernelType>
 Choice<KernelType> choose_kernel(std::span<const KernelType> table,
                                  const typename KernelType::Problem& problem,
                                  const PlanOptions& options) {
-  ChosenOffer chosen = choose_offer(offers_of(table, problem, options), options);
-  return {&table[chosen.index], std::move(chosen.explanation), nullptr};
+  std::vector<Offer> offers = offers_of(table, problem, options);
+  const std::size_t chosen = choose_offer(offers, options);
+  return {&table[chosen], Decision(std::move(offers), chosen, options), nullptr};
 }
 
 /// Times the kernels that may be the fastest; returns what was prepared of the fastest.
@@ -116,9 +113,6 @@ std::unique_ptr<const typename KernelType::Prepared> measure_offers(
 std::string timing_note(std::span<const Offer> offers, std::size_t winner, double seconds,
                         const PlanOptions& options);
 
-/// The verdict on a kernel that was preferred and did not fit.
-inline constexpr const char* out_of_memory_verdict = "out of memory";
-
 /// A kernel chosen among offers as the options say and made ready: stored choices first, then by
 /// measuring or by the cost model.
 template <class Trial, class KernelType>
@@ -139,27 +133,31 @@ Choice<KernelType> choose_among(std::span<const KernelType> table,
     choice.prepared = measure_offers<Trial>(table, problem, options, std::span<Offer>(offers));
     timing_seconds = watch.seconds();
   }
-  ChosenOffer chosen =
+  std::size_t chosen =
       stored ? choose_stored(offers, options, *stored) : choose_offer(offers, options);
-  if (choice.prepared) {
-    chosen.explanation.summary += timing_note(offers, chosen.index, timing_seconds, options);
-  }
+  const std::string note =
+      choice.prepared ? timing_note(offers, chosen, timing_seconds, options) : std::string();
   while (!choice.prepared) {
     try {
       const TimedPart preparing("preparing");
-      choice.prepared = table[chosen.index].prepare(problem);
+      choice.prepared = table[chosen].prepare(problem);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::out_of_memory || stored || is_forced(options)) throw;
       // Another may need less.
-      offers[chosen.index].why_not = out_of_memory_verdict;
+      offers[chosen].why_not = out_of_memory_verdict;
       if (!any_admissible(offers, options)) throw;
       chosen = choose_offer(offers, options);
     }
   }
-  choice.kernel = &table[chosen.index];
-  choice.explanation = std::move(chosen.explanation);
+  choice.kernel = &table[chosen];
+  if (stored) {
+    choice.decision = Decision({stored->kernel + ": stored choice", stored->candidates});
+  } else {
+    choice.decision = Decision(std::move(offers), chosen, options);
+    choice.decision.add_note(note);
+  }
   if (uses_store && !stored) {
-    options.store->remember({key, choice.kernel->info.name, choice.explanation.candidates});
+    options.store->remember({key, choice.kernel->info.name, choice.decision.explain().candidates});
   }
   return choice;
 }
@@ -207,8 +205,7 @@ void add_fallback(std::span<const KernelType> table, const typename KernelType::
   }
   Choice<KernelType> fallback =
       choose_among<Trial>(table, rest.front().problem, how, std::move(offers));
-  fallback.explanation.name = std::move(name);
-  choice.explanation.children.push_back(std::move(fallback.explanation));
+  choice.decision.add_child(std::move(name), std::move(fallback.decision));
   choice.prepared =
       Trial::with_fallback(std::move(choice.prepared), kinds, std::move(fallback.prepared));
 }

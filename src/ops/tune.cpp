@@ -87,6 +87,16 @@ bool is_admissible(const Offer& offer, const PlanOptions& options) {
   return offer.info->device == options.device.kind && why_refused(offer, options) == nullptr;
 }
 
+bool any_timed(std::span<const Offer> offers) {
+  return std::any_of(offers.begin(), offers.end(),
+                     [](const Offer& offer) { return offer.measured_us > 0; });
+}
+
+double cost_of(const Offer& offer, bool timed) {
+  if (!timed) return offer.predicted_us;
+  return offer.measured_us > 0 ? offer.measured_us : std::numeric_limits<double>::infinity();
+}
+
 bool any_admissible(std::span<const Offer> offers, const PlanOptions& options) {
   return std::any_of(offers.begin(), offers.end(),
                      [&](const Offer& offer) { return is_admissible(offer, options); });

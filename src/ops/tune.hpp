@@ -36,6 +36,15 @@ std::string why_excluded(const Offer& offer, const PlanOptions& options);
 /// The same without the words.
 bool is_admissible(const Offer& offer, const PlanOptions& options);
 
+/// The verdict on a kernel that was preferred and did not fit.
+inline constexpr const char* out_of_memory_verdict = "out of memory";
+
+/// Whether a plan asked the clock.
+bool any_timed(std::span<const Offer> offers);
+
+/// What an offer is judged by: the clock where a plan asked it, else the cost model.
+double cost_of(const Offer& offer, bool timed);
+
 /// True where the options leave one to choose.
 bool any_admissible(std::span<const Offer> offers, const PlanOptions& options);
 

@@ -35,7 +35,7 @@ class PreparedAttention {
   /// The kernel that runs its backward pass, where it has none of its own; else null.
   virtual const char* backward_kernel() const { return nullptr; }
   /// How the kernels of other ops that it runs, if any, were chosen.
-  virtual std::vector<Explanation> stages() const { return {}; }
+  virtual std::vector<std::pair<const char*, Decision>> stages() const { return {}; }
 };
 
 using AttentionKernel = Kernel<AttentionProblem, PreparedAttention>;

@@ -60,10 +60,11 @@ void check_options(const AttentionOptions& options) {
   }
 }
 
-Explanation backward_of(const AttentionRecord& record) {
+Decision backward_of(const AttentionRecord& record) {
   const char* const other = record.prepared->backward_kernel();
   if (other == nullptr) return by_same_kernel(record);
-  return {fmt::format("{}: {} has no backward pass of its own", other, record.kernel->name), {}};
+  return Decision(
+      {fmt::format("{}: {} has no backward pass of its own", other, record.kernel->name), {}});
 }
 
 /// The shapes of one plan.
@@ -132,13 +133,14 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   auto choice =
       make_choice<AttentionTrial>(attention_kernels(), AttentionProblem{graph, options}, options);
   record->kernel = &choice.kernel->info;
-  record->explanation = std::move(choice.explanation);
+  record->decision = std::move(choice.decision);
   record->prepared = std::move(choice.prepared);
   record->has_backward = options.backward;
   record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
-  std::vector<Explanation>& children = record->explanation.children;
-  for (Explanation& stage : record->prepared->stages()) children.push_back(std::move(stage));
-  if (options.backward) add_child(record->explanation, "backward", backward_of(*record));
+  for (auto& [name, decision] : record->prepared->stages()) {
+    record->decision.add_child(name, std::move(decision));
+  }
+  if (options.backward) record->decision.add_child("backward", backward_of(*record));
   return PlanAccess::make(std::shared_ptr<const AttentionRecord>(std::move(record)));
 }
 

@@ -47,11 +47,11 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
   auto choice = make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(),
                                               EdgeSoftmaxProblem{graph, options}, options);
   record->kernel = &choice.kernel->info;
-  record->explanation = std::move(choice.explanation);
+  record->decision = std::move(choice.decision);
   record->prepared = std::move(choice.prepared);
   record->has_backward = options.backward;
   record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
-  if (options.backward) add_child(record->explanation, "backward", by_same_kernel(*record));
+  if (options.backward) record->decision.add_child("backward", by_same_kernel(*record));
   return PlanAccess::make(std::shared_ptr<const EdgeSoftmaxRecord>(std::move(record)));
 }
 

@@ -63,12 +63,12 @@ void plan_gradients(SddmmRecord& record) {
       make_choice<SpmmTrial>(spmm_kernels(), gradient_problem(record, SpmmPass::forward), any);
   auto of_columns =
       make_choice<SpmmTrial>(spmm_kernels(), gradient_problem(record, SpmmPass::backward), any);
-  Explanation backward;
-  backward.summary = fmt::format("gradient of u by {}, of v by {}", of_rows.kernel->info.name,
-                                 of_columns.kernel->info.name);
-  add_child(backward, "gradient of u", std::move(of_rows.explanation));
-  add_child(backward, "gradient of v", std::move(of_columns.explanation));
-  add_child(record.explanation, "backward", std::move(backward));
+  Decision backward({fmt::format("gradient of u by {}, of v by {}", of_rows.kernel->info.name,
+                                 of_columns.kernel->info.name),
+                     {}});
+  backward.add_child("gradient of u", std::move(of_rows.decision));
+  backward.add_child("gradient of v", std::move(of_columns.decision));
+  record.decision.add_child("backward", std::move(backward));
   record.has_backward = true;
   record.grad_u = std::move(of_rows.prepared);
   record.grad_v = std::move(of_columns.prepared);
@@ -100,7 +100,7 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   const PlanningScope planning(graph, options, options.backward);
   auto choice = make_choice<SddmmTrial>(sddmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;
-  record->explanation = std::move(choice.explanation);
+  record->decision = std::move(choice.decision);
   record->forward = std::move(choice.prepared);
   WorkspaceNeed need;
   if (options.backward) {

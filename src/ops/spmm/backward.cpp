@@ -51,9 +51,9 @@ void plan_gradients(SpmmRecord& record) {
     any.kernel.clear();
     auto dots = make_choice<SddmmTrial>(sddmm_kernels(), edge_gradient_problem(problem), any);
     record.grad_edge_values = std::move(dots.prepared);
-    add_child(choice.explanation, "gradient of edge values", std::move(dots.explanation));
+    choice.decision.add_child("gradient of edge values", std::move(dots.decision));
   }
-  add_child(record.explanation, "backward", std::move(choice.explanation));
+  record.decision.add_child("backward", std::move(choice.decision));
 }
 
 void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,

@@ -96,7 +96,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   check_weights_fit(problem);
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;
-  record->explanation = std::move(choice.explanation);
+  record->decision = std::move(choice.decision);
   record->forward = std::move(choice.prepared);
   WorkspaceNeed need = record->forward->workspace();
   if (options.backward) {

@@ -111,11 +111,11 @@ TEST(Registry, NoKernelAtAllGivesEveryReason) {
 
 TEST(Registry, ExplainsEveryCandidate) {
   const auto choice = choose_kernel(std::span<const ToyKernel>(table), Toy{50}, PlanOptions{});
-  ASSERT_EQ(choice.explanation.candidates.size(), table.size());
-  EXPECT_EQ(choice.explanation.candidates[0].verdict, "chosen");
-  EXPECT_EQ(choice.explanation.candidates[1].verdict, "more than 10");
-  EXPECT_EQ(choice.explanation.candidates[2].verdict, "not deterministic");
-  EXPECT_THAT(to_string(choice.explanation), HasSubstr("toy/cpu/atomic: not deterministic"));
+  ASSERT_EQ(choice.decision.explain().candidates.size(), table.size());
+  EXPECT_EQ(choice.decision.explain().candidates[0].verdict, "chosen");
+  EXPECT_EQ(choice.decision.explain().candidates[1].verdict, "more than 10");
+  EXPECT_EQ(choice.decision.explain().candidates[2].verdict, "not deterministic");
+  EXPECT_THAT(to_string(choice.decision.explain()), HasSubstr("toy/cpu/atomic: not deterministic"));
 }
 
 /// A toy whose kernels take as long as they are told.
@@ -180,7 +180,7 @@ TEST(Registry, TakesTheNextKernelWhereTheBestDoesNotFit) {
   const std::span<const TimedKernel> both(large_table);
   const auto choice = make_choice<ToyTrial>(both, TimedToy{}, PlanOptions{});
   EXPECT_EQ(choice.prepared->name, "toy/cpu/2");
-  EXPECT_EQ(choice.explanation.candidates[0].verdict, "out of memory");
+  EXPECT_EQ(choice.decision.explain().candidates[0].verdict, "out of memory");
   const auto fails = [&](std::span<const TimedKernel> kernels, const PlanOptions& options) {
     try {
       make_choice<ToyTrial>(kernels, TimedToy{}, options);
@@ -207,13 +207,13 @@ TEST(Registry, MeasuresWhatMayBeTheFastest) {
   EXPECT_EQ(choice.prepared->name, "toy/cpu/1") << "what was prepared of the fastest is kept";
   EXPECT_THAT(ToyTrial::runs, ::testing::Not(::testing::Contains("toy/cpu/3")));
   EXPECT_THAT(ToyTrial::runs, ::testing::Not(::testing::Contains("toy/cpu/0")));
-  const auto& candidates = choice.explanation.candidates;
+  const std::vector<Candidate> candidates = choice.decision.explain().candidates;
   EXPECT_EQ(candidates[0].verdict, "never");
   EXPECT_EQ(candidates[1].verdict, "chosen");
   EXPECT_GT(candidates[2].measured_us, candidates[1].measured_us);
   EXPECT_THAT(candidates[3].verdict, HasSubstr("over 4 times"));
-  EXPECT_THAT(choice.explanation.summary, HasSubstr("fastest of 2 timed"));
-  EXPECT_THAT(to_string(choice.explanation), HasSubstr("us measured"));
+  EXPECT_THAT(choice.decision.explain().summary, HasSubstr("fastest of 2 timed"));
+  EXPECT_THAT(to_string(choice.decision.explain()), HasSubstr("us measured"));
 }
 
 TEST(Registry, DoesNotMeasureForAName) {
@@ -235,7 +235,7 @@ TEST(Registry, TakesAStoredChoiceInsteadOfMeasuring) {
   const auto again = made(options);
   EXPECT_EQ(again.kernel->info.name, "toy/cpu/1");
   EXPECT_EQ(again.prepared->name, "toy/cpu/1");
-  EXPECT_GT(again.explanation.candidates[1].measured_us, 0) << "what was known then";
+  EXPECT_GT(again.decision.explain().candidates[1].measured_us, 0) << "what was known then";
   EXPECT_TRUE(ToyTrial::runs.empty());
 }
 
@@ -324,22 +324,22 @@ TEST(Registry, ChoosesAnotherKernelForRunsThatTheChosenOneDoesNotTake) {
   EXPECT_EQ(choice.prepared->name, "kinds/cpu/1");
   EXPECT_EQ(choice.prepared->other_kinds, 1u << 3);
   EXPECT_EQ(choice.prepared->other_name, "kinds/cpu/3") << "2 is too dear for occasional runs";
-  ASSERT_EQ(choice.explanation.children.size(), 1u);
-  const Explanation& child = choice.explanation.children[0];
+  ASSERT_EQ(choice.decision.explain().children.size(), 1u);
+  const Explanation child = choice.decision.explain().children[0];
   EXPECT_EQ(child.name, "runs with odd numbers");
   EXPECT_THAT(child.summary, HasSubstr("kinds/cpu/3"));
   EXPECT_EQ(child.candidates[0].verdict, "even numbers only");
   EXPECT_EQ(child.candidates[1].verdict, "too dear");
   EXPECT_EQ(child.candidates[2].verdict, "chosen");
   EXPECT_THAT(
-      to_string(choice.explanation),
+      to_string(choice.decision.explain()),
       HasSubstr("\n  runs with odd numbers: kinds/cpu/3: 3.0 us predicted\n    kinds/cpu/1"));
 }
 
 TEST(Registry, NeedsNoOtherWhereTheKernelTakesEveryRun) {
   const auto choice = made_for_kinds(named("kinds/cpu/2"));
   EXPECT_EQ(choice.prepared->other_kinds, 0u);
-  EXPECT_TRUE(choice.explanation.children.empty());
+  EXPECT_TRUE(choice.decision.explain().children.empty());
 }
 
 TEST(Registry, LetsAKernelThatWasAskedForFallBackAsWell) {
@@ -358,21 +358,21 @@ TEST(Registry, KeepsTheFallbackInTheStoreAsAChoiceOfItsOwn) {
   options.stored_only = true;
   const auto again = made_for_kinds(options);
   EXPECT_EQ(again.prepared->other_name, "kinds/cpu/4");
-  EXPECT_THAT(again.explanation.children[0].summary, HasSubstr("stored choice"));
+  EXPECT_THAT(again.decision.explain().children[0].summary, HasSubstr("stored choice"));
 }
 
 TEST(Registry, SaysWhatDidNotFitIntoMemory) {
   const std::span<const TimedKernel> both(large_table);
   const auto choice = make_choice<ToyTrial>(both, TimedToy{}, PlanOptions{});
-  EXPECT_THAT(choice.explanation.summary, HasSubstr("toy/cpu/1 did not fit into memory"));
+  EXPECT_THAT(choice.decision.explain().summary, HasSubstr("toy/cpu/1 did not fit into memory"));
 }
 
 TEST(Registry, SaysWhenTimingPays) {
   PlanOptions options = measuring();
   options.epochs = 77;
   const auto choice = made(options);
-  EXPECT_THAT(choice.explanation.summary, HasSubstr("timing took"));
-  EXPECT_THAT(choice.explanation.summary, HasSubstr("77 are planned"));
+  EXPECT_THAT(choice.decision.explain().summary, HasSubstr("timing took"));
+  EXPECT_THAT(choice.decision.explain().summary, HasSubstr("77 are planned"));
 }
 
 }  // namespace

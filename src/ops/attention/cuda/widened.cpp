@@ -70,7 +70,7 @@ class WidenedAttention final : public PreparedAttention {
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
-  std::vector<Explanation> stages() const override { return inner_->stages(); }
+  std::vector<std::pair<const char*, Decision>> stages() const override { return inner_->stages(); }
 
  private:
   WorkspacePart<float> matrix(std::int64_t rows) {

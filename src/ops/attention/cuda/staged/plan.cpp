@@ -139,17 +139,12 @@ class CudaStagedAttention final : public PreparedAttention {
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
-  std::vector<Explanation> stages() const override {
-    std::vector<Explanation> stages;
-    const auto add = [&](const char* name, const Explanation& explanation) {
-      stages.push_back(explanation);
-      stages.back().name = name;
-    };
-    add("dot products", dots_.explanation);
-    add("softmax", softmax_.explanation);
-    add("weighted sums", row_sums_.explanation);
+  std::vector<std::pair<const char*, Decision>> stages() const override {
+    std::vector<std::pair<const char*, Decision>> stages = {{"dot products", dots_.decision},
+                                                            {"softmax", softmax_.decision},
+                                                            {"weighted sums", row_sums_.decision}};
     if (column_sums_.prepared != nullptr) {
-      add("weighted sums of the backward pass", column_sums_.explanation);
+      stages.emplace_back("weighted sums of the backward pass", column_sums_.decision);
     }
     return stages;
   }
