@@ -62,17 +62,21 @@ def sources(options):
     return [str(source) for source in found] + [f"twin:{name}" for name in names]
 
 
-def name_of(source):
-    name = pathlib.PurePath(source).name
-    for ending in sorted(ENDINGS, key=len, reverse=True):
-        name = name.removesuffix(ending)
-    return name
+def named(found):
+    """Names for the table by source: without the ending of a file, where that is nobody else's name."""
+    names = {}
+    for source in found:
+        name = pathlib.PurePath(source).name
+        for ending in sorted(ENDINGS, key=len, reverse=True):
+            name = name.removesuffix(ending)
+        names[source] = pathlib.PurePath(source).name if name in names.values() else name
+    return names
 
 
-def check(source, options, deadline):
+def check(source, name, options, deadline):
     """The record of one graph: what `tessera check` said, or why it said nothing."""
     if time.monotonic() > deadline:
-        return {"source": name_of(source), "skipped": "out of time"}
+        return {"source": name, "skipped": "out of time"}
     begin = time.monotonic()
     command = [options.tessera, "check", "--data", source, "--device", options.device, "--features",
                options.features, "--sample", str(options.sample), "--max-edges", str(options.max_edges),
@@ -82,7 +86,7 @@ def check(source, options, deadline):
     if options.jobs > 1:
         command += ["--threads", str(max(1, (os.cpu_count() or 1) // options.jobs))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    record = {"source": name_of(source), "seconds": round(time.monotonic() - begin, 1)}
+    record = {"source": name, "seconds": round(time.monotonic() - begin, 1)}
     if done.returncode not in (0, 7):
         lines = done.stderr.strip().splitlines()
         return record | {"error": lines[-1] if lines else f"exit code {done.returncode}"}
@@ -195,15 +199,15 @@ def main():
     options = arguments()
     begin = time.monotonic()
     deadline = begin + options.seconds
-    todo = sources(options)
+    todo = named(sources(options))
     if not todo:
         sys.exit("check_all.py: nothing to check; name some graphs with --data or --twins")
     records = kept_records(options)
     done = {record["source"] for record in records}
-    todo = [source for source in todo if name_of(source) not in done]
+    todo = {source: name for source, name in todo.items() if name not in done}
     total = len(records) + len(todo)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for record in pool.map(lambda source: check(source, options, deadline), todo):
+        for record in pool.map(lambda item: check(*item, options, deadline), todo.items()):
             records.append(record)
             if options.records and "checks" in record:
                 with open(options.records, "a", encoding="utf-8") as file:
