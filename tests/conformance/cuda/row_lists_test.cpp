@@ -146,8 +146,8 @@ TEST_F(GpuRowLists, ListsPiecesOfAttention) {
       SCOPED_TRACE(std::to_string(num_rows) + " rows, pieces of " +
                    std::to_string(cut.longest_piece));
       const DrawnRows rows(num_rows, 100);
-      const ops::AttentionSchedule schedule = ops::make_attention_schedule(
-          rows.matrix, degree_statistics(rows.wide), cut, Place(gpu));
+      const ops::AttentionSchedule schedule =
+          ops::make_attention_schedule(rows.matrix, degree_statistics(rows.wide), cut, Place(gpu));
       std::vector<ops::RowPiece> expected, whole;
       std::int64_t num_slots = 0;
       std::int32_t num_cut = 0;
