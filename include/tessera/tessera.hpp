@@ -83,6 +83,7 @@
 #include "tessera/reorder/nm.hpp"
 #include "tessera/reorder/orders.hpp"
 #include "tessera/reorder/permutation.hpp"
+#include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/statistics.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tessera/train/checkpoint.hpp"

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/tiles/quad_tiles.hpp"
+#include "tiles/quad_fragment.hpp"
+#include "tiles/quad_window.hpp"
+#include "tiles/window_columns.hpp"
+
+namespace tessera::tiles {
+namespace {
+
+constexpr int strip_rows = 16;
+constexpr int quads_per_tile = 2 * quads_per_step;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+void check_quad_height(int height) {
+  if (std::find(quad_heights.begin(), quad_heights.end(), height) != quad_heights.end()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "2:4 windows of " + std::to_string(height) + " rows do not exist", "height",
+              "use 16, 32, 64, 128 or 256");
+}
+
+/// What neighbouring windows become, to be joined when their sizes are known.
+struct WindowRange {
+  std::vector<VertexId> columns;
+  std::vector<std::uint32_t> words;
+  std::int64_t quads = 0;
+};
+
+template <int num_words>
+class QuadTranslation {
+ public:
+  QuadTranslation(const SideRows& rows, int height)
+      : rows_(rows),
+        height_(height),
+        num_windows_(rows.num_windows(height)),
+        grain_(std::max<std::int64_t>(1, 4096 / height)),
+        ranges_(at((num_windows_ + grain_ - 1) / grain_)),
+        step_offsets_(num_windows_ + 1),
+        tile_offsets_(num_windows_ + 1) {
+    parallel_ranges(num_windows_, grain_, [&](std::int64_t begin, std::int64_t end) {
+      QuadWindow<num_words> window;
+      WindowRange& range = ranges_[at(begin / grain_)];
+      for (std::int64_t w = begin; w < end; ++w) add_window(w, window, range);
+    });
+    step_offsets_[num_windows_] = tile_offsets_[num_windows_] = 0;
+    exclusive_scan(step_offsets_.span());
+    exclusive_scan(tile_offsets_.span());
+  }
+
+  QuadTiles tiles() {
+    QuadTiles result;
+    result.num_rows = rows_.num_rows;
+    result.num_cols = rows_.num_cols;
+    result.num_edges = static_cast<EdgeOffset>(rows_.indices.size());
+    result.height = height_;
+    const std::int64_t words_per_tile = result.words_per_tile();
+    Buffer<VertexId> columns(step_offsets_[num_windows_] * quad_step_columns);
+    Buffer<std::uint32_t> words(tile_offsets_[num_windows_] * words_per_tile);
+    parallel_for(static_cast<std::int64_t>(ranges_.size()), 1, [&](std::int64_t i) {
+      const WindowRange& range = ranges_[at(i)];
+      const std::int64_t window = i * grain_;
+      std::copy(range.columns.begin(), range.columns.end(),
+                columns.begin() + step_offsets_[window] * quad_step_columns);
+      std::copy(range.words.begin(), range.words.end(),
+                words.begin() + tile_offsets_[window] * words_per_tile);
+    });
+    for (const WindowRange& range : ranges_) result.num_quads += range.quads;
+    result.step_offsets = std::move(step_offsets_);
+    result.tile_offsets = std::move(tile_offsets_);
+    result.columns = std::move(columns);
+    result.words = std::move(words);
+    return result;
+  }
+
+ private:
+  void add_window(std::int64_t w, QuadWindow<num_words>& window, WindowRange& range) {
+    const auto first = static_cast<VertexId>(w * height_);
+    const auto last =
+        static_cast<VertexId>(std::min<std::int64_t>(rows_.num_rows, (w + 1) * height_));
+    window.arrange(rows_, first, last);
+    const auto quads = window.quads();
+    const std::size_t steps = (quads.size() + quads_per_step - 1) / quads_per_step;
+    const std::size_t tiles = (quads.size() + quads_per_tile - 1) / quads_per_tile;
+    step_offsets_[w] = static_cast<EdgeOffset>(steps);
+    tile_offsets_[w] = static_cast<EdgeOffset>(tiles);
+    range.quads += static_cast<std::int64_t>(quads.size());
+    const std::size_t first_column = range.columns.size();
+    for (const auto& quad : quads) {
+      for (int i = 0; i < quad_columns; ++i) {
+        range.columns.push_back(window.column(quad.columns[at(i < quad.size ? i : 0)]));
+      }
+    }
+    if (!quads.empty()) {
+      range.columns.resize(first_column + steps * quad_step_columns,
+                           window.column(quads.back().columns[0]));
+    }
+    write_words(window, static_cast<int>(tiles), range);
+  }
+
+  void write_words(const QuadWindow<num_words>& window, int tiles, WindowRange& range) {
+    const auto quads = window.quads();
+    const int strips = height_ / strip_rows;
+    const std::size_t first_word = range.words.size();
+    range.words.resize(first_word + at(std::int64_t{tiles} * strips * quad_strip_words));
+    fill_empty(std::span(range.words).subspan(first_word));
+    for (std::size_t q = 0; q < quads.size(); ++q) {
+      const auto tile = static_cast<std::int64_t>(q / quads_per_tile);
+      const int quad = static_cast<int>(q % quads_per_tile);
+      for_each_row(quads[q].once, [&](int row) {
+        unsigned used = 0;
+        for (int i = 0; i < quads[q].size; ++i) {
+          used |= window.rows_of(quads[q].columns[at(i)]).contains(row) ? 1u << i : 0u;
+        }
+        std::uint32_t* const strip = range.words.data() + first_word +
+                                     at((tile * strips + row / strip_rows) * quad_strip_words);
+        const QuadPlace place = quad_place(row % strip_rows, quad);
+        const QuadEntries entries = quad_entries(used);
+        std::uint32_t& indices = strip[place.index_word];
+        indices = (indices & ~(0xFu << place.index_shift)) | std::uint32_t{entries.indices}
+                                                                 << place.index_shift;
+        strip[place.bit_word] |= (entries.present & 1u) << place.bit |
+                                 (entries.present >> 1u) << (place.bit + 8);
+      });
+    }
+  }
+
+  /// Indices that rise where there is no entry, as the hardware wants them.
+  static void fill_empty(std::span<std::uint32_t> words) {
+    constexpr std::uint32_t empty = quad_entries(0).indices * 0x11111111u;
+    for (std::size_t strip = 0; strip < words.size(); strip += quad_strip_words) {
+      std::fill_n(words.begin() + static_cast<std::ptrdiff_t>(strip), 32, empty);
+    }
+  }
+
+  template <class Visit>
+  static void for_each_row(const RowSet<num_words>& rows, Visit&& visit) {
+    for (int word = 0; word < num_words; ++word) {
+      for (std::uint64_t bits = rows.words[at(word)]; bits != 0; bits &= bits - 1) {
+        visit(64 * word + std::countr_zero(bits));
+      }
+    }
+  }
+
+  SideRows rows_;
+  int height_;
+  std::int64_t num_windows_;
+  std::int64_t grain_;  ///< windows in a range
+  std::vector<WindowRange> ranges_;
+  Buffer<EdgeOffset> step_offsets_;
+  Buffer<EdgeOffset> tile_offsets_;
+};
+
+}  // namespace
+
+QuadTiles translate_quads(const Graph& graph, int height, Side side) {
+  check_quad_height(height);
+  const SideRows rows = rows_of(graph, side);
+  if (height <= 64) return QuadTranslation<1>(rows, height).tiles();
+  if (height <= 128) return QuadTranslation<2>(rows, height).tiles();
+  return QuadTranslation<4>(rows, height).tiles();
+}
+
+}  // namespace tessera::tiles
