@@ -40,7 +40,9 @@ class Report {
       for (const double us : {record.median_us, record.min_us, record.worst_us}) {
         cells.push_back(human_microseconds(us));
       }
-      cells.push_back(fmt::format("{:.0f} %", 100 * record.floor_us / record.median_us));
+      cells.push_back(record.floor_us > 0
+                          ? fmt::format("{:.0f} %", 100 * record.floor_us / record.median_us)
+                          : "-");
     } else {
       cells.insert(cells.end(), {"FAILED", "", "", ""});
       failures_.push_back({{"op", record.op},
@@ -284,33 +286,36 @@ Action setup(CLI::App& app) {
   app.add_option("--features", arguments->features, "widths of the features, such as 16,64,256")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+      ->check(between(std::int64_t{0}, std::int64_t{1} << 20));
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
-      ->type_name("DEVICE");
+      ->type_name("DEVICE")
+      ->check(offers({"cpu", "cuda"}));
   app.add_option(
          "--precision", arguments->precisions,
          "fp32, fp64, bf16 or, on a GPU, fp16, or several (default fp32); fp16@128 means at "
          "that width alone")
-      ->type_name("LIST")
+      ->type_name("NAMES")
+      ->check(offers({"fp32", "fp64", "bf16", "fp16"}))
       ->delimiter(',');
   app.add_option("--threads", arguments->threads,
                  "numbers of threads, such as 1,2; 0, the default, is one per core")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(CLI::Range(0, 4096))
+      ->check(between(std::int64_t{0}, std::int64_t{4096}))
       ->group("Common options");
   app.add_option("--heads", arguments->heads, "heads of attention (default: 8 where they fit)")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(between(std::int64_t{1}, std::int64_t{4096}));
   const std::string shape = "Shape of a trained model (default: as in its paper)";
   app.add_option("--hidden", arguments->shape.hidden,
                  "width between two layers, all heads together")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->check(between(std::int64_t{1}, std::int64_t{1} << 20))
       ->group(shape);
-  app.add_option("--classes", arguments->shape.classes, "draw labels of so many classes")
+  app.add_option("--classes", arguments->shape.classes,
+                 "number of classes; labels are drawn at random")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{2}, std::int64_t{1} << 20))
+      ->check(between(std::int64_t{2}, std::int64_t{1} << 20))
       ->group(shape);
   app.add_option("--dropout", arguments->shape.dropout,
                  "on features, between layers and on attention (default 0 where a shape is given)")
@@ -332,9 +337,9 @@ Action setup(CLI::App& app) {
                  "noted in the results (default: TESSERA_COMMIT in the environment)")
       ->type_name("ID");
   app.add_option("--fail-under", arguments->fail_under,
-                 "compare: exit with 7 where B is less than this many times as fast as A")
+                 "compare: exit with 7 where B is less than RATIO times as fast as A")
       ->type_name("RATIO")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(between(0.0, 1e6));
   return {[&app, arguments](Session& session) { return route(session, app, *arguments); },
           [arguments] { return files_of(*arguments); }};
 }

@@ -103,7 +103,7 @@ Json to_json(const bench::Result& result, std::int64_t heads) {
       {"median_us", record.median_us},
       {"min_us", record.min_us},
       {"worst_us", record.worst_us},
-      {"floor_us", record.floor_us},
+      {"floor_us", record.floor_us > 0 ? Json(record.floor_us) : Json()},
       {"max_error", record.max_error},
       {"plan", record.plan},
       {"bytes", result.bytes},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -178,20 +179,21 @@ Action setup(CLI::App& app) {
   add_data_options(app, arguments->data);
   add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
-      ->type_name("DEVICE");
+      ->type_name("DEVICE")
+      ->check(offers({"cpu", "cuda"}));
   app.add_option("--features", arguments->features,
                  "widths of the features to try (default 1,16,33,64)")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+      ->check(between(std::int64_t{0}, std::int64_t{1} << 20));
   app.add_option("--sample", arguments->sample,
-                 "edges of the rows to compare (default: about a million, fewer on a GPU)")
+                 "compare rows with about this many edges (default: a million, fewer on a GPU)")
       ->type_name("EDGES")
-      ->check(CLI::PositiveNumber);
+      ->check(between(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--max-edges", arguments->max_edges,
-                 "of a larger graph take blocks of 256 rows with about so many edges")
+                 "of a larger graph, check blocks of 256 rows with about this many edges")
       ->type_name("EDGES")
-      ->check(CLI::PositiveNumber);
+      ->check(between(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()));
   return {[arguments](Session& session) { return run_check(session, *arguments); },
           [arguments] { return std::vector{source_file(arguments->data.source)}; }};
 }

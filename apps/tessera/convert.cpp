@@ -88,12 +88,12 @@ Action setup(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   add_data_options(app, options->data);
   add_nonfinite_option(app, options->data.nonfinite);
-  app.add_flag("--transpose", options->transpose, "first, turn every edge round");
+  app.add_flag("--transpose", options->transpose, "first, reverse every edge");
   app.add_flag("--symmetrise", options->symmetrise,
                "then keep each edge in both directions once, without weights");
   app.add_option("--self-loops", options->self_loops, "then add, remove or keep self loops")
       ->type_name("HOW")
-      ->check(CLI::IsMember({"add", "remove", "keep"}))
+      ->check(one_of({"add", "remove", "keep"}))
       ->capture_default_str();
   add_dataset_output_options(app, options->output);
   return {[options](Session& session) { return convert(session, *options); },

@@ -39,7 +39,7 @@ Check check_library() {
   const GraphStats stats = compute_stats(karate.graph);
   const bool right = stats.num_rows == 34 && stats.num_edges == 156 && stats.num_components == 1;
   return right ? Check{"library", "ok", "the embedded karate graph counts as it should", ""}
-               : Check{"library", "broken", "the embedded karate graph is not itself",
+               : Check{"library", "broken", "the embedded karate graph is not as it should be",
                        "rebuild from a clean checkout"};
 }
 
@@ -183,7 +183,7 @@ Action setup(CLI::App&) { return {run_doctor}; }
 
 }  // namespace
 
-const Verb doctor_verb{"doctor", "say what this build and machine can do and what is missing",
+const Verb doctor_verb{"doctor", "report what this build and machine can do and what is missing",
                        "[options]",
                        "tessera doctor\n"
                        "tessera doctor --json -\n"

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exit_code.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <stdexcept>
 
+#include "colour.hpp"
 #include "interrupt.hpp"
 #include "tessera/core/printable.hpp"
 
@@ -33,7 +36,9 @@ std::string exit_code_help() {
 
 ExitCode report_failure(const std::string& program) noexcept {
   const auto print = [&](const char* kind, const char* what) {
-    std::fprintf(stderr, "%s: %s%s\n", program.c_str(), kind, printable(what).c_str());
+    const bool coloured = *kind != '\0' && colour_on(STDERR_FILENO);
+    std::fprintf(stderr, "%s: %s%s\n", program.c_str(),
+                 coloured ? paint(kind, Paint::red).c_str() : kind, printable(what).c_str());
   };
   try {
     throw;

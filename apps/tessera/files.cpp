@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "picture/picture.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/writing.hpp"
 
@@ -69,9 +70,14 @@ void require_replaceable(const FileUse& use, bool force) {
   }
   if (force || use.role == FileRole::state) return;
   const bool is_report = use.role == FileRole::report;
+  const bool is_picture = use.role == FileRole::picture;
   if (is_report && holds_json(use.path)) return;
+  if (is_picture && picture::is_own_picture(use.path)) return;
   throw Error(ErrorCode::invalid_argument,
-              is_report ? "already exists, and is no earlier report" : "already exists", use.path,
+              is_report    ? "already exists, and is no earlier report"
+              : is_picture ? "already exists, and is no picture that tessera made"
+                           : "already exists",
+              use.path,
               fmt::format("give --force to replace it, or name another file for {}", use.option));
 }
 

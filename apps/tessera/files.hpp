@@ -9,10 +9,11 @@ namespace tessera::app {
 
 /// What a command does with a file.
 enum class FileRole {
-  input,   ///< reads it
-  output,  ///< writes it; one that exists needs --force
-  report,  ///< writes JSON; may replace JSON, and anything else with --force
-  state,   ///< reads it where it is there, and writes it: --resume, --plans
+  input,    ///< reads it
+  output,   ///< writes it; one that exists needs --force
+  report,   ///< writes JSON; may replace JSON, and anything else with --force
+  picture,  ///< writes a picture; may replace one of ours, and anything else with --force
+  state,    ///< reads it where it is there, and writes it: --resume, --plans
 };
 
 struct FileUse {

@@ -13,10 +13,11 @@ namespace tessera::app {
 /// What `tessera` alone prints.
 std::string program_help();
 
+/// What the program is, in a line, and how it names data.
+std::string program_summary();
+std::string data_help();
+
 /// What `tessera VERB --help` prints; `app` holds the verb's options.
 std::string verb_help(const Verb& verb, const CLI::App& app);
-
-/// Every spelling of every option, for suggestions.
-std::vector<std::string> option_names(const CLI::App& app);
 
 }  // namespace tessera::app

@@ -7,6 +7,7 @@
 #include "describe.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
+#include "picture/graph_picture.hpp"
 #include "table.hpp"
 #include "tessera/graph/stats.hpp"
 #include "verb.hpp"
@@ -149,20 +150,47 @@ std::string to_text(const LoadedData& data, const GraphStats& stats,
   return headline(data.dataset) + "\n" + table.text() + histogram(stats);
 }
 
+struct InfoArguments {
+  DataOptions data;
+  std::string picture;
+};
+
+void draw(Session& session, const Dataset& dataset, const std::string& path) {
+  session.stage("drawing");
+  const Graph& graph = dataset.graph;
+  picture::write(picture::graph_picture(headline(dataset), picture::density_of(graph),
+                                        picture::degrees_of(graph)),
+                 path);
+}
+
 Action setup(CLI::App& app) {
-  auto options = std::make_shared<DataOptions>();
-  add_data_options(app, *options);
-  add_nonfinite_option(app, options->nonfinite);
-  const auto run = [options](Session& session) {
-    const LoadedData data = load(session, *options);
+  auto arguments = std::make_shared<InfoArguments>();
+  add_data_options(app, arguments->data);
+  add_nonfinite_option(app, arguments->data.nonfinite);
+  app.add_option("--picture", arguments->picture,
+                 "picture of the adjacency matrix and of the degrees, .svg or .png")
+      ->type_name("FILE");
+  const auto run = [arguments](Session& session) {
+    picture::require_picture_ending(arguments->picture, "--picture");
+    const LoadedData data = load(session, arguments->data);
     session.stage("counting");
     const GraphStats stats = compute_stats(data.dataset.graph);
     session.stage("summarising");
     const DatasetSummary summary = summarise(data.dataset);
-    session.deliver(to_text(data, stats, summary), to_json(data, stats, summary));
+    std::string text = to_text(data, stats, summary);
+    Json json = to_json(data, stats, summary);
+    if (!arguments->picture.empty()) {
+      draw(session, data.dataset, arguments->picture);
+      text += fmt::format("\n  picture written to {}\n", arguments->picture);
+      json["picture"] = arguments->picture;
+    }
+    session.deliver(text, json);
     return ExitCode::ok;
   };
-  return {run, [options] { return std::vector{source_file(options->source)}; }};
+  return {run, [arguments] {
+            return std::vector<FileUse>{source_file(arguments->data.source),
+                                        {"--picture", arguments->picture, FileRole::picture}};
+          }};
 }
 
 }  // namespace
@@ -170,6 +198,7 @@ Action setup(CLI::App& app) {
 const Verb info_verb{"info", "describe a graph and its data", "[options] SOURCE",
                      "tessera info embedded:citation\n"
                      "tessera info --data graph.npz --json -\n"
+                     "tessera info --data graph.npz --picture graph.png\n"
                      "tessera info --data 'generate:rmat?scale=14&edges=200000'",
                      setup};
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
+#include <regex>
 #include <string>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "colour.hpp"
+#include "command_table.hpp"
 #include "exit_code.hpp"
 #include "help.hpp"
 #include "interrupt.hpp"
 #include "option_errors.hpp"
-#include "options.hpp"
 #include "output.hpp"
 #include "suggest.hpp"
 #include "tessera/core/version.hpp"
@@ -17,6 +19,14 @@
 
 namespace tessera::app {
 namespace {
+
+// "--data: 1 required SOURCE missing" as "--data needs a value: --data SOURCE".
+std::string in_plain_words(const std::string& problem) {
+  static const std::regex missing("(-[^ :]*): 1 required ([^ ]+) missing");
+  std::smatch parts;
+  if (!std::regex_match(problem, parts, missing)) return problem;
+  return fmt::format("{0} needs a value: {0} {1}", parts[1].str(), parts[2].str());
+}
 
 // False when help was asked for and nothing is to be run.
 bool parse(CLI::App& app, const Verb& verb, int argc, char** argv) {
@@ -33,22 +43,20 @@ bool parse(CLI::App& app, const Verb& verb, int argc, char** argv) {
                 "",
                 near_name.empty() ? fmt::format("see 'tessera help {}'", verb.name) : near_name);
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorCode::invalid_argument, error.what(), "",
+    throw Error(ErrorCode::invalid_argument, in_plain_words(error.what()), "",
                 fmt::format("see 'tessera help {}'", verb.name));
   }
 }
 
 ExitCode run_verb(const Verb& verb, int argc, char** argv) {
   CLI::App app(verb.summary, verb.name);
-  app.option_defaults()->group("Options");
   CommonOptions common;
-  const Action action = verb.setup(app);
-  add_common_options(app, common);
-  guard_values(app);
+  const Action action = set_up(verb, app, common);
   if (!parse(app, verb, argc, argv)) {
     write_stdout(verb_help(verb, app));
     return ExitCode::ok;
   }
+  set_colour_mode(common.color);
   std::vector<FileUse> files = action.files();
   files.push_back({"--json", common.json, FileRole::report});
   check_files(files, common.force);

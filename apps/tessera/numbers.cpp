@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numbers.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -33,6 +34,14 @@ std::string human_seconds(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1000);
   return fmt::format("{:.2f} s", seconds);
+}
+
+std::string human_duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::llround(std::min(seconds, 1e12)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  if (whole < 3600) return fmt::format("{} min", whole / 60);
+  return fmt::format("{} h {} min", grouped(whole / 3600), whole % 3600 / 60);
 }
 
 std::string human_microseconds(double microseconds) { return human_seconds(microseconds * 1e-6); }

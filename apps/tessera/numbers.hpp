@@ -16,6 +16,9 @@ std::string human_bytes(std::int64_t bytes);
 /// "0.8 ms", "12.3 ms", "1.24 s".
 std::string human_seconds(double seconds);
 
+/// "45 s", "2 min 5 s", "3 h 12 min": as exact as one waits.
+std::string human_duration(double seconds);
+
 /// "8.3 us", then as `human_seconds`.
 std::string human_microseconds(double microseconds);
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -46,8 +48,15 @@ Duplicates parse_duplicates(const std::string& text) {
 }
 
 /// The placeholders that stand for numbers in help texts.
-bool takes_numbers(const std::string& placeholder) {
-  for (const char* name : {"N", "S", "K", "M", "SHARE", "RATE", "RATIO", "ROWS", "EDGES", "LIST"}) {
+bool takes_whole_numbers(const std::string& placeholder) {
+  for (const char* name : {"N", "S", "K", "ROWS", "EDGES", "LIST"}) {
+    if (placeholder == name) return true;
+  }
+  return false;
+}
+
+bool takes_reals(const std::string& placeholder) {
+  for (const char* name : {"M", "SHARE", "RATE", "RATIO", "FACTOR", "SECONDS"}) {
     if (placeholder == name) return true;
   }
   return false;
@@ -56,7 +65,8 @@ bool takes_numbers(const std::string& placeholder) {
 /// What is wrong with the value of an option, whatever the option; empty: nothing.
 std::string problem_of(const std::string& value, const std::string& placeholder) {
   if (value.empty()) return "needs a value that is not empty";
-  if (!takes_numbers(placeholder)) return {};
+  const bool whole = takes_whole_numbers(placeholder);
+  if (!whole && !takes_reals(placeholder)) return {};
   const bool is_negative = value[0] == '-';
   // Seeds alone have no sign: a negative one would be read as a large one.
   const bool has_no_sign = placeholder == "S";
@@ -70,12 +80,60 @@ std::string problem_of(const std::string& value, const std::string& placeholder)
   }
   char* end = nullptr;
   const double real = std::strtod(value.c_str(), &end);
-  const bool is_real = end == value.c_str() + value.size();
-  return is_real && !std::isfinite(real) ? fmt::format("'{}' is no finite number", value)
-                                         : std::string();
+  if (end != value.c_str() + value.size() || whole) {
+    return fmt::format("'{}' is no {}number", value, whole ? "whole " : "");
+  }
+  return std::isfinite(real) ? std::string() : fmt::format("'{}' is no finite number", value);
+}
+
+/// "{a,b,c}", from which completion takes the words.
+std::string in_braces(const std::vector<std::string>& words) {
+  return fmt::format("{{{}}}", fmt::join(words, ","));
+}
+
+/// "a, b or c"
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  }
+  return text;
+}
+
+template <class Number>
+CLI::Validator within(Number low, Number high, const char* kind) {
+  return CLI::Validator(
+      [low, high, kind](std::string& value) {
+        Number number{};
+        const bool fits =
+            CLI::detail::lexical_cast(value, number) && number >= low && number <= high;
+        return fits ? std::string()
+                    : fmt::format("'{}' is no {} from {} to {}", value, kind, low, high);
+      },
+      "");
 }
 
 }  // namespace
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  const std::string braces = in_braces(words);
+  return CLI::Validator(
+      [words = std::move(words)](std::string& value) {
+        if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
+        return fmt::format("unknown value '{}'; use {}", value, listed(words));
+      },
+      braces);
+}
+
+CLI::Validator offers(std::vector<std::string> words) {
+  return CLI::Validator([](std::string&) { return std::string(); }, in_braces(words));
+}
+
+CLI::Validator between(std::int64_t low, std::int64_t high) {
+  return within(low, high, "whole number");
+}
+
+CLI::Validator between(double low, double high) { return within(low, high, "number"); }
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
   const std::string group = "Common options";
@@ -86,12 +144,18 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   if (app.get_option_no_throw("--threads") == nullptr) {
     app.add_option("--threads", options.threads, "threads to use; 0 is one per core")
         ->type_name("N")
-        ->check(CLI::Range(0, 4096))
+        ->check(between(std::int64_t{0}, std::int64_t{4096}))
         ->capture_default_str()
         ->group(group);
   }
   app.add_option("--seed", options.seed, "seed of everything random (default 1)")
       ->type_name("S")
+      ->group(group);
+  app.add_option("--color", options.color,
+                 "colours: always, never, or auto: on a terminal, unless NO_COLOR is set")
+      ->type_name("WHEN")
+      ->check(one_of({"auto", "always", "never"}))
+      ->capture_default_str()
       ->group(group);
   app.add_flag("--force,-f", options.force, "replace output files that exist")->group(group);
   app.add_flag("--quiet,-q", options.quiet, "no progress and no report, only errors")->group(group);
@@ -116,7 +180,7 @@ void add_data_options(CLI::App& app, DataOptions& options) {
   app.add_option("--duplicates", options.duplicates,
                  "what to do with an edge that a file lists twice: reject, sum or first")
       ->type_name("HOW")
-      ->check(CLI::IsMember({"reject", "sum", "first"}))
+      ->check(one_of({"reject", "sum", "first"}))
       ->capture_default_str();
 }
 
@@ -125,7 +189,7 @@ void add_nonfinite_option(CLI::App& app, std::string& nonfinite) {
                  "what to do with weights that are not finite: reject, or allow, which keeps "
                  "plans to kernels that spread them exactly")
       ->type_name("HOW")
-      ->check(CLI::IsMember({"reject", "allow"}))
+      ->check(one_of({"reject", "allow"}))
       ->capture_default_str();
 }
 

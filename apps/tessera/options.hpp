@@ -13,9 +13,17 @@ namespace tessera::app {
 
 void add_common_options(CLI::App& app, CommonOptions& options);
 
-/// Makes every option refuse values that are empty, and those for numbers whatever fits no 64 bits
-/// or is not finite.
+/// Makes every option refuse values that are empty, and those for numbers whatever is none, fits no
+/// 64 bits or is not finite.
 void guard_values(CLI::App& app);
+
+/// One of these words.
+CLI::Validator one_of(std::vector<std::string> words);
+/// The words that the library takes, which checks them itself: for completion.
+CLI::Validator offers(std::vector<std::string> words);
+/// A number within these limits, both included.
+CLI::Validator between(std::int64_t low, std::int64_t high);
+CLI::Validator between(double low, double high);
 
 struct DataOptions {
   std::string source;

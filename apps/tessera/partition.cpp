@@ -32,7 +32,7 @@ struct PartitionArguments {
 void require_sense(const PartitionArguments& arguments) {
   if (arguments.parts == 0 && arguments.existing.empty()) {
     throw Error(ErrorCode::invalid_argument, "no number of parts given", "",
-                "give --parts K, or --partition FILE to assess one made elsewhere");
+                "give --parts K, or --partition FILE to report on one made elsewhere");
   }
 }
 
@@ -114,19 +114,21 @@ Action setup(CLI::App& app) {
   add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("-k,--parts", arguments->parts, "number of parts")
       ->type_name("K")
-      ->check(CLI::Range(1, std::numeric_limits<std::int32_t>::max()));
+      ->check(between(std::int64_t{1}, std::int64_t{std::numeric_limits<std::int32_t>::max()}));
   app.add_option("-m,--method", arguments->method,
                  "metis, grow (built in), contiguous (ranges of numbers) or auto (metis where this "
                  "build has it, else grow)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "metis", "grow", "contiguous"}))
+      ->check(one_of({"auto", "metis", "grow", "contiguous"}))
       ->capture_default_str();
-  app.add_option("--imbalance", arguments->imbalance, "how much larger than the mean a part may be")
+  app.add_option("--imbalance", arguments->imbalance,
+                 "how much larger than the mean a part may be, as a share: 0.05 is 5 %")
       ->type_name("SHARE")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->capture_default_str();
-  app.add_option("--partition", arguments->existing,
-                 "assess this partition instead of making one: line i holds the part of vertex i")
+  app.add_option(
+         "--partition", arguments->existing,
+         "report on this partition instead of making one: line i holds the part of vertex i")
       ->type_name("FILE");
   app.add_option("-o,--output", arguments->output, "file for the parts, one line per vertex")
       ->type_name("FILE");

@@ -128,6 +128,9 @@ std::string to_text(const ops::Explanation& explanation, const std::string& inde
   return text;
 }
 
+/// A time that was not predicted or not measured is 0.
+Json known(double us) { return us > 0 ? Json(us) : Json(); }
+
 /// What is written of an explanation and of each of its children.
 void add_choice(Json& json, const ops::Explanation& explanation) {
   json["summary"] = explanation.summary;
@@ -136,8 +139,8 @@ void add_choice(Json& json, const ops::Explanation& explanation) {
   for (const ops::Candidate& candidate : explanation.candidates) {
     if (candidate.verdict == "chosen") json["kernel"] = candidate.kernel;
     candidates.push_back({{"kernel", candidate.kernel},
-                          {"predicted_us", candidate.predicted_us},
-                          {"measured_us", candidate.measured_us},
+                          {"predicted_us", known(candidate.predicted_us)},
+                          {"measured_us", known(candidate.measured_us)},
                           {"verdict", candidate.verdict}});
   }
   json["candidates"] = candidates;
@@ -194,26 +197,31 @@ Action setup(CLI::App& app) {
   app.add_option("--op", arguments->op,
                  "spmm, spmm_backward, sddmm, edge_softmax or attention (default spmm)")
       ->type_name("OP")
-      ->check(CLI::IsMember({"spmm", "spmm_backward", "sddmm", "edge_softmax", "attention"}));
+      ->check(one_of({"spmm", "spmm_backward", "sddmm", "edge_softmax", "attention"}));
   app.add_option("--features", arguments->features, "width of the features (default 64)")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+      ->check(between(std::int64_t{0}, std::int64_t{1} << 20));
   app.add_option("--precision", arguments->precision,
                  "fp32, fp64, bf16 or, on a GPU, fp16 (default fp32)")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(offers({"fp32", "fp64", "bf16", "fp16"}));
   app.add_option("--reduction", arguments->reduction,
                  "of spmm: sum, mean, max or min (default sum)")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(offers({"sum", "mean", "max", "min"}));
   app.add_option("--heads", arguments->heads, "of sddmm, edge_softmax and attention (default 1)")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(between(std::int64_t{1}, std::int64_t{4096}));
   app.add_option("--form", arguments->form, "of attention: gat, gatv2 or dot (default gat)")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(offers({"gat", "gatv2", "dot"}));
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
-      ->type_name("DEVICE");
+      ->type_name("DEVICE")
+      ->check(offers({"cpu", "cuda"}));
   app.add_option("--tune", arguments->tune,
                  "predicted (by the cost model, the default) or measured (by timing)")
-      ->type_name("HOW");
+      ->type_name("HOW")
+      ->check(offers({"predicted", "measured"}));
   app.add_option("--kernel", arguments->kernel, "ask for this kernel")->type_name("NAME");
   app.add_flag("--backward", arguments->backward, "also plan the backward pass");
   app.add_flag("--strict", arguments->strict, "only kernels as exact as sums in fp32");
@@ -239,7 +247,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Verb plan_verb{"plan", "say which kernel would run on your graph, and why",
+const Verb plan_verb{"plan", "explain which kernel would run on your graph, and why",
                      "[options] SOURCE",
                      "tessera plan embedded:citation --op spmm --features 128\n"
                      "tessera plan --data graph.npz --device cuda --precision bf16 --tune measured "

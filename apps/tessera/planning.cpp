@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "options.hpp"
+
 namespace tessera::app {
 
 ops::PlanOptions PlanningOptions::options() const {
@@ -20,6 +22,7 @@ void add_planning_options(CLI::App& app, PlanningOptions& planning) {
   app.add_option("--tune", planning.tune,
                  "how plans choose: predicted (by the cost model, the default) or measured")
       ->type_name("HOW")
+      ->check(offers({"predicted", "measured"}))
       ->group(group);
   app.add_option("--plans", planning.plans,
                  "take the choices in this file, and add to it those that it lacks")

@@ -169,11 +169,12 @@ Action setup(CLI::App& app) {
   app.add_option("-c,--checkpoint", arguments->checkpoint, "what 'tessera train' wrote")
       ->type_name("FILE");
   app.add_option("-o,--output", arguments->output,
-                 ".npz for classes, logits and embeddings; .txt for one class a line")
+                 ".npz for classes, logits and embeddings; .txt for one class per line")
       ->type_name("FILE");
   app.add_flag("--embeddings", arguments->embeddings, "also write what went into the last layer");
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
+      ->check(offers({"cpu", "cuda"}))
       ->capture_default_str();
   add_planning_options(app, arguments->planning);
   return {[arguments](Session& session) { return run_predict(session, *arguments); },

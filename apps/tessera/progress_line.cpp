@@ -10,12 +10,17 @@
 
 #include <fmt/format.h>
 
+#include "colour.hpp"
+#include "numbers.hpp"
 #include "tessera/core/printable.hpp"
 
 namespace tessera::app {
 namespace {
 
-constexpr auto redraw_interval = std::chrono::milliseconds(100);
+using Seconds = std::chrono::duration<double>;
+
+constexpr double redraw_seconds = 0.1;
+constexpr double line_seconds = 60;
 constexpr std::int64_t bar_width = 24;
 constexpr const char* erase_line = "\r\x1b[K";
 
@@ -25,59 +30,109 @@ std::size_t terminal_width() {
   return known ? size.ws_col : 80;
 }
 
-std::string bar(std::int64_t done, std::int64_t total) {
-  const double share = std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
-  const auto filled = static_cast<std::size_t>(share * bar_width);
-  return fmt::format("[{}{}] {:3.0f} %", std::string(filled, '#'),
-                     std::string(bar_width - filled, '.'), share * 100);
+/// TESSERA_PROGRESS_SECONDS says how often a line is printed where stderr is no terminal.
+double seconds_between_lines() {
+  const char* const given = std::getenv("TESSERA_PROGRESS_SECONDS");
+  const double seconds = given == nullptr ? 0 : std::strtod(given, nullptr);
+  return seconds > 0 && seconds < 1e6 ? seconds : line_seconds;
+}
+
+double share_of(std::int64_t done, std::int64_t total) {
+  return std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
 }
 
 }  // namespace
 
+ProgressLine::Style ProgressLine::suitable() {
+  if (isatty(STDERR_FILENO) == 0) return Style::lines;
+  const char* const terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  return dumb ? Style::hidden : Style::redrawn;
+}
+
+ProgressLine::ProgressLine(Style style)
+    : style_(style),
+      interval_(std::chrono::duration_cast<Clock::duration>(
+          Seconds(style == Style::lines ? seconds_between_lines() : redraw_seconds))),
+      last_shown_(style == Style::lines ? started_ : Clock::time_point{}) {}
+
 void ProgressLine::update(std::string_view stage, std::int64_t done, std::int64_t total) {
-  if (!visible_) return;
+  if (style_ == Style::hidden) return;
   const std::lock_guard lock(mutex_);
-  const bool new_stage = stage != stage_;
-  if (new_stage) stage_ = printable(stage);
+  if (stage != stage_) stage_ = printable(stage);
+  const auto now = Clock::now();
+  if (total != total_ || done < done_) {
+    heard_at_ = now;
+    heard_done_ = done;
+  }
   done_ = done;
   total_ = total;
-  const auto now = Clock::now();
-  if (!drawn_ || now - last_drawn_ >= redraw_interval) draw(now);
+  show(now);
 }
 
 void ProgressLine::tick() {
-  if (!visible_) return;
+  if (style_ == Style::hidden) return;
   const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
-  if (drawn_ && now - last_drawn_ >= redraw_interval) draw(now);
+  if (!stage_.empty()) show(Clock::now());
 }
 
 void ProgressLine::clear() {
-  if (!visible_) return;
+  if (style_ == Style::hidden) return;
   const std::lock_guard lock(mutex_);
   if (drawn_) std::fputs(erase_line, stderr);
   std::fflush(stderr);
   drawn_ = false;
+  stage_.clear();
+}
+
+void ProgressLine::show(Clock::time_point now) {
+  if (now - last_shown_ < interval_) return;
+  last_shown_ = now;
+  style_ == Style::redrawn ? draw(now) : print_line(now);
+}
+
+/// Empty before two seconds of work have told how fast it goes.
+std::string ProgressLine::time_left(Clock::time_point now) const {
+  const double elapsed = Seconds(now - heard_at_).count();
+  if (total_ <= 0 || done_ <= heard_done_ || elapsed < 2) return {};
+  const double left =
+      elapsed * static_cast<double>(total_ - done_) / static_cast<double>(done_ - heard_done_);
+  return fmt::format("about {} left", human_duration(std::max(0.0, left)));
 }
 
 void ProgressLine::draw(Clock::time_point now) {
   constexpr std::string_view spinner = "|/-\\";
-  const double elapsed = std::chrono::duration<double>(now - started_).count();
-  const std::string position =
-      total_ > 0 ? bar(done_, total_)
-                 : std::string(1, spinner[static_cast<std::size_t>(frame_++) % spinner.size()]);
-  std::string line = fmt::format("{:<24} {}  {:.1f} s", stage_, position, elapsed);
-  line.resize(std::min(line.size(), terminal_width() - 1));
-  std::fputs((erase_line + line).c_str(), stderr);
+  const bool coloured = colour_on(STDERR_FILENO);
+  const double elapsed = Seconds(now - started_).count();
+  std::string before = fmt::format("{:<24} ", stage_), bar, after;
+  if (total_ > 0) {
+    const double share = share_of(done_, total_);
+    const auto filled = static_cast<std::size_t>(share * bar_width);
+    bar = fmt::format("[{}{}]", std::string(filled, '#'), std::string(bar_width - filled, '.'));
+    after = fmt::format(" {:3.0f} %", share * 100);
+  } else {
+    bar = std::string(1, spinner[static_cast<std::size_t>(frame_++) % spinner.size()]);
+  }
+  const std::string left = time_left(now);
+  after += fmt::format("  {:.1f} s{}{}", elapsed, left.empty() ? "" : ", ", left);
+  // Shortened before colours are added, which take no place.
+  const std::size_t width = terminal_width() - 1;
+  before.resize(std::min(before.size(), width));
+  bar.resize(std::min(bar.size(), width - before.size()));
+  after.resize(std::min(after.size(), width - before.size() - bar.size()));
+  if (coloured) bar = paint(bar, Paint::cyan);
+  std::fputs((erase_line + before + bar + after).c_str(), stderr);
   std::fflush(stderr);
   drawn_ = true;
-  last_drawn_ = now;
 }
 
-bool stderr_can_redraw() {
-  if (isatty(STDERR_FILENO) == 0) return false;
-  const char* const terminal = std::getenv("TERM");
-  return terminal == nullptr || std::string_view(terminal) != "dumb";
+void ProgressLine::print_line(Clock::time_point now) {
+  std::string line = "tessera: " + stage_;
+  if (total_ > 0) line += fmt::format(", {:.0f} %", share_of(done_, total_) * 100);
+  line += fmt::format(", {} so far", human_duration(Seconds(now - started_).count()));
+  if (const std::string left = time_left(now); !left.empty()) line += ", " + left;
+  std::fputs((line + '\n').c_str(), stderr);
+  std::fflush(stderr);
 }
 
 }  // namespace tessera::app

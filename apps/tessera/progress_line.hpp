@@ -9,11 +9,19 @@
 
 namespace tessera::app {
 
-/// One line on a terminal's stderr, redrawn in place: what is being done, how far, for how long.
-/// Invisible ones do nothing. Any thread may call.
+/// What is being done, how far, for how long and how long still, on stderr. Any thread may call.
 class ProgressLine {
  public:
-  explicit ProgressLine(bool visible) : visible_(visible) {}
+  enum class Style {
+    hidden,
+    redrawn,  ///< one line of a terminal, ten times a second
+    lines,    ///< a line per minute, for pipes and files
+  };
+
+  /// What suits stderr.
+  static Style suitable();
+
+  explicit ProgressLine(Style style);
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -28,9 +36,13 @@ class ProgressLine {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void show(Clock::time_point now);
   void draw(Clock::time_point now);
+  void print_line(Clock::time_point now);
+  std::string time_left(Clock::time_point now) const;
 
-  const bool visible_;
+  const Style style_;
+  const Clock::duration interval_;
   std::mutex mutex_;
   std::string stage_;
   std::int64_t done_ = 0;
@@ -38,10 +50,10 @@ class ProgressLine {
   std::int64_t frame_ = 0;
   bool drawn_ = false;
   Clock::time_point started_ = Clock::now();
-  Clock::time_point last_drawn_{};
+  Clock::time_point last_shown_;
+  /// Where the work of this total was first heard of, which tells its speed.
+  Clock::time_point heard_at_ = started_;
+  std::int64_t heard_done_ = 0;
 };
-
-/// True when stderr is a terminal that can redraw a line.
-bool stderr_can_redraw();
 
 }  // namespace tessera::app

@@ -2,7 +2,6 @@
 #include "tessera/reorder/orders.hpp"
 
 #include <memory>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "numbers.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "picture/graph_picture.hpp"
 #include "reorder_nm.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
@@ -26,6 +26,7 @@ struct ReorderOptions {
   OutputOptions output;
   std::string method = "rcm";
   std::string permutation_path;
+  std::string picture;
   NmCommand nm;
 
   bool is_nm() const { return method == nm_method; }
@@ -80,9 +81,19 @@ Dataset renumbered(const Dataset& dataset, const Ordering& ordering) {
   return graph_only;
 }
 
+picture::Side drawn(const char* title, const Graph& graph, const Locality& locality) {
+  return {title,
+          picture::density_of(graph),
+          {fmt::format("bandwidth {}, mean distance of neighbours {}", grouped(locality.bandwidth),
+                       human_real(locality.mean_gap)),
+           fmt::format("reuse in windows of {} rows: {}", Locality::window_rows,
+                       human_real(locality.window_reuse))}};
+}
+
 ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   require_savable(options.output);
   if (options.is_nm()) check_nm_command(options.nm);
+  picture::require_picture_ending(options.picture, "--picture");
   const LoadedData data = load(session, options.data);
   const Dataset& dataset = data.dataset;
   session.stage("ordering");
@@ -96,6 +107,14 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   const Locality after = measure_locality(reordered.graph);
   save(session, options.output, reordered);
   write_permutation(ordering.order, options.permutation_path);
+  if (!options.picture.empty()) {
+    session.stage("drawing");
+    picture::write(
+        picture::compared_picture(fmt::format("{}, order by {}", headline(dataset), options.method),
+                                  drawn("before", dataset.graph, before),
+                                  drawn("after", reordered.graph, after)),
+        options.picture);
+  }
 
   std::string report = headline(dataset) + "\n" + compared(before, after) + ordering.report;
   report += fmt::format("  {} order found in {}\n", options.method, human_seconds(seconds));
@@ -108,7 +127,8 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   json["load_seconds"] = data.seconds;
   json["order_seconds"] = seconds;
   for (const auto& [key, path] : {std::pair{"output", options.output.path},
-                                  std::pair{"permutation", options.permutation_path}}) {
+                                  std::pair{"permutation", options.permutation_path},
+                                  std::pair{"picture", options.picture}}) {
     if (path.empty()) continue;
     report += fmt::format("  {} written to {}\n", key, path);
     json[key] = path;
@@ -119,22 +139,25 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
 
 Action setup(CLI::App& app) {
   auto options = std::make_shared<ReorderOptions>();
-  std::set<std::string> names;
+  std::vector<std::string> names;
   std::string summaries;
   for (const CatalogueEntry& method : reorder::methods()) {
-    names.insert(method.name);
+    names.push_back(method.name);
     summaries += fmt::format("{}{}", summaries.empty() ? "" : ", ", method.name);
   }
-  names.insert(ReorderOptions::nm_method);
+  names.push_back(ReorderOptions::nm_method);
   summaries += fmt::format(", {} (fits sparse tensor cores)", ReorderOptions::nm_method);
   add_data_options(app, options->data);
   add_nonfinite_option(app, options->data.nonfinite);
   app.add_option("-m,--method", options->method, "order to compute: " + summaries)
       ->type_name("NAME")
-      ->check(CLI::IsMember(names))
+      ->check(one_of(names))
       ->capture_default_str();
   app.add_option("--permutation", options->permutation_path,
                  "file for the new order: line i holds the old number of new vertex i")
+      ->type_name("FILE");
+  app.add_option("--picture", options->picture,
+                 "picture of the adjacency matrix before and after, .svg or .png")
       ->type_name("FILE");
   add_dataset_output_options(app, options->output);
   add_nm_options(app, options->nm);
@@ -149,18 +172,20 @@ Action setup(CLI::App& app) {
       [options] {
         return std::vector<FileUse>{source_file(options->data.source),
                                     {"-o", options->output.path, FileRole::output},
-                                    {"--permutation", options->permutation_path, FileRole::output}};
+                                    {"--permutation", options->permutation_path, FileRole::output},
+                                    {"--picture", options->picture, FileRole::picture}};
       }};
 }
 
 }  // namespace
 
-const Verb reorder_verb{"reorder", "renumber vertices so that neighbours lie near each other",
-                        "[options] SOURCE [-o FILE]",
-                        "tessera reorder embedded:citation\n"
-                        "tessera reorder --data graph.npz --method rcm -o ordered.tsr\n"
-                        "tessera reorder --data graph.npz --method degree --permutation order.txt\n"
-                        "tessera reorder --data graph.npz --method nm --pattern 16:2:16",
-                        setup};
+const Verb reorder_verb{
+    "reorder", "renumber vertices so that neighbours lie near each other",
+    "[options] SOURCE [-o FILE]",
+    "tessera reorder embedded:citation\n"
+    "tessera reorder --data graph.npz --method rcm -o ordered.tsr --picture order.svg\n"
+    "tessera reorder --data graph.npz --method degree --permutation order.txt\n"
+    "tessera reorder --data graph.npz --method nm --pattern 16:2:16",
+    setup};
 
 }  // namespace tessera::app

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "numbers.hpp"
+#include "options.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "useless.hpp"
@@ -57,19 +58,20 @@ void add_nm_options(CLI::App& app, NmCommand& command) {
   app.add_option("--pattern", command.pattern,
                  "pattern to fit: V:2:M such as 1:2:4 or 16:2:16, or best, which searches")
       ->type_name("PATTERN")
+      ->check(offers({"best", "1:2:4", "1:2:8", "16:2:16"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--algorithm", command.algorithm,
                  "group (columns in groups, entries spread) or paper (SOGRE's two stages)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"group", "paper"}))
+      ->check(one_of({"group", "paper"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--search", command.search,
                  "how --pattern best searches: paper (double M, then V), hardest (largest "
                  "meta-blocks first) or time (least predicted time of a product)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"paper", "hardest", "time"}))
+      ->check(one_of({"paper", "hardest", "time"}))
       ->capture_default_str()
       ->group(group);
   app.add_flag("--ignore-loops", command.ignore_loops, "leave self loops out of the pattern")
@@ -77,14 +79,14 @@ void add_nm_options(CLI::App& app, NmCommand& command) {
   app.add_flag("--pad", command.pad, "add empty vertices where that makes the pattern possible")
       ->group(group);
   app.add_option("--effort", command.effort, "factor on the steps that a search may take")
-      ->type_name("X")
-      ->check(CLI::Range(0.001, 1e6))
+      ->type_name("FACTOR")
+      ->check(between(0.001, 1e6))
       ->capture_default_str()
       ->group(group);
   app.add_option("--time-limit", command.time_limit,
-                 "seconds after which the best order so far is taken; 0 is no limit")
-      ->type_name("S")
-      ->check(CLI::Range(0.0, 1e9))
+                 "take the best order found after this time; 0 is no limit")
+      ->type_name("SECONDS")
+      ->check(between(0.0, 1e9))
       ->capture_default_str()
       ->group(group);
 }

@@ -23,6 +23,7 @@ struct CommonOptions {
   std::string json;  ///< a file, "-" for stdout, or empty
   int threads = 0;
   std::optional<std::uint64_t> seed;
+  std::string color = "auto";
   bool quiet = false;
   bool force = false;
 };
@@ -47,8 +48,10 @@ class Session {
   void results_are_complete() { interrupt_.set_results_complete(); }
 
   /// Ends the progress display and hands over the results: the report for people on stdout unless
-  /// it is unwanted, the JSON where it was asked for.
+  /// it is unwanted, the JSON where it was asked for, with the number of its schema.
   void deliver(const std::string& report, const Json& json);
+  /// The same with text for other programs, which has no colours.
+  void deliver_text(const std::string& text, const Json& json);
 
  private:
   CommonOptions options_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "options.hpp"
+#include "picture/training_plot.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/train/fit.hpp"
 #include "train_options.hpp"
@@ -60,6 +61,13 @@ ExitCode run_train(Session& session, const CLI::App& app, TrainArguments argumen
   const train::TrainReport report = train::fit(data.dataset, plan.config, plan.options);
   session.results_are_complete();
   save_plans(arguments.planning);
+  if (!arguments.plot.empty()) {
+    session.stage("drawing");
+    picture::write(
+        picture::training_plot(
+            fmt::format("{} on {}", nn::describe(plan.config), data.dataset.name), report),
+        arguments.plot);
+  }
   session.deliver(train_text(arguments, data.dataset, plan, report),
                   train_json(arguments, data.dataset, plan, report));
   return ExitCode::ok;
@@ -74,9 +82,9 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Verb train_verb{"train", "train a model and say how good it got",
+const Verb train_verb{"train", "train a model and report its accuracy",
                       "[options] SOURCE --model NAME",
-                      "tessera train embedded:citation --model gcn --curve\n"
+                      "tessera train embedded:citation --model gcn --plot gcn.svg\n"
                       "tessera train --data cora.npz --model gat --runs 10 --json gat.json\n"
                       "tessera train --data graph.npz --model sage --batch clusters --parts 50\n"
                       "tessera train --data graph.npz --checkpoint run.tsr --resume",

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "partition_file.hpp"
+#include "picture/picture.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/train/problem.hpp"
 
@@ -19,9 +20,10 @@ void add_model_options(CLI::App& app, TrainArguments& a) {
   const std::string group = "Model options (default: as in the model's paper)";
   app.add_option("-m,--model", a.model, "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb")
       ->type_name("NAME")
+      ->check(offers({"gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--layers", a.layers, "convolutions; for agnn, propagations")
+  app.add_option("--layers", a.layers, "number of layers; for agnn, of propagations")
       ->type_name("N")
       ->group(group);
   app.add_option("--hidden", a.hidden, "width between layers; of each head for gat and gatv2")
@@ -33,24 +35,31 @@ void add_model_options(CLI::App& app, TrainArguments& a) {
   app.add_option("--output-heads", a.output_heads, "gat, gatv2: heads of the last, averaged")
       ->type_name("N")
       ->group(group);
-  app.add_option("--hops", a.hops, "sgc, cheb: K")->type_name("K")->group(group);
-  app.add_option("--dropout", a.dropout, "on features and between layers")
+  app.add_option("--hops", a.hops, "sgc, cheb: how many steps away neighbours count")
+      ->type_name("K")
+      ->group(group);
+  app.add_option("--dropout", a.dropout,
+                 "share of values dropped in training, on features and between layers")
       ->type_name("SHARE")
       ->group(group);
-  app.add_option("--input-dropout", a.input_dropout, "on features alone")
+  app.add_option("--input-dropout", a.input_dropout, "dropout on features alone")
       ->type_name("SHARE")
       ->group(group);
-  app.add_option("--attention-dropout", a.attention_dropout, "gat, gatv2: on attention weights")
+  app.add_option("--attention-dropout", a.attention_dropout,
+                 "gat, gatv2: dropout on attention weights")
       ->type_name("SHARE")
       ->group(group);
   app.add_option("--aggregation", a.aggregation, "sage: mean, max or gcn")
       ->type_name("NAME")
+      ->check(offers({"mean", "max", "gcn"}))
       ->group(group);
-  app.add_option("--activation", a.activation, "none, relu, leaky_relu or elu")
+  app.add_option("--activation", a.activation, "between layers: none, relu, leaky_relu or elu")
       ->type_name("NAME")
+      ->check(offers({"none", "relu", "leaky_relu", "elu"}))
       ->group(group);
-  app.add_option("--readout", a.readout, "graphs: sum, mean or max over their vertices")
+  app.add_option("--readout", a.readout, "to classify graphs: sum, mean or max over their vertices")
       ->type_name("NAME")
+      ->check(offers({"sum", "mean", "max"}))
       ->group(group);
   app.add_flag("--batch-norm", a.batch_norm, "batch norm between layers")->group(group);
   app.add_flag("--residual", a.residual, "add the input of a layer to its output where they fit")
@@ -62,61 +71,69 @@ void add_model_options(CLI::App& app, TrainArguments& a) {
 
 void add_training_options(CLI::App& app, TrainArguments& a) {
   const std::string group = "Training options (default: as in the model's paper)";
-  app.add_option("-e,--epochs", a.epochs, "at most so many")->type_name("N")->group(group);
+  app.add_option("-e,--epochs", a.epochs, "maximum number of epochs")->type_name("N")->group(group);
   app.add_option("--lr", a.learning_rate, "learning rate")->type_name("RATE")->group(group);
-  app.add_option("--weight-decay", a.weight_decay, "of the parameters that decay")
+  app.add_option("--weight-decay", a.weight_decay, "weight decay (L2 penalty)")
       ->type_name("RATE")
       ->group(group);
   app.add_option("--optimiser", a.optimiser, "adam, adamw or sgd")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"adam", "adamw", "sgd"}))
+      ->check(one_of({"adam", "adamw", "sgd"}))
       ->group(group);
-  app.add_option("--momentum", a.momentum, "sgd")->type_name("M")->group(group);
-  app.add_option("--evaluate-every", a.evaluate_every,
-                 "epochs from one evaluation to the next (default 1)")
+  app.add_option("--momentum", a.momentum, "sgd: momentum")->type_name("M")->group(group);
+  app.add_option("--evaluate-every", a.evaluate_every, "evaluate every N epochs (default 1)")
       ->type_name("N")
       ->group(group);
   app.add_option("--early-stopping", a.early_stopping,
-                 "stop after so many epochs without progress on the validation items; 0 is never")
+                 "stop after N epochs without progress on the validation part; 0 is never")
       ->type_name("N")
       ->group(group);
-  app.add_option("--batch", a.batch, "what a step sees: full, clusters or graphs")
+  app.add_option("--batch", a.batch,
+                 "what a step trains on: full (the whole graph), clusters (parts of it) or graphs")
       ->type_name("KIND")
+      ->check(offers({"full", "clusters", "graphs"}))
       ->group(group);
-  app.add_option("--parts", a.parts, "clusters: how many to make (default 16)")
+  app.add_option("--parts", a.parts, "clusters: number of parts to make (default 16)")
       ->type_name("K")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{std::numeric_limits<std::int32_t>::max()}))
+      ->check(between(std::int64_t{1}, std::int64_t{std::numeric_limits<std::int32_t>::max()}))
       ->group(group);
-  app.add_option("--parts-per-batch", a.parts_per_batch, "clusters: how many a step sees")
+  app.add_option("--parts-per-batch", a.parts_per_batch, "clusters: number of parts in a step")
       ->type_name("N")
       ->group(group);
-  app.add_option("--partition", a.partition_file, "clusters: read them instead of making them")
+  app.add_option("--partition", a.partition_file,
+                 "clusters: read the parts from this file: line i holds the part of vertex i")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--method", a.method, "clusters: auto, metis, grow or contiguous")
+  app.add_option("--method", a.method,
+                 "clusters: how to make the parts: auto, metis, grow or contiguous")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"auto", "metis", "grow", "contiguous"}))
+      ->check(one_of({"auto", "metis", "grow", "contiguous"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--graphs-per-batch", a.graphs_per_batch, "graphs: how many a step sees")
+  app.add_option("--graphs-per-batch", a.graphs_per_batch, "graphs: number of graphs in a step")
       ->type_name("N")
       ->group(group);
 }
 
 void add_task_options(CLI::App& app, TrainArguments& a) {
   const std::string group = "Data and evaluation";
-  app.add_option("--task", a.task, "classify node or graph; auto: graphs where they have labels")
+  app.add_option("--task", a.task,
+                 "what to classify: node, graph, or auto: graphs where they have labels")
       ->type_name("NAME")
+      ->check(offers({"auto", "node", "graph"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--metric", a.metric, "accuracy, micro_f1, roc_auc or auto")
+  app.add_option("--metric", a.metric,
+                 "what to report: accuracy, micro_f1, roc_auc, or auto: as the labels need")
       ->type_name("NAME")
+      ->check(offers({"auto", "accuracy", "micro_f1", "roc_auc"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--normalise", a.normalise,
                  "divide each row of features by its sum: on, off, or auto (on for vertices whose "
                  "features are never negative)")
       ->type_name("CHOICE")
+      ->check(offers({"auto", "on", "off"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--split", a.split,
@@ -124,26 +141,33 @@ void add_task_options(CLI::App& app, TrainArguments& a) {
                  "(default 0.6,0.2,0.2)")
       ->type_name("A,B,C")
       ->group(group);
-  app.add_option("--folds", a.folds, "cross-validation: each run is tested on another fold")
+  app.add_option("--folds", a.folds,
+                 "cross-validation with K folds: each run is tested on another fold")
       ->type_name("K")
       ->group(group);
 }
 
 void add_run_options(CLI::App& app, TrainArguments& a) {
   app.add_option("-n,--runs", a.runs,
-                 "train so often, each time with the next seed (default 1, or one for each fold)")
+                 "number of runs, each with the next seed (default 1, or one for each fold)")
       ->type_name("N");
   app.add_flag("--parallel-runs", a.parallel_runs,
-               "as many runs at a time as there are threads, one thread each");
-  app.add_option("--device", a.device, "cpu or cuda")->type_name("NAME")->capture_default_str();
-  app.add_option("-c,--checkpoint", a.checkpoint, "file for the state of the training")
+               "train several runs at a time, with one thread each");
+  app.add_option("--device", a.device, "cpu or cuda")
+      ->type_name("NAME")
+      ->check(offers({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("-c,--checkpoint", a.checkpoint,
+                 "file for the trained model and the state of the training")
       ->type_name("FILE");
-  app.add_option("--checkpoint-every", a.checkpoint_every, "epochs between two checkpoints")
+  app.add_option("--checkpoint-every", a.checkpoint_every, "write the checkpoint every N epochs")
       ->type_name("N")
       ->capture_default_str();
-  app.add_flag("--resume", a.resume, "go on from the checkpoint, if there is one");
-  app.add_flag("--dry-run", a.dry_run, "say what memory it would take, and do nothing");
-  app.add_flag("--curve", a.curve, "draw loss and metric over the epochs");
+  app.add_flag("--resume", a.resume, "continue from the checkpoint, if there is one");
+  app.add_flag("--dry-run", a.dry_run, "only report how much memory training would take");
+  app.add_flag("--curve", a.curve, "draw loss and accuracy over the epochs, as text");
+  app.add_option("--plot", a.plot, "picture of loss and accuracy over the epochs, .svg or .png")
+      ->type_name("FILE");
 }
 
 template <class Value, class Target>
@@ -233,6 +257,7 @@ Device checked_device(const std::string& name) {
 void require_sense(const TrainArguments& arguments) {
   checked_device(arguments.device);
   nn::parse_model_kind(arguments.model);
+  picture::require_picture_ending(arguments.plot, "--plot");
   if (arguments.resume && arguments.checkpoint.empty()) {
     throw Error(ErrorCode::invalid_argument, "--resume without a checkpoint", "",
                 "name the file with --checkpoint");
@@ -247,6 +272,7 @@ std::vector<FileUse> files_of(const TrainArguments& arguments) {
   return {source_file(arguments.data.source),
           {"--partition", arguments.partition_file, FileRole::input},
           {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
+          {"--plot", arguments.dry_run ? "" : arguments.plot, FileRole::picture},
           plans_file(arguments.planning)};
 }
 

@@ -42,6 +42,7 @@ struct TrainArguments {
   std::int64_t checkpoint_every = 10;
   bool resume = false;
   bool dry_run = false, curve = false;
+  std::string plot;
 };
 
 void add_train_options(CLI::App& app, TrainArguments& arguments);

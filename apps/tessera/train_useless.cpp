@@ -68,6 +68,8 @@ void reject_useless_options(const CLI::App& app, const TrainArguments& a, const 
        {"--split", has_split, "where the data has a split", "use --folds"},
        {"--checkpoint-every", a.checkpoint.empty(), "without --checkpoint",
         "name a file with --checkpoint"},
+       {"--plot", a.dry_run, "with --dry-run", ""},
+       {"--curve", a.dry_run, "with --dry-run", ""},
        {"--parallel-runs", options.runs == 1, "for a single run", "use --runs"}});
 }
 

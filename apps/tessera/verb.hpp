@@ -44,6 +44,8 @@ extern const Verb plan_verb;
 extern const Verb bench_verb;
 extern const Verb check_verb;
 extern const Verb doctor_verb;
+extern const Verb completion_verb;
+extern const Verb man_verb;
 
 /// All of them, in the order that help lists them.
 std::span<const Verb* const> verbs();

@@ -17,6 +17,9 @@ PROGRAM = os.environ.get("TESSERA_BIN", "build/bin/tessera")
 SOURCE = pathlib.Path(os.environ.get("TESSERA_SOURCE", pathlib.Path(__file__).parents[2]))
 EXPECTED = pathlib.Path(__file__).parent / "expected"
 
+# Progress in a pipe is for people who wait; here errors alone are expected on stderr, however slow the machine.
+os.environ.setdefault("TESSERA_PROGRESS_SECONDS", "86400")
+
 OK, INTERNAL, USAGE, BAD_DATA, IO, OUT_OF_MEMORY, UNAVAILABLE, CHECK_FAILED = range(8)
 INTERRUPTED = 130
 

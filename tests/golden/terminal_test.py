@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress on a terminal, silence elsewhere, and Ctrl-C."""
+"""Progress and colours on a terminal, a line per minute elsewhere, and Ctrl-C."""
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import unittest
 
 import cli
 
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
 SHORT_WORK = "generate:erdos_renyi?vertices=1e5&edges=3e6"
 LONG_WORK = "erdos_renyi?vertices=1e6&edges=6e7"
 
@@ -21,7 +23,7 @@ class OnTerminal:
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen([cli.PROGRAM, *map(str, arguments)], stderr=slave,
                                         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                                        env={**os.environ, "TERM": "xterm", **environment})
+                                        env={**ENVIRONMENT, "TERM": "xterm", **environment})
         os.close(slave)
 
     def read_some(self):
@@ -68,6 +70,53 @@ class Progress(cli.CliTest):
         self.assertEqual(code, cli.IO)
         last = shown.replace("\r\n", "\n").split("\x1b[K")[-1]
         self.assertTrue(last.startswith("tessera info: error: "), repr(shown))
+
+
+class PipedProgress(cli.CliTest):
+    """Lines instead of a line that is redrawn; TESSERA_PROGRESS_SECONDS stands for the minute."""
+
+    def run_with(self, seconds, *arguments):
+        return cli.Run(["info", SHORT_WORK, *arguments],
+                       env={**os.environ, "TESSERA_PROGRESS_SECONDS": seconds})
+
+    def test_lines(self):
+        run = self.run_with("0.000001")
+        self.assertEqual(run.code, cli.OK, str(run))
+        self.assertGreater(len(run.err.splitlines()), 2)
+        for line in run.err.splitlines():
+            self.assertRegex(line, r"^tessera: \w[\w ]*(, \d+ %)?, \d+ s so far(, about \d+ s left)?$")
+
+    def test_nothing_within_the_first_minute_or_when_quiet(self):
+        for run in [self.run_with("60"), self.run_with("nonsense"), self.run_with("0.000001", "--quiet")]:
+            self.assertEqual((run.code, run.err), (cli.OK, ""))
+
+
+class Colours(cli.CliTest):
+    def test_reports(self):
+        plain = self.succeed("doctor").out
+        self.assertNotIn("\x1b", plain)
+        self.assertEqual(self.succeed("doctor", "--color", "never").out, plain)
+        coloured = self.succeed("doctor", "--color", "always").out
+        self.assertIn("\x1b[32mok\x1b[0m", coloured)
+        uncoloured = re.sub(r"\x1b\[[\d;]*m", "", coloured)
+        # The memory that is available changes between two runs.
+        blank = lambda text: re.sub(r"[\d.]+ [KMGT]iB available", "", text)
+        self.assertEqual(blank(uncoloured), blank(plain))
+        self.assertNotIn("\x1b", self.succeed("doctor", "--color", "always", "--json", "-").out)
+
+    def test_errors(self):
+        always = cli.Run(["info", "/no/such/file", "--color", "always"])
+        self.assertIn("\x1b[1;31merror: \x1b[0m", always.err)
+        self.assertNotIn("\x1b", cli.Run(["info", "/no/such/file"]).err)
+
+    def test_on_a_terminal_unless_refused(self):
+        def shown(*arguments, **environment):
+            return OnTerminal("info", "/no/such/file", *arguments, **environment).finish()[2].split("\x1b[K")[-1]
+        self.assertIn("\x1b[", shown())
+        self.assertNotIn("\x1b[", shown(NO_COLOR="1"))
+        self.assertNotIn("\x1b[", shown("--color", "never"))
+        self.assertNotIn("\x1b[", shown(TERM="dumb"))
+        self.assertIn("\x1b[", shown("--color", "always", NO_COLOR="1"))
 
 
 class Interrupt(cli.CliTest):

@@ -21,3 +21,7 @@ PKG_CONFIG_PATH="$pc_folder" "$compiler" -std=c++20 "$consumer/main.cpp" -o "$wo
 LD_LIBRARY_PATH="$(dirname "$pc_folder")" "$work/by_pkg_config"
 
 "$work/moved/bin/tessera" --version
+for printed in man/man1/tessera.1 bash-completion/completions/tessera zsh/site-functions/_tessera \
+  fish/vendor_completions.d/tessera.fish; do
+  grep -q tessera "$work/moved/share/$printed"
+done

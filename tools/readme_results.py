@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the table of results in README.md and its picture, docs/results/summary.svg.
+
+    python3 tools/readme_results.py            # writes both
+    python3 tools/readme_results.py --check    # fails where one is not what the records say
+
+Every figure comes from the records in docs/results, which `tessera bench --json` and bench/baselines wrote. A
+case counts with the fastest way that the other side has. Nothing but the standard library is needed.
+"""
+import argparse
+import collections
+import html
+import json
+import math
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+BEGIN, END = "<!-- results: made by tools/readme_results.py -->", "<!-- /results -->"
+
+Row = collections.namedtuple("Row", "what against machine page ratios")
+
+# What is compared: op, precision, files of ours, files of the others (none: baselines in our own run).
+COMPARISONS = [
+    ("neighbour sums (spmm), fp32", "spmm", "fp32", "cuSPARSE, its fastest", "H200", "cuda.md",
+     ["cuda_spmm_small", "cuda_spmm_mid"], []),
+    ("neighbour sums (spmm), bf16", "spmm", "bf16", "cuSPARSE, algorithm 3", "H200", "cuda.md",
+     ["cuda_spmm_small", "cuda_spmm_mid"], []),
+    ("neighbour sums (spmm)", "spmm", "fp32", "PyTorch with MKL", "x86, 1-16 threads", "cpu_x86.md",
+     ["cpu_x86_tessera"], ["cpu_x86_torch_spmm"]),
+    ("dot products on edges (sddmm)", "sddmm", "fp32", "PyTorch with MKL", "x86, 1-16 threads", "cpu_x86.md",
+     ["cpu_x86_tessera"], ["cpu_x86_torch_sddmm"]),
+    ("neighbour sums (spmm)", "spmm", "fp32", "PyTorch", "Arm, 1-2 threads", "cpu_aarch64.md",
+     ["cpu_aarch64_tessera_spmm"], ["cpu_aarch64_torch_spmm"]),
+    ("GAT attention, both passes", "attention_gat_step", "fp32", "PyG", "Arm, 1-2 threads", "cpu_aarch64.md",
+     ["cpu_aarch64_tessera_attention"], ["cpu_aarch64_torch_attention"]),
+    ("training epoch of GCN", "epoch_gcn", "fp32", "PyG", "Arm, 1-2 threads", "cpu_aarch64.md",
+     ["cpu_aarch64_tessera_epoch"], ["cpu_aarch64_pyg_epoch"]),
+    ("training epoch of GAT", "epoch_gat", "fp32", "PyG", "Arm, 1-2 threads", "cpu_aarch64.md",
+     ["cpu_aarch64_tessera_epoch"], ["cpu_aarch64_pyg_epoch"]),
+]
+
+
+def read(names):
+    records = []
+    for name in names:
+        records += json.loads((RESULTS / f"{name}.json").read_text())["records"]
+    return records
+
+
+def fastest(records):
+    """The shortest median of each case."""
+    best = {}
+    for record in records:
+        case = (record["graph"], record["features"], record["threads"])
+        best[case] = min(record["median_us"], best.get(case, math.inf))
+    return best
+
+
+def compare(what, op, precision, against, machine, page, ours, others):
+    own = [record for record in read(ours) if record["op"] == op and record["precision"] == precision]
+    if others:
+        rival = [record for record in read(others) if record["op"] == op and record["precision"] == precision]
+    else:
+        rival = [record for record in own if record.get("baseline")]
+        own = [record for record in own if not record.get("baseline")]
+    own, rival = fastest(own), fastest(rival)
+    ratios = {case: rival[case] / own[case] for case in own if case in rival}
+    if not ratios:
+        sys.exit(f"readme_results.py: error: nothing to compare for {what}")
+    return Row(what, against, machine, page, ratios)
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+
+
+def case_name(case):
+    graph, features, _ = case
+    return f"{graph}, {features} features"
+
+
+def table(rows):
+    lines = ["| what | against | on | cases | mean speed-up | worst case | best case |",
+             "|---|---|---|---:|---:|---|---|"]
+    for row in rows:
+        worst, best = min(row.ratios, key=row.ratios.get), max(row.ratios, key=row.ratios.get)
+        lines.append(f"| {row.what} | {row.against} | [{row.machine}](docs/results/{row.page}) | {len(row.ratios)} "
+                     f"| **{mean(row.ratios):.1f} x** | {row.ratios[worst]:.2f} x ({case_name(worst)}) "
+                     f"| {row.ratios[best]:.1f} x |")
+    return "\n".join(lines)
+
+
+def svg(rows):
+    """A bar for every mean and a line from the worst to the best case, over a logarithmic axis."""
+    left, right, top, step = 330, 860, 46, 34
+    low, high = 0.5, 60.0
+    at = lambda ratio: left + (right - left) * math.log(ratio / low) / math.log(high / low)
+    height = top + step * len(rows) + 50
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{height}" viewBox="0 0 900 {height}" '
+           'font-family="DejaVu Sans, Verdana, Arial, sans-serif" font-size="12">',
+           f'<rect width="900" height="{height}" fill="#ffffff"/>',
+           '<text x="20" y="26" font-size="14" fill="#222222">How many times as fast as others: mean, and worst to '
+           'best case</text>']
+    bottom = top + step * len(rows)
+    for tick in [0.5, 1, 2, 5, 10, 20, 50]:
+        colour = "#222222" if tick == 1 else "#dddddd"
+        out.append(f'<line x1="{at(tick):.1f}" y1="{top}" x2="{at(tick):.1f}" y2="{bottom}" stroke="{colour}"/>')
+        out.append(f'<text x="{at(tick):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#777777">{tick:g} x</text>')
+    for i, row in enumerate(rows):
+        y = top + step * i + step / 2
+        value = mean(row.ratios)
+        colour = "#1f62ad" if row.machine == "H200" else "#d95f02"
+        out.append(f'<text x="{left - 12}" y="{y - 2:.0f}" text-anchor="end" fill="#222222">'
+                   f'{html.escape(row.what)}</text>')
+        out.append(f'<text x="{left - 12}" y="{y + 11:.0f}" text-anchor="end" font-size="10" fill="#777777">'
+                   f'against {html.escape(row.against)}, {html.escape(row.machine)}</text>')
+        out.append(f'<rect x="{at(1):.1f}" y="{y - 8:.0f}" width="{at(value) - at(1):.1f}" height="16" '
+                   f'fill="{colour}" fill-opacity="0.75"/>')
+        ends = at(min(row.ratios.values())), at(max(row.ratios.values()))
+        out.append(f'<path d="M{ends[0]:.1f} {y - 5:.0f}v10M{ends[0]:.1f} {y:.0f}H{ends[1]:.1f}m0 -5v10" '
+                   'stroke="#222222" fill="none"/>')
+        out.append(f'<text x="{ends[1] + 8:.1f}" y="{y + 4:.0f}" fill="#222222">{value:.1f} x</text>')
+    out.append(f'<text x="20" y="{height - 10}" font-size="10" fill="#777777">Left of 1 x Tessera is slower. Blue: '
+               'one NVIDIA H200; orange: CPUs. Medians of checked runs, from the records in docs/results.</text>')
+    return "\n".join(out) + "\n</svg>\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, fail where something is not up to date")
+    check = parser.parse_args().check
+    rows = [compare(*comparison) for comparison in COMPARISONS]
+    readme, picture = ROOT / "README.md", RESULTS / "summary.svg"
+    before, rest = readme.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    wanted = {readme: f"{before}{BEGIN}\n{table(rows)}\n{END}{after}", picture: svg(rows)}
+    for path, text in wanted.items():
+        if not check:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            sys.exit(f"readme_results.py: error: {path.relative_to(ROOT)} is not what the records say; run "
+                     "tools/readme_results.py")
+
+
+if __name__ == "__main__":
+    main()
