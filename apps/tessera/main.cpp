@@ -22,7 +22,7 @@ namespace {
 
 // "--data: 1 required SOURCE missing" as "--data needs a value: --data SOURCE".
 std::string in_plain_words(const std::string& problem) {
-  static const std::regex missing("(-[^ :]*): 1 required ([^ ]+) missing");
+  static const std::regex missing("(-[^ :]*): 1 required ([^ :]+)[^ ]* missing");
   std::smatch parts;
   if (!std::regex_match(problem, parts, missing)) return problem;
   return fmt::format("{0} needs a value: {0} {1}", parts[1].str(), parts[2].str());

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import zipfile
 
-PROGRAM = os.environ.get("TESSERA_BIN", "build/bin/tessera")
+PROGRAM = os.environ.get("TESSERA_BIN", os.path.abspath("build/bin/tessera"))
 SOURCE = pathlib.Path(os.environ.get("TESSERA_SOURCE", pathlib.Path(__file__).parents[2]))
 EXPECTED = pathlib.Path(__file__).parent / "expected"
 

@@ -63,7 +63,7 @@ class Pictures(cli.CliTest):
 
     def picture_of(self, source, verb="info", **options):
         path = self.folder / f"{verb}.svg"
-        self.succeed(verb, source, "--picture", path, **options)
+        self.succeed(verb, source, "--picture", path, "--quiet", **options)
         return self.svg(path)
 
     def test_every_edge_is_in_its_cell(self):

@@ -66,7 +66,7 @@ class Progress(cli.CliTest):
         self.assertEqual(OnTerminal("info", "embedded:karate", TERM="dumb").finish()[2], "")
 
     def test_errors_start_at_the_left_edge(self):
-        code, _, shown = OnTerminal("info", "/no/such/file.npz").finish()
+        code, _, shown = OnTerminal("info", "/no/such/file.npz", NO_COLOR="1").finish()
         self.assertEqual(code, cli.IO)
         last = shown.replace("\r\n", "\n").split("\x1b[K")[-1]
         self.assertTrue(last.startswith("tessera info: error: "), repr(shown))

@@ -48,8 +48,10 @@ std::string cell_size(const Density& density) {
   const double rows = across(density.num_rows, density.rows);
   const double columns = across(density.num_cols, density.columns);
   if (rows <= 1 && columns <= 1) return "each cell is one pair of vertices";
-  return fmt::format("each cell is {} targets x {} sources", short_number(rows),
-                     short_number(columns));
+  const auto shown = [](double vertices) {
+    return vertices < 100 ? fmt::format("{:.3g}", vertices) : short_number(std::round(vertices));
+  };
+  return fmt::format("each cell is {} targets x {} sources", shown(rows), shown(columns));
 }
 
 void add_matrix(Picture& picture, const Density& density, const Rect& place, std::int64_t most) {

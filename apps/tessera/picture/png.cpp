@@ -132,7 +132,7 @@ void Canvas::draw(const Text& text) {
   const int width = static_cast<int>(words.size()) * glyph_advance * dot - dot;
   const double shift = text.anchor == Anchor::start ? 0 : text.anchor == Anchor::middle ? 0.5 : 1;
   int left = static_cast<int>(std::lround(text.at.x * scale - shift * width));
-  const int top = static_cast<int>(std::lround(text.at.y * scale)) - glyph_rows * dot;
+  const int top = static_cast<int>(std::lround(text.at.y * scale)) - glyph_ascent * dot;
   for (const char character : words) {
     const auto& rows = glyph(character);
     for (int y = 0; y < glyph_rows * dot; ++y) {
