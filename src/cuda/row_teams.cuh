@@ -38,7 +38,8 @@ struct RowTeam {
   }
 
   /// Over the lanes of the team; every lane gets the same bits. All lanes of the warp must call.
-  __device__ double sum(double value) const {
+  template <class Number>
+  __device__ Number sum(Number value) const {
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
       value += __shfl_xor_sync(~0u, value, distance);
     }

@@ -15,7 +15,8 @@ namespace tessera::cuda {
 
 inline constexpr int sum_threads = 256;
 
-/// Blocks that keep a large GPU busy. A constant: the cut must not depend on the GPU.
+/// Blocks that keep a large GPU busy, four on each multiprocessor. A constant: the cut must not
+/// depend on the GPU.
 inline constexpr std::int64_t wanted_blocks = 528;
 
 /// True in all threads of the block that is the last of `count` to come here.
@@ -32,26 +33,38 @@ __device__ inline bool is_last_block(unsigned* counter, unsigned count) {
   return last;
 }
 
-/// Adds the values of threads that are a multiple of `lanes` apart; the first `lanes` threads end
-/// up with the sums.
+/// Adds the values of threads that are a multiple of `lanes` apart, a power of two up to 32; the
+/// first `lanes` threads end up with the sums.
 template <int count>
 __device__ inline void add_across_block(double (&values)[count], int lanes) {
-  __shared__ double shared[count][sum_threads];
+  constexpr int warps = sum_threads / 32;
+  __shared__ double shared[count][warps][32];
   const int thread = static_cast<int>(threadIdx.x);
+  for (int distance = 16; distance >= lanes; distance /= 2) {
 #pragma unroll
-  for (int i = 0; i < count; ++i) shared[i][thread] = values[i];
-  __syncthreads();
-  for (int distance = sum_threads / 2; distance >= lanes; distance /= 2) {
-    if (thread < distance) {
-#pragma unroll
-      for (int i = 0; i < count; ++i) shared[i][thread] += shared[i][thread + distance];
-    }
-    __syncthreads();
+    for (int i = 0; i < count; ++i) values[i] += __shfl_xor_sync(~0u, values[i], distance);
   }
+  if (thread % 32 < lanes) {
 #pragma unroll
-  for (int i = 0; i < count; ++i) values[i] = shared[i][thread];
+    for (int i = 0; i < count; ++i) shared[i][thread / 32][thread % 32] = values[i];
+  }
+  __syncthreads();
+  if (thread < lanes) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      values[i] = shared[i][0][thread];
+#pragma unroll
+      for (int warp = 1; warp < warps; ++warp) values[i] += shared[i][warp][thread];
+    }
+  }
   __syncthreads();
 }
+
+/// Rows of which a thread has read its part before it works on the first of them.
+constexpr int rows_in_flight(int width) { return width == 1 ? 4 : 2; }
+
+/// Blocks on a multiprocessor: what a thread keeps of its columns takes registers.
+constexpr int resident_blocks(int width) { return width <= 4 ? 3 : 2; }
 
 /// How the rows of a matrix are shared among blocks, and columns among the threads of a block.
 struct ColumnSplit {
@@ -67,13 +80,14 @@ struct ColumnSplit {
     split.lanes = static_cast<int>(
         std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(vectors, 1, 32))));
     const std::int64_t blocks = split.column_blocks(width);
-    const std::int64_t rows_at_once = sum_threads / split.lanes;
-    const std::int64_t useful = (rows + 4 * rows_at_once - 1) / (4 * rows_at_once);
+    const std::int64_t rows_at_once = rows_in_flight(width) * (sum_threads / split.lanes);
+    const std::int64_t useful = (rows + rows_at_once - 1) / rows_at_once;
     const std::int64_t room = blocks > workspace_counters
                                   ? 1
                                   : workspace_partials / std::max<std::int64_t>(1, cols * num_sums);
+    const std::int64_t wanted = wanted_blocks / 4 * resident_blocks(width);
     split.parts = std::max<std::int64_t>(
-        1, std::min({useful, room, wanted_blocks / std::max<std::int64_t>(1, blocks)}));
+        1, std::min({useful, room, wanted / std::max<std::int64_t>(1, blocks)}));
     split.rows_per_part = (rows + split.parts - 1) / split.parts;
     return split;
   }
@@ -83,69 +97,84 @@ struct ColumnSplit {
   }
 };
 
-/// `Function` has `num_sums` and `Term`, the type of what is added; `row(place, terms)`, which
-/// computes the terms of some columns of a row and may write as well; and `finish(col, totals)`.
+/// `Function` has `num_sums` and `Term`, how many sums there are and the type of what is added;
+/// `columns(place)`, what a thread keeps of its columns; `fetch(place, columns)`, what it reads of
+/// a row; `row(place, columns, fetched, terms)`, which computes the terms of these columns and may
+/// write as well; and `finish(col, totals)`. Without sums there is nothing to finish.
 template <int width, bool aligned, class Function>
-__global__ __launch_bounds__(sum_threads) void over_columns(const ColumnSplit split,
-                                                            const Workspace workspace,
-                                                            const Function function) {
+__global__ __launch_bounds__(sum_threads,
+                             resident_blocks(width)) void over_columns(const ColumnSplit split,
+                                                                       const Workspace workspace,
+                                                                       const Function function) {
   begin_overlapped();
   constexpr int sums = Function::num_sums;
+  constexpr int slots = sums > 0 ? sums : 1;
+  constexpr int in_flight = rows_in_flight(width);
   const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % split.lanes;
   const std::int64_t row_lane = thread / split.lanes;
   const std::int64_t rows_at_once = sum_threads / split.lanes;
   Elements<width, aligned> place;
   place.cols = split.cols;
-  place.col = (std::int64_t{blockIdx.x} * split.lanes + lane) * width;
-  const std::int64_t columns_left = split.cols - place.col;
-  place.count =
-      static_cast<int>(columns_left < width ? (columns_left > 0 ? columns_left : 0) : width);
-  double totals[sums * width] = {};
+  place.col = (std::int64_t{blockIdx.x} * split.lanes + thread % split.lanes) * width;
+  place.count = place.col < split.cols ? width : 0;
+  double totals[slots * width] = {};
   if (place.count > 0) {
+    const auto columns = function.columns(place);
     const std::int64_t begin = std::int64_t{blockIdx.y} * split.rows_per_part;
     const std::int64_t end =
         begin + split.rows_per_part < split.rows ? begin + split.rows_per_part : split.rows;
-    for (place.row = begin + row_lane; place.row < end; place.row += rows_at_once) {
-      typename Function::Term terms[sums][width] = {};
-      function.row(place, terms);
+    for (std::int64_t first = begin + row_lane; first < end; first += in_flight * rows_at_once) {
+      decltype(function.fetch(place, columns)) fetched[in_flight];
 #pragma unroll
-      for (int i = 0; i < sums * width; ++i) {
-        totals[i] += static_cast<double>(terms[i / width][i % width]);
+      for (int i = 0; i < in_flight; ++i) {
+        place.row = first + i * rows_at_once;
+        if (place.row < end) fetched[i] = function.fetch(place, columns);
+      }
+#pragma unroll
+      for (int i = 0; i < in_flight; ++i) {
+        place.row = first + i * rows_at_once;
+        if (place.row >= end) break;
+        typename Function::Term terms[slots][width] = {};
+        function.row(place, columns, fetched[i], terms);
+#pragma unroll
+        for (int j = 0; j < sums * width; ++j) {
+          totals[j] += static_cast<double>(terms[j / width][j % width]);
+        }
       }
     }
   }
-  add_across_block(totals, split.lanes);
-  if (split.parts > 1) {
-    if (thread < split.lanes) {
-      double* const part =
-          workspace.partials + std::int64_t{blockIdx.y} * sums * split.cols + place.col;
-#pragma unroll
-      for (int i = 0; i < sums * width; ++i) {
-        if (i % width < place.count) part[i / width * split.cols + i % width] = totals[i];
-      }
-    }
-    if (!is_last_block(workspace.counters + blockIdx.x, gridDim.y)) return;
-#pragma unroll
-    for (int i = 0; i < sums * width; ++i) totals[i] = 0;
-    for (std::int64_t part = row_lane; part < split.parts; part += rows_at_once) {
-#pragma unroll
-      for (int i = 0; i < sums * width; ++i) {
-        if (i % width >= place.count) continue;
-        totals[i] += __ldcg(workspace.partials + (part * sums + i / width) * split.cols +
-                            place.col + i % width);
-      }
-    }
+  if constexpr (sums > 0) {
     add_across_block(totals, split.lanes);
-  }
-  if (thread >= split.lanes) return;
+    if (split.parts > 1) {
+      const std::int64_t part_size = sums * split.cols;
+      if (thread < split.lanes && place.count > 0) {
+        double* const part = workspace.partials + blockIdx.y * part_size + place.col;
 #pragma unroll
-  for (int j = 0; j < width; ++j) {
-    if (j >= place.count) break;
-    double of_column[sums];
+        for (int i = 0; i < sums * width; ++i) part[i / width * split.cols + i % width] = totals[i];
+      }
+      if (!is_last_block(workspace.counters + blockIdx.x, gridDim.y)) return;
 #pragma unroll
-    for (int sum = 0; sum < sums; ++sum) of_column[sum] = totals[sum * width + j];
-    function.finish(place.col + j, of_column);
+      for (int i = 0; i < sums * width; ++i) totals[i] = 0;
+      if (place.count > 0) {
+        const double* const parts = workspace.partials + place.col;
+#pragma unroll 4
+        for (std::int64_t part = row_lane; part < split.parts; part += rows_at_once) {
+#pragma unroll
+          for (int i = 0; i < sums * width; ++i) {
+            totals[i] += __ldcg(parts + part * part_size + i / width * split.cols + i % width);
+          }
+        }
+      }
+      add_across_block(totals, split.lanes);
+    }
+    if (thread >= split.lanes || place.count == 0) return;
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      double of_column[sums];
+#pragma unroll
+      for (int sum = 0; sum < sums; ++sum) of_column[sum] = totals[sum * width + j];
+      function.finish(place.col + j, of_column);
+    }
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
@@ -86,9 +85,8 @@ void Epilogue::give_to_product(ops::SpmmInputs& inputs, const Tensor& y, std::ui
 
 std::optional<ops::ActivationOptions> Epilogue::as_last_pass(std::uint32_t layer_number,
                                                              const Context& context) const {
-  const ops::ActivationOptions options = pass_options(layer_number, context);
-  if (bias || (context.training && !ops::sign_tells_derivative(options))) return {};
-  return options;
+  if (bias) return {};
+  return pass_options(layer_number, context);
 }
 
 void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context& context) {

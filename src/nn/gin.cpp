@@ -88,9 +88,10 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
     ops::add_scaled_by(eps_.value, 1, summed_targets(), 1, combined_, device(), context.stream);
   }
   if (!transforms) first_.forward(combined_, 0, hidden_, context);
-  const Tensor& biased =
-      first_epilogue_.forward_in_place(transforms ? combined_ : hidden_, number(), context);
-  return second_.forward(norm_ ? norm_->forward(biased, context) : biased, context);
+  Tensor& first = transforms ? combined_ : hidden_;
+  return second_.forward(norm_ ? norm_->forward(first, &*first_epilogue_.bias, context)
+                               : first_epilogue_.forward_in_place(first, number(), context),
+                         context);
 }
 
 void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,

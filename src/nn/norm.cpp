@@ -30,6 +30,11 @@ BatchNorm::BatchNorm(const BatchNormLayerOptions& options, Placement placement)
 }
 
 const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
+  return forward(input, nullptr, context);
+}
+
+const Tensor& BatchNorm::forward(const Input& input, const Parameter* input_bias,
+                                 const Context& context) {
   input_ = input;
   const Tensor& x = input.dense("BatchNorm");
   normalised_.resize(x.rows(), x.cols());
@@ -37,7 +42,8 @@ const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
   ops::batch_norm(
       x, weight_.value, bias_.value, {options_.epsilon, options_.momentum, context.training},
       {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_, device(),
-      context.stream, context.workspace, activation.value_or(ops::ActivationOptions{}));
+      context.stream, context.workspace, activation.value_or(ops::ActivationOptions{}),
+      input_bias != nullptr ? ops::ConstOperand(input_bias->value) : ops::ConstOperand());
   return activation ? normalised_ : epilogue_.forward_in_place(normalised_, number(), context);
 }
 
@@ -54,7 +60,7 @@ Tensor* BatchNorm::backward(Tensor& grad_output, Parameter* input_bias, const Co
   ops::BatchNormSurroundings around;
   if (activation) {
     around.activation = *activation;
-    around.y = std::as_const(normalised_);
+    around.beta = std::as_const(bias_.value);
   } else {
     epilogue_.backward(grad_output, number(), context);
   }

@@ -43,13 +43,14 @@ struct BatchNormCall {
   BatchNormState state;
   Operand y, saved_mean, saved_inverse_deviation;
   ActivationFormula formula = {};
+  ConstOperand shift = {};
 };
 
 struct BatchNormGradCall {
   ConstOperand x, gamma, saved_mean, saved_inverse_deviation, grad_y;
   Operand grad_x, grad_gamma, grad_beta;
   ActivationFormula formula = {};
-  ConstOperand y = {};
+  ConstOperand beta = {};
   Operand grad_shift = {};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -101,8 +102,19 @@ TEST_P(DenseSums, batch_norm_agrees_with_the_reference) {
   });
 }
 
-/// Batch norm between a bias and an activation with dropout. The sign of the result says on which
-/// side of the activation an element is.
+/// The activation at z and its derivative there.
+std::pair<double, double> activated(const ActivationOptions& options, double z) {
+  switch (options.activation) {
+    case Activation::relu: return {z > 0 ? z : 0, z > 0 ? 1 : 0};
+    case Activation::leaky_relu: return {z > 0 ? z : options.slope * z, z > 0 ? 1 : options.slope};
+    case Activation::elu:
+      return {z > 0 ? z : options.alpha * std::expm1(z), z > 0 ? 1 : options.alpha * std::exp(z)};
+    default: return {z, 1};
+  }
+}
+
+/// Batch norm between a bias and an activation with dropout. Elements so near to 0 that rounding
+/// decides on which side of the activation they are have no gradient.
 template <class T>
 void check_surrounded(std::int64_t rows, std::int64_t cols, const ActivationOptions& activation,
                       std::int64_t margin, Device device) {
@@ -110,43 +122,57 @@ void check_surrounded(std::int64_t rows, std::int64_t cols, const ActivationOpti
                                     << to_string(activation.activation));
   using W = Wide<T>;
   const auto x = far_from_zero<T>(rows, cols);
+  const auto bias = normal_matrix<T>(1, cols, 6);
   const auto gamma = normal_matrix<W>(1, cols, 2), beta = normal_matrix<W>(1, cols, 3);
-  const auto grad_y = normal_matrix<T>(rows, cols, 4);
-  DeviceMatrix<T> from(x, device, margin), y(rows, cols, device, margin);
-  DeviceMatrix<T> grad_x(grad_y, device, margin), grad_shift(1, cols, device, 0);
-  DeviceMatrix<W> g(gamma, device, 0), b(beta, device, 0), mean(1, cols, device, 0);
-  DeviceMatrix<W> deviation(1, cols, device, 0), grad_g(1, cols, device, 0);
-  DeviceMatrix<W> grad_b(1, cols, device, 0);
-  const DenseWorkspace* const workspace = test::workspace_on(device);
-  batch_norm(from, g, b, {}, {}, y, mean, deviation, device, {}, workspace, activation);
-  batch_norm_backward(from, g, mean, deviation, grad_x, grad_x, grad_g, grad_b, device, {},
-                      workspace, {activation, y, grad_shift});
-
-  Matrix<double> expected(rows, cols), grad_x_expected(rows, cols), mean_expected(1, cols);
-  Matrix<double> deviation_expected(1, cols), unused(1, cols, 0.0), spread(1, cols, 0.0);
-  Matrix<double> grad_g_expected(1, cols), grad_b_expected(1, cols), shift_expected(1, cols, 0.0);
-  reference::batch_norm(to_double(x), to_double(gamma), to_double(beta), {}, unused, spread,
-                        expected, mean_expected, deviation_expected);
-  const Matrix<T> result = y.values();
-  const Dropout dropout{activation.dropout, activation.random, nullptr};
-  const bool leaks = activation.activation == Activation::leaky_relu;
-  const double below = activation.activation == Activation::none ? 1 : leaks ? activation.slope : 0;
-  Matrix<double> slopes = to_double(grad_y);
-  for (std::int64_t i = 0; i < expected.size(); ++i) {
-    const double factor = dropout.factor(static_cast<std::uint64_t>(i));
-    double& value = expected.data()[i];
-    value *= factor * (value > 0 ? 1 : below);
-    slopes.data()[i] *= factor * (static_cast<double>(result.data()[i]) > 0 ? 1 : below);
+  auto grad_y = normal_matrix<T>(rows, cols, 4);
+  Matrix<double> shifted = to_double(x);
+  for (std::int64_t i = 0; i < shifted.size(); ++i) {
+    shifted.data()[i] += static_cast<double>(bias(0, i % cols));
   }
-  reference::batch_norm_backward(to_double(x), to_double(gamma), mean_expected, deviation_expected,
+  Matrix<double> expected(rows, cols), grad_x_expected(rows, cols), mean_expected(1, cols);
+  Matrix<double> deviation_expected(1, cols), running_expected(1, cols, 1.0);
+  Matrix<double> spread_expected(1, cols, 2.0), shift_expected(1, cols, 0.0);
+  Matrix<double> grad_g_expected(1, cols), grad_b_expected(1, cols);
+  reference::batch_norm(shifted, to_double(gamma), to_double(beta), {}, running_expected,
+                        spread_expected, expected, mean_expected, deviation_expected);
+  Matrix<double> slopes(rows, cols);
+  const Dropout dropout{activation.dropout, activation.random, nullptr};
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    double& value = expected.data()[i];
+    if (std::abs(value) < 1e-4) grad_y.data()[i] = static_cast<T>(0.0f);
+    const double factor = dropout.factor(static_cast<std::uint64_t>(i));
+    const auto [result, slope] = activated(activation, value);
+    value = factor * result;
+    slopes.data()[i] = factor * slope * static_cast<double>(grad_y.data()[i]);
+  }
+  reference::batch_norm_backward(shifted, to_double(gamma), mean_expected, deviation_expected,
                                  slopes, grad_x_expected, grad_g_expected, grad_b_expected);
   for (std::int64_t i = 0; i < grad_x_expected.size(); ++i) {
     shift_expected.data()[i % cols] += grad_x_expected.data()[i];
   }
+
+  DeviceMatrix<T> from(x, device, margin), y(rows, cols, device, margin), shift(bias, device, 0);
+  DeviceMatrix<T> grad_x(grad_y, device, margin), grad_shift(1, cols, device, 0);
+  DeviceMatrix<T> grad_alone(grad_y, device, margin);
+  DeviceMatrix<W> g(gamma, device, 0), b(beta, device, 0), mean(1, cols, device, 0);
+  DeviceMatrix<W> deviation(1, cols, device, 0), grad_g(1, cols, device, 0);
+  DeviceMatrix<W> grad_b(1, cols, device, 0);
+  DeviceMatrix<W> running(Matrix<W>(1, cols, W{1}), device),
+      spread(Matrix<W>(1, cols, W{2}), device);
+  const DenseWorkspace* const workspace = test::workspace_on(device);
+  batch_norm(from, g, b, {}, {running, spread}, y, mean, deviation, device, {}, workspace,
+             activation, shift);
+  batch_norm_backward(from, g, mean, deviation, grad_x, grad_x, grad_g, grad_b, device, {},
+                      workspace, {activation, b, grad_shift});
+  batch_norm_backward(from, g, mean, deviation, grad_alone, grad_alone, {}, {}, device, {},
+                      workspace, {activation, b, {}});
   const double bound = rows == 1 ? 3e-3 : 1e-5;
   const double sums = 1 + std::sqrt(static_cast<double>(rows));
-  expect_close("y", result, expected, bound, rows == 1 ? 300 : 1);
+  expect_close("y", y.values(), expected, bound, rows == 1 ? 300 : 1);
+  expect_close("running mean", running.values(), running_expected, 1e-5);
+  expect_close("running variance", spread.values(), spread_expected, 1e-5);
   expect_close("grad_x", grad_x.values(), grad_x_expected, bound, rows == 1 ? 300 : 1);
+  expect_close("grad_x alone", grad_alone.values(), grad_x_expected, bound, rows == 1 ? 300 : 1);
   expect_close("grad_gamma", grad_g.values(), grad_g_expected, bound, 10 * sums);
   expect_close("grad_beta", grad_b.values(), grad_b_expected, bound, sums);
   expect_close("grad_shift", grad_shift.values(), shift_expected, bound,
@@ -154,8 +180,9 @@ void check_surrounded(std::int64_t rows, std::int64_t cols, const ActivationOpti
 }
 
 TEST_P(DenseSums, batch_norm_with_what_surrounds_it) {
-  ActivationOptions relu, leaky, dropped, alone;
+  ActivationOptions relu, leaky, dropped, alone, elu;
   relu.activation = dropped.activation = Activation::relu;
+  elu.activation = Activation::elu;
   leaky.activation = Activation::leaky_relu;
   leaky.slope = 0.2;
   dropped.dropout = alone.dropout = leaky.dropout = 0.4;
@@ -163,7 +190,7 @@ TEST_P(DenseSums, batch_norm_with_what_surrounds_it) {
   with_type_of(precision(), [&]<class T>() {
     for (const std::int64_t rows : {0, 1, 15, 16, 17, 31, 33, 500}) {
       for (const std::int64_t cols : {1, 7, 16, 33, 257}) {
-        for (const ActivationOptions& activation : {relu, leaky, dropped, alone}) {
+        for (const ActivationOptions& activation : {relu, leaky, dropped, alone, elu}) {
           check_surrounded<T>(rows, cols, activation, margins[(rows + cols) % 3], device());
         }
       }
@@ -172,16 +199,11 @@ TEST_P(DenseSums, batch_norm_with_what_surrounds_it) {
   });
 }
 
-TEST_P(DenseSums, batch_norm_refuses_activations_whose_results_tell_nothing) {
-  DeviceMatrix<float> x(4, 3, device()), y(4, 3, device()), grad(4, 3, device());
-  DeviceMatrix<float> mean(1, 3, device(), 0), deviation(1, 3, device(), 0);
+TEST_P(DenseSums, batch_norm_needs_room_for_the_gradient_behind_an_activation) {
   if (precision() != Precision::fp32) return;
+  DeviceMatrix<float> x(4, 3, device()), grad(4, 3, device());
+  DeviceMatrix<float> mean(1, 3, device(), 0), deviation(1, 3, device(), 0);
   BatchNormSurroundings around;
-  around.activation.activation = Activation::elu;
-  around.y = y;
-  EXPECT_THROW(batch_norm_backward(x, {}, mean, deviation, grad, grad, {}, {}, device(), {},
-                                   test::workspace_on(device()), around),
-               Error);
   around.activation.activation = Activation::relu;
   EXPECT_THROW(batch_norm_backward(x, {}, mean, deviation, grad, {}, {}, {}, device(), {},
                                    test::workspace_on(device()), around),
@@ -205,6 +227,12 @@ TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {
     expect_close("y", from.values(), expected, 1e-6);
     const Matrix<W> kept = mean.values();
     for (const W value : kept.span()) EXPECT_EQ(value, W{4});
+    // A bias of 1 before it.
+    DeviceMatrix<T> again(x, device()), shift(Matrix<T>(1, 5, static_cast<T>(1.0f)), device());
+    batch_norm(again, {}, {}, options, {mean, spread}, again, {}, {}, device(), {},
+               test::workspace_on(device()), {}, shift);
+    for (double& value : expected.span()) value += 1 / std::sqrt(9 + 1e-5);
+    expect_close("y of biased x", again.values(), expected, 1e-6);
   });
 }
 

@@ -41,8 +41,8 @@ class Epilogue {
   /// backward.
   void give_to_product(ops::SpmmInputs& inputs, const Tensor& y, std::uint32_t layer_number,
                        const Context& context);
-  /// The same for what computes all of it in one pass and whose gradient can do with y alone:
-  /// absent where this one has a bias, or an activation whose derivative only x tells.
+  /// The same for what computes all of it in one pass, and its gradient, too: absent where this one
+  /// has a bias.
   std::optional<ops::ActivationOptions> as_last_pass(std::uint32_t layer_number,
                                                      const Context& context) const;
   /// Turns the gradient of y into that of x, in place, and writes the bias's.

@@ -25,7 +25,9 @@ class BatchNorm final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
-  /// The same where a bias was added to the input, whose gradient it writes, too.
+  /// The same where a bias is to be added to the input, which costs no pass of its own. Backward
+  /// writes its gradient, too.
+  const Tensor& forward(const Input& input, const Parameter* input_bias, const Context& context);
   Tensor* backward(Tensor& grad_output, Parameter* input_bias, const Context& context);
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }

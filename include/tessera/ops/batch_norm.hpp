@@ -26,30 +26,30 @@ struct BatchNormState {
 /// What surrounds batch norm in a layer, for its gradient.
 struct BatchNormSurroundings {
   ActivationOptions activation = {};  ///< as forward had it
-  ConstOperand y = {};                ///< the result of forward, where there is an activation
+  ConstOperand beta = {};             ///< as forward had it; looked at where there is an activation
   /// The sum of `grad_x` over the rows, 1 x cols in the type of `x`: the gradient of a bias that
   /// was added to `x`. May be absent.
   Operand grad_shift = {};
 };
-
-/// Whether the gradient of an activation can be told from the sign of its result, after dropout
-/// too.
-bool sign_tells_derivative(const ActivationOptions& activation) noexcept;
 
 /// Training: uses the batch's mean and (biased) variance, updates `state`, and writes what backward
 /// needs into `saved_mean` and `saved_inverse_deviation` (1 x cols each). Each of these four may be
 /// absent; fewer than two rows leave the running variance as it is, no rows the running mean too.
 /// Evaluation: uses `state`, writes `y` alone. `gamma` and `beta` may be absent: 1 and 0. `y` may
 /// be the memory of `x`. The activation, and dropout, follow in the same pass.
+///
+/// `shift`, 1 x cols in the type of `x`, is a bias that comes before: the same as if it had been
+/// added to every row of `x`, except that `saved_mean` is that of `x` itself, which backward is
+/// given. Absent: 0.
 void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device = {},
                 Stream stream = {}, const DenseWorkspace* workspace = nullptr,
-                const ActivationOptions& activation = {});
+                const ActivationOptions& activation = {}, ConstOperand shift = {});
 
 /// Gradient of the training form. `grad_x` may be the memory of `grad_y`; each of the three
-/// gradients may be absent, and so may `gamma`. With an activation, whose sign must tell its
-/// derivative, or with `grad_shift`, `grad_x` must be there.
+/// gradients may be absent, and so may `gamma`. With an activation or with `grad_shift`, `grad_x`
+/// must be there.
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device = {},

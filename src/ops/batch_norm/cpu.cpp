@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
+#include "ops/activation/kernels.hpp"
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/row_ranges.hpp"
@@ -55,24 +57,25 @@ Moments batch_moments(MatrixView<const T> x) {
   return moments;
 }
 
-Moments running_moments(const BatchNormState& state, std::int64_t cols) {
+/// The mean of x is that of shifted x, less the shift.
+Moments running_moments(const BatchNormState& state, const ConstOperand& shift, std::int64_t cols) {
   Moments moments{Buffer<double>(cols), Buffer<double>(cols)};
   for (std::int64_t j = 0; j < cols; ++j) {
-    moments.mean[j] = value_or(state.running_mean, j, 0);
+    moments.mean[j] = value_or(state.running_mean, j, 0) - value_or(shift, j, 0);
     moments.variance[j] = value_or(state.running_variance, j, 1);
   }
   return moments;
 }
 
-void update_running(const Moments& moments, std::int64_t rows, double momentum,
-                    const BatchNormState& state) {
+void update_running(const Moments& moments, const ConstOperand& shift, std::int64_t rows,
+                    double momentum, const BatchNormState& state) {
   const auto count = static_cast<double>(rows);
   const auto move = [&](const Operand& running, std::int64_t j, double target) {
     const double value = value_or(running, j, 0);
     set(running, j, value + momentum * (target - value));
   };
   for (std::int64_t j = 0; j < moments.mean.size(); ++j) {
-    if (rows > 0) move(state.running_mean, j, moments.mean[j]);
+    if (rows > 0) move(state.running_mean, j, moments.mean[j] + value_or(shift, j, 0));
     if (rows > 1) move(state.running_variance, j, moments.variance[j] * count / (count - 1));
   }
 }
@@ -95,6 +98,50 @@ void normalise_rows(MatrixView<const T> x, const Moments& moments, const ConstOp
       const T* const from = x.row(i);
       T* const to = y.row(i);
       for (std::int64_t j = 0; j < x.cols; ++j) to[j] = (from[j] - mean[j]) * factor[j] + shift[j];
+    }
+  });
+}
+
+/// The gradient of what was normalised, from that of what the activation made of it.
+template <class T>
+void differentiate_activation(const BatchNormGradCall& call) {
+  ActivationFormula formula = call.formula;
+  formula.dropout = formula.dropout.at_present();
+  const MatrixView<const T> x = call.x.as<T>();
+  const std::int64_t cols = x.cols;
+  Buffer<T> factor(cols), shift(cols), no_bias(cols, T{0});
+  for (std::int64_t j = 0; j < cols; ++j) {
+    factor[j] =
+        static_cast<T>(value_or(call.gamma, j, 1) * value_or(call.saved_inverse_deviation, j, 1));
+    shift[j] = static_cast<T>(value_or(call.beta, j, 0));
+  }
+  const T* const mean = call.saved_mean.as<T>().data;
+  constexpr std::int64_t at_once = 4096;  // elements
+  for_row_ranges(x.rows, cols, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t height = std::max<std::int64_t>(1, at_once / cols);
+    Buffer<T> normalised(height * cols);
+    for (std::int64_t first = begin; first < end; first += height) {
+      ActivationRows<T> rows;
+      rows.rows = std::min(height, end - first);
+      rows.cols = cols;
+      rows.first_element = static_cast<std::uint64_t>(first * cols);
+      for (std::int64_t i = 0; i < rows.rows; ++i) {
+        const T* const from = x.row(first + i);
+        T* const to = normalised.data() + i * cols;
+        for (std::int64_t j = 0; j < cols; ++j) to[j] = (from[j] - mean[j]) * factor[j] + shift[j];
+      }
+      rows.x = normalised.data();
+      rows.x_stride = cols;
+      rows.bias = no_bias.data();
+      rows.grad_y = call.grad_y.as<T>().row(first);
+      rows.grad_y_stride = call.grad_y.stride;
+      rows.output = call.grad_x.as<T>().row(first);
+      rows.output_stride = call.grad_x.stride;
+      if constexpr (std::is_same_v<T, float>) {
+        activation().backward_fp32(formula, rows);
+      } else {
+        activation().backward_fp64(formula, rows);
+      }
     }
   });
 }
@@ -149,10 +196,10 @@ void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
   const BatchNormOptions& options = call.options;
   visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
-    const Moments moments =
-        options.training ? batch_moments(x.as<T>()) : running_moments(call.state, x.cols);
+    const Moments moments = options.training ? batch_moments(x.as<T>())
+                                             : running_moments(call.state, call.shift, x.cols);
     if (options.training) {
-      update_running(moments, x.rows, options.momentum, call.state);
+      update_running(moments, call.shift, x.rows, options.momentum, call.state);
       for (std::int64_t j = 0; j < x.cols; ++j) {
         set(call.saved_mean, j, moments.mean[j]);
         set(call.saved_inverse_deviation, j, 1 / std::sqrt(moments.variance[j] + options.epsilon));
@@ -168,7 +215,8 @@ void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream stre
   const ConstOperand& x = call.x;
   ConstOperand grad_normalised = call.grad_y;
   if (!call.formula.does_nothing()) {
-    activate_backward(call.y, {}, call.formula, call.grad_y, call.grad_x, {}, stream, workspace);
+    visit_floating(x.type,
+                   [&](auto element) { differentiate_activation<decltype(element)>(call); });
     grad_normalised = call.grad_x;
   }
   visit_floating(x.type, [&](auto element) {

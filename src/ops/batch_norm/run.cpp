@@ -26,19 +26,16 @@ void check_present(const Checker& check, const ConstOperand& x, const ConstOpera
 
 }  // namespace
 
-bool sign_tells_derivative(const ActivationOptions& activation) noexcept {
-  return activation.activation != Activation::elu &&
-         (activation.activation != Activation::leaky_relu || activation.slope > 0);
-}
-
 void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream,
-                const DenseWorkspace* workspace, const ActivationOptions& activation) {
+                const DenseWorkspace* workspace, const ActivationOptions& activation,
+                ConstOperand shift) {
   const Checker check("batch_norm", device);
   check.floating(x, "x");
   check_affine(check, x, gamma, "gamma");
   check_affine(check, x, beta, "beta");
+  check.optional_matrix(shift, "shift", {x.type, 1, x.cols});
   check_affine(check, x, state.running_mean, "running_mean");
   check_affine(check, x, state.running_variance, "running_variance");
   check_affine(check, x, saved_mean, "saved_mean");
@@ -53,7 +50,7 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                "evaluation needs running statistics");
   }
   dense_ops(device).batch_norm({x, gamma, beta, options, state, y, saved_mean,
-                                saved_inverse_deviation, checked_formula(check, activation)},
+                                saved_inverse_deviation, checked_formula(check, activation), shift},
                                stream, workspace);
 }
 
@@ -74,18 +71,13 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check.apart(grad_x, "grad_x", x, "x");
   const ActivationFormula formula = checked_formula(check, around.activation);
   check.optional_matrix(around.grad_shift, "grad_shift", {x.type, 1, x.cols});
-  if (!formula.does_nothing()) {
-    check.that(sign_tells_derivative(around.activation),
-               "the result of the activation does not tell its derivative");
-    check.matrix(around.y, "y", {x.type, x.rows, x.cols});
-    check.apart(grad_x, "grad_x", around.y, "y");
-  }
+  check_affine(check, x, around.beta, "beta");
   check.that(!grad_x.absent() || x.rows == 0 || x.cols == 0 ||
                  (formula.does_nothing() && around.grad_shift.absent()),
              "there is no grad_x");
   dense_ops(device).batch_norm_backward(
       {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta,
-       formula, around.y, around.grad_shift},
+       formula, around.beta, around.grad_shift},
       stream, workspace);
 }
 

@@ -24,28 +24,49 @@ struct ActivateBackward {
   static constexpr int num_sums = 1;
   using Term = float;
 
+  template <int width>
+  struct Shifts {
+    float values[width];
+  };
+  template <int width>
+  struct Fetched {
+    float gradients[width], values[width];
+  };
+
   template <int width, bool aligned>
   __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
     float gradients[1][width];
-    row(place, gradients);
+    const auto shifts = columns(place);
+    row(place, shifts, fetch(place, shifts), gradients);
   }
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Elements<width, aligned>& place,
-                      float (&gradients)[1][width]) const {
-    place.load(grad_y, gradients[0]);
+  __device__ Shifts<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Shifts<width> shifts{};
+    if (bias != nullptr) place.load_columns(bias, shifts.values);
+    return shifts;
+  }
+
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
+                                  const Shifts<width>&) const {
+    Fetched<width> fetched;
+    place.load(grad_y, fetched.gradients);
+    if (formula.activation != Activation::none) place.load(x, fetched.values);
+    return fetched;
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Elements<width, aligned>& place, const Shifts<width>& shifts,
+                      const Fetched<width>& fetched, float (&gradients)[1][width]) const {
+#pragma unroll
+    for (int i = 0; i < width; ++i) gradients[0][i] = fetched.gradients[i];
     formula.drop(place.element(), gradients[0]);
     if (formula.activation != Activation::none) {
-      float values[width];
-      place.load(x, values);
-      if (bias != nullptr) {
-        float shifts[width];
-        place.load_columns(bias, shifts);
 #pragma unroll
-        for (int i = 0; i < width; ++i) values[i] += shifts[i];
+      for (int i = 0; i < width; ++i) {
+        gradients[0][i] *= formula.derivative(fetched.values[i] + shifts.values[i]);
       }
-#pragma unroll
-      for (int i = 0; i < width; ++i) gradients[0][i] *= formula.derivative(values[i]);
     }
     if (grad_x.data != nullptr) place.store(gradients[0], grad_x);
   }

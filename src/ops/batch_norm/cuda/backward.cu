@@ -10,99 +10,149 @@
 namespace tessera::ops {
 namespace {
 
-/// The gradient of what was normalised, before the activation that follows. Its sign is that of
-/// the result, which is 0 where dropout took it.
+/// What both passes know of a column, and of a place in it. The activation's argument is computed
+/// again, which costs less than to read its result.
 template <class T>
-struct ActivatedGradient {
-  cuda::Rows<const T> grad_y;
-  cuda::Rows<const T> y;  ///< absent without an activation
+struct Normalised {
+  cuda::Rows<const T> x, grad_y;
+  const float* mean;
+  const float* inverse_deviation;
+  const float* gamma;  ///< may be null, as beta
+  const float* beta;
   DeviceFormula formula;
 
+  template <int width>
+  struct Columns {
+    float mean[width], inverse_deviation[width], gamma[width], beta[width];
+  };
+  template <int width>
+  struct Fetched {
+    float values[width], gradients[width];
+  };
+
   template <int width, bool aligned>
-  __device__ void load(const cuda::Elements<width, aligned>& place,
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Columns<width> columns;
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      columns.mean[i] = mean[place.col + i];
+      columns.inverse_deviation[i] = inverse_deviation[place.col + i];
+      columns.gamma[i] = gamma == nullptr ? 1.0f : gamma[place.col + i];
+      columns.beta[i] = beta == nullptr ? 0.0f : beta[place.col + i];
+    }
+    return columns;
+  }
+
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
+    Fetched<width> fetched;
+    place.load(x, fetched.values);
+    place.load(grad_y, fetched.gradients);
+    return fetched;
+  }
+
+  /// Normalised x, and the gradient before the activation.
+  template <int width, bool aligned>
+  __device__ void find(const cuda::Elements<width, aligned>& place, const Columns<width>& columns,
+                       const Fetched<width>& fetched, float (&normalised)[width],
                        float (&gradients)[width]) const {
-    place.load(grad_y, gradients);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      normalised[i] = (fetched.values[i] - columns.mean[i]) * columns.inverse_deviation[i];
+      gradients[i] = fetched.gradients[i];
+    }
     formula.drop(place.element(), gradients);
     if (formula.activation == Activation::none) return;
-    float results[width];
-    place.load(y, results);
 #pragma unroll
-    for (int i = 0; i < width; ++i) gradients[i] *= formula.derivative(results[i]);
+    for (int i = 0; i < width; ++i) {
+      gradients[i] *= formula.derivative(normalised[i] * columns.gamma[i] + columns.beta[i]);
+    }
   }
 };
 
 /// The sums of the gradient and of the gradient * normalised x.
 template <class T>
 struct GradientSums {
-  cuda::Rows<const T> x;
-  ActivatedGradient<T> gradient;
-  const float* gamma;  ///< may be null, as the two gradients
-  const float* mean;
-  const float* inverse_deviation;
-  float* grad_gamma;
+  Normalised<T> normalised;
+  float* grad_gamma;  ///< may be null, as grad_beta
   float* grad_beta;
   std::int64_t rows;
-  cuda::ColumnNumbers* columns;
+  cuda::ColumnNumbers* numbers;
 
   static constexpr int num_sums = 2;
   using Term = float;
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Elements<width, aligned>& place, float (&terms)[2][width]) const {
-    float values[width];
-    place.load(x, values);
-    gradient.load(place, terms[0]);
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      if (i >= place.count) break;
-      const float normalised = (values[i] - mean[place.col + i]) * inverse_deviation[place.col + i];
-      terms[1][i] = terms[0][i] * normalised;
-    }
+  __device__ auto columns(const cuda::Elements<width, aligned>& place) const {
+    return normalised.columns(place);
   }
 
-  /// Leaves a * ... for the pass that follows: factor, mean gradient, mean weighted gradient.
+  template <int width, bool aligned, class Columns>
+  __device__ auto fetch(const cuda::Elements<width, aligned>& place, const Columns&) const {
+    return normalised.fetch(place);
+  }
+
+  template <int width, bool aligned, class Columns, class Fetched>
+  __device__ void row(const cuda::Elements<width, aligned>& place, const Columns& columns,
+                      const Fetched& fetched, float (&terms)[2][width]) const {
+    normalised.find(place, columns, fetched, terms[1], terms[0]);
+#pragma unroll
+    for (int i = 0; i < width; ++i) terms[1][i] *= terms[0][i];
+  }
+
+  /// Leaves the mean gradient and the mean weighted gradient for the pass that follows.
   __device__ void finish(std::int64_t col, const double (&totals)[2]) const {
     if (grad_beta != nullptr) grad_beta[col] = static_cast<float>(totals[0]);
     if (grad_gamma != nullptr) grad_gamma[col] = static_cast<float>(totals[1]);
     const auto count = static_cast<double>(rows > 0 ? rows : 1);
-    const double factor =
-        (gamma == nullptr ? 1.0 : gamma[col]) * static_cast<double>(inverse_deviation[col]);
-    columns[col] = {static_cast<float>(factor), static_cast<float>(totals[0] / count),
-                    static_cast<float>(totals[1] / count), 0};
+    numbers[col] = {static_cast<float>(totals[0] / count), static_cast<float>(totals[1] / count), 0,
+                    0};
   }
 };
 
-/// dX of one place; where a bias was added to x also its sum over the rows.
-template <class T>
+/// dX; where a bias was added to x also its sum over the rows.
+template <class T, bool has_shift>
 struct GradientOfInput {
-  cuda::Rows<const T> x;
-  ActivatedGradient<T> gradient;
+  Normalised<T> normalised;
   cuda::Rows<T> grad_x;
-  const float* mean;
-  const float* inverse_deviation;
-  const cuda::ColumnNumbers* columns;
+  const cuda::ColumnNumbers* numbers;
   T* grad_shift;
 
-  static constexpr int num_sums = 1;
+  static constexpr int num_sums = has_shift ? 1 : 0;
   using Term = float;
 
+  template <int width>
+  struct Columns : Normalised<T>::template Columns<width> {
+    float mean_gradient[width], mean_weighted[width];
+  };
+
   template <int width, bool aligned>
-  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
-    float gradients[1][width];
-    row(place, gradients);
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Columns<width> columns{normalised.columns(place), {}, {}};
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      columns.mean_gradient[i] = numbers[place.col + i].a;
+      columns.mean_weighted[i] = numbers[place.col + i].b;
+    }
+    return columns;
   }
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Elements<width, aligned>& place,
-                      float (&gradients)[1][width]) const {
-    float values[width];
-    place.load(x, values);
-    gradient.load(place, gradients[0]);
-    place.each([&](int i, std::int64_t, std::int64_t col) {
-      const cuda::ColumnNumbers column = columns[col];
-      const float normalised = (values[i] - mean[col]) * inverse_deviation[col];
-      gradients[0][i] = column.a * (gradients[0][i] - column.b - normalised * column.c);
-    });
+  __device__ auto fetch(const cuda::Elements<width, aligned>& place, const Columns<width>&) const {
+    return normalised.fetch(place);
+  }
+
+  template <int width, bool aligned, class Fetched>
+  __device__ void row(const cuda::Elements<width, aligned>& place, const Columns<width>& columns,
+                      const Fetched& fetched, float (&gradients)[1][width]) const {
+    float distances[width];
+    normalised.find(place, columns, fetched, distances, gradients[0]);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      gradients[0][i] =
+          columns.gamma[i] * columns.inverse_deviation[i] *
+          (gradients[0][i] - columns.mean_gradient[i] - distances[i] * columns.mean_weighted[i]);
+    }
     place.store(gradients[0], grad_x);
   }
 
@@ -124,33 +174,28 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
-    const ActivatedGradient<T> before{rows_of<T>(call.grad_y), rows_of<T>(call.y),
-                                      DeviceFormula(call.formula)};
-    const GradientSums<T> sums{rows_of<T>(x),
-                               before,
-                               values_of<float>(call.gamma),
-                               values_of<float>(call.saved_mean),
-                               values_of<float>(call.saved_inverse_deviation),
-                               values_of<float>(call.grad_gamma),
-                               values_of<float>(call.grad_beta),
-                               x.rows,
-                               parts.columns};
-    const auto extent =
-        cuda::Extent{x.rows, x.cols}.with(sums.x).with(before.grad_y).with(before.y);
+    const Normalised<T> normalised{rows_of<T>(x),
+                                   rows_of<T>(call.grad_y),
+                                   values_of<float>(call.saved_mean),
+                                   values_of<float>(call.saved_inverse_deviation),
+                                   values_of<float>(call.gamma),
+                                   values_of<float>(call.beta),
+                                   DeviceFormula(call.formula)};
+    const auto extent = cuda::Extent{x.rows, x.cols}.with(normalised.x).with(normalised.grad_y);
+    const GradientSums<T> sums{normalised, values_of<float>(call.grad_gamma),
+                               values_of<float>(call.grad_beta), x.rows, parts.columns};
     cuda::for_columns<width>(extent, sums, parts, stream);
     if (call.grad_x.absent()) return;
-    const GradientOfInput<T> gradient{sums.x,
-                                      before,
-                                      rows_of<T>(call.grad_x),
-                                      sums.mean,
-                                      sums.inverse_deviation,
-                                      parts.columns,
-                                      values_of<T>(call.grad_shift)};
-    const auto written = cuda::Extent(extent).with(gradient.grad_x);
+    const auto grad_x = rows_of<T>(call.grad_x);
+    const auto run = [&](auto has_shift) {
+      const GradientOfInput<T, decltype(has_shift)::value> gradient{
+          normalised, grad_x, parts.columns, values_of<T>(call.grad_shift)};
+      cuda::for_columns<width>(cuda::Extent(extent).with(grad_x), gradient, parts, stream);
+    };
     if (call.grad_shift.absent()) {
-      cuda::for_elements<width>(written, gradient, stream);
+      run(std::false_type{});
     } else {
-      cuda::for_columns<width>(written, gradient, parts, stream);
+      run(std::true_type{});
     }
   });
 }

@@ -10,10 +10,13 @@
 namespace tessera::ops {
 namespace {
 
-/// Column statistics and what follows from them.
+/// Column statistics and what follows from them. The mean is that of x; the running mean has the
+/// bias that comes before added to it.
+template <class T>
 struct Statistics {
   const float* gamma;  ///< each of these may be null
   const float* beta;
+  const T* bias;
   float* running_mean;
   float* running_variance;
   float* saved_mean;
@@ -21,6 +24,10 @@ struct Statistics {
   double epsilon, momentum;
   std::int64_t rows;
   cuda::ColumnNumbers* columns;
+
+  __device__ double added(std::int64_t col) const {
+    return bias == nullptr ? 0.0 : static_cast<double>(cuda::widen(bias[col]));
+  }
 
   /// For the pass that follows: y = (x - a) * b + c. The mean is rounded to fp32; what it lost goes
   /// into c.
@@ -42,7 +49,7 @@ struct Statistics {
       const auto value = static_cast<double>(running[col]);
       running[col] = static_cast<float>(value + momentum * (target - value));
     };
-    if (rows > 0) move(running_mean, mean);
+    if (rows > 0) move(running_mean, mean + added(col));
     if (rows > 1) move(running_variance, variance * count / (count - 1));
     if (saved_mean != nullptr) saved_mean[col] = static_cast<float>(mean);
     if (saved_inverse_deviation != nullptr) {
@@ -56,20 +63,42 @@ struct Statistics {
 template <class T>
 struct BatchMoments {
   cuda::Rows<const T> x;
-  Statistics statistics;
+  Statistics<T> statistics;
 
   static constexpr int num_sums = 2;
   using Term = double;
 
-  template <int width, bool aligned>
-  __device__ void row(const cuda::Elements<width, aligned>& place,
-                      double (&terms)[2][width]) const {
+  template <int width>
+  struct Shifts {
+    double values[width];
+  };
+  template <int width>
+  struct Fetched {
     float values[width];
-    place.load(x, values);
+  };
+
+  template <int width, bool aligned>
+  __device__ Shifts<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Shifts<width> shifts;
+#pragma unroll
+    for (int i = 0; i < width; ++i) shifts.values[i] = shift(place.col + i);
+    return shifts;
+  }
+
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
+                                  const Shifts<width>&) const {
+    Fetched<width> fetched;
+    place.load(x, fetched.values);
+    return fetched;
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Elements<width, aligned>&, const Shifts<width>& shifts,
+                      const Fetched<width>& fetched, double (&terms)[2][width]) const {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      if (i >= place.count) break;
-      const double distance = static_cast<double>(values[i]) - shift(place.col + i);
+      const double distance = static_cast<double>(fetched.values[i]) - shifts.values[i];
       terms[0][i] = distance;
       terms[1][i] = distance * distance;
     }
@@ -93,28 +122,59 @@ struct BatchMoments {
   }
 };
 
-__global__ void running_columns(std::int64_t cols, const Statistics statistics) {
+template <class T>
+__global__ void running_columns(std::int64_t cols, const Statistics<T> statistics) {
   cuda::begin_overlapped();
   const std::int64_t col = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (col >= cols) return;
-  statistics.leave_numbers(col, statistics.running_mean[col], statistics.running_variance[col]);
+  statistics.leave_numbers(col, statistics.running_mean[col] - statistics.added(col),
+                           statistics.running_variance[col]);
 }
 
 template <class T>
 struct Normalise {
   cuda::Rows<const T> x;
   cuda::Rows<T> y;
-  const cuda::ColumnNumbers* columns;
+  const cuda::ColumnNumbers* numbers;
   DeviceFormula formula;
 
-  template <int width, bool aligned>
-  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
+  static constexpr int num_sums = 0;
+  using Term = float;
+
+  template <int width>
+  struct Numbers {
+    cuda::ColumnNumbers of[width];
+  };
+  template <int width>
+  struct Fetched {
     float values[width];
-    place.load(x, values);
-    place.each([&](int i, std::int64_t, std::int64_t col) {
-      const cuda::ColumnNumbers column = columns[col];
-      values[i] = formula.value((values[i] - column.a) * column.b + column.c);
-    });
+  };
+
+  template <int width, bool aligned>
+  __device__ Numbers<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Numbers<width> kept;
+#pragma unroll
+    for (int i = 0; i < width; ++i) kept.of[i] = numbers[place.col + i];
+    return kept;
+  }
+
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
+                                  const Numbers<width>&) const {
+    Fetched<width> fetched;
+    place.load(x, fetched.values);
+    return fetched;
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Elements<width, aligned>& place, const Numbers<width>& kept,
+                      const Fetched<width>& fetched, float (&)[1][width]) const {
+    float values[width];
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const cuda::ColumnNumbers& column = kept.of[i];
+      values[i] = formula.value((fetched.values[i] - column.a) * column.b + column.c);
+    }
     formula.drop(place.element(), values);
     place.store(values, y);
   }
@@ -130,30 +190,31 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
   const cuda_backend::CurrentDevice current(device_.index);
   const DenseWorkspaceUse use(workspace, "batch_norm", device_, stream);
   const cuda::Workspace parts = cuda::workspace_in(use.data());
-  const Statistics statistics{values_of<float>(call.gamma),
-                              values_of<float>(call.beta),
-                              values_of<float>(call.state.running_mean),
-                              values_of<float>(call.state.running_variance),
-                              values_of<float>(call.saved_mean),
-                              values_of<float>(call.saved_inverse_deviation),
-                              call.options.epsilon,
-                              call.options.momentum,
-                              x.rows,
-                              parts.columns};
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
+    const Statistics<T> statistics{values_of<float>(call.gamma),
+                                   values_of<float>(call.beta),
+                                   values_of<T>(call.shift),
+                                   values_of<float>(call.state.running_mean),
+                                   values_of<float>(call.state.running_variance),
+                                   values_of<float>(call.saved_mean),
+                                   values_of<float>(call.saved_inverse_deviation),
+                                   call.options.epsilon,
+                                   call.options.momentum,
+                                   x.rows,
+                                   parts.columns};
     const auto from = rows_of<T>(x);
     const auto extent = cuda::Extent{x.rows, x.cols}.with(from);
     if (call.options.training) {
       cuda::for_columns<width>(extent, BatchMoments<T>{from, statistics}, parts, stream);
     } else {
-      cuda::launch_overlapped(running_columns, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
+      cuda::launch_overlapped(running_columns<T>, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
                               x.cols, statistics);
     }
     const Normalise<T> normalise{from, rows_of<T>(call.y), parts.columns,
                                  DeviceFormula(call.formula)};
-    cuda::for_elements<width>(cuda::Extent(extent).with(normalise.y), normalise, stream);
+    cuda::for_columns<width>(cuda::Extent(extent).with(normalise.y), normalise, parts, stream);
   });
 }
 

@@ -11,8 +11,6 @@
 namespace tessera::ops {
 namespace {
 
-static_assert(cuda::sum_threads == cuda::team_threads);
-
 /// What the kernel needs of the targets.
 struct Known {
   std::int64_t rows, cols;
@@ -23,16 +21,13 @@ struct Known {
 
 /// Whether the highest logit of a row is the label's: the lowest column among ties. Every lane of
 /// the team gets the answer.
-template <class T, int width, bool aligned>
-__device__ bool predicts(const cuda::RowTeam<width, aligned>& team, std::int32_t label,
-                         cuda::Rows<const T> logits) {
+template <class T, int width, bool aligned, int kept>
+__device__ bool predicts(const TeamRow<T, width, aligned, kept>& row, std::int32_t label) {
   constexpr std::int64_t nowhere = INT64_MAX;
   float highest = -INFINITY;
   std::int64_t best = nowhere;
   int is_number = 1;
-  team.each([&](const cuda::Elements<width, aligned>& place) {
-    float values[width];
-    place.load(logits, values);
+  row.each([&](const cuda::Elements<width, aligned>& place, const float(&values)[width]) {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       if (i >= place.count) break;
@@ -43,7 +38,7 @@ __device__ bool predicts(const cuda::RowTeam<width, aligned>& team, std::int32_t
       }
     }
   });
-  for (int distance = team.lanes / 2; distance > 0; distance /= 2) {
+  for (int distance = row.team().lanes / 2; distance > 0; distance /= 2) {
     const float other = __shfl_xor_sync(~0u, highest, distance);
     const std::int64_t other_best = __shfl_xor_sync(~0u, best, distance);
     is_number &= __shfl_xor_sync(~0u, is_number, distance);
@@ -56,13 +51,12 @@ __device__ bool predicts(const cuda::RowTeam<width, aligned>& team, std::int32_t
 }
 
 /// This lane's elements of a row that were rightly found, and those with a wrong answer.
-template <class T, int width, bool aligned>
-__device__ int2 count_answers(const cuda::RowTeam<width, aligned>& team, cuda::Rows<const T> logits,
+template <class T, int width, bool aligned, int kept>
+__device__ int2 count_answers(const TeamRow<T, width, aligned, kept>& row,
                               cuda::Rows<const float> targets) {
   int2 counts = make_int2(0, 0);
-  team.each([&](const cuda::Elements<width, aligned>& place) {
-    float values[width], wanted[width];
-    place.load(logits, values);
+  row.each([&](const cuda::Elements<width, aligned>& place, const float(&values)[width]) {
+    float wanted[width];
     place.load(targets, wanted);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
@@ -78,52 +72,46 @@ __device__ int2 count_answers(const cuda::RowTeam<width, aligned>& team, cuda::R
 /// Right and wrong of the three parts, and the loss.
 constexpr int num_sums = 7;
 
-/// A team goes over rows that are a grid apart, as in a loss.
-template <bool is_binary, class T, int width, bool aligned>
+template <bool is_binary, class T, int width, bool aligned, int kept>
 __global__ __launch_bounds__(cuda::sum_threads) void add_answers(const Known known, int lanes,
                                                                  cuda::Rows<const T> logits,
                                                                  EvaluationNumbers* numbers,
                                                                  const cuda::Workspace workspace) {
   cuda::begin_overlapped();
-  const int teams = cuda::sum_threads / lanes;
-  cuda::RowTeam<width, aligned> team;
-  team.lanes = lanes;
-  team.lane = static_cast<int>(threadIdx.x) % lanes;
-  team.cols = known.cols;
-  const bool speaks = is_binary || team.lane == 0;  // for its team, or for itself
   double totals[num_sums] = {};
-  // Lanes of a warp leave the loop together: what goes over a team needs all of them.
-  for (std::int64_t first = std::int64_t{blockIdx.x} * teams; first < known.rows;
-       first += std::int64_t{gridDim.x} * teams) {
-    team.row = first + static_cast<int>(threadIdx.x) / lanes;
-    const EvaluatedRow chosen =
-        team.row < known.rows ? known.choices[team.row] : EvaluatedRow{0, 0, 0, 0};
-    team.end = chosen.train + chosen.validation + chosen.test > 0 ? known.cols : 0;
-    int2 counts = make_int2(0, 0);
-    if constexpr (is_binary) {
-      counts = count_answers(team, logits, {known.targets, known.cols});
-    } else {
-      const bool right = predicts(team, chosen.label, logits);
-      counts = make_int2(right ? 1 : 0, right ? 0 : 1);
-    }
-    if (speaks) {
-      const int times[] = {chosen.train, chosen.validation, chosen.test};
+  const cuda::Rows<const float> targets{known.targets, known.cols};
+  for_team_rows<width, aligned>(
+      known.rows, known.cols, lanes, [&](std::int64_t row) { return known.choices[row]; },
+      [&](cuda::RowTeam<width, aligned>& team, const EvaluatedRow& chosen) {
+        const bool counts_at_all = chosen.train + chosen.validation + chosen.test > 0;
+        if (!__any_sync(~0u, counts_at_all)) return;
+        team.end = counts_at_all ? known.cols : 0;
+        const TeamRow<T, width, aligned, kept> row(team, logits);
+        const bool speaks = is_binary || team.lane == 0;  // for its team, or for itself
+        int2 counts = make_int2(0, 0);
+        if constexpr (is_binary) {
+          counts = count_answers(row, targets);
+        } else {
+          const bool right = predicts(row, chosen.label);
+          counts = make_int2(right ? 1 : 0, right ? 0 : 1);
+        }
+        if (speaks) {
+          const int times[] = {chosen.train, chosen.validation, chosen.test};
 #pragma unroll
-      for (int part = 0; part < 3; ++part) {
-        totals[2 * part] += static_cast<double>(times[part]) * counts.x;
-        totals[2 * part + 1] += static_cast<double>(times[part]) * counts.y;
-      }
-    }
-    if (!__any_sync(~0u, chosen.validation > 0)) continue;
-    team.end = chosen.validation > 0 ? known.cols : 0;
-    double loss = 0;
-    if constexpr (is_binary) {
-      loss = row_binary<T>(team, 0, logits, {known.targets, known.cols}, {});
-    } else {
-      loss = row_cross_entropy<T>(team, chosen.label, 0, logits, {});
-    }
-    if (speaks && chosen.validation > 0) totals[6] += chosen.validation * loss;
-  }
+          for (int part = 0; part < 3; ++part) {
+            totals[2 * part] += static_cast<double>(times[part]) * counts.x;
+            totals[2 * part + 1] += static_cast<double>(times[part]) * counts.y;
+          }
+        }
+        if (!__any_sync(~0u, chosen.validation > 0)) return;
+        double loss = 0;
+        if constexpr (is_binary) {
+          loss = row_binary<T>(row, 0, targets, {});
+        } else {
+          loss = row_cross_entropy<T>(row, chosen.label, 0, {});
+        }
+        if (speaks && chosen.validation > 0) totals[6] += chosen.validation * loss;
+      });
   const double count = known.validation_count;
   cuda::add_across_grid(totals, workspace, [&](const double(&sums)[num_sums]) {
     const auto part = [&](int i) {
@@ -137,14 +125,12 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_answers(const Known kno
 template <bool is_binary, class T>
 void run(const Known& known, const cuda::Extent& extent, cuda::Rows<const T> logits,
          EvaluationNumbers* numbers, const cuda::Workspace& workspace, Stream stream) {
-  constexpr int chunk = cuda::chunk<T>;
-  const bool chunks = extent.aligned && extent.cols % chunk == 0;
-  const int width = chunks ? chunk : 1;
-  const int lanes = cuda::team_lanes((known.cols + width - 1) / width);
-  const auto kernel =
-      chunks ? add_answers<is_binary, T, chunk, true> : add_answers<is_binary, T, 1, false>;
-  cuda::launch_overlapped(kernel, cuda::sum_grid(known.rows, cuda::sum_threads / lanes),
-                          cuda::sum_threads, stream, known, lanes, logits, numbers, workspace);
+  with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
+    cuda::launch_overlapped(add_answers<is_binary, T, decltype(width)::value,
+                                        decltype(aligned)::value, decltype(kept)::value>,
+                            cuda::sum_grid(known.rows, cuda::sum_threads / lanes),
+                            cuda::sum_threads, stream, known, lanes, logits, numbers, workspace);
+  });
 }
 
 }  // namespace

@@ -57,21 +57,49 @@ struct HeadDotsBackward {
   static constexpr int num_sums = 2;
   using Term = float;
 
+  template <int width>
+  struct Columns {
+    std::int64_t head;
+    float weights[2][width];
+  };
+  template <int width>
+  struct Fetched {
+    float values[width], gradients[width], factors[2];
+  };
+
   template <int width, bool aligned>
-  __device__ void row(const cuda::Elements<width, aligned>& place, float (&terms)[2][width]) const {
-    float values[width], gradients[width];
-    place.load(x, values);
-    place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, gradients);
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Columns<width> columns;
+    columns.head = place.col / head_width;
+#pragma unroll
+    for (int v = 0; v < 2; ++v) place.load_columns(vectors[v], columns.weights[v]);
+    return columns;
+  }
+
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
+                                  const Columns<width>& columns) const {
+    Fetched<width> fetched;
+    place.load(x, fetched.values);
+    place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, fetched.gradients);
 #pragma unroll
     for (int v = 0; v < 2; ++v) {
-      const float factor =
-          cuda::widen(grad_y[v].data[place.row * grad_y[v].stride + place.col / head_width]);
-      float weights[width];
-      place.load_columns(vectors[v], weights);
+      fetched.factors[v] = cuda::widen(grad_y[v].data[place.row * grad_y[v].stride + columns.head]);
+    }
+    return fetched;
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Elements<width, aligned>& place, const Columns<width>& columns,
+                      const Fetched<width>& fetched, float (&terms)[2][width]) const {
+    float gradients[width];
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        gradients[i] += factor * weights[i];
-        terms[v][i] = factor * values[i];
+    for (int i = 0; i < width; ++i) {
+      gradients[i] = fetched.gradients[i];
+#pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        gradients[i] += fetched.factors[v] * columns.weights[v][i];
+        terms[v][i] = fetched.factors[v] * fetched.values[i];
       }
     }
     place.store(gradients, grad_x);

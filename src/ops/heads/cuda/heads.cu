@@ -48,38 +48,59 @@ struct HeadDotBackward {
   static constexpr int num_sums = 1;
   using Term = float;
 
+  template <int width>
+  struct Columns {
+    std::int64_t head;
+    float weights[width];
+  };
+  template <int width>
+  struct Fetched {
+    float values[width], gradients[width], factor;
+  };
+
   template <int width, bool aligned>
   __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
-    add_to_grad_x(place, factor(place));
+    float terms[1][width];
+    const auto of_columns = columns(place);
+    row(place, of_columns, fetch(place, of_columns), terms);
   }
 
   template <int width, bool aligned>
-  __device__ void row(const cuda::Elements<width, aligned>& place, float (&terms)[1][width]) const {
-    const float of_head = factor(place);
-    if (grad_x.data != nullptr) add_to_grad_x(place, of_head);
-    place.load(x, terms[0]);
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Columns<width> columns;
+    columns.head = place.col / head_width;
+    place.load_columns(vector, columns.weights);
+    return columns;
+  }
+
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
+                                  const Columns<width>& columns) const {
+    Fetched<width> fetched;
+    place.load(x, fetched.values);
+    if (grad_x.data != nullptr) {
+      place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, fetched.gradients);
+    }
+    fetched.factor = cuda::widen(grad_y.data[place.row * grad_y.stride + columns.head]);
+    return fetched;
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Elements<width, aligned>& place, const Columns<width>& columns,
+                      const Fetched<width>& fetched, float (&terms)[1][width]) const {
 #pragma unroll
-    for (int i = 0; i < width; ++i) terms[0][i] *= of_head;
+    for (int i = 0; i < width; ++i) terms[0][i] = fetched.factor * fetched.values[i];
+    if (grad_x.data == nullptr) return;
+    float gradients[width];
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      gradients[i] = fetched.gradients[i] + fetched.factor * columns.weights[i];
+    }
+    place.store(gradients, grad_x);
   }
 
   __device__ void finish(std::int64_t col, const double (&totals)[1]) const {
     grad_vector[col] = cuda::narrow<T>(static_cast<float>(totals[0]));
-  }
-
- private:
-  template <int width, bool aligned>
-  __device__ float factor(const cuda::Elements<width, aligned>& place) const {
-    return cuda::widen(grad_y.data[place.row * grad_y.stride + place.col / head_width]);
-  }
-
-  template <int width, bool aligned>
-  __device__ void add_to_grad_x(const cuda::Elements<width, aligned>& place, float of_head) const {
-    float values[width], weights[width];
-    place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, values);
-    place.load_columns(vector, weights);
-#pragma unroll
-    for (int i = 0; i < width; ++i) values[i] += of_head * weights[i];
-    place.store(values, grad_x);
   }
 };
 

@@ -11,8 +11,6 @@
 namespace tessera::ops {
 namespace {
 
-static_assert(cuda::sum_threads == cuda::team_threads);
-
 /// What the kernels need of the targets.
 struct Wanted {
   std::int64_t rows, cols;
@@ -22,48 +20,49 @@ struct Wanted {
   const float* targets;
 };
 
+/// How often a row was chosen, and its class.
+struct Chosen {
+  std::int32_t times = 0;
+  std::int32_t label = 0;
+};
+
 template <class T, int width, bool aligned>
 __device__ void clear_row(const cuda::RowTeam<width, aligned>& team, cuda::Rows<T> gradient) {
   const float zeros[width] = {};
   team.each([&](const cuda::Elements<width, aligned>& place) { place.store(zeros, gradient); });
 }
 
-/// A team goes over rows that are a grid apart, so that the number of sums does not grow with them.
-template <bool is_binary, class T, int width, bool aligned>
+template <bool is_binary, class T, int width, bool aligned, int kept>
 __global__ __launch_bounds__(cuda::sum_threads) void add_losses(const Wanted wanted, int lanes,
                                                                 cuda::Rows<const T> logits,
                                                                 cuda::Rows<T> gradient,
                                                                 double* value,
                                                                 const cuda::Workspace workspace) {
   cuda::begin_overlapped();
-  const int teams = cuda::sum_threads / lanes;
-  cuda::RowTeam<width, aligned> team;
-  team.lanes = lanes;
-  team.lane = static_cast<int>(threadIdx.x) % lanes;
-  team.cols = wanted.cols;
   double total = 0;
-  // Lanes of a warp leave the loop together: sums over a team need all of them.
-  for (std::int64_t first = std::int64_t{blockIdx.x} * teams; first < wanted.rows;
-       first += std::int64_t{gridDim.x} * teams) {
-    team.row = first + static_cast<int>(threadIdx.x) / lanes;
-    const std::int32_t times = team.row < wanted.rows ? wanted.times[team.row] : 0;
-    team.end = times > 0 ? wanted.cols : 0;
-    const auto share = static_cast<float>(times / wanted.count);
-    double loss = 0;
-    if constexpr (is_binary) {
-      loss = row_binary(team, share, logits, {wanted.targets, wanted.cols}, gradient);
-    } else {
-      const std::int32_t label = times > 0 ? wanted.labels[team.row] : -1;
-      loss = row_cross_entropy(team, label, share, logits, gradient);
-      if (team.lane != 0) loss = 0;
-    }
-    if (times > 0) {
-      total += times * loss;
-    } else if (gradient.data != nullptr && team.row < wanted.rows) {
-      team.end = wanted.cols;
-      clear_row(team, gradient);
-    }
-  }
+  const auto chosen = [&](std::int64_t row) {
+    return Chosen{__ldg(wanted.times + row), is_binary ? 0 : __ldg(wanted.labels + row)};
+  };
+  for_team_rows<width, aligned>(
+      wanted.rows, wanted.cols, lanes, chosen,
+      [&](cuda::RowTeam<width, aligned>& team, const Chosen& row) {
+        const bool counts = row.times > 0;
+        if (!counts && gradient.data != nullptr && team.row < wanted.rows) {
+          team.end = wanted.cols;
+          clear_row(team, gradient);
+        }
+        if (!__any_sync(~0u, counts)) return;
+        team.end = counts ? wanted.cols : 0;
+        const auto share = static_cast<float>(row.times / wanted.count);
+        const TeamRow<T, width, aligned, kept> values(team, logits);
+        double loss = 0;
+        if constexpr (is_binary) {
+          loss = row_binary(values, share, {wanted.targets, wanted.cols}, gradient);
+        } else {
+          loss = row_cross_entropy(values, row.label, share, gradient);
+        }
+        if (counts && (is_binary || team.lane == 0)) total += row.times * loss;
+      });
   const double count = wanted.count;
   cuda::add_across_grid(total, workspace, [&](double sum) { *value = sum / count; });
 }
@@ -71,15 +70,13 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_losses(const Wanted wan
 template <bool is_binary, class T>
 void run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
          cuda::Rows<T> gradient, double* value, const cuda::Workspace& workspace, Stream stream) {
-  constexpr int chunk = cuda::chunk<T>;
-  const bool chunks = extent.aligned && extent.cols % chunk == 0;
-  const int width = chunks ? chunk : 1;
-  const int lanes = cuda::team_lanes((wanted.cols + width - 1) / width);
-  const auto kernel =
-      chunks ? add_losses<is_binary, T, chunk, true> : add_losses<is_binary, T, 1, false>;
-  cuda::launch_overlapped(kernel, cuda::sum_grid(wanted.rows, cuda::sum_threads / lanes),
-                          cuda::sum_threads, stream, wanted, lanes, logits, gradient, value,
-                          workspace);
+  with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
+    cuda::launch_overlapped(add_losses<is_binary, T, decltype(width)::value,
+                                       decltype(aligned)::value, decltype(kept)::value>,
+                            cuda::sum_grid(wanted.rows, cuda::sum_threads / lanes),
+                            cuda::sum_threads, stream, wanted, lanes, logits, gradient, value,
+                            workspace);
+  });
 }
 
 }  // namespace

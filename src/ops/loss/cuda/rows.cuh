@@ -2,68 +2,114 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/row_teams.cuh"
+#include "cuda/sums.cuh"
 
-/// The losses of single rows, each by a team of lanes. All lanes of a warp must call; teams whose
-/// row ends before it begins get a number without meaning.
+/// Sums over the rows of a matrix of logits, each row by a team of lanes. All lanes of a warp take
+/// part in what goes over a team; teams whose row ends before it begins get a number without
+/// meaning.
 namespace tessera::ops {
 
+static_assert(cuda::sum_threads == cuda::team_threads);
+
+/// A row of logits as a team sees it. A lane keeps its part, of at most `kept` chunks; with 0, for
+/// long rows, it is read again at each look.
+template <class T, int width, bool aligned, int kept>
+class TeamRow {
+ public:
+  using Team = cuda::RowTeam<width, aligned>;
+  using Place = cuda::Elements<width, aligned>;
+
+  __device__ TeamRow(const Team& team, cuda::Rows<const T> logits) : team_(team), logits_(logits) {
+#pragma unroll
+    for (int i = 0; i < kept; ++i) place(i).load(logits, values_[i]);
+  }
+
+  __device__ const Team& team() const { return team_; }
+
+  /// Calls `visit(place, values)` for this lane's chunks.
+  template <class Visit>
+  __device__ void each(Visit&& visit) const {
+    if constexpr (kept > 0) {
+#pragma unroll
+      for (int i = 0; i < kept; ++i) {
+        if (place(i).count > 0) visit(place(i), values_[i]);
+      }
+    } else {
+      team_.each([&](const Place& place) {
+        float values[width];
+        place.load(logits_, values);
+        visit(place, values);
+      });
+    }
+  }
+
+ private:
+  __device__ Place place(int i) const {
+    Place place;
+    place.row = team_.row;
+    place.cols = team_.cols;
+    place.col = team_.begin + std::int64_t{team_.lane + i * team_.lanes} * width;
+    const std::int64_t left = team_.end - place.col;
+    place.count = static_cast<int>(left < 0 ? 0 : (left < width ? left : width));
+    return place;
+  }
+
+  const Team& team_;
+  cuda::Rows<const T> logits_;
+  float values_[kept > 0 ? kept : 1][width];
+};
+
 /// -log softmax(logits)[label], and its gradient times `share`.
-template <class T, int width, bool aligned>
-__device__ double row_cross_entropy(const cuda::RowTeam<width, aligned>& team, std::int32_t label,
-                                    float share, cuda::Rows<const T> logits,
-                                    cuda::Rows<T> gradient) {
+template <class T, int width, bool aligned, int kept>
+__device__ double row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, std::int32_t label,
+                                    float share, cuda::Rows<T> gradient) {
+  using Place = cuda::Elements<width, aligned>;
   float largest = -INFINITY;
-  float wanted = 0;
-  team.each([&](const cuda::Elements<width, aligned>& place) {
-    float values[width];
-    place.load(logits, values);
+  float of_label = 0;
+  row.each([&](const Place& place, const float(&values)[width]) {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       if (i >= place.count) break;
       largest = fmaxf(largest, values[i]);
-      if (place.col + i == label) wanted = values[i];
+      if (place.col + i == label) of_label = values[i];
     }
   });
-  largest = team.largest(largest);
+  largest = row.team().largest(largest);
   double sum = 0;
-  team.each([&](const cuda::Elements<width, aligned>& place) {
-    float values[width];
-    place.load(logits, values);
+  row.each([&](const Place& place, const float(&values)[width]) {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       if (i < place.count) sum += static_cast<double>(expf(values[i] - largest));
     }
   });
-  sum = team.sum(sum);
+  sum = row.team().sum(sum);
   // One lane has the label's logit, the others 0.
-  const double of_label = team.sum(static_cast<double>(wanted));
+  of_label = row.team().sum(of_label);
   if (gradient.data != nullptr) {
     const auto factor = static_cast<float>(1 / sum);
-    team.each([&](const cuda::Elements<width, aligned>& place) {
-      float values[width];
-      place.load(logits, values);
+    row.each([&](const Place& place, const float(&values)[width]) {
+      float gradients[width];
 #pragma unroll
       for (int i = 0; i < width; ++i) {
         const float probability = expf(values[i] - largest) * factor;
-        values[i] = (probability - (place.col + i == label ? 1.0f : 0.0f)) * share;
+        gradients[i] = (probability - (place.col + i == label ? 1.0f : 0.0f)) * share;
       }
-      place.store(values, gradient);
+      place.store(gradients, gradient);
     });
   }
-  return log(sum) + static_cast<double>(largest) - of_label;
+  return log(sum) + static_cast<double>(largest) - static_cast<double>(of_label);
 }
 
 /// The sum over the row of the binary cross-entropies, this lane's part of it, and their gradients.
-template <class T, int width, bool aligned>
-__device__ double row_binary(const cuda::RowTeam<width, aligned>& team, float share,
-                             cuda::Rows<const T> logits, cuda::Rows<const float> targets,
-                             cuda::Rows<T> gradient) {
+template <class T, int width, bool aligned, int kept>
+__device__ double row_binary(const TeamRow<T, width, aligned, kept>& row, float share,
+                             cuda::Rows<const float> targets, cuda::Rows<T> gradient) {
   double sum = 0;
-  team.each([&](const cuda::Elements<width, aligned>& place) {
-    float values[width], wanted[width];
-    place.load(logits, values);
+  row.each([&](const cuda::Elements<width, aligned>& place, const float(&values)[width]) {
+    float wanted[width], gradients[width];
     place.load(targets, wanted);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
@@ -73,11 +119,57 @@ __device__ double row_binary(const cuda::RowTeam<width, aligned>& team, float sh
       const float positive = z < 0 ? 0.0f : z;
       if (i < place.count) sum += static_cast<double>(positive - z * wanted[i] + log1pf(power));
       const float sigmoid = (z < 0 ? power : 1.0f) / (1.0f + power);
-      values[i] = (sigmoid - wanted[i]) * share;
+      gradients[i] = (sigmoid - wanted[i]) * share;
     }
-    if (gradient.data != nullptr) place.store(values, gradient);
+    if (gradient.data != nullptr) place.store(gradients, gradient);
   });
   return sum;
+}
+
+/// Calls `visit(team, target)` for rows that are a grid apart, so that the number of sums does not
+/// grow with them. `target(row)` is what is known of a row, of which nothing means that it has no
+/// part: it is read a row ahead. All lanes of a warp leave together.
+template <int width, bool aligned, class Target, class Visit>
+__device__ void for_team_rows(std::int64_t rows, std::int64_t cols, int lanes, Target&& target,
+                              Visit&& visit) {
+  const int teams = cuda::sum_threads / lanes;
+  const std::int64_t step = std::int64_t{gridDim.x} * teams;
+  cuda::RowTeam<width, aligned> team;
+  team.lanes = lanes;
+  team.lane = static_cast<int>(threadIdx.x) % lanes;
+  team.cols = cols;
+  std::int64_t first = std::int64_t{blockIdx.x} * teams;
+  team.row = first + static_cast<int>(threadIdx.x) / lanes;
+  using Known = decltype(target(team.row));
+  Known next = team.row < rows ? target(team.row) : Known{};
+  for (; first < rows; first += step, team.row += step) {
+    const Known known = next;
+    next = team.row + step < rows ? target(team.row + step) : Known{};
+    visit(team, known);
+  }
+}
+
+/// Calls `run(width, aligned, kept, lanes)`, three of them as types, with what suits such rows. A
+/// lane that keeps several single values needs fewer others to add with.
+template <class T, class Run>
+void with_row_shape(const cuda::Extent& extent, Run&& run) {
+  constexpr int chunk = cuda::chunk<T>;
+  constexpr int singles = 4;
+  const auto choose = [&](auto width, auto aligned, auto kept) {
+    constexpr int most = decltype(width)::value * decltype(kept)::value;
+    if (extent.cols <= 32 * most) {
+      run(width, aligned, kept, cuda::team_lanes((extent.cols + most - 1) / most));
+    } else {
+      run(width, aligned, std::integral_constant<int, 0>{}, 32);
+    }
+  };
+  if (extent.aligned && extent.cols % chunk == 0) {
+    choose(std::integral_constant<int, chunk>{}, std::true_type{},
+           std::integral_constant<int, 1>{});
+  } else {
+    choose(std::integral_constant<int, 1>{}, std::false_type{},
+           std::integral_constant<int, singles>{});
+  }
 }
 
 }  // namespace tessera::ops
