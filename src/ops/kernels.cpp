@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/attention/kernel.hpp"
+#include "ops/bits/kernel.hpp"
 #include "ops/edge_softmax/kernel.hpp"
 #include "ops/registry.hpp"
 #include "ops/sddmm/kernel.hpp"
@@ -14,6 +15,8 @@ namespace tessera::ops {
 std::vector<KernelInfo> kernels() {
   std::vector<KernelInfo> all;
   append_infos(all, attention_kernels());
+  append_infos(all, bit_aggregate_kernels());
+  append_infos(all, bit_gemm_kernels());
   append_infos(all, edge_softmax_kernels());
   append_infos(all, sddmm_kernels());
   append_infos(all, spmm_kernels());

@@ -66,8 +66,8 @@ struct Affine {
   int bits = 8;
   Rounding rounding = Rounding::nearest;
   Granularity granularity = Granularity::tensor;
-  std::vector<float> lower;
-  std::vector<float> scale;
+  std::vector<float> lower = {};
+  std::vector<float> scale = {};
   RowClasses classes = {};
 
   std::uint32_t max_code() const noexcept { return (1u << bits) - 1; }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tessera/core/device.hpp"
+#include "tessera/core/matrix.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/ops/plan.hpp"
+#include "tessera/quant/affine.hpp"
+#include "tessera/quant/bit_tensor.hpp"
+
+/// Products of few bits, exact in integers.
+///
+///     bit_gemm        S[i][j] = sum over k of A[i][k] B[j][k]      codes of a_bits and of b_bits
+///     bit_aggregate   S[i][j] = sum over sources k of i of B[k][j]  a graph's pattern, codes of b_bits
+///
+/// What becomes of the sums, in fp32:
+///
+///     v = row_scale[i] col_scale[j] S[i][j] + bias[j] + sum over t of row_terms[i][t] col_terms[t][j]
+///     v = activate(norm_scale[j] v + norm_shift[j])
+///
+/// Codes stand for numbers with a lower bound of their own, so that products of numbers need terms
+/// that the codes' product lacks: docs/quantisation.md has them. Batch norm is its last line.
+namespace tessera::ops {
+
+enum class BitActivation { none, relu, tanh };
+
+const char* to_string(BitActivation activation) noexcept;
+
+/// What a run gives.
+enum class BitOutput {
+  sums32,   ///< S as int32; where it may not fit, planning is an error
+  sums64,   ///< S as int64
+  values,   ///< v as fp32
+  rows,     ///< v as codes, packed along each row: the left operand of the next product
+  columns,  ///< v as codes, packed along each column: the right operand
+};
+
+const char* to_string(BitOutput output) noexcept;
+
+struct BitOptions : PlanOptions {
+  std::int64_t rows = 0;   ///< of A and of the result
+  std::int64_t cols = 0;   ///< rows of B, columns of the result
+  std::int64_t depth = 0;  ///< what is summed over
+  int a_bits = 1;
+  int b_bits = 8;
+  BitOutput output = BitOutput::sums32;
+  BitActivation activation = BitActivation::none;
+  /// How values become codes, for `rows` and `columns`: one range, or one per column.
+  std::optional<quant::Affine> requantise = {};
+  int terms = 0;  ///< of the epilogue, 0 to 2
+};
+
+using BitPlan = Plan<BitOptions>;
+
+/// Both operands come with every run.
+BitPlan plan_bit_gemm(const BitOptions& options);
+
+/// A stays: its rows, depth and bits are those of the plan, and tiles of it without any bit are
+/// skipped by an index that is made here. The adjacency of a batch is one (`quant::pack_pattern`).
+BitPlan plan_bit_gemm(const quant::BitTensor& a, const BitOptions& options);
+
+/// The pattern of a graph, of which `rows`, `depth` and `a_bits` are taken. Row scales belong into
+/// the epilogue and column scales into the numbers before they are quantised; edges with values of
+/// their own are an error. B holds a row per source, packed along the features.
+BitPlan plan_bit_aggregate(const Graph& graph, const BitOptions& options);
+
+/// Absent parts leave their factor at 1, or their summand at 0.
+struct BitEpilogue {
+  MatrixView<const float> row_scale = {};   ///< rows x 1
+  MatrixView<const float> col_scale = {};   ///< 1 x cols
+  MatrixView<const float> row_terms = {};   ///< rows x terms
+  MatrixView<const float> col_terms = {};   ///< terms x cols
+  MatrixView<const float> bias = {};        ///< 1 x cols
+  MatrixView<const float> norm_scale = {};  ///< 1 x cols
+  MatrixView<const float> norm_shift = {};  ///< 1 x cols
+};
+
+struct BitInputs {
+  quant::BitTensorView<const std::uint32_t> a = {};  ///< absent where the plan has it
+  quant::BitTensorView<const std::uint32_t> b = {};
+  BitEpilogue epilogue = {};
+};
+
+/// The one that the plan's output names.
+struct BitOutputs {
+  MatrixView<std::int32_t> sums32 = {};
+  MatrixView<std::int64_t> sums64 = {};
+  MatrixView<float> values = {};
+  quant::BitTensorView<std::uint32_t> codes = {};
+};
+
+void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs,
+         Stream stream = {}, Workspace workspace = {});
+
+/// The sum of the codes of each row.
+void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor,
+                  MatrixView<std::int64_t> sums);
+
+}  // namespace tessera::ops

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "tessera/core/parallel.hpp"
+
+#include "ops/bits/kernel.hpp"
+#include "ops/bits/loops.hpp"
+#include "ops/bits/store.hpp"
+
+namespace tessera::ops {
+namespace {
+
+using bits::columns_at_once;
+using Codes = quant::BitTensorView<const std::uint32_t>;
+
+/// Blocks of rows are shared by this many workers, each with room for the sums of one.
+constexpr std::int64_t most_workers = 64;
+
+/// What the kernels of the CPU have in common: the room for a block's sums, and going over blocks.
+class CpuBits : public PreparedBits {
+ public:
+  explicit CpuBits(const BitProblem& problem)
+      : options_(problem.options),
+        constant_(problem.a),
+        loops_(bit_loops()),
+        blocks_((options_.rows + block_rows - 1) / block_rows),
+        workers_(std::min(blocks_, most_workers)),
+        sums_(need_.add<std::int64_t>(
+            checked_area(checked_area(workers_, block_rows), options_.cols))) {}
+
+  WorkspaceNeed workspace() const override { return need_; }
+
+ protected:
+  Codes left(const BitInputs& inputs) const {
+    return constant_ == nullptr ? inputs.a : constant_->view();
+  }
+
+  /// Calls sum_block(first_row, rows, sums) for every block, and stores what it gave.
+  template <class SumBlock>
+  void for_blocks(const BitInputs& inputs, const BitOutputs& outputs,
+                  const WorkspaceView& workspace, SumBlock&& sum_block) const {
+    const BitStore store(options_, inputs, outputs);
+    parallel_tasks(workers_, [&](std::int64_t worker) {
+      std::int64_t* const sums = sums_.in(workspace) + worker * block_rows * options_.cols;
+      for (std::int64_t block = worker; block < blocks_; block += workers_) {
+        const std::int64_t first = block * block_rows;
+        sum_block(first, std::min(block_rows, options_.rows - first), sums);
+        store(first, sums);
+      }
+    });
+    store.clear_padding();
+  }
+
+  const BitOptions options_;
+  std::shared_ptr<const quant::BitTensor> constant_;
+  const bits::Table& loops_;
+  WorkspaceNeed need_;
+
+ private:
+  std::int64_t blocks_;
+  std::int64_t workers_;
+  WorkspacePart<std::int64_t> sums_;
+};
+
+/// Every plane of A with every plane of B.
+class GemmOfPlanes final : public CpuBits {
+ public:
+  using CpuBits::CpuBits;
+
+  void run(const BitInputs& inputs, const BitOutputs& outputs, Stream,
+           const WorkspaceView& workspace) const override {
+    const Codes a = left(inputs);
+    const Codes& b = inputs.b;
+    for_blocks(inputs, outputs, workspace,
+               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
+                   for (std::int64_t r = 0; r < rows; ++r) {
+                     std::int64_t totals[columns_at_once] = {};
+                     add_planes(a, first + r, b, j, totals);
+                     const std::int64_t count = std::min<std::int64_t>(columns_at_once,
+                                                                       options_.cols - j);
+                     std::copy_n(totals, count, sums + r * options_.cols + j);
+                   }
+                 }
+               });
+  }
+
+ private:
+  void add_planes(const Codes& a, std::int64_t row, const Codes& b, std::int64_t col,
+                  std::int64_t (&totals)[columns_at_once]) const {
+    for (int p = 0; p < a.bits; ++p) {
+      for (int q = 0; q < b.bits; ++q) {
+        std::int64_t counts[columns_at_once];
+        loops_.count(a.row(p, row), b.row(q, col), b.words_per_row, a.words_per_row, counts);
+        for (int c = 0; c < columns_at_once; ++c) totals[c] += counts[c] << (p + q);
+      }
+    }
+  }
+};
+
+/// Both sides as bytes.
+class GemmOfBytes final : public CpuBits {
+ public:
+  explicit GemmOfBytes(const BitProblem& problem)
+      : CpuBits(problem),
+        depth_((options_.depth + 127) / 128 * 128),
+        padded_cols_((options_.cols + columns_at_once - 1) / columns_at_once * columns_at_once),
+        a_bytes_(need_.add<std::uint8_t>(checked_area(options_.rows, depth_))),
+        b_bytes_(need_.add<std::uint8_t>(checked_area(padded_cols_, depth_))) {}
+
+  void run(const BitInputs& inputs, const BitOutputs& outputs, Stream,
+           const WorkspaceView& workspace) const override {
+    std::uint8_t* const a = a_bytes_.in(workspace);
+    std::uint8_t* const b = b_bytes_.in(workspace);
+    spread_rows(left(inputs), options_.rows, a);
+    spread_rows(inputs.b, padded_cols_, b);
+    for_blocks(inputs, outputs, workspace,
+               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
+                   for (std::int64_t r = 0; r < rows; ++r) {
+                     std::int64_t products[columns_at_once];
+                     loops_.dot(a + (first + r) * depth_, b + j * depth_, depth_, depth_, products);
+                     const std::int64_t count = std::min<std::int64_t>(columns_at_once,
+                                                                       options_.cols - j);
+                     std::copy_n(products, count, sums + r * options_.cols + j);
+                   }
+                 }
+               });
+  }
+
+ private:
+  /// Rows behind the last are padding of the tensor, which has as many.
+  void spread_rows(const Codes& from, std::int64_t rows, std::uint8_t* to) const {
+    parallel_for(rows, 64, [&](std::int64_t row) {
+      loops_.spread(from.row(0, row), from.plane_words(), from.bits, from.words_per_row,
+                    to + row * depth_);
+    });
+  }
+
+  std::int64_t depth_;
+  std::int64_t padded_cols_;
+  WorkspacePart<std::uint8_t> a_bytes_;
+  WorkspacePart<std::uint8_t> b_bytes_;
+};
+
+/// Rows of a graph: the codes of B's rows are spread once, then every target adds those of its
+/// sources.
+class AggregateRows final : public CpuBits {
+ public:
+  explicit AggregateRows(const BitProblem& problem)
+      : CpuBits(problem),
+        graph_(problem.graph),
+        width_((options_.cols + 127) / 128 * 128),
+        wide_(options_.b_bits > 8),
+        codes_(need_.add<std::uint8_t>(
+            checked_area(checked_area(options_.depth, width_), wide_ ? 2 : 1))) {}
+
+  void run(const BitInputs& inputs, const BitOutputs& outputs, Stream,
+           const WorkspaceView& workspace) const override {
+    std::uint8_t* const bytes = codes_.in(workspace);
+    auto* const words = reinterpret_cast<std::uint16_t*>(bytes);
+    const Codes& b = inputs.b;
+    parallel_for(options_.depth, 64, [&](std::int64_t row) {
+      if (wide_) {
+        loops_.spread_wide(b.row(0, row), b.plane_words(), b.bits, b.words_per_row,
+                           words + row * width_);
+      } else {
+        loops_.spread(b.row(0, row), b.plane_words(), b.bits, b.words_per_row,
+                      bytes + row * width_);
+      }
+    });
+    for_blocks(inputs, outputs, workspace,
+               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+                 for (std::int64_t r = 0; r < rows; ++r) {
+                   sum_row(static_cast<VertexId>(first + r), bytes, words,
+                           sums + r * options_.cols);
+                 }
+               });
+  }
+
+ private:
+  /// As many features at once, and as many sources before their sums leave 32 bits.
+  static constexpr std::int64_t features_at_once = 256;
+  static constexpr std::int64_t sources_at_once = 1 << 16;
+
+  void sum_row(VertexId row, const std::uint8_t* bytes, const std::uint16_t* words,
+               std::int64_t* sums) const {
+    const auto sources = graph_.neighbours(row);
+    const auto num_sources = static_cast<std::int64_t>(sources.size());
+    for (std::int64_t from = 0; from < options_.cols; from += features_at_once) {
+      const std::int64_t count = std::min(features_at_once, options_.cols - from);
+      std::fill_n(sums + from, count, std::int64_t{0});
+      for (std::int64_t begin = 0; begin < num_sources; begin += sources_at_once) {
+        const std::int64_t end = std::min(begin + sources_at_once, num_sources);
+        std::uint32_t few[features_at_once] = {};
+        for (std::int64_t e = begin; e < end; ++e) {
+          const std::int64_t at = sources[static_cast<std::size_t>(e)] * width_ + from;
+          if (wide_) {
+            loops_.add_wide(words + at, count, few);
+          } else {
+            loops_.add_bytes(bytes + at, count, few);
+          }
+        }
+        for (std::int64_t j = 0; j < count; ++j) sums[from + j] += few[j];
+      }
+    }
+  }
+
+  Graph graph_;
+  std::int64_t width_;
+  bool wide_;
+  WorkspacePart<std::uint8_t> codes_;
+};
+
+std::string anything(const BitProblem&) { return {}; }
+
+std::string why_not_bytes(const BitProblem& problem) {
+  return problem.options.a_bits > 8 || problem.options.b_bits > 8 ? "more than 8 bits" : "";
+}
+
+double products_of(const BitOptions& options) {
+  return static_cast<double>(options.rows) * static_cast<double>(options.cols) *
+         static_cast<double>((options.depth + 127) / 128 * 128);
+}
+
+/// On one core about 16 bits of a pair of planes in a tenth of a nanosecond, and a call for each.
+double planes_us(const BitProblem& problem) {
+  const BitOptions& options = problem.options;
+  const double pairs = options.a_bits * options.b_bits;
+  const double calls = static_cast<double>(options.rows) * static_cast<double>(options.cols) / 4;
+  return pairs * (products_of(options) * 5e-6 + calls * 4e-3) / num_threads();
+}
+
+/// About a tenth of a nanosecond for each product, and half of one for each code that is spread.
+double bytes_us(const BitProblem& problem) {
+  const BitOptions& options = problem.options;
+  const double spread = static_cast<double>(options.rows) * options.a_bits +
+                        static_cast<double>(options.cols) * options.b_bits;
+  return (products_of(options) * 8e-5 + spread * static_cast<double>(options.depth) * 1e-4) /
+         num_threads();
+}
+
+double rows_us(const BitProblem& problem) {
+  const double numbers = static_cast<double>(problem.graph.num_edges()) *
+                         static_cast<double>(problem.options.cols);
+  return numbers * 3e-4 / num_threads();
+}
+
+template <class Prepared>
+std::unique_ptr<const PreparedBits> prepare(const BitProblem& problem) {
+  return std::make_unique<Prepared>(problem);
+}
+
+}  // namespace
+
+std::span<const BitKernel> cpu_bit_gemm_kernels() {
+  static const std::array<BitKernel, 2> table = {{
+      {{"bit_gemm/cpu/planes", "bits that every two planes share are counted", "bit_gemm",
+        DeviceKind::cpu, true},
+       anything,
+       planes_us,
+       prepare<GemmOfPlanes>},
+      {{"bit_gemm/cpu/bytes", "codes are spread to bytes and multiplied as these", "bit_gemm",
+        DeviceKind::cpu, true},
+       why_not_bytes,
+       bytes_us,
+       prepare<GemmOfBytes>},
+  }};
+  return table;
+}
+
+std::span<const BitKernel> cpu_bit_aggregate_kernels() {
+  static const std::array<BitKernel, 1> table = {{
+      {{"bit_aggregate/cpu/rows", "codes are spread once, every target adds those of its sources",
+        "bit_aggregate", DeviceKind::cpu, true},
+       anything,
+       rows_us,
+       prepare<AggregateRows>},
+  }};
+  return table;
+}
+
+}  // namespace tessera::ops

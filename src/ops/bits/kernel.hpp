@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tessera/ops/bits.hpp"
+
+#include "ops/registry.hpp"
+#include "ops/workspace.hpp"
+
+namespace tessera::ops {
+
+struct BitProblem {
+  Graph graph;  ///< of bit_aggregate; empty in bit_gemm
+  BitOptions options;
+  /// The A of bit_gemm where it stays.
+  std::shared_ptr<const quant::BitTensor> a = {};
+  bool aggregates = false;
+
+  /// The bits that the greatest sum can have.
+  int sum_bits() const;
+};
+
+/// What a plan keeps of a kernel. Operands have been checked.
+class PreparedBits {
+ public:
+  virtual ~PreparedBits() = default;
+  virtual void run(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
+                   const WorkspaceView& workspace) const = 0;
+  virtual WorkspaceNeed workspace() const { return {}; }
+};
+
+using BitKernel = Kernel<BitProblem, PreparedBits>;
+
+/// Every kernel of this build.
+std::span<const BitKernel> bit_gemm_kernels();
+std::span<const BitKernel> bit_aggregate_kernels();
+
+std::span<const BitKernel> cpu_bit_gemm_kernels();
+std::span<const BitKernel> cpu_bit_aggregate_kernels();
+
+}  // namespace tessera::ops

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ops/bits/finish.hpp"
+
+namespace tessera::ops {
+
+/// Rows of sums that are finished together: a word of packed columns has as many.
+inline constexpr std::int64_t block_rows = 32;
+
+/// Where the sums of a run on the CPU go.
+class BitStore {
+ public:
+  BitStore(const BitOptions& options, const BitInputs& inputs, const BitOutputs& outputs);
+
+  /// `sums` has `cols` numbers for each row from `first_row` on, at most `block_rows` of them.
+  /// `first_row` is a multiple of `block_rows`.
+  void operator()(std::int64_t first_row, const std::int64_t* sums) const;
+  /// Clears what is behind the last row or column of a bit tensor.
+  void clear_padding() const;
+
+ private:
+  void store_codes_by_rows(std::int64_t first_row, std::int64_t rows,
+                           const std::int64_t* sums) const;
+  void store_codes_by_columns(std::int64_t first_row, std::int64_t rows,
+                              const std::int64_t* sums) const;
+
+  const BitOptions& options_;
+  const BitOutputs& outputs_;
+  BitFinish finish_;
+};
+
+}  // namespace tessera::ops
