@@ -13,6 +13,7 @@ std::vector<Suite> sddmm_suites();
 std::vector<Suite> edge_softmax_suites();
 std::vector<Suite> attention_suites();
 std::vector<Suite> gemm_suites();
+std::vector<Suite> bit_suites();  ///< products of few bits
 std::vector<Suite> translate_suites();
 std::vector<Suite> planning_suites();
 std::vector<Suite> layer_suites();        ///< the dense ops of a layer

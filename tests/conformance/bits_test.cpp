@@ -102,7 +102,8 @@ TEST_P(BitGemmKernels, AreExactAroundTileEdges) {
     expect_exact({17, n, 130}, 2, 2);
     expect_exact({17, 9, n}, 3, 4);
   }
-  for (const std::int64_t depth : {127, 128, 129, 255, 256, 257, 511, 513, 1023, 1024, 1025, 5000}) {
+  for (const std::int64_t depth :
+       {127, 128, 129, 255, 256, 257, 511, 513, 1023, 1024, 1025, 5000}) {
     expect_exact({5, 6, depth}, 1, 1);
     expect_exact({5, 6, depth}, 1, 8);
     expect_exact({5, 6, depth}, 3, 2);
@@ -374,9 +375,8 @@ TEST(BitProducts, SayWhatIsWrong) {
   testing::expect_error(ErrorCode::unsupported, {"values of their own", "epilogue"}, [&] {
     const Graph pattern = testing::random_graph(5, 5, 9, 1, false);
     const std::vector<float> ones(static_cast<std::size_t>(pattern.num_edges()), 2.0f);
-    plan_bit_aggregate(Graph(5, 5, pattern.row_offsets(), pattern.col_indices(),
-                             SharedArray<float>(ones)),
-                       {});
+    plan_bit_aggregate(
+        Graph(5, 5, pattern.row_offsets(), pattern.col_indices(), SharedArray<float>(ones)), {});
   });
 }
 

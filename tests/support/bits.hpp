@@ -57,8 +57,8 @@ class PlacedBits {
       : PlacedBits(poisoned(quant::bit_tensor_shape(bits, rows, depth)), device) {}
 
   quant::BitTensorView<std::uint32_t> view() {
-    return {words_.data(),      shape_.bits, shape_.rows, shape_.depth, shape_.padded_rows,
-            shape_.words_per_row, device_};
+    return {words_.data(),      shape_.bits,          shape_.rows, shape_.depth,
+            shape_.padded_rows, shape_.words_per_row, device_};
   }
   quant::BitTensor fetch() const {
     quant::BitTensor tensor = shape_;

@@ -14,12 +14,13 @@
 /// Products of few bits, exact in integers.
 ///
 ///     bit_gemm        S[i][j] = sum over k of A[i][k] B[j][k]      codes of a_bits and of b_bits
-///     bit_aggregate   S[i][j] = sum over sources k of i of B[k][j]  a graph's pattern, codes of b_bits
+///     bit_aggregate   S[i][j] = sum over sources k of i of B[k][j]  a graph's pattern, codes of
+///     b_bits
 ///
 /// What becomes of the sums, in fp32:
 ///
-///     v = row_scale[i] col_scale[j] S[i][j] + bias[j] + sum over t of row_terms[i][t] col_terms[t][j]
-///     v = activate(norm_scale[j] v + norm_shift[j])
+///     v = row_scale[i] col_scale[j] S[i][j] + bias[j] + sum over t of row_terms[i][t]
+///     col_terms[t][j] v = activate(norm_scale[j] v + norm_shift[j])
 ///
 /// Codes stand for numbers with a lower bound of their own, so that products of numbers need terms
 /// that the codes' product lacks: docs/quantisation.md has them. Batch norm is its last line.
@@ -96,7 +97,6 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
          Stream stream = {}, Workspace workspace = {});
 
 /// The sum of the codes of each row.
-void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor,
-                  MatrixView<std::int64_t> sums);
+void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor, MatrixView<std::int64_t> sums);
 
 }  // namespace tessera::ops

@@ -73,18 +73,17 @@ class GemmOfPlanes final : public CpuBits {
            const WorkspaceView& workspace) const override {
     const Codes a = left(inputs);
     const Codes& b = inputs.b;
-    for_blocks(inputs, outputs, workspace,
-               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
-                   for (std::int64_t r = 0; r < rows; ++r) {
-                     std::int64_t totals[columns_at_once] = {};
-                     add_planes(a, first + r, b, j, totals);
-                     const std::int64_t count = std::min<std::int64_t>(columns_at_once,
-                                                                       options_.cols - j);
-                     std::copy_n(totals, count, sums + r * options_.cols + j);
-                   }
-                 }
-               });
+    for_blocks(
+        inputs, outputs, workspace, [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+          for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
+            for (std::int64_t r = 0; r < rows; ++r) {
+              std::int64_t totals[columns_at_once] = {};
+              add_planes(a, first + r, b, j, totals);
+              const std::int64_t count = std::min<std::int64_t>(columns_at_once, options_.cols - j);
+              std::copy_n(totals, count, sums + r * options_.cols + j);
+            }
+          }
+        });
   }
 
  private:
@@ -116,18 +115,17 @@ class GemmOfBytes final : public CpuBits {
     std::uint8_t* const b = b_bytes_.in(workspace);
     spread_rows(left(inputs), options_.rows, a);
     spread_rows(inputs.b, padded_cols_, b);
-    for_blocks(inputs, outputs, workspace,
-               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
-                   for (std::int64_t r = 0; r < rows; ++r) {
-                     std::int64_t products[columns_at_once];
-                     loops_.dot(a + (first + r) * depth_, b + j * depth_, depth_, depth_, products);
-                     const std::int64_t count = std::min<std::int64_t>(columns_at_once,
-                                                                       options_.cols - j);
-                     std::copy_n(products, count, sums + r * options_.cols + j);
-                   }
-                 }
-               });
+    for_blocks(
+        inputs, outputs, workspace, [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+          for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
+            for (std::int64_t r = 0; r < rows; ++r) {
+              std::int64_t products[columns_at_once];
+              loops_.dot(a + (first + r) * depth_, b + j * depth_, depth_, depth_, products);
+              const std::int64_t count = std::min<std::int64_t>(columns_at_once, options_.cols - j);
+              std::copy_n(products, count, sums + r * options_.cols + j);
+            }
+          }
+        });
   }
 
  private:
@@ -171,13 +169,12 @@ class AggregateRows final : public CpuBits {
                       bytes + row * width_);
       }
     });
-    for_blocks(inputs, outputs, workspace,
-               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-                 for (std::int64_t r = 0; r < rows; ++r) {
-                   sum_row(static_cast<VertexId>(first + r), bytes, words,
-                           sums + r * options_.cols);
-                 }
-               });
+    for_blocks(
+        inputs, outputs, workspace, [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+          for (std::int64_t r = 0; r < rows; ++r) {
+            sum_row(static_cast<VertexId>(first + r), bytes, words, sums + r * options_.cols);
+          }
+        });
   }
 
  private:
@@ -243,8 +240,8 @@ double bytes_us(const BitProblem& problem) {
 }
 
 double rows_us(const BitProblem& problem) {
-  const double numbers = static_cast<double>(problem.graph.num_edges()) *
-                         static_cast<double>(problem.options.cols);
+  const double numbers =
+      static_cast<double>(problem.graph.num_edges()) * static_cast<double>(problem.options.cols);
   return numbers * 3e-4 / num_threads();
 }
 

@@ -17,8 +17,8 @@ struct Table {
   void (*count)(const std::uint32_t* a, const std::uint32_t* b, std::int64_t stride,
                 std::int64_t words, std::int64_t (&counts)[columns_at_once]);
   /// products[c] = a . row c of `b`, of bytes; rows are `stride` bytes apart.
-  void (*dot)(const std::uint8_t* a, const std::uint8_t* b, std::int64_t stride,
-              std::int64_t bytes, std::int64_t (&products)[columns_at_once]);
+  void (*dot)(const std::uint8_t* a, const std::uint8_t* b, std::int64_t stride, std::int64_t bytes,
+              std::int64_t (&products)[columns_at_once]);
   /// Bytes of the planes of one row: codes[k] for every k of its words.
   void (*spread)(const std::uint32_t* row, std::int64_t plane_words, int bits, std::int64_t words,
                  std::uint8_t* codes);

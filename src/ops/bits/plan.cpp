@@ -48,9 +48,9 @@ void check_requantisation(const BitOptions& options) {
   }
   if (options.requantise->granularity == quant::Granularity::columns &&
       static_cast<std::int64_t>(options.requantise->scale.size()) != options.cols) {
-    refuse(fmt::format("ranges of {} columns for {}", options.requantise->scale.size(),
-                       options.cols),
-           "requantise", "give one for each column");
+    refuse(
+        fmt::format("ranges of {} columns for {}", options.requantise->scale.size(), options.cols),
+        "requantise", "give one for each column");
   }
 }
 
@@ -106,11 +106,11 @@ void check_tensor(const Checker& check, const quant::BitTensorView<const std::ui
   check.that(tensor.bits == bits && tensor.rows == rows && tensor.depth == depth,
              fmt::format("{} has {} bits and {} x {} codes, expected {} bits and {} x {}", name,
                          tensor.bits, tensor.rows, tensor.depth, bits, rows, depth));
-  check.that(tensor.padded_rows == expected.padded_rows &&
-                 tensor.words_per_row == expected.words_per_row,
-             fmt::format("{} is filled up to {} rows of {} words, expected {} of {}", name,
-                         tensor.padded_rows, tensor.words_per_row, expected.padded_rows,
-                         expected.words_per_row));
+  check.that(
+      tensor.padded_rows == expected.padded_rows && tensor.words_per_row == expected.words_per_row,
+      fmt::format("{} is filled up to {} rows of {} words, expected {} of {}", name,
+                  tensor.padded_rows, tensor.words_per_row, expected.padded_rows,
+                  expected.words_per_row));
   check.that(tensor.words != nullptr || expected.padded_rows == 0 || expected.words_per_row == 0,
              fmt::format("{} has no memory", name));
   check.that(reinterpret_cast<std::uintptr_t>(tensor.words) % 16 == 0,
@@ -198,9 +198,8 @@ int BitProblem::sum_bits() const {
     }
   }
   const int log_2 =
-      summands <= 1
-          ? 0
-          : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(summands) - 1));
+      summands <= 1 ? 0
+                    : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(summands) - 1));
   // A factor of one bit is 0 or 1, so that it adds no bits to a product.
   const int product_bits = options.a_bits == 1   ? options.b_bits
                            : options.b_bits == 1 ? options.a_bits
@@ -241,8 +240,7 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   const BitOptions& options = record.options;
   const Checker check(record.aggregates ? "bit_aggregate" : "bit_gemm", options.device);
   if (!record.aggregates && !record.has_a) {
-    check_tensor(check, inputs.a, "a", options.device, options.a_bits, options.rows,
-                 options.depth);
+    check_tensor(check, inputs.a, "a", options.device, options.a_bits, options.rows, options.depth);
   } else {
     check.that(inputs.a.words == nullptr, "a comes with the run, but the plan has one",
                "leave it out");
@@ -258,8 +256,7 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   record.prepared->run(inputs, outputs, stream, use.view());
 }
 
-void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor,
-                  MatrixView<std::int64_t> sums) {
+void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor, MatrixView<std::int64_t> sums) {
   const Checker check("bit_row_sums", {});
   check_tensor(check, tensor, "tensor", {}, tensor.bits, tensor.rows, tensor.depth);
   check.that(sums.rows == tensor.rows && sums.cols == 1, "sums are not one column of its rows");

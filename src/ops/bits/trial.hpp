@@ -81,7 +81,7 @@ class BitTrial {
   }
   quant::BitTensorView<std::uint32_t> view_of(const quant::BitTensor& shape,
                                               std::uint32_t* words) const {
-    return {words, shape.bits, shape.rows, shape.depth, shape.padded_rows, shape.words_per_row,
+    return {words,  shape.bits, shape.rows, shape.depth, shape.padded_rows, shape.words_per_row,
             device_};
   }
 

@@ -20,11 +20,13 @@
 /// of `width` columns in the order that the matrix unit reads them from shared memory.
 namespace tessera::ops {
 
-template <int groups_, int width_, int slots_>
+template <int groups_, int tiles_, int width_, int slots_>
 struct BytesPolicy {
   static constexpr int groups = groups_;  ///< warp groups
-  static constexpr int width = width_;    ///< columns of a block, and of a tile of B
-  static constexpr int slots = slots_;    ///< groups of K in shared memory
+  static constexpr int tiles = tiles_;    ///< of 64 rows for each of them
+  static constexpr int rows = groups * tiles * 64;
+  static constexpr int width = width_;  ///< columns of a block, and of a tile of B
+  static constexpr int slots = slots_;  ///< groups of K in shared memory
 };
 
 inline constexpr int group_bits = 512;
@@ -41,55 +43,98 @@ inline std::int64_t byte_operand_bytes(std::int64_t columns, std::int64_t row_wo
   return groups * group_bits * ((columns + width - 1) / width * width);
 }
 
-/// Makes bytes of planes: a thread has one word of one column. Lines of columns behind the last
-/// become 0.
+/// Makes bytes of planes: a thread has the four words of its lane in a group of K of one column.
+/// Lines of columns behind the last become 0.
 template <int width>
 __global__ void planes_to_bytes_kernel(const BitRows from, std::uint8_t* to,
                                        std::int64_t padded_columns, std::int64_t groups) {
-  cuda::let_next_begin();
-  cuda::wait_for_previous();
+  cuda::begin_overlapped();
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t q = thread % 4;
   const std::int64_t column = thread / 4 % padded_columns;
-  const std::int64_t tile = thread / 4 / padded_columns;  // 4 G + j
-  if (tile >= groups * 4) return;
-  const std::int64_t word = tile / 4 * group_words + q * 4 + tile % 4;
-  std::uint32_t bytes[8] = {};
+  const std::int64_t group = thread / 4 / padded_columns;
+  if (group >= groups) return;
+  const std::int64_t word = group * group_words + q * 4;
+  std::uint32_t bytes[4][8] = {};
   if (column < from.rows && word < from.row_words) {
     const std::uint32_t* at = from.words + column * from.row_words + word;
-    for (int plane = 0; plane < from.planes; ++plane) {
-      const std::uint32_t bits = at[plane * from.plane_words];
 #pragma unroll
-      for (int i = 0; i < 8; ++i) bytes[i] |= (bits >> i & 0x01010101u) << plane;
+    for (int plane = 0; plane < 8; ++plane) {
+      if (plane >= from.planes) break;
+      const uint4 loaded = *reinterpret_cast<const uint4*>(at + plane * from.plane_words);
+      const std::uint32_t bits[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) bytes[j][i] |= (bits[j] >> i & 0x01010101u) << plane;
+      }
     }
   }
-  const std::int64_t tiles_of_columns = padded_columns / width;
   const int line = static_cast<int>(column % width);
-  std::uint8_t* line_bytes =
-      to + ((tile / 4 * tiles_of_columns + column / width) * 4 + tile % 4) * (width * 128) +
-      line * 128;
+  std::uint8_t* group_bytes =
+      to + (group * (padded_columns / width) + column / width) * (width * group_bits) + line * 128;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    *reinterpret_cast<std::uint32_t*>(line_bytes + (i ^ line % 8) * 16 + q * 4) = bytes[i];
+  for (int j = 0; j < 4; ++j) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      *reinterpret_cast<std::uint32_t*>(group_bytes + j * width * 128 + (i ^ line % 8) * 16 +
+                                        q * 4) = bytes[j][i];
+    }
   }
 }
+
+/// The bits of A that a lane has: 16 bytes of a group of K in two rows of each tile.
+template <int tiles>
+class LaneBits {
+ public:
+  __device__ LaneBits(const BitRows& a, std::int64_t first_row)
+      : words_(a.words + first_row * a.row_words + threadIdx.x % 4 * 4),
+        first_row_(first_row),
+        rows_(a.rows),
+        row_words_(a.row_words) {}
+
+  __device__ void load(std::int64_t group) {
+    const std::int64_t word = group * group_words;
+    const bool exists = word + threadIdx.x % 4 * 4 < row_words_;
+#pragma unroll
+    for (int line = 0; line < tiles * 2; ++line) {
+      const std::int64_t row = line / 2 * 64 + line % 2 * 8;
+      bits_[line] = make_uint4(0, 0, 0, 0);
+      if (exists && first_row_ + row < rows_) {
+        bits_[line] = __ldg(reinterpret_cast<const uint4*>(words_ + row * row_words_ + word));
+      }
+    }
+  }
+
+  __device__ std::uint32_t word(int tile, int half, int j) const {
+    const uint4& bits = bits_[tile * 2 + half];
+    return j == 0 ? bits.x : j == 1 ? bits.y : j == 2 ? bits.z : bits.w;
+  }
+
+ private:
+  const std::uint32_t* words_;
+  std::int64_t first_row_;
+  std::int64_t rows_;
+  std::int64_t row_words_;
+  uint4 bits_[tiles * 2];
+};
 
 template <class Policy>
 __device__ void multiply_bytes(const BitProduct& product, char* memory) {
   constexpr int threads = Policy::groups * 128;
-  constexpr int ahead = Policy::slots - 1;
+  constexpr int ahead = Policy::slots - 2;
   constexpr int slot_bytes = bytes_slot_bytes<Policy>;
+  constexpr int tiles = Policy::tiles;
   using Layout = cuda::RowLayout<128>;
   const auto cluster = cooperative_groups::this_cluster();
   const int ranks = static_cast<int>(cluster.num_blocks());
-  const int tile = static_cast<int>(blockIdx.x) / ranks;
-  const std::int64_t first_row = std::int64_t{tile} * Policy::groups * 64;
+  const int tile_row = static_cast<int>(blockIdx.x) / ranks;
+  const std::int64_t first_row = std::int64_t{tile_row} * Policy::rows;
   const std::int64_t first_col = std::int64_t{blockIdx.y} * Policy::width;
   const int all_groups = static_cast<int>((product.a.row_words + group_words - 1) / group_words);
-  const PartRange range =
-      part_range(product.index, all_groups, tile, static_cast<int>(cluster.block_rank()), ranks);
+  const PartRange range = part_range(product.index, all_groups, tile_row,
+                                     static_cast<int>(cluster.block_rank()), ranks);
   const int group = static_cast<int>(threadIdx.x) / 128;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint32_t base = (cuda::shared_address(memory) + 1023u) & ~1023u;
 
   const auto part = [&](int turn) -> std::int64_t {
@@ -106,29 +151,15 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
       cuda::copy_16_async(to + byte, from + byte);
     }
   };
-  // Two rows of this lane: 16 bytes of a group of K each.
-  const std::int64_t row = first_row + group * 64 + threadIdx.x % 128 / 32 * 16 + lane / 4;
-  const std::uint32_t* upper = product.a.words + row * product.a.row_words + lane % 4 * 4;
-  const std::uint32_t* lower = upper + 8 * product.a.row_words;
-  const auto bits_of = [&](const std::uint32_t* of_row, bool exists, int turn) {
-    const std::int64_t word = part(turn) * group_words;
-    if (!exists || word + lane % 4 * 4 >= product.a.row_words) return make_uint4(0, 0, 0, 0);
-    return __ldg(reinterpret_cast<const uint4*>(of_row + word));
-  };
-  const bool has_upper = row < product.a.rows;
-  const bool has_lower = row + 8 < product.a.rows;
 
+  LaneBits<tiles> next(product.a, first_row + group * tiles * 64 + threadIdx.x % 128 / 32 * 16 +
+                                      threadIdx.x % 32 / 4);
   for (int turn = 0; turn < ahead; ++turn) {
     if (turn < range.count) load(turn, turn);
     cuda::commit_copies();
   }
-  uint4 next_upper = make_uint4(0, 0, 0, 0);
-  uint4 next_lower = make_uint4(0, 0, 0, 0);
-  if (range.count > 0) {
-    next_upper = bits_of(upper, has_upper, 0);
-    next_lower = bits_of(lower, has_lower, 0);
-  }
-  std::int32_t sums[Policy::width / 2] = {};
+  if (range.count > 0) next.load(part(0));
+  std::int32_t sums[tiles][Policy::width / 2] = {};
   int slot = 0;
   int next_slot = ahead;
   for (int turn = 0; turn < range.count; ++turn) {
@@ -137,43 +168,46 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
     __syncthreads();
     if (turn + ahead < range.count) load(turn + ahead, next_slot);
     cuda::commit_copies();
-    const std::uint32_t upper_words[4] = {next_upper.x, next_upper.y, next_upper.z, next_upper.w};
-    const std::uint32_t lower_words[4] = {next_lower.x, next_lower.y, next_lower.z, next_lower.w};
-    if (turn + 1 < range.count) {
-      next_upper = bits_of(upper, has_upper, turn + 1);
-      next_lower = bits_of(lower, has_lower, turn + 1);
-    }
+    const LaneBits<tiles> now = next;
+    if (turn + 1 < range.count) next.load(part(turn + 1));
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const std::uint64_t b = Layout::descriptor(
           base + static_cast<std::uint32_t>(slot * slot_bytes + j * Policy::width * 128));
-      std::uint32_t fragments[4][4];
 #pragma unroll
-      for (int step = 0; step < 4; ++step) {
-        fragments[step][0] = upper_words[j] >> (2 * step) & 0x01010101u;
-        fragments[step][1] = lower_words[j] >> (2 * step) & 0x01010101u;
-        fragments[step][2] = upper_words[j] >> (2 * step + 1) & 0x01010101u;
-        fragments[step][3] = lower_words[j] >> (2 * step + 1) & 0x01010101u;
+      for (int tile = 0; tile < tiles; ++tile) {
+        // The fragments of this tile are free when its last products are done.
+        wgmma_wait_for<tiles - 1>();
+        std::uint32_t fragments[4][4];
+#pragma unroll
+        for (int step = 0; step < 4; ++step) {
+#pragma unroll
+          for (int place = 0; place < 4; ++place) {
+            fragments[step][place] =
+                now.word(tile, place % 2, j) >> (2 * step + place / 2) & 0x01010101u;
+          }
+          cuda::keep_in_place(fragments[step]);
+        }
+        keep_in_place(sums[tile]);
+        cuda::wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < 4; ++step) {
+          wgmma_bytes(sums[tile], fragments[step], b + step * cuda::row_step);
+        }
+        cuda::wgmma_commit();
       }
-#pragma unroll
-      for (int step = 0; step < 4; ++step) cuda::keep_in_place(fragments[step]);
-      keep_in_place(sums);
-      cuda::wgmma_fence();
-#pragma unroll
-      for (int step = 0; step < 4; ++step) {
-        wgmma_bytes(sums, fragments[step], b + step * cuda::row_step);
-      }
-      cuda::wgmma_commit();
-      wgmma_wait_for<0>();
-      keep_in_place(sums);
     }
+    if constexpr (tiles == 1) wgmma_wait_for<0>();
     slot = slot + 1 < Policy::slots ? slot + 1 : 0;
     next_slot = next_slot + 1 < Policy::slots ? next_slot + 1 : 0;
   }
+  wgmma_wait_for<0>();
+#pragma unroll
+  for (int tile = 0; tile < tiles; ++tile) keep_in_place(sums[tile]);
   cuda::wait_for_copies<0>();
   __syncthreads();
-  store_sums<Policy::width>(product, first_row, first_col, Policy::groups * 64, group * 64, sums,
-                            reinterpret_cast<std::int32_t*>(memory));
+  store_sums<Policy::width, Policy::groups>(product, first_row, first_col, group, sums,
+                                            reinterpret_cast<std::int32_t*>(memory));
 }
 
 template <class Policy>

@@ -12,15 +12,22 @@
 /// One plane of bits times several, on Hopper's matrix units: a block has 64 rows for each of its
 /// warp groups and `width` columns, and goes over K in chunks of 1024 bits, which a line of shared
 /// memory holds. A chunk of A is loaded once and meets the planes of B from the highest to the
-/// lowest; what was counted doubles from one plane to the next.
+/// lowest.
 namespace tessera::ops {
 
-template <int groups_, int width_, int run_, int a_slots_, int b_slots_>
+enum class PlanesOrder {
+  one,   ///< a single plane
+  twin,  ///< two planes, each with sums of its own
+  runs,  ///< four chunks meet one plane, then the next; what was counted doubles in between
+};
+
+template <int groups_, int width_, PlanesOrder order_, int a_slots_, int b_slots_>
 struct PlanesPolicy {
+  static constexpr PlanesOrder order = order_;
   static constexpr int groups = groups_;  ///< warp groups
   static constexpr int width = width_;    ///< columns of a block
-  /// Chunks that meet one plane before the next plane comes. With one plane 1.
-  static constexpr int run = run_;
+  /// Chunks that meet one plane before the next plane comes.
+  static constexpr int run = order == PlanesOrder::runs ? 4 : 1;
   static constexpr int a_slots = a_slots_;  ///< chunks of A in shared memory
   static constexpr int b_slots = b_slots_;  ///< chunks of one plane of B in shared memory
 };
@@ -136,6 +143,17 @@ __device__ inline PartRange part_range(const BitIndex& index, int all_parts, int
   return {begin + first, min(each, count - first)};
 }
 
+template <int count>
+__device__ void count_chunk(std::int32_t (&counts)[count], std::uint64_t a, std::uint64_t b) {
+  keep_in_place(counts);
+  cuda::wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+    wgmma_count(counts, a + step * cuda::row_step, b + step * cuda::row_step, 1);
+  }
+  cuda::wgmma_commit();
+}
+
 template <class Policy>
 __device__ void multiply_planes(const BitProduct& product, char* memory) {
   constexpr int count = Policy::width / 2;
@@ -168,8 +186,11 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
     cuda::commit_copies();
   }
 
-  std::int32_t counts[count] = {};
-  std::int32_t sums[Policy::run > 1 ? count : 1] = {};
+  constexpr bool twin = Policy::order == PlanesOrder::twin;
+  constexpr bool runs = Policy::order == PlanesOrder::runs;
+  std::int32_t counts[1][count] = {};
+  // Of the higher plane, or of runs that are over.
+  std::int32_t others[twin || runs ? count : 1] = {};
   PlanesTurn<Policy::run> now{0, 0, planes - 1};
   int slot = 0;
   int next_slot = ahead;
@@ -185,27 +206,26 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
     const std::uint64_t a = Layout::descriptor(
         loader.a_slot(now.at()) + static_cast<std::uint32_t>(group * 64 * chunk_bytes));
     const std::uint64_t b = Layout::descriptor(loader.b_slot(slot));
-    keep_in_place(counts);
-    cuda::wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      wgmma_count(counts, a + step * cuda::row_step, b + step * cuda::row_step, 1);
-    }
-    cuda::wgmma_commit();
-    if constexpr (Policy::run == 1) {
+    if constexpr (twin) {
+      if (now.plane == 1) {
+        count_chunk(others, a, b);
+      } else {
+        count_chunk(counts[0], a, b);
+      }
       wgmma_wait_for<1>();
     } else {
-      if (now.ends_plane(range.count)) {
+      count_chunk(counts[0], a, b);
+      if (runs && now.ends_plane(range.count)) {
         wgmma_wait_for<0>();
-        keep_in_place(counts);
+        keep_in_place(counts[0]);
         if (now.plane > 0) {
 #pragma unroll
-          for (int i = 0; i < count; ++i) counts[i] *= 2;
-        } else {
+          for (int i = 0; i < count; ++i) counts[0][i] *= 2;
+        } else if constexpr (runs) {
 #pragma unroll
           for (int i = 0; i < count; ++i) {
-            sums[i] += counts[i];
-            counts[i] = 0;
+            others[i] += counts[0][i];
+            counts[0][i] = 0;
           }
         }
       } else {
@@ -217,17 +237,16 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
     next_slot = next_slot + 1 < Policy::b_slots ? next_slot + 1 : 0;
   }
   wgmma_wait_for<0>();
-  keep_in_place(counts);
+  keep_in_place(counts[0]);
+  keep_in_place(others);
   cuda::wait_for_copies<0>();
   __syncthreads();
-  auto* shared_sums = reinterpret_cast<std::int32_t*>(memory);
-  if constexpr (Policy::run == 1) {
-    store_sums<Policy::width>(product, first_row, first_col, Policy::groups * 64, group * 64,
-                              counts, shared_sums);
-  } else {
-    store_sums<Policy::width>(product, first_row, first_col, Policy::groups * 64, group * 64, sums,
-                              shared_sums);
+  if constexpr (twin || runs) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) counts[0][i] += twin ? 2 * others[i] : others[i];
   }
+  store_sums<Policy::width, Policy::groups>(product, first_row, first_col, group, counts,
+                                            reinterpret_cast<std::int32_t*>(memory));
 }
 
 template <class Policy>

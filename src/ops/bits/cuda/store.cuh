@@ -27,53 +27,59 @@ __device__ inline void store_pair(const BitProduct& product, std::int64_t row, s
   }
 }
 
-/// `sums` are those of a warp group: 64 rows from `row` on of the block's `rows`, `width` columns.
-/// `memory` has room for rows * width numbers, and nothing else is in it.
-template <int width, int count>
+/// `sums` are those of a warp group: `tiles` times 64 rows of the block's, `width` columns. Where
+/// two blocks have a part of K each, either finishes half of the rows, and gets the other's sums of
+/// them in its shared memory, which holds nothing else any more.
+template <int width, int groups, int tiles>
 __device__ void store_sums(const BitProduct& product, std::int64_t first_row,
-                           std::int64_t first_col, int rows, int group_row,
-                           const std::int32_t (&sums)[count], std::int32_t* memory) {
-  static_assert(count == width / 2);
-  const int lane = threadIdx.x % 32;
-  const int row = group_row + threadIdx.x % 128 / 32 * 16 + lane / 4;
-  const int col = lane % 4 * 2;
-  namespace groups = cooperative_groups;
-  const auto cluster = groups::this_cluster();
-  if (cluster.num_blocks() == 1) {
+                           std::int64_t first_col, int group,
+                           std::int32_t (&sums)[tiles][width / 2], std::int32_t* memory) {
+  constexpr int count = width / 2;
+  constexpr int units = groups * tiles;
+  constexpr int units_of_block = units > 1 ? units / 2 : 1;
+  static_assert(units == 1 || units % 2 == 0);
+  const auto cluster = cooperative_groups::this_cluster();
+  const int rank = static_cast<int>(cluster.block_rank());
+  const bool shared = cluster.num_blocks() > 1;
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const auto place = [&](int unit, int i) {
+    return ((unit % units_of_block * (count / 4) + i / 4) * 128 + thread) * 4;
+  };
+  if (shared) {
+    cluster.sync();
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) {
+      const int unit = group * tiles + tile;
+      if (unit / units_of_block == rank) continue;
+      auto* there = cluster.map_shared_rank(memory, static_cast<unsigned>(unit / units_of_block));
+#pragma unroll
+      for (int i = 0; i < count; i += 4) {
+        *reinterpret_cast<int4*>(there + place(unit, i)) =
+            make_int4(sums[tile][i], sums[tile][i + 1], sums[tile][i + 2], sums[tile][i + 3]);
+      }
+    }
+    cluster.sync();
+  }
+  const int lane = thread % 32;
+#pragma unroll
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int unit = group * tiles + tile;
+    if (shared && unit / units_of_block != rank) continue;
+    const std::int64_t row = first_row + unit * 64 + thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int i = 0; i < count; i += 4) {
-      store_pair(product, first_row + row, first_col + i * 2 + col, sums[i], sums[i + 1]);
-      store_pair(product, first_row + row + 8, first_col + i * 2 + col, sums[i + 2], sums[i + 3]);
+      int4 total =
+          make_int4(sums[tile][i], sums[tile][i + 1], sums[tile][i + 2], sums[tile][i + 3]);
+      if (shared) {
+        const int4 other = *reinterpret_cast<const int4*>(memory + place(unit, i));
+        total =
+            make_int4(total.x + other.x, total.y + other.y, total.z + other.z, total.w + other.w);
+      }
+      const std::int64_t col = first_col + i * 2 + lane % 4 * 2;
+      store_pair(product, row, col, total.x, total.y);
+      store_pair(product, row + 8, col, total.z, total.w);
     }
-    return;
   }
-#pragma unroll
-  for (int i = 0; i < count; i += 4) {
-    auto* upper = reinterpret_cast<int2*>(memory + row * width + i * 2 + col);
-    auto* lower = reinterpret_cast<int2*>(memory + (row + 8) * width + i * 2 + col);
-    *upper = make_int2(sums[i], sums[i + 1]);
-    *lower = make_int2(sums[i + 2], sums[i + 3]);
-  }
-  cluster.sync();
-  const int parts = static_cast<int>(cluster.num_blocks());
-  const int share = rows * width / parts;
-  const int begin = static_cast<int>(cluster.block_rank()) * share;
-  for (int at = begin + static_cast<int>(threadIdx.x) * 4; at < begin + share;
-       at += static_cast<int>(blockDim.x) * 4) {
-    int4 total = make_int4(0, 0, 0, 0);
-    for (int part = 0; part < parts; ++part) {
-      const int4 of_part = *reinterpret_cast<const int4*>(
-          cluster.map_shared_rank(memory + at, static_cast<unsigned>(part)));
-      total.x += of_part.x;
-      total.y += of_part.y;
-      total.z += of_part.z;
-      total.w += of_part.w;
-    }
-    const std::int64_t to_row = first_row + at / width;
-    store_pair(product, to_row, first_col + at % width, total.x, total.y);
-    store_pair(product, to_row, first_col + at % width + 2, total.z, total.w);
-  }
-  cluster.sync();
 }
 
 }  // namespace tessera::ops
