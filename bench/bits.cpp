@@ -73,9 +73,8 @@ class BitSums final : public Trial {
   }
 
   std::int64_t bytes() const override {
-    const std::int64_t pattern =
-        dense_ ? std::int64_t{graph_.num_rows()} * graph_.num_cols() / 8
-               : structure_bytes(graph_, device_);
+    const std::int64_t pattern = dense_ ? std::int64_t{graph_.num_rows()} * graph_.num_cols() / 8
+                                        : structure_bytes(graph_, device_);
     return pattern + codes_.num_bytes() + sums_.bytes();
   }
   std::string kernel() const override { return plan_.kernel().name; }

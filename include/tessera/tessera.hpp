@@ -61,6 +61,7 @@
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/bit_forms.hpp"
 #include "tessera/ops/bits.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/dropout.hpp"

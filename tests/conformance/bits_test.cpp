@@ -11,6 +11,7 @@
 #include "ops/bits/finish.hpp"
 #include "ops/bits/kernel.hpp"
 #include "ops/bits/reference.hpp"
+#include "ops/bits/store.hpp"
 #include "ops/simd/isa.hpp"
 #include "support/bits.hpp"
 #include "support/expect_error.hpp"

@@ -7,6 +7,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/matrix.hpp"
 #include "tessera/graph/graph.hpp"
+#include "tessera/ops/bit_forms.hpp"
 #include "tessera/ops/plan.hpp"
 #include "tessera/quant/affine.hpp"
 #include "tessera/quant/bit_tensor.hpp"
@@ -25,21 +26,6 @@
 /// Codes stand for numbers with a lower bound of their own, so that products of numbers need terms
 /// that the codes' product lacks: docs/quantisation.md has them. Batch norm is its last line.
 namespace tessera::ops {
-
-enum class BitActivation { none, relu, tanh };
-
-const char* to_string(BitActivation activation) noexcept;
-
-/// What a run gives.
-enum class BitOutput {
-  sums32,   ///< S as int32; where it may not fit, planning is an error
-  sums64,   ///< S as int64
-  values,   ///< v as fp32
-  rows,     ///< v as codes, packed along each row: the left operand of the next product
-  columns,  ///< v as codes, packed along each column: the right operand
-};
-
-const char* to_string(BitOutput output) noexcept;
 
 struct BitOptions : PlanOptions {
   std::int64_t rows = 0;   ///< of A and of the result

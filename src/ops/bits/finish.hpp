@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tessera/ops/bits.hpp"
+#include "tessera/ops/bit_forms.hpp"
 
 #ifdef __CUDACC__
 #define TESSERA_ANYWHERE __host__ __device__
@@ -60,9 +60,5 @@ struct BitFinish {
     return static_cast<std::uint32_t>(whole < last_code ? whole : last_code);
   }
 };
-
-/// The parts of a run's epilogue; ranges are those of the plan, wherever they lie.
-BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, const float* lower,
-                      const float* step);
 
 }  // namespace tessera::ops

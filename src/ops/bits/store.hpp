@@ -3,12 +3,18 @@
 
 #include <cstdint>
 
+#include "tessera/ops/bits.hpp"
+
 #include "ops/bits/finish.hpp"
 
 namespace tessera::ops {
 
 /// Rows of sums that are finished together: a word of packed columns has as many.
 inline constexpr std::int64_t block_rows = 32;
+
+/// The parts of a run's epilogue; ranges are those of the plan, wherever they lie.
+BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, const float* lower,
+                      const float* step);
 
 /// Where the sums of a run on the CPU go.
 class BitStore {

@@ -37,12 +37,6 @@ inline constexpr int bytes_slot_bytes = Policy::width* group_bits;
 template <class Policy>
 inline constexpr int bytes_shared_bytes = Policy::slots* bytes_slot_bytes<Policy> + 1024;
 
-/// What B takes as bytes.
-inline std::int64_t byte_operand_bytes(std::int64_t columns, std::int64_t row_words, int width) {
-  const std::int64_t groups = (row_words + group_words - 1) / group_words;
-  return groups * group_bits * ((columns + width - 1) / width * width);
-}
-
 /// Makes bytes of planes: a thread has the four words of its lane in a group of K of one column.
 /// Lines of columns behind the last become 0.
 template <int width>

@@ -37,4 +37,30 @@ struct BitProduct {
   std::int64_t stride = 0;
 };
 
+/// A compiled kernel of bit_gemm.
+struct BitFunction {
+  int rows;        ///< of a block
+  int width;       ///< columns of a block
+  int part_words;  ///< words of a row in one part of the index; 0: it has no index
+  bool splits;     ///< whether two blocks may share K
+  void (*allow)(const BitProduct&);  ///< before the first launch: the shared memory it needs
+  void (*launch)(const BitProduct&, int split, Stream);
+};
+
+/// One plane on the left. Of 128 x 128, 64 x 64 and 64 x 32.
+inline constexpr int num_planes_shapes = 3;
+extern const BitFunction planes_one[num_planes_shapes];   ///< one plane on the right
+extern const BitFunction planes_twin[num_planes_shapes];  ///< two
+extern const BitFunction planes_runs[num_planes_shapes];  ///< any number
+/// Bytes on the right. Of 256 x 128 and 256 x 64.
+inline constexpr int num_bytes_shapes = 2;
+extern const BitFunction bytes_functions[num_bytes_shapes];
+/// Any planes on both sides.
+extern const BitFunction pairs_function;
+
+/// Makes bytes of b's planes, in the order that the kernel of this width reads.
+void planes_to_bytes(const BitRows& b, int width, std::uint8_t* bytes, Stream stream);
+/// What they take.
+std::int64_t byte_operand_bytes(std::int64_t columns, std::int64_t row_words, int width);
+
 }  // namespace tessera::ops

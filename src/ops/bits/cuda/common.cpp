@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/array.hpp"
+#include "ops/bits/cuda/finish_sums.hpp"
+#include "ops/bits/cuda/kernels.hpp"
+#include "ops/bits/store.hpp"
+
+namespace tessera::ops {
+namespace {
+
+Buffer<float> ranges_on(const BitOptions& options, std::vector<float> quant::Affine::*part) {
+  if (!options.requantise) return {};
+  return cuda::to_device(std::span<const float>((*options.requantise).*part), options.place());
+}
+
+}  // namespace
+
+std::string why_not_on_gpu(const BitProblem& problem) {
+  if (problem.options.output == BitOutput::sums64) return "sums in 64 bits exist on the CPU only";
+  if (problem.sum_bits() > 31) return "sums may take more than 31 bits";
+  return {};
+}
+
+CudaBits::CudaBits(const BitProblem& problem)
+    : options_(problem.options),
+      lower_(ranges_on(options_, &quant::Affine::lower)),
+      step_(ranges_on(options_, &quant::Affine::scale)) {
+  if (options_.output != BitOutput::sums32) {
+    sums_ = need_.add<std::int32_t>(checked_area(options_.rows, options_.cols));
+  }
+}
+
+CudaBits::Sums CudaBits::sums_in(const BitOutputs& outputs, const WorkspaceView& workspace) const {
+  if (options_.output == BitOutput::sums32) return {outputs.sums32.data, outputs.sums32.stride};
+  return {sums_.in(workspace), options_.cols};
+}
+
+void CudaBits::finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
+                      const WorkspaceView& workspace) const {
+  if (options_.output == BitOutput::sums32) return;
+  const FinishLaunch launch{
+      sums_.in(workspace), options_.rows, options_.cols,
+      make_finish(options_, inputs.epilogue, lower_.data(), step_.data())};
+  if (options_.output == BitOutput::values) {
+    return finish_values(launch, outputs.values.data, outputs.values.stride, stream);
+  }
+  const auto& codes = outputs.codes;
+  finish_codes(launch, {codes.words, codes.bits, codes.padded_rows, codes.words_per_row}, options_.output == BitOutput::rows, stream);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/bits/cuda/cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/tuning.hpp"
+
+namespace tessera::ops {
+namespace {
+
+struct BitCoefficients {
+  double launch_us;
+  double start_us;        ///< until the first products, and for storing the last
+  double count_per_us;    ///< products of bits in one processor, by pairs of planes on wgmma
+  double pair_per_us;     ///< the same on mma.sync
+  double byte_per_us;     ///< products of bytes in one processor
+  double convert_us;      ///< planes to bytes, per million of them
+  double gather_bytes_per_us;
+
+  BitCoefficients scaled(DeviceRatio ratio) const {
+    BitCoefficients scaled = *this;
+    scaled.gather_bytes_per_us *= ratio.memory;
+    return scaled;
+  }
+};
+
+constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-16", "16384 x 16384 bits by 128 columns of 1, 2, 4 and 8 bits"),
+      {.launch_us = 2,
+       .start_us = 3,
+       .count_per_us = 3.5e7,
+       .pair_per_us = 6e6,
+       .byte_per_us = 4.7e6,
+       .convert_us = 1.5,
+       .gather_bytes_per_us = 5e6}}}};
+
+/// Products that the busiest processor has.
+double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
+  const double tiles = std::ceil(static_cast<double>(options.rows) / blocks.rows) *
+                       std::ceil(static_cast<double>(options.cols) / blocks.width);
+  const double tile = static_cast<double>(blocks.rows) * blocks.width;
+  // Two blocks share K where there are too few for all processors.
+  const double waves = std::max(0.5, std::ceil(tiles / std::max(1, traits.processors)));
+  return waves * tile * std::ceil(static_cast<double>(options.depth) / 1024) * 1024;
+}
+
+}  // namespace
+
+double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const double pairs = problem.options.a_bits * problem.options.b_bits;
+  return fit.launch_us + fit.start_us +
+         pairs * busiest(problem.options, blocks, traits) / fit.count_per_us;
+}
+
+double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const double bytes =
+      static_cast<double>(problem.options.cols) * static_cast<double>(problem.options.depth);
+  return 2 * fit.launch_us + fit.start_us + fit.convert_us * bytes * 1e-6 +
+         busiest(problem.options, blocks, traits) / fit.byte_per_us;
+}
+
+double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const double pairs = problem.options.a_bits * problem.options.b_bits;
+  return fit.launch_us + fit.start_us +
+         pairs * busiest(problem.options, {64, 64}, traits) / fit.pair_per_us;
+}
+
+double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const double gathered = static_cast<double>(problem.graph.num_edges()) *
+                          (static_cast<double>(problem.options.cols) + 4);
+  const double spread = static_cast<double>(problem.options.depth) *
+                        static_cast<double>(problem.options.cols) * 2;
+  return 2 * fit.launch_us + (gathered + spread) / fit.gather_bytes_per_us;
+}
+
+}  // namespace tessera::ops

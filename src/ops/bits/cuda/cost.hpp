@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/device_traits.hpp"
+#include "ops/bits/kernel.hpp"
+
+namespace tessera::ops {
+
+/// How a product is cut into blocks.
+struct BitBlocks {
+  int rows = 128;
+  int width = 128;
+};
+
+double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits);
+double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits);
+double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
+double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits);
+
+}  // namespace tessera::ops

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/bits/finish.hpp"
+#include "tessera/core/device.hpp"
+
+namespace tessera::ops {
+
+/// What becomes of 32-bit sums on a GPU, rows x cols without gaps.
+struct FinishLaunch {
+  const std::int32_t* sums = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  BitFinish finish;
+};
+
+/// Packed codes: as quant::BitTensorView, of which the GPU's compiler needs no more.
+struct PackedCodes {
+  std::uint32_t* words = nullptr;
+  int bits = 1;
+  std::int64_t padded_rows = 0;
+  std::int64_t words_per_row = 0;
+};
+
+void finish_values(const FinishLaunch& launch, float* values, std::int64_t stride, Stream stream);
+void finish_codes(const FinishLaunch& launch, const PackedCodes& codes, bool by_rows,
+                  Stream stream);
+
+}  // namespace tessera::ops

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+
+#include "core/device_traits.hpp"
+#include "cuda/array.hpp"
+#include "cuda/wgmma_device.hpp"
+#include "ops/bits/cuda/cost.hpp"
+#include "ops/bits/cuda/kernels.hpp"
+#include "ops/bits/cuda/launch.hpp"
+#include "ops/bits/tile_index.hpp"
+
+namespace tessera::ops {
+namespace {
+
+BitRows rows_of(const quant::BitTensorView<const std::uint32_t>& tensor) {
+  return {tensor.words, tensor.plane_words(), tensor.words_per_row, tensor.rows, tensor.bits};
+}
+
+BitRows shape_of(int bits, std::int64_t rows, std::int64_t depth) {
+  return rows_of(quant::bit_tensor_shape(bits, rows, depth).view());
+}
+
+/// Tall and wide blocks where there are enough of them for most processors.
+int planes_shape(const BitOptions& options, const DeviceTraits& traits) {
+  const std::int64_t tall = (options.rows + 127) / 128 * ((options.cols + 127) / 128);
+  if (options.cols > 64 && tall * 4 >= traits.processors * 3) return 0;
+  return options.cols > 32 ? 1 : 2;
+}
+
+const BitFunction& planes_function_of(const BitOptions& options) {
+  const int shape = planes_shape(options, device_traits(options.device));
+  if (options.b_bits == 1) return planes_one[shape];
+  return options.b_bits == 2 ? planes_twin[shape] : planes_runs[shape];
+}
+
+const BitFunction& bytes_function_of(const BitOptions& options) {
+  return bytes_functions[options.cols > 64 ? 0 : 1];
+}
+
+/// Two blocks share K where one for each tile leaves half of the processors idle, or where there
+/// is enough to multiply for both.
+int split_of(const BitFunction& function, const BitOptions& options, const DeviceTraits& traits) {
+  if (!function.splits) return 1;
+  const std::int64_t blocks = (options.rows + function.rows - 1) / function.rows *
+                              ((options.cols + function.width - 1) / function.width);
+  const std::int64_t turns = (options.depth + 1023) / 1024 * options.b_bits;
+  const bool fits = blocks * 2 <= traits.processors || (function.rows == 64 && turns >= 16 &&
+                                                        blocks <= traits.processors);
+  return fits && turns >= 16 ? 2 : 1;
+}
+
+class CudaGemm final : public CudaBits {
+ public:
+  CudaGemm(const BitProblem& problem, const BitFunction& function, bool as_bytes)
+      : CudaBits(problem),
+        function_(function),
+        split_(split_of(function, options_, device_traits(options_.device))) {
+    product_.a = shape_of(options_.a_bits, options_.rows, options_.depth);
+    product_.b = shape_of(options_.b_bits, options_.cols, options_.depth);
+    if (as_bytes) {
+      bytes_ = need_.add<std::uint8_t>(
+          byte_operand_bytes(options_.cols, product_.b.row_words, function.width));
+    }
+    if (problem.a != nullptr) keep(*problem.a);
+    function.allow(product_);
+  }
+
+  void run(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
+           const WorkspaceView& workspace) const override {
+    BitProduct product = product_;
+    if (constant_.empty()) product.a.words = inputs.a.words;
+    product.b.words = inputs.b.words;
+    const Sums sums = sums_in(outputs, workspace);
+    product.sums = sums.data;
+    product.stride = sums.stride;
+    if (bytes_.size > 0) {
+      product.b_bytes = bytes_.in(workspace);
+      planes_to_bytes(product.b, function_.width, bytes_.in(workspace), stream);
+    }
+    function_.launch(product, split_, stream);
+    finish(inputs, outputs, stream, workspace);
+  }
+
+ private:
+  void keep(const quant::BitTensor& a) {
+    const Place place = options_.place();
+    constant_ = cuda::to_device(a.words.span(), place);
+    product_.a.words = constant_.data();
+    if (function_.part_words == 0) return;
+    const TileIndex index = index_tiles(a, function_.rows, function_.part_words);
+    if (!index.skips()) return;
+    offsets_ = cuda::to_device(std::span<const std::int32_t>(index.offsets), place);
+    parts_ = cuda::to_device(std::span<const std::int32_t>(index.parts), place);
+    product_.index = {offsets_.data(), parts_.data()};
+  }
+
+  const BitFunction& function_;
+  int split_;
+  BitProduct product_;
+  Buffer<std::uint32_t> constant_;
+  Buffer<std::int32_t> offsets_, parts_;
+  WorkspacePart<std::uint8_t> bytes_;
+};
+
+std::string why_not_wgmma(const BitProblem& problem) {
+  if (!cuda::has_wgmma(problem.options.device)) {
+    return "needs a GPU with wgmma (compute capability 9.0)";
+  }
+  if (problem.options.a_bits != 1) return "takes one plane on the left";
+  return why_not_on_gpu(problem);
+}
+
+std::string why_not_bytes(const BitProblem& problem) {
+  if (problem.options.b_bits > 8) return "more than 8 bits";
+  return why_not_wgmma(problem);
+}
+
+BitBlocks blocks_of(const BitFunction& function) { return {function.rows, function.width}; }
+
+}  // namespace
+
+void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table) {
+  table.push_back(
+      {{"bit_gemm/cuda/planes", "bits that two planes share are counted on wgmma, A loaded once",
+        "bit_gemm", DeviceKind::cuda, true},
+       why_not_wgmma,
+       [](const BitProblem& problem) {
+         return predict_planes_us(problem, blocks_of(planes_function_of(problem.options)),
+                                  device_traits(problem.options.device));
+       },
+       [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+         return std::make_unique<CudaGemm>(problem, planes_function_of(problem.options), false);
+       }});
+  table.push_back(
+      {{"bit_gemm/cuda/bytes", "bits expanded in registers times bytes on wgmma", "bit_gemm",
+        DeviceKind::cuda, true},
+       why_not_bytes,
+       [](const BitProblem& problem) {
+         return predict_bytes_us(problem, blocks_of(bytes_function_of(problem.options)),
+                                 device_traits(problem.options.device));
+       },
+       [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+         return std::make_unique<CudaGemm>(problem, bytes_function_of(problem.options), true);
+       }});
+  table.push_back(
+      {{"bit_gemm/cuda/pairs", "every two planes counted on mma.sync", "bit_gemm",
+        DeviceKind::cuda, true},
+       why_not_on_gpu,
+       [](const BitProblem& problem) {
+         return predict_pairs_us(problem, device_traits(problem.options.device));
+       },
+       [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+         return std::make_unique<CudaGemm>(problem, pairs_function, false);
+       }});
+}
+
+}  // namespace tessera::ops

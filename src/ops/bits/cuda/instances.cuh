@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "core/cuda_check.hpp"
+#include "cuda/launch.cuh"
+#include "ops/bits/cuda/launch.hpp"
+
+/// From a policy to the functions that a plan calls.
+namespace tessera::ops {
+
+template <class... Parameters>
+void allow_shared(void (*kernel)(Parameters...), int bytes) {
+  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+             "asking for shared memory");
+}
+
+/// Blocks of a split product come in pairs that see each other's shared memory.
+template <class Kernel>
+void launch_pairs_of_blocks(Kernel kernel, dim3 grid, int threads, int bytes, int split,
+                            const BitProduct& product, Stream stream) {
+  if (grid.x == 0 || grid.y == 0) return;
+  cudaLaunchAttribute attributes[2]{};
+  unsigned count = 0;
+  if (cuda::overlaps_launches()) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (split > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(split);
+    attributes[count].val.clusterDim.y = 1;
+    attributes[count++].val.clusterDim.z = 1;
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = cuda::raw(stream);
+  config.attrs = attributes;
+  config.numAttrs = count;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, product), "starting a kernel");
+}
+
+inline dim3 bit_grid(const BitProduct& product, int rows, int width, int split) {
+  return dim3(cuda::num_blocks(product.a.rows, rows) * static_cast<unsigned>(split),
+              cuda::num_blocks(product.b.rows, width));
+}
+
+}  // namespace tessera::ops

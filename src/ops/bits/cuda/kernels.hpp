@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "ops/bits/kernel.hpp"
+
+/// The CUDA kernels of bit products. Only in a build with CUDA.
+namespace tessera::ops {
+
+void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table);
+void append_cuda_bit_aggregate_kernels(std::vector<BitKernel>& table);
+
+/// What both ops ask before anything else; empty where nothing speaks against a GPU.
+std::string why_not_on_gpu(const BitProblem& problem);
+
+/// From 32-bit sums to what the plan gives: the sums themselves, or what the epilogue makes of
+/// them, in a pass of its own.
+class CudaBits : public PreparedBits {
+ public:
+  explicit CudaBits(const BitProblem& problem);
+  WorkspaceNeed workspace() const override { return need_; }
+
+ protected:
+  struct Sums {
+    std::int32_t* data = nullptr;
+    std::int64_t stride = 0;
+  };
+  /// Where the product leaves its sums.
+  Sums sums_in(const BitOutputs& outputs, const WorkspaceView& workspace) const;
+  /// After the product.
+  void finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
+              const WorkspaceView& workspace) const;
+
+  BitOptions options_;
+  WorkspaceNeed need_;
+
+ private:
+  Buffer<float> lower_, step_;
+  WorkspacePart<std::int32_t> sums_;
+};
+
+}  // namespace tessera::ops

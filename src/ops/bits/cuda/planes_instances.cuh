@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/bits/cuda/instances.cuh"
+#include "ops/bits/cuda/planes.cuh"
+
+namespace tessera::ops {
+
+template <class Policy>
+constexpr BitFunction planes_function() {
+  return {Policy::groups * 64, Policy::width, chunk_words, true,
+          [](const BitProduct&) {
+            allow_shared(multiply_planes_kernel<Policy>, planes_shared_bytes<Policy>);
+          },
+          [](const BitProduct& product, int split, Stream stream) {
+            launch_pairs_of_blocks(multiply_planes_kernel<Policy>,
+                                   bit_grid(product, Policy::groups * 64, Policy::width, split),
+                                   Policy::groups * 128, planes_shared_bytes<Policy>, split,
+                                   product, stream);
+          }};
+}
+
+}  // namespace tessera::ops
