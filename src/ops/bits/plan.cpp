@@ -90,7 +90,7 @@ BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   const PlanningScope planning(problem.graph, problem.options, false);
   auto choice = make_choice<BitTrial>(kernels, problem, problem.options);
   record->kernel = &choice.kernel->info;
-  record->explanation = std::move(choice.explanation);
+  record->decision = std::move(choice.decision);
   record->prepared = std::move(choice.prepared);
   record->workspace.emplace(record->prepared->workspace(), problem.options.place(),
                             problem.options.own_workspace);
