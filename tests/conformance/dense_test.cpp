@@ -12,6 +12,7 @@
 #include "support/dense_backends.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/expect_error.hpp"
+#include "support/gemm_check.hpp"
 #include "support/matrices.hpp"
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/dropout.hpp"
@@ -41,50 +42,16 @@ class Dense : public ::testing::TestWithParam<test::DenseBackend> {
   Precision precision() const { return GetParam().precision; }
 };
 
-Matrix<double> absolute(Matrix<double> matrix) {
-  for (double& value : matrix.span()) value = std::abs(value);
-  return matrix;
-}
-
-struct Product {
-  std::int64_t rows, cols, inner;
-};
-
-template <class T>
-void check_gemm(const Product& shape, Transpose turn_a, Transpose turn_b, double beta,
-                std::int64_t margin, Device device) {
-  SCOPED_TRACE(::testing::Message()
-               << shape.rows << " x " << shape.cols << " x " << shape.inner << " turned "
-               << static_cast<int>(turn_a) << static_cast<int>(turn_b) << " beta " << beta
-               << " margin " << margin);
-  const bool ta = turn_a == Transpose::yes, tb = turn_b == Transpose::yes;
-  const auto a = normal_matrix<T>(ta ? shape.inner : shape.rows, ta ? shape.rows : shape.inner, 11);
-  const auto b = normal_matrix<T>(tb ? shape.cols : shape.inner, tb ? shape.inner : shape.cols, 12);
-  const auto start = normal_matrix<T>(shape.rows, shape.cols, 13);
-  DeviceMatrix<T> a_there(a, device, margin), b_there(b, device, margin), c(start, device, margin);
-  gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, test::workspace_on(device));
-  Matrix<double> expected = to_double(start), magnitude = absolute(to_double(start));
-  reference::gemm(turn_a, turn_b, 1.5, to_double(a), to_double(b), beta, expected);
-  reference::gemm(turn_a, turn_b, 1.5, absolute(to_double(a)), absolute(to_double(b)), beta,
-                  magnitude);
-  testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
-  if (std::is_same_v<T, Float16>) tolerance.of_result = 0x1p-11;
-  EXPECT_EQ(testing::first_mismatch(c.values().view(), expected, magnitude, tolerance), "");
-  const Matrix<T> once = c.values();
-  c.set(start);
-  gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, test::workspace_on(device));
-  EXPECT_TRUE(test::same_bits(once, c.values())) << "twice";
-}
-
 TEST_P(Dense, gemm_agrees_with_the_reference) {
-  const Product shapes[] = {{1, 1, 1},     {15, 17, 16}, {33, 31, 7}, {17, 257, 33}, {600, 7, 129},
-                            {300, 64, 64}, {5, 3, 5000}, {0, 4, 3},   {4, 0, 3},     {5, 6, 0}};
+  const test::ProductShape shapes[] = {{1, 1, 1},     {15, 17, 16},  {33, 31, 7},  {17, 257, 33},
+                                       {600, 7, 129}, {300, 64, 64}, {5, 3, 5000}, {0, 4, 3},
+                                       {4, 0, 3},     {5, 6, 0}};
   with_type_of(precision(), [&]<class T>() {
-    for (const Product& shape : shapes) {
+    for (const test::ProductShape& shape : shapes) {
       for (const Transpose turn_a : {Transpose::no, Transpose::yes}) {
         for (const Transpose turn_b : {Transpose::no, Transpose::yes}) {
-          check_gemm<T>(shape, turn_a, turn_b, 0, 0, device());
-          check_gemm<T>(shape, turn_a, turn_b, 0.5, 3, device());
+          test::check_gemm<T>(shape, turn_a, turn_b, 0, 0, device());
+          test::check_gemm<T>(shape, turn_a, turn_b, 0.5, 3, device());
         }
       }
     }

@@ -16,8 +16,9 @@ enum class Transpose { no, yes };
 /// the same bits for any number of threads. Rows may number more than 2^31; a row longer than
 /// 2^31 - 1 elements is an `unsupported` error.
 ///
-/// On a GPU fp32 (never rounded to tf32), bf16 or fp16, by cuBLAS, with sums in fp32; C of 16-bit
-/// factors may be fp32. The same bits at every call.
+/// On a GPU fp32 (never rounded to tf32), bf16 or fp16, with sums in fp32; C of 16-bit factors may
+/// be fp32. The same bits at every call. Small fp32 products, and those of very many rows with a
+/// small matrix, run on tensor cores as exactly as fp32, the others by cuBLAS.
 void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
           ConstOperand b, double beta, Operand c, Device device = {}, Stream stream = {},
           const DenseWorkspace* workspace = nullptr);

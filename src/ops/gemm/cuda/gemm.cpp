@@ -5,6 +5,7 @@
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/dense_workspace.hpp"
 #include "ops/gemm/cuda/blas_handle.hpp"
+#include "ops/gemm/cuda/products.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -38,6 +39,7 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
   }
   const cuda_backend::CurrentDevice current(device_.index);
   const DenseWorkspaceUse use(workspace, "gemm", device_, stream);
+  if (run_product(call, device_, use.data(), stream)) return;
   const BlasCall blas(device_, stream, use.data());
   const auto alpha = static_cast<float>(call.alpha);
   const auto beta = static_cast<float>(call.beta);

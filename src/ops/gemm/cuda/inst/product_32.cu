@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/gemm/cuda/product_instance.cuh"
+
+namespace tessera::ops {
+
+template void run_small_tiles<32>(const Product&, dim3, const ProductLaunch&, Stream);
+
+}  // namespace tessera::ops

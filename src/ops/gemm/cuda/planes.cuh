@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+/// fp32 numbers as sums of three bf16 numbers, so that tensor cores multiply them without losing a
+/// digit: h + m + l is the number itself as long as none of them falls below bf16's range.
+namespace tessera::ops {
+
+inline constexpr int num_planes = 3;
+
+/// Four neighbours: one pair of 32-bit words per plane, the largest parts first. A number that is
+/// not finite, or too large for bf16, leaves a not-a-number in a plane, and so in every sum.
+struct FourInPlanes {
+  std::uint32_t words[num_planes][2];
+
+  __device__ explicit FourInPlanes(const float (&values)[4]) {
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      float first = values[2 * pair];
+      float second = values[2 * pair + 1];
+#pragma unroll
+      for (int plane = 0; plane < num_planes; ++plane) {
+        const __nv_bfloat162 rounded = __floats2bfloat162_rn(first, second);
+        const auto both = *reinterpret_cast<const std::uint32_t*>(&rounded);
+        words[plane][pair] = both;
+        first -= __uint_as_float(both << 16);
+        second -= __uint_as_float(both & 0xffff0000u);
+      }
+    }
+  }
+};
+
+}  // namespace tessera::ops

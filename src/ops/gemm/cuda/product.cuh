@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/mma.cuh"
+#include "cuda/overlap.cuh"
+#include "ops/gemm/cuda/split_sums.cuh"
+#include "ops/gemm/cuda/staged_tile.cuh"
+
+/// Products of fp32 matrices on tensor cores, as exact as fp32 itself: both factors are cut into
+/// three bf16 planes, and six of the nine products of planes are added (the other three are below
+/// the last bit of fp32).
+namespace tessera::ops {
+
+inline constexpr int product_rows = 128;
+
+/// How the warps of a block share a tile of `product_rows` x `cols`.
+template <int cols>
+struct WarpTile {
+  static constexpr int across = cols >= 32 ? 2 : 1;
+  static constexpr int rows_per_warp = product_rows / (product_threads / 32 / across);
+  static constexpr int cols_per_warp = cols / across;
+  static constexpr int row_tiles = rows_per_warp / 16;
+  static constexpr int col_tiles = cols_per_warp / 8;
+  static constexpr int num_sums = row_tiles * col_tiles * 4;
+
+  __device__ static int first_row() {
+    return static_cast<int>(threadIdx.x) / 32 / across * rows_per_warp;
+  }
+  __device__ static int first_col() {
+    return static_cast<int>(threadIdx.x) / 32 % across * cols_per_warp;
+  }
+};
+
+/// The sums of a thread: rows first, then columns, then the four of a 16 x 8 product.
+template <int cols>
+struct ProductSums {
+  using Tile = WarpTile<cols>;
+  float values[Tile::row_tiles][Tile::col_tiles][4] = {};
+
+  /// Calls `visit(row, col, first, second)` for each two neighbours in a row of the block's tile.
+  template <class Visit>
+  __device__ void each_pair(Visit&& visit) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int i = 0; i < Tile::row_tiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Tile::col_tiles; ++j) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          visit(Tile::first_row() + i * 16 + half * 8 + lane / 4,
+                Tile::first_col() + j * 8 + lane % 4 * 2, values[i][j][half * 2],
+                values[i][j][half * 2 + 1]);
+        }
+      }
+    }
+  }
+};
+
+/// Adds the product of a chunk. Sums in tensor cores are cut off, not rounded, so a chunk is summed
+/// from 0, its smallest parts first, and added to the others by an ordinary addition.
+template <int cols, class Left, class Right>
+__device__ void add_chunk(const Left& left, const Right& right, int inner, int rows,
+                          ProductSums<cols>& sums) {
+  using Tile = WarpTile<cols>;
+  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
+#pragma unroll
+  for (int i = 0; i < Tile::row_tiles; ++i) {
+    const int row = Tile::first_row() + i * 16;
+    if (row >= rows) return;
+    float chunk[Tile::col_tiles][4] = {};
+#pragma unroll
+    for (int step = 0; step < inner_chunk; step += 16) {
+      if (step >= inner) break;
+      std::uint32_t of_left[num_planes][4];
+      std::uint32_t of_right[num_planes][Tile::col_tiles / 2][4];
+#pragma unroll
+      for (int plane = 0; plane < num_planes; ++plane) {
+        left.template fragment<true>(plane, row, step, of_left[plane]);
+#pragma unroll
+        for (int j = 0; j < Tile::col_tiles / 2; ++j) {
+          right.template fragment<false>(plane, Tile::first_col() + j * 16, step,
+                                         of_right[plane][j]);
+        }
+      }
+#pragma unroll
+      for (const auto& [p, q] : pairs) {
+#pragma unroll
+        for (int j = 0; j < Tile::col_tiles; ++j) {
+          const std::uint32_t(&both)[4] = of_right[q][j / 2];
+          const std::uint32_t word[2] = {both[j % 2 * 2], both[j % 2 * 2 + 1]};
+          cuda::multiply_16x8<__nv_bfloat16>(chunk[j], of_left[p], word);
+        }
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < Tile::col_tiles; ++j) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sums.values[i][j][k] += chunk[j][k];
+    }
+  }
+}
+
+template <int cols, bool left_in_row, bool right_in_row>
+__global__ __launch_bounds__(product_threads, 2) void multiply_planes(
+    const __grid_constant__ ProductLaunch launch) {
+  using Left = StagedTile<product_rows, left_in_row>;
+  using Right = StagedTile<cols, right_in_row>;
+  using Tile = WarpTile<cols>;
+  __shared__ __align__(16) std::uint16_t shared[Left::shared_numbers + Right::shared_numbers];
+  const std::int64_t first_row = std::int64_t{blockIdx.x} * product_rows;
+  const std::int64_t first_col = std::int64_t{blockIdx.y} * cols;
+  const std::int64_t begin = blockIdx.z * launch.split.inner_per_split;
+  const std::int64_t end = min(launch.inner, begin + launch.split.inner_per_split);
+  Left left(launch.left, first_row, launch.rows, shared);
+  Right right(launch.right, first_col, launch.cols, shared + Left::shared_numbers);
+  cuda::begin_overlapped();
+
+  ProductSums<cols> sums;
+  const auto rows_left = static_cast<int>(min(launch.rows - first_row, std::int64_t{product_rows}));
+  left.fetch(begin, end);
+  right.fetch(begin, end);
+  for (std::int64_t at = begin; at < end; at += inner_chunk) {
+    __syncthreads();
+    left.keep();
+    right.keep();
+    __syncthreads();
+    if (at + inner_chunk < end) {
+      left.fetch(at + inner_chunk, end);
+      right.fetch(at + inner_chunk, end);
+    }
+    const auto inner_left = static_cast<int>(min(end - at, std::int64_t{inner_chunk}));
+    add_chunk<cols>(left, right, inner_left, rows_left, sums);
+  }
+  sums.each_pair([&](int row, int col, float& first, float& second) {
+    const auto make_sure = [&](std::int64_t at_col, float& sum) {
+      if (isfinite(sum) || first_row + row >= launch.rows || at_col >= launch.cols) return;
+      sum = plain_sum<left_in_row, right_in_row>(launch, first_row + row, at_col, begin, end);
+    };
+    make_sure(first_col + col, first);
+    make_sure(first_col + col + 1, second);
+  });
+
+  auto& flat = reinterpret_cast<float(&)[Tile::num_sums]>(sums.values);
+  if (!add_across_splits(launch.split, flat)) return;
+  sums.each_pair([&](int row, int col, float& first, float& second) {
+    if (first_row + row >= launch.rows) return;
+    if (first_col + col < launch.cols) {
+      write_result(launch, first_row + row, first_col + col, first);
+    }
+    if (first_col + col + 1 < launch.cols) {
+      write_result(launch, first_row + row, first_col + col + 1, second);
+    }
+  });
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/elements.cuh"
+
+namespace tessera::ops {
+
+/// One factor of a product. Its inner size lies along its rows in memory or across them.
+struct ProductFactor {
+  cuda::Rows<const float> matrix;
+  bool inner_in_row = true;
+};
+
+/// Where the product goes: any matrix or its transpose.
+struct ProductTarget {
+  float* data = nullptr;
+  std::int64_t row_step = 0;
+  std::int64_t col_step = 1;
+};
+
+/// The inner size is cut into `splits` parts of `inner_per_split`, each for a block of its own. The
+/// sums of `group` neighbouring parts are added first, then those of the groups, always in the same
+/// order.
+struct ProductSplit {
+  std::int64_t inner_per_split = 0;
+  int splits = 1;
+  int group = 1;
+  float* partials = nullptr;    ///< one tile per part and tile of the product
+  unsigned* counters = nullptr;  ///< one per group and tile, then one per tile; 0 between calls
+};
+
+/// target = alpha * left * right + beta * target.
+struct ProductLaunch {
+  std::int64_t rows = 0, cols = 0, inner = 0;
+  cuda::Rows<const float> left, right;
+  ProductTarget target;
+  float alpha = 1, beta = 0;
+  ProductSplit split;
+};
+
+/// target = alpha * left * right + beta * target, all in fp32.
+struct Product {
+  std::int64_t rows = 0, cols = 0, inner = 0;
+  ProductFactor left, right;
+  ProductTarget target;
+  float alpha = 1, beta = 0;
+};
+
+/// Small products: one instance per width of a block's tile.
+template <int cols>
+void run_small_tiles(const Product& product, dim3 grid, const ProductLaunch& launch, Stream stream);
+/// Many rows times a small matrix.
+template <int cols>
+void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream);
+/// A small product of matrices with many rows.
+template <int across>
+void run_stream_inner(dim3 grid, const ProductLaunch& launch, Stream stream);
+
+}  // namespace tessera::ops

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/gemm/cuda/products.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cuda/wgmma_device.hpp"
+#include "ops/gemm/cuda/product.cuh"
+#include "ops/gemm/cuda/stream_inner.cuh"
+#include "ops/gemm/cuda/stream_rows.cuh"
+
+namespace tessera::ops {
+namespace {
+
+/// Blocks that fill a large GPU. A constant: the cut must not depend on the GPU.
+constexpr std::int64_t wanted_blocks = 264;
+/// From so many rows on streaming them is faster than one launch of small tiles.
+constexpr std::int64_t many_rows = 32768;
+/// Multiplications up to which small tiles take no longer than BLAS, and numbers of their result.
+constexpr std::int64_t most_work = std::int64_t{1} << 27;
+constexpr std::int64_t most_results = std::int64_t{1} << 19;
+/// Shared memory of a block on Hopper.
+constexpr std::int64_t most_shared_bytes = 227 << 10;
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Parts of at least `shortest` of the inner size.
+ProductSplit cut(std::int64_t tiles, std::int64_t inner, std::int64_t shortest, std::int64_t chunk,
+                 std::byte* memory) {
+  ProductSplit split;
+  const std::int64_t useful = std::max<std::int64_t>(1, inner / shortest);
+  const std::int64_t wanted = std::clamp<std::int64_t>(wanted_blocks / tiles, 1, useful);
+  split.inner_per_split = divide_up(divide_up(inner, wanted), chunk) * chunk;
+  split.splits = static_cast<int>(divide_up(inner, split.inner_per_split));
+  // Few parts are added at once, many in groups.
+  split.group = split.splits <= 32 ? split.splits
+                                   : static_cast<int>(std::ceil(std::sqrt(split.splits)));
+  split.partials = reinterpret_cast<float*>(memory);
+  split.counters = cuda::workspace_in(memory).counters;
+  return split;
+}
+
+// The partial sums of all blocks fit where BLAS has its workspace, and a tile has a counter for
+// itself and for each of its groups.
+static_assert(wanted_blocks * product_rows * 64 * sizeof(float) <= cuda::blas_workspace_bytes);
+static_assert(wanted_blocks * 4 <= cuda::workspace_counters);
+
+ProductLaunch launch_of(const Product& product, const ProductSplit& split) {
+  return {product.rows,         product.cols,   product.inner,
+          product.left.matrix,  product.right.matrix, product.target,
+          product.alpha,        product.beta,   split};
+}
+
+Product transposed(Product product) {
+  std::swap(product.rows, product.cols);
+  std::swap(product.left, product.right);
+  std::swap(product.target.row_step, product.target.col_step);
+  return product;
+}
+
+bool streams_rows(const Product& product) {
+  // A shorter inner size is all padding: BLAS writes the result faster.
+  return product.rows >= many_rows && product.cols <= 64 && product.inner >= 8 &&
+         product.left.inner_in_row &&
+         product.target.col_step == 1 && StreamLayout::bytes(product.inner) <= most_shared_bytes;
+}
+
+bool streams_inner(const Product& product) {
+  return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
+         std::min(product.rows, product.cols) <= 64 && std::max(product.rows, product.cols) <= 96;
+}
+
+bool is_small(const Product& product) {
+  return product.rows <= many_rows && product.cols <= many_rows &&
+         product.rows * product.cols <= most_results &&
+         product.rows * product.cols * product.inner <= most_work;
+}
+
+void run_small(const Product& given, std::byte* memory, Stream stream) {
+  // Tiles have more rows than columns.
+  const bool turn = given.rows < given.cols && given.rows <= 64;
+  const Product product = turn ? transposed(given) : given;
+  const int tile_cols = product.cols <= 16 ? 16 : product.cols <= 32 ? 32 : 64;
+  const std::int64_t row_tiles = divide_up(product.rows, product_rows);
+  const std::int64_t col_tiles = divide_up(product.cols, tile_cols);
+  const ProductSplit split =
+      cut(row_tiles * col_tiles, product.inner, 4 * inner_chunk, inner_chunk, memory);
+  const dim3 grid(cuda::num_blocks(row_tiles, 1), cuda::num_blocks(col_tiles, 1),
+                  static_cast<unsigned>(split.splits));
+  const auto run_chosen = tile_cols == 16   ? run_small_tiles<16>
+                          : tile_cols == 32 ? run_small_tiles<32>
+                                            : run_small_tiles<64>;
+  run_chosen(product, grid, launch_of(product, split), stream);
+}
+
+/// Tiles that a product and its transpose need.
+std::int64_t inner_tiles(const Product& product) {
+  return divide_up(product.rows, inner_tile_rows) * divide_up(product.cols, 64);
+}
+
+void run_inner(const Product& given, std::byte* memory, Stream stream) {
+  const Product other = transposed(given);
+  const Product product = inner_tiles(other) < inner_tiles(given) ||
+                                  (given.rows > given.cols && given.rows > inner_tile_rows)
+                              ? other
+                              : given;
+  const int across = product.cols <= 64 ? 1 : 2;
+  const std::int64_t row_tiles = divide_up(product.rows, inner_tile_rows);
+  const std::int64_t col_tiles = divide_up(product.cols, across * 64);
+  const ProductSplit split =
+      cut(row_tiles * col_tiles, product.inner, 4 * inner_lines, inner_lines, memory);
+  const dim3 grid(cuda::num_blocks(row_tiles, 1), cuda::num_blocks(col_tiles, 1),
+                  static_cast<unsigned>(split.splits));
+  const auto run_chosen = across == 1 ? run_stream_inner<1> : run_stream_inner<2>;
+  run_chosen(grid, launch_of(product, split), stream);
+}
+
+Product product_of(const GemmCall& call) {
+  return {
+      call.c.rows,
+      call.c.cols,
+      call.inner,
+      {{static_cast<const float*>(call.a.data), call.a.stride}, call.transpose_a == Transpose::no},
+      {{static_cast<const float*>(call.b.data), call.b.stride}, call.transpose_b == Transpose::yes},
+      {static_cast<float*>(call.c.data), call.c.stride, 1},
+      static_cast<float>(call.alpha),
+      static_cast<float>(call.beta)};
+}
+
+}  // namespace
+
+bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
+  if (call.a.type != ElementType::fp32) return false;
+  const Product product = product_of(call);
+  if (streams_rows(product) && cuda::has_wgmma(device)) {
+    const auto run_chosen = product.cols <= 32 ? run_stream_rows<32> : run_stream_rows<64>;
+    run_chosen(product, launch_of(product, {}), stream);
+  } else if (streams_inner(product) && cuda::has_wgmma(device)) {
+    run_inner(product, memory, stream);
+  } else if (is_small(product)) {
+    run_small(product, memory, stream);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/dense_ops.hpp"
+
+namespace tessera::ops {
+
+/// Products of fp32 matrices on tensor cores, as exact as fp32, the same bits at every call: how
+/// the work is cut depends on the sizes alone. `memory` is that of a `DenseWorkspace`. False, and
+/// nothing done, where BLAS is the better choice.
+bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream);
+
+}  // namespace tessera::ops

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/sums.cuh"
+#include "ops/gemm/cuda/product_launch.hpp"
+
+/// What all kernels of products do with their sums.
+namespace tessera::ops {
+
+inline constexpr int product_threads = 256;
+
+/// One sum in fp32, for where planes cannot hold the factors: rare, so out of the way.
+template <bool left_in_row, bool right_in_row>
+__device__ __noinline__ float plain_sum(const ProductLaunch& launch, std::int64_t row, std::int64_t col,
+                           std::int64_t begin, std::int64_t end) {
+  float sum = 0;
+  for (std::int64_t k = begin; k < end; ++k) {
+    const float of_left = left_in_row ? launch.left.data[row * launch.left.stride + k]
+                                      : launch.left.data[k * launch.left.stride + row];
+    const float of_right = right_in_row ? launch.right.data[col * launch.right.stride + k]
+                                        : launch.right.data[k * launch.right.stride + col];
+    sum = fmaf(of_left, of_right, sum);
+  }
+  return sum;
+}
+
+/// Adds `count` parts that are `step` numbers apart; each thread its own sums.
+template <int num_sums>
+__device__ void add_partials(const float* first, int count, std::int64_t step,
+                             float (&sums)[num_sums]) {
+#pragma unroll
+  for (int i = 0; i < num_sums; ++i) sums[i] = 0;
+#pragma unroll 4
+  for (int part = 0; part < count; ++part) {
+#pragma unroll
+    for (int i = 0; i < num_sums; ++i) {
+      sums[i] += __ldcg(first + part * step + i * product_threads + threadIdx.x);
+    }
+  }
+}
+
+template <int num_sums>
+__device__ void write_partial(float* place, const float (&sums)[num_sums]) {
+#pragma unroll
+  for (int i = 0; i < num_sums; ++i) __stcg(place + i * product_threads + threadIdx.x, sums[i]);
+}
+
+/// True in the one block per tile that has the sum over all parts of the inner size.
+template <int num_sums>
+__device__ bool add_across_splits(const ProductSplit& split, float (&sums)[num_sums]) {
+  if (split.splits == 1) return true;
+  constexpr std::int64_t tile_numbers = num_sums * product_threads;
+  const std::int64_t tile = std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+  const int groups = (split.splits + split.group - 1) / split.group;
+  const int group = static_cast<int>(blockIdx.z) / split.group;
+  const int first = group * split.group;
+  const int in_group = min(split.group, split.splits - first);
+  float* const partials = split.partials + tile * split.splits * tile_numbers;
+  unsigned* const counters = split.counters + tile * (groups + 1);
+  write_partial(partials + blockIdx.z * tile_numbers, sums);
+  if (!cuda::is_last_block(counters + group, in_group)) return false;
+  add_partials(partials + first * tile_numbers, in_group, tile_numbers, sums);
+  if (groups == 1) return true;
+  // Each thread read the numbers that it writes over, and nobody else does.
+  write_partial(partials + first * tile_numbers, sums);
+  if (!cuda::is_last_block(counters + groups, groups)) return false;
+  add_partials(partials, groups, split.group * tile_numbers, sums);
+  return true;
+}
+
+__device__ inline void write_result(const ProductLaunch& launch, std::int64_t row, std::int64_t col,
+                                    float sum) {
+  const ProductTarget& target = launch.target;
+  float* const to = target.data + row * target.row_step + col * target.col_step;
+  sum *= launch.alpha;
+  *to = launch.beta == 0 ? sum : fmaf(launch.beta, *to, sum);
+}
+
+}  // namespace tessera::ops

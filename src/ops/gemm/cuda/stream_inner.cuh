@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/overlap.cuh"
+#include "cuda/wgmma.cuh"
+#include "ops/gemm/cuda/neighbours.cuh"
+#include "ops/gemm/cuda/planes.cuh"
+#include "ops/gemm/cuda/split_sums.cuh"
+
+/// Products with a small result of two matrices that have very many rows, A^T B: the gradients of
+/// weights. Both factors go once from memory through registers, where they are cut into bf16
+/// planes, into shared memory, as they lie: Hopper's matrix units read them across their rows.
+namespace tessera::ops {
+
+inline constexpr int inner_threads = product_threads;
+/// Rows of both factors between two barriers.
+inline constexpr int inner_lines = 64;
+inline constexpr int inner_tile_rows = 64;
+
+/// D[64][64] += A[16][64]^T B[16][64], both in shared memory in lines of 64 numbers. Without `adds`
+/// what was in `d` is forgotten.
+__device__ inline void wgmma_across(float (&d)[32], std::uint64_t a, std::uint64_t b, int adds) {
+#if defined(TESSERA_HAS_WGMMA)
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" TESSERA_PLACES_32
+      "}, %32, %33, p, 1, 1, 1, 1;\n}"
+      : TESSERA_SUMS_32(d, 0)
+      : "l"(a), "l"(b), "r"(adds));
+#endif
+}
+
+/// 64 columns of a factor, `inner_lines` rows at a time.
+class InnerTile {
+ public:
+  static constexpr int plane_bytes = inner_lines * 128;
+  static constexpr int bytes = num_planes * plane_bytes;
+
+  __device__ InnerTile(cuda::Rows<const float> matrix, std::int64_t first_col, std::int64_t cols,
+                       char* shared)
+      : matrix_(matrix), shared_(shared) {
+    vector_ = neighbours_at_once(matrix);
+    const int col = static_cast<int>(threadIdx.x) % 16 * 4;
+    first_col_ = first_col + col;
+    cols_left_ = cols - first_col_;
+  }
+
+  /// Begins to load the rows [begin, end), at most `inner_lines` of them; the others are 0.
+  __device__ void fetch(std::int64_t begin, std::int64_t end) {
+#pragma unroll
+    for (int i = 0; i < fours; ++i) {
+      const std::int64_t row = begin + line(i);
+      load_neighbours(matrix_.data + row * matrix_.stride + first_col_, row < end ? cols_left_ : 0,
+                      vector_, values_[i]);
+    }
+  }
+
+  __device__ void keep() const {
+#pragma unroll
+    for (int i = 0; i < fours; ++i) {
+      const FourInPlanes planes(values_[i]);
+      const int col = static_cast<int>(threadIdx.x) % 16 * 4;
+      char* const place =
+          shared_ + line(i) * 128 + ((col / 8) ^ (line(i) % 8)) * 16 + col % 8 * 2;
+#pragma unroll
+      for (int plane = 0; plane < num_planes; ++plane) {
+        *reinterpret_cast<uint2*>(place + plane * plane_bytes) =
+            make_uint2(planes.words[plane][0], planes.words[plane][1]);
+      }
+    }
+  }
+
+ private:
+  static constexpr int lines_at_once = inner_threads / 16;
+  static constexpr int fours = inner_lines / lines_at_once;
+
+  __device__ static int line(int i) {
+    return i * lines_at_once + static_cast<int>(threadIdx.x) / 16;
+  }
+
+  cuda::Rows<const float> matrix_;
+  char* shared_;
+  std::int64_t first_col_, cols_left_;
+  int vector_;
+  float values_[fours][4];
+};
+
+/// The chunk's product for one group of four warps, its smallest parts first. With one tile of
+/// columns the groups share the steps, otherwise each has its own columns.
+template <int across>
+__device__ void multiply_lines(std::uint32_t left, std::uint32_t right, float (&sums)[32]) {
+  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
+  constexpr std::uint64_t plane_step = InnerTile::plane_bytes >> 4;
+  const int group = static_cast<int>(threadIdx.x) / 128;
+  const std::uint64_t of_left = cuda::wgmma_descriptor(left, 0);
+  const std::uint64_t of_right =
+      cuda::wgmma_descriptor(right + (across == 2 ? group * InnerTile::bytes : 0), 0);
+  int adds = 0;
+  cuda::wgmma_fence();
+#pragma unroll
+  for (int step = 0; step < inner_lines / 16 * across / 2; ++step) {
+    const int line_step = across == 1 ? step * 2 + group : step;
+#pragma unroll
+    for (const auto& [p, q] : pairs) {
+      wgmma_across(sums, of_left + line_step * cuda::wgmma_step + p * plane_step,
+                   of_right + line_step * cuda::wgmma_step + q * plane_step, adds);
+      adds = 1;
+    }
+  }
+  cuda::wgmma_commit();
+}
+
+template <int across>
+constexpr int stream_inner_bytes() {
+  return (1 + across) * InnerTile::bytes + 1024;
+}
+
+template <int across>
+__global__ __launch_bounds__(inner_threads, 2) void stream_inner(
+    const __grid_constant__ ProductLaunch launch) {
+#if defined(TESSERA_HAS_WGMMA)
+  extern __shared__ char shared[];
+  const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
+  char* const memory = shared + (address - unaligned);
+  const std::int64_t first_row = std::int64_t{blockIdx.x} * inner_tile_rows;
+  const std::int64_t first_col = std::int64_t{blockIdx.y} * (across * 64);
+  const std::int64_t begin = blockIdx.z * launch.split.inner_per_split;
+  const std::int64_t end = min(launch.inner, begin + launch.split.inner_per_split);
+  InnerTile left(launch.left, first_row, launch.rows, memory);
+  InnerTile right(launch.right, first_col, launch.cols, memory + InnerTile::bytes);
+  InnerTile more(launch.right, first_col + 64, launch.cols, memory + 2 * InnerTile::bytes);
+  cuda::begin_overlapped();
+
+  float sums[32] = {};
+  const int group = static_cast<int>(threadIdx.x) / 128;
+  const auto fetch = [&](std::int64_t at) {
+    left.fetch(at, end);
+    right.fetch(at, end);
+    if constexpr (across == 2) more.fetch(at, end);
+  };
+  fetch(begin);
+  for (std::int64_t at = begin; at < end; at += inner_lines) {
+    left.keep();
+    right.keep();
+    if constexpr (across == 2) more.keep();
+    cuda::fence_shared_for_wgmma();
+    __syncthreads();
+    float chunk[32];
+    multiply_lines<across>(address, address + InnerTile::bytes, chunk);
+    if (at + inner_lines < end) fetch(at + inner_lines);
+    cuda::wgmma_wait();
+    cuda::keep_in_place(chunk);
+#pragma unroll
+    for (int i = 0; i < 32; ++i) sums[i] += chunk[i];
+    __syncthreads();
+  }
+  if constexpr (across == 1) {
+    float* const of_second = reinterpret_cast<float*>(memory);
+    const int place = static_cast<int>(threadIdx.x) % 128;
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      if (group == 1) of_second[i * 128 + place] = sums[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 32; ++i) sums[i] += group == 0 ? of_second[i * 128 + place] : 0.0f;
+  }
+
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t row = first_row + static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
+  const std::int64_t col = first_col + (across == 2 ? group * 64 : 0) + lane % 4 * 2;
+  const auto each = [&](auto&& visit) {
+    if (across == 1 && group == 1) return;
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      const std::int64_t at_row = row + i / 2 % 2 * 8;
+      const std::int64_t at_col = col + i / 4 * 8 + i % 2;
+      if (at_row < launch.rows && at_col < launch.cols) visit(at_row, at_col, sums[i]);
+    }
+  };
+  each([&](std::int64_t at_row, std::int64_t at_col, float& sum) {
+    if (!isfinite(sum)) sum = plain_sum<false, false>(launch, at_row, at_col, begin, end);
+  });
+  if (!add_across_splits(launch.split, sums)) return;
+  each([&](std::int64_t at_row, std::int64_t at_col, float sum) {
+    write_result(launch, at_row, at_col, sum);
+  });
+#endif
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "support/gemm_check.hpp"
+
+/// Products in fp32 on a GPU: each kernel at the edges of its tiles, and numbers that bf16 planes
+/// cannot hold.
+namespace tessera::ops {
+namespace {
+
+using test::DeviceMatrix;
+
+constexpr Device gpu{DeviceKind::cuda, 0};
+constexpr Transpose no = Transpose::no, yes = Transpose::yes;
+
+class ProductsOnGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  }
+};
+
+TEST_F(ProductsOnGpu, many_rows_with_a_small_matrix) {
+  for (const std::int64_t rows : {32768, 32801}) {
+    for (const std::int64_t cols : {1, 31, 33, 64}) {
+      for (const std::int64_t inner : {1, 8, 17, 66, 130}) {
+        test::check_gemm<float>({rows, cols, inner}, no, yes, 0, 0, gpu);
+        test::check_gemm<float>({rows, cols, inner}, no, no, 0.5, 3, gpu);
+      }
+    }
+  }
+}
+
+TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
+  for (const std::int64_t inner : {32768, 33333}) {
+    for (const test::ProductShape& shape :
+         {test::ProductShape{1, 1, inner}, {7, 64, inner}, {64, 7, inner}, {33, 65, inner},
+          {96, 64, inner}, {64, 96, inner}}) {
+      test::check_gemm<float>(shape, yes, no, 0, 0, gpu);
+      test::check_gemm<float>(shape, yes, no, 1, 3, gpu);
+    }
+  }
+}
+
+TEST_F(ProductsOnGpu, small_products_at_the_edges_of_tiles) {
+  for (const std::int64_t rows : {1, 127, 129, 700}) {
+    for (const std::int64_t cols : {8, 15, 17, 33, 65}) {
+      for (const std::int64_t inner : {15, 31, 33, 700}) {
+        test::check_gemm<float>({rows, cols, inner}, no, yes, 0, 3, gpu);
+        test::check_gemm<float>({rows, cols, inner}, yes, no, 0, 0, gpu);
+      }
+    }
+  }
+}
+
+/// What plain sums give: infinity, a not-a-number, and the largest numbers.
+void expect_plain_results(std::int64_t rows, std::int64_t inner, Transpose turn_a) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float largest = std::numeric_limits<float>::max();
+  const bool turned = turn_a == yes;
+  Matrix<float> a(turned ? inner : rows, turned ? rows : inner, 0.25f);
+  const auto at = [&](std::int64_t row, std::int64_t k) -> float& {
+    return turned ? a(k, row) : a(row, k);
+  };
+  at(0, 3) = infinity;
+  at(1, 2) = std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t k = 0; k < inner; ++k) at(2, k) = 0;
+  at(2, 0) = largest;
+  const Matrix<float> b(inner, 5, 0.5f);
+  DeviceMatrix<float> a_there(a, gpu), b_there(b, gpu), c(rows, 5, gpu);
+  gemm(turn_a, no, 1, a_there, b_there, 0, c, gpu, {}, test::workspace_on(gpu));
+  const Matrix<float> result = c.values();
+  for (std::int64_t col = 0; col < 5; ++col) {
+    EXPECT_EQ(result(0, col), infinity);
+    EXPECT_TRUE(std::isnan(result(1, col)));
+    EXPECT_EQ(result(2, col), largest / 2);
+    EXPECT_EQ(result(3, col), static_cast<float>(inner) / 8);
+  }
+}
+
+TEST_F(ProductsOnGpu, what_is_not_finite_stays_in_its_row) {
+  expect_plain_results(40, 9, no);
+  expect_plain_results(40000, 9, no);
+  expect_plain_results(4, 40000, yes);
+}
+
+}  // namespace
+}  // namespace tessera::ops

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include <gtest/gtest.h>
+
+#include "ops/gemm/reference.hpp"
+#include "support/dense_backends.hpp"
+#include "support/dense_workspace.hpp"
+#include "support/matrices.hpp"
+#include "tessera/ops/gemm.hpp"
+
+namespace tessera::test {
+
+inline Matrix<double> absolute(Matrix<double> matrix) {
+  for (double& value : matrix.span()) value = std::abs(value);
+  return matrix;
+}
+
+struct ProductShape {
+  std::int64_t rows, cols, inner;
+};
+
+template <class T>
+void check_gemm(const ProductShape& shape, ops::Transpose turn_a, ops::Transpose turn_b, double beta,
+                std::int64_t margin, Device device) {
+  SCOPED_TRACE(::testing::Message()
+               << shape.rows << " x " << shape.cols << " x " << shape.inner << " turned "
+               << static_cast<int>(turn_a) << static_cast<int>(turn_b) << " beta " << beta
+               << " margin " << margin);
+  const bool ta = turn_a == ops::Transpose::yes, tb = turn_b == ops::Transpose::yes;
+  const auto a = normal_matrix<T>(ta ? shape.inner : shape.rows, ta ? shape.rows : shape.inner, 11);
+  const auto b = normal_matrix<T>(tb ? shape.cols : shape.inner, tb ? shape.inner : shape.cols, 12);
+  const auto start = normal_matrix<T>(shape.rows, shape.cols, 13);
+  DeviceMatrix<T> a_there(a, device, margin), b_there(b, device, margin), c(start, device, margin);
+  ops::gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, workspace_on(device));
+  Matrix<double> expected = to_double(start), magnitude = absolute(to_double(start));
+  ops::reference::gemm(turn_a, turn_b, 1.5, to_double(a), to_double(b), beta, expected);
+  ops::reference::gemm(turn_a, turn_b, 1.5, absolute(to_double(a)), absolute(to_double(b)), beta,
+                  magnitude);
+  testing::Tolerance tolerance = testing::tolerance_of(ops::PrecisionOf<T>::value);
+  if (std::is_same_v<T, Float16>) tolerance.of_result = 0x1p-11;
+  EXPECT_EQ(testing::first_mismatch(c.values().view(), expected, magnitude, tolerance), "");
+  const Matrix<T> once = c.values();
+  c.set(start);
+  ops::gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, workspace_on(device));
+  EXPECT_TRUE(same_bits(once, c.values())) << "twice";
+}
+
+}  // namespace tessera::test
