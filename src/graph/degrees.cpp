@@ -2,6 +2,7 @@
 #include "graph/degrees.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "graph/access.hpp"
 
@@ -10,6 +11,51 @@ namespace {
 
 /// Lower degrees, which nearly all rows have, are counted in an array; higher ones are sorted.
 constexpr EdgeOffset counted_degrees = 1024;
+
+/// How many rows have each degree below `counted_degrees`, and how many have another. Neighbours
+/// are counted apart: many have the same degree, and would wait for each other.
+class LowDegrees {
+ public:
+  explicit LowDegrees(std::span<const EdgeOffset> offsets) {
+    const std::size_t num_rows = offsets.size() - 1;
+    const EdgeOffset* const begin = offsets.data();
+    std::size_t row = 0;
+    for (; row + apart <= num_rows; row += apart) {
+      for (std::size_t i = 0; i < apart; ++i) {
+        count(i, begin[row + i + 1] - begin[row + i]);
+      }
+    }
+    for (; row < num_rows; ++row) count(0, begin[row + 1] - begin[row]);
+  }
+
+  std::int64_t rows_of(EdgeOffset degree) const {
+    std::int64_t rows = 0;
+    for (const auto& counts : counts_) rows += counts[static_cast<std::size_t>(degree)];
+    return rows;
+  }
+
+ private:
+  static constexpr std::size_t apart = 4;
+
+  void count(std::size_t which, EdgeOffset degree) {
+    ++counts_[which][static_cast<std::size_t>(std::min(degree, counted_degrees))];
+  }
+
+  std::array<std::array<std::int32_t, counted_degrees + 1>, apart> counts_{};
+};
+
+/// The others, of which there are `count`, in rising order.
+std::vector<EdgeOffset> high_degrees(std::span<const EdgeOffset> offsets, std::int64_t count) {
+  std::vector<EdgeOffset> high;
+  if (count == 0) return high;
+  high.reserve(static_cast<std::size_t>(count));
+  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
+    const EdgeOffset degree = offsets[row + 1] - offsets[row];
+    if (degree >= counted_degrees) high.push_back(degree);
+  }
+  std::sort(high.begin(), high.end());
+  return high;
+}
 
 template <class Offsets>
 std::shared_ptr<const DegreeStatistics> kept(const Graph& graph, const char* key,
@@ -40,22 +86,12 @@ DegreeStatistics degree_statistics(std::span<const EdgeOffset> offsets) {
   if (offsets.empty()) return statistics;
   statistics.num_rows = static_cast<std::int64_t>(offsets.size()) - 1;
   statistics.num_edges = offsets.back() - offsets.front();
-  std::vector<std::int64_t> low(static_cast<std::size_t>(counted_degrees));
-  std::vector<EdgeOffset> high;
-  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-    const EdgeOffset degree = offsets[row + 1] - offsets[row];
-    if (degree < counted_degrees) {
-      ++low[static_cast<std::size_t>(degree)];
-    } else {
-      high.push_back(degree);
-    }
+  const LowDegrees low(offsets);
+  for (EdgeOffset degree = 0; degree < counted_degrees; ++degree) {
+    const std::int64_t rows = low.rows_of(degree);
+    if (rows > 0) statistics.counts.push_back({degree, rows});
   }
-  for (std::size_t degree = 0; degree < low.size(); ++degree) {
-    if (low[degree] == 0) continue;
-    statistics.counts.push_back({static_cast<EdgeOffset>(degree), low[degree]});
-  }
-  std::sort(high.begin(), high.end());
-  for (const EdgeOffset degree : high) {
+  for (const EdgeOffset degree : high_degrees(offsets, low.rows_of(counted_degrees))) {
     const bool known = !statistics.counts.empty() && statistics.counts.back().degree == degree;
     if (!known) statistics.counts.push_back({degree, 0});
     ++statistics.counts.back().rows;

@@ -108,7 +108,7 @@ class Coverage {
 
 RowsCut chosen_cut(const std::vector<EdgeOffset>& offsets, const RowsPolicy& policy) {
   const DegreeStatistics degrees = degree_statistics(offsets);
-  return choose_cut({offsets, degrees}, policy, 1, h200_traits()).cut;
+  return choose_cut({offsets, degrees}, policy, 1, h200_traits());
 }
 
 TEST(SpmmScheduleTest, EveryRowOnceForEveryPolicy) {

@@ -62,7 +62,7 @@ struct Side {
     policy.lanes = shape.lanes;
     const auto offsets = rows->host_offsets.span();
     const RowsCut cut =
-        choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device)).cut;
+        choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device));
     // A warp's share of spmm's piece. What it leaves for others to join is less than a number per
     // edge.
     const EdgeOffset share = cut.piece(policy) / (cut.block_threads / 32);

@@ -102,8 +102,7 @@ std::int64_t lanes_wanted(const SpmmProblem& problem, int lane_bytes) {
   return bytes % lane_bytes == 0 ? bytes / lane_bytes : problem.features;
 }
 
-WorkingCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy,
-                    const DeviceTraits& traits) {
+RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const DeviceTraits& traits) {
   const auto degrees = degrees_of(problem);
   return choose_cut({offsets_of(problem).span(), *degrees}, policy,
                     blocks_of_features(problem, policy), traits);
@@ -121,7 +120,8 @@ double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,
   const double at_once =
       std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
   const double gathered = static_cast<double>(graph.num_edges()) * row_bytes;
-  const auto [cut, work] = rows_cut(problem, policy, traits);
+  const RowsCut cut = rows_cut(problem, policy, traits);
+  const RowsWork work = work_of({offsets_of(problem).span(), *degrees_of(problem)}, policy, cut);
   const double waiting = blocks_of_features(problem, policy) *
                          waiting_us(work, policy, feature_bytes, fit, traits.processors);
   const double gathering =

@@ -11,8 +11,7 @@ namespace tessera::ops {
 std::int64_t lanes_wanted(const SpmmProblem& problem, int lane_bytes);
 
 /// How a policy shares the rows of a problem.
-WorkingCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy,
-                    const DeviceTraits& traits);
+RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const DeviceTraits& traits);
 
 /// What the row kernel of a policy should take, from the degrees of the rows.
 double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,

@@ -117,17 +117,12 @@ double grouped_steps(std::span<const EdgeOffset> offsets, int teams, EdgeOffset 
   return static_cast<double>(steps);
 }
 
-/// All rows that are short.
-RowsWork short_work(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut) {
+/// All rows that are short, as if they were in the order of their degrees: the warps are as many in
+/// any order.
+RowsWork ordered_short_work(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut) {
   RowsWork work;
-  const EdgeOffset short_row = cut.short_row(policy);
-  const bool in_groups = !policy.listed && policy.teams() > 1;
-  if (in_groups) {
-    work.steps = grouped_steps(rows.offsets, policy.teams(), short_row, policy.step());
-  } else {
-    for (const DegreeCount& count : rows.degrees.counts) {
-      if (count.degree <= short_row) work = work + ordered_rows_work(count, policy);
-    }
+  for (const DegreeCount& count : rows.degrees.counts) {
+    if (count.degree <= cut.short_row(policy)) work = work + ordered_rows_work(count, policy);
   }
   // Without a list, a warp has its rows whether they are short or not.
   if (!policy.listed) {
@@ -199,8 +194,8 @@ class OrderedCuts {
 
 }  // namespace
 
-WorkingCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
-                      const DeviceTraits& traits) {
+RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
+                   const DeviceTraits& traits) {
   const CutCoefficients fit = coefficients_for(coefficients, traits);
   const double processors = traits.processors;
   const bool whole = policy.team() == 32;
@@ -221,18 +216,22 @@ WorkingCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double b
       if (whole) break;
     }
   }
-  const RowsWork of_short = short_work(rows, policy, best);
-  RowsWork work = of_short + wide_work(rows.degrees, policy, best);
+  const RowsWork work =
+      ordered_short_work(rows, policy, best) + wide_work(rows.degrees, policy, best);
   // Where all warps fit at once, only the longest row counts: more of them share it.
   if (work.warps * blocks_of_features < processors * resident_warps(policy)) {
     best.block_threads = max_rows_block_threads;
-    work = of_short + wide_work(rows.degrees, policy, best);
   }
-  return {best, work};
+  return best;
 }
 
 RowsWork work_of(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut) {
-  return short_work(rows, policy, cut) + wide_work(rows.degrees, policy, cut);
+  RowsWork short_work = ordered_short_work(rows, policy, cut);
+  if (!policy.listed && policy.teams() > 1) {
+    short_work.steps =
+        grouped_steps(rows.offsets, policy.teams(), cut.short_row(policy), policy.step());
+  }
+  return short_work + wide_work(rows.degrees, policy, cut);
 }
 
 }  // namespace tessera::ops

@@ -50,17 +50,12 @@ struct RowLengths {
   const DegreeStatistics& degrees;
 };
 
-/// A cut, and what it makes of the rows that it was chosen for.
-struct WorkingCut {
-  RowsCut cut;
-  RowsWork work;
-};
-
 /// The cut that should be fastest. A few rows of many steps would still run when all others are
 /// done; many rows that are shared by several warps keep those from other rows.
-WorkingCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
-                      const DeviceTraits& traits);
+RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double blocks_of_features,
+                   const DeviceTraits& traits);
 
+/// What a cut makes of the rows. Without a list it looks at all of them.
 RowsWork work_of(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut);
 
 }  // namespace tessera::ops

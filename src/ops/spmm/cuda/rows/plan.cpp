@@ -79,7 +79,7 @@ class CudaRows final : public PreparedSpmm {
         forward ? problem.graph.row_offsets() : detail::GraphAccess::col_offsets(problem.graph);
     const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
     const Place place = problem.place();
-    cut_ = rows_cut(problem, shape, device_traits(problem.device)).cut;
+    cut_ = rows_cut(problem, shape, device_traits(problem.device));
     const RowsSchedule schedule = make_rows_schedule({offsets.span(), *degrees}, shape, cut_);
     pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), place);
     split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), place);
