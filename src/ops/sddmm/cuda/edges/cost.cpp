@@ -19,7 +19,10 @@ struct EdgesCoefficients {
   /// 32-bit features. A kept row is asked for only when it is needed, after all others.
   double latency_us, kept_latency_us;
   double round_us, kept_round_us;
-  double half_round;           ///< of a round with 16-bit features
+  double half_round;  ///< of a round with 16-bit features
+  /// Of the blocks that a GPU holds at once, the share that waits for nothing but its own loads,
+  /// and how much of a last wave that is not full counts.
+  double first_wave, last_wave;
   double instructions_per_us;  ///< of one scheduler; a processor has four
   /// Instructions per feature, per kept vector, per edge and per tile.
   double per_feature, per_kept_vector, per_edge, per_tile;
@@ -46,31 +49,43 @@ struct EdgesCoefficients {
 
 constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
-          "2026-11-15",
-          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
-      {.launch_us = 7.3,
+          "2026-11-16",
+          "27 graphs of 34 to 870 k vertices at 32 and 128 features, and the fit before to "
+          "37 graphs at 16 to 256 for policies of other widths"),
+      {.launch_us = 7.1,
        .memory_bytes_per_us = 4.1e6,
-       .latency_us = 0.6874,
-       .kept_latency_us = 0.9231,
-       .round_us = 0.2287,
-       .kept_round_us = 0.2241,
-       .half_round = 0.5204,
-       .instructions_per_us = 963,
-       .per_feature = 1.858,
-       .per_kept_vector = 12.92,
-       .per_edge = 11.69,
-       .per_tile = 75.73,
+       .latency_us = 0.5155,
+       .kept_latency_us = 0.6013,
+       .round_us = 0.4607,
+       .kept_round_us = 0.4873,
+       .half_round = 1.041,
+       .first_wave = 0.9441,
+       .last_wave = 0.6057,
+       .instructions_per_us = 1902,
+       .per_feature = 1.976,
+       .per_kept_vector = 6.969,
+       .per_edge = 10.6,
+       .per_tile = 73.73,
        .cached_bytes = 40e6,
-       .cached_bytes_per_us = 31.84e6,
-       .gathered_bytes_per_us = 8.567e6,
-       .reuse_exponent = 0.7409,
-       .moved_share = 0.759,
-       .power = 1.694,
+       .cached_bytes_per_us = 45.87e6,
+       .gathered_bytes_per_us = 13.16e6,
+       .reuse_exponent = 1.183,
+       .moved_share = 0.5683,
+       .power = 1.085,
        .sums_per_us = 4e5,
-       .factors = {{1,     1,    0.955, 0.998, 1.05,  1.07,  1.01,  1,     0.928, 0.923, 1.02,
-                    0.943, 1.03, 1,     1.12,  0.926, 0.985, 0.984, 0.763, 1.05,  0.935, 1.05},
-                   {1.01,  0.904, 0.98, 1.08, 1.07, 1.12,  0.785, 0.933, 1.01, 0.948, 1.08,
-                    0.922, 1.09,  1.02, 1.05, 1,    0.996, 0.976, 0.874, 0.87, 0.942, 1.05}}}}}};
+       .factors = {{1,     1,    1.2,  1.02, 1.08,  1.12, 0.82, 1.03,  0.869, 0.935, 1.16,
+                    0.907, 1.12, 1.08, 1.07, 0.919, 1.07, 1.05, 0.787, 0.969, 0.928, 0.978},
+                   {1,     1.14, 1.05, 1.09,  0.966, 1.24, 0.775, 0.881, 0.825, 1.08,  1.22,
+                    0.908, 1.11, 1.05, 0.931, 1,     1,    1,     1.04,  0.847, 0.995, 1}}}}}};
+
+/// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
+/// sm_90 (plain ones: edges in the order of CSR, one head, no scales).
+constexpr PolicyFactors<vector_policies.size()> resident_blocks = {
+    {8, 6, 4, 4, 4, 3, 6, 4, 3, 4, 3, 4, 3, 3, 4, 2, 3, 3, 4, 4, 4, 4},
+    {5, 5, 3, 3, 4, 2, 5, 3, 3, 4, 2, 4, 2, 2, 3, 2, 2, 2, 3, 4, 4, 4}};
+
+/// Of policies for single features, from what a lane holds.
+constexpr double scalar_resident_blocks = 4;
 
 double num_tiles(const SddmmProblem& problem, const EdgesPolicy& policy) {
   return std::ceil(static_cast<double>(problem.graph.num_edges()) / policy.tile());
@@ -89,21 +104,31 @@ Shape shape_of(const SddmmProblem& problem, const EdgesPolicy& policy, std::int6
   return {floats_per_vector, std::max(1.0, std::ceil(vectors / (policy.lanes * policy.vectors)))};
 }
 
+/// Blocks come in waves, of as many as the GPU holds at once: where the last one has few, the
+/// others wait for it all the same.
+double waves_of(const SddmmProblem& problem, const EdgesPolicy& policy,
+                const EdgesCoefficients& fit, const DeviceTraits& traits) {
+  const bool half = element_bytes(problem) == 2;
+  const bool scalar =
+      std::find(vector_policies.begin(), vector_policies.end(), policy) == vector_policies.end();
+  const double resident =
+      scalar ? scalar_resident_blocks : resident_blocks.of(vector_policies, policy, half);
+  const double tiles_of_warp = tiles_per_warp(problem.graph.num_edges(), policy.tile(), traits);
+  const double blocks = std::ceil(num_tiles(problem, policy) / (edges_block_warps * tiles_of_warp));
+  const double waves = blocks / (traits.processors * resident);
+  return (waves + fit.last_wave * (std::ceil(waves) - waves)) * tiles_of_warp;
+}
+
 /// How long the warps wait for their loads, if nothing else takes time.
 double waiting_us(const SddmmProblem& problem, const EdgesPolicy& policy, const Shape& shape,
-                  const EdgesCoefficients& fit, double processors) {
+                  const EdgesCoefficients& fit, const DeviceTraits& traits) {
   const bool half = element_bytes(problem) == 2;
   const double latency_us = policy.keeps ? fit.kept_latency_us : fit.latency_us;
   const double round_us =
       (policy.keeps ? fit.kept_round_us : fit.round_us) * (half ? fit.half_round : 1);
-  const double registers = 26 + policy.vectors * shape.floats_per_vector + 3.0 * policy.batch +
-                           policy.batch * policy.vectors * 4.0 * (policy.keeps ? 1 : 2) +
-                           (half ? 4 : 0);
-  const double blocks = std::clamp(std::floor(65536 / (registers * edges_block_threads)), 1.0, 6.0);
-  const double warps = processors * edges_block_warps * blocks;
   const double rounds =
       shape.chunks * static_cast<double>(problem.heads) * policy.edges / policy.batch;
-  const double others = std::max(0.0, num_tiles(problem, policy) / warps - 0.5);
+  const double others = std::max(0.0, waves_of(problem, policy, fit, traits) - fit.first_wave);
   return rounds * (latency_us + round_us * others);
 }
 
@@ -142,16 +167,17 @@ double moving_us(const SddmmProblem& problem, const EdgesCoefficients& fit) {
 
 double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                     std::int64_t vector_bytes, double moving, const EdgesCoefficients& fit,
-                    double processors) {
+                    const DeviceTraits& traits) {
   const Shape shape = shape_of(problem, policy, vector_bytes);
   const auto edges = static_cast<double>(problem.graph.num_edges());
   const auto results = edges * static_cast<double>(problem.heads * element_bytes(problem));
   const double target_bytes = static_cast<double>(problem.graph.num_rows()) * row_bytes(problem);
   const double moved = target_bytes + source_bytes(problem) + results;
-  const double sum = std::pow(waiting_us(problem, policy, shape, fit, processors), fit.power) +
-                     std::pow(issuing_us(problem, policy, shape, fit, processors), fit.power) +
-                     std::pow(moving, fit.power) +
-                     std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.power);
+  const double sum =
+      std::pow(waiting_us(problem, policy, shape, fit, traits), fit.power) +
+      std::pow(issuing_us(problem, policy, shape, fit, traits.processors), fit.power) +
+      std::pow(moving, fit.power) +
+      std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.power);
   const double factor = fit.factors.of(vector_policies, policy, element_bytes(problem) == 2);
   return fit.launch_us + factor * std::pow(sum, 1 / fit.power);
 }
@@ -168,8 +194,7 @@ int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits) {
   const EdgesCoefficients fit = coefficients_for(coefficients, traits);
-  return predicted_us(problem, policy, vector_bytes, moving_us(problem, fit), fit,
-                      traits.processors);
+  return predicted_us(problem, policy, vector_bytes, moving_us(problem, fit), fit, traits);
 }
 
 double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
@@ -177,7 +202,7 @@ double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
   const EdgesCoefficients fit = coefficients_for(coefficients, traits);
   const double moving = std::max(moving_us(problem, fit) / tiles::panel_reuse(problem.graph),
                                  source_bytes(problem) / fit.memory_bytes_per_us);
-  return predicted_us(problem, policy, 16, moving, fit, traits.processors);
+  return predicted_us(problem, policy, 16, moving, fit, traits);
 }
 
 double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits) {
