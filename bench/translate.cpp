@@ -4,6 +4,8 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tiles/prepared_split.hpp"
 #include "tiles/prepared_translation.hpp"
@@ -53,15 +55,39 @@ class Translation : public Trial {
   std::int64_t bytes_ = 0;
 };
 
-template <int min_uses>
+/// The columns of windows in an order in which every row is 2:4, on the CPU.
+class QuadTranslation : public Trial {
+ public:
+  explicit QuadTranslation(const Problem& problem)
+      : graph_(problem.graph), height_(static_cast<int>(problem.features)) {
+    if (problem.device.kind == DeviceKind::cpu) return;
+    throw Error(ErrorCode::unsupported, "2:4 windows are arranged on the CPU only",
+                "bench translate_quads", "use --device cpu");
+  }
+
+  Gate check() override {
+    const tiles::QuadTiles quads = tiles::translate_quads(graph_, height_);
+    quads.validate();
+    bytes_ = quads.num_bytes();
+    const bool same = tiles::to_graph(quads).col_indices() == graph_.col_indices();
+    return {same ? 0.0 : 1.0, 0, graph_.num_rows(), graph_.num_rows()};
+  }
+  void run(Stream) override { tiles::translate_quads(graph_, height_); }
+  bool only_queues() const override { return false; }
+  std::int64_t bytes() const override { return structure_bytes(graph_, Device{}) + bytes_; }
+  std::string kernel() const override { return "tiles/cpu/quads"; }
+
+ private:
+  Graph graph_;
+  int height_;
+  std::int64_t bytes_ = 0;
+};
+
+template <class Trial>
 Suite suite_of(const char* name, const char* description, std::int64_t height) {
-  Suite suite{name,
-              description,
-              {},
-              {Precision::fp32},
-              0,
-              [](const Problem& problem) {
-                return std::make_unique<Translation<min_uses>>(problem); },
+  Suite suite{name,    description,
+              {},      {Precision::fp32},
+              0,       [](const Problem& problem) { return std::make_unique<Trial>(problem); },
               {height}};
   suite.on_request = true;
   return suite;
@@ -70,11 +96,14 @@ Suite suite_of(const char* name, const char* description, std::int64_t height) {
 }  // namespace
 
 std::vector<Suite> translate_suites() {
-  return {
-      suite_of<1>("translate",
-                  "the graph as tiles of bits for tensor cores; features are rows of a window", 64),
-      suite_of<3>("translate_split",
-                  "the same, columns that fewer than 3 rows of a window use set apart", 128)};
+  return {suite_of<Translation<1>>(
+              "translate",
+              "the graph as tiles of bits for tensor cores; features are rows of a window", 64),
+          suite_of<Translation<3>>(
+              "translate_split",
+              "the same, columns that fewer than 3 rows of a window use set apart", 128),
+          suite_of<QuadTranslation>("translate_quads",
+                                    "the same, columns in an order in which every row is 2:4", 64)};
 }
 
 }  // namespace tessera::bench

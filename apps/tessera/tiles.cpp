@@ -9,6 +9,7 @@
 #include "numbers.hpp"
 #include "options.hpp"
 #include "table.hpp"
+#include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/statistics.hpp"
 #include "verb.hpp"
 
@@ -25,12 +26,20 @@ struct TilesOptions {
   tiles::Side side() const { return transposed ? tiles::Side::transposed : tiles::Side::forward; }
 };
 
+/// Windows whose columns stand in groups of four, of which every row uses two.
+struct Padding24 {
+  int height = 0;
+  std::int64_t quads = 0;
+  double places_per_column = 0;
+};
+
 /// Everything the verb reports.
 struct TilesReport {
   std::vector<WindowStats> heights;  ///< in steps of 16 columns
   WindowStats spmm_blocks;           ///< of 16 x 8, as TC-GNN counts them
   WindowStats sddmm_blocks;          ///< of 16 x 16
   WindowStats shown;                 ///< of the height asked for
+  std::vector<Padding24> quads;      ///< for sparse tensor cores
   std::vector<std::string> picture;
 };
 
@@ -54,6 +63,12 @@ Json to_json(const WindowStats& stats) {
 Json to_json(const Dataset& dataset, const TilesReport& report, const TilesOptions& options) {
   Json heights = Json::array();
   for (const WindowStats& stats : report.heights) heights.push_back(to_json(stats));
+  Json quads = Json::array();
+  for (const Padding24& windows : report.quads) {
+    quads.push_back({{"height", windows.height},
+                     {"quads", windows.quads},
+                     {"places_per_column", windows.places_per_column}});
+  }
   return {{"verb", "tiles"},
           {"name", dataset.name},
           {"edges", dataset.graph.num_edges()},
@@ -61,6 +76,7 @@ Json to_json(const Dataset& dataset, const TilesReport& report, const TilesOptio
           {"heights", heights},
           {"spmm_blocks", to_json(report.spmm_blocks)},
           {"sddmm_blocks", to_json(report.sddmm_blocks)},
+          {"quads", quads},
           {"picture", report.picture}};
 }
 
@@ -95,6 +111,22 @@ std::string paper_table(const TilesReport& report) {
   add("16 x 8, for spmm", report.spmm_blocks);
   add("16 x 16, for sddmm", report.sddmm_blocks);
   return table.text();
+}
+
+std::string quads_table(const std::vector<Padding24>& heights) {
+  Table table("rrr");
+  table.add({"2:4, rows", "quads", "places / column"});
+  for (const Padding24& windows : heights) {
+    table.add({grouped(windows.height), grouped(windows.quads),
+               fmt::format("{:.3f}", windows.places_per_column)});
+  }
+  return table.text();
+}
+
+Padding24 padding_of(const Graph& graph, const WindowStats& stats, tiles::Side side) {
+  const std::int64_t quads = tiles::translate_quads(graph, stats.height, side).num_quads;
+  const auto columns = static_cast<double>(std::max<std::int64_t>(1, stats.distinct_columns));
+  return {stats.height, quads, static_cast<double>(quads * tiles::quad_columns) / columns};
 }
 
 /// Counts by powers of two, from `first` on, as bars.
@@ -152,8 +184,8 @@ std::vector<std::string> draw(const tiles::TiledGraph& tiled) {
 }
 
 std::string to_text(const Dataset& dataset, const TilesReport& report) {
-  std::string text =
-      headline(dataset) + "\n" + heights_table(report.heights) + "\n" + paper_table(report);
+  std::string text = headline(dataset) + "\n" + heights_table(report.heights) + "\n" +
+                     paper_table(report) + "\n" + quads_table(report.quads);
   text += bars("blocks of 16", fmt::format("windows of {}", report.shown.height).c_str(),
                report.shown.blocks_histogram, 0);
   text += bars("rows sharing", "columns", report.shown.shared_by, 1);
@@ -182,6 +214,8 @@ Action setup(CLI::App& app) {
       report.heights.push_back(
           tiles::window_stats(graph, height, tiles::step_columns, options->side()));
       if (height == options->height) report.shown = report.heights.back();
+      if (height < tiles::quad_heights.front()) continue;
+      report.quads.push_back(padding_of(graph, report.heights.back(), options->side()));
     }
     report.spmm_blocks = tiles::window_stats(graph, 16, 8, options->side());
     report.sddmm_blocks = tiles::window_stats(graph, 16, 16, options->side());

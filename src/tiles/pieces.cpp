@@ -17,18 +17,20 @@ namespace {
 /// What starting and storing a piece costs, in steps.
 constexpr std::int64_t piece_overhead = 4;
 
-constexpr int steps_per_tile = tile_columns / step_columns;
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::int64_t cost_of(const Piece& piece) { return piece.num_steps + piece_overhead; }
 
 /// Appends a window in as many pieces as it takes to stay within `max_steps` each.
-void append_window(const TiledGraph& tiled, std::int64_t window, std::int64_t max_steps,
+void append_window(const WindowSteps& windows, std::int64_t window, std::int64_t max_steps,
                    Cutter& cutter, PieceSchedule& schedule) {
-  const auto first_row = static_cast<VertexId>(window * tiled.height);
+  const auto first_row = static_cast<VertexId>(window * windows.height);
   const auto num_rows = static_cast<std::int32_t>(
-      std::min<std::int64_t>(tiled.height, std::int64_t{tiled.num_rows} - first_row));
-  const EdgeOffset steps = tiled.step_offsets[window + 1] - tiled.step_offsets[window];
-  const EdgeOffset tiles = tiled.tile_offsets[window + 1] - tiled.tile_offsets[window];
+      std::min<std::int64_t>(windows.height, std::int64_t{windows.num_rows} - first_row));
+  const EdgeOffset window_step = windows.step_offsets[at(window)];
+  const EdgeOffset window_tile = windows.tile_offsets[at(window)];
+  const EdgeOffset steps = windows.step_offsets[at(window) + 1] - window_step;
+  const EdgeOffset tiles = windows.tile_offsets[at(window) + 1] - window_tile;
   // As many as the steps need, cut between tiles; a window without any is one piece, too.
   const EdgeOffset needed = EqualParts::of_at_most(steps, max_steps).count();
   const Cut cut = cutter.cut(EqualParts(tiles, std::max<EdgeOffset>(1, needed)));
@@ -36,11 +38,11 @@ void append_window(const TiledGraph& tiled, std::int64_t window, std::int64_t ma
     schedule.cut_windows.push_back({first_row, num_rows, cut.first_slot(), cut.num_slots()});
   }
   cut.for_parts([&](const CutPart& part) {
-    const EdgeOffset first_step = part.begin * steps_per_tile;
-    const EdgeOffset end_step = std::min(steps, part.end * steps_per_tile);
+    const EdgeOffset first_step = part.begin * windows.steps_per_tile;
+    const EdgeOffset end_step = std::min(steps, part.end * windows.steps_per_tile);
     Piece piece;
-    piece.first_step = static_cast<std::int32_t>(tiled.step_offsets[window] + first_step);
-    piece.first_tile = static_cast<std::int32_t>(tiled.tile_offsets[window] + part.begin);
+    piece.first_step = static_cast<std::int32_t>(window_step + first_step);
+    piece.first_tile = static_cast<std::int32_t>(window_tile + part.begin);
     piece.num_steps = static_cast<std::int32_t>(end_step - first_step);
     piece.first_row = first_row;
     piece.num_rows = num_rows;
@@ -99,20 +101,29 @@ std::vector<CutWindow> PieceSchedule::slot_windows() const {
 }
 
 PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options) {
-  if (tiled.num_steps() > std::numeric_limits<std::int32_t>::max()) {
-    throw Error(ErrorCode::unsupported,
-                std::to_string(tiled.num_steps()) + " steps of tiles in one graph", "tiles",
-                "partition the graph");
+  return make_pieces(WindowSteps{.num_rows = tiled.num_rows,
+                                 .height = tiled.height,
+                                 .step_offsets = tiled.step_offsets.span(),
+                                 .tile_offsets = tiled.tile_offsets.span()},
+                     options);
+}
+
+PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& options) {
+  const EdgeOffset steps = windows.step_offsets.back();
+  if (steps > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorCode::unsupported, std::to_string(steps) + " steps of tiles in one graph",
+                "tiles", "partition the graph");
   }
-  const std::int64_t windows = tiled.num_windows();
-  const std::int64_t share =
-      (tiled.num_steps() + windows * piece_overhead) / std::max(1, options.workers);
+  const auto num_windows = static_cast<std::int64_t>(windows.step_offsets.size()) - 1;
+  const std::int64_t share = (steps + num_windows * piece_overhead) / std::max(1, options.workers);
   // Large pieces go first, so that what is left over evens out shares of one such piece. Smaller
   // ones would mean more sums to add.
   const std::int64_t max_steps = std::max(options.min_cut_steps, share);
   PieceSchedule schedule;
   Cutter cutter;
-  for (std::int64_t w = 0; w < windows; ++w) append_window(tiled, w, max_steps, cutter, schedule);
+  for (std::int64_t w = 0; w < num_windows; ++w) {
+    append_window(windows, w, max_steps, cutter, schedule);
+  }
   schedule.num_slots = static_cast<std::int32_t>(cutter.num_slots());
   const auto pieces = static_cast<std::int64_t>(schedule.pieces.size());
   assign(static_cast<int>(std::min<std::int64_t>(std::max(1, options.workers), pieces)), schedule);

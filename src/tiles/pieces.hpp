@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tessera/tiles/tiled_graph.hpp"
@@ -47,8 +48,18 @@ struct PieceOptions {
   std::int64_t min_cut_steps = 32;
 };
 
+/// The steps and tiles of the windows of a graph, however its edges are written down in them.
+struct WindowSteps {
+  VertexId num_rows = 0;
+  int height = 0;
+  int steps_per_tile = tile_columns / step_columns;
+  std::span<const EdgeOffset> step_offsets;
+  std::span<const EdgeOffset> tile_offsets;
+};
+
 /// Every window in at least one piece, empty windows too: their rows have to be set to 0. Throws
 /// `unsupported` for more than 2^31 - 1 steps.
+PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& options);
 PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options);
 
 }  // namespace tessera::tiles

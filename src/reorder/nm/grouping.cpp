@@ -37,8 +37,9 @@ int Grouping::size_of(std::int32_t group) const {
       std::min<std::int64_t>(group_size_, adjacency_.size - std::int64_t{group} * group_size_));
 }
 
-bool Grouping::fits(VertexId column, std::int32_t group) const {
+bool Grouping::fits(VertexId column, std::int32_t group, VertexId but_for_row) const {
   for (const VertexId row : adjacency_.neighbours(column)) {
+    if (row == but_for_row) continue;
     if (rows_.count(row, group, most_per_row) == most_per_row) return false;
   }
   return true;
@@ -123,8 +124,34 @@ std::int32_t Grouping::nearest_fit(VertexId column, std::int32_t home) {
   return nowhere;
 }
 
+/// A row that is too long for any order violates somewhere. It does so in the fewest groups where
+/// those are full of its columns.
+void Grouping::fill_groups_of_overlong_row() {
+  VertexId longest = -1;
+  for (VertexId row = 0; row < adjacency_.size; ++row) {
+    if (longest < 0 || adjacency_.degree(row) > adjacency_.degree(longest)) longest = row;
+  }
+  if (longest < 0) return;
+  const std::int64_t full_groups = adjacency_.size / group_size_;
+  const std::int64_t room = most_per_row * full_groups +
+                            std::min<std::int64_t>(most_per_row, adjacency_.size % group_size_);
+  const std::int64_t surplus = adjacency_.degree(longest) - room;
+  if (surplus <= 0) return;
+  const std::int64_t gain = group_size_ - most_per_row;
+  const std::int64_t first = std::max<std::int64_t>(0, full_groups - (surplus + gain - 1) / gain);
+  auto group = static_cast<std::int32_t>(first);
+  for (const VertexId column : adjacency_.neighbours(longest)) {
+    if (group == full_groups) break;
+    if (!fits(column, group, longest)) continue;
+    append(column, group);
+    if (filled_[at(group)] == group_size_) ++group;
+  }
+}
+
 void Grouping::place_all(Budget& budget) {
+  fill_groups_of_overlong_row();
   for (const VertexId column : placing_order()) {
+    if (group_of_[at(column)] != nowhere) continue;
     const VertexId longest = longest_row_[at(column)];
     const auto home =
         longest >= 0 ? next_group_[at(longest)] : static_cast<std::int32_t>(column / group_size_);

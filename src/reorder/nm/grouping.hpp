@@ -32,13 +32,15 @@ class Grouping {
   static constexpr std::int32_t nowhere = -1;
 
   std::vector<VertexId> placing_order();
+  void fill_groups_of_overlong_row();
   void place_all(Budget& budget);
   std::int32_t nearest_fit(VertexId column, std::int32_t home);
   bool trade(VertexId column, Budget& budget);
   bool swap_until_clean(Budget& budget);
   std::int64_t best_partner(VertexId column, Budget& budget, VertexId& partner);
 
-  bool fits(VertexId column, std::int32_t group) const;
+  /// Whether no row would have too many, the one left out aside.
+  bool fits(VertexId column, std::int32_t group, VertexId but_for_row = -1) const;
   std::int64_t added_violations(VertexId column, std::int32_t group) const;
   void put(VertexId column, std::int32_t group);
   void append(VertexId column, std::int32_t group);

@@ -177,6 +177,17 @@ TEST(NmOrders, FillTightRowsExactly) {
   EXPECT_TRUE(found.after.conforms());
 }
 
+TEST(NmOrders, ViolateInFewGroupsWhereTheyMust) {
+  // 40 leaves, 41 vertices: ten groups and one vertex hold 21 of them. Each full group holds two
+  // more, so ten groups have to violate.
+  const NmOrder found = reorder::order_nm(star(40), {1, 2, 4});
+  EXPECT_EQ(found.after.vectors, 10);
+  // 30 leaves of 61 vertices: all fit.
+  EXPECT_TRUE(reorder::order_nm(reorder::padded(star(30), 30), {1, 2, 4}).after.conforms());
+  // 30 leaves of 49 vertices: 12 groups and one vertex hold 25, and three more groups six.
+  EXPECT_EQ(reorder::order_nm(reorder::padded(star(30), 18), {1, 2, 4}).after.vectors, 3);
+}
+
 TEST(NmOrders, PadWhereThatHelps) {
   NmOptions options;
   EXPECT_FALSE(reorder::order_nm(star(30), {1, 2, 4}, options).obstacle.empty());

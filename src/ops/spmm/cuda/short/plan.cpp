@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "cuda/array.hpp"
-#include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/cuda/kernel_table.hpp"
-#include "ops/scales.hpp"
+#include "ops/spmm/cuda/half_patterns.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
@@ -20,14 +19,6 @@
 
 namespace tessera::ops {
 namespace {
-
-/// What each row of the translated side is multiplied by.
-PlacedArray<float> row_scales(const SpmmProblem& problem) {
-  const Graph& graph = problem.graph;
-  if (problem.pass == SpmmPass::backward) return detail::GraphAccess::col_scale(graph);
-  if (problem.reduction == Reduction::mean) return mean_scale<float>(graph);
-  return detail::GraphAccess::row_scale(graph);
-}
 
 constexpr std::array<ShortKey, 4> short_keys = {{{Precision::bf16, false},
                                                  {Precision::bf16, true},
@@ -52,7 +43,7 @@ class CudaShort final : public PreparedSpmm {
         tiles_(tiles::device_tiles(problem.graph, {short_height, tile_side(problem.pass), 1},
                                    problem.place())) {
     const Place place = problem.place();
-    row_scale_ = cuda::array_in(row_scales(problem), place);
+    row_scale_ = cuda::array_in(scales_of_rows(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
     const tiles::PieceSchedule schedule =
@@ -103,29 +94,6 @@ class CudaShort final : public PreparedSpmm {
   WorkspacePart<float> slots_;
 };
 
-std::string why_not(const SpmmProblem& problem) {
-  const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
-  const bool forward = problem.pass == SpmmPass::forward;
-  const Graph& graph = problem.graph;
-  if (!half) return "16-bit features only";
-  const bool mean = problem.reduction == Reduction::mean;
-  if (problem.reduction != Reduction::sum && !mean) return "sums and means only";
-  if (problem.heads > 1) return "one head only";
-  if (problem.edge_features) return "features of edges, not of vertices";
-  if (graph.has_values() || problem.edge_values_expected) return "a pattern without values only";
-  if (!problem.aligned) return "rows on 16-byte boundaries only";
-  // A product with a scale does not fit into 16 bits.
-  if (forward ? graph.has_col_scale() : graph.has_row_scale() || mean) {
-    return "columns without scales only";
-  }
-  if (graph.num_edges() == 0) return "no edges";
-  if (problem.features == 0 || problem.features % 8 != 0) {
-    return "rows of features that do not fill 16 bytes";
-  }
-  if (problem.features > max_features_of_rows) return "too many features";
-  return {};
-}
-
 }  // namespace
 
 void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
@@ -137,7 +105,7 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
-  kernel.why_not = why_not;
+  kernel.why_not = why_not_half_pattern;
   kernel.predicted_us = [](const SpmmProblem& problem) {
     return predict_short_us(problem, device_traits(problem.device));
   };

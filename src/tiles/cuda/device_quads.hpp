@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "tessera/core/memory.hpp"
+#include "tessera/tiles/quad_tiles.hpp"
+
+namespace tessera::tiles {
+
+/// 2:4 tiles on a GPU. The offsets are on the host, where work is divided.
+struct DeviceQuads {
+  QuadTiles host;  ///< without columns and words
+  Buffer<VertexId> columns;
+  Buffer<std::uint32_t> words;
+};
+
+/// Arranged in this process at the first call for a height, a side and a place's memory, copied to
+/// the GPU, then kept with the graph.
+std::shared_ptr<const DeviceQuads> device_quads(const Graph& graph, int height, Side side,
+                                                const Place& place);
+
+}  // namespace tessera::tiles
