@@ -271,16 +271,18 @@ Action setup(CLI::App& app) {
   auto arguments = std::make_shared<BenchArguments>();
   app.add_option(
          "OP", arguments->words,
-         "what to measure, all ops if none is named: " + op_names() +
-             "; layer, step and epoch for every model, or one as in epoch_gcn, with the data's "
-             "own features; spmm_weighted and spmm_edge_values, sums with a value for every edge, "
-             "the graph's or each run's; translate, the graph as tiles; planning, what plans of "
-             "both "
-             "passes take; or: compare A.json B.json")
+         "what to measure; without it: " + op_names() +
+             ". Only when named: layer, step and epoch, for every model or one as in epoch_gcn, "
+             "with "
+             "the data's own features; spmm_weighted and spmm_edge_values, sums with a weight for "
+             "every edge, fixed or new in each run; translate, making tiles; planning, making "
+             "plans. "
+             "Or: compare A.json B.json")
       ->type_name("OP");
-  app.add_option("-d,--data", arguments->sources, "a data set; may be given several times")
+  app.add_option("-d,--data", arguments->sources, "data to measure on; may be given several times")
       ->type_name("SOURCE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_nonfinite_option(app, arguments->nonfinite);
   app.add_option("--features", arguments->features, "widths of the features, such as 16,64,256")
@@ -317,8 +319,9 @@ Action setup(CLI::App& app) {
       ->type_name("N")
       ->check(between(std::int64_t{2}, std::int64_t{1} << 20))
       ->group(shape);
-  app.add_option("--dropout", arguments->shape.dropout,
-                 "on features, between layers and on attention (default 0 where a shape is given)")
+  app.add_option(
+         "--dropout", arguments->shape.dropout,
+         "dropout on features, between layers and on attention (default 0 where a shape is given)")
       ->type_name("SHARE")
       ->group(shape);
   app.add_option("--kernel", arguments->kernel,
@@ -333,8 +336,9 @@ Action setup(CLI::App& app) {
                                    "small graphs and few repeats (the default without --data)");
   app.add_flag("--full", arguments->full, "more graphs, five widths, more repeats")
       ->excludes(quick);
-  app.add_option("--commit", arguments->commit,
-                 "noted in the results (default: TESSERA_COMMIT in the environment)")
+  app.add_option(
+         "--commit", arguments->commit,
+         "name of the version to note in the results (default: TESSERA_COMMIT in the environment)")
       ->type_name("ID");
   app.add_option("--fail-under", arguments->fail_under,
                  "compare: exit with 7 where B is less than RATIO times as fast as A")

@@ -48,8 +48,9 @@ Json read_json(const std::string& path) {
   }
   try {
     return Json::parse(file);
-  } catch (const Json::exception& problem) {
-    throw Error(ErrorCode::bad_data, fmt::format("not JSON: {}", problem.what()), path);
+  } catch (const Json::exception&) {
+    throw Error(ErrorCode::bad_data, "is not JSON", path,
+                "give a file that tessera bench --json wrote");
   }
 }
 

@@ -136,8 +136,7 @@ std::string to_text(const Dataset& dataset, std::span<const Outcome> outcomes) {
   const auto run = static_cast<std::ptrdiff_t>(outcomes.size()) - unsupported;
   std::string summary = failures == 0 ? fmt::format("all {} checks passed", run)
                                       : fmt::format("{} of {} checks FAILED", failures, run);
-  if (unsupported > 0)
-    summary += fmt::format("; {} cases that a kernel does not take", unsupported);
+  if (unsupported > 0) summary += fmt::format("; {} unsupported cases left out", unsupported);
   return headline(dataset) + "\n" + table.text() + summary + "\n";
 }
 
@@ -200,7 +199,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Verb check_verb{"check", "run every kernel against the reference on your graph",
+const Verb check_verb{"check", "check every kernel against the reference on your graph",
                       "[options] SOURCE",
                       "tessera check embedded:citation\n"
                       "tessera check --data graph.npz --features 7,128 --json -",

@@ -139,7 +139,7 @@ std::string zsh_value(const OptionEntry& option) {
   if (!option.takes_value()) return {};
   std::string action = " ";
   if (!option.choices.empty()) {
-    action = fmt::format("({})", joined(option.choices, " "));
+    action = fmt::format("({})", escaped(joined(option.choices, " "), ":"));
   } else if (option.takes_file()) {
     action = "_files";
   } else if (option.placeholder == "SOURCE") {
@@ -177,7 +177,10 @@ std::string zsh_script(const std::vector<VerbEntry>& table) {
       "_tessera() {{\n  local -a verbs\n  verbs=(\n{}    'help:explain a verb'\n  )\n"
       "  if (( CURRENT == 2 )); then\n    _describe verb verbs\n    return\n  fi\n"
       "  local verb=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $verb in\n{}"
-      "    help)\n      _describe verb verbs\n      ;;\n  esac\n}}\ncompdef _tessera tessera\n",
+      "    help)\n      _describe verb verbs\n      ;;\n  esac\n}}\n"
+      "# Loaded by name the script is run as the function itself, otherwise it is sourced.\n"
+      "if [ \"$funcstack[1]\" = _tessera ]; then\n  _tessera \"$@\"\nelse\n"
+      "  compdef _tessera tessera\nfi\n",
       sources(), verbs, cases);
 }
 

@@ -38,7 +38,7 @@ Check check_library() {
   const Dataset karate = embedded_dataset("karate");
   const GraphStats stats = compute_stats(karate.graph);
   const bool right = stats.num_rows == 34 && stats.num_edges == 156 && stats.num_components == 1;
-  return right ? Check{"library", "ok", "the embedded karate graph counts as it should", ""}
+  return right ? Check{"library", "ok", "the embedded karate graph is read correctly", ""}
                : Check{"library", "broken", "the embedded karate graph is not as it should be",
                        "rebuild from a clean checkout"};
 }

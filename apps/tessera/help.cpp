@@ -59,7 +59,8 @@ std::string program_help() {
       "tessera - {}\n\n"
       "Usage: tessera VERB [options]\n\nVerbs:\n{}\n"
       "'tessera help VERB' or 'tessera VERB --help' explains one, with examples.\n"
-      "'tessera --version' prints the release.\n\n"
+      "'tessera --version' prints the release.\n"
+      "Start with: tessera train embedded:citation\n\n"
       "Data is named the same way everywhere:\n{}\n{}",
       program_summary(), table.text(), data_help(), exit_code_help());
 }

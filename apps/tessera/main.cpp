@@ -20,10 +20,12 @@
 namespace tessera::app {
 namespace {
 
-// "--data: 1 required SOURCE missing" as "--data needs a value: --data SOURCE".
+// "--data: 1 required SOURCE missing" as "--data needs a value: --data SOURCE", and the like.
 std::string in_plain_words(const std::string& problem) {
+  static const std::regex twice("(-[^ :]*): At Most 1 required but received .*");
   static const std::regex missing("(-[^ :]*): 1 required ([^ :]+)[^ ]* missing");
   std::smatch parts;
+  if (std::regex_match(problem, parts, twice)) return parts[1].str() + " was given more than once";
   if (!std::regex_match(problem, parts, missing)) return problem;
   return fmt::format("{0} needs a value: {0} {1}", parts[1].str(), parts[2].str());
 }
@@ -38,13 +40,15 @@ bool parse(CLI::App& app, const Verb& verb, int argc, char** argv) {
   } catch (const CLI::ExtrasError&) {
     const std::string extra = app.remaining().front();
     const std::string near_name = suggestion(extra.substr(0, extra.find('=')), option_names(app));
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("unexpected {} '{}'", extra[0] == '-' ? "option" : "argument", extra),
-                "",
-                near_name.empty() ? fmt::format("see 'tessera help {}'", verb.name) : near_name);
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} '{}'", extra[0] == '-' ? "unknown option" : "unexpected argument", extra),
+        "", near_name.empty() ? fmt::format("see 'tessera help {}'", verb.name) : near_name);
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorCode::invalid_argument, in_plain_words(error.what()), "",
-                fmt::format("see 'tessera help {}'", verb.name));
+    const std::string problem = in_plain_words(error.what());
+    const bool says_how = problem.find("; use ") != std::string::npos;
+    throw Error(ErrorCode::invalid_argument, problem, "",
+                says_how ? "" : fmt::format("see 'tessera help {}'", verb.name));
   }
 }
 

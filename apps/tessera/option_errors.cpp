@@ -14,6 +14,7 @@ constexpr std::pair<const char*, const char*> other_names[] = {
     {"patience", "--early-stopping"},
     {"checkpoint.every", "--checkpoint-every"},
     {"batching", "--batch"},
+    {"partition", "--parts"},
 };
 
 /// "--parts-per-batch" for parts_per_batch; empty where the verb has no such option.
@@ -50,7 +51,9 @@ Error naming_option(const CLI::App& app, const Error& error) {
   constexpr const char* unknown = "unknown ";
   const std::string problem = problem_of(error);
   std::string option;
-  if (error.where() == "training" || error.where() == "model") {
+  if (error.code() == ErrorCode::backend_unavailable && error.where().starts_with("cuda")) {
+    option = option_for(app, "device");
+  } else if (error.where() == "training" || error.where() == "model") {
     option = option_for(app, word(problem, 0));
   } else if (error.where().empty() && problem.starts_with(unknown)) {
     option = option_for(app, word(problem, std::string(unknown).size()));

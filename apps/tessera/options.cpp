@@ -137,7 +137,9 @@ CLI::Validator between(double low, double high) { return within(low, high, "numb
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
   const std::string group = "Common options";
-  app.add_option("--json", options.json, "write the results as JSON; - is stdout, for JSON alone")
+  app.add_option(
+         "--json", options.json,
+         "write the results as JSON to a file, or with - to standard output in place of the report")
       ->type_name("FILE|-")
       ->group(group);
   // `bench` has one of its own, which takes several numbers.
@@ -185,9 +187,10 @@ void add_data_options(CLI::App& app, DataOptions& options) {
 }
 
 void add_nonfinite_option(CLI::App& app, std::string& nonfinite) {
-  app.add_option("--nonfinite", nonfinite,
-                 "what to do with weights that are not finite: reject, or allow, which keeps "
-                 "plans to kernels that spread them exactly")
+  app.add_option(
+         "--nonfinite", nonfinite,
+         "what to do with weights that are infinite or not a number: reject, or allow, with "
+         "kernels that treat them exactly")
       ->type_name("HOW")
       ->check(one_of({"reject", "allow"}))
       ->capture_default_str();
@@ -230,7 +233,7 @@ void add_dataset_output_options(CLI::App& app, OutputOptions& options) {
                  "file to write; its ending says the format: .npz, .mtx, .mtx.gz or .tsr")
       ->type_name("FILE");
   app.add_flag("--graph-only", options.graph_only,
-               "write the graph without features, labels and splits");
+               "write the graph without features, labels and split");
 }
 
 void require_savable(const OutputOptions& options) {

@@ -205,33 +205,36 @@ Action setup(CLI::App& app) {
                  "fp32, fp64, bf16 or, on a GPU, fp16 (default fp32)")
       ->type_name("NAME")
       ->check(offers({"fp32", "fp64", "bf16", "fp16"}));
-  app.add_option("--reduction", arguments->reduction,
-                 "of spmm: sum, mean, max or min (default sum)")
+  app.add_option("--reduction", arguments->reduction, "spmm: sum, mean, max or min (default sum)")
       ->type_name("NAME")
       ->check(offers({"sum", "mean", "max", "min"}));
-  app.add_option("--heads", arguments->heads, "of sddmm, edge_softmax and attention (default 1)")
+  app.add_option("--heads", arguments->heads,
+                 "sddmm, edge_softmax, attention: number of heads (default 1)")
       ->type_name("N")
       ->check(between(std::int64_t{1}, std::int64_t{4096}));
-  app.add_option("--form", arguments->form, "of attention: gat, gatv2 or dot (default gat)")
+  app.add_option("--form", arguments->form, "attention: gat, gatv2 or dot (default gat)")
       ->type_name("NAME")
       ->check(offers({"gat", "gatv2", "dot"}));
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
       ->type_name("DEVICE")
       ->check(offers({"cpu", "cuda"}));
   app.add_option("--tune", arguments->tune,
-                 "predicted (by the cost model, the default) or measured (by timing)")
+                 "how kernels are chosen: predicted (by the cost model, the default) or measured "
+                 "(by timing)")
       ->type_name("HOW")
       ->check(offers({"predicted", "measured"}));
-  app.add_option("--kernel", arguments->kernel, "ask for this kernel")->type_name("NAME");
+  app.add_option("--kernel", arguments->kernel, "use this kernel instead of choosing one")
+      ->type_name("NAME");
   app.add_flag("--backward", arguments->backward, "also plan the backward pass");
-  app.add_flag("--strict", arguments->strict, "only kernels as exact as sums in fp32");
+  app.add_flag("--strict", arguments->strict, "only kernels that are as accurate as sums in fp32");
   app.add_flag("--exact-nonfinite", arguments->exact_nonfinite,
-               "only kernels that keep what is not finite to the rows that use it");
+               "only kernels in which an infinity or NaN reaches no rows but those that use it");
   app.add_flag("--allow-nondeterministic", arguments->allow_nondeterministic,
-               "also kernels whose sums depend on timing");
+               "also kernels whose last digits may differ from run to run");
   auto* const save =
       app.add_option("--save", arguments->save, "write the choice to this file")->type_name("FILE");
-  app.add_option("--load", arguments->load, "take the choice from this file, or fail")
+  app.add_option("--load", arguments->load,
+                 "use the choice in this file; an error if it has none for this problem")
       ->type_name("FILE")
       ->excludes(save);
   return {[&app, arguments](Session& session) {

@@ -20,20 +20,22 @@ ops::PlanOptions PlanningOptions::options() const {
 void add_planning_options(CLI::App& app, PlanningOptions& planning) {
   const std::string group = "Plans";
   app.add_option("--tune", planning.tune,
-                 "how plans choose: predicted (by the cost model, the default) or measured")
+                 "how kernels are chosen: predicted (by the cost model, the default) or measured "
+                 "(by timing)")
       ->type_name("HOW")
       ->check(offers({"predicted", "measured"}))
       ->group(group);
   app.add_option("--plans", planning.plans,
-                 "take the choices in this file, and add to it those that it lacks")
+                 "file of choices: those in it are used, new ones are added")
       ->type_name("FILE")
       ->group(group);
-  app.add_flag("--strict", planning.strict, "only kernels as exact as sums in fp32")->group(group);
+  app.add_flag("--strict", planning.strict, "only kernels that are as accurate as sums in fp32")
+      ->group(group);
   app.add_flag("--exact-nonfinite", planning.exact_nonfinite,
-               "only kernels that keep what is not finite to the rows that use it")
+               "only kernels in which an infinity or NaN reaches no rows but those that use it")
       ->group(group);
   app.add_flag("--allow-nondeterministic", planning.allow_nondeterministic,
-               "also kernels whose sums depend on timing")
+               "also kernels whose last digits may differ from run to run")
       ->group(group);
 }
 

@@ -166,12 +166,13 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
   add_data_options(app, arguments->data);
-  app.add_option("-c,--checkpoint", arguments->checkpoint, "what 'tessera train' wrote")
+  app.add_option("-c,--checkpoint", arguments->checkpoint,
+                 "the trained model, as 'tessera train --checkpoint' wrote it")
       ->type_name("FILE");
   app.add_option("-o,--output", arguments->output,
                  ".npz for classes, logits and embeddings; .txt for one class per line")
       ->type_name("FILE");
-  app.add_flag("--embeddings", arguments->embeddings, "also write what went into the last layer");
+  app.add_flag("--embeddings", arguments->embeddings, "also write the inputs of the last layer");
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))
@@ -189,7 +190,7 @@ Action setup(CLI::App& app) {
 }  // namespace
 
 const Verb predict_verb{"predict", "classify with a trained model",
-                        "[options] SOURCE --checkpoint FILE -o FILE",
+                        "[options] SOURCE --checkpoint FILE [-o FILE]",
                         "tessera train embedded:citation --checkpoint model.tsr\n"
                         "tessera predict embedded:citation --checkpoint model.tsr -o classes.txt\n"
                         "tessera predict --data new.npz -c model.tsr -o new.npz --embeddings",

@@ -203,7 +203,8 @@ Action setup(CLI::App& app) {
                  "rows of a window in the histograms and the picture: 8, 16, 32, 64, 128 or 256 "
                  "(default 64)")
       ->type_name("ROWS");
-  app.add_flag("--transposed", options->transposed, "translate A^T, as the backward pass does");
+  app.add_flag("--transposed", options->transposed,
+               "the reversed graph (A^T), as the backward pass needs it");
   const auto run = [options](Session& session) {
     const LoadedData data = load(session, options->data);
     const Graph& graph = data.dataset.graph;
@@ -227,8 +228,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Verb tiles_verb{"tiles", "show what translation for tensor cores makes of a graph",
-                      "[options] SOURCE",
+const Verb tiles_verb{"tiles", "report how well a graph fits tensor cores", "[options] SOURCE",
                       "tessera tiles embedded:citation\n"
                       "tessera tiles --data graph.npz --height 128 --json -",
                       setup};

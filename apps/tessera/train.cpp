@@ -83,7 +83,7 @@ Action setup(CLI::App& app) {
 }  // namespace
 
 const Verb train_verb{"train", "train a model and report its accuracy",
-                      "[options] SOURCE --model NAME",
+                      "[options] SOURCE [--model NAME]",
                       "tessera train embedded:citation --model gcn --plot gcn.svg\n"
                       "tessera train --data cora.npz --model gat --runs 10 --json gat.json\n"
                       "tessera train --data graph.npz --model sage --batch clusters --parts 50\n"

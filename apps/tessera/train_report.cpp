@@ -163,10 +163,10 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   table.add({"validation", human_metric(report.validation, runs)});
   table.add({"epochs", epochs_line(report)});
   if (report.epochs > 0) {
-    table.add(
-        {"an epoch takes", fmt::format("{}, {} of it a step", human_seconds(report.epoch_ms / 1e3),
-                                       human_seconds(report.step_ms / 1e3))});
-    table.add({"time goes to", shares_of_time(report.times)});
+    table.add({"time per epoch",
+               fmt::format("{}, {} of it the training step", human_seconds(report.epoch_ms / 1e3),
+                           human_seconds(report.step_ms / 1e3))});
+    table.add({"time spent on", shares_of_time(report.times)});
   }
   table.add({"peak memory", human_bytes(report.peak_memory_bytes)});
   if (!arguments.checkpoint.empty()) table.add({"checkpoint", arguments.checkpoint});

@@ -58,7 +58,8 @@ std::size_t find_fastest(std::span<const Offer> offers, const PlanOptions& optio
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", offer.info->name,
                            why_excluded(offer, options));
   }
-  throw Error(ErrorCode::unsupported, "no kernel supports this problem", reasons);
+  throw Error(ErrorCode::unsupported, "no kernel supports this problem: " + reasons, "",
+              "use another precision, another device, or fewer demands on kernels");
 }
 
 }  // namespace

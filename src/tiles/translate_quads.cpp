@@ -125,8 +125,8 @@ class QuadTranslation {
         std::uint32_t& indices = strip[place.index_word];
         indices = (indices & ~(0xFu << place.index_shift)) | std::uint32_t{entries.indices}
                                                                  << place.index_shift;
-        strip[place.bit_word] |= (entries.present & 1u) << place.bit |
-                                 (entries.present >> 1u) << (place.bit + 8);
+        strip[place.bit_word] |= (entries.present & 1u) << place.bit | (entries.present >> 1u)
+                                                                           << (place.bit + 8);
       });
     }
   }

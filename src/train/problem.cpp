@@ -48,7 +48,7 @@ void add_missing_features(const Dataset& dataset, Problem& problem) {
   const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
   if (!problem.graph_task) {
     problem.features = vertex_numbers(dataset.graph);
-    problem.notes.push_back("no features in the data: every vertex is its own");
+    problem.notes.push_back("no features in the data: each vertex gets one of its own");
   } else if (labels != nullptr) {
     problem.features = one_hot(*labels, dataset.num_classes());
     problem.notes.push_back("no features in the data: vertex labels are used");
@@ -92,7 +92,7 @@ void take_vertex_labels(const Dataset& dataset, Problem& problem) {
 void take_graph_labels(const Dataset& dataset, Problem& problem) {
   if (dataset.graph_ids.empty() || dataset.graph_labels.empty()) {
     reject("the data set has no labels for graphs", dataset.name,
-           "use a union of graphs with labels, or classify vertices");
+           "use a union of graphs with labels, or classify vertices (--task node)");
   }
   problem.num_items = dataset.num_graphs();
   problem.graph_ids = dataset.graph_ids;
@@ -187,7 +187,8 @@ void require_fit(const nn::ModelConfig& config, bool graph_task) {
   if (config.readout.has_value() == graph_task) return;
   reject(graph_task ? "graphs are to be classified, but the model has no readout"
                     : "vertices are to be classified, but the model has a readout",
-         "model", graph_task ? "set a readout" : "do without a readout");
+         "model",
+         graph_task ? "set a readout (--readout sum)" : "leave the readout out (--readout)");
 }
 
 bool normalises_rows(const Problem& problem, RowNormalise choice) {

@@ -43,8 +43,8 @@ class Train(cli.CliTest):
 
     def test_report_for_people(self):
         out = self.succeed("train", *KARATE, *SHORT, "--curve").out
-        for part in ["test accuracy", "an epoch takes", "time goes to", "training loss",
-                     "no split in the data", "every vertex is its own"]:
+        for part in ["test accuracy", "time per epoch", "time spent on", "training loss",
+                     "no split in the data", "each vertex gets one of its own"]:
             self.assertIn(part, out)
 
     def test_clusters_and_a_partition_of_ones_own(self):

@@ -22,7 +22,7 @@ std::string why_not_tiles(const SpmmProblem& problem) {
 }
 
 std::string why_not_scatter(const SpmmProblem& problem) {
-  if (problem.pass == SpmmPass::forward) return "a forward pass";
+  if (problem.pass == SpmmPass::forward) return "for the backward pass only";
   if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
     return "max and min";
   }
