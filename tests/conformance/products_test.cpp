@@ -36,9 +36,12 @@ TEST_F(ProductsOnGpu, many_rows_with_a_small_matrix) {
 
 TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
   for (const std::int64_t inner : {32768, 33333}) {
-    for (const test::ProductShape& shape :
-         {test::ProductShape{1, 1, inner}, {7, 64, inner}, {64, 7, inner}, {33, 65, inner},
-          {96, 64, inner}, {64, 96, inner}}) {
+    for (const test::ProductShape& shape : {test::ProductShape{1, 1, inner},
+                                            {7, 64, inner},
+                                            {64, 7, inner},
+                                            {33, 65, inner},
+                                            {96, 64, inner},
+                                            {64, 96, inner}}) {
       test::check_gemm<float>(shape, yes, no, 0, 0, gpu);
       test::check_gemm<float>(shape, yes, no, 1, 3, gpu);
     }

@@ -66,6 +66,11 @@ MISTAKES = [
     ["info", KARATE, "--picture", "out.jpg"],
     ["train", KARATE, "--plot", "out.pdf"],
     ["train", KARATE, "--plot", "out.svg", "--dry-run"],
+    ["info", KARATE, "--data", KARATE],
+    ["partition", KARATE, "--parts", "100"],
+    ["train", "embedded:citation", "--readout", "sum"],
+    ["train", "embedded:citation", "--task", "graph"],
+    ["bench", "compare", "notes.txt", "notes.txt"],
     ["completion"],
     ["completion", "tcsh"],
     # names of data and models

@@ -24,8 +24,8 @@ struct ProductShape {
 };
 
 template <class T>
-void check_gemm(const ProductShape& shape, ops::Transpose turn_a, ops::Transpose turn_b, double beta,
-                std::int64_t margin, Device device) {
+void check_gemm(const ProductShape& shape, ops::Transpose turn_a, ops::Transpose turn_b,
+                double beta, std::int64_t margin, Device device) {
   SCOPED_TRACE(::testing::Message()
                << shape.rows << " x " << shape.cols << " x " << shape.inner << " turned "
                << static_cast<int>(turn_a) << static_cast<int>(turn_b) << " beta " << beta
@@ -39,7 +39,7 @@ void check_gemm(const ProductShape& shape, ops::Transpose turn_a, ops::Transpose
   Matrix<double> expected = to_double(start), magnitude = absolute(to_double(start));
   ops::reference::gemm(turn_a, turn_b, 1.5, to_double(a), to_double(b), beta, expected);
   ops::reference::gemm(turn_a, turn_b, 1.5, absolute(to_double(a)), absolute(to_double(b)), beta,
-                  magnitude);
+                       magnitude);
   testing::Tolerance tolerance = testing::tolerance_of(ops::PrecisionOf<T>::value);
   if (std::is_same_v<T, Float16>) tolerance.of_result = 0x1p-11;
   EXPECT_EQ(testing::first_mismatch(c.values().view(), expected, magnitude, tolerance), "");

@@ -94,7 +94,8 @@ __global__ void aggregate_rows_kernel(const AggregateLaunch launch) {
     }
     return;
   }
-  const bool aligned = launch.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(launch.sums) % 16 == 0;
+  const bool aligned =
+      launch.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(launch.sums) % 16 == 0;
 #pragma unroll
   for (int i = 0; i < 16; i += 4) {
     if (aligned && first + i + 4 <= launch.cols) {

@@ -19,7 +19,7 @@ struct RowPiece {
 struct AggregateLaunch {
   const RowPiece* pieces = nullptr;
   std::int64_t num_pieces = 0;
-  std::int64_t num_whole = 0;  ///< the first pieces are whole rows
+  std::int64_t num_whole = 0;             ///< the first pieces are whole rows
   const VertexId* shared_rows = nullptr;  ///< rows of several pieces
   std::int64_t num_shared_rows = 0;
   const VertexId* sources = nullptr;

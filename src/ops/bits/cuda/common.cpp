@@ -37,14 +37,14 @@ CudaBits::Sums CudaBits::sums_in(const BitOutputs& outputs, const WorkspaceView&
 void CudaBits::finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
                       const WorkspaceView& workspace) const {
   if (options_.output == BitOutput::sums32) return;
-  const FinishLaunch launch{
-      sums_.in(workspace), options_.rows, options_.cols,
-      make_finish(options_, inputs.epilogue, lower_.data(), step_.data())};
+  const FinishLaunch launch{sums_.in(workspace), options_.rows, options_.cols,
+                            make_finish(options_, inputs.epilogue, lower_.data(), step_.data())};
   if (options_.output == BitOutput::values) {
     return finish_values(launch, outputs.values.data, outputs.values.stride, stream);
   }
   const auto& codes = outputs.codes;
-  finish_codes(launch, {codes.words, codes.bits, codes.padded_rows, codes.words_per_row}, options_.output == BitOutput::rows, stream);
+  finish_codes(launch, {codes.words, codes.bits, codes.padded_rows, codes.words_per_row},
+               options_.output == BitOutput::rows, stream);
 }
 
 }  // namespace tessera::ops

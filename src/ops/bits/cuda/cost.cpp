@@ -12,11 +12,11 @@ namespace {
 
 struct BitCoefficients {
   double launch_us;
-  double start_us;        ///< until the first products, and for storing the last
-  double count_per_us;    ///< products of bits in one processor, by pairs of planes on wgmma
-  double pair_per_us;     ///< the same on mma.sync
-  double byte_per_us;     ///< products of bytes in one processor
-  double convert_us;      ///< planes to bytes, per million of them
+  double start_us;      ///< until the first products, and for storing the last
+  double count_per_us;  ///< products of bits in one processor, by pairs of planes on wgmma
+  double pair_per_us;   ///< the same on mma.sync
+  double byte_per_us;   ///< products of bytes in one processor
+  double convert_us;    ///< planes to bytes, per million of them
   double gather_bytes_per_us;
 
   BitCoefficients scaled(DeviceRatio ratio) const {
@@ -74,8 +74,8 @@ double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits
   const BitCoefficients fit = coefficients_for(coefficients, traits);
   const double gathered = static_cast<double>(problem.graph.num_edges()) *
                           (static_cast<double>(problem.options.cols) + 4);
-  const double spread = static_cast<double>(problem.options.depth) *
-                        static_cast<double>(problem.options.cols) * 2;
+  const double spread =
+      static_cast<double>(problem.options.depth) * static_cast<double>(problem.options.cols) * 2;
   return 2 * fit.launch_us + (gathered + spread) / fit.gather_bytes_per_us;
 }
 

@@ -16,8 +16,7 @@ __global__ void values_kernel(const FinishLaunch launch, float* values, std::int
   if (i >= launch.rows * launch.cols) return;
   const std::int64_t row = i / launch.cols;
   const std::int64_t col = i % launch.cols;
-  values[row * stride + col] =
-      launch.finish.value(row, col, static_cast<float>(launch.sums[i]));
+  values[row * stride + col] = launch.finish.value(row, col, static_cast<float>(launch.sums[i]));
 }
 
 /// A block has 32 x 32 sums; outside of the matrix codes are 0, which fills the padding. A warp
@@ -57,8 +56,7 @@ __global__ void codes_kernel(const FinishLaunch launch, const PackedCodes codes)
 }  // namespace
 
 void finish_values(const FinishLaunch& launch, float* values, std::int64_t stride, Stream stream) {
-  cuda::launch_overlapped(values_kernel,
-                          cuda::num_blocks(launch.rows * launch.cols, value_threads),
+  cuda::launch_overlapped(values_kernel, cuda::num_blocks(launch.rows * launch.cols, value_threads),
                           value_threads, stream, launch, values, stride);
 }
 

@@ -45,8 +45,8 @@ int split_of(const BitFunction& function, const BitOptions& options, const Devic
   const std::int64_t blocks = (options.rows + function.rows - 1) / function.rows *
                               ((options.cols + function.width - 1) / function.width);
   const std::int64_t turns = (options.depth + 1023) / 1024 * options.b_bits;
-  const bool fits = blocks * 2 <= traits.processors || (function.rows == 64 && turns >= 16 &&
-                                                        blocks <= traits.processors);
+  const bool fits = blocks * 2 <= traits.processors ||
+                    (function.rows == 64 && turns >= 16 && blocks <= traits.processors);
   return fits && turns >= 16 ? 2 : 1;
 }
 
@@ -132,27 +132,26 @@ void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table) {
        [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
          return std::make_unique<CudaGemm>(problem, planes_function_of(problem.options), false);
        }});
-  table.push_back(
-      {{"bit_gemm/cuda/bytes", "bits expanded in registers times bytes on wgmma", "bit_gemm",
-        DeviceKind::cuda, true},
-       why_not_bytes,
-       [](const BitProblem& problem) {
-         return predict_bytes_us(problem, blocks_of(bytes_function_of(problem.options)),
-                                 device_traits(problem.options.device));
-       },
-       [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-         return std::make_unique<CudaGemm>(problem, bytes_function_of(problem.options), true);
-       }});
-  table.push_back(
-      {{"bit_gemm/cuda/pairs", "every two planes counted on mma.sync", "bit_gemm",
-        DeviceKind::cuda, true},
-       why_not_on_gpu,
-       [](const BitProblem& problem) {
-         return predict_pairs_us(problem, device_traits(problem.options.device));
-       },
-       [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-         return std::make_unique<CudaGemm>(problem, pairs_function, false);
-       }});
+  table.push_back({{"bit_gemm/cuda/bytes", "bits expanded in registers times bytes on wgmma",
+                    "bit_gemm", DeviceKind::cuda, true},
+                   why_not_bytes,
+                   [](const BitProblem& problem) {
+                     return predict_bytes_us(problem, blocks_of(bytes_function_of(problem.options)),
+                                             device_traits(problem.options.device));
+                   },
+                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+                     return std::make_unique<CudaGemm>(problem, bytes_function_of(problem.options),
+                                                       true);
+                   }});
+  table.push_back({{"bit_gemm/cuda/pairs", "every two planes counted on mma.sync", "bit_gemm",
+                    DeviceKind::cuda, true},
+                   why_not_on_gpu,
+                   [](const BitProblem& problem) {
+                     return predict_pairs_us(problem, device_traits(problem.options.device));
+                   },
+                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+                     return std::make_unique<CudaGemm>(problem, pairs_function, false);
+                   }});
 }
 
 }  // namespace tessera::ops

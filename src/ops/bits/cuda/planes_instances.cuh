@@ -8,7 +8,10 @@ namespace tessera::ops {
 
 template <class Policy>
 constexpr BitFunction planes_function() {
-  return {Policy::groups * 64, Policy::width, chunk_words, true,
+  return {Policy::groups * 64,
+          Policy::width,
+          chunk_words,
+          true,
           [](const BitProduct&) {
             allow_shared(multiply_planes_kernel<Policy>, planes_shared_bytes<Policy>);
           },

@@ -101,8 +101,8 @@ __device__ void add_chunk(const Left& left, const Right& right, int inner, int r
 }
 
 template <int cols, bool left_in_row, bool right_in_row>
-__global__ __launch_bounds__(product_threads, 2) void multiply_planes(
-    const __grid_constant__ ProductLaunch launch) {
+__global__ __launch_bounds__(product_threads,
+                             2) void multiply_planes(const __grid_constant__ ProductLaunch launch) {
   using Left = StagedTile<product_rows, left_in_row>;
   using Right = StagedTile<cols, right_in_row>;
   using Tile = WarpTile<cols>;

@@ -6,7 +6,8 @@
 namespace tessera::ops {
 
 template <int cols>
-void run_small_tiles(const Product& product, dim3 grid, const ProductLaunch& launch, Stream stream) {
+void run_small_tiles(const Product& product, dim3 grid, const ProductLaunch& launch,
+                     Stream stream) {
   const auto of_left = [&](auto left) {
     constexpr bool left_in_row = decltype(left)::value;
     return product.right.inner_in_row ? multiply_planes<cols, left_in_row, true>

@@ -27,7 +27,7 @@ struct ProductSplit {
   std::int64_t inner_per_split = 0;
   int splits = 1;
   int group = 1;
-  float* partials = nullptr;    ///< one tile per part and tile of the product
+  float* partials = nullptr;     ///< one tile per part and tile of the product
   unsigned* counters = nullptr;  ///< one per group and tile, then one per tile; 0 between calls
 };
 

@@ -34,8 +34,8 @@ ProductSplit cut(std::int64_t tiles, std::int64_t inner, std::int64_t shortest, 
   split.inner_per_split = divide_up(divide_up(inner, wanted), chunk) * chunk;
   split.splits = static_cast<int>(divide_up(inner, split.inner_per_split));
   // Few parts are added at once, many in groups.
-  split.group = split.splits <= 32 ? split.splits
-                                   : static_cast<int>(std::ceil(std::sqrt(split.splits)));
+  split.group =
+      split.splits <= 32 ? split.splits : static_cast<int>(std::ceil(std::sqrt(split.splits)));
   split.partials = reinterpret_cast<float*>(memory);
   split.counters = cuda::workspace_in(memory).counters;
   return split;
@@ -47,9 +47,9 @@ static_assert(wanted_blocks * product_rows * 64 * sizeof(float) <= cuda::blas_wo
 static_assert(wanted_blocks * 4 <= cuda::workspace_counters);
 
 ProductLaunch launch_of(const Product& product, const ProductSplit& split) {
-  return {product.rows,         product.cols,   product.inner,
-          product.left.matrix,  product.right.matrix, product.target,
-          product.alpha,        product.beta,   split};
+  return {product.rows,        product.cols,         product.inner,
+          product.left.matrix, product.right.matrix, product.target,
+          product.alpha,       product.beta,         split};
 }
 
 Product transposed(Product product) {
@@ -62,8 +62,8 @@ Product transposed(Product product) {
 bool streams_rows(const Product& product) {
   // A shorter inner size is all padding: BLAS writes the result faster.
   return product.rows >= many_rows && product.cols <= 64 && product.inner >= 8 &&
-         product.left.inner_in_row &&
-         product.target.col_step == 1 && StreamLayout::bytes(product.inner) <= most_shared_bytes;
+         product.left.inner_in_row && product.target.col_step == 1 &&
+         StreamLayout::bytes(product.inner) <= most_shared_bytes;
 }
 
 bool streams_inner(const Product& product) {

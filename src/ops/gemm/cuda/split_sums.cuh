@@ -11,8 +11,8 @@ inline constexpr int product_threads = 256;
 
 /// One sum in fp32, for where planes cannot hold the factors: rare, so out of the way.
 template <bool left_in_row, bool right_in_row>
-__device__ __noinline__ float plain_sum(const ProductLaunch& launch, std::int64_t row, std::int64_t col,
-                           std::int64_t begin, std::int64_t end) {
+__device__ __noinline__ float plain_sum(const ProductLaunch& launch, std::int64_t row,
+                                        std::int64_t col, std::int64_t begin, std::int64_t end) {
   float sum = 0;
   for (std::int64_t k = begin; k < end; ++k) {
     const float of_left = left_in_row ? launch.left.data[row * launch.left.stride + k]

@@ -60,8 +60,7 @@ class InnerTile {
     for (int i = 0; i < fours; ++i) {
       const FourInPlanes planes(values_[i]);
       const int col = static_cast<int>(threadIdx.x) % 16 * 4;
-      char* const place =
-          shared_ + line(i) * 128 + ((col / 8) ^ (line(i) % 8)) * 16 + col % 8 * 2;
+      char* const place = shared_ + line(i) * 128 + ((col / 8) ^ (line(i) % 8)) * 16 + col % 8 * 2;
 #pragma unroll
       for (int plane = 0; plane < num_planes; ++plane) {
         *reinterpret_cast<uint2*>(place + plane * plane_bytes) =
@@ -116,8 +115,8 @@ constexpr int stream_inner_bytes() {
 }
 
 template <int across>
-__global__ __launch_bounds__(inner_threads, 2) void stream_inner(
-    const __grid_constant__ ProductLaunch launch) {
+__global__ __launch_bounds__(inner_threads,
+                             2) void stream_inner(const __grid_constant__ ProductLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
   const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));

@@ -11,9 +11,9 @@ namespace tessera::ops {
 template <int cols>
 void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream) {
   const auto bytes = static_cast<int>(StreamLayout::bytes(launch.inner));
-  cuda_check(cudaFuncSetAttribute(stream_rows<cols>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  bytes),
-             "asking for shared memory");
+  cuda_check(
+      cudaFuncSetAttribute(stream_rows<cols>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+      "asking for shared memory");
   constexpr std::int64_t tile_rows = stream_tile_rows * (stream_threads / 128);
   // Two blocks per processor of a large GPU: rows do not depend on each other, so any number may do
   // them.

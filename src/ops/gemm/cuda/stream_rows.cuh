@@ -175,8 +175,9 @@ __device__ void write_rows(const ProductLaunch& launch, bool inner_in_row, std::
 }
 
 template <int cols>
-__global__ __launch_bounds__(stream_threads, 2) void stream_rows(
-    const __grid_constant__ ProductLaunch launch, bool inner_in_row) {
+__global__ __launch_bounds__(stream_threads,
+                             2) void stream_rows(const __grid_constant__ ProductLaunch launch,
+                                                 bool inner_in_row) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
   const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));

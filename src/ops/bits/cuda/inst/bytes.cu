@@ -7,7 +7,10 @@ namespace {
 
 template <class Policy>
 constexpr BitFunction bytes_function() {
-  return {Policy::rows, Policy::width, group_words, true,
+  return {Policy::rows,
+          Policy::width,
+          group_words,
+          true,
           [](const BitProduct&) {
             allow_shared(multiply_bytes_kernel<Policy>, bytes_shared_bytes<Policy>);
           },

@@ -5,10 +5,12 @@
 namespace tessera::ops {
 
 const BitFunction pairs_function = {
-    pairs_rows, pairs_rows, 0, false,
+    pairs_rows,
+    pairs_rows,
+    0,
+    false,
     [](const BitProduct& product) {
-      allow_shared(multiply_pairs_kernel,
-                   pairs_shared_bytes(product.a.planes, product.b.planes));
+      allow_shared(multiply_pairs_kernel, pairs_shared_bytes(product.a.planes, product.b.planes));
     },
     [](const BitProduct& product, int, Stream stream) {
       cuda::launch_overlapped(
