@@ -23,7 +23,7 @@ struct Description {
 /// Splits the text; `invalid_argument` unless it has the form kind?name=value&name=value.
 Description parse_description(const std::string& text);
 
-/// Numbers may be written 2000000 or 2e6, truths true, false, 1 or 0. `where` is for the error.
+/// Numbers may be written 2000000 or 2e6, booleans true, false, 1 or 0. `where` is for the error.
 void read_value(const std::string& text, const std::string& where, std::int32_t& value);
 void read_value(const std::string& text, const std::string& where, std::int64_t& value);
 void read_value(const std::string& text, const std::string& where, std::uint64_t& value);

@@ -78,7 +78,7 @@ void assign(const std::string& text, std::int64_t& value) {
 void assign(const std::string& text, double& value) { value = number_from<double>(text); }
 void assign(const std::string& text, bool& value) {
   value = text == "true";
-  if (!value && text != "false") throw Error(ErrorCode::bad_data, "'" + text + "' is no truth");
+  if (!value && text != "false") throw Error(ErrorCode::bad_data, "'" + text + "' is no boolean");
 }
 void assign(const std::string& text, nn::ModelKind& value) { value = nn::parse_model_kind(text); }
 void assign(const std::string& text, nn::SageAggregation& value) {

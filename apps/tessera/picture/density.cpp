@@ -42,6 +42,10 @@ Density density_of(const Graph& graph) {
     }
   });
   density.most = *std::max_element(density.edges.begin(), density.edges.end());
+  density.least = density.most;
+  for (const std::int64_t edges : density.edges) {
+    if (edges > 0) density.least = std::min(density.least, edges);
+  }
   return density;
 }
 

@@ -33,11 +33,19 @@ std::vector<Colour> palette() {
   return colours;
 }
 
+/// The numbers of edges that the lightest and the darkest colour stand for.
+struct Range {
+  std::int64_t least = 0, most = 0;
+};
+
 /// The colour of a number of edges, by the logarithm.
-std::uint8_t shade_of(std::int64_t edges, std::int64_t most) {
+std::uint8_t shade_of(std::int64_t edges, const Range& range) {
   if (edges == 0) return 0;
-  if (most <= 1) return shades / 2;
-  const double share = std::log(static_cast<double>(edges)) / std::log(static_cast<double>(most));
+  if (range.most <= range.least) return shades / 2;
+  const auto log_ratio = [&](std::int64_t number) {
+    return std::log(static_cast<double>(number) / static_cast<double>(range.least));
+  };
+  const double share = log_ratio(edges) / log_ratio(range.most);
   return static_cast<std::uint8_t>(1 + std::lround(share * (shades - 1)));
 }
 
@@ -54,12 +62,12 @@ std::string cell_size(const Density& density) {
   return fmt::format("each cell is {} targets x {} sources", shown(rows), shown(columns));
 }
 
-void add_matrix(Picture& picture, const Density& density, const Rect& place, std::int64_t most) {
+void add_matrix(Picture& picture, const Density& density, const Rect& place, const Range& range) {
   const double right = place.x + place.width, bottom = place.y + place.height;
   if (!density.edges.empty()) {
     Raster raster{place, density.columns, density.rows, {}, palette()};
     raster.cells.reserve(density.edges.size());
-    for (const std::int64_t edges : density.edges) raster.cells.push_back(shade_of(edges, most));
+    for (const std::int64_t edges : density.edges) raster.cells.push_back(shade_of(edges, range));
     picture.shapes.push_back(std::move(raster));
   }
   picture.shapes.push_back(Line{{{place.x, place.y},
@@ -81,26 +89,27 @@ void add_matrix(Picture& picture, const Density& density, const Rect& place, std
   label(place.x, place.y - 8, "target (row)", Anchor::start);
 }
 
-/// What the colours mean: numbers of edges from 1 to the most.
-void add_scale(Picture& picture, Point at, double width, std::int64_t most,
+/// What the colours mean.
+void add_scale(Picture& picture, Point at, double width, const Range& range,
                const std::string& words) {
-  const std::vector<Colour> colours = palette();
-  if (most > 0) {
-    Raster raster{{at.x, at.y, width, 12}, shades, 1, {}, colours};
+  const bool one_colour = range.most <= range.least;
+  if (range.most > 0) {
+    Raster raster{{at.x, at.y, width, 12}, shades, 1, {}, palette()};
     for (int shade = 0; shade < shades; ++shade) {
-      raster.cells.push_back(most == 1 ? shades / 2 : static_cast<std::uint8_t>(shade + 1));
+      raster.cells.push_back(one_colour ? shades / 2 : static_cast<std::uint8_t>(shade + 1));
     }
     picture.shapes.push_back(std::move(raster));
-  }
-  const Axis axis{1, static_cast<double>(std::max<std::int64_t>(2, most)), true};
-  std::vector<Tick> ticks = round_ticks(axis, 5);
-  if (most > 1 && axis.share(ticks.back().value) < 0.85) {
-    ticks.push_back({axis.high, short_number(axis.high)});
-  }
-  for (const Tick& tick : ticks) {
-    if (tick.value > static_cast<double>(most)) continue;
-    const double x = at.x + axis.share(tick.value) * width;
-    picture.shapes.push_back(Text{{x, at.y + 26}, tick.label, Anchor::middle, 11, grey});
+    const Axis axis{static_cast<double>(range.least), static_cast<double>(range.most), true};
+    std::vector<Tick> ticks{{axis.low, short_number(axis.low)}};
+    if (!one_colour) ticks.push_back({axis.high, short_number(axis.high)});
+    for (const Tick& tick : one_colour ? std::vector<Tick>{} : round_ticks(axis, 5)) {
+      const double share = axis.share(tick.value);
+      if (share > 0.1 && share < 0.9) ticks.push_back(tick);
+    }
+    for (const Tick& tick : ticks) {
+      const double x = at.x + (one_colour ? 0.5 : axis.share(tick.value)) * width;
+      picture.shapes.push_back(Text{{x, at.y + 26}, tick.label, Anchor::middle, 11, grey});
+    }
   }
   picture.shapes.push_back(Text{{at.x, at.y + 44}, words, Anchor::start, 11});
 }
@@ -135,8 +144,9 @@ Picture graph_picture(const std::string& title, const Density& density, const De
   Picture picture{960, 690, {}};
   picture.shapes.push_back(Text{{60, 28}, shortened(title, 90), Anchor::start, 14});
   const Rect matrix{60, 70, 512, 512};
-  add_matrix(picture, density, matrix, density.most);
-  add_scale(picture, {60, 620}, 512, density.most, "edges per cell; " + cell_size(density));
+  const Range range{density.least, density.most};
+  add_matrix(picture, density, matrix, range);
+  add_scale(picture, {60, 620}, 512, range, "edges per cell; " + cell_size(density));
   const std::string x_title = "degree, in powers of two";
   add_histogram(picture, {660, 70, 270, 190}, degrees.in, blue, "vertices by in-degree", x_title);
   add_histogram(picture, {660, 360, 270, 190}, degrees.out, orange, "vertices by out-degree",
@@ -147,11 +157,12 @@ Picture graph_picture(const std::string& title, const Density& density, const De
 Picture compared_picture(const std::string& title, const Side& before, const Side& after) {
   Picture picture{960, 680, {}};
   picture.shapes.push_back(Text{{60, 28}, shortened(title, 90), Anchor::start, 14});
-  const std::int64_t most = std::max(before.density.most, after.density.most);
+  const Range range{std::min(before.density.least, after.density.least),
+                    std::max(before.density.most, after.density.most)};
   double left = 60;
   for (const Side* side : {&before, &after}) {
     const Rect matrix{left, 84, 400, 400};
-    add_matrix(picture, side->density, matrix, most);
+    add_matrix(picture, side->density, matrix, range);
     picture.shapes.push_back(Text{{left, 58}, side->title, Anchor::start, 13});
     double y = 522;
     for (const std::string& note : side->notes) {
@@ -159,7 +170,7 @@ Picture compared_picture(const std::string& title, const Side& before, const Sid
     }
     left += 470;
   }
-  add_scale(picture, {60, 610}, 400, most, "edges per cell; " + cell_size(before.density));
+  add_scale(picture, {60, 610}, 400, range, "edges per cell; " + cell_size(before.density));
   return picture;
 }
 

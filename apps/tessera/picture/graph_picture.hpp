@@ -15,6 +15,7 @@ struct Density {
   VertexId num_rows = 0, num_cols = 0;
   int rows = 0, columns = 0;          ///< of cells
   std::vector<std::int64_t> edges{};  ///< in each cell, row after row
+  std::int64_t least = 0;             ///< of the cells that have any
   std::int64_t most = 0;
 };
 
