@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the library is built on. tools/install_dependencies.sh installs all of it.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(ZLIB REQUIRED)
-find_package(fmt REQUIRED)
+if(NOT TESSERA_SPARSE_ONLY)
+  find_package(ZLIB REQUIRED)
+  find_package(fmt REQUIRED)
 
-# OpenBLAS, in the variant whose threads are OpenMP's (or serial): it must not fight with our own.
-set(BLA_VENDOR OpenBLAS)
-find_package(BLAS REQUIRED)
-find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas REQUIRED)
+  # OpenBLAS, in the variant whose threads are OpenMP's (or serial): it must not fight with our own.
+  set(BLA_VENDOR OpenBLAS)
+  find_package(BLAS REQUIRED)
+  find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas REQUIRED)
 
-# METIS has no package file of its own.
-find_path(METIS_INCLUDE_DIR metis.h)
-find_library(METIS_LIBRARY metis)
+  # METIS has no package file of its own.
+  find_path(METIS_INCLUDE_DIR metis.h)
+  find_library(METIS_LIBRARY metis)
+endif()
 if(METIS_INCLUDE_DIR AND METIS_LIBRARY)
   set(TESSERA_WITH_METIS ON)
 else()

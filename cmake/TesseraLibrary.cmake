@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The library: every source file below src/.
 file(GLOB_RECURSE TESSERA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
+if(TESSERA_SPARSE_ONLY)
+  list(FILTER TESSERA_SOURCES INCLUDE REGEX "/src/(core|cuda|graph|ops|tiles)/|/src/io/(file|temporary_file|text|deflate_absent)\\.cpp$")
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/graph/(generate|partition|draw)[^/]*\\.cpp$|/blas\\.cpp$")
+  if(NOT TESSERA_WITH_CUDA)  # some kernels of the GPU use dense ops; none of the CPU does
+    list(FILTER TESSERA_SOURCES EXCLUDE REGEX
+         "/ops/(batch_norm|elementwise|evaluation|gemm|heads|loss|optimiser|dense|activation/(run|unit_rows|row_normalise|cpu))")
+  endif()
+else()
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/(blas|deflate)_absent\\.cpp$")
+endif()
 set(TESSERA_SIMD_SOURCES ${TESSERA_SOURCES})
 list(FILTER TESSERA_SIMD_SOURCES INCLUDE REGEX "_simd\\.cpp$")
 list(FILTER TESSERA_SOURCES EXCLUDE REGEX "_simd\\.cpp$")
@@ -21,11 +31,15 @@ target_include_directories(tessera
   PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
          "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
   PRIVATE "${PROJECT_SOURCE_DIR}/src")
-target_include_directories(tessera SYSTEM PRIVATE "${CBLAS_INCLUDE_DIR}")
 target_compile_features(tessera PUBLIC cxx_std_20)
 target_compile_definitions(tessera PRIVATE TESSERA_VERSION="${PROJECT_VERSION}")
-target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP::OpenMP_CXX
-                                      ZLIB::ZLIB fmt::fmt BLAS::BLAS)
+target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP::OpenMP_CXX)
+if(TESSERA_SPARSE_ONLY)
+  target_include_directories(tessera PRIVATE "${PROJECT_SOURCE_DIR}/bindings/torch/stand_ins")
+else()
+  target_include_directories(tessera SYSTEM PRIVATE "${CBLAS_INCLUDE_DIR}")
+  target_link_libraries(tessera PRIVATE ZLIB::ZLIB fmt::fmt BLAS::BLAS)
+endif()
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
 if(TESSERA_WITH_CUDA)

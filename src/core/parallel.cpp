@@ -2,6 +2,7 @@
 #include "tessera/core/parallel.hpp"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <exception>
@@ -10,10 +11,21 @@
 
 #include "tessera/core/error.hpp"
 
+#include "core/openmp_limit.hpp"
+
 namespace tessera {
 namespace {
 
 std::atomic<int> requested_threads{0};
+
+/// What OpenMP allowed this thread before a `OneOpenMpThread` took it; 0 where there is none.
+thread_local int allowed_before = 0;
+
+/// Whether this process was forked after the library was loaded.
+std::atomic<bool> forked{false};
+
+[[maybe_unused]] const int watches_forks =
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
 
 /// Keeps the exception of the lowest task, so that the error a user sees does not depend on timing.
 class FirstFailure {
@@ -41,14 +53,27 @@ class FirstFailure {
 }  // namespace
 
 int num_threads() noexcept {
+  if (forked.load(std::memory_order_relaxed)) return 1;
   const int requested = requested_threads.load(std::memory_order_relaxed);
-  return requested > 0 ? requested : omp_get_num_procs();
+  if (requested > 0) return requested;
+  return allowed_before > 0 ? allowed_before : omp_get_max_threads();
+}
+
+OneOpenMpThread::OneOpenMpThread() noexcept
+    : openmp_before_(omp_get_max_threads()), ours_before_(allowed_before) {
+  if (ours_before_ == 0) allowed_before = openmp_before_;
+  omp_set_num_threads(1);
+}
+
+OneOpenMpThread::~OneOpenMpThread() {
+  omp_set_num_threads(openmp_before_);
+  allowed_before = ours_before_;
 }
 
 void set_num_threads(int threads) {
   if (threads < 0) {
     throw Error(ErrorCode::invalid_argument, "negative number of threads", "threads",
-                "use 0 for one per core");
+                "use 0 for as many as OpenMP allows");
   }
   requested_threads.store(threads, std::memory_order_relaxed);
 }

@@ -91,7 +91,7 @@ Edges sorted_edges(const EdgeInput& in, const float* values, const BuildOptions&
   return edges;
 }
 
-/// All edges differ: they keep their values and get their places as ids.
+/// All edges differ, or all are kept: they keep their values and get their places as ids.
 void keep_all(const EdgeInput& in, const float* values, const BuildOptions& options, Edges& edges) {
   if (edges.positions.empty()) return;
   const Place place = options.place();
@@ -188,14 +188,16 @@ Graph build_on_device(const EdgeInput& in, const BuildOptions& options) {
   Edges edges = sorted_edges(in, values.data(), options);
   report(options.progress, "sorting edges", in.count(), in.count());
   const EdgeOffset repeated = cuda::first_repeated(edges.keys.data(), edges.keys.size(), place);
-  if (repeated == cuda::no_edge) {
+  if (repeated == cuda::no_edge || options.duplicates == Duplicates::keep) {
     keep_all(in, values.data(), options, edges);
   } else if (options.duplicates == Duplicates::reject) {
     report_repeated_key(in, edges.keys.data() + repeated, place);
   } else {
     merge(in, values.data(), options, edges);
   }
-  return graph_of(in, std::move(edges), place);
+  Graph graph = graph_of(in, std::move(edges), place);
+  const bool keeps_repeated = repeated != cuda::no_edge && options.duplicates == Duplicates::keep;
+  return keeps_repeated ? graph.with_repeated_edges() : graph;
 }
 
 SharedArray<VertexId> narrowed_on_device(std::span<const std::int64_t> indices, std::int64_t bound,

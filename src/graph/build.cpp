@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/graph/build.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -170,6 +171,34 @@ float group_value(const Input& in, const detail::SortedEdges& sorted, Duplicates
   return static_cast<float>(sum);
 }
 
+/// Every edge stays, repeated ones too.
+Graph from_all(const Input& in, detail::SortedEdges sorted, const BuildOptions& options) {
+  Buffer<float> values(static_cast<EdgeOffset>(in.values.size()));
+  Buffer<EdgeOffset> ids(options.keep_edge_ids ? in.count() : 0);
+  const auto row_repeats = [&](std::int64_t row) {
+    const auto* const begin = sorted.minors.data() + sorted.offsets[row];
+    const auto* const end = sorted.minors.data() + sorted.offsets[row + 1];
+    return std::adjacent_find(begin, end) != end;
+  };
+  const bool repeated = parallel_reduce(
+      in.num_rows, even_grain(in.num_rows), false,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          if (row_repeats(row)) return true;
+        }
+        return false;
+      },
+      [](bool a, bool b) { return a || b; });
+  parallel_for(sorted.positions.size(), edges_per_task, [&](EdgeOffset k) {
+    if (!values.empty()) values[k] = in.value(sorted.positions[k]);
+    if (!ids.empty()) ids[sorted.positions[k]] = k;
+  });
+  Graph graph(in.num_rows, in.num_cols, std::move(sorted.offsets), std::move(sorted.minors),
+              std::move(values));
+  if (repeated) graph = graph.with_repeated_edges();
+  return ids.empty() ? graph : graph.with_edge_ids(std::move(ids));
+}
+
 Graph from_unsorted(const Input& in, const BuildOptions& options) {
   report(options.progress, "sorting edges", 0, in.count());
   const bool with_positions = !in.values.empty() || options.keep_edge_ids;
@@ -177,6 +206,7 @@ Graph from_unsorted(const Input& in, const BuildOptions& options) {
       in.num_rows, in.count(), detail::CooSource{in.rows, in.cols}, with_positions);
   report(options.progress, "sorting edges", in.count(), in.count());
 
+  if (options.duplicates == Duplicates::keep) return from_all(in, std::move(sorted), options);
   Buffer<EdgeOffset> offsets = merged_row_offsets(sorted);
   const EdgeOffset merged = offsets[in.num_rows];
   const bool has_duplicates = merged < in.count();

@@ -66,7 +66,7 @@ void check_offsets(const Graph& graph) {
     if (col < 0 || col >= graph.num_cols()) {
       contradict(fmt::format("row {} has column {}, outside [0, {})", row, col, graph.num_cols()));
     }
-    if (col <= previous) {
+    if (col < previous || (col == previous && !graph.has_repeated_edges())) {
       contradict(
           fmt::format("row {} lists column {} after {}: columns must rise", row, col, previous));
     }
@@ -82,8 +82,11 @@ void check_columns(const Graph& graph) {
     if (columns.empty()) return;
     // Rising from a first >= 0 to a last in range: all are in range. No branch in the loop.
     unsigned falls = 0;
-    for (std::size_t k = 1; k < columns.size(); ++k)
-      falls |= columns[k] <= columns[k - 1] ? 1u : 0u;
+    const bool may_stay = graph.has_repeated_edges();
+    for (std::size_t k = 1; k < columns.size(); ++k) {
+      const bool rises = may_stay ? columns[k] >= columns[k - 1] : columns[k] > columns[k - 1];
+      falls |= rises ? 0u : 1u;
+    }
     if (falls != 0 || columns.front() < 0 || columns.back() >= graph.num_cols()) {
       report_bad_row(graph, row);
     }
@@ -199,6 +202,12 @@ Graph Graph::with_scales(PlacedArray<float> row_scale, PlacedArray<float> col_sc
 Graph Graph::with_edge_ids(PlacedArray<EdgeOffset> edge_ids) const {
   Graph other = *this;
   other.edge_ids_ = std::move(edge_ids);
+  return other;
+}
+
+Graph Graph::with_repeated_edges() const {
+  Graph other = *this;
+  other.repeated_edges_ = true;
   return other;
 }
 

@@ -64,7 +64,9 @@ std::vector<Offer> offers_of(std::span<const KernelType> table,
     Offer& offer = offers.emplace_back();
     offer.info = &kernel.info;
     if (kernel.info.device != options.device.kind) continue;
-    offer.why_not = kernel.why_not(problem);
+    offer.why_not = problem.graph.has_repeated_edges() && !kernel.info.repeated_edges
+                        ? "its tiles hold each edge once, and the graph repeats some"
+                        : kernel.why_not(problem);
     const bool competes = offer.why_not.empty() && is_asked_for(kernel.info, options);
     if (competes) offer.predicted_us = kernel.predicted_us(problem);
   }

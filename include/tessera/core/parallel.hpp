@@ -11,10 +11,13 @@
 
 namespace tessera {
 
-/// Threads that parallel loops use: what `set_num_threads` said, or else one per core.
+/// Threads that parallel loops use: what `set_num_threads` said, or else what OpenMP allows the
+/// calling thread (`omp_set_num_threads`, OMP_NUM_THREADS), which is one per core by default. In a
+/// process that was forked off this one it is always 1: threads do not survive a fork, and OpenMP
+/// would wait for those of its pool for ever.
 int num_threads() noexcept;
 
-/// 0 means one per core.
+/// 0 means as many as OpenMP allows.
 void set_num_threads(int threads);
 
 /// A callable passed down without owning it: what `std::function` costs, less the allocation.

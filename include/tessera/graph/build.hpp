@@ -17,6 +17,7 @@ enum class Duplicates {
   reject,  ///< an error that names the first of them
   sum,     ///< add their values; an unweighted graph with duplicates becomes weighted
   first,   ///< keep the one that came first
+  keep,    ///< keep all of them, next to each other in their row, in the order given
 };
 
 /// What to do with weights that are not finite.

@@ -25,7 +25,8 @@ struct Csc {
   SharedArray<EdgeOffset> csr_positions;
 };
 
-/// A sparse matrix A whose row i lists the sources of target i, sorted and unique (CSR).
+/// A sparse matrix A whose row i lists the sources of target i, sorted and unique (CSR), unless the
+/// graph was built to keep repeated edges.
 ///
 ///     A[i][j] = row_scale[i] * value(i, j) * col_scale[j]
 ///
@@ -47,6 +48,10 @@ class Graph {
   VertexId num_cols() const noexcept { return num_cols_; }
   EdgeOffset num_edges() const noexcept { return num_edges_; }
   bool is_square() const noexcept { return num_rows_ == num_cols_; }
+  /// True when a row may list a column several times: each is an edge of its own for sums, means,
+  /// softmax and attention. Such a graph takes no part in max, min, tiles, reordering or set
+  /// operations on edges.
+  bool has_repeated_edges() const noexcept { return repeated_edges_; }
 
   const SharedArray<EdgeOffset>& row_offsets() const noexcept { return row_offsets_; }
   const SharedArray<VertexId>& col_indices() const { return col_indices_.here(); }
@@ -88,6 +93,8 @@ class Graph {
   Graph with_values(PlacedArray<float> values) const;
   Graph with_scales(PlacedArray<float> row_scale, PlacedArray<float> col_scale) const;
   Graph with_edge_ids(PlacedArray<EdgeOffset> edge_ids) const;
+  /// The same graph, marked as one whose rows may list a column several times (`Duplicates::keep`).
+  Graph with_repeated_edges() const;
 
   /// Throws `bad_data` unless offsets rise from 0 to the number of edges, every row's columns are
   /// sorted, unique and in range, and all arrays have the sizes they must have.
@@ -103,6 +110,7 @@ class Graph {
   VertexId num_rows_ = 0;
   VertexId num_cols_ = 0;
   EdgeOffset num_edges_ = 0;
+  bool repeated_edges_ = false;
   SharedArray<EdgeOffset> row_offsets_;
   PlacedArray<VertexId> col_indices_;
   PlacedArray<float> values_;

@@ -23,6 +23,8 @@ struct KernelInfo {
   /// A number that is not finite reaches the rows that use it and no other. On tiles, other rows of
   /// the same window may turn into NaN, but never into a wrong number.
   bool exact_nonfinite = true;
+  /// Takes graphs that keep repeated edges. Tiles hold each edge once.
+  bool repeated_edges = true;
 };
 
 /// Every kernel of this build, of all ops, sorted by name.

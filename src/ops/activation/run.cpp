@@ -13,9 +13,6 @@
 namespace tessera::ops {
 namespace {
 
-constexpr Activation all_activations[] = {Activation::none, Activation::relu,
-                                          Activation::leaky_relu, Activation::elu};
-
 void check_epsilon(const Checker& check, double epsilon) {
   check.that(std::isfinite(epsilon) && epsilon > 0,
              fmt::format("epsilon is {}, expected a number above 0", epsilon));
@@ -30,26 +27,6 @@ ActivationFormula checked_formula(const Checker& check, const ActivationOptions&
   check.that(std::isfinite(options.alpha), fmt::format("alpha is {}", options.alpha));
   const Dropout dropout{options.dropout, options.random, options.clock};
   return {options.activation, options.slope, options.alpha, dropout.active(), dropout.constants()};
-}
-
-const char* to_string(Activation activation) noexcept {
-  switch (activation) {
-    case Activation::none: return "none";
-    case Activation::relu: return "relu";
-    case Activation::leaky_relu: return "leaky_relu";
-    case Activation::elu: return "elu";
-  }
-  return "unknown";
-}
-
-Activation parse_activation(const std::string& text) {
-  std::string names;
-  for (const Activation activation : all_activations) {
-    if (text == to_string(activation)) return activation;
-    names += (names.empty() ? "" : ", ") + std::string(to_string(activation));
-  }
-  throw Error(ErrorCode::invalid_argument, "unknown activation '" + text + "'", "",
-              "use one of " + names);
 }
 
 void bias_activation_dropout(ConstOperand x, ConstOperand bias, const ActivationOptions& options,

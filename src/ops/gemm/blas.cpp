@@ -2,7 +2,6 @@
 #include "ops/gemm/blas.hpp"
 
 #include <cblas.h>
-#include <omp.h>
 
 // OpenBLAS's own; absent from the header of the reference BLAS that may come first in the path.
 extern "C" void openblas_set_num_threads(int threads);
@@ -35,15 +34,9 @@ void multiply(const Product<double>& p) {
 
 // The OpenMP variant asks OpenMP for the number of threads at each call and uses one inside a
 // parallel region. The pthread variant has a number of its own, for the whole process.
-SingleThread::SingleThread() : previous_threads_(omp_get_max_threads()) {
+SingleThread::SingleThread() {
   static const bool follows_openmp = openblas_get_parallel() == threads_are_openmp;
-  if (follows_openmp) {
-    omp_set_num_threads(1);
-  } else {
-    openblas_set_num_threads(1);
-  }
+  if (!follows_openmp) openblas_set_num_threads(1);
 }
-
-SingleThread::~SingleThread() { omp_set_num_threads(previous_threads_); }
 
 }  // namespace tessera::ops::blas

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/openmp_limit.hpp"
 #include "tessera/ops/gemm.hpp"
 
 /// The BLAS library, one thread per call.
@@ -38,12 +39,9 @@ void multiply(const Product<double>& product);
 class SingleThread {
  public:
   SingleThread();
-  ~SingleThread();
-  SingleThread(const SingleThread&) = delete;
-  SingleThread& operator=(const SingleThread&) = delete;
 
  private:
-  int previous_threads_;
+  OneOpenMpThread openmp_;
 };
 
 }  // namespace tessera::ops::blas

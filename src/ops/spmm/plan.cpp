@@ -87,6 +87,13 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
     throw Error(ErrorCode::invalid_argument, "edge values are expected but not planned for",
                 "edge_values_expected", "plan with edge_values_at_run");
   }
+  const bool picks = options.reduction == Reduction::max || options.reduction == Reduction::min;
+  if (picks && graph.has_repeated_edges()) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} over repeated edges has no single winner", to_string(options.reduction)),
+        "reduction", "build the graph with duplicates 'first'");
+  }
   auto record = std::make_shared<SpmmRecord>();
   record->graph = graph;
   record->options = options;

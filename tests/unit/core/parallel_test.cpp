@@ -2,6 +2,9 @@
 #include "tessera/core/parallel.hpp"
 
 #include <gtest/gtest.h>
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <numeric>
@@ -9,6 +12,8 @@
 #include <string>
 
 #include "tessera/core/error.hpp"
+
+#include "core/openmp_limit.hpp"
 
 #include "support/random_coo.hpp"
 
@@ -24,6 +29,38 @@ TEST(Parallel, TheNumberOfThreadsIsSettable) {
     EXPECT_EQ(num_threads(), 3);
   }
   EXPECT_THROW(set_num_threads(-1), Error);
+}
+
+TEST(Parallel, FollowsWhatOpenMpAllows) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(2);
+  EXPECT_EQ(num_threads(), 2);
+  {
+    const OneOpenMpThread one;
+    EXPECT_EQ(omp_get_max_threads(), 1);
+    EXPECT_EQ(num_threads(), 2) << "our own loops keep what they had";
+    const OneOpenMpThread nested;
+    EXPECT_EQ(num_threads(), 2);
+  }
+  EXPECT_EQ(omp_get_max_threads(), 2);
+  omp_set_num_threads(before);
+}
+
+TEST(Parallel, RunsInAForkedProcess) {
+  const ThreadScope scope(4);
+  std::atomic<int> runs{0};
+  parallel_tasks(100, [&](std::int64_t) { ++runs; });  // OpenMP has its threads now
+  const pid_t child = fork();
+  if (child == 0) {
+    std::atomic<int> again{0};
+    parallel_tasks(100, [&](std::int64_t) { ++again; });
+    _exit(num_threads() == 1 && again == 100 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(num_threads(), 4);
 }
 
 TEST(Parallel, EveryTaskRunsOnce) {

@@ -282,6 +282,7 @@ void append_cuda_staged_attention(std::vector<AttentionKernel>& table) {
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
   kernel.why_not = why_not;
   kernel.predicted_us = predicted_us;
   kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {

@@ -105,6 +105,7 @@ SddmmKernel short_kernel() {
   kernel.info.op = "sddmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
+  kernel.info.repeated_edges = false;
   kernel.why_not = why_not;
   kernel.predicted_us = [](const SddmmProblem& problem) {
     return predict_short_dots_us(problem, direct, device_traits(problem.device));

@@ -86,6 +86,7 @@ void append_cuda_tall_dots_kernels(std::vector<SddmmKernel>& table) {
   kernel.info.op = "sddmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
+  kernel.info.repeated_edges = false;
   kernel.why_not = why_not;
   kernel.predicted_us = [](const SddmmProblem& problem) {
     return predict_tall_dots_us(problem, device_traits(problem.device));

@@ -382,6 +382,7 @@ SpmmKernel kernel_of_policy() {
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = policy.planes == 3;
   kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
   kernel.why_not = [](const SpmmProblem& problem) {
     return why_not(problem, tall_policies[index]);
   };
