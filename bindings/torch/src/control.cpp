@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Python calls through ctypes: no tensors, nothing that torch needs to know.
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "counters.hpp"
+#include "structure.hpp"
+
+namespace tessera::torch_ops {
+namespace {
+
+std::mutex trace_mutex;
+std::atomic<bool> tracing{false};
+std::string trace;
+
+}  // namespace
+
+Counters& counters() {
+  static Counters instance;
+  return instance;
+}
+
+void note_run(const ops::AnyPlan& plan, const char* pass) {
+  ++counters().runs;
+  if (!tracing.load(std::memory_order_relaxed)) return;
+  const std::scoped_lock lock(trace_mutex);
+  trace += plan.kernel().name + " " + pass + "\n";
+}
+
+}  // namespace tessera::torch_ops
+
+#define TESSERA_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace torch_ops = tessera::torch_ops;
+
+/// 0: runs of kernels, 1: graphs built, 2: plans made.
+TESSERA_EXPORT std::int64_t tessera_counter(int which) {
+  const torch_ops::Counters& counts = torch_ops::counters();
+  return which == 0 ? counts.runs.load() : which == 1 ? counts.graphs.load() : counts.plans.load();
+}
+
+TESSERA_EXPORT void tessera_set_cache_limits(std::int64_t entries, std::int64_t bytes) {
+  torch_ops::set_cache_limits(entries, bytes);
+}
+
+TESSERA_EXPORT void tessera_clear_cache() { torch_ops::clear_cache(); }
+
+/// Begins to note which kernels run.
+TESSERA_EXPORT void tessera_begin_trace() {
+  const std::scoped_lock lock(torch_ops::trace_mutex);
+  torch_ops::trace.clear();
+  torch_ops::tracing = true;
+}
+
+/// Ends it; a line for each run. Valid until the next trace begins.
+TESSERA_EXPORT const char* tessera_end_trace() {
+  const std::scoped_lock lock(torch_ops::trace_mutex);
+  torch_ops::tracing = false;
+  return torch_ops::trace.c_str();
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include <torch/csrc/stable/library.h>
+
+#include "place.hpp"
+#include "structure.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/ops/plan.hpp"
+
+namespace tessera::torch_ops {
+
+/// Bits of the operators' argument `flags`.
+enum Flags : std::int64_t {
+  tune_by_measuring = 1,
+  allow_tf32 = 2,
+  only_strict = 4,
+};
+
+void register_spmm(torch::stable::detail::StableLibrary& library);
+void register_edges(torch::stable::detail::StableLibrary& library);
+void register_attention(torch::stable::detail::StableLibrary& library);
+
+inline void register_operators(torch::stable::detail::StableLibrary& library) {
+  register_spmm(library);
+  register_edges(library);
+  register_attention(library);
+}
+
+/// The function, with errors of the library as ones that Python can tell apart by their first word.
+template <auto function>
+struct Guarded;
+template <class Result, class... Arguments, Result (*function)(Arguments...)>
+struct Guarded<function> {
+  static Result run(Arguments... arguments) {
+    try {
+      return function(std::move(arguments)...);
+    } catch (const Error& error) {
+      throw std::runtime_error(std::string("tessera ") + to_string(error.code()) + ": " +
+                               error.what());
+    }
+  }
+};
+
+/// The options that all plans share.
+template <class Options>
+void set_common(Options& options, const Place& place, std::int64_t flags) {
+  options.device = place.device;
+  options.memory = place.memory;
+  options.stream = place.stream;
+  options.own_workspace = place.device.kind == DeviceKind::cpu;
+  options.tune = (flags & tune_by_measuring) != 0 ? ops::Tune::measured : ops::Tune::predicted;
+  options.strict = (flags & only_strict) != 0;
+}
+
+/// The precision that a plan for these features has.
+inline Precision planned_precision(const Tensor& features, std::int64_t flags) {
+  const Precision precision = precision_of(features);
+  const bool on_gpu = !features.is_cpu();
+  return precision == Precision::fp32 && on_gpu && (flags & allow_tf32) != 0 ? Precision::tf32
+                                                                             : precision;
+}
+
+/// The CPU has no arithmetic of fp16: such features are widened there, and the results narrowed.
+inline bool is_widened(const Tensor& features) {
+  return features.is_cpu() && features.scalar_type() == ScalarType::Half;
+}
+
+/// What a run borrows from torch, so that its counters see it and streams do not share it.
+class BorrowedWorkspace {
+ public:
+  BorrowedWorkspace(const Tensor& beside, const ops::AnyPlan& plan) {
+    if (beside.is_cpu() || plan.workspace_bytes() == 0) return;
+    memory_ = empty_beside(beside, plan.workspace_bytes(), ScalarType::Byte);
+    view_ = {memory_->data_ptr(), plan.workspace_bytes()};
+  }
+  operator Workspace() const { return view_; }
+
+ private:
+  std::optional<Tensor> memory_;
+  Workspace view_;
+};
+
+}  // namespace tessera::torch_ops

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place.hpp"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "operators.hpp"
+#include "tessera/core/error.hpp"
+
+// Only libtorch_cuda has these. Declared weak, so that linking needs the CPU's libraries alone.
+extern "C" {
+__attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(std::int32_t, void**);
+__attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(std::uint64_t,
+                                                                                 void**);
+__attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void*);
+}
+
+namespace tessera::torch_ops {
+namespace {
+
+void require_torch_cuda() {
+  if (aoti_torch_get_current_cuda_stream != nullptr &&
+      aoti_torch_cuda_caching_allocator_raw_alloc != nullptr) {
+    return;
+  }
+  throw Error(ErrorCode::backend_unavailable, "this torch was built without CUDA", "torch",
+              "install a torch for CUDA 13");
+}
+
+/// torch's caching allocator. It orders memory by the stream that was current when it was taken,
+/// which is the stream of everything that the operators make.
+class TorchMemory final : public MemoryResource {
+ public:
+  explicit TorchMemory(int index) : index_(index) {}
+
+  void* allocate(std::size_t bytes, Stream) override {
+    if (bytes == 0) return nullptr;
+    void* memory = nullptr;
+    if (aoti_torch_cuda_caching_allocator_raw_alloc(bytes, &memory) != 0 || memory == nullptr) {
+      throw Error(ErrorCode::out_of_memory,
+                  "torch has no " + std::to_string(bytes) + " bytes left on " + to_string(device()),
+                  "memory", "use a smaller graph or fewer features");
+    }
+    return memory;
+  }
+  void deallocate(void* memory, std::size_t, Stream) noexcept override {
+    if (memory != nullptr) aoti_torch_cuda_caching_allocator_raw_delete(memory);
+  }
+  Device device() const noexcept override { return {DeviceKind::cuda, index_}; }
+
+ private:
+  int index_;
+};
+
+/// Never destroyed: graphs in the cache may outlive main.
+TorchMemory& memory_of(int index) {
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const memories = new std::vector<std::unique_ptr<TorchMemory>>;
+  const std::scoped_lock lock(*mutex);
+  while (static_cast<int>(memories->size()) <= index) {
+    memories->push_back(std::make_unique<TorchMemory>(static_cast<int>(memories->size())));
+  }
+  return *(*memories)[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+Place place_of(const Tensor& tensor) {
+  require_torch_cuda();
+  const Device device = device_of(tensor);
+  void* stream = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device.index, &stream));
+  return {device, &memory_of(device.index), Stream{stream}};
+}
+
+bool is_capturing(const Place& place) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error =
+      cudaStreamIsCapturing(static_cast<cudaStream_t>(place.stream.handle), &status);
+  return error == cudaSuccess && status != cudaStreamCaptureStatusNone;
+}
+
+DeviceScope::DeviceScope(const Tensor& tensor)
+    : guard_(new torch::stable::accelerator::DeviceGuard(tensor.get_device_index())) {}
+DeviceScope::~DeviceScope() {
+  delete static_cast<torch::stable::accelerator::DeviceGuard*>(guard_);
+}
+
+}  // namespace tessera::torch_ops
+
+STABLE_TORCH_LIBRARY_IMPL(tessera, CUDA, library) {
+  tessera::torch_ops::register_operators(library);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensors.hpp"
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::torch_ops {
+namespace {
+
+ElementType element_type_of(const Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case ScalarType::Double: return ElementType::fp64;
+    case ScalarType::Float: return ElementType::fp32;
+    case ScalarType::BFloat16: return ElementType::bf16;
+    case ScalarType::Half: return ElementType::fp16;
+    case ScalarType::Int: return ElementType::int32;
+    default: break;
+  }
+  throw Error(ErrorCode::invalid_argument, "features of a type that is not a float", "dtype",
+              "use float64, float32, bfloat16 or float16");
+}
+
+}  // namespace
+
+Device device_of(const Tensor& tensor) {
+  if (tensor.is_cpu()) return {};
+  return {DeviceKind::cuda, tensor.get_device_index()};
+}
+
+Precision precision_of(const Tensor& tensor) {
+  switch (element_type_of(tensor)) {
+    case ElementType::fp64: return Precision::fp64;
+    case ElementType::bf16: return Precision::bf16;
+    case ElementType::fp16: return Precision::fp16;
+    default: return Precision::fp32;
+  }
+}
+
+Tensor with_rows(const Tensor& tensor) {
+  if (tensor.dim() != 2) {
+    throw Error(ErrorCode::invalid_argument,
+                "a tensor of " + std::to_string(tensor.dim()) + " dimensions", "features",
+                "use two: vertices and features");
+  }
+  const bool has_rows = (tensor.size(1) <= 1 || tensor.stride(1) == 1) &&
+                        (tensor.size(0) <= 1 || tensor.stride(0) >= tensor.size(1));
+  return has_rows ? tensor : torch::stable::contiguous(tensor);
+}
+
+ops::Operand operand(const Tensor& tensor) {
+  const std::int64_t stride =
+      tensor.size(0) <= 1 ? tensor.size(1) : std::max(tensor.stride(0), tensor.size(1));
+  return {tensor.data_ptr(), element_type_of(tensor), device_of(tensor),
+          tensor.size(0),    tensor.size(1),          stride};
+}
+
+Tensor empty_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type) {
+  return torch::stable::empty(std::array<std::int64_t, 2>{rows, cols}, type, std::nullopt,
+                              other.device());
+}
+
+Tensor empty_beside(const Tensor& other, std::int64_t size, ScalarType type) {
+  return torch::stable::empty(std::array<std::int64_t, 1>{size}, type, std::nullopt,
+                              other.device());
+}
+
+Tensor zeros_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type) {
+  Tensor zeros = empty_beside(other, rows, cols, type);
+  return torch::stable::zero_(zeros);
+}
+
+Tensor in_type(const Tensor& tensor, ScalarType type) {
+  return tensor.scalar_type() == type ? tensor : torch::stable::to(tensor, type);
+}
+
+Tensor counting(const Tensor& beside, std::int64_t size) {
+  Tensor steps = empty_beside(beside, size, ScalarType::Long);
+  torch::stable::fill_(steps, 1);
+  if (size > 0) {
+    Tensor first = torch::stable::narrow(steps, 0, 0, 1);
+    torch::stable::zero_(first);
+  }
+  return call<Tensor>("aten::cumsum", "", steps, std::int64_t{0},
+                      std::optional<ScalarType>(ScalarType::Long));
+}
+
+Tensor selected(const Tensor& tensor, const Tensor& positions) {
+  return call<Tensor>("aten::index_select", "", tensor, std::int64_t{0}, positions);
+}
+
+Tensor joined(const Tensor& first, const Tensor& second) {
+  Tensor both = empty_beside(first, first.size(0) + second.size(0), first.scalar_type());
+  Tensor begin = torch::stable::narrow(both, 0, 0, first.size(0));
+  Tensor end = torch::stable::narrow(both, 0, first.size(0), second.size(0));
+  torch::stable::copy_(begin, first);
+  torch::stable::copy_(end, second);
+  return both;
+}
+
+bool equal(const Tensor& a, const Tensor& b) { return call<bool>("aten::equal", "", a, b); }
+
+std::optional<std::int64_t> version_of(const Tensor& tensor) {
+  if (call<bool>("aten::is_inference", "", tensor)) return std::nullopt;
+  return call<std::int64_t>("aten::_version", "", tensor);
+}
+
+}  // namespace tessera::torch_ops

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/accelerator.h>
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include "tessera/core/device.hpp"
+#include "tessera/core/dtype.hpp"
+#include "tessera/ops/operand.hpp"
+
+/// torch's tensors as this library's operands, and the few of torch's own operators that preparing
+/// a graph needs. All of it works on any device.
+namespace tessera::torch_ops {
+
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+
+/// Calls an operator of torch by its name.
+template <class Result, class... Arguments>
+Result call(const char* name, const char* overload, const Arguments&... arguments) {
+  std::array<StableIValue, sizeof...(Arguments)> stack{torch::stable::detail::from(arguments)...};
+  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher(name, overload, stack.data(), TORCH_ABI_VERSION));
+  return torch::stable::detail::to<Result>(stack[0]);
+}
+
+Device device_of(const Tensor& tensor);
+/// Throws `invalid_argument` unless it is fp64, fp32, bf16 or fp16.
+Precision precision_of(const Tensor& tensor);
+
+/// A matrix whose rows may lie apart, as kernels take it; another layout is copied first.
+Tensor with_rows(const Tensor& tensor);
+/// A matrix with such rows as an operand.
+ops::Operand operand(const Tensor& tensor);
+
+/// A new tensor without a value, or zeros, on the device of another.
+Tensor empty_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type);
+Tensor empty_beside(const Tensor& other, std::int64_t size, ScalarType type);
+Tensor zeros_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type);
+
+Tensor in_type(const Tensor& tensor, ScalarType type);
+/// 0, 1, …, size - 1 as 64-bit numbers.
+Tensor counting(const Tensor& beside, std::int64_t size);
+Tensor selected(const Tensor& tensor, const Tensor& positions);
+/// One behind the other; both have one dimension and the same type.
+Tensor joined(const Tensor& first, const Tensor& second);
+bool equal(const Tensor& a, const Tensor& b);
+
+/// How often a tensor was changed in place; nothing for tensors of inference mode, which do not
+/// count.
+std::optional<std::int64_t> version_of(const Tensor& tensor);
+
+}  // namespace tessera::torch_ops

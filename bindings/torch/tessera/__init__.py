@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tessera in PyTorch: graph operators, PyG's layers on top of them, and one line for a whole model.
+
+Example:
+    >>> import torch, tessera
+    >>> from torch_geometric.nn import GCN
+    >>> model = tessera.accelerate(GCN(16, 32, num_layers=2, out_channels=4))
+    >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    >>> model(torch.ones(3, 16), edge_index).shape
+    torch.Size([3, 4])
+"""
+
+from __future__ import annotations
+
+from . import _operators
+from ._library import clear_cache, counters, has_cuda, set_cache_limits, trace
+from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
+from .graph import Graph
+
+__version__ = "0.1.0"
+__all__ = [
+    "Graph",
+    "accelerate",
+    "attention",
+    "attention_weights",
+    "clear_cache",
+    "counters",
+    "edge_softmax",
+    "explain",
+    "has_cuda",
+    "restore",
+    "sddmm",
+    "set_cache_limits",
+    "spmm",
+    "trace",
+]
+
+del _operators
+
+
+def __getattr__(name: str):
+    # Layers need PyG, operators do not.
+    if name in ("accelerate", "explain", "restore"):
+        from . import models
+
+        return getattr(models, name)
+    if name == "nn":
+        import importlib
+
+        return importlib.import_module(".nn", __name__)
+    raise AttributeError(f"module 'tessera' has no attribute {name!r}")

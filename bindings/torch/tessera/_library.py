@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds and loads the compiled operators: one library for the CPU, one for CUDA 13."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+import torch
+
+_FOLDER = Path(os.environ.get("TESSERA_LIBRARY_FOLDER", Path(__file__).parent))
+
+
+def _load(name: str) -> ctypes.CDLL | None:
+    path = _FOLDER / f"libtessera_torch_{name}.so"
+    if not path.exists():
+        return None
+    torch.ops.load_library(str(path))
+    library = ctypes.CDLL(str(path))
+    library.tessera_counter.restype = ctypes.c_int64
+    library.tessera_end_trace.restype = ctypes.c_char_p
+    library.tessera_set_cache_limits.argtypes = [ctypes.c_int64, ctypes.c_int64]
+    return library
+
+
+def _torch_speaks_cuda_13() -> bool:
+    return (torch.version.cuda or "").split(".")[0] == "13"
+
+
+class _Libraries:
+    """The libraries that this process has loaded."""
+
+    def __init__(self) -> None:
+        self.cpu = _load("cpu")
+        self.cuda = _load("cuda") if _torch_speaks_cuda_13() else None
+        if self.cpu is None:
+            raise ImportError(
+                f"tessera's operators are missing from {_FOLDER}: install the package (pip install .)"
+            )
+
+    def all(self) -> list[ctypes.CDLL]:
+        return [library for library in (self.cpu, self.cuda) if library is not None]
+
+
+libraries: _Libraries | None = None
+
+
+def load() -> None:
+    global libraries
+    if libraries is None:
+        libraries = _Libraries()
+
+
+def _loaded() -> list[ctypes.CDLL]:
+    assert libraries is not None
+    return libraries.all()
+
+
+def has_cuda() -> bool:
+    """True when the operators for CUDA are installed and fit this torch.
+
+    Example:
+        >>> import tessera
+        >>> tessera.has_cuda() in (True, False)
+        True
+    """
+    return libraries is not None and libraries.cuda is not None
+
+
+def counters() -> dict[str, int]:
+    """What the operators did so far: runs of kernels, graphs built, plans made.
+
+    Example:
+        >>> import tessera
+        >>> sorted(tessera.counters())
+        ['graphs', 'plans', 'runs']
+    """
+    names = ("runs", "graphs", "plans")
+    return {
+        name: sum(library.tessera_counter(which) for library in _loaded())
+        for which, name in enumerate(names)
+    }
+
+
+def set_cache_limits(entries: int = 64, bytes: int = 8 << 30) -> None:
+    """Bounds how many graphs are kept for later calls, and how much memory they may take.
+
+    A graph is kept with its plans, its transpose and its copy with self loops. Those that were not
+    used for longest go first. The newest stays, and so do graphs that a CUDA graph captured.
+
+    Example:
+        >>> import tessera
+        >>> tessera.set_cache_limits(entries=8)
+        >>> tessera.set_cache_limits()
+    """
+    for library in _loaded():
+        library.tessera_set_cache_limits(entries, bytes)
+
+
+def clear_cache() -> None:
+    """Forgets all graphs. Captured CUDA graphs that used them must not be replayed after this.
+
+    Example:
+        >>> import tessera
+        >>> tessera.clear_cache()
+    """
+    for library in _loaded():
+        library.tessera_clear_cache()
+
+
+class trace:
+    """Notes which kernels run inside of a ``with``.
+
+    Example:
+        >>> import torch, tessera
+        >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+        >>> with tessera.trace() as kernels:
+        ...     y = tessera.spmm(edge_index, torch.ones(2, 4))
+        >>> kernels[0].startswith("spmm/cpu/")
+        True
+    """
+
+    def __enter__(self) -> list[str]:
+        self._kernels: list[str] = []
+        for library in _loaded():
+            library.tessera_begin_trace()
+        return self._kernels
+
+    def __exit__(self, *_: object) -> None:
+        for library in _loaded():
+            self._kernels += library.tessera_end_trace().decode().splitlines()

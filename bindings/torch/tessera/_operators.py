@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators ``torch.ops.tessera.*``: schemas, shapes and derivatives. The kernels are C++."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import _library
+
+# How every operator knows its graph, see bindings/torch/src/structure.hpp. The structure is looked up
+# inside the operator, so that torch.compile sees tensors and numbers only.
+_GRAPH = "SymInt targets, SymInt sources, int layout, int loops"
+_SCHEMAS = {
+    "spmm": "(Tensor x, Tensor index, Tensor? offsets, Tensor? weight, Tensor? bias, "
+    f"{_GRAPH}, float loop_weight, int norm, int reduce, int flags) -> (Tensor, Tensor)",
+    "spmm_backward": "(Tensor grad, Tensor? x, Tensor? winners, Tensor index, Tensor? offsets, "
+    f"Tensor? weight, {_GRAPH}, float loop_weight, int norm, int reduce, int flags, bool need_x, "
+    "bool need_weight) -> (Tensor, Tensor)",
+    "sddmm": f"(Tensor u, Tensor v, Tensor index, Tensor? offsets, {_GRAPH}, int heads, "
+    "int function, int flags) -> Tensor",
+    "sddmm_backward": "(Tensor grad, Tensor u, Tensor v, Tensor index, Tensor? offsets, "
+    f"{_GRAPH}, int heads, int function, int flags) -> (Tensor, Tensor)",
+    "edge_softmax": f"(Tensor scores, Tensor index, Tensor? offsets, {_GRAPH}, int flags) -> Tensor",
+    "edge_softmax_backward": "(Tensor weights, Tensor grad, Tensor index, Tensor? offsets, "
+    f"{_GRAPH}, int flags) -> Tensor",
+    "attention": "(Tensor target, Tensor source, Tensor value, Tensor? vector, Tensor? seed, "
+    f"Tensor index, Tensor? offsets, {_GRAPH}, int form, int heads, float scale, float slope, "
+    "float dropout, int flags) -> (Tensor, Tensor)",
+    "attention_backward": "(Tensor grad, Tensor output, Tensor log_sum, Tensor target, Tensor source, "
+    f"Tensor value, Tensor? vector, Tensor? seed, Tensor index, Tensor? offsets, {_GRAPH}, int form, "
+    "int heads, float scale, float slope, float dropout, int flags) "
+    "-> (Tensor, Tensor, Tensor, Tensor)",
+    "attention_weights": "(Tensor target, Tensor source, Tensor value, Tensor log_sum, "
+    f"Tensor? vector, Tensor index, Tensor? offsets, {_GRAPH}, int form, int heads, float scale, "
+    "float slope, int flags) -> Tensor",
+}
+
+# A plan belongs to a structure. CUDA-graph trees would copy another graph's indices into the buffer
+# of the first and replay the first one's plan, so they have to leave these operators out.
+_TAGS = tuple(
+    getattr(torch.Tag, name)
+    for name in ("pt2_compliant_tag", "cudagraph_unsafe")
+    if hasattr(torch.Tag, name)
+)
+
+_definitions = torch.library.Library("tessera", "DEF")
+for _name, _schema in _SCHEMAS.items():
+    _definitions.define(_name + _schema, tags=_TAGS)
+_library.load()
+
+ADDED_LOOPS = (1, 3)  # one_each, one_more
+
+
+def caller_edges(index: Tensor, targets: int, sources: int, loops: int) -> int:
+    """How many values a caller has for edges: those given, then one for each added loop."""
+    edges = index.size(-1)
+    return edges + torch.sym_min(targets, sources) if loops in ADDED_LOOPS else edges
+
+
+def _fake(name: str):
+    return torch.library.register_fake(f"tessera::{name}", lib=_definitions)
+
+
+@_fake("spmm")
+def _(x, index, offsets, weight, bias, targets, sources, layout, loops, loop_weight, norm, reduce,
+      flags):
+    y = x.new_empty((targets, x.size(1)))
+    picks = reduce >= 2
+    shape = (targets, x.size(1)) if picks else (0, 0)
+    return y, x.new_empty(shape, dtype=torch.int32)
+
+
+@_fake("spmm_backward")
+def _(grad, x, winners, index, offsets, weight, targets, sources, layout, loops, loop_weight, norm,
+      reduce, flags, need_x, need_weight):
+    grad_x = grad.new_empty((sources, grad.size(1)) if need_x else (0, 0))
+    edges = caller_edges(index, targets, sources, loops) if need_weight else 0
+    dtype = grad.dtype if weight is None else weight.dtype
+    return grad_x, grad.new_empty((edges,), dtype=dtype)
+
+
+@_fake("sddmm")
+def _(u, v, index, offsets, targets, sources, layout, loops, heads, function, flags):
+    return u.new_empty((caller_edges(index, targets, sources, loops), heads))
+
+
+@_fake("sddmm_backward")
+def _(grad, u, v, index, offsets, targets, sources, layout, loops, heads, function, flags):
+    return u.new_empty(u.shape), u.new_empty(v.shape)
+
+
+@_fake("edge_softmax")
+def _(scores, index, offsets, targets, sources, layout, loops, flags):
+    return scores.new_empty(scores.shape)
+
+
+@_fake("edge_softmax_backward")
+def _(weights, grad, index, offsets, targets, sources, layout, loops, flags):
+    return weights.new_empty(weights.shape)
+
+
+def _sum_dtype(value: Tensor) -> torch.dtype:
+    return torch.float64 if value.dtype == torch.float64 else torch.float32
+
+
+@_fake("attention")
+def _(target, source, value, vector, seed, index, offsets, targets, sources, layout, loops, form,
+      heads, scale, slope, dropout, flags):
+    output = value.new_empty((targets, value.size(1)))
+    return output, value.new_empty((targets, heads), dtype=_sum_dtype(value))
+
+
+@_fake("attention_backward")
+def _(grad, output, log_sum, target, source, value, vector, seed, index, offsets, targets, sources,
+      layout, loops, form, heads, scale, slope, dropout, flags):
+    vector_size = 0 if vector is None else vector.numel()
+    return (value.new_empty(target.shape), value.new_empty(source.shape),
+            value.new_empty(value.shape), value.new_empty((vector_size,)))
+
+
+@_fake("attention_weights")
+def _(target, source, value, log_sum, vector, index, offsets, targets, sources, layout, loops, form,
+      heads, scale, slope, flags):
+    return value.new_empty((caller_edges(index, targets, sources, loops), heads))
+
+
+# ---- derivatives -----------------------------------------------------------------------------------
+
+
+def _autograd(name: str, setup, backward) -> None:
+    torch.library.register_autograd(
+        f"tessera::{name}", backward, setup_context=setup, lib=_definitions
+    )
+
+
+def _refuse_second_derivative(name: str):
+    def backward(ctx, *grads):
+        raise NotImplementedError(
+            f"tessera has no second derivative of {name}; use PyG's layer where one is needed "
+            "(tessera.restore)"
+        )
+
+    return backward
+
+
+def _spmm_setup(ctx, inputs, output):
+    x, index, offsets, weight, bias, *rest = inputs
+    y, winners = output
+    ctx.mark_non_differentiable(winners)
+    ctx.set_materialize_grads(False)
+    needs_weight = weight is not None and ctx.needs_input_grad[3]
+    picks = rest[6] >= 2
+    ctx.rest = rest
+    ctx.has_bias = bias is not None
+    ctx.save_for_backward(index, offsets, weight, x if needs_weight else None,
+                          winners if picks else None)
+
+
+def _spmm_backward(ctx, grad, _):
+    index, offsets, weight, x, winners = ctx.saved_tensors
+    if grad is None:
+        return (None,) * 13
+    need_x = ctx.needs_input_grad[0]
+    need_weight = weight is not None and ctx.needs_input_grad[3]
+    grad_x = grad_weight = grad_bias = None
+    if need_x or need_weight:
+        grad_x, grad_weight = torch.ops.tessera.spmm_backward(
+            grad, x, winners, index, offsets, weight, *ctx.rest, need_x, need_weight
+        )
+        grad_weight = grad_weight.view(weight.shape) if need_weight else None
+    if ctx.has_bias and ctx.needs_input_grad[4]:
+        grad_bias = grad.sum(0)
+    return (grad_x if need_x else None, None, None, grad_weight, grad_bias) + (None,) * 8
+
+
+_autograd("spmm", _spmm_setup, _spmm_backward)
+
+
+def _spmm_backward_setup(ctx, inputs, output):
+    grad, x, winners, index, offsets, weight, *rest = inputs
+    ctx.set_materialize_grads(False)
+    ctx.rest = rest
+    ctx.save_for_backward(grad, x, index, offsets, weight)
+
+
+def _spmm_second(ctx, of_grad_x, of_grad_weight):
+    """Sums are linear in all they take, so their second derivatives are sums again."""
+    grad, x, index, offsets, weight = ctx.saved_tensors
+    *rest, need_x, need_weight = ctx.rest
+    if rest[6] >= 2:
+        _refuse_second_derivative("spmm with max or min")(ctx)
+    to_grad = to_x = to_weight = None
+
+    def product(features, values):
+        return torch.ops.tessera.spmm(features, index, offsets, values, None, *rest)[0]
+
+    if need_x and of_grad_x is not None:
+        to_grad = product(of_grad_x, weight)
+        if weight is not None:
+            to_weight = torch.ops.tessera.spmm_backward(
+                grad, of_grad_x, None, index, offsets, weight, *rest, False, True
+            )[1].view(weight.shape)
+    if need_weight and of_grad_weight is not None:
+        more = product(x, of_grad_weight)
+        to_grad = more if to_grad is None else to_grad + more
+        to_x = torch.ops.tessera.spmm_backward(
+            grad, None, None, index, offsets, of_grad_weight, *rest, True, False
+        )[0]
+    return (to_grad, to_x, None, None, None, to_weight) + (None,) * 10
+
+
+_autograd("spmm_backward", _spmm_backward_setup, _spmm_second)
+
+
+def _sddmm_setup(ctx, inputs, output):
+    u, v, index, offsets, *rest = inputs
+    ctx.rest = rest
+    ctx.save_for_backward(u, v, index, offsets)
+
+
+def _sddmm_backward(ctx, grad):
+    u, v, index, offsets = ctx.saved_tensors
+    grad_u, grad_v = torch.ops.tessera.sddmm_backward(grad, u, v, index, offsets, *ctx.rest)
+    return (grad_u, grad_v) + (None,) * 9
+
+
+_autograd("sddmm", _sddmm_setup, _sddmm_backward)
+_autograd("sddmm_backward", None, _refuse_second_derivative("sddmm"))
+
+
+def _edge_softmax_setup(ctx, inputs, output):
+    _, index, offsets, *rest = inputs
+    ctx.rest = rest
+    ctx.save_for_backward(output, index, offsets)
+
+
+def _edge_softmax_backward(ctx, grad):
+    weights, index, offsets = ctx.saved_tensors
+    result = torch.ops.tessera.edge_softmax_backward(weights, grad, index, offsets, *ctx.rest)
+    return (result,) + (None,) * 7
+
+
+_autograd("edge_softmax", _edge_softmax_setup, _edge_softmax_backward)
+_autograd("edge_softmax_backward", None, _refuse_second_derivative("edge_softmax"))
+
+
+def _attention_setup(ctx, inputs, output):
+    target, source, value, vector, seed, index, offsets, *rest = inputs
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+    ctx.rest = rest
+    ctx.save_for_backward(target, source, value, vector, seed, index, offsets, *output)
+
+
+def _attention_backward(ctx, grad, _):
+    target, source, value, vector, seed, index, offsets, output, log_sum = ctx.saved_tensors
+    if grad is None:
+        return (None,) * 17
+    to_target, to_source, to_value, to_vector = torch.ops.tessera.attention_backward(
+        grad, output, log_sum, target, source, value, vector, seed, index, offsets, *ctx.rest
+    )
+    to_vector = None if vector is None else to_vector.view(vector.shape).to(vector.dtype)
+    return (to_target.to(target.dtype), to_source.to(source.dtype), to_value, to_vector) + (
+        None,
+    ) * 13
+
+
+_autograd("attention", _attention_setup, _attention_backward)
+_autograd("attention_backward", None, _refuse_second_derivative("attention"))
+_autograd("attention_weights", None, _refuse_second_derivative("attention_weights"))

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the operators as the exceptions that Python users expect."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+
+_KINDS: dict[str, type[Exception]] = {
+    "invalid_argument": ValueError,
+    "bad_data": ValueError,
+    "out_of_memory": MemoryError,
+    "unsupported": NotImplementedError,
+    "backend_unavailable": RuntimeError,
+    "internal": RuntimeError,
+}
+
+
+def _translated(error: RuntimeError) -> Exception | None:
+    text = str(error)
+    begin = text.find("tessera ")
+    if begin < 0:
+        if "'tessera::" in text and "backend" in text:
+            return RuntimeError(
+                "tessera's operators for this device are not installed: there are some for the CPU, "
+                "and for CUDA where nvcc was there when the package was built and torch has CUDA 13"
+            )
+        return None
+    kind, _, message = text[begin + len("tessera ") :].partition(": ")
+    message = message.split("\nException raised from")[0].strip()
+    if kind == "bad_data" and "outside" in message:
+        return IndexError(message)
+    return _KINDS[kind](message) if kind in _KINDS else None
+
+
+def run(operator: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls an operator; compiled code calls it as it is."""
+    if torch.compiler.is_compiling():
+        return operator(*arguments)
+    try:
+        return operator(*arguments)
+    except RuntimeError as error:
+        translated = _translated(error)
+        if translated is None:
+            raise
+        raise translated from None

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators as functions of graphs and tensors, with checks that name what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import errors
+from ._operators import ADDED_LOOPS, caller_edges
+from .graph import LOOPS, NORMS, Graph
+
+REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
+FORMS = {"additive": 0, "v2": 1, "dot": 2}
+FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+
+TUNE, TF32, STRICT = 1, 2, 4
+
+
+def _flags(tune: bool, device: torch.device) -> int:
+    flags = TUNE if tune else 0
+    if device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32:
+        flags |= TF32
+    return flags
+
+
+def _check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
+    if tensor.dtype not in FLOATS:
+        raise TypeError(f"{name} has type {tensor.dtype}: use float64, float32, bfloat16 or float16")
+    if tensor.dim() != 2:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: use (vertices, features)")
+    if tensor.device != graph.device:
+        raise ValueError(
+            f"{name} lies on {tensor.device}, the graph on {graph.device}: move one of them"
+        )
+    if rows is not None and not torch.compiler.is_compiling() and tensor.size(0) != rows:
+        raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
+
+
+def _autocast(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    """Under autocast, features come to its type, as those of a matrix product would."""
+    first = next(tensor for tensor in tensors if tensor is not None)
+    kind = first.device.type
+    if not torch.is_autocast_enabled(kind) or first.dtype == torch.float64:
+        return tensors
+    dtype = torch.get_autocast_dtype(kind)
+    return tuple(None if tensor is None else tensor.to(dtype) for tensor in tensors)
+
+
+def _graph_numbers(graph: Graph, loops: str) -> tuple[int, int, int, int]:
+    return graph.num_targets, graph.num_sources, graph.layout, LOOPS[loops]
+
+
+def spmm(
+    graph: Any,
+    x: Tensor,
+    edge_weight: Tensor | None = None,
+    reduce: str = "sum",
+    *,
+    bias: Tensor | None = None,
+    loops: str = "given",
+    loop_weight: float = 1.0,
+    norm: str | None = None,
+    tune: bool = False,
+) -> Tensor:
+    """Every target gathers the features of its sources.
+
+    Args:
+        graph: a :class:`Graph`, or what :meth:`Graph.of` takes. A plain ``edge_index`` is taken for
+            a square graph of as many vertices as ``x`` has rows.
+        x: features of the sources, ``num_sources x features``.
+        edge_weight: a factor for each edge; in front of the graph's own weights. With added loops,
+            one more for each of them, at the end.
+        reduce: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``. A target without edges gets 0.
+        bias: added to every row.
+        loops: what becomes of edges from a vertex to itself: ``"given"`` (as they are),
+            ``"one_each"`` (each vertex has one, whatever was given), ``"dropped"``, ``"one_more"``.
+        loop_weight: the weight of added loops in a graph without weights.
+        norm: scales the entries of a graph without weights: ``"symmetric"`` as GCN does, ``"mean"``.
+        tune: find the fastest kernel by measuring, when the graph is first used.
+
+    Example:
+        >>> import torch, tessera
+        >>> edge_index = torch.tensor([[0, 1, 2], [2, 2, 0]])
+        >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+        >>> tessera.spmm(edge_index, x)
+        tensor([[3.],
+                [0.],
+                [3.]])
+        >>> tessera.spmm(edge_index, x, reduce="mean")
+        tensor([[3.0000],
+                [0.0000],
+                [1.5000]])
+    """
+    graph = _graph_for(graph, x.size(0), x.size(0))
+    if reduce not in REDUCTIONS:
+        raise ValueError(f"unknown reduction {reduce!r}: use sum, mean, max or min")
+    _check_features("x", x, graph, graph.num_sources)
+    weight = edge_weight if edge_weight is not None else graph.weight
+    if weight is not None:
+        _check_weight(weight, graph, LOOPS[loops])
+        if norm is not None:
+            raise ValueError("norm is for graphs without weights: scale the weights instead")
+    (x,) = _autocast(x)
+    return errors.run(
+        torch.ops.tessera.spmm, x, graph.index, graph.offsets, weight, bias,
+        *_graph_numbers(graph, loops), loop_weight, NORMS[norm], REDUCTIONS[reduce],
+        _flags(tune, x.device),
+    )[0]
+
+
+def _check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
+    if not weight.is_floating_point():
+        raise TypeError(f"edge_weight has type {weight.dtype}: use a float")
+    if weight.device != graph.device:
+        raise ValueError(f"edge_weight lies on {weight.device}, the graph on {graph.device}")
+    if torch.compiler.is_compiling():
+        return
+    expected = caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
+    if weight.numel() != expected:
+        raise ValueError(f"edge_weight has {weight.numel()} numbers for {expected} edges")
+
+
+def _graph_for(graph: Any, targets: int, sources: int) -> Graph:
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, Tensor) and graph.layout != torch.strided:
+        return Graph.of(graph)
+    return Graph.of(graph, targets, sources)
+
+
+def sddmm(
+    graph: Any,
+    u: Tensor,
+    v: Tensor,
+    *,
+    heads: int = 1,
+    function: str = "dot",
+    loops: str = "given",
+    tune: bool = False,
+) -> Tensor:
+    """A number for each edge and head, from the features of its two ends.
+
+    ``"dot"``: the product of the target's row of ``u`` and the source's row of ``v``, head by head.
+    ``"add"``: their sum; ``u`` and ``v`` then have one number for each head.
+
+    Example:
+        >>> import torch, tessera
+        >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> tessera.sddmm(edge_index, x, x)
+        tensor([[11.],
+                [11.]])
+    """
+    graph = _graph_for(graph, u.size(0), v.size(0))
+    _check_features("u", u, graph, graph.num_targets)
+    _check_features("v", v, graph, graph.num_sources)
+    if function not in ("dot", "add"):
+        raise ValueError(f"unknown function {function!r}: use dot or add")
+    if u.size(1) != v.size(1):
+        raise ValueError(f"u has {u.size(1)} features, v has {v.size(1)}")
+    u, v = _autocast(u, v)
+    return errors.run(
+        torch.ops.tessera.sddmm, u, v, graph.index, graph.offsets, *_graph_numbers(graph, loops),
+        heads, 0 if function == "dot" else 1, _flags(tune, u.device),
+    )
+
+
+def edge_softmax(
+    graph: Any, scores: Tensor, *, num_targets: int | None = None, loops: str = "given"
+) -> Tensor:
+    """Scores of edges (``edges x heads``) as weights that sum to 1 over the edges of each target.
+
+    Example:
+        >>> import torch, tessera
+        >>> edge_index = torch.tensor([[0, 1, 1], [0, 0, 1]])
+        >>> tessera.edge_softmax(edge_index, torch.zeros(3, 1), num_targets=2)
+        tensor([[0.5000],
+                [0.5000],
+                [1.0000]])
+    """
+    graph = _graph_for(graph, num_targets, num_targets)
+    _check_features("scores", scores, graph, None)
+    return errors.run(
+        torch.ops.tessera.edge_softmax, scores, graph.index, graph.offsets,
+        *_graph_numbers(graph, loops), 0,
+    )
+
+
+def attention(
+    graph: Any,
+    target: Tensor,
+    source: Tensor,
+    value: Tensor,
+    vector: Tensor | None = None,
+    *,
+    form: str = "additive",
+    heads: int = 1,
+    scale: float = 1.0,
+    negative_slope: float = 0.2,
+    dropout: float = 0.0,
+    loops: str = "given",
+    tune: bool = False,
+) -> Tensor:
+    """Every target sums the values of its sources, weighted by a softmax over scores.
+
+    With ``w = features / heads`` numbers for each head, the score of an edge is
+
+    - ``"additive"`` (GAT): ``leaky_relu(target + source)``, one number for each head and vertex;
+    - ``"v2"`` (GATv2): ``vector . leaky_relu(target + source)``, ``w`` numbers;
+    - ``"dot"`` (AGNN, transformers): ``scale * target . source``, ``w`` numbers.
+
+    Nothing of the size of edges x features is kept, neither for the backward pass.
+
+    Example:
+        >>> import torch, tessera
+        >>> edge_index = torch.tensor([[0, 1], [0, 0]])
+        >>> scores, value = torch.zeros(2, 1), torch.tensor([[1.0], [3.0]])
+        >>> tessera.attention(edge_index, scores, scores, value)
+        tensor([[2.],
+                [0.]])
+    """
+    graph = _graph_for(graph, target.size(0), value.size(0))
+    if form not in FORMS:
+        raise ValueError(f"unknown form {form!r}: use additive, v2 or dot")
+    _check_features("target", target, graph, graph.num_targets)
+    _check_features("source", source, graph, graph.num_sources)
+    _check_features("value", value, graph, graph.num_sources)
+    if value.size(1) % heads != 0:
+        raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
+    if (vector is not None) != (form == "v2"):
+        raise ValueError("a vector belongs to the form v2, and to no other")
+    seed = None
+    if dropout > 0:
+        seed = torch.randint(0, 2**31 - 1, (2,), dtype=torch.int64, device=value.device)
+    value, target, source, vector = _autocast(value, target, source, vector)
+    return errors.run(
+        torch.ops.tessera.attention, target, source, value, vector, seed, graph.index,
+        graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
+        dropout, _flags(tune, value.device),
+    )[0]
+
+
+def attention_weights(
+    graph: Any,
+    target: Tensor,
+    source: Tensor,
+    value: Tensor,
+    vector: Tensor | None = None,
+    *,
+    form: str = "additive",
+    heads: int = 1,
+    scale: float = 1.0,
+    negative_slope: float = 0.2,
+    loops: str = "given",
+) -> Tensor:
+    """The weights by which :func:`attention` sums, ``edges x heads``, before dropout.
+
+    They have derivatives; where none are needed, nothing of the size of edges x features is made.
+
+    Example:
+        >>> import torch, tessera
+        >>> edge_index = torch.tensor([[0, 1], [0, 0]])
+        >>> scores = torch.zeros(2, 1)
+        >>> tessera.attention_weights(edge_index, scores, scores, torch.ones(2, 4))
+        tensor([[0.5000],
+                [0.5000]])
+    """
+    graph = _graph_for(graph, target.size(0), value.size(0))
+    value, target, source, vector = _autocast(value, target, source, vector)
+    tensors = [tensor for tensor in (target, source, vector) if tensor is not None]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        scores = _edge_scores(graph, target, source, vector, form, heads, scale, negative_slope,
+                              loops)
+        return edge_softmax(graph, scores, loops=loops)
+    seed = None
+    numbers = _graph_numbers(graph, loops)
+    log_sum = errors.run(
+        torch.ops.tessera.attention, target, source, value, vector, seed, graph.index,
+        graph.offsets, *numbers, FORMS[form], heads, scale, negative_slope, 0.0, 0,
+    )[1]
+    return errors.run(
+        torch.ops.tessera.attention_weights, target, source, value, log_sum, vector, graph.index,
+        graph.offsets, *numbers, FORMS[form], heads, scale, negative_slope, 0,
+    )
+
+
+def _edge_scores(
+    graph: Graph,
+    target: Tensor,
+    source: Tensor,
+    vector: Tensor | None,
+    form: str,
+    heads: int,
+    scale: float,
+    negative_slope: float,
+    loops: str,
+) -> Tensor:
+    if form == "additive":
+        added = sddmm(graph, target, source, heads=heads, function="add", loops=loops)
+        return torch.nn.functional.leaky_relu(added, negative_slope)
+    if form == "dot":
+        return scale * sddmm(graph, target, source, heads=heads, loops=loops)
+    assert vector is not None
+    to, of = graph.targets_and_sources()
+    if LOOPS[loops] in ADDED_LOOPS:
+        vertices = torch.arange(min(graph.num_targets, graph.num_sources), device=to.device)
+        to, of = torch.cat([to, vertices.to(to.dtype)]), torch.cat([of, vertices.to(of.dtype)])
+    ends = torch.nn.functional.leaky_relu(target[to] + source[of], negative_slope)
+    return (ends * vector).view(ends.size(0), heads, -1).sum(-1)
+
+
+__all__ = ["attention_weights", "spmm", "sddmm", "edge_softmax", "attention", "ADDED_LOOPS"]

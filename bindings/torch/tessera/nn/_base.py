@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the layers share: they are PyG's, with another ``forward``.
+
+Whatever the kernels cannot do is left to PyG's own ``forward``, and the reason is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.inspector import Inspector
+from torch_geometric.nn import MessagePassing
+
+from .._library import has_cuda
+from ..functional import FLOATS
+from ..graph import Graph
+
+_HOOKS = (
+    "_propagate_forward_pre_hooks",
+    "_propagate_forward_hooks",
+    "_message_forward_pre_hooks",
+    "_message_forward_hooks",
+    "_aggregate_forward_pre_hooks",
+    "_aggregate_forward_hooks",
+    "_message_and_aggregate_forward_pre_hooks",
+    "_message_and_aggregate_forward_hooks",
+    "_edge_update_forward_pre_hooks",
+    "_edge_update_forward_hooks",
+)
+
+
+class _Tally(threading.local):
+    """How often layers ran on the kernels, and how often on PyG's code."""
+
+    kernels = 0
+    fallbacks = 0
+
+
+tally = _Tally()
+
+
+class Accelerated:
+    """A layer of PyG that runs on tessera's kernels where it can."""
+
+    # Of accelerate(): None is the type of the features.
+    _tessera_dtype: torch.dtype | None = None
+    _tessera_tune: bool = False
+    #: Why the last call ran PyG's code; None where it ran the kernels, or there was no call.
+    tessera_fallback: str | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not issubclass(cls, MessagePassing):
+            return
+        base = pyg_class(cls)
+        # PyG writes code for each class from these, and keeps it on the class: a subclass must not
+        # inherit what was written for its base.
+        cls.propagate = MessagePassing.propagate  # type: ignore[attr-defined]
+        cls.edge_updater = MessagePassing.edge_updater  # type: ignore[attr-defined]
+        inspector = Inspector(base)
+        for method in ("propagate", "edge_updater"):
+            try:
+                found = inspector.get_params_from_method_call(
+                    method, exclude=[0, "edge_index", "size"]
+                )
+            except Exception:
+                continue
+            setattr(cls, f"{method}_type", {name: kind.type for name, kind in found.items()})
+
+    def __prepare_scriptable__(self) -> torch.nn.Module:
+        """TorchScript gets PyG's layer."""
+        import copy
+
+        twin = copy.copy(self)
+        twin.__class__ = pyg_class(type(self))
+        twin.__dict__.pop("propagate", None)
+        twin._set_jittable_templates()  # type: ignore[attr-defined]
+        return twin  # type: ignore[return-value]
+
+    def _obstacle(self, x: Any, adjacency: Any) -> str | None:
+        """Why the kernels cannot run this call, whatever the layer; None if they can."""
+        if torch.jit.is_scripting() or torch.jit.is_tracing():
+            return "TorchScript"
+        if any(len(getattr(self, hooks, ())) > 0 for hooks in _HOOKS):
+            return "hooks on messages"
+        if getattr(self, "_explain", None):
+            return "an explainer looks at messages"
+        if getattr(self, "_decomposed_layers", 1) > 1:
+            return "decomposed layers"
+        features = x[0] if isinstance(x, (tuple, list)) else x
+        if not isinstance(features, Tensor) or features.layout != torch.strided:
+            return "sparse features"
+        if features.dim() != 2:
+            return f"features of {features.dim()} dimensions"
+        if features.dtype not in FLOATS:
+            return f"features of type {features.dtype}"
+        if features.device.type == "cuda" and not has_cuda():
+            return "the operators for CUDA are not installed"
+        if features.device.type not in ("cpu", "cuda"):
+            return f"features on {features.device}"
+        return self._obstacle_in(adjacency)
+
+    def _obstacle_in(self, adjacency: Any) -> str | None:
+        flows_back = getattr(self, "flow", "source_to_target") != "source_to_target"
+        if isinstance(adjacency, Graph):
+            return "a reversed flow with a Graph" if flows_back else None
+        if not isinstance(adjacency, Tensor):
+            return None if hasattr(adjacency, "csr") else f"edges in a {type(adjacency).__name__}"
+        if adjacency.layout != torch.strided:
+            if torch.compiler.is_compiling():
+                return "a sparse tensor in compiled code"
+            return "a reversed flow with a sparse tensor" if flows_back else None
+        if adjacency.dtype not in (torch.int64, torch.int32):
+            return f"indices of type {adjacency.dtype}"
+        if adjacency.dim() != 2 or adjacency.size(0) != 2:
+            return "an edge_index that is not 2 x edges"
+        return None
+
+    def _graph(self, adjacency: Any, num_sources: int, num_targets: int) -> Graph:
+        """The graph in the direction of the layer's flow."""
+        if isinstance(adjacency, Graph):
+            return adjacency
+        if not isinstance(adjacency, Tensor) or adjacency.layout != torch.strided:
+            return Graph.of(adjacency)
+        flows_back = getattr(self, "flow", "source_to_target") != "source_to_target"
+        if flows_back:
+            return Graph.of(adjacency, num_sources, num_targets).reversed()
+        return Graph.of(adjacency, num_targets, num_sources)
+
+    def _notice(self, obstacle: str | None) -> bool:
+        """Counts a call, and says whether the kernels run it."""
+        if not torch.compiler.is_compiling() and not torch.jit.is_scripting():
+            self.tessera_fallback = obstacle
+            if obstacle is None:
+                tally.kernels += 1
+            else:
+                tally.fallbacks += 1
+        return obstacle is None
+
+    def _narrowed(self, x: Tensor) -> Tensor:
+        """In the type that accelerate() was asked for."""
+        return x if self._tessera_dtype is None else x.to(self._tessera_dtype)
+
+
+def pyg_class(cls: type) -> type:
+    """The layer of PyG that a layer stands in for."""
+    return next(base for base in cls.__mro__ if base.__module__.startswith("torch_geometric."))
+
+
+def sizes(x: Any, size: Any) -> tuple[int, int]:
+    """Sources and targets of a call with ``x`` (one tensor or a pair) and an optional ``size``."""
+    if isinstance(x, Tensor):
+        return x.size(0), x.size(0)
+    sources = x[0].size(0)
+    if x[1] is not None:
+        return sources, x[1].size(0)
+    if size is not None and size[1] is not None:
+        return sources, size[1]
+    return sources, sources

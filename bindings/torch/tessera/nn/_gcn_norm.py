@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GCN's normalisation of weighted edges, as a value for each edge and each added loop."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..functional import spmm
+from ..graph import Graph
+
+
+def propagate(
+    graph: Graph,
+    x: Tensor,
+    weight: Tensor | None,
+    *,
+    add_self_loops: bool,
+    loop_weight: float,
+    sums_loops: bool,
+    bias: Tensor | None = None,
+    tune: bool = False,
+) -> Tensor:
+    """D^-1/2 (A + loops) D^-1/2 x + bias.
+
+    ``sums_loops``: loops are added to those that are there, as PyG does with sparse tensors; otherwise
+    each vertex keeps the one it has.
+    """
+    loops = ("one_more" if sums_loops else "one_each") if add_self_loops else "given"
+    if weight is None:
+        return spmm(graph, x, bias=bias, loops=loops, loop_weight=loop_weight, norm="symmetric",
+                    tune=tune)
+    weight = normalised(graph, weight.view(-1), x.dtype, add_self_loops, loop_weight, sums_loops)
+    return spmm(graph, x, weight, bias=bias, loops=loops, tune=tune)
+
+
+def normalised(
+    graph: Graph,
+    weight: Tensor,
+    dtype: torch.dtype,
+    add_self_loops: bool,
+    loop_weight: float,
+    sums_loops: bool,
+) -> Tensor:
+    targets, sources = graph.targets_and_sources()
+    vertices = graph.num_targets
+    kept = weight
+    loops = None
+    if add_self_loops:
+        loops = weight.new_full((vertices,), loop_weight)
+        if not sums_loops:
+            # An existing loop keeps its weight, which moves to the end with all others.
+            is_loop = targets == sources
+            kept = weight.masked_fill(is_loop, 0)
+            place = torch.where(is_loop, targets, vertices).to(torch.int64)
+            loops = torch.cat([loops, loops.new_zeros(1)]).scatter(0, place, weight)[:-1]
+    index = targets.to(torch.int64)
+    degree = weight.new_zeros(vertices).index_add(0, index, kept)
+    if loops is not None:
+        degree = degree + loops
+    scale = torch.where(degree > 0, degree, torch.ones_like(degree)).rsqrt()
+    scale = torch.where(degree > 0, scale, torch.zeros_like(scale))
+    values = scale[targets] * kept * scale[sources]
+    if loops is not None:
+        values = torch.cat([values, scale * loops * scale])
+    return values.to(dtype)

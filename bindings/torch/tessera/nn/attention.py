@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that weigh neighbours by a softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import torch_geometric.nn as pyg
+from torch import Tensor
+
+from ..functional import attention, attention_weights
+from ._base import Accelerated, sizes
+
+
+class _Attentive(Accelerated):
+    def _attend(self, graph: Any, target: Tensor, source: Tensor, value: Tensor, **options: Any):
+        """Attention in the type that accelerate() was asked for."""
+        dtype = value.dtype
+        vector = options.pop("vector", None)
+        out = attention(
+            graph, self._narrowed(target), self._narrowed(source), self._narrowed(value),
+            None if vector is None else self._narrowed(vector), tune=self._tessera_tune, **options,
+        )
+        return out.to(dtype) if self._tessera_dtype is not None else out
+
+    def _obstacle_of_edges(self, x: Any, edge_index: Any, edge_attr: Any, weights: Any):
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and edge_attr is not None:
+            obstacle = "features of edges"
+        if obstacle is None and weights is not None:
+            if torch.compiler.is_compiling():
+                obstacle = "return_attention_weights in compiled code"
+            elif not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+                obstacle = "return_attention_weights with a sparse matrix"
+            elif self._dropout > 0:
+                obstacle = "return_attention_weights with dropout"
+            elif self.flow != "source_to_target":
+                obstacle = "return_attention_weights with a reversed flow"
+        if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
+            obstacle = "a reversed flow with a pair of features"
+        return obstacle
+
+    def _with_weights(self, out: Tensor, graph: Any, edge_index: Tensor, loops: str,
+                      *tensors: Tensor, **options: Any) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """What PyG returns with return_attention_weights: other edges first, then the loops."""
+        weights = attention_weights(graph, *tensors, loops=loops, **options)
+        if loops == "given":
+            return out, (edge_index, weights)
+        others = edge_index[0] != edge_index[1]
+        vertices = torch.arange(weights.size(0) - others.numel(), device=edge_index.device)
+        kept = torch.cat([others, torch.ones_like(vertices, dtype=torch.bool)])
+        looped = vertices.to(edge_index.dtype).expand(2, -1)
+        return out, (torch.cat([edge_index[:, others], looped], dim=1), weights[kept])
+
+    def _joined(self, out: Tensor) -> Tensor:
+        """Heads side by side, or their mean."""
+        if self.concat:
+            return out
+        return out.view(-1, self.heads, self.out_channels).mean(dim=1)
+
+    @property
+    def _loops(self) -> str:
+        return "one_each" if self.add_self_loops else "given"
+
+    @property
+    def _dropout(self) -> float:
+        return self.dropout if self.training else 0.0
+
+
+class GATConv(_Attentive, pyg.GATConv):
+    """``torch_geometric.nn.GATConv`` on tessera's kernels; with features of edges, on PyG's code.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.GATConv(4, 2, heads=3)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 6])
+    """
+
+    def forward(
+        self,
+        x: Any,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        size: Any = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
+        obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
+        heads, channels = self.heads, self.out_channels
+        single = isinstance(x, Tensor)
+        sources, targets = (x, x) if single else x
+        num_sources, num_targets = sizes(x, size)
+        if single and self.lin is not None:
+            value = goal = self.lin(x)
+        elif self.lin is not None:
+            value = self.lin(sources)
+            goal = None if targets is None else self.lin(targets)
+        else:
+            value = self.lin_src(sources)
+            goal = None if targets is None else self.lin_dst(targets)
+        source = (value.view(-1, heads, channels) * self.att_src).sum(-1)
+        if goal is None:
+            target = source.new_zeros(num_targets, heads)
+        else:
+            target = (goal.view(-1, heads, channels) * self.att_dst).sum(-1)
+        graph = self._graph(edge_index, num_sources, num_targets)
+        if goal is None and num_targets != graph.num_targets:
+            target = source.new_zeros(graph.num_targets, heads)
+        score = {"form": "additive", "heads": heads, "negative_slope": self.negative_slope}
+        out = self._attend(graph, target, source, value, dropout=self._dropout, loops=self._loops,
+                           **score)
+        out = self._joined(out)
+        if self.res is not None and targets is not None:
+            out = out + self.res(targets)
+        if self.bias is not None:
+            out = out + self.bias
+        if return_attention_weights:
+            return self._with_weights(out, graph, edge_index, self._loops, target, source, value,
+                                      **score)
+        return out
+
+
+class GATv2Conv(_Attentive, pyg.GATv2Conv):
+    """``torch_geometric.nn.GATv2Conv`` on tessera's kernels; with features of edges, on PyG's code.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.GATv2Conv(4, 2, heads=3)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 6])
+    """
+
+    def forward(
+        self,
+        x: Any,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
+        obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
+        if obstacle is None and not isinstance(x, Tensor) and x[1] is None:
+            obstacle = "a pair without targets"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, edge_attr, return_attention_weights)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        source = self.lin_l(sources)
+        shares = self.share_weights and isinstance(x, Tensor)
+        target = source if shares else self.lin_r(targets)
+        graph = self._graph(edge_index, *sizes(x, None))
+        vector = self.att.view(-1)
+        score = {"form": "v2", "heads": self.heads, "negative_slope": self.negative_slope}
+        out = self._attend(graph, target, source, source, vector=vector, dropout=self._dropout,
+                           loops=self._loops, **score)
+        out = self._joined(out)
+        if self.res is not None:
+            out = out + self.res(targets)
+        if self.bias is not None:
+            out = out + self.bias
+        if return_attention_weights:
+            return self._with_weights(out, graph, edge_index, self._loops, target, source, source,
+                                      vector, **score)
+        return out
+
+
+class AGNNConv(_Attentive, pyg.AGNNConv):
+    """``torch_geometric.nn.AGNNConv`` on tessera's kernels.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.AGNNConv()
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 4])
+    """
+
+    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and isinstance(x, (tuple, list)):
+            obstacle = "a pair of features"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index)
+        unit = F.normalize(x, p=2.0, dim=-1)
+        graph = self._graph(edge_index, x.size(0), x.size(0))
+        return self._attend(graph, (self.beta * unit).to(unit.dtype), unit, x, form="dot",
+                            loops=self._loops)
+
+
+class TransformerConv(_Attentive, pyg.TransformerConv):
+    """``torch_geometric.nn.TransformerConv`` on tessera's kernels; features of edges on PyG's code.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.TransformerConv(4, 2, heads=3)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 6])
+    """
+
+    def forward(
+        self,
+        x: Any,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Any:
+        obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, edge_attr, return_attention_weights)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        graph = self._graph(edge_index, sources.size(0), targets.size(0))
+        tensors = self.lin_query(targets), self.lin_key(sources), self.lin_value(sources)
+        score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(self.out_channels)}
+        out = self._attend(graph, *tensors, dropout=self._dropout, **score)
+        out = self._joined(out)
+        if self.root_weight:
+            skipped = self.lin_skip(targets)
+            if self.lin_beta is not None:
+                gate = self.lin_beta(torch.cat([out, skipped, out - skipped], dim=-1)).sigmoid()
+                out = gate * skipped + (1 - gate) * out
+            else:
+                out = out + skipped
+        if return_attention_weights is not None:
+            return self._with_weights(out, graph, edge_index, "given", *tensors, **score)
+        return out

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that are sums, means or maxima over neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import torch_geometric.nn as pyg
+from torch import Tensor
+
+from ..functional import spmm
+from ..graph import Graph
+from . import _gcn_norm
+from ._base import Accelerated, sizes
+
+
+def _is_list_of_edges(adjacency: Any) -> bool:
+    """True for an edge_index; sparse matrices treat existing self loops in another way."""
+    if isinstance(adjacency, Graph):
+        return adjacency.offsets is None
+    return isinstance(adjacency, Tensor) and adjacency.layout == torch.strided
+
+
+def _weight(graph: Graph, edge_weight: Tensor | None) -> Tensor | None:
+    return edge_weight if edge_weight is not None else graph.weight
+
+
+class GCNConv(Accelerated, pyg.GCNConv):
+    """``torch_geometric.nn.GCNConv`` on tessera's kernels.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.GCNConv(4, 2)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and isinstance(x, (tuple, list)):
+            obstacle = "a pair of features"
+        if obstacle is None and self.cached:
+            obstacle = "cached=True keeps PyG's own copy of the graph"
+        if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
+            obstacle = "a SparseTensor"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, edge_weight)
+        graph = self._graph(edge_index, x.size(0), x.size(0))
+        x = self.lin(x)
+        dtype = x.dtype
+        weight = _weight(graph, edge_weight)
+        bias = self.bias if self._tessera_dtype is None else None
+        narrow = self._narrowed(x)
+        if self.normalize:
+            sums_loops = not _is_list_of_edges(edge_index)
+            # PyG gives loops the weight 1 where an edge_index comes without weights.
+            doubled = self.improved and (sums_loops or weight is not None)
+            out = _gcn_norm.propagate(
+                graph, narrow, weight, add_self_loops=bool(self.add_self_loops),
+                loop_weight=2.0 if doubled else 1.0, sums_loops=sums_loops, bias=bias,
+                tune=self._tessera_tune,
+            )
+        else:
+            out = spmm(graph, narrow, weight, bias=bias, tune=self._tessera_tune)
+        if bias is None and self.bias is not None:
+            return out.to(dtype) + self.bias
+        return out
+
+
+class SAGEConv(Accelerated, pyg.SAGEConv):
+    """``torch_geometric.nn.SAGEConv`` on tessera's kernels: sum, mean, max and min.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.SAGEConv(4, 2)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
+            obstacle = f"the aggregation {self.aggr}"
+        pair = (x, x) if isinstance(x, Tensor) else x
+        if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
+            obstacle = "a reversed flow with a pair of features"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, size)
+        if self.project and hasattr(self, "lin"):
+            pair = (self.lin(pair[0]).relu(), pair[1])
+        graph = self._graph(edge_index, *sizes(x, size))
+        sources, targets = pair
+        # A matrix product and a sum over neighbours commute: the narrower side goes first.
+        out_channels, in_channels = self.lin_l.out_channels, self.lin_l.in_channels
+        first = self.aggr in ("sum", "add", "mean") and 0 < out_channels < in_channels
+        dtype = sources.dtype
+        if first:
+            moved = F.linear(sources, self.lin_l.weight)
+            out = self._aggregate(graph, moved).to(moved.dtype)
+            if self.lin_l.bias is not None:
+                out = out + self.lin_l.bias
+        else:
+            out = self.lin_l(self._aggregate(graph, sources).to(dtype))
+        if self.root_weight and targets is not None:
+            out = out + self.lin_r(targets)
+        if self.normalize:
+            out = F.normalize(out, p=2.0, dim=-1)
+        return out
+
+    def _aggregate(self, graph: Graph, x: Tensor) -> Tensor:
+        return spmm(graph, self._narrowed(x), reduce=self.aggr, tune=self._tessera_tune)
+
+
+class GINConv(Accelerated, pyg.GINConv):
+    """``torch_geometric.nn.GINConv`` on tessera's kernels.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.GINConv(torch.nn.Linear(4, 2))
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
+            obstacle = f"the aggregation {self.aggr}"
+        if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
+            obstacle = "a reversed flow with a pair of features"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, size)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        graph = self._graph(edge_index, *sizes(x, size))
+        out = spmm(graph, self._narrowed(sources), reduce=self.aggr, tune=self._tessera_tune)
+        out = out.to(sources.dtype)
+        if targets is not None:
+            out = out + (1 + self.eps) * targets
+        return self.nn(out)
+
+
+class SGConv(Accelerated, pyg.SGConv):
+    """``torch_geometric.nn.SGConv`` on tessera's kernels.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.SGConv(4, 2, K=2)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
+            obstacle = "a SparseTensor"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, edge_weight)
+        if self._cached_x is not None:
+            return self.lin(self._cached_x.detach())
+        graph = self._graph(edge_index, x.size(0), x.size(0))
+        dtype = x.dtype
+        x = self._narrowed(x)
+        for _ in range(self.K):
+            x = _gcn_norm.propagate(
+                graph, x, _weight(graph, edge_weight), add_self_loops=self.add_self_loops,
+                loop_weight=1.0, sums_loops=not _is_list_of_edges(edge_index),
+                tune=self._tessera_tune,
+            )
+        x = x.to(dtype)
+        if self.cached:
+            self._cached_x = x
+        return self.lin(x)
+
+
+class APPNP(Accelerated, pyg.APPNP):
+    """``torch_geometric.nn.APPNP`` on tessera's kernels.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.APPNP(K=3, alpha=0.1)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 4])
+    """
+
+    def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and self.dropout > 0 and self.training:
+            obstacle = "dropout of edges"
+        if obstacle is None and self.cached:
+            obstacle = "cached=True keeps PyG's own copy of the graph"
+        if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
+            obstacle = "a SparseTensor"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, edge_weight)
+        graph = self._graph(edge_index, x.size(0), x.size(0))
+        weight = _weight(graph, edge_weight)
+        start = x
+        for _ in range(self.K):
+            narrow = self._narrowed(x)
+            if self.normalize:
+                moved = _gcn_norm.propagate(
+                    graph, narrow, weight, add_self_loops=self.add_self_loops, loop_weight=1.0,
+                    sums_loops=not _is_list_of_edges(edge_index), tune=self._tessera_tune,
+                )
+            else:
+                moved = spmm(graph, narrow, weight, tune=self._tessera_tune)
+            x = moved.to(start.dtype) * (1 - self.alpha) + self.alpha * start
+        return x
+
+
+class ChebConv(Accelerated, pyg.ChebConv):
+    """``torch_geometric.nn.ChebConv`` on tessera's kernels, with ``normalization='sym'``.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.ChebConv(4, 2, K=3)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Any,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        lambda_max: Any = None,
+    ) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and (edge_weight is not None or not _is_list_of_edges(edge_index)):
+            obstacle = "weights of edges"
+        if obstacle is None and self.normalization != "sym":
+            obstacle = f"the normalisation {self.normalization}"
+        if obstacle is None and batch is not None:
+            obstacle = "a largest eigenvalue for each graph of a batch"
+        if obstacle is None and self.flow != "source_to_target":
+            obstacle = "a reversed flow"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index, edge_weight, batch, lambda_max)
+        graph = self._graph(edge_index, x.size(0), x.size(0))
+
+        def laplacian(features: Tensor) -> Tensor:
+            """(2 L / lambda_max - I) x. The largest entry of a normalised L is 1, on its diagonal,
+            so PyG's default for lambda_max is 2."""
+            moved = spmm(graph, self._narrowed(features), loops="dropped",
+                         norm="symmetric_by_source", tune=self._tessera_tune).to(features.dtype)
+            if lambda_max is None:
+                return -moved
+            return (2.0 / lambda_max) * (features - moved) - features
+
+        before, now = x, x
+        out = self.lins[0](before)
+        if len(self.lins) > 1:
+            now = laplacian(x)
+            out = out + self.lins[1](now)
+        for lin in self.lins[2:]:
+            after = 2.0 * laplacian(now) - before
+            out = out + lin(after)
+            before, now = now, after
+        return out if self.bias is None else out + self.bias
+
+
+class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
+    """``torch_geometric.nn.ClusterGCNConv`` on tessera's kernels, with self loops added.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.ClusterGCNConv(4, 2, diag_lambda=0.5)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and not self.add_self_loops:
+            obstacle = "loops that are not added"
+        if obstacle is None and not _is_list_of_edges(edge_index):
+            obstacle = "a sparse matrix"
+        if obstacle is None and self.flow != "source_to_target":
+            obstacle = "a reversed flow"
+        if not self._notice(obstacle):
+            return super().forward(x, edge_index)
+        graph = self._graph(edge_index, x.size(0), x.size(0))
+        out = spmm(graph, self._narrowed(x), loops="one_each", loop_weight=1.0 + self.diag_lambda,
+                   norm="mean", tune=self._tessera_tune).to(x.dtype)
+        return self.lin_out(out) + self.lin_root(x)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the Python tests share. They need the installed package; see `make test-python`."""
+
+import pytest
+import torch
+
+import tessera
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() and tessera.has_cuda() else [])
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return torch.device(request.param)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(20260115)
+
+
+def random_edges(targets, sources, edges, device="cpu", dtype=torch.int64, repeated=True, seed=7):
+    """edge_index of a random graph; vertices 0 to 2 are hubs, the last one has no edges."""
+    draw = torch.Generator().manual_seed(seed)
+    source = torch.randint(0, max(sources - 1, 1), (edges,), generator=draw)
+    target = torch.randint(0, max(targets - 1, 1), (edges,), generator=draw)
+    target[: edges // 4] %= 3
+    index = torch.stack([source, target])
+    if not repeated:
+        index = torch.unique(index, dim=1)[:, torch.randperm(
+            torch.unique(index, dim=1).size(1), generator=draw)]
+    return index.to(device, dtype)
+
+
+def gathered(index, x, targets, weight=None, reduce="sum"):
+    """spmm in plain torch, in double precision."""
+    messages = x.double()[index[0].long()]
+    if weight is not None:
+        messages = messages * weight.double()[:, None]
+    place = index[1].long()[:, None].expand_as(messages)
+    name = {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin"}[reduce]
+    zeros = messages.new_zeros(targets, x.size(1))
+    return zeros.scatter_reduce(0, place, messages, name, include_self=False)
+
+
+def tolerance(dtype):
+    return {torch.float64: 1e-9, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3}[dtype]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is wrong gives one clear exception of the kind that Python users expect."""
+
+import pytest
+import torch
+
+import tessera
+
+INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
+X = torch.ones(3, 4)
+
+
+def test_an_index_out_of_range_is_an_index_error():
+    with pytest.raises(IndexError, match=r"index 7 is outside \[0, 3\)"):
+        tessera.spmm(torch.tensor([[0, 7], [1, 2]]), X)
+    with pytest.raises(IndexError, match="outside"):
+        tessera.spmm(torch.tensor([[0, 1], [1, -2]]), X)
+
+
+def test_types():
+    with pytest.raises(TypeError, match="edge_index has type torch.float32"):
+        tessera.spmm(INDEX.float(), X)
+    with pytest.raises(TypeError, match="x has type torch.int64"):
+        tessera.spmm(INDEX, X.long())
+    with pytest.raises(TypeError, match="edge_weight has type"):
+        tessera.spmm(INDEX, X, torch.ones(3, dtype=torch.int64))
+    with pytest.raises(TypeError, match="holds no edges"):
+        tessera.spmm("edges", X)
+
+
+def test_shapes():
+    with pytest.raises(ValueError, match=r"use \(2, edges\)"):
+        tessera.spmm(INDEX.t(), X)
+    with pytest.raises(ValueError, match="x has 4 rows for 3 vertices"):
+        tessera.spmm(tessera.Graph(INDEX, 3, 3), torch.ones(4, 4))
+    with pytest.raises(ValueError, match=r"use \(vertices, features\)"):
+        tessera.spmm(INDEX, torch.ones(3))
+    with pytest.raises(ValueError, match="edge_weight has 2 numbers for 3 edges"):
+        tessera.spmm(INDEX, X, torch.ones(2))
+    with pytest.raises(ValueError, match="do not divide into 3 heads"):
+        tessera.attention(INDEX, torch.ones(3, 3), torch.ones(3, 3), X, heads=3)
+    with pytest.raises(ValueError, match="not square"):
+        tessera.spmm(tessera.Graph(INDEX, 4, 3), X, norm="symmetric")
+
+
+def test_words():
+    with pytest.raises(ValueError, match="unknown reduction 'median'"):
+        tessera.spmm(INDEX, X, reduce="median")
+    with pytest.raises(ValueError, match="unknown form"):
+        tessera.attention(INDEX, X, X, X, form="dotted")
+    with pytest.raises(ValueError, match="unknown precision"):
+        tessera.accelerate(torch.nn.Linear(1, 1), precision="int3")
+
+
+def test_weighted_maxima_of_repeated_edges():
+    repeated = torch.tensor([[0, 0], [1, 1]])
+    with pytest.raises(NotImplementedError, match="repeated"):
+        tessera.spmm(repeated, X, torch.ones(2), reduce="max")
+
+
+def test_another_device():
+    with pytest.raises(ValueError, match="lies on meta, the graph on cpu"):
+        tessera.spmm(tessera.Graph(INDEX, 3, 3), X.to("meta"))
+
+
+def test_indices_have_no_gradient():
+    with pytest.raises(RuntimeError, match="floating point"):
+        INDEX.clone().requires_grad_()
+
+
+@pytest.mark.parametrize("targets, sources", [(0, 0), (5, 5), (0, 4), (4, 0)])
+def test_graphs_without_edges(targets, sources):
+    graph = tessera.Graph(torch.empty(2, 0, dtype=torch.int64), targets, sources)
+    for reduce in ("sum", "mean", "max", "min"):
+        x = torch.ones(sources, 4, requires_grad=True)
+        y = tessera.spmm(graph, x, reduce=reduce)
+        assert torch.equal(y, torch.zeros(targets, 4))
+        y.sum().backward()
+        assert torch.equal(x.grad, torch.zeros(sources, 4))
+    out = tessera.attention(graph, torch.ones(targets, 1), torch.ones(sources, 1),
+                            torch.ones(sources, 4))
+    assert torch.equal(out, torch.zeros(targets, 4))
+    assert tessera.sddmm(graph, torch.ones(targets, 2), torch.ones(sources, 2)).shape == (0, 1)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every layer against PyG's own with the same weights: results, gradients, arguments, fallbacks."""
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from conftest import random_edges
+from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
+
+import tessera
+import tessera.nn as ours
+from tessera.nn._base import tally
+
+
+def mlp():
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5))
+
+
+LAYERS = {
+    "GCN": ("GCNConv", (12, 5), {}),
+    "GCN improved": ("GCNConv", (12, 5), {"improved": True}),
+    "GCN without loops": ("GCNConv", (12, 5), {"add_self_loops": False}),
+    "GCN without norm": ("GCNConv", (12, 5), {"normalize": False, "bias": False}),
+    "GCN reversed": ("GCNConv", (12, 5), {"flow": "target_to_source"}),
+    "SAGE": ("SAGEConv", (12, 5), {}),
+    "SAGE wide": ("SAGEConv", (12, 20), {}),
+    "SAGE max": ("SAGEConv", (12, 5), {"aggr": "max", "normalize": True}),
+    "SAGE min": ("SAGEConv", (12, 5), {"aggr": "min", "root_weight": False}),
+    "SAGE sum": ("SAGEConv", (12, 5), {"aggr": "sum", "project": True}),
+    "GIN": ("GINConv", (mlp,), {"train_eps": True, "eps": 0.25}),
+    "GAT": ("GATConv", (12, 5), {"heads": 3}),
+    "GAT mean": ("GATConv", (12, 5), {"heads": 3, "concat": False, "residual": True}),
+    "GAT without loops": ("GATConv", (12, 5), {"add_self_loops": False, "bias": False}),
+    "GATv2": ("GATv2Conv", (12, 5), {"heads": 3}),
+    "GATv2 shared": ("GATv2Conv", (12, 5), {"heads": 2, "share_weights": True, "residual": True}),
+    "AGNN": ("AGNNConv", (), {}),
+    "SGC": ("SGConv", (12, 5), {"K": 3}),
+    "Cheb": ("ChebConv", (12, 5), {"K": 4}),
+    "Transformer": ("TransformerConv", (12, 5), {"heads": 2}),
+    "Transformer gated": ("TransformerConv", (12, 5), {"heads": 2, "beta": True, "concat": False}),
+    "APPNP": ("APPNP", (4, 0.1), {}),
+    "Cluster": ("ClusterGCNConv", (12, 5), {"diag_lambda": 0.5}),
+}
+
+
+def pair(name, device="cpu"):
+    kind, arguments, options = LAYERS[name]
+    made = []
+    for module in (pyg, ours):
+        torch.manual_seed(1)
+        given = tuple(a() if callable(a) else a for a in arguments)
+        made.append(getattr(module, kind)(*given, **options).to(device))
+    theirs, mine = made
+    assert str(theirs) == str(mine)
+    mine.load_state_dict(theirs.state_dict())
+    return theirs, mine
+
+
+def gradients(layer, x, *arguments):
+    x = x.clone().requires_grad_()
+    layer.zero_grad()
+    out = layer(x, *arguments)
+    (out * torch.linspace(-1, 1, out.numel(), device=out.device).view_as(out)).sum().backward()
+    return [out.detach(), x.grad] + [p.grad for p in layer.parameters() if p.grad is not None]
+
+
+def same(a, b, tolerance=2e-5):
+    assert len(a) == len(b)
+    for mine, theirs in zip(a, b):
+        assert mine.shape == theirs.shape
+        bound = tolerance * (1 + theirs.abs().max())
+        assert (mine - theirs).abs().max() <= bound
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer_is_pygs(name, device):
+    theirs, mine = pair(name, device)
+    x = torch.randn(40, 12, device=device)
+    for dtype in (torch.int64, torch.int32):
+        if dtype == torch.int32 and device.type == "cuda":
+            continue  # PyG's own code takes int64 there
+        index = random_edges(40, 40, 300, device, dtype)
+        before = tally.kernels, tally.fallbacks
+        same(gradients(mine, x, index), gradients(theirs, x, index.long()))
+        assert (tally.kernels, tally.fallbacks) == (before[0] + 1, before[1])
+
+
+@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT", "GATv2", "AGNN", "SGC", "APPNP"])
+@pytest.mark.parametrize("layout", ["csr", "coo"])
+def test_sparse_tensors(name, layout, device):
+    theirs, mine = pair(name, device)
+    index = random_edges(30, 30, 150, device, repeated=False)
+    x = torch.randn(30, 12, device=device)
+    make = to_torch_csr_tensor if layout == "csr" else to_torch_coo_tensor
+    adjacency = make(index.flip(0), size=(30, 30))
+    before = tally.fallbacks
+    same([mine(x, adjacency)], [theirs(x, adjacency)])
+    same(gradients(mine, x, tessera.Graph(index, 30, 30)), gradients(theirs, x, index))
+    assert tally.fallbacks == before
+
+
+@pytest.mark.parametrize("name", ["GCN", "GCN improved", "GCN without loops", "GCN without norm",
+                                  "GCN reversed", "SGC", "APPNP"])
+def test_edge_weights_and_their_gradients(name, device):
+    theirs, mine = pair(name, device)
+    index = random_edges(30, 30, 200, device)
+    index[:, :5] = torch.arange(5, device=device)  # some loops, with weights of their own
+    index = torch.unique(index, dim=1)
+    x = torch.randn(30, 12, device=device)
+    results = []
+    for layer in (mine, theirs):
+        weight = torch.rand(index.size(1), generator=torch.Generator().manual_seed(1))
+        weight = weight.to(device).requires_grad_()
+        results.append(gradients(layer, x, index, weight) + [weight.grad])
+    same(*results)
+
+
+@pytest.mark.parametrize("kind, options", [("SAGEConv", {}), ("GATConv", {"heads": 2}),
+                                           ("GATv2Conv", {}), ("TransformerConv", {})])
+def test_pairs_of_features(kind, options, device):
+    index = random_edges(9, 14, 60, device)
+    x = torch.randn(14, 6, device=device), torch.randn(9, 4, device=device)
+    torch.manual_seed(1)
+    theirs = getattr(pyg, kind)((6, 4), 5, **options).to(device)
+    mine = getattr(ours, kind)((6, 4), 5, **options).to(device)
+    mine.load_state_dict(theirs.state_dict())
+    before = tally.fallbacks
+    same([mine(x, index)], [theirs(x, index)])
+    if kind in ("SAGEConv", "GATConv"):
+        alone = (x[0], None)
+        same([mine(alone, index, size=(14, 9))], [theirs(alone, index, size=(14, 9))])
+    assert tally.fallbacks == before
+
+
+@pytest.mark.parametrize("name", ["GAT", "GATv2", "Transformer"])
+def test_attention_weights(name, device):
+    theirs, mine = pair(name, device)
+    index = random_edges(12, 12, 60, device)
+    x = torch.randn(12, 12, device=device)
+    out, (edges, weights) = mine(x, index, return_attention_weights=True)
+    expected, (their_edges, their_weights) = theirs(x, index, return_attention_weights=True)
+    assert torch.equal(edges, their_edges)
+    same([out, weights], [expected, their_weights])
+
+
+def test_what_cannot_run_here_runs_on_pyg():
+    index = random_edges(12, 12, 60)
+    x = torch.randn(12, 12)
+    cases = [
+        (ours.SAGEConv(12, 5, aggr="median"), (x, index), "aggregation"),
+        (ours.GATConv(12, 5, edge_dim=3), (x, index, torch.randn(60, 3)), "features of edges"),
+        (ours.GCNConv(12, 5), (torch.randn(2, 12, 12), index), "3 dimensions"),
+        (ours.GCNConv(12, 5, cached=True), (x, index), "cached"),
+        (ours.ChebConv(12, 5, 2, normalization="rw"), (x, index), "rw"),
+    ]
+    for layer, arguments, reason in cases:
+        layer(*arguments)
+        assert reason in layer.tessera_fallback
+        assert f"PyG ({layer.tessera_fallback})" in str(tessera.explain(layer))
+
+
+def test_lambda_max_of_cheb():
+    theirs, mine = pair("Cheb")
+    index, x = random_edges(20, 20, 100), torch.randn(20, 12)
+    same([mine(x, index, lambda_max=1.7)], [theirs(x, index, lambda_max=torch.tensor(1.7))])
+
+
+def test_accelerate_and_restore():
+    model = pyg.GAT(12, 16, num_layers=2, out_channels=4, heads=2)
+    index, x = random_edges(30, 30, 150), torch.randn(30, 12)
+    keys = list(model.state_dict())
+    expected = model(x, index)
+    assert tessera.accelerate(model) is model
+    assert list(model.state_dict()) == keys
+    same([model(x, index)], [expected])
+    lines = tessera.explain(model, x, index)
+    assert len(lines) == 2 and all("attention/cpu/" in line for line in lines)
+    narrow = tessera.accelerate(model, precision="bf16")(x, index)
+    assert narrow.dtype == torch.float32 and not torch.equal(narrow, expected)
+    same([narrow], [expected], 3e-2)
+    tessera.restore(model)
+    assert type(model.convs[0]) is pyg.GATConv and torch.equal(model(x, index), expected)
+    assert "not accelerated" in str(tessera.explain(model))
+
+
+def test_training_follows_pyg(device):
+    index = random_edges(100, 100, 900, device)
+    x = torch.randn(100, 12, device=device)
+    labels = torch.randint(0, 4, (100,), device=device)
+    losses = []
+    for accelerated in (False, True):
+        torch.manual_seed(2)
+        model = pyg.GCN(12, 16, num_layers=2, out_channels=4).to(device)
+        if accelerated:
+            tessera.accelerate(model)
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+        for _ in range(50):
+            optimiser.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x, index), labels)
+            loss.backward()
+            optimiser.step()
+        losses.append(loss.item())
+    assert abs(losses[0] - losses[1]) <= 1e-4 * losses[0]

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operator against plain torch, torch's own checks of operators, and derivatives in fp64."""
+
+import pytest
+import torch
+from conftest import gathered, random_edges, tolerance
+from torch.autograd import gradcheck, gradgradcheck
+
+import tessera
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+ON_GPU = [torch.float32, torch.bfloat16, torch.float16]
+CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+
+
+def supported(device, dtype):
+    if device.type == "cuda" and dtype == torch.float64:
+        pytest.skip("fp64 is of the CPU")
+
+
+def close(actual, expected, dtype):
+    bound = tolerance(dtype) * (1 + expected.abs().max().item())
+    assert (actual.double() - expected.double()).abs().max().item() <= bound
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("index_dtype", [torch.int64, torch.int32])
+def test_spmm_is_what_torch_computes(device, dtype, reduce, index_dtype):
+    supported(device, dtype)
+    for targets, sources, edges, features in [(17, 31, 120, 16), (1, 1, 1, 1), (33, 15, 400, 33)]:
+        index = random_edges(targets, sources, edges, device, index_dtype)
+        x = torch.randn(sources, features, device=device).to(dtype)
+        graph = tessera.Graph(index, targets, sources)
+        close(tessera.spmm(graph, x, reduce=reduce), gathered(index, x, targets, None, reduce), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+def test_spmm_with_weights(device, dtype, reduce):
+    supported(device, dtype)
+    index = random_edges(40, 40, 300, device, repeated=False)
+    weight = torch.rand(index.size(1), device=device)
+    x = torch.randn(40, 24, device=device).to(dtype)
+    y = tessera.spmm(tessera.Graph(index, 40, 40), x, weight, reduce=reduce)
+    close(y, gathered(index, x, 40, weight.to(dtype), reduce), dtype)
+
+
+@pytest.mark.parametrize("loops, expected", [("one_each", "one"), ("dropped", "none"),
+                                             ("one_more", "more")])
+def test_self_loops(device, loops, expected):
+    index = torch.tensor([[0, 1, 1, 2, 1], [0, 1, 1, 0, 2]], device=device)
+    x = torch.eye(4, device=device)
+    y = tessera.spmm(tessera.Graph(index, 4, 4), x, loops=loops)
+    others = torch.zeros(4, 4, device=device)
+    others[0, 2] = others[2, 1] = 1
+    given = torch.diag(torch.tensor([1.0, 2.0, 0.0, 0.0], device=device))
+    diagonal = {"one": torch.eye(4, device=device), "none": torch.zeros(4, 4, device=device),
+                "more": given + torch.eye(4, device=device)}[expected]
+    assert torch.equal(y, others + diagonal)
+
+
+def test_values_of_added_loops_come_last(device):
+    index = torch.tensor([[2, 0, 1], [0, 0, 2]], device=device)
+    weight = torch.tensor([3.0, 100.0, 5.0, 10.0, 20.0, 30.0], device=device)
+    y = tessera.spmm(tessera.Graph(index, 3, 3), torch.eye(3, device=device), weight, loops="one_each")
+    expected = torch.tensor([[10.0, 0, 3], [0, 20, 0], [0, 5, 30]], device=device)
+    assert torch.equal(y, expected)
+
+
+def test_sddmm_and_softmax(device):
+    index = random_edges(21, 13, 200, device)
+    u, v = torch.randn(21, 12, device=device), torch.randn(13, 12, device=device)
+    graph = tessera.Graph(index, 21, 13)
+    dots = tessera.sddmm(graph, u, v, heads=3)
+    expected = (u[index[1]] * v[index[0]]).view(-1, 3, 4).sum(-1)
+    close(dots, expected, torch.float32)
+    sums = tessera.sddmm(graph, u[:, :2], v[:, :2], heads=2, function="add")
+    close(sums, u[index[1], :2] + v[index[0], :2], torch.float32)
+    weights = tessera.edge_softmax(graph, dots)
+    from torch_geometric.utils import softmax
+
+    close(weights, softmax(expected, index[1], num_nodes=21), torch.float32)
+
+
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention_and_its_weights(device, form, dtype):
+    supported(device, dtype)
+    index = random_edges(25, 18, 160, device)
+    graph = tessera.Graph(index, 25, 18)
+    heads, width = 2, 8
+    size = heads if form == "additive" else heads * width
+    target = torch.randn(25, size, device=device).to(dtype)
+    source = torch.randn(18, size, device=device).to(dtype)
+    value = torch.randn(18, heads * width, device=device).to(dtype)
+    vector = torch.randn(heads * width, device=device).to(dtype) if form == "v2" else None
+    options = dict(form=form, heads=heads, scale=0.5 if form == "dot" else 1.0)
+    out = tessera.attention(graph, target, source, value, vector, **options)
+    weights = tessera.attention_weights(graph, target, source, value, vector, **options)
+    messages = weights.double()[:, :, None] * value.double()[index[0]].view(-1, heads, width)
+    expected = torch.zeros(25, heads, width, device=device, dtype=torch.float64)
+    expected.index_add_(0, index[1], messages)
+    close(out, expected.view(25, -1), dtype)
+    rows = torch.zeros(25, heads, device=device, dtype=torch.float64)
+    rows.index_add_(0, index[1], weights.double())
+    has_edges = torch.bincount(index[1], minlength=25) > 0
+    close(rows[has_edges], torch.ones_like(rows[has_edges]), dtype)
+
+
+def spmm_arguments(device, dtype, reduce, weighted, grad=True):
+    index = random_edges(12, 9, 60, device, repeated=reduce in (0, 1))
+    x = torch.randn(9, 5, device=device).to(dtype).requires_grad_(grad)
+    weight = None
+    if weighted:
+        weight = torch.rand(index.size(1), device=device).to(dtype).requires_grad_(grad)
+    return (x, index, None, weight, None, 12, 9, 0, 0, 1.0, 0, reduce, 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduce", [0, 1, 2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_opcheck_spmm(device, dtype, reduce, weighted):
+    supported(device, dtype)
+    arguments = spmm_arguments(device, dtype, reduce, weighted)
+    torch.library.opcheck(torch.ops.tessera.spmm.default, arguments, test_utils=CHECKS)
+    if reduce < 2:
+        grad = torch.randn(12, 5, device=device).to(dtype)
+        x, index, _, weight, *_ = arguments
+        backward = (grad, x.detach() if weighted else None, None, index, None,
+                    None if weight is None else weight.detach(), 12, 9, 0, 0, 1.0, 0, reduce, 0,
+                    True, weighted)
+        torch.library.opcheck(torch.ops.tessera.spmm_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_opcheck_edge_operators(device, dtype):
+    supported(device, dtype)
+    index = random_edges(12, 9, 60, device)
+    u = torch.randn(12, 6, device=device).to(dtype).requires_grad_()
+    v = torch.randn(9, 6, device=device).to(dtype).requires_grad_()
+    for loops in (0, 1):
+        graph = (index, None, 12, 9, 0, loops)
+        edges = 60 + (9 if loops == 1 else 0)
+        for function, heads in ((0, 2), (1, 6)):
+            torch.library.opcheck(torch.ops.tessera.sddmm.default, (u, v, *graph, heads, function, 0),
+                                  test_utils=CHECKS)
+        scores = torch.randn(edges, 2, device=device).to(dtype).requires_grad_()
+        torch.library.opcheck(torch.ops.tessera.edge_softmax.default, (scores, *graph, 0),
+                              test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("form", [0, 1, 2])
+def test_opcheck_attention(device, dtype, form):
+    supported(device, dtype)
+    index = random_edges(12, 9, 60, device)
+    size = 2 if form == 0 else 8
+
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_()
+
+    vector = draw(8) if form == 1 else None
+    arguments = (draw(12, size), draw(9, size), draw(9, 8), vector, None, index, None, 12, 9, 0, 1,
+                 form, 2, 1.0, 0.2, 0.0, 0)
+    torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+
+
+def test_derivatives_in_fp64():
+    index = random_edges(8, 6, 30)
+    graph = tessera.Graph(index, 8, 6)
+    x = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.rand(30, dtype=torch.float64, requires_grad=True)
+    for reduce in ("sum", "mean"):
+        assert gradcheck(lambda x, w: tessera.spmm(graph, x, w, reduce=reduce), (x, weight))
+        assert gradgradcheck(lambda x, w: tessera.spmm(graph, x, w, reduce=reduce), (x, weight))
+    for reduce in ("max", "min"):
+        assert gradcheck(lambda x: tessera.spmm(graph, x, reduce=reduce), (x,))
+    unique = random_edges(8, 6, 20, repeated=False)
+    few = torch.rand(unique.size(1), dtype=torch.float64, requires_grad=True)
+    for reduce in ("max", "min"):
+        assert gradcheck(
+            lambda x, w: tessera.spmm(tessera.Graph(unique, 8, 6), x, w, reduce=reduce), (x, few))
+    square = tessera.Graph(random_edges(6, 6, 20), 6, 6)
+    bias = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(
+        lambda x, b: tessera.spmm(square, x, bias=b, loops="one_each", norm="symmetric"), (x, bias))
+    u = torch.randn(8, 4, dtype=torch.float64, requires_grad=True)
+    v = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=2), (u, v))
+    assert gradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=4, function="add"), (u, v))
+    scores = torch.randn(30, 2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda s: tessera.edge_softmax(graph, s), (scores,))
+
+
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
+def test_derivatives_of_attention_in_fp64(form):
+    graph = tessera.Graph(random_edges(8, 6, 30), 8, 6)
+    size = 2 if form == "additive" else 4
+    tensors = [torch.randn(8, size), torch.randn(6, size), torch.randn(6, 4)]
+    if form == "v2":
+        tensors.append(torch.randn(4))
+    tensors = [tensor.double().requires_grad_() for tensor in tensors]
+
+    def run(*tensors):
+        return tessera.attention(graph, *tensors, form=form, heads=2, loops="one_each")
+
+    def weights(*tensors):
+        return tessera.attention_weights(graph, *tensors, form=form, heads=2, loops="one_each")
+
+    assert gradcheck(run, tensors)
+    assert gradcheck(weights, tensors)
+    first = torch.autograd.grad(run(*tensors).sum(), tensors[2], create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        first.sum().backward()
+
+
+def test_second_derivative_of_max_is_refused():
+    x = torch.randn(6, 3, requires_grad=True)
+    y = tessera.spmm(tessera.Graph(random_edges(8, 6, 30), 8, 6), x, reduce="max")
+    first = torch.autograd.grad((y * y).sum(), x, create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        first.sum().backward()
+
+
+def test_rows_that_lie_apart_and_expanded_gradients(device):
+    index = random_edges(20, 20, 90, device)
+    wide = torch.randn(20, 40, device=device, requires_grad=True)
+    strided = wide[:, 3:11]
+    y = tessera.spmm(tessera.Graph(index, 20, 20), strided)
+    close(y, gathered(index, strided, 20), torch.float32)
+    y.sum().backward()  # the gradient of a sum is expanded: stride 0
+    expected = torch.bincount(index[0], minlength=20).float()[:, None].expand(20, 8)
+    assert torch.equal(wide.grad[:, 3:11], expected.to(device))
+    transposed = torch.randn(7, 20, device=device).t()
+    close(tessera.spmm(tessera.Graph(index, 20, 20), transposed), gathered(index, transposed, 20),
+          torch.float32)
+
+
+def test_dropout_is_the_same_forward_and_backward(device):
+    index = random_edges(30, 30, 400, device)
+    graph = tessera.Graph(index, 30, 30)
+    scores = torch.zeros(30, 1, device=device)
+    value = torch.ones(30, 4, device=device, requires_grad=True)
+    torch.manual_seed(5)
+    out = tessera.attention(graph, scores, scores, value, dropout=0.5)
+    torch.manual_seed(5)
+    again = tessera.attention(graph, scores, scores, value, dropout=0.5)
+    assert torch.equal(out, again)
+    other = tessera.attention(graph, scores, scores, value, dropout=0.5)
+    assert not torch.equal(out, other)
+    out.sum().backward()  # linear in value: the derivative must be that of the same mask
+    assert torch.allclose(value.grad.sum(), out.sum(), rtol=1e-4)
+
+
+def test_autocast(device):
+    index = random_edges(20, 20, 90, device)
+    x = torch.randn(20, 8, device=device, requires_grad=True)
+    weight = torch.rand(90, device=device, requires_grad=True)
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        y = tessera.spmm(tessera.Graph(index, 20, 20), x, weight)
+    assert y.dtype == torch.bfloat16
+    y.float().sum().backward()
+    assert x.grad.dtype == torch.float32 and weight.grad.dtype == torch.float32
+
+
+def test_same_bits_twice(device):
+    torch.use_deterministic_algorithms(True)
+    try:
+        index = random_edges(200, 200, 4000, device)
+        x = torch.randn(200, 32, device=device, requires_grad=True)
+        results = []
+        for _ in range(2):
+            x.grad = None
+            tessera.clear_cache()
+            y = tessera.spmm(tessera.Graph(index, 200, 200), x, reduce="mean")
+            y.square().sum().backward()
+            results.append((y.detach().clone(), x.grad.clone()))
+        assert all(torch.equal(a, b) for a, b in zip(*results))
+    finally:
+        torch.use_deterministic_algorithms(False)
