@@ -4,7 +4,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 
-.PHONY: help demo test build dependencies dev-test format format-check clean
+.PHONY: help demo test test-python build dependencies dev-test format format-check clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -14,6 +14,9 @@ demo: build ## Build, and run the main job on an embedded data set
 
 test: build ## Build, and run every test
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+
+test-python: ## Make a virtual environment with torch and PyG, install the Python package, and run its tests
+	@tools/test_python.sh
 
 build: dependencies ## Install what is missing, and build into build/
 	cmake --preset default -B $(BUILD) $(CMAKE_FLAGS)

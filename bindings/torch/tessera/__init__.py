@@ -20,6 +20,7 @@ from .graph import Graph
 __version__ = "0.1.0"
 __all__ = [
     "Graph",
+    "TrainedModel",
     "accelerate",
     "attention",
     "attention_weights",
@@ -28,7 +29,9 @@ __all__ = [
     "edge_softmax",
     "explain",
     "has_cuda",
+    "load",
     "restore",
+    "save",
     "sddmm",
     "set_cache_limits",
     "spmm",
@@ -44,6 +47,10 @@ def __getattr__(name: str):
         from . import models
 
         return getattr(models, name)
+    if name in ("load", "save", "TrainedModel"):
+        from . import files
+
+        return getattr(files, name)
     if name == "nn":
         import importlib
 

@@ -86,7 +86,7 @@ std::string format(std::string_view pattern, const Values&... values) {
       result += letter;
     }
   };
-  const auto take = [&](const auto& value) {
+  [[maybe_unused]] const auto take = [&](const auto& value) {
     copy_until_brace();
     const std::size_t end = pattern.find('}');
     if (end == std::string_view::npos) return;

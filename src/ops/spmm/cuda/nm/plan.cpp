@@ -108,6 +108,7 @@ void append_cuda_nm_kernels(std::vector<SpmmKernel>& table) {
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
   kernel.why_not = why_not_half_pattern;
   kernel.predicted_us = [](const SpmmProblem& problem) {
     return predict_nm_us(problem, device_traits(problem.device));

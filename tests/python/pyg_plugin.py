@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plugin of pytest that runs PyG's own tests on tessera's layers:
+
+    python -m pytest -p pyg_plugin FOLDER_OF_PYG_TESTS
+
+It puts the layers into PyG's place before tests are collected, and reports for each test how many
+calls of layers ran on our kernels, how many kernels that were, and how many calls were left to PyG.
+"""
+
+import json
+import os
+
+import pytest
+import torch_geometric.nn
+
+import tessera
+import tessera.nn
+from tessera.nn._base import tally
+
+for _name in tessera.nn.__all__:
+    setattr(torch_geometric.nn, _name, getattr(tessera.nn, _name))
+
+_report = {}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    layers, fallbacks, runs = tally.kernels, tally.fallbacks, tessera.counters()["runs"]
+    outcome = yield
+    _report[item.nodeid] = {
+        "passed": outcome.excinfo is None,
+        "layers": tally.kernels - layers,
+        "kernels": tessera.counters()["runs"] - runs,
+        "fallbacks": tally.fallbacks - fallbacks,
+    }
+
+
+def pytest_terminal_summary(terminalreporter):
+    write = terminalreporter.write_line
+    write(f"{'test':60} {'layers':>7} {'kernels':>8} {'fallbacks':>10}")
+    for name, row in _report.items():
+        write(f"{name[-60:]:60} {row['layers']:7} {row['kernels']:8} {row['fallbacks']:10}")
+    if "TESSERA_PYG_REPORT" in os.environ:
+        with open(os.environ["TESSERA_PYG_REPORT"], "w") as file:
+            json.dump(_report, file, indent=1)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only a GPU shows: capture, streams, torch's memory. Skipped where there is none."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import random_edges
+
+import tessera
+
+pytestmark = pytest.mark.skipif(not (torch.cuda.is_available() and tessera.has_cuda()),
+                                reason="needs a GPU and the operators for CUDA")
+
+
+def setting(kind="GCN", dropout=0.0, size=300):
+    import torch_geometric.nn as pyg
+
+    torch.manual_seed(4)
+    index = random_edges(size, size, 12 * size, "cuda")
+    x = torch.randn(size, 16, device="cuda")
+    labels = torch.randint(0, 5, (size,), device="cuda")
+    model = getattr(pyg, kind)(16, 32, num_layers=2, out_channels=5, dropout=dropout).cuda()
+    return tessera.accelerate(model), x, index, labels
+
+
+def trained(model, x, index, labels, steps, captured):
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01, capturable=True)
+
+    def step():
+        optimiser.zero_grad(set_to_none=False)
+        loss = F.cross_entropy(model(x, index), labels)
+        loss.backward()
+        optimiser.step()
+        return loss
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    if captured:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss = step()
+        for _ in range(steps):
+            graph.replay()
+    else:
+        for _ in range(steps):
+            loss = step()
+    torch.cuda.synchronize()
+    return loss.detach().clone(), [p.detach().clone() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("kind", ["GCN", "GraphSAGE", "GIN", "GAT"])
+def test_a_captured_step_equals_an_eager_one(kind):
+    results = [trained(*setting(kind), steps=100, captured=captured) for captured in (False, True)]
+    assert torch.equal(results[0][0], results[1][0])
+    assert all(torch.equal(a, b) for a, b in zip(results[0][1], results[1][1]))
+
+
+def test_the_profiler_sees_our_kernels_in_a_replay():
+    index, x = random_edges(300, 300, 4000, "cuda"), torch.randn(300, 64, device="cuda")
+    tessera.spmm(index, x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        tessera.spmm(index, x)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        graph.replay()
+        torch.cuda.synchronize()
+    assert any("tessera" in event.key for event in profile.key_averages())
+
+
+def test_a_graph_that_was_not_planned_cannot_be_captured():
+    index, x = random_edges(100, 100, 900, "cuda"), torch.randn(100, 8, device="cuda")
+    tessera.clear_cache()
+    graph = torch.cuda.CUDAGraph()
+    with pytest.raises((ValueError, RuntimeError), match="before torch.cuda.graph|capturing"):
+        with torch.cuda.graph(graph):
+            tessera.spmm(index, x)
+
+
+def test_reduce_overhead_never_replays_an_old_graph():
+    x = torch.randn(100, 8, device="cuda")
+    compiled = torch.compile(lambda i, x: tessera.spmm(i, x) * 2, mode="reduce-overhead")
+    for seed in range(6):
+        index = random_edges(100, 100, 900, "cuda", seed=seed)
+        for _ in range(3):
+            assert torch.allclose(compiled(index, x), tessera.spmm(index, x) * 2)
+
+
+def test_memory_is_torchs():
+    index, x = random_edges(2000, 2000, 40000, "cuda"), torch.randn(2000, 64, device="cuda")
+    tessera.clear_cache()
+    before = torch.cuda.memory_allocated()
+    tessera.spmm(index, x)
+    assert torch.cuda.memory_allocated() > before  # the graph and its plan
+    torch.cuda.synchronize()
+    resting = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    y = tessera.spmm(index, x)
+    peak = torch.cuda.max_memory_allocated() - resting
+    assert peak <= 2 * y.numel() * y.element_size() + (1 << 20)
+    del y
+    tessera.clear_cache()
+    assert torch.cuda.memory_allocated() <= before + 512
+
+
+def test_two_streams_share_a_graph():
+    index, x = random_edges(2000, 2000, 40000, "cuda"), torch.randn(2000, 64, device="cuda")
+    expected = tessera.spmm(index, x)
+    torch.cuda.synchronize()
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    results = [[], []]
+    for _ in range(20):
+        for stream, kept in zip(streams, results):
+            with torch.cuda.stream(stream):
+                kept.append(tessera.spmm(index, x))
+    torch.cuda.synchronize()
+    assert all(torch.equal(y, expected) for kept in results for y in kept)

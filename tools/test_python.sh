@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The tests of the Python package.
+#
+#   tools/test_python.sh              make a virtual environment with torch and PyG, install the package
+#                                     into it as a user would (pip install .), and run the tests
+#   tools/test_python.sh --in-place   use the torch that this Python has, build next to the sources and
+#                                     install nothing; where there is no torch, say so (exit code 77)
+#
+# TESSERA_VENV names the environment (default: build/venv); it is kept, and used again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+
+if [ "${1:-}" = "--in-place" ]; then
+  python=${PYTHON:-python3}
+  if ! "$python" -c 'import torch, torch_geometric, pytest; assert torch.__version__ >= "2.10"' 2>/dev/null; then
+    echo "$python has no torch 2.10, torch_geometric and pytest: the Python tests are left out (make test-python installs them)"
+    exit 77
+  fi
+  cmake -S . -B build/python_ops -DCMAKE_BUILD_TYPE=Release -DTESSERA_SPARSE_ONLY=ON -DTESSERA_TORCH=ON \
+    -DTESSERA_CUDA=OFF -DTESSERA_TORCH_CUDA=OFF -DPython3_EXECUTABLE="$(command -v "$python")" >/dev/null
+  cmake --build build/python_ops --parallel "$jobs" --target tessera_torch >/dev/null
+  export TESSERA_LIBRARY_FOLDER="$PWD/build/python_ops/bindings/torch"
+  export PYTHONPATH="$PWD/bindings/torch${PYTHONPATH:+:$PYTHONPATH}"
+else
+  venv=${TESSERA_VENV:-build/venv}
+  python=$venv/bin/python
+  [ -x "$python" ] || python3 -m venv "$venv"
+  # PyPI's torch for x86_64 brings gigabytes of CUDA; the CPU's has an index of its own.
+  index=()
+  [ "$(uname -m)" = x86_64 ] && index=(--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple)
+  "$python" -m pip install --quiet --disable-pip-version-check "${index[@]}" "torch>=2.10" \
+    "torch_geometric>=2.8" numpy scipy pytest
+  CMAKE_BUILD_PARALLEL_LEVEL=$jobs TESSERA_TORCH_CUDA=${TESSERA_TORCH_CUDA:-OFF} \
+    "$python" -m pip install --quiet --disable-pip-version-check .
+  python=$PWD/$python
+  [ "${venv#/}" = "$venv" ] || python=$venv/bin/python
+fi
+cd tests/python
+"$python" -m pytest -q -W ignore --show-capture=no -p no:cacheprovider
