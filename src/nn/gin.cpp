@@ -83,9 +83,10 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
   }
   Propagation with_gradient = sum;
   with_gradient.has_gradient = transforms || needs_input_gradient() || eps_.trainable;
-  propagate(with_gradient, summed_sources(), combined_, context);
-  if (!targets.absent()) {
-    ops::add_scaled_by(eps_.value, 1, summed_targets(), 1, combined_, device(), context.stream);
+  if (targets.absent()) {
+    propagate(with_gradient, summed_sources(), combined_, context);
+  } else {
+    propagate(with_gradient, summed_sources(), {summed_targets(), eps_}, combined_, context);
   }
   if (!transforms) first_.forward(combined_, 0, hidden_, context);
   Tensor& first = transforms ? combined_ : hidden_;
@@ -96,13 +97,15 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
 
 void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,
                        const Context& context) {
-  propagate_backward(sum, grad, grad_sources, context);
+  if (targets_.absent() || has_own_targets()) {
+    propagate_backward(sum, grad, grad_sources, context);
+  } else {
+    propagate_backward(sum, grad, {grad, eps_}, grad_sources, context);
+  }
   if (targets_.absent()) return eps_.gradient.fill(0, context.stream);
   if (has_own_targets()) {
     grad_targets.resize(grad.rows(), grad.cols());
     ops::add_scaled_by(eps_.value, 1, grad, 0, grad_targets, device(), context.stream);
-  } else {
-    ops::add_scaled_by(eps_.value, 1, grad, 1, grad_sources, device(), context.stream);
   }
   if (eps_.trainable) {
     ops::dot(grad, summed_targets(), eps_.gradient, device(), context.stream, context.workspace);

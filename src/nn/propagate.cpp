@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
 namespace {
@@ -26,6 +27,20 @@ void require_rows(const Propagation& propagation, const Tensor& x, VertexId vert
               propagation.layer, "give one row of features per vertex");
 }
 
+/// The fastest kernels have an epilogue only where rows fill whole vectors. But a small product is
+/// done in about the time that a pass of its own takes to begin.
+bool finishes_cheaply(const Tensor& x) {
+  const auto row_bytes = x.cols() * static_cast<std::int64_t>(bytes_per_element(x.precision()));
+  constexpr std::int64_t small = std::int64_t{1} << 20;
+  return row_bytes % 16 == 0 || x.rows() * row_bytes <= small;
+}
+
+ops::SpmmEpilogue scaled_residual() {
+  ops::SpmmEpilogue epilogue;
+  epilogue.residual = epilogue.residual_scale = true;
+  return epilogue;
+}
+
 }  // namespace
 
 void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const Context& context,
@@ -38,13 +53,29 @@ void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const
            {y, winners}, context.stream);
 }
 
+void propagate(const Propagation& propagation, const Tensor& x, const ScaledResidual& residual,
+               Tensor& y, const Context& context) {
+  if (!finishes_cheaply(x)) {
+    propagate(propagation, x, y, context);
+    ops::add_scaled_by(residual.scale.value, 1, residual.rows, 1, y, y.device(), context.stream);
+    return;
+  }
+  Topology& graph = context.required_graph(propagation.layer);
+  require_rows(propagation, x, graph.graph().num_cols());
+  y.resize(graph.graph().num_rows(), x.cols());
+  ops::SpmmOptions options =
+      options_for(propagation, x, context.training && propagation.has_gradient);
+  options.epilogue = scaled_residual();
+  // What is added to itself gives its gradient to itself.
+  if (&residual.rows == &x) options.backward_epilogue = scaled_residual();
+  ops::SpmmInputs inputs{x};
+  inputs.residual = residual.rows;
+  inputs.residual_scale = residual.scale.value;
+  ops::run(graph.spmm(propagation.derivation, options), inputs, {y}, context.stream);
+}
+
 bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& context) {
-  // The fastest kernels have an epilogue only where rows fill whole vectors. But a small product is
-  // done in about the time that a pass of its own takes to begin.
-  const auto row_bytes = x.cols() * static_cast<std::int64_t>(bytes_per_element(x.precision()));
-  constexpr std::int64_t small = std::int64_t{1} << 20;
-  const bool is_cheap = row_bytes % 16 == 0 || x.rows() * row_bytes <= small;
-  return is_cheap && epilogue.in_product(context).has_value();
+  return finishes_cheaply(x) && epilogue.in_product(context).has_value();
 }
 
 void propagate_and_finish(const Propagation& propagation, const Tensor& x, const Tensor* residual,
@@ -70,6 +101,25 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Te
   const ops::SpmmOptions options = options_for(propagation, grad_y, true);
   ops::run_backward(graph.spmm_gradient(propagation.derivation, options), {grad_y, {}, {}, winners},
                     {grad_x, {}}, context.stream);
+}
+
+void propagate_backward(const Propagation& propagation, const Tensor& grad_y,
+                        const ScaledResidual& residual, Tensor& grad_x, const Context& context) {
+  if (!finishes_cheaply(grad_y)) {
+    propagate_backward(propagation, grad_y, grad_x, context);
+    ops::add_scaled_by(residual.scale.value, 1, residual.rows, 1, grad_x, grad_x.device(),
+                       context.stream);
+    return;
+  }
+  Topology& graph = context.required_graph(propagation.layer);
+  grad_x.resize(graph.graph().num_cols(), grad_y.cols());
+  ops::SpmmOptions options = options_for(propagation, grad_y, true);
+  options.backward_epilogue = scaled_residual();
+  ops::SpmmGradInputs inputs{grad_y};
+  inputs.residual = residual.rows;
+  inputs.residual_scale = residual.scale.value;
+  ops::run_backward(graph.spmm_gradient(propagation.derivation, options), inputs, {grad_x, {}},
+                    context.stream);
 }
 
 }  // namespace tessera::nn

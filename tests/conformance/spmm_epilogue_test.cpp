@@ -71,7 +71,11 @@ void run_case(const Case& c) {
   test::Placed<T> placed_x(padded_x, device), placed_bias(padded_bias, device);
   test::Placed<T> placed_residual(padded_residual, device);
   test::Placed<Out> placed_y(padded_y, device);
+  const Matrix<T> scale = testing::random_matrix<T>(1, 1, NumberKind::normal, 4);
+  test::Padded<T> padded_scale(scale, c.margin);
+  test::Placed<T> placed_scale(padded_scale, device);
   SpmmInputs inputs{placed_x.view()};
+  if (c.epilogue.residual_scale) inputs.residual_scale = placed_scale.view();
   if (c.epilogue.bias) inputs.bias = placed_bias.view();
   if (c.epilogue.residual) inputs.residual = placed_residual.view();
   inputs.random = random;
@@ -87,14 +91,16 @@ void run_case(const Case& c) {
   reference::spmm(graph, c.reduction, exact_x, {}, expected);
   reference::spmm_magnitude(graph, c.reduction, exact_x, {}, magnitude);
   using View = MatrixView<const double>;
+  const double exact_scale = c.epilogue.residual_scale ? static_cast<double>(scale(0, 0)) : 0;
   reference::spmm_epilogue(c.epilogue, c.epilogue.bias ? exact_bias.view() : View{},
-                           c.epilogue.residual ? exact_residual.view() : View{}, random, expected);
+                           c.epilogue.residual ? exact_residual.view() : View{}, random, expected,
+                           exact_scale);
   // What is added counts for the size of errors, and what is kept grows with it.
   const double kept = c.epilogue.dropout < 1 ? 1 / (1 - c.epilogue.dropout) : 1;
   for (std::int64_t i = 0; i < graph.num_rows(); ++i) {
     for (std::int64_t j = 0; j < c.features; ++j) {
-      magnitude(i, j) =
-          kept * (magnitude(i, j) + std::abs(exact_bias(0, j)) + std::abs(exact_residual(i, j)));
+      magnitude(i, j) = kept * (magnitude(i, j) + std::abs(exact_bias(0, j)) +
+                                (1 + std::abs(exact_scale)) * std::abs(exact_residual(i, j)));
     }
   }
   testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<Out>::value);
@@ -135,9 +141,10 @@ void run_in_all_types(const Case& c) {
 }
 
 std::vector<SpmmEpilogue> epilogues() {
-  SpmmEpilogue bias, residual, relu, leaky, elu, dropout, all, none;
+  SpmmEpilogue bias, residual, scaled, relu, leaky, elu, dropout, all, none;
   bias.bias = true;
   residual.residual = true;
+  scaled.residual = scaled.residual_scale = true;
   relu.bias = true;
   relu.activation = Activation::relu;
   leaky.activation = Activation::leaky_relu;
@@ -145,10 +152,10 @@ std::vector<SpmmEpilogue> epilogues() {
   elu.activation = Activation::elu;
   elu.alpha = 0.7;
   dropout.dropout = 0.4;
-  all.bias = all.residual = true;
+  all.bias = all.residual = all.residual_scale = true;
   all.activation = Activation::elu;
   all.dropout = 0.5;
-  return {none, bias, residual, relu, leaky, elu, dropout, all};
+  return {none, bias, residual, scaled, relu, leaky, elu, dropout, all};
 }
 
 Graph small_graph() {
@@ -194,6 +201,69 @@ TEST_P(SpmmEpilogueTest, EmptyRowsAndHubs) {
   }
 }
 
+/// dX = A^T dY and a residual, as a layer has it that adds its input to what it gathers.
+template <class T>
+void run_backward_case(const std::string& kernel, const Graph& graph, Reduction reduction,
+                       std::int64_t features, bool is_scaled) {
+  SpmmOptions options;
+  options.reduction = reduction;
+  options.precision = PrecisionOf<T>::value;
+  options.features = features;
+  options.backward = true;
+  options.backward_kernel = kernel;
+  options.edge_values_at_run = options.edge_value_gradient = false;
+  options.backward_epilogue.residual = true;
+  options.backward_epilogue.residual_scale = is_scaled;
+  options.device = testing::device_of(kernel);
+  const auto plan = testing::planned(options.device, [&] { return plan_spmm(graph, options); });
+  if (!plan) return;
+  const auto grad_y = testing::random_matrix<T>(graph.num_rows(), features, NumberKind::normal, 1);
+  const auto residual =
+      testing::random_matrix<T>(graph.num_cols(), features, NumberKind::normal, 2);
+  const auto scale = testing::random_matrix<T>(1, 1, NumberKind::normal, 3);
+  test::Padded<T> padded_y(grad_y, 8), padded_residual(residual, 8), padded_scale(scale, 0);
+  test::Padded<T> padded_x(graph.num_cols(), features, 8);
+  test::Placed<T> placed_y(padded_y, options.device), placed_x(padded_x, options.device);
+  test::Placed<T> placed_residual(padded_residual, options.device);
+  test::Placed<T> placed_scale(padded_scale, options.device);
+  SpmmGradInputs inputs{placed_y.view()};
+  inputs.residual = placed_residual.view();
+  if (is_scaled) inputs.residual_scale = placed_scale.view();
+  run_backward(*plan, inputs, {placed_x.view()});
+  placed_x.fetch();
+  EXPECT_TRUE(padded_x.margins_intact());
+
+  const Matrix<double> exact_y = test::to_double(grad_y);
+  Matrix<double> sizes_y = test::to_double(grad_y);
+  for (double& value : sizes_y.span()) value = std::abs(value);
+  Matrix<double> expected(graph.num_cols(), features), magnitude(graph.num_cols(), features);
+  reference::spmm_backward(graph, reduction, exact_y, {}, {}, {}, expected, {});
+  reference::spmm_backward(graph, reduction, sizes_y, {}, {}, {}, magnitude, {});
+  const double factor = 1 + (is_scaled ? static_cast<double>(scale(0, 0)) : 0);
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    const double added = factor * static_cast<double>(residual.data()[i]);
+    expected.data()[i] += added;
+    magnitude.data()[i] += std::abs(added) + std::abs(static_cast<double>(residual.data()[i]));
+  }
+  testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+  tolerance.of_magnitude = PrecisionOf<T>::value == Precision::fp64 ? 1e-14
+                           : testing::kernel_info(kernel).strict    ? 2e-6
+                                                                    : 1e-5;
+  EXPECT_EQ(testing::first_mismatch(padded_x.view(), expected, magnitude, tolerance), "");
+}
+
+TEST_P(SpmmEpilogueTest, ResidualsOfGradients) {
+  if (!takes(Reduction::sum)) return;
+  const Graph directed = small_graph(), weighted = gcn_normalised(directed);
+  for (const std::int64_t features : {7, 32, 64}) {
+    for (const bool is_scaled : {false, true}) {
+      run_backward_case<float>(GetParam(), directed, Reduction::sum, features, is_scaled);
+      run_backward_case<float>(GetParam(), weighted, Reduction::mean, features, is_scaled);
+      run_backward_case<Bfloat16>(GetParam(), directed, Reduction::sum, features, is_scaled);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, SpmmEpilogueTest,
                          ::testing::ValuesIn(testing::kernel_names("spmm")),
                          testing::kernel_test_name);
@@ -220,6 +290,16 @@ TEST(SpmmEpilogueCheckTest, WrongNumbersTypesAndOperandsAreErrors) {
   run(plan, inputs, {y.view()});
   inputs.residual = x.view();
   EXPECT_THROW(run(plan, inputs, {y.view()}), Error);
+  options.epilogue = {};
+  options.epilogue.residual_scale = true;
+  EXPECT_THROW(plan_spmm(graph, options), Error);
+  options.epilogue = {};
+  options.backward_epilogue.bias = true;
+  EXPECT_THROW(plan_spmm(graph, options), Error);
+  options.backward_epilogue = {};
+  options.backward_epilogue.residual = true;
+  options.reduction = Reduction::max;
+  EXPECT_THROW(plan_spmm(graph, options), Error);
 }
 
 }  // namespace

@@ -20,6 +20,20 @@ struct Propagation {
 void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const Context& context,
                MatrixView<VertexId> winners = {});
 
+/// Rows that a product adds to its own, 1 + scale times each.
+struct ScaledResidual {
+  const Tensor& rows;
+  const Parameter& scale;  ///< 1 x 1
+};
+
+/// Y = A X + (1 + scale) residual, by one kernel where that is as fast.
+void propagate(const Propagation& propagation, const Tensor& x, const ScaledResidual& residual,
+               Tensor& y, const Context& context);
+
+/// dX = A^T dY + (1 + scale) residual, the same way.
+void propagate_backward(const Propagation& propagation, const Tensor& grad_y,
+                        const ScaledResidual& residual, Tensor& grad_x, const Context& context);
+
 /// Whether a product of these features can finish its rows itself and be as fast.
 bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& context);
 

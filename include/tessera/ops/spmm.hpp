@@ -26,14 +26,17 @@ Reduction parse_reduction(const std::string& text);
 
 /// What becomes of a row after its reduction, before it is stored:
 ///
-///     Y[i][f] = drop(activate(reduced[i][f] + residual[i][f] + bias[f]))
+///     Y[i][f] = drop(activate(reduced[i][f] + (1 + residual_scale) * residual[i][f] + bias[f]))
 ///
 /// Activations and dropout are those of `bias_activation_dropout`, and the same elements fall:
-/// number i * features + f. An empty row is 0 before this. Forward passes only: a backward plan
-/// takes the gradient of what was reduced.
+/// number i * features + f. An empty row is 0 before this. A backward pass takes the gradient of
+/// what was reduced.
 struct SpmmEpilogue {
   bool bias = false;      ///< runs bring a bias of 1 x features, stored as X is
   bool residual = false;  ///< runs bring a matrix of the shape of Y, stored as X is
+  /// Runs bring a number for it, 1 x 1 and stored as X is, as a layer that learns it has it; else
+  /// it is 0.
+  bool residual_scale = false;
   Activation activation = Activation::none;
   double slope = 0.01;  ///< leaky_relu
   double alpha = 1;     ///< elu
@@ -57,6 +60,8 @@ struct SpmmOptions : PlanOptions {
   /// on a GPU.
   bool edge_value_gradient = true;
   SpmmEpilogue epilogue = {};
+  /// What becomes of dX of a sum or mean: a residual, of the shape of X, and its scale alone.
+  SpmmEpilogue backward_epilogue = {};
   /// As `kernel`, for dX of the backward pass.
   std::string backward_kernel = {};
 
@@ -72,8 +77,9 @@ struct SpmmInputs {
   /// One value per edge in CSR order (a column of num_edges rows) instead of the graph's own
   /// values; scales still apply. Absent: the graph's.
   ConstOperand edge_values = {};
-  ConstOperand bias = {};      ///< where the epilogue has one: 1 x features
-  ConstOperand residual = {};  ///< where the epilogue has one: num_rows x features
+  ConstOperand bias = {};            ///< where the epilogue has one: 1 x features
+  ConstOperand residual = {};        ///< where the epilogue has one: num_rows x features
+  ConstOperand residual_scale = {};  ///< the same: 1 x 1
   /// What dropout draws from, where the epilogue has any. If there is a clock, in the memory of the
   /// plan's device, its step takes the place of `random`'s.
   Random random = Random(0);
@@ -95,6 +101,8 @@ struct SpmmGradInputs {
   ConstOperand x = {};                      ///< needed for grad_edge_values
   ConstOperand edge_values = {};            ///< as in the forward run
   MatrixView<const VertexId> winners = {};  ///< needed for max and min
+  ConstOperand residual = {};        ///< where the backward epilogue has one: num_cols x features
+  ConstOperand residual_scale = {};  ///< the same: 1 x 1
 };
 
 struct SpmmGradOutputs {

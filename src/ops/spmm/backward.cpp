@@ -77,6 +77,8 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
                  {ElementType::int32, graph.num_rows(), options.features});
   }
   if (!outputs.grad_x.absent()) {
+    check_residual(check, options.backward_epilogue, inputs.residual, inputs.residual_scale,
+                   of_sources, outputs.grad_x);
     check.matrix(outputs.grad_x, "grad_x", of_sources);
     check.apart(outputs.grad_x, "grad_x", inputs.grad_y, "grad_y");
   }
@@ -95,8 +97,10 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
   const OnDevice current(options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
   if (!outputs.grad_x.absent()) {
-    record.grad_x->run({inputs.grad_y, inputs.edge_values, inputs.winners, outputs.grad_x, {}},
-                       stream, use.view());
+    SpmmCall call{inputs.grad_y, inputs.edge_values, inputs.winners, outputs.grad_x, {}};
+    call.residual = inputs.residual;
+    call.residual_scale = inputs.residual_scale;
+    record.grad_x->run(call, stream, use.view());
   }
   if (outputs.grad_edge_values.absent()) return;
   if (record.grad_edge_values != nullptr) {

@@ -235,10 +235,13 @@ class SpmmByRows final : public PreparedSpmm {
                    std::int64_t end) const {
     const std::int64_t features = problem_.features;
     S* const sums = static_cast<S*>(rows.y) + begin * rows.y_stride;
+    const S factor = call.residual_scale.absent()
+                         ? S(1)
+                         : S(1) + static_cast<S>(call.residual_scale.as<T>()(0, 0));
     for (std::int64_t i = begin; i < end && !call.residual.absent(); ++i) {
       const T* const residual = call.residual.as<T>().row(i);
       S* const row = sums + (i - begin) * rows.y_stride;
-      for (std::int64_t j = 0; j < features; ++j) row[j] += static_cast<S>(residual[j]);
+      for (std::int64_t j = 0; j < features; ++j) row[j] += factor * static_cast<S>(residual[j]);
     }
     ActivationRows<S> all;
     all.rows = end - begin;

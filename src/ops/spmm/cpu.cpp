@@ -26,6 +26,7 @@ std::string why_not_scatter(const SpmmProblem& problem) {
   if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
     return "max and min";
   }
+  if (!problem.is_plain()) return "no epilogue";
   if (problem.precision == Precision::bf16) return "features in bf16";
   return why_not_tiles(problem);
 }

@@ -63,6 +63,7 @@ struct SpmmCall {
   MatrixView<VertexId> winners;  ///< forward of max and min; no memory: not wanted
   ConstOperand bias = {};
   ConstOperand residual = {};
+  ConstOperand residual_scale = {};
   ActivationFormula formula = {};  ///< activation and dropout of the epilogue
 };
 

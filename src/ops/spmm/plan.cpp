@@ -41,13 +41,38 @@ void check_values_were_planned(const SpmmOptions& options) {
               "plan with edge_values_at_run");
 }
 
+namespace {
+
+void check_backward_epilogue(const SpmmOptions& options) {
+  const SpmmEpilogue& epilogue = options.backward_epilogue;
+  const auto refuse = [](const char* what, const char* how) {
+    throw Error(ErrorCode::invalid_argument, what, "backward_epilogue", how);
+  };
+  SpmmEpilogue residual_alone;
+  residual_alone.residual = epilogue.residual;
+  residual_alone.residual_scale = epilogue.residual && epilogue.residual_scale;
+  if (epilogue != residual_alone) {
+    refuse("more than a residual and its scale", "apply the rest to dX yourself");
+  }
+  const bool adds = options.reduction == Reduction::sum || options.reduction == Reduction::mean;
+  if (epilogue.residual && !adds) {
+    refuse("the gradient of a max or min takes no residual", "add it to dX yourself");
+  }
+}
+
+}  // namespace
+
 void check_epilogue(const SpmmOptions& options) {
+  check_backward_epilogue(options);
   const SpmmEpilogue& epilogue = options.epilogue;
   const auto refuse = [](const std::string& what, const char* how) {
     throw Error(ErrorCode::invalid_argument, what, "epilogue", how);
   };
   if (!(epilogue.dropout >= 0 && epilogue.dropout <= 1)) {
     refuse(fmt::format("dropout is {}", epilogue.dropout), "use a share from 0 to 1");
+  }
+  if (epilogue.residual_scale && !epilogue.residual) {
+    refuse("a scale of no residual", "plan with a residual, or without its scale");
   }
   if (!std::isfinite(epilogue.slope) || !std::isfinite(epilogue.alpha)) {
     refuse(fmt::format("slope is {}, alpha is {}", epilogue.slope, epilogue.alpha),
@@ -75,7 +100,7 @@ SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPas
   problem.set_place(options.place());
   problem.edge_values_at_run = options.edge_values_at_run;
   problem.edge_values_expected = options.edge_values_expected;
-  if (pass == SpmmPass::forward) problem.epilogue = options.epilogue;
+  problem.epilogue = pass == SpmmPass::forward ? options.epilogue : options.backward_epilogue;
   return problem;
 }
 
@@ -118,17 +143,24 @@ namespace {
 
 /// An operand of the epilogue: there if and only if the plan has it.
 void check_part(const Checker& check, const char* name, const ConstOperand& operand, bool planned,
-                const Expected& expected, const SpmmOutputs& outputs) {
+                const Expected& expected, const Operand& y) {
   if (!planned) {
     if (operand.absent()) return;
     throw Error(ErrorCode::invalid_argument, fmt::format("the plan takes no {}", name), name,
                 fmt::format("plan with epilogue.{}", name));
   }
   check.matrix(operand, name, expected);
-  check.apart(outputs.y, "y", operand, name);
+  check.apart(y, "y", operand, name);
 }
 
 }  // namespace
+
+void check_residual(const Checker& check, const SpmmEpilogue& epilogue,
+                    const ConstOperand& residual, const ConstOperand& scale,
+                    const Expected& expected, const Operand& y) {
+  check_part(check, "residual", residual, epilogue.residual, expected, y);
+  check_part(check, "residual_scale", scale, epilogue.residual_scale, {expected.type, 1, 1}, y);
+}
 
 void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs, Stream stream,
          Workspace workspace) {
@@ -142,9 +174,9 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
   check.matrix(inputs.x, "x", {type, graph.num_cols(), options.features});
   check.matrix(outputs.y, "y", {output_type, graph.num_rows(), options.features});
   check.apart(outputs.y, "y", inputs.x, "x");
-  check_part(check, "bias", inputs.bias, epilogue.bias, {type, 1, options.features}, outputs);
-  check_part(check, "residual", inputs.residual, epilogue.residual,
-             {type, graph.num_rows(), options.features}, outputs);
+  check_part(check, "bias", inputs.bias, epilogue.bias, {type, 1, options.features}, outputs.y);
+  check_residual(check, epilogue, inputs.residual, inputs.residual_scale,
+                 {type, graph.num_rows(), options.features}, outputs.y);
   if (!inputs.edge_values.absent()) {
     check_values_were_planned(options);
     check.matrix(inputs.edge_values, "edge_values", {type, graph.num_edges(), 1});
@@ -172,6 +204,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
                        outputs.winners,
                        inputs.bias,
                        inputs.residual,
+                       inputs.residual_scale,
                        formula},
                       stream, use.view());
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "ops/check.hpp"
 #include "ops/plan_record.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -32,6 +33,11 @@ SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPas
 
 /// Plans the backward pass, and says so in the explanation.
 void plan_gradients(SpmmRecord& record);
+
+/// Throws unless the residual and its scale are there if and only if the plan has them.
+void check_residual(const Checker& check, const SpmmEpilogue& epilogue,
+                    const ConstOperand& residual, const ConstOperand& scale,
+                    const Expected& expected, const Operand& y);
 
 /// Throws where a run brings edge values that its plan did not expect.
 void check_values_were_planned(const SpmmOptions& options);

@@ -84,10 +84,11 @@ void spmm(const Graph& graph, Reduction reduction, MatrixView<const double> x,
 }
 
 void spmm_epilogue(const SpmmEpilogue& epilogue, MatrixView<const double> bias,
-                   MatrixView<const double> residual, const Random& random, MatrixView<double> y) {
+                   MatrixView<const double> residual, const Random& random, MatrixView<double> y,
+                   double residual_scale) {
   if (residual.data != nullptr) {
     for (std::int64_t i = 0; i < y.rows; ++i) {
-      for (std::int64_t j = 0; j < y.cols; ++j) y(i, j) += residual(i, j);
+      for (std::int64_t j = 0; j < y.cols; ++j) y(i, j) += (1 + residual_scale) * residual(i, j);
     }
   }
   const ActivationOptions options{epilogue.activation, epilogue.slope, epilogue.alpha,

@@ -20,7 +20,8 @@ void spmm(const Graph& graph, Reduction reduction, MatrixView<const double> x,
 /// Y = drop(activate(Y + residual + bias)) in place; parts without memory are 0. `output` is not
 /// looked at: rounding is the caller's.
 void spmm_epilogue(const SpmmEpilogue& epilogue, MatrixView<const double> bias,
-                   MatrixView<const double> residual, const Random& random, MatrixView<double> y);
+                   MatrixView<const double> residual, const Random& random, MatrixView<double> y,
+                   double residual_scale = 0);
 
 /// The gradients of the same; an output without memory is not computed. `x` is needed for
 /// `grad_edge_values`, `winners` for max and min.

@@ -72,10 +72,15 @@ SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) : workspace
   const SpmmEpilogue& epilogue = problem.epilogue;
   if (epilogue.bias) bias_ = ScratchOperand(problem.precision, 1, problem.features, place);
   if (epilogue.residual) {
-    residual_ = ScratchOperand(problem.precision, rows, problem.features, place);
+    residual_ = ScratchOperand(problem.precision, is_forward(problem) ? rows : cols,
+                               problem.features, place);
+  }
+  if (epilogue.residual_scale) {
+    residual_scale_ = ScratchOperand(problem.precision, 1, 1, place);
   }
   call_.bias = bias_;
   call_.residual = residual_;
+  call_.residual_scale = residual_scale_;
   const Dropout dropout{epilogue.dropout};
   call_.formula = {epilogue.activation, epilogue.slope, epilogue.alpha, dropout.active(),
                    dropout.constants()};
@@ -103,7 +108,7 @@ std::string SpmmTrial::details(const SpmmProblem& problem) {
   if (problem.edge_values_expected) text += ", values of runs";
   if (problem.edge_features) text += ", rows of edges";
   const SpmmEpilogue& epilogue = problem.epilogue;
-  if (epilogue.residual) text += ", residual";
+  if (epilogue.residual) text += epilogue.residual_scale ? ", scaled residual" : ", residual";
   if (epilogue.bias) text += ", bias";
   if (epilogue.activation != Activation::none) {
     text += fmt::format(", {}", to_string(epilogue.activation));

@@ -38,7 +38,7 @@ class SpmmTrial {
   ScratchOperand y_;
   ScratchOperand edge_values_;
   ScratchOperand bias_;
-  ScratchOperand residual_;
+  ScratchOperand residual_, residual_scale_;
   Buffer<VertexId> winners_;
   SpmmCall call_;
   TrialWorkspace workspace_;

@@ -204,6 +204,7 @@ TEST(Plan, IsEqualInItsOptionsOnlyWhereAllAre) {
   EXPECT_TRUE(SpmmOptions() == SpmmOptions());
   EXPECT_TRUE(differs([](SpmmOptions& o) { o.features = 1; }));
   EXPECT_TRUE(differs([](SpmmOptions& o) { o.backward_kernel = "x"; }));
+  EXPECT_TRUE(differs([](SpmmOptions& o) { o.backward_epilogue.residual = true; }));
   EXPECT_TRUE(differs([](SpmmOptions& o) { o.strict = true; }));
   EXPECT_TRUE(differs([](SpmmOptions& o) { o.exact_nonfinite = true; }));
   EXPECT_TRUE(differs([](SpmmOptions& o) { o.allow_nondeterministic = true; }));

@@ -28,6 +28,17 @@ struct DeviceFormula {
     }
   }
 
+  /// The same of several, with one look at what it is: `each(change)` calls `change(z)` for all.
+  template <class Each>
+  __device__ void activate(Each&& each) const {
+    switch (activation) {
+      case Activation::none: return;
+      case Activation::relu: return each([](float& z) { z = z <= 0 ? 0 : z; });
+      case Activation::leaky_relu: return each([&](float& z) { z = z > 0 ? z : constant * z; });
+      case Activation::elu: return each([&](float& z) { z = z > 0 ? z : constant * expm1f(z); });
+    }
+  }
+
   __device__ float derivative(float z) const {
     switch (activation) {
       case Activation::relu: return z <= 0 ? 0 : 1;

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
-#include "cuda/row_teams.cuh"
+#include "cuda/team_row.cuh"
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
 
 namespace tessera::ops {
 namespace {
+
+/// Calls `run(kept)`: whether a lane has one chunk of the row and keeps it, or reads again.
+template <int width, bool aligned, class Run>
+__device__ void by_length(const cuda::RowTeam<width, aligned>& team, Run&& run) {
+  if (team.cols <= std::int64_t{team.lanes} * width) {
+    run(std::integral_constant<int, 1>{});
+  } else {
+    run(std::integral_constant<int, 0>{});
+  }
+}
+
+/// Sums of squares whose root, and what it divides, fp32 holds with room to spare: it takes a
+/// fraction of the time. Rows without a length, or not finite, are none of them.
+__device__ inline bool fits_fp32(double squares) { return squares > 1e-24 && squares < 1e24; }
 
 template <class T>
 struct UnitRows {
@@ -17,33 +31,44 @@ struct UnitRows {
 
   template <int width, bool aligned>
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool) const {
-    const float sharpness = cuda::widen(*learned);
-    // In double, so that squares neither overflow nor vanish.
-    double squares = 0;
-    team.each([&](const cuda::Elements<width, aligned>& place) {
-      float values[width];
-      place.load(x, values);
+    by_length(team, [&](auto kept) {
+      const cuda::TeamRow<T, width, aligned, decltype(kept)::value> row(team, x);
+      // In double, so that squares neither overflow nor vanish.
+      double squares = 0;
+      row.each([&](const cuda::Elements<width, aligned>&, const float(&values)[width]) {
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        for (int i = 0; i < width; ++i) {
+          squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        }
+      });
+      squares = team.sum(squares);
+      if (fits_fp32(squares)) {
+        store(row, sqrtf(static_cast<float>(squares)), static_cast<float>(epsilon));
+      } else {
+        store(row, sqrt(squares), epsilon);
       }
     });
-    const double length = sqrt(team.sum(squares));
-    const double factor = 1 / (length < epsilon ? epsilon : length);
-    team.each([&](const cuda::Elements<width, aligned>& place) {
-      float values[width];
-      place.load(x, values);
+  }
+
+ private:
+  template <class Number, int width, bool aligned, int kept>
+  __device__ void store(const cuda::TeamRow<T, width, aligned, kept>& row, Number length,
+                        Number shortest) const {
+    const float sharpness = cuda::widen(*learned);
+    const Number factor = 1 / (length < shortest ? shortest : length);
+    row.each([&](const cuda::Elements<width, aligned>& place, const float(&values)[width]) {
+      float results[width];
 #pragma unroll
       for (int i = 0; i < width; ++i) {
-        values[i] = static_cast<float>(static_cast<double>(values[i]) * factor);
+        results[i] = static_cast<float>(static_cast<Number>(values[i]) * factor);
       }
-      place.store(values, unit);
+      place.store(results, unit);
       // What is scaled is what the other side sees: rounded as it is stored.
 #pragma unroll
       for (int i = 0; i < width; ++i) {
-        values[i] = sharpness * cuda::widen(cuda::narrow<T>(values[i]));
+        results[i] = sharpness * cuda::widen(cuda::narrow<T>(results[i]));
       }
-      place.store(values, scaled);
+      place.store(results, scaled);
     });
   }
 };
@@ -57,45 +82,77 @@ struct UnitRowsBackward {
 
   template <int width, bool aligned>
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool) const {
+    by_length(team, [&](auto kept) {
+      using Place = cuda::Elements<width, aligned>;
+      using Row = cuda::TeamRow<T, width, aligned, decltype(kept)::value>;
+      const Row values(team, x), of_unit(team, grad_unit), of_scaled(team, grad_scaled);
+      double squares = 0, product = 0;
+      each_gradient(values, of_unit, of_scaled,
+                    [&](const Place&, const float(&v)[width], const float(&gradients)[width]) {
+#pragma unroll
+                      for (int i = 0; i < width; ++i) {
+                        squares += static_cast<double>(v[i]) * static_cast<double>(v[i]);
+                        product += static_cast<double>(gradients[i]) * static_cast<double>(v[i]);
+                      }
+                    });
+      squares = team.sum(squares);
+      product = team.sum(product);
+      const bool fits = fits_fp32(squares);
+      const double length = fits ? sqrtf(static_cast<float>(squares)) : sqrt(squares);
+      const bool is_short = length < epsilon;
+      const double divisor = is_short ? epsilon : length;
+      if (fits && epsilon < 1e12 && fits_fp32(divisor * divisor)) {
+        const float factor = 1 / static_cast<float>(divisor);
+        const double slope = is_short ? 0 : product * static_cast<double>(factor);
+        const auto along = static_cast<float>(slope * static_cast<double>(factor));
+        add(values, of_unit, of_scaled, along, factor);
+      } else {
+        const double factor = 1 / divisor;
+        add(values, of_unit, of_scaled, is_short ? 0 : product * factor * factor, factor);
+      }
+    });
+  }
+
+ private:
+  /// The gradient of a place of unit rows, from both of their uses.
+  template <int width, bool aligned, int kept, class Visit>
+  __device__ void each_gradient(const cuda::TeamRow<T, width, aligned, kept>& values,
+                                const cuda::TeamRow<T, width, aligned, kept>& of_unit,
+                                const cuda::TeamRow<T, width, aligned, kept>& of_scaled,
+                                Visit&& visit) const {
     const float sharpness = cuda::widen(*learned);
-    const auto load_gradient = [&](const cuda::Elements<width, aligned>& place,
-                                   float(&gradients)[width]) {
-      float of_scaled[width];
-      place.load(grad_unit, gradients);
-      place.load(grad_scaled, of_scaled);
+    using Place = cuda::Elements<width, aligned>;
+    values.each_with(of_unit, of_scaled,
+                     [&](const Place& place, const float(&v)[width], const float(&first)[width],
+                         const float(&second)[width]) {
+                       float gradients[width];
 #pragma unroll
-      for (int i = 0; i < width; ++i) gradients[i] += sharpness * of_scaled[i];
-    };
-    double squares = 0, product = 0;
-    team.each([&](const cuda::Elements<width, aligned>& place) {
-      float values[width], gradients[width];
-      place.load(x, values);
-      load_gradient(place, gradients);
+                       for (int i = 0; i < width; ++i) {
+                         gradients[i] = first[i] + sharpness * second[i];
+                       }
+                       visit(place, v, gradients);
+                     });
+  }
+
+  /// `along` is the part of the gradient along the row: it cannot change a row of fixed length.
+  template <class Number, int width, bool aligned, int kept>
+  __device__ void add(const cuda::TeamRow<T, width, aligned, kept>& values,
+                      const cuda::TeamRow<T, width, aligned, kept>& of_unit,
+                      const cuda::TeamRow<T, width, aligned, kept>& of_scaled, Number along,
+                      Number factor) const {
+    using Place = cuda::Elements<width, aligned>;
+    each_gradient(values, of_unit, of_scaled,
+                  [&](const Place& place, const float(&v)[width], const float(&gradients)[width]) {
+                    float sums[width];
+                    place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, sums);
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-        product += static_cast<double>(gradients[i]) * static_cast<double>(values[i]);
-      }
-    });
-    const double length = sqrt(team.sum(squares));
-    product = team.sum(product);
-    const bool is_short = length < epsilon;
-    const double factor = 1 / (is_short ? epsilon : length);
-    // Part of the gradient along the row; it cannot change a row of fixed length.
-    const double along = is_short ? 0 : product * factor * factor;
-    team.each([&](const cuda::Elements<width, aligned>& place) {
-      float values[width], gradients[width], sums[width];
-      place.load(x, values);
-      load_gradient(place, gradients);
-      place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, sums);
-#pragma unroll
-      for (int i = 0; i < width; ++i) {
-        const double across =
-            static_cast<double>(gradients[i]) - along * static_cast<double>(values[i]);
-        sums[i] += static_cast<float>(across * factor);
-      }
-      place.store(sums, grad_x);
-    });
+                    for (int i = 0; i < width; ++i) {
+                      const Number across =
+                          static_cast<Number>(gradients[i]) - along * static_cast<Number>(v[i]);
+                      sums[i] += static_cast<float>(across * factor);
+                    }
+                    place.store(sums, grad_x);
+                  });
   }
 };
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/row_teams.cuh"
 #include "cuda/sums.cuh"
+#include "cuda/team_row.cuh"
 
 /// Sums over the rows of a matrix of logits, each row by a team of lanes. All lanes of a warp take
 /// part in what goes over a team; teams whose row ends before it begins get a number without
@@ -14,53 +14,7 @@ namespace tessera::ops {
 
 static_assert(cuda::sum_threads == cuda::team_threads);
 
-/// A row of logits as a team sees it. A lane keeps its part, of at most `kept` chunks; with 0, for
-/// long rows, it is read again at each look.
-template <class T, int width, bool aligned, int kept>
-class TeamRow {
- public:
-  using Team = cuda::RowTeam<width, aligned>;
-  using Place = cuda::Elements<width, aligned>;
-
-  __device__ TeamRow(const Team& team, cuda::Rows<const T> logits) : team_(team), logits_(logits) {
-#pragma unroll
-    for (int i = 0; i < kept; ++i) place(i).load(logits, values_[i]);
-  }
-
-  __device__ const Team& team() const { return team_; }
-
-  /// Calls `visit(place, values)` for this lane's chunks.
-  template <class Visit>
-  __device__ void each(Visit&& visit) const {
-    if constexpr (kept > 0) {
-#pragma unroll
-      for (int i = 0; i < kept; ++i) {
-        if (place(i).count > 0) visit(place(i), values_[i]);
-      }
-    } else {
-      team_.each([&](const Place& place) {
-        float values[width];
-        place.load(logits_, values);
-        visit(place, values);
-      });
-    }
-  }
-
- private:
-  __device__ Place place(int i) const {
-    Place place;
-    place.row = team_.row;
-    place.cols = team_.cols;
-    place.col = team_.begin + std::int64_t{team_.lane + i * team_.lanes} * width;
-    const std::int64_t left = team_.end - place.col;
-    place.count = static_cast<int>(left < 0 ? 0 : (left < width ? left : width));
-    return place;
-  }
-
-  const Team& team_;
-  cuda::Rows<const T> logits_;
-  float values_[kept > 0 ? kept : 1][width];
-};
+using cuda::TeamRow;
 
 /// -log softmax(logits)[label], and its gradient times `share`.
 template <class T, int width, bool aligned, int kept>

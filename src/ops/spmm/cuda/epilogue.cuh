@@ -44,11 +44,18 @@ __device__ bool fills_vectors(const T* features, const EpiloguePlace& place) {
          reinterpret_cast<std::uintptr_t>(features) % bytes == 0;
 }
 
+/// How often the residual counts.
+template <class T>
+__device__ float residual_factor(const EpilogueLaunch& epilogue) {
+  return epilogue.residual_scale == nullptr
+             ? 1.0f
+             : 1.0f + cuda::widen(*static_cast<const T*>(epilogue.residual_scale));
+}
+
 template <class T, int width>
-__device__ void add_stored(const void* from, std::int64_t at, const EpiloguePlace& place,
-                           float (&values)[width]) {
+__device__ void add_stored(const void* from, std::int64_t at, float factor,
+                           const EpiloguePlace& place, float (&values)[width]) {
   using Vector = EpilogueVector<T, width>;
-  if (from == nullptr) return;
   const T* const stored = static_cast<const T*>(from) + at + place.feature;
   if (fills_vectors<T, width>(stored, place)) {
 #pragma unroll
@@ -56,13 +63,13 @@ __device__ void add_stored(const void* from, std::int64_t at, const EpiloguePlac
       float loaded[Vector::count];
       Vector::load(stored + first).widen_to(loaded);
 #pragma unroll
-      for (int i = 0; i < Vector::count; ++i) values[first + i] += loaded[i];
+      for (int i = 0; i < Vector::count; ++i) values[first + i] += factor * loaded[i];
     }
     return;
   }
 #pragma unroll
   for (int i = 0; i < width; ++i) {
-    if (place.feature + i < place.features) values[i] += cuda::widen(stored[i]);
+    if (place.feature + i < place.features) values[i] += factor * cuda::widen(stored[i]);
   }
 }
 
@@ -125,11 +132,16 @@ __device__ void put_features(void* y, std::int64_t y_stride, const EpiloguePlace
 template <class T, int width>
 __device__ void store_with_epilogue(const EpilogueLaunch& epilogue, void* y, std::int64_t y_stride,
                                     const EpiloguePlace& place, float (&values)[width]) {
-  add_stored<T>(epilogue.residual, place.row * epilogue.residual_stride, place, values);
-  add_stored<T>(epilogue.bias, 0, place, values);
+  if (epilogue.residual != nullptr) {
+    add_stored<T>(epilogue.residual, place.row * epilogue.residual_stride,
+                  residual_factor<T>(epilogue), place, values);
+  }
+  if (epilogue.bias != nullptr) add_stored<T>(epilogue.bias, 0, 1, place, values);
   const DeviceFormula formula(epilogue.formula);
+  formula.activate([&](auto&& change) {
 #pragma unroll
-  for (float& value : values) value = formula.value(value);
+    for (float& value : values) change(value);
+  });
   if (formula.drops) drop_features(formula.dropout, place, values);
   switch (epilogue.output) {
     case Precision::bf16: return put_features<__nv_bfloat16>(y, y_stride, place, values);

@@ -25,6 +25,7 @@ struct EpilogueLaunch {
   const void* bias = nullptr;      ///< stored as features are; null: 0
   const void* residual = nullptr;  ///< the same
   std::int64_t residual_stride = 0;
+  const void* residual_scale = nullptr;  ///< one number; the residual counts 1 + that many times
   ActivationFormula formula;
   Precision output = Precision::fp32;  ///< how Y is stored
 };

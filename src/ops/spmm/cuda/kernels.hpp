@@ -27,6 +27,7 @@ inline void set_epilogue(const SpmmProblem& problem, const SpmmCall& call,
   epilogue.bias = call.bias.data;
   epilogue.residual = call.residual.data;
   epilogue.residual_stride = call.residual.stride;
+  epilogue.residual_scale = call.residual_scale.data;
   epilogue.formula = call.formula;
   epilogue.output = problem.output();
 }

@@ -93,58 +93,123 @@ class TallStore {
     }
   }
 
-  __device__ void to_y(const float (&sums)[width / 2], int half, VertexId row, bool exists) const {
-    [[maybe_unused]] T* const y =
-        static_cast<T*>(launch_.features.y) + row * launch_.features.y_stride;
+  __device__ void to_y(float (&sums)[width / 2], int half, VertexId row, bool exists) const {
     if constexpr (epilogue) {
-      through_epilogue(sums, half, row, exists);
-    } else if constexpr (aligned && sizeof(T) == 2) {
-      whole_units(y, sums, half, exists);
+      apply_epilogue(sums, half, row);
+      switch (launch_.epilogue.output) {
+        case Precision::bf16: return put<__nv_bfloat16>(sums, half, row, exists);
+        case Precision::fp16: return put<__half>(sums, half, row, exists);
+        default: return put<float>(sums, half, row, exists);
+      }
     } else {
+      put<T>(sums, half, row, exists);
+    }
+  }
+
+  /// The first of a thread's features; its pairs are 8 apart.
+  __device__ std::int64_t feature() const { return first_feature_ + lane_ % 4 * 2; }
+  /// Features from there on: pair number `block` is there if 8 * block is less.
+  __device__ int features_left() const {
+    return static_cast<int>(launch_.features.count - feature());
+  }
+
+  /// Each part of it once for all pairs of a row. Rows of features fill 16 bytes: pairs are whole.
+  __device__ void apply_epilogue(float (&sums)[width / 2], int half, VertexId row) const {
+    const EpilogueLaunch& parts = launch_.epilogue;
+    if (parts.residual != nullptr) {
+      add_stored_pairs(parts.residual, row * parts.residual_stride, residual_factor<T>(parts), sums,
+                       half);
+    }
+    if (parts.bias != nullptr) add_stored_pairs(parts.bias, 0, 1, sums, half);
+    const DeviceFormula formula(parts.formula);
+    formula.activate([&](auto&& change) {
 #pragma unroll
       for (int block = 0; block < width / 8; ++block) {
-        const int at = place(half, block);
-        const std::int64_t feature = first_feature_ + block * 8 + lane_ % 4 * 2;
-        if (!exists || feature >= launch_.features.count) continue;
-        if constexpr (aligned) {
-          __stcs(reinterpret_cast<float2*>(y + feature), make_float2(sums[at], sums[at + 1]));
+        change(sums[place(half, block)]);
+        change(sums[place(half, block) + 1]);
+      }
+    });
+    if (!formula.drops) return;
+#pragma unroll
+    for (int block = 0; block < width / 8; ++block) {
+      const int at = place(half, block);
+      float pair[2] = {sums[at], sums[at + 1]};
+      drop_features(formula.dropout, {row, feature() + 8 * block, launch_.features.count}, pair);
+      sums[at] = pair[0];
+      sums[at + 1] = pair[1];
+    }
+  }
+
+  /// Four pairs are loaded before the first is added.
+  __device__ void add_stored_pairs(const void* from, std::int64_t at, float factor,
+                                   float (&sums)[width / 2], int half) const {
+    using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
+    const T* const stored = static_cast<const T*>(from) + at + feature();
+    const int left = features_left();
+    const bool whole = reinterpret_cast<std::uintptr_t>(stored) % sizeof(typename Pair::Raw) == 0;
+#pragma unroll
+    for (int first = 0; first < width / 8; first += 4) {
+      float pairs[4][2] = {};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int block = first + i;
+        if (8 * block >= left) continue;
+        if (whole) {
+          Pair::load(stored + 8 * block).widen_to(pairs[i]);
         } else {
-          y[feature] = cuda::narrow<T>(sums[at]);
-          if (feature + 1 < launch_.features.count) y[feature + 1] = cuda::narrow<T>(sums[at + 1]);
+          pairs[i][0] = cuda::widen(stored[8 * block]);
+          pairs[i][1] = cuda::widen(stored[8 * block + 1]);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        sums[place(half, first + i)] += factor * pairs[i][0];
+        sums[place(half, first + i) + 1] += factor * pairs[i][1];
+      }
+    }
+  }
+
+  template <class Out>
+  __device__ void put(const float (&sums)[width / 2], int half, VertexId row, bool exists) const {
+    Out* const y = static_cast<Out*>(launch_.features.y) + row * launch_.features.y_stride;
+    if constexpr (aligned && sizeof(T) == 2 && sizeof(Out) == 2) {
+      whole_units(y, sums, half, exists);
+    } else {
+      const int left = exists ? features_left() : 0;
+      Out* const stored = y + feature();
+#pragma unroll
+      for (int block = 0; block < width / 8; ++block) {
+        const float pair[2] = {sums[place(half, block)], sums[place(half, block) + 1]};
+        if (8 * block >= left) continue;
+        if constexpr (aligned && sizeof(Out) == 4) {
+          __stcs(reinterpret_cast<float2*>(stored + 8 * block), make_float2(pair[0], pair[1]));
+        } else if constexpr (aligned) {
+          cuda::Vector<Out, 4>::narrowed(pair).store(stored + 8 * block);
+        } else {
+          stored[8 * block] = cuda::narrow<Out>(pair[0]);
+          if (8 * block + 1 < left) stored[8 * block + 1] = cuda::narrow<Out>(pair[1]);
         }
       }
     }
   }
 
-  __device__ void through_epilogue(const float (&sums)[width / 2], int half, VertexId row,
-                                   bool exists) const {
-#pragma unroll
-    for (int block = 0; block < width / 8; ++block) {
-      const int at = place(half, block);
-      const std::int64_t feature = first_feature_ + block * 8 + lane_ % 4 * 2;
-      if (!exists || feature >= launch_.features.count) continue;
-      float pair[2] = {sums[at], sums[at + 1]};
-      store_with_epilogue<T>(launch_.epilogue, launch_.features.y, launch_.features.y_stride,
-                             {row, feature, launch_.features.count}, pair);
-    }
-  }
-
   /// 16-bit features: four lanes trade their pairs, so that each stores 16 bytes in a row and
   /// together they fill whole sectors.
-  __device__ void whole_units(T* y, const float (&sums)[width / 2], int half, bool exists) const {
+  template <class Out>
+  __device__ void whole_units(Out* y, const float (&sums)[width / 2], int half, bool exists) const {
 #pragma unroll
     for (int block = 0; block < width / 8; block += 4) {
       std::uint32_t words[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int at = place(half, block + i);
-        const T pair[2] = {cuda::narrow<T>(sums[at]), cuda::narrow<T>(sums[at + 1])};
+        const Out pair[2] = {cuda::narrow<Out>(sums[at]), cuda::narrow<Out>(sums[at + 1])};
         memcpy(&words[i], pair, sizeof(pair));
       }
       transpose_quad(words);
-      const std::int64_t feature = first_feature_ + (block + lane_ % 4) * 8;
-      if (exists && feature < launch_.features.count) {
-        __stcs(reinterpret_cast<uint4*>(y + feature),
+      const std::int64_t first = first_feature_ + (block + lane_ % 4) * 8;
+      if (exists && first < launch_.features.count) {
+        __stcs(reinterpret_cast<uint4*>(y + first),
                make_uint4(words[0], words[1], words[2], words[3]));
       }
     }
