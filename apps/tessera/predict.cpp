@@ -24,6 +24,7 @@ struct PredictArguments {
   std::string checkpoint;
   std::string output;
   bool embeddings = false;
+  std::string bits;
   std::string device = "cpu";
   PlanningOptions planning;
 };
@@ -89,6 +90,31 @@ std::optional<Quality> assess(const Dataset& dataset, const train::Prediction& p
   return quality;
 }
 
+/// What a model of few bits saves and costs.
+struct Quantised {
+  std::vector<std::int64_t> bits;
+  std::int64_t bytes = 0;
+  std::int64_t full_bytes = 0;
+  std::optional<double> loss = {};  ///< of the metric, against all bits after the same training
+};
+
+/// Predicts once more with the bits that rounding left out. A model that was trained for its bits
+/// has no other to be compared with.
+Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& dataset,
+                       train::PredictOptions options, const std::vector<std::int64_t>& bits,
+                       const train::Prediction& prediction) {
+  Quantised quantised{bits, train::weight_bytes(checkpoint, bits),
+                      train::weight_bytes(checkpoint, {})};
+  const auto quality = assess(dataset, prediction);
+  if (!quality || !checkpoint.model.bits.empty()) return quantised;
+  options.bits.clear();
+  options.embeddings = false;
+  if (const auto full = assess(dataset, train::predict(checkpoint, dataset, options))) {
+    quantised.loss = full->metric - quality->metric;
+  }
+  return quantised;
+}
+
 std::map<std::int64_t, std::int64_t> class_counts(const train::Prediction& prediction) {
   std::map<std::int64_t, std::int64_t> counts;
   for (const std::int64_t label : prediction.classes) ++counts[label];
@@ -100,7 +126,8 @@ const char* metric_name(const train::Prediction& prediction) {
 }
 
 std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
-                    const train::Checkpoint& checkpoint, const train::Prediction& prediction) {
+                    const train::Checkpoint& checkpoint, const train::Prediction& prediction,
+                    const std::optional<Quantised>& quantised) {
   Table table("ll");
   table.add({"model", nn::describe(checkpoint.model)});
   const train::BestEpoch best = train::best_epoch(checkpoint);
@@ -115,12 +142,21 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
     table.add({metric_name(prediction), fmt::format("{:.2f} % of {} ({})", quality->metric * 100,
                                                     quality->items, grouped(quality->count))});
   }
+  if (quantised) {
+    table.add({"bits", nn::bits_text(quantised->bits)});
+    table.add({"weights in bits", fmt::format("{} bytes instead of {}", grouped(quantised->bytes),
+                                              grouped(quantised->full_bytes))});
+    if (quantised->loss) {
+      table.add({"lost", fmt::format("{:.2f} points against all bits", *quantised->loss * 100)});
+    }
+  }
   if (!arguments.output.empty()) table.add({"written", arguments.output});
   return headline(dataset) + "\n" + table.text();
 }
 
 Json to_json(const PredictArguments& arguments, const Dataset& dataset,
-             const train::Checkpoint& checkpoint, const train::Prediction& prediction) {
+             const train::Checkpoint& checkpoint, const train::Prediction& prediction,
+             const std::optional<Quantised>& quantised) {
   Json json{{"verb", "predict"}, {"source", arguments.data.source}};
   json.update(brief_json(dataset));
   json["checkpoint"] = arguments.checkpoint;
@@ -133,6 +169,12 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   if (const auto quality = assess(dataset, prediction)) {
     json["test"] = {
         {"metric", metric_name(prediction)}, {"value", quality->metric}, {"items", quality->count}};
+  }
+  if (quantised) {
+    json["bits"] = {{"layers", quantised->bits},
+                    {"weight_bytes", quantised->bytes},
+                    {"full_weight_bytes", quantised->full_bytes}};
+    if (quantised->loss) json["bits"]["lost"] = *quantised->loss;
   }
   if (!arguments.output.empty()) json["output"] = arguments.output;
   return json;
@@ -152,14 +194,19 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   options.embeddings = arguments.embeddings;
   options.placement.memory = &default_memory(checked_device(arguments.device));
   options.plans = arguments.planning.options();
+  if (!arguments.bits.empty()) options.bits = nn::parse_bits(arguments.bits);
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
+  const std::vector<std::int64_t> bits =
+      options.bits.empty() ? checkpoint.model.bits : options.bits;
+  std::optional<Quantised> quantised;
+  if (!bits.empty()) quantised = compare_bits(checkpoint, data.dataset, options, bits, prediction);
   save_plans(arguments.planning);
   if (!arguments.output.empty()) {
     session.stage("writing");
     train::save(prediction, arguments.output);
   }
-  session.deliver(to_text(arguments, data.dataset, checkpoint, prediction),
-                  to_json(arguments, data.dataset, checkpoint, prediction));
+  session.deliver(to_text(arguments, data.dataset, checkpoint, prediction, quantised),
+                  to_json(arguments, data.dataset, checkpoint, prediction, quantised));
   return ExitCode::ok;
 }
 
@@ -173,6 +220,11 @@ Action setup(CLI::App& app) {
                  ".npz for classes, logits and embeddings; .txt for one class per line")
       ->type_name("FILE");
   app.add_flag("--embeddings", arguments->embeddings, "also write the inputs of the last layer");
+  app.add_option(
+         "--bits", arguments->bits,
+         "gcn, gin: as with so many bits of weights, features and activations, 1 to 16; one "
+         "number, or one for each layer (8,4,8)")
+      ->type_name("B");
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))

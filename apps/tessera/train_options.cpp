@@ -61,6 +61,11 @@ void add_model_options(CLI::App& app, TrainArguments& a) {
       ->type_name("NAME")
       ->check(offers({"sum", "mean", "max"}))
       ->group(group);
+  app.add_option("--bits", a.bits,
+                 "gcn, gin: train for so many bits of weights, features and activations, 1 to 16; "
+                 "one number, or one for each layer (8,4,8)")
+      ->type_name("B")
+      ->group(group);
   app.add_flag("--batch-norm", a.batch_norm, "batch norm between layers")->group(group);
   app.add_flag("--residual", a.residual, "add the input of a layer to its output where they fit")
       ->group(group);
@@ -209,6 +214,7 @@ void apply_model_options(const TrainArguments& a, nn::ModelConfig& config) {
   if (a.aggregation) config.aggregation = nn::parse_sage_aggregation(*a.aggregation);
   if (a.activation) config.activation = ops::parse_activation(*a.activation);
   if (a.readout) config.readout = ops::parse_reduction(*a.readout);
+  if (a.bits) config.bits = nn::parse_bits(*a.bits);
   if (a.batch_norm) config.batch_norm = true;
   if (a.residual) config.residual = true;
   if (a.precompute) config.precomputed = true;

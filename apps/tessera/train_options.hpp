@@ -22,7 +22,7 @@ struct TrainArguments {
   std::string model = "gcn";
   std::optional<std::int64_t> layers, hidden, heads, output_heads, hops;
   std::optional<double> dropout, input_dropout, attention_dropout;
-  std::optional<std::string> aggregation, activation, readout;
+  std::optional<std::string> aggregation, activation, readout, bits;
   bool batch_norm = false, residual = false, precompute = false;
 
   std::optional<std::int64_t> epochs, evaluate_every, early_stopping;

@@ -52,6 +52,8 @@ std::unique_ptr<Layer> convolution(const ModelConfig& config, const Place& place
       options.in = place.in;
       options.out = place.out;
       options.precomputed = config.precomputed && place.index == 0;
+      options.bits = layer_bits(config, place.index);
+      options.rounds_input = place.index > 0;
       options.output = output;
       return std::make_unique<Gcn>(options, placement);
     }
@@ -69,6 +71,8 @@ std::unique_ptr<Layer> convolution(const ModelConfig& config, const Place& place
       options.hidden = config.hidden;
       options.out = place.out;
       options.train_eps = config.train_eps;
+      options.bits = layer_bits(config, place.index);
+      options.rounds_input = place.index > 0;
       options.output = output;
       return std::make_unique<Gin>(options, placement);
     }

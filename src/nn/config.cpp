@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cmath>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tessera/core/error.hpp"
 
@@ -55,9 +58,28 @@ void set_citation_defaults(ModelConfig& config) {
 
 /// Features that have been propagated so often are all alike.
 constexpr std::int64_t most_hops = 10'000;
+constexpr std::int64_t most_bits = 16;
 
 void require_positive(const char* field, std::int64_t value) {
   if (value < 1) reject(fmt::format("{} is {}", field, value), "give at least 1");
+}
+
+void check_bits(const ModelConfig& config) {
+  if (config.bits.empty()) return;
+  if (config.kind != ModelKind::gcn && config.kind != ModelKind::gin) {
+    reject(fmt::format("{} with {} bits", to_string(config.kind), bits_text(config.bits)),
+           "use gcn or gin, or all bits");
+  }
+  for (const std::int64_t bits : config.bits) {
+    if (bits < 1 || bits > most_bits) {
+      reject(fmt::format("bits is {}", bits), fmt::format("give 1 to {}", most_bits));
+    }
+  }
+  const auto count = static_cast<std::int64_t>(config.bits.size());
+  if (count != 1 && count != config.layers) {
+    reject(fmt::format("bits of {} layers for {}", count, config.layers),
+           "give one number, or one for each layer");
+  }
 }
 
 void require_share(const char* field, double value) {
@@ -147,6 +169,7 @@ void validate(const ModelConfig& config) {
            "sgc has one layer; set hops for a wider reach");
   }
   if (config.precomputed) precomputed_hops(config);
+  check_bits(config);
 }
 
 std::int64_t precomputed_hops(const ModelConfig& config) {
@@ -164,6 +187,35 @@ std::int64_t precomputed_hops(const ModelConfig& config) {
                          : "do without precomputation, or use sgc or gcn");
 }
 
+int layer_bits(const ModelConfig& config, std::int64_t layer) {
+  if (config.bits.empty()) return 0;
+  return static_cast<int>(config.bits.size() == 1 ? config.bits.front()
+                                                  : config.bits[static_cast<std::size_t>(layer)]);
+}
+
+std::vector<std::int64_t> parse_bits(const std::string& text) {
+  std::vector<std::int64_t> bits;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    std::int64_t value = 0;
+    const auto [end, problem] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (problem != std::errc{} || end != part.data() + part.size()) {
+      bits.clear();
+      break;
+    }
+    bits.push_back(value);
+  }
+  if (bits.empty() || text.back() == ',') {
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' are no bits", text.substr(0, 64)),
+                "bits", "give a number from 1 to 16, or one for each layer, such as 8,4,8");
+  }
+  return bits;
+}
+
+std::string bits_text(const std::vector<std::int64_t>& bits) {
+  return fmt::format("{}", fmt::join(bits, ","));
+}
+
 std::string describe(const ModelConfig& config) {
   std::string text = fmt::format("{}, {} {}, {} hidden", to_string(config.kind), config.layers,
                                  config.layers == 1 ? "layer" : "layers", config.hidden);
@@ -178,6 +230,7 @@ std::string describe(const ModelConfig& config) {
   if (config.residual) text += ", residual";
   if (config.readout) text += fmt::format(", {} readout", ops::to_string(*config.readout));
   if (config.precomputed) text += ", precomputed propagation";
+  if (!config.bits.empty()) text += fmt::format(", {} bits", bits_text(config.bits));
   return text;
 }
 

@@ -11,7 +11,9 @@ Gcn::Gcn(const GcnOptions& options, Placement placement)
     : Layer(placement),
       options_(options),
       projection_("lin.weight", options.in, options.out, Initial::glorot(options.in, options.out),
-                  placement),
+                  placement, options.bits),
+      input_rounder_(options.rounds_input ? options.bits : 0, placement),
+      inner_rounder_(options.bits, placement),
       epilogue_(options.output, options.out, placement),
       inner_(placement),
       outer_(placement),
@@ -31,11 +33,12 @@ bool Gcn::transforms_first(const Input& input) const {
 }
 
 const Tensor& Gcn::forward(const Input& input, const Context& context) {
-  input_ = input;
+  input_ = input.is_sparse() ? input : Input(input_rounder_(input.dense("GCN"), context));
   if (options_.precomputed) {
-    projection_.forward(input, 0, outer_, context);
+    projection_.forward(input_, 0, outer_, context);
   } else if (transforms_first(input)) {
-    projection_.forward(input, 0, inner_, context);
+    projection_.forward(input_, 0, inner_, context);
+    inner_rounder_.in_place(inner_, context);
     if (can_finish(epilogue_, inner_, context)) {
       propagate_and_finish({"GCN", adjacency()}, inner_, nullptr, epilogue_, number(), outer_,
                            context);
@@ -43,8 +46,9 @@ const Tensor& Gcn::forward(const Input& input, const Context& context) {
     }
     propagate({"GCN", adjacency()}, inner_, outer_, context);
   } else {
-    propagate({"GCN", adjacency(), ops::Reduction::sum, needs_input_gradient()}, input.dense("GCN"),
-              inner_, context);
+    propagate({"GCN", adjacency(), ops::Reduction::sum, needs_input_gradient()},
+              input_.dense("GCN"), inner_, context);
+    inner_rounder_.in_place(inner_, context);
     projection_.forward(inner_, 0, outer_, context);
   }
   return epilogue_.forward_in_place(outer_, number(), context);
@@ -71,7 +75,9 @@ Tensor* Gcn::backward(Tensor& grad_output, const Context& context) {
 }
 
 std::string Gcn::describe() const {
-  return fmt::format("GCN({}, {}{})", options_.in, options_.out, nn::describe(options_.output));
+  return fmt::format("GCN({}, {}{}{})", options_.in, options_.out,
+                     options_.bits > 0 ? fmt::format(", {} bits", options_.bits) : "",
+                     nn::describe(options_.output));
 }
 
 }  // namespace tessera::nn

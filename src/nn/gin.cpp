@@ -35,10 +35,13 @@ Gin::Gin(const GinOptions& options, Placement placement)
       options_(options),
       eps_("eps", 1, 1, Initial::constant(options.eps), placement),
       first_("nn.0.weight", options.in, hidden_width(options), Initial::linear(options.in),
-             placement),
+             placement, options.bits),
+      source_rounder_(options.rounds_input ? options.bits : 0, placement),
+      target_rounder_(options.rounds_input ? options.bits : 0, placement),
+      inner_rounder_(options.bits, placement),
       first_epilogue_(first_epilogue(options), hidden_width(options), placement,
                       Initial::linear(options.in), "nn.0.bias"),
-      second_({hidden_width(options), options.out, options.output}, placement),
+      second_({hidden_width(options), options.out, options.output, options.bits}, placement),
       inner_(placement),
       inner_targets_(placement),
       combined_(placement),
@@ -74,12 +77,19 @@ const Tensor& Gin::summed_targets() const {
 
 const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
                                 const Context& context) {
-  sources_ = sources;
-  targets_ = targets;
+  const auto rounded = [&](const Input& x, Rounder& rounder) {
+    return x.absent() || x.is_sparse() ? x : Input(rounder(x.dense("GIN"), context));
+  };
+  sources_ = rounded(sources, source_rounder_);
+  targets_ = sources == targets ? sources_ : rounded(targets, target_rounder_);
   const bool transforms = transforms_first(sources, targets);
   if (transforms) {
-    first_.forward(sources, 0, inner_, context);
-    if (has_own_targets()) first_.forward(targets, 0, inner_targets_, context);
+    first_.forward(sources_, 0, inner_, context);
+    inner_rounder_.in_place(inner_, context);
+    if (has_own_targets()) {
+      first_.forward(targets_, 0, inner_targets_, context);
+      inner_rounder_.in_place(inner_targets_, context);
+    }
   }
   Propagation with_gradient = sum;
   with_gradient.has_gradient = transforms || needs_input_gradient() || eps_.trainable;
@@ -88,7 +98,10 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
   } else {
     propagate(with_gradient, summed_sources(), {summed_targets(), eps_}, combined_, context);
   }
-  if (!transforms) first_.forward(combined_, 0, hidden_, context);
+  if (!transforms) {
+    inner_rounder_.in_place(combined_, context);
+    first_.forward(combined_, 0, hidden_, context);
+  }
   Tensor& first = transforms ? combined_ : hidden_;
   return second_.forward(norm_ ? norm_->forward(first, &*first_epilogue_.bias, context)
                                : first_epilogue_.forward_in_place(first, number(), context),
@@ -151,8 +164,10 @@ Tensor* Gin::target_gradient() {
 }
 
 std::string Gin::describe() const {
-  return fmt::format("GIN({}, {}, {}{}{})", options_.in, hidden_width(options_), options_.out,
-                     options_.batch_norm ? ", batch norm" : "", nn::describe(options_.output));
+  return fmt::format("GIN({}, {}, {}{}{}{})", options_.in, hidden_width(options_), options_.out,
+                     options_.batch_norm ? ", batch norm" : "",
+                     options_.bits > 0 ? fmt::format(", {} bits", options_.bits) : "",
+                     nn::describe(options_.output));
 }
 
 }  // namespace tessera::nn

@@ -9,7 +9,9 @@ namespace tessera::nn {
 
 Linear::Linear(const LinearOptions& options, Placement placement)
     : Layer(placement),
-      projection_("weight", options.in, options.out, Initial::linear(options.in), placement),
+      projection_("weight", options.in, options.out, Initial::linear(options.in), placement,
+                  options.bits),
+      input_rounder_(options.bits, placement),
       epilogue_(options.output, options.out, placement, Initial::linear(options.in)),
       product_(placement),
       grad_input_(placement) {
@@ -18,7 +20,7 @@ Linear::Linear(const LinearOptions& options, Placement placement)
 }
 
 const Tensor& Linear::forward(const Input& input, const Context& context) {
-  input_ = input;
+  input_ = input.is_sparse() ? input : Input(input_rounder_(input.dense("Linear"), context));
   if (input.is_sparse()) {
     product_.resize(input.rows(), output_width());
     if (can_finish(epilogue_, product_, context)) {
@@ -26,7 +28,7 @@ const Tensor& Linear::forward(const Input& input, const Context& context) {
       return product_;
     }
   }
-  projection_.forward(input, 0, product_, context);
+  projection_.forward(input_, 0, product_, context);
   return epilogue_.forward_in_place(product_, number(), context);
 }
 

@@ -34,8 +34,9 @@ void require_width(const Input& x, const Parameter& weight) {
 }  // namespace
 
 Projection::Projection(std::string name, std::int64_t in, std::int64_t out, Initial initial,
-                       Placement placement)
+                       Placement placement, int bits)
     : weight(std::move(name), out, in, initial, placement),
+      rounder_(bits, placement),
       turned_(placement),
       product_(placement) {}
 
@@ -44,8 +45,8 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
   const Device device = y.device();
   if (beta == 0) y.resize(x.rows(), out());
   if (!x.is_sparse()) {
-    ops::gemm(Transpose::no, Transpose::yes, 1, x.dense("Projection"), weight.value, beta, y,
-              device, context.stream, context.workspace);
+    ops::gemm(Transpose::no, Transpose::yes, 1, x.dense("Projection"), used_weight(context), beta,
+              y, device, context.stream, context.workspace);
     return;
   }
   turned_weight(context);
@@ -68,9 +69,13 @@ void Projection::forward_and_finish(const Input& x, Epilogue& epilogue, std::uin
   ops::run(x.sparse().spmm(as_given, options), inputs, {y}, context.stream);
 }
 
+const Tensor& Projection::used_weight(const Context& context) {
+  return rounder_(weight.value, context, ops::RoundingRange::rows);
+}
+
 const Tensor& Projection::turned_weight(const Context& context) {
   turned_.resize(in(), out());
-  ops::transpose(weight.value, turned_, turned_.device(), context.stream);
+  ops::transpose(used_weight(context), turned_, turned_.device(), context.stream);
   return turned_;
 }
 
@@ -94,8 +99,8 @@ void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Con
 void Projection::backward_input(const Tensor& grad_y, double beta, Tensor& grad_x,
                                 const Context& context) {
   if (beta == 0) grad_x.resize(grad_y.rows(), in());
-  ops::gemm(Transpose::no, Transpose::no, 1, grad_y, weight.value, beta, grad_x, grad_x.device(),
-            context.stream, context.workspace);
+  ops::gemm(Transpose::no, Transpose::no, 1, grad_y, used_weight(context), beta, grad_x,
+            grad_x.device(), context.stream, context.workspace);
 }
 
 }  // namespace tessera::nn

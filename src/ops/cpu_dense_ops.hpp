@@ -20,6 +20,8 @@ class CpuDenseOps final : public DenseOps {
   void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
            const DenseWorkspace* workspace) const override;
 
+  void round_to_codes(const RoundingCall& call, Stream stream) const override;
+
   void activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula, Operand y,
                 Stream stream) const override;
   void activate_backward(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,

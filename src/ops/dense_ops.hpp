@@ -12,6 +12,7 @@
 #include "tessera/ops/loss.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/optimiser.hpp"
+#include "tessera/ops/rounding.hpp"
 #include "tessera/ops/step_clock.hpp"
 
 #include "ops/activation/formula.hpp"
@@ -54,6 +55,14 @@ struct BatchNormGradCall {
   Operand grad_shift = {};
 };
 
+struct RoundingCall {
+  ConstOperand x;
+  int bits = 8;
+  RoundingRange range = RoundingRange::matrix;
+  float* ranges = nullptr;  ///< 2 for each range
+  Operand y;
+};
+
 struct HeadDotsGradCall {
   ConstOperand x, first, second, grad_of_first, grad_of_second;
   Operand grad_x, grad_first, grad_second;
@@ -87,6 +96,8 @@ class DenseOps {
                           Stream stream) const = 0;
   virtual void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
                    const DenseWorkspace* workspace) const = 0;
+
+  virtual void round_to_codes(const RoundingCall& call, Stream stream) const = 0;
 
   virtual void activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
                         Operand y, Stream stream) const = 0;

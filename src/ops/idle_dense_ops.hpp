@@ -18,6 +18,8 @@ class IdleDenseOps final : public DenseOps {
   void add_scaled(const ScaleFactor&, ConstOperand, double, Operand, Stream) const override {}
   void dot(ConstOperand, ConstOperand, Operand, Stream, const DenseWorkspace*) const override {}
 
+  void round_to_codes(const RoundingCall&, Stream) const override {}
+
   void activate(ConstOperand, ConstOperand, const ActivationFormula&, Operand,
                 Stream) const override {}
   void activate_backward(ConstOperand, ConstOperand, const ActivationFormula&, ConstOperand,

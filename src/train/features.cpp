@@ -10,6 +10,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/ops/rounding.hpp"
 
 namespace tessera::train {
 namespace {
@@ -133,6 +134,23 @@ Features row_normalised(const Features& features) {
     return normalised_sparse(*sparse);
   }
   return features;
+}
+
+Features rounded(const Features& features, int bits) {
+  constexpr auto whole = ops::RoundingRange::matrix;
+  Matrix<float> scratch(1, 2);
+  if (const Matrix<float>* dense = dense_of(features)) {
+    auto to = std::make_shared<Matrix<float>>(dense->rows(), dense->cols());
+    ops::round_to_codes(*dense, bits, whole, scratch, *to);
+    return DenseFeatures(std::move(to));
+  }
+  const auto* sparse = std::get_if<SparseFeatures>(&features);
+  if (sparse == nullptr || !sparse->has_values()) return features;
+  Buffer<float> values(sparse->num_edges());
+  ops::round_to_codes(MatrixView<const float>(sparse->values().data(), sparse->num_edges(), 1),
+                      bits, whole, scratch,
+                      MatrixView<float>(values.data(), sparse->num_edges(), 1));
+  return sparse->with_values(std::move(values));
 }
 
 Features one_hot(std::span<const std::int64_t> columns, std::int64_t width) {

@@ -18,6 +18,9 @@ bool any_negative(const Features& features);
 /// Every row divided by the sum of its absolute values; rows of zeros stay.
 Features row_normalised(const Features& features);
 
+/// Every number as a code of so many bits would give it back: one range for all, 0 a part of it.
+Features rounded(const Features& features, int bits);
+
 /// Row i is 1 in column `columns[i]`, or empty where that is negative.
 Features one_hot(std::span<const std::int64_t> columns, std::int64_t width);
 

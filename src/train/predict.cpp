@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/predict.hpp"
 
+#include <charconv>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,6 +46,16 @@ io::NamedArray borrowed(std::string name, const Matrix<float>& matrix) {
 
 bool is_text(const std::string& path) { return path.ends_with(".txt"); }
 
+/// The bits of the layer that a tensor belongs to: "convs.1.lin.weight" to layer 1.
+int convolution_bits(const nn::ModelConfig& config, const std::string& path) {
+  constexpr std::string_view prefix = "convs.";
+  if (!path.starts_with(prefix)) return 0;
+  std::int64_t layer = 0;
+  const char* const end = path.data() + path.size();
+  if (std::from_chars(path.data() + prefix.size(), end, layer).ec != std::errc{}) return 0;
+  return layer >= 0 && layer < config.layers ? nn::layer_bits(config, layer) : 0;
+}
+
 void require_width(const Checkpoint& checkpoint, const Problem& problem) {
   if (problem.num_features() == checkpoint.features) return;
   throw Error(ErrorCode::invalid_argument,
@@ -53,6 +65,24 @@ void require_width(const Checkpoint& checkpoint, const Problem& problem) {
 }
 
 }  // namespace
+
+std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::int64_t>& bits) {
+  nn::ModelConfig config = checkpoint.model;
+  config.bits = bits;
+  nn::validate(config);
+  constexpr std::int64_t range_bytes = 2 * sizeof(float);
+  std::int64_t bytes = 0;
+  for (const StoredTensor& tensor : checkpoint.weights) {
+    const auto& shape = tensor.array.shape;
+    std::int64_t numbers = 1;
+    for (const std::int64_t extent : shape) numbers *= extent;
+    const int of_layer = convolution_bits(config, tensor.path);
+    const bool is_product = shape.size() == 2 && shape[0] > 1 && shape[1] > 1;
+    bytes += of_layer > 0 && is_product ? (numbers * of_layer + 7) / 8 + shape[0] * range_bytes
+                                        : numbers * static_cast<std::int64_t>(sizeof(float));
+  }
+  return bytes;
+}
 
 Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
                    const PredictOptions& options) {
@@ -65,10 +95,13 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   how.placement = options.placement;
   how.plans = options.plans;
   how.plans.epochs = 1;
-  const Problem problem = prepare_features(dataset, checkpoint.model, checkpoint.graph_task,
-                                           checkpoint.row_normalised, how);
+  nn::ModelConfig config = checkpoint.model;
+  if (!options.bits.empty()) config.bits = options.bits;
+  nn::validate(config);
+  const Problem problem =
+      prepare_features(dataset, config, checkpoint.graph_task, checkpoint.row_normalised, how);
   require_width(checkpoint, problem);
-  nn::Model model(checkpoint.model, checkpoint.features, checkpoint.outputs, 0, options.placement);
+  nn::Model model(config, checkpoint.features, checkpoint.outputs, 0, options.placement);
   restore(checkpoint.weights, model.state(), "checkpoint");
   Batch batch = full_batch(problem, {}, {options.placement, !model.accepts_sparse(), how.plans});
   const ops::DenseWorkspace workspace(options.placement.place());

@@ -216,6 +216,8 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
 void finish_features(const nn::ModelConfig& config, bool row_normalise, const TrainOptions& options,
                      Problem& problem) {
   problem.row_normalised = row_normalise;
+  // Before rows are normalised: their factors are no part of the codes.
+  if (!config.bits.empty()) problem.features = rounded(problem.features, nn::layer_bits(config, 0));
   if (row_normalise) problem.features = row_normalised(problem.features);
   if (config.precomputed) propagate_beforehand(config, options, problem);
 }

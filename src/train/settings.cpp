@@ -48,6 +48,7 @@ void for_each_field(Config& config, Visit&& visit) {
   visit("model.readout", config.readout);
   visit("model.precomputed", config.precomputed);
   visit("model.decay_first_layer_only", config.decay_first_layer_only);
+  visit("model.bits", config.bits);
 }
 
 std::string text_of(std::int64_t value) { return fmt::format("{}", value); }
@@ -58,6 +59,9 @@ std::string text_of(ops::OptimiserKind kind) { return name_of(optimiser_names, k
 std::string text_of(const std::string& value) { return value; }
 template <class Enum>
 requires std::is_enum_v<Enum> std::string text_of(Enum value) { return to_string(value); }
+std::string text_of(const std::vector<std::int64_t>& bits) {
+  return bits.empty() ? "all" : nn::bits_text(bits);
+}
 std::string text_of(const std::optional<ops::Reduction>& value) {
   return value ? ops::to_string(*value) : none;
 }
@@ -90,6 +94,11 @@ void assign(const std::string& text, ops::Activation& value) {
 void assign(const std::string& text, std::optional<ops::Reduction>& value) {
   value.reset();
   if (text != none) value = ops::parse_reduction(text);
+}
+
+void assign(const std::string& text, std::vector<std::int64_t>& bits) {
+  bits.clear();
+  if (text != "all") bits = nn::parse_bits(text);
 }
 
 std::string partition_text(const TrainOptions& options) {
@@ -158,8 +167,9 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
   }
   // What files lack that were written before there was a choice.
   if (!by_name_.contains("training.epochs")) return;
-  if (by_name_.emplace("training.evaluate_every", "1").second) {
-    settings_.push_back({"training.evaluate_every", "1"});
+  for (const auto& [name, value] :
+       {std::pair{"training.evaluate_every", "1"}, std::pair{"model.bits", "all"}}) {
+    if (by_name_.emplace(name, value).second) settings_.push_back({name, value});
   }
 }
 

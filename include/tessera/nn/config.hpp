@@ -50,6 +50,9 @@ struct ModelConfig {
   bool precomputed = false;
   /// Only the first layer's parameters have weight decay, as in the GCN paper.
   bool decay_first_layer_only = false;
+  /// GCN, GIN: bits of weights, features and activations, one number for all layers or one for
+  /// each. Empty: all of them.
+  std::vector<std::int64_t> bits = {};
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -65,6 +68,13 @@ void validate(const ModelConfig& config);
 /// How often features must be propagated for a `precomputed` model: K for SGC, 1 for GCN. Throws
 /// `unsupported` for models that cannot have it.
 std::int64_t precomputed_hops(const ModelConfig& config);
+
+/// Bits of a layer, 0 where it has all of them.
+int layer_bits(const ModelConfig& config, std::int64_t layer);
+
+/// "4" or "8,4,8"; an `invalid_argument` error for anything else. And back.
+std::vector<std::int64_t> parse_bits(const std::string& text);
+std::string bits_text(const std::vector<std::int64_t>& bits);
 
 /// One line: "gcn, 2 layers, 16 hidden, …".
 std::string describe(const ModelConfig& config);

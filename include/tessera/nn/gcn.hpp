@@ -17,6 +17,9 @@ struct GcnOptions {
   bool add_self_loops = true;
   /// The input has been multiplied with the adjacency already.
   bool precomputed = false;
+  int bits = 0;  ///< of weights and of what is propagated; 0: all of them
+  /// Whether the input is rounded to as many; features have been, before they were normalised.
+  bool rounds_input = true;
   EpilogueOptions output = {};
 };
 
@@ -39,6 +42,7 @@ class Gcn final : public Layer {
 
   GcnOptions options_;
   Projection projection_;
+  Rounder input_rounder_, inner_rounder_;
   Epilogue epilogue_;
   Input input_;
   Tensor inner_;  ///< X W^T, or A X

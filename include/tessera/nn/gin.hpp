@@ -21,6 +21,8 @@ struct GinOptions {
   bool train_eps = false;
   bool batch_norm = true;  ///< after the perceptron's first layer
   EpilogueOptions output = {};
+  int bits = 0;              ///< of weights and of what is summed; 0: all of them
+  bool rounds_input = true;  ///< to as many bits; features have been
 };
 
 /// Xu et al. (2019): Y = MLP((1 + eps) X_target + sum of X_source), where MLP is Linear, batch
@@ -53,6 +55,7 @@ class Gin final : public PairLayer {
   GinOptions options_;
   Parameter eps_;
   Projection first_;
+  Rounder source_rounder_, target_rounder_, inner_rounder_;
   Epilogue first_epilogue_;  ///< bias, and ReLU where there is no batch norm
   std::optional<BatchNorm> norm_;
   Linear second_;

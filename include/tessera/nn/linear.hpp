@@ -14,6 +14,7 @@ struct LinearOptions {
   std::int64_t in = 0;
   std::int64_t out = 0;
   EpilogueOptions output = {};
+  int bits = 0;  ///< of weights and input; 0: all of them
 };
 
 /// y = x W^T + b, then activation and dropout. PyTorch's Linear: `weight`, `bias`.
@@ -29,6 +30,7 @@ class Linear final : public Layer {
 
  private:
   Projection projection_;
+  Rounder input_rounder_;
   Epilogue epilogue_;
   Input input_;
   Tensor product_;

@@ -7,6 +7,7 @@
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/input.hpp"
+#include "tessera/nn/rounder.hpp"
 #include "tessera/nn/tensor.hpp"
 
 namespace tessera::nn {
@@ -14,8 +15,10 @@ namespace tessera::nn {
 /// y = x W^T for a dense or a sparse x; W is out x in, as in PyTorch.
 class Projection {
  public:
+  /// With `bits`, products use W as codes of so many bits would give it back, a range for each
+  /// output.
   Projection(std::string name, std::int64_t in, std::int64_t out, Initial initial,
-             Placement placement);
+             Placement placement, int bits = 0);
 
   Parameter weight;
 
@@ -34,8 +37,11 @@ class Projection {
   void backward_input(const Tensor& grad_y, double beta, Tensor& grad_x, const Context& context);
 
  private:
+  /// What products use: the weight, or its rounded copy, made by the last forward pass.
+  const Tensor& used_weight(const Context& context);
   const Tensor& turned_weight(const Context& context);
 
+  Rounder rounder_;
   Tensor turned_;   ///< W^T, or its gradient, for sparse x
   Tensor product_;  ///< for a sparse x with beta = 1
 };

@@ -26,7 +26,13 @@ struct PredictOptions {
   bool embeddings = false;
   nn::Placement placement;
   ops::PlanOptions plans;  ///< how plans are made; device and kernel play no part
+  /// As `ModelConfig::bits`, instead of the checkpoint's own: quantisation after training.
+  std::vector<std::int64_t> bits = {};
 };
+
+/// What the weights of a model take in bytes: those of layers with bits in so many, ranges
+/// included, all others in fp32.
+std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::int64_t>& bits);
 
 /// Runs a checkpoint's best weights on a data set, which needs no labels. Features of another width
 /// than the model's are an `invalid_argument` error.

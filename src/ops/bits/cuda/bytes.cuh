@@ -37,43 +37,36 @@ inline constexpr int bytes_slot_bytes = Policy::width* group_bits;
 template <class Policy>
 inline constexpr int bytes_shared_bytes = Policy::slots* bytes_slot_bytes<Policy> + 1024;
 
-/// Makes bytes of planes: a thread has the four words of its lane in a group of K of one column.
-/// Lines of columns behind the last become 0.
+/// Makes bytes of planes: a thread has one word of one column. Lines of columns behind the last
+/// become 0.
 template <int width>
 __global__ void planes_to_bytes_kernel(const BitRows from, std::uint8_t* to,
                                        std::int64_t padded_columns, std::int64_t groups) {
   cuda::begin_overlapped();
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t q = thread % 4;
-  const std::int64_t column = thread / 4 % padded_columns;
-  const std::int64_t group = thread / 4 / padded_columns;
+  const int in_group = static_cast<int>(thread % group_words);
+  const std::int64_t column = thread / group_words % padded_columns;
+  const std::int64_t group = thread / group_words / padded_columns;
   if (group >= groups) return;
-  const std::int64_t word = group * group_words + q * 4;
-  std::uint32_t bytes[4][8] = {};
+  const std::int64_t word = group * group_words + in_group;
+  std::uint32_t bytes[8] = {};
   if (column < from.rows && word < from.row_words) {
     const std::uint32_t* at = from.words + column * from.row_words + word;
 #pragma unroll
     for (int plane = 0; plane < 8; ++plane) {
       if (plane >= from.planes) break;
-      const uint4 loaded = *reinterpret_cast<const uint4*>(at + plane * from.plane_words);
-      const std::uint32_t bits[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+      const std::uint32_t bits = at[plane * from.plane_words];
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) bytes[j][i] |= (bits[j] >> i & 0x01010101u) << plane;
-      }
+      for (int i = 0; i < 8; ++i) bytes[i] |= (bits >> i & 0x01010101u) << plane;
     }
   }
   const int line = static_cast<int>(column % width);
-  std::uint8_t* group_bytes =
-      to + (group * (padded_columns / width) + column / width) * (width * group_bits) + line * 128;
+  std::uint8_t* of_word =
+      to + (group * (padded_columns / width) + column / width) * (width * group_bits) +
+      in_group % 4 * width * 128 + line * 128 + in_group / 4 * 4;
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      *reinterpret_cast<std::uint32_t*>(group_bytes + j * width * 128 + (i ^ line % 8) * 16 +
-                                        q * 4) = bytes[j][i];
-    }
+  for (int i = 0; i < 8; ++i) {
+    *reinterpret_cast<std::uint32_t*>(of_word + (i ^ line % 8) * 16) = bytes[i];
   }
 }
 

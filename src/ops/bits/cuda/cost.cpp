@@ -32,7 +32,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .start_us = 3,
        .count_per_us = 3.5e7,
        .pair_per_us = 6e6,
-       .byte_per_us = 4.7e6,
+       .byte_per_us = 4.95e6,
        .convert_us = 1.5,
        .gather_bytes_per_us = 5e6}}}};
 
@@ -42,7 +42,7 @@ double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& 
                        std::ceil(static_cast<double>(options.cols) / blocks.width);
   const double tile = static_cast<double>(blocks.rows) * blocks.width;
   // Two blocks share K where there are too few for all processors.
-  const double waves = std::max(0.5, std::ceil(tiles / std::max(1, traits.processors)));
+  const double waves = std::ceil(2 * tiles / std::max(1, traits.processors)) / 2;
   return waves * tile * std::ceil(static_cast<double>(options.depth) / 1024) * 1024;
 }
 

@@ -33,8 +33,8 @@ std::int64_t num_groups(std::int64_t row_words) {
 }  // namespace
 
 const BitFunction bytes_functions[num_bytes_shapes] = {
-    bytes_function<BytesPolicy<2, 2, 128, 3>>(),
-    bytes_function<BytesPolicy<2, 2, 64, 3>>(),
+    bytes_function<BytesPolicy<4, 1, 128, 3>>(),
+    bytes_function<BytesPolicy<4, 1, 64, 3>>(),
 };
 
 std::int64_t byte_operand_bytes(std::int64_t columns, std::int64_t row_words, int width) {
@@ -46,8 +46,8 @@ void planes_to_bytes(const BitRows& b, int width, std::uint8_t* bytes, Stream st
   const std::int64_t columns = padded_to(b.rows, width);
   const std::int64_t groups = num_groups(b.row_words);
   const auto kernel = width == 128 ? planes_to_bytes_kernel<128> : planes_to_bytes_kernel<64>;
-  cuda::launch_overlapped(kernel, cuda::num_blocks(groups * columns * 4, threads), threads, stream,
-                          b, bytes, columns, groups);
+  cuda::launch_overlapped(kernel, cuda::num_blocks(groups * columns * group_words, threads),
+                          threads, stream, b, bytes, columns, groups);
 }
 
 }  // namespace tessera::ops

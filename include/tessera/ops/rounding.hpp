@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/core/device.hpp"
+#include "tessera/ops/operand.hpp"
+
+/// What quantisation does to numbers, without leaving floating point: quantisation-aware training,
+/// and what a quantised model would say.
+namespace tessera::ops {
+
+/// What has a range of its own.
+enum class RoundingRange { matrix, rows };
+
+/// Y = the numbers that codes of so many bits (1 to 16) would give back: the range of X, widened to
+/// 0, in 2^bits - 1 steps, 0 among them, each number to the nearest. A range of no width leaves
+/// its numbers as they are. `y` may be the memory of `x`; the gradient is that of y = x
+/// (straight-through), for which there is nothing to call.
+///
+/// `ranges` is scratch of 2 numbers for each range, on the device.
+void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<float> ranges,
+                    Operand y, Device device = {}, Stream stream = {});
+
+}  // namespace tessera::ops

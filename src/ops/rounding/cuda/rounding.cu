@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cuda_handles.hpp"
+#include "cuda/elements.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/precision.cuh"
+#include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/operands.cuh"
+#include "ops/rounding/formula.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr int threads = 256;
+constexpr std::int64_t most_blocks = 512;
+
+__global__ void clear_ranges(float* ranges) {
+  cuda::begin_overlapped();
+  if (threadIdx.x < 2) ranges[threadIdx.x] = 0;
+}
+
+/// Numbers of at least 0 are in the order of their bits, so that the greatest of all blocks is the
+/// same whoever comes first.
+__device__ void take_greatest(float* range, float above, float below) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    above = fmaxf(above, __shfl_xor_sync(0xFFFFFFFFu, above, distance));
+    below = fmaxf(below, __shfl_xor_sync(0xFFFFFFFFu, below, distance));
+  }
+  if (threadIdx.x % 32 != 0) return;
+  atomicMax(reinterpret_cast<int*>(range), __float_as_int(above));
+  atomicMax(reinterpret_cast<int*>(range + 1), __float_as_int(below));
+}
+
+template <class T>
+__global__ void matrix_range(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols,
+                             float* ranges) {
+  cuda::begin_overlapped();
+  float above = 0;
+  float below = 0;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < rows * cols;
+       i += std::int64_t{gridDim.x} * threads) {
+    const float value = cuda::widen(x.data[i / cols * x.stride + i % cols]);
+    above = fmaxf(above, value);
+    below = fmaxf(below, -value);
+  }
+  take_greatest(ranges, above, below);
+}
+
+/// A warp for each row.
+template <class T>
+__global__ void row_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols,
+                           float* ranges) {
+  cuda::begin_overlapped();
+  const std::int64_t row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / 32;
+  if (row >= rows) return;
+  float above = 0;
+  float below = 0;
+  for (std::int64_t j = threadIdx.x % 32; j < cols; j += 32) {
+    const float value = cuda::widen(x.data[row * x.stride + j]);
+    above = fmaxf(above, value);
+    below = fmaxf(below, -value);
+  }
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) {
+    above = fmaxf(above, __shfl_xor_sync(0xFFFFFFFFu, above, distance));
+    below = fmaxf(below, __shfl_xor_sync(0xFFFFFFFFu, below, distance));
+  }
+  if (threadIdx.x % 32 == 0) {
+    ranges[row * 2] = above;
+    ranges[row * 2 + 1] = below;
+  }
+}
+
+template <class T>
+__global__ void round_numbers(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols, int bits,
+                              const float* ranges, int of_rows, cuda::Rows<T> y) {
+  cuda::begin_overlapped();
+  const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= rows * cols) return;
+  const std::int64_t row = i / cols;
+  const float* range = ranges + (of_rows != 0 ? row * 2 : 0);
+  const CodeSteps<float> steps(range[0], range[1], bits);
+  const float value = cuda::widen(x.data[row * x.stride + i % cols]);
+  y.data[row * y.stride + i % cols] = cuda::narrow<T>(steps(value));
+}
+
+}  // namespace
+
+void CudaDenseOps::round_to_codes(const RoundingCall& call, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  const std::int64_t rows = call.x.rows;
+  const std::int64_t cols = call.x.cols;
+  if (rows == 0 || cols == 0) return;
+  cuda::visit_type(call.x.type, [&](auto element) {
+    using T = decltype(element);
+    const auto x = rows_of<T>(call.x);
+    const bool of_rows = call.range == RoundingRange::rows;
+    if (of_rows) {
+      cuda::launch_overlapped(row_ranges<T>, cuda::num_blocks(rows * 32, threads), threads, stream,
+                              x, rows, cols, call.ranges);
+    } else {
+      cuda::launch_overlapped(clear_ranges, 1, 32, stream, call.ranges);
+      const std::int64_t blocks = std::min<std::int64_t>(
+          most_blocks, (rows * cols + threads - 1) / threads);
+      cuda::launch_overlapped(matrix_range<T>, static_cast<unsigned>(blocks), threads, stream, x,
+                              rows, cols, call.ranges);
+    }
+    cuda::launch_overlapped(round_numbers<T>, cuda::num_blocks(rows * cols, threads), threads,
+                            stream, x, rows, cols, call.bits, call.ranges, of_rows ? 1 : 0,
+                            rows_of<T>(call.y));
+  });
+}
+
+}  // namespace tessera::ops

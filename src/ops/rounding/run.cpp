@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/rounding.hpp"
+
+#include <fmt/format.h>
+
+#include "ops/check.hpp"
+#include "ops/check_options.hpp"
+#include "ops/dense_ops.hpp"
+#include "tessera/quant/affine.hpp"
+
+namespace tessera::ops {
+
+void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<float> ranges,
+                    Operand y, Device device, Stream stream) {
+  const Checker check("round_to_codes", device);
+  quant::check_bits(bits, "round_to_codes");
+  check_enum("range", range, RoundingRange::rows);
+  check.floating(x, "x");
+  check.matrix(y, "y", {x.type, x.rows, x.cols});
+  check.apart_or_same(y, "y", x, "x");
+  check.matrix(ranges, "ranges",
+               {ElementType::fp32, range == RoundingRange::rows ? x.rows : 1, 2});
+  dense_ops(device).round_to_codes({x, bits, range, ranges.data, y}, stream);
+}
+
+}  // namespace tessera::ops

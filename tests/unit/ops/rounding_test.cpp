@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/rounding.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tessera/core/parallel.hpp"
+
+#include "support/bits.hpp"
+#include "support/expect_error.hpp"
+
+namespace tessera::ops {
+namespace {
+
+Matrix<float> drawn(std::int64_t rows, std::int64_t cols, std::uint32_t seed, float shift = 0.3f) {
+  Matrix<float> x(rows, cols);
+  for (float& value : x.span()) {
+    seed = seed * 1664525u + 1013904223u;
+    value = static_cast<float>(seed >> 8) / static_cast<float>(1 << 24) - shift;
+  }
+  return x;
+}
+
+Matrix<float> rounded(const Matrix<float>& x, int bits, RoundingRange range, Device device = {}) {
+  const std::int64_t ranges = range == RoundingRange::rows ? x.rows() : 1;
+  testing::OnDeviceArray<float> from(x.data(), x.size(), device), to(x.data(), x.size(), device);
+  const std::vector<float> nothing(static_cast<std::size_t>(ranges * 2), -1.0f);
+  testing::OnDeviceArray<float> scratch(nothing.data(), ranges * 2, device);
+  round_to_codes(MatrixView<const float>(from.data(), x.rows(), x.cols(), device), bits, range,
+                 {scratch.data(), ranges, 2, device},
+                 MatrixView<float>(to.data(), x.rows(), x.cols(), device), device);
+  Matrix<float> y(x.rows(), x.cols());
+  to.fetch(y.data());
+  return y;
+}
+
+TEST(RoundToCodes, IsOffByNoMoreThanAStepAndKeepsZero) {
+  for (const RoundingRange range : {RoundingRange::matrix, RoundingRange::rows}) {
+    for (int bits = 1; bits <= 16; ++bits) {
+      Matrix<float> x = drawn(33, 17, 5);
+      x(3, 4) = 0;
+      const Matrix<float> y = rounded(x, bits, range);
+      // The zero among the steps moves the ends of the range by up to half a step.
+      const float step = 1.0f / static_cast<float>((1 << bits) - 1);
+      for (std::int64_t i = 0; i < x.size(); ++i) {
+        ASSERT_LE(std::abs(y.data()[i] - x.data()[i]), step * 1.01f + 1e-6f) << bits;
+      }
+      EXPECT_EQ(y(3, 4), 0);
+    }
+  }
+}
+
+TEST(RoundToCodes, HasNoMoreThanItsNumberOfValues) {
+  const Matrix<float> y = rounded(drawn(100, 40, 6), 3, RoundingRange::matrix);
+  std::vector<float> values(y.span().begin(), y.span().end());
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  EXPECT_EQ(values.size(), 8u);
+}
+
+TEST(RoundToCodes, LeavesWhatHasNoRange) {
+  const Matrix<float> zeros(4, 5, 0.0f);
+  const Matrix<float> same = rounded(zeros, 4, RoundingRange::matrix);
+  for (const float value : same.span()) EXPECT_EQ(value, 0);
+  EXPECT_EQ(rounded(Matrix<float>(0, 5), 4, RoundingRange::rows).size(), 0);
+  // A single number and 0 are two codes.
+  EXPECT_EQ(rounded(Matrix<float>(2, 2, 3.0f), 1, RoundingRange::matrix)(1, 1), 3.0f);
+}
+
+TEST(RoundToCodes, IsItsOwnRoundingAndTheSameForAnyThreads) {
+  const Matrix<float> x = drawn(1000, 33, 7);
+  set_num_threads(1);
+  const Matrix<float> once = rounded(x, 5, RoundingRange::matrix);
+  set_num_threads(3);
+  const Matrix<float> again = rounded(x, 5, RoundingRange::matrix);
+  set_num_threads(0);
+  EXPECT_TRUE(std::equal(once.span().begin(), once.span().end(), again.span().begin()));
+}
+
+TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
+  if (num_gpus() == 0) GTEST_SKIP() << "needs a GPU";
+  const Device gpu{DeviceKind::cuda, 0};
+  for (const RoundingRange range : {RoundingRange::matrix, RoundingRange::rows}) {
+    for (const int bits : {1, 2, 4, 8, 16}) {
+      const Matrix<float> x = drawn(321, 35, 8);
+      const Matrix<float> here = rounded(x, bits, range);
+      const Matrix<float> there = rounded(x, bits, range, gpu);
+      EXPECT_TRUE(std::equal(here.span().begin(), here.span().end(), there.span().begin())) << bits;
+    }
+  }
+}
+
+TEST(RoundToCodes, SaysWhatIsWrong) {
+  Matrix<float> x = drawn(4, 3, 9), y(4, 3), scratch(1, 2);
+  const auto invalid = ErrorCode::invalid_argument;
+  testing::expect_error(invalid, {"17 bits"}, [&] {
+    round_to_codes(x, 17, RoundingRange::matrix, scratch, y);
+  });
+  testing::expect_error(invalid, {"ranges"}, [&] {
+    round_to_codes(x, 4, RoundingRange::rows, scratch, y);
+  });
+}
+
+}  // namespace
+}  // namespace tessera::ops
