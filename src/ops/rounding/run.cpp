@@ -18,8 +18,7 @@ void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<fl
   check.floating(x, "x");
   check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
-  check.matrix(ranges, "ranges",
-               {ElementType::fp32, range == RoundingRange::rows ? x.rows : 1, 2});
+  check.matrix(ranges, "ranges", {ElementType::fp32, range == RoundingRange::rows ? x.rows : 1, 2});
   dense_ops(device).round_to_codes({x, bits, range, ranges.data, y}, stream);
 }
 

@@ -94,12 +94,10 @@ TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
 TEST(RoundToCodes, SaysWhatIsWrong) {
   Matrix<float> x = drawn(4, 3, 9), y(4, 3), scratch(1, 2);
   const auto invalid = ErrorCode::invalid_argument;
-  testing::expect_error(invalid, {"17 bits"}, [&] {
-    round_to_codes(x, 17, RoundingRange::matrix, scratch, y);
-  });
-  testing::expect_error(invalid, {"ranges"}, [&] {
-    round_to_codes(x, 4, RoundingRange::rows, scratch, y);
-  });
+  testing::expect_error(invalid, {"17 bits"},
+                        [&] { round_to_codes(x, 17, RoundingRange::matrix, scratch, y); });
+  testing::expect_error(invalid, {"ranges"},
+                        [&] { round_to_codes(x, 4, RoundingRange::rows, scratch, y); });
 }
 
 }  // namespace

@@ -62,8 +62,9 @@ TEST(Bits, ThatMakeNoSenseAreRefused) {
   expect_error(invalid, {"bits is 0", "1 to 16"},
                [] { validate(with_bits(nn::ModelKind::gcn, {0})); });
   expect_error(invalid, {"bits is 17"}, [] { validate(with_bits(nn::ModelKind::gin, {8, 17})); });
-  expect_error(invalid, {"bits of 3 layers for 2"},
-               [] { validate(with_bits(nn::ModelKind::gcn, {8, 4, 8})); });
+  expect_error(invalid, {"bits of 3 layers for 2"}, [] {
+    validate(with_bits(nn::ModelKind::gcn, {8, 4, 8}));
+  });
   expect_error(invalid, {"gat with 8 bits", "gcn or gin"},
                [] { validate(with_bits(nn::ModelKind::gat, {8})); });
 }
@@ -125,8 +126,9 @@ TEST(Bits, MakeWeightsSmaller) {
   EXPECT_EQ(full, numbers * 4);
   EXPECT_LT(eight, full);
   EXPECT_LT(four, eight);
-  expect_error(ErrorCode::invalid_argument, {"bits of 3 layers"},
-               [&] { weight_bytes(checkpoint, {1, 2, 3}); });
+  expect_error(ErrorCode::invalid_argument, {"bits of 3 layers"}, [&] {
+    weight_bytes(checkpoint, {1, 2, 3});
+  });
 }
 
 TEST(Bits, OfAHostileCheckpointAreRefused) {

@@ -100,8 +100,8 @@ void CudaDenseOps::round_to_codes(const RoundingCall& call, Stream stream) const
                               x, rows, cols, call.ranges);
     } else {
       cuda::launch_overlapped(clear_ranges, 1, 32, stream, call.ranges);
-      const std::int64_t blocks = std::min<std::int64_t>(
-          most_blocks, (rows * cols + threads - 1) / threads);
+      const std::int64_t blocks =
+          std::min<std::int64_t>(most_blocks, (rows * cols + threads - 1) / threads);
       cuda::launch_overlapped(matrix_range<T>, static_cast<unsigned>(blocks), threads, stream, x,
                               rows, cols, call.ranges);
     }
