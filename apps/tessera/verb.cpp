@@ -10,10 +10,10 @@
 namespace tessera::app {
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array all{&info_verb,       &generate_verb, &convert_verb, &reorder_verb,
-                                  &partition_verb,  &tiles_verb,    &train_verb,   &predict_verb,
-                                  &check_verb,      &plan_verb,     &bench_verb,   &doctor_verb,
-                                  &completion_verb, &man_verb};
+  static constexpr std::array all{&info_verb,    &generate_verb,   &convert_verb, &reorder_verb,
+                                  &prune_verb,   &partition_verb,  &tiles_verb,   &train_verb,
+                                  &predict_verb, &check_verb,      &plan_verb,    &bench_verb,
+                                  &doctor_verb,  &completion_verb, &man_verb};
   return all;
 }
 

@@ -36,6 +36,7 @@ extern const Verb info_verb;
 extern const Verb generate_verb;
 extern const Verb convert_verb;
 extern const Verb reorder_verb;
+extern const Verb prune_verb;
 extern const Verb partition_verb;
 extern const Verb tiles_verb;
 extern const Verb train_verb;

@@ -36,7 +36,7 @@ LONG = {"--epochs": ["1", "2", "0", "-1", "1e3", "nan"], "--threads": ["0", "1",
         "--hops": ["0", "1", "2", "-1", "9223372036854775807"], "--folds": ["0", "2", "3", "9223372036854775807"],
         "--features": ["0", "1", "4", "4,8", "-1", "99999999999999999999", ""]}
 # How often each verb is drawn: train has most options, check and bench take longest.
-VERBS = {"info": 8, "generate": 10, "convert": 12, "reorder": 12, "partition": 12, "tiles": 8, "train": 60, "predict": 12,
+VERBS = {"info": 8, "generate": 10, "convert": 12, "reorder": 12, "prune": 4, "partition": 12, "tiles": 8, "train": 60, "predict": 12,
          "plan": 16, "check": 1, "doctor": 3, "bench": 3}
 
 

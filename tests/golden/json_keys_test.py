@@ -8,7 +8,7 @@ import cli
 
 KARATE = "embedded:karate"
 SHORT = ["--epochs", "3", "--split", "0.3,0.3,0.4"]
-BRIEF = {"info", "generate", "convert", "reorder", "partition", "train", "predict", "check", "plan"}
+BRIEF = {"info", "generate", "convert", "reorder", "prune", "partition", "train", "predict", "check", "plan"}
 TYPES = {"text": str, "integer": int, "number": (int, float), "boolean": bool, "list": list, "object": dict}
 
 
@@ -62,6 +62,7 @@ class Keys(cli.CliTest):
         yield "reorder", ["reorder", KARATE, "-o", at("ordered.npz"), "--permutation", at("order.txt"),
                           "--picture", at("order.png")]
         yield "reorder", ["reorder", KARATE, "--method", "nm", "--pattern", "best"]
+        yield "prune", ["prune", KARATE, "-o", at("pruned.tsr")]
         yield "partition", ["partition", KARATE, "--parts", "3", "-o", at("parts.txt")]
         yield "tiles", ["tiles", KARATE]
         yield "train", ["train", KARATE, *SHORT, "-c", at("second.tsr"), "--plot", at("run.png")]

@@ -65,6 +65,12 @@ class GoldenJson(cli.CliTest):
         self.compare("reorder_nm_karate.json", "reorder", "embedded:karate", "--method", "nm",
                      "--pattern", "1:2:4", "--pad")
 
+    def test_prune(self):
+        found = self.json("prune", "embedded:karate", "--pattern", "1:2:4")
+        self.assertEqual(found["dropped"], found["edges_before"] - found["edges"])
+        self.assertGreater(found["violating_vectors"], 0)
+        self.compare_golden("prune_shape.json", json.dumps(shape(found), indent=2) + "\n")
+
     def test_partition(self):
         self.compare("partition_karate.json", "partition", "embedded:karate", "--parts", "4",
                      "--method", "contiguous")

@@ -113,6 +113,17 @@ NmSearchResult search_nm(const Graph& graph, NmSearch search, const NmOptions& o
 /// Microseconds of a product with `features` features in bf16, from the work it takes.
 double predicted_nm_microseconds(const NmWork& work, std::int64_t rows, std::int64_t features);
 
+/// What is left of a graph after edges were dropped until it conforms: not lossless, for
+/// comparison.
+struct NmPruned {
+  Graph graph;
+  EdgeOffset dropped = 0;
+};
+
+/// Of each meta-block the four columns with the largest sums of |weight| stay, then of each row the
+/// two largest; of equal ones the first. Vertices keep their order.
+NmPruned prune_nm(const Graph& graph, const NmPattern& pattern);
+
 /// The graph with `padding` more vertices, all without edges.
 Graph padded(const Graph& graph, std::int64_t padding);
 

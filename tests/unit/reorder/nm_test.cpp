@@ -229,6 +229,42 @@ TEST(NmOrders, RejectWhatCannotBe) {
   });
 }
 
+TEST(NmPruning, LeavesWhatConforms) {
+  for (const VertexId size : {0, 1, 15, 17, 33, 200}) {
+    for (const char* text : {"1:2:4", "4:2:8", "16:2:16", "32:2:8"}) {
+      SCOPED_TRACE(::testing::Message() << size << " vertices, " << text << ", seed 7");
+      const Graph graph = testing::random_graph(size, size, 12 * size, 7);
+      const NmPattern pattern = NmPattern::parse(text);
+      const reorder::NmPruned pruned = reorder::prune_nm(graph, pattern);
+      pruned.graph.validate();
+      EXPECT_TRUE(violations_by_hand(pruned.graph, pattern).conforms());
+      EXPECT_EQ(pruned.graph.num_edges() + pruned.dropped, graph.num_edges());
+      const auto before = testing::entries_of(graph);
+      for (const auto& [place, weight] : testing::entries_of(pruned.graph)) {
+        EXPECT_EQ(before.at(place), weight);
+      }
+    }
+  }
+}
+
+TEST(NmPruning, DropsTheSmallestWeightsFirst) {
+  const std::vector<VertexId> rows{0, 0, 0, 0, 1, 1, 1};
+  const std::vector<VertexId> cols{0, 1, 2, 3, 0, 1, 2};
+  const std::vector<float> values{1, -4, 2, 3, 1, 1, 1};
+  const reorder::NmPruned pruned = reorder::prune_nm(from_coo(2, 4, rows, cols, values), {1, 2, 4});
+  EXPECT_EQ(pruned.dropped, 3);
+  EXPECT_EQ(
+      std::vector<VertexId>(pruned.graph.col_indices().begin(), pruned.graph.col_indices().end()),
+      (std::vector<VertexId>{1, 3, 0, 1}));
+}
+
+TEST(NmPruning, LeavesAloneWhatConforms) {
+  const Graph path = testing::path_graph(40);
+  const reorder::NmPruned pruned = reorder::prune_nm(path, {1, 2, 4});
+  EXPECT_EQ(pruned.dropped, 0);
+  EXPECT_EQ(pruned.graph, path);
+}
+
 TEST(NmSearch, FindsAPatternThatConforms) {
   const Graph graph = random_undirected(500, 700, 9);
   NmOptions options;
