@@ -227,7 +227,7 @@ class NmSums {
 
 template <class T, int width, bool epilogue>
 __global__ __launch_bounds__(nm_threads,
-                             width == 128 ? 3 : 5) void sum_nm_windows(const NmLaunch launch) {
+                             width == 128 ? 3 : 4) void sum_nm_windows(const NmLaunch launch) {
   cuda::let_next_begin();
   const int worker = static_cast<int>(blockIdx.x) * nm_warps + static_cast<int>(threadIdx.x) / 32;
   if (worker >= launch.work.num_workers) return;
