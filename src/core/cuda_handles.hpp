@@ -13,15 +13,18 @@ namespace tessera::cuda_backend {
 /// Makes a GPU current for as long as it lives, and the former one again afterwards.
 class CurrentDevice {
  public:
-  explicit CurrentDevice(int index) {
+  explicit CurrentDevice(int index) : index_(index) {
     cuda_check(cudaGetDevice(&former_), "reading the current GPU");
     if (former_ != index) cuda_check(cudaSetDevice(index), "choosing a GPU");
   }
-  ~CurrentDevice() { cudaSetDevice(former_); }
+  ~CurrentDevice() {
+    if (former_ != index_) cudaSetDevice(former_);
+  }
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
+  int index_;
   int former_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/edge_arrays.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -162,19 +163,18 @@ __global__ void number(const VertexId* cols, EdgeOffset count, std::uint32_t* so
   positions[k] = k;
 }
 
+/// A thread has a column, of which it looks for the first edge, and an edge, of which it looks for
+/// the row.
 template <class Offset>
-__global__ void find_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                             Offset* col_offsets) {
-  const std::int64_t col = thread_number();
-  if (col > num_cols) return;
-  col_offsets[col] =
-      static_cast<Offset>(lower_bound(columns, 0, count, static_cast<std::uint32_t>(col)));
-}
-
-__global__ void find_rows_of(const EdgeOffset* positions, EdgeOffset count,
-                             const Offsets row_offsets, VertexId num_rows, VertexId* rows) {
-  const EdgeOffset k = thread_number();
-  if (k < count) rows[k] = row_of(row_offsets, num_rows, positions[k]);
+__global__ void place_columns(const SortedColumns sorted, const Offsets row_offsets,
+                              VertexId num_rows, VertexId num_cols, Offset* col_offsets,
+                              VertexId* rows) {
+  const std::int64_t k = thread_number();
+  if (k <= num_cols) {
+    col_offsets[k] = static_cast<Offset>(
+        lower_bound(sorted.columns, 0, sorted.count, static_cast<std::uint32_t>(k)));
+  }
+  if (k < sorted.count) rows[k] = row_of(row_offsets, num_rows, sorted.positions[k]);
 }
 
 /// Sums in double and in order, as on the CPU.
@@ -261,21 +261,17 @@ void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sorta
   for_each(number, count, stream, cols, count, sortable, positions);
 }
 
-void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                        std::int32_t* col_offsets, Stream stream) {
-  for_each(find_columns<std::int32_t>, std::int64_t{num_cols} + 1, stream, columns, count, num_cols,
-           col_offsets);
+void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
+                       VertexId num_cols, std::int32_t* col_offsets, VertexId* rows,
+                       Stream stream) {
+  for_each(place_columns<std::int32_t>, std::max(sorted.count, std::int64_t{num_cols} + 1), stream,
+           sorted, row_offsets, num_rows, num_cols, col_offsets, rows);
 }
 
-void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                        EdgeOffset* col_offsets, Stream stream) {
-  for_each(find_columns<EdgeOffset>, std::int64_t{num_cols} + 1, stream, columns, count, num_cols,
-           col_offsets);
-}
-
-void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const Offsets& row_offsets,
-                       VertexId num_rows, VertexId* rows, Stream stream) {
-  for_each(find_rows_of, count, stream, positions, count, row_offsets, num_rows, rows);
+void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
+                       VertexId num_cols, EdgeOffset* col_offsets, VertexId* rows, Stream stream) {
+  for_each(place_columns<EdgeOffset>, std::max(sorted.count, std::int64_t{num_cols} + 1), stream,
+           sorted, row_offsets, num_rows, num_cols, col_offsets, rows);
 }
 
 void inverse_roots_of_degrees(const Offsets& offsets, const float* values, VertexId num_rows,

@@ -106,13 +106,18 @@ void fill_circulant(VertexId num_vertices, VertexId degree, VertexId stride, Ver
 void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sortable,
                     EdgeOffset* positions, Stream stream);
 
-/// Offsets of columns in the sorted columns, and the row that each position belongs to.
-void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                        std::int32_t* col_offsets, Stream stream);
-void offsets_of_columns(const std::uint32_t* columns, EdgeOffset count, VertexId num_cols,
-                        EdgeOffset* col_offsets, Stream stream);
-void rows_of_positions(const EdgeOffset* positions, EdgeOffset count, const Offsets& row_offsets,
-                       VertexId num_rows, VertexId* rows, Stream stream);
+/// Edges by their columns, and where each stands by rows.
+struct SortedColumns {
+  const std::uint32_t* columns = nullptr;
+  const EdgeOffset* positions = nullptr;
+  EdgeOffset count = 0;
+};
+
+/// Offsets of the columns in the sorted edges, and the row of each edge.
+void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
+                       VertexId num_cols, std::int32_t* col_offsets, VertexId* rows, Stream stream);
+void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
+                       VertexId num_cols, EdgeOffset* col_offsets, VertexId* rows, Stream stream);
 
 /// scale[row] = (sum of the row's values)^-1/2, 0 where that is not positive.
 void inverse_roots_of_degrees(const Offsets& offsets, const float* values, VertexId num_rows,

@@ -86,17 +86,17 @@ DeviceRows transposed_rows(const DeviceRows& rows, const Place& place) {
   sort_columns(columns, positions, std::bit_width(last), place);
 
   const std::int64_t num_offsets = std::int64_t{rows.num_cols} + 1;
-  if (count <= std::numeric_limits<std::int32_t>::max()) {
-    Buffer<std::int32_t> offsets(num_offsets, place);
-    offsets_of_columns(columns.data(), count, rows.num_cols, offsets.data(), stream);
-    result.narrow_offsets = std::move(offsets);
-  } else {
-    Buffer<EdgeOffset> offsets(num_offsets, place);
-    offsets_of_columns(columns.data(), count, rows.num_cols, offsets.data(), stream);
-    result.wide_offsets = std::move(offsets);
-  }
   Buffer<VertexId> indices(count, place);
-  rows_of_positions(positions.data(), count, rows.offsets(), rows.num_rows, indices.data(), stream);
+  const auto finish = [&]<class Offset>(Buffer<Offset> offsets) {
+    transpose_offsets({columns.data(), positions.data(), count}, rows.offsets(), rows.num_rows,
+                      rows.num_cols, offsets.data(), indices.data(), stream);
+    return offsets;
+  };
+  if (count <= std::numeric_limits<std::int32_t>::max()) {
+    result.narrow_offsets = finish(Buffer<std::int32_t>(num_offsets, place));
+  } else {
+    result.wide_offsets = finish(Buffer<EdgeOffset>(num_offsets, place));
+  }
   result.positions = std::move(positions);
   result.indices = std::move(indices);
   return result;

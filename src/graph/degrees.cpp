@@ -12,20 +12,27 @@ namespace {
 /// Lower degrees, which nearly all rows have, are counted in an array; higher ones are sorted.
 constexpr EdgeOffset counted_degrees = 1024;
 
+std::vector<std::int16_t> degrees_of_rows(std::span<const EdgeOffset> offsets) {
+  constexpr std::int32_t highest = DegreeStatistics::highest_of_row;
+  std::vector<std::int16_t> degrees(offsets.size() - 1);
+  for (std::size_t row = 0; row < degrees.size(); ++row) {
+    // A row has less than 2^31 edges, all of other sources.
+    const auto degree = static_cast<std::int32_t>(offsets[row + 1] - offsets[row]);
+    degrees[row] = static_cast<std::int16_t>(std::min(degree, highest));
+  }
+  return degrees;
+}
+
 /// How many rows have each degree below `counted_degrees`, and how many have another. Neighbours
 /// are counted apart: many have the same degree, and would wait for each other.
 class LowDegrees {
  public:
-  explicit LowDegrees(std::span<const EdgeOffset> offsets) {
-    const std::size_t num_rows = offsets.size() - 1;
-    const EdgeOffset* const begin = offsets.data();
+  explicit LowDegrees(std::span<const std::int16_t> degrees) {
     std::size_t row = 0;
-    for (; row + apart <= num_rows; row += apart) {
-      for (std::size_t i = 0; i < apart; ++i) {
-        count(i, begin[row + i + 1] - begin[row + i]);
-      }
+    for (; row + apart <= degrees.size(); row += apart) {
+      for (std::size_t i = 0; i < apart; ++i) count(i, degrees[row + i]);
     }
-    for (; row < num_rows; ++row) count(0, begin[row + 1] - begin[row]);
+    for (; row < degrees.size(); ++row) count(0, degrees[row]);
   }
 
   std::int64_t rows_of(EdgeOffset degree) const {
@@ -37,8 +44,8 @@ class LowDegrees {
  private:
   static constexpr std::size_t apart = 4;
 
-  void count(std::size_t which, EdgeOffset degree) {
-    ++counts_[which][static_cast<std::size_t>(std::min(degree, counted_degrees))];
+  void count(std::size_t which, std::int16_t degree) {
+    ++counts_[which][static_cast<std::size_t>(std::min<EdgeOffset>(degree, counted_degrees))];
   }
 
   std::array<std::array<std::int32_t, counted_degrees + 1>, apart> counts_{};
@@ -81,12 +88,23 @@ std::int64_t DegreeStatistics::rows_beyond(EdgeOffset degree) const noexcept {
   return rows;
 }
 
+std::int32_t DegreeStatistics::rows_beyond(EdgeOffset degree, std::int64_t begin,
+                                           std::int64_t end) const noexcept {
+  const auto limit = static_cast<std::int16_t>(std::min(degree, highest_of_row));
+  std::int32_t rows = 0;
+  for (std::int64_t row = begin; row < end; ++row) {
+    rows += of_rows[static_cast<std::size_t>(row)] > limit ? 1 : 0;
+  }
+  return rows;
+}
+
 DegreeStatistics degree_statistics(std::span<const EdgeOffset> offsets) {
   DegreeStatistics statistics;
   if (offsets.empty()) return statistics;
   statistics.num_rows = static_cast<std::int64_t>(offsets.size()) - 1;
   statistics.num_edges = offsets.back() - offsets.front();
-  const LowDegrees low(offsets);
+  statistics.of_rows = degrees_of_rows(offsets);
+  const LowDegrees low(statistics.of_rows);
   for (EdgeOffset degree = 0; degree < counted_degrees; ++degree) {
     const std::int64_t rows = low.rows_of(degree);
     if (rows > 0) statistics.counts.push_back({degree, rows});

@@ -19,14 +19,20 @@ struct DegreeCount {
 /// What schedules and cost models ask of the degrees of rows, or of columns.
 struct DegreeStatistics {
   std::vector<DegreeCount> counts;  ///< every degree that occurs, in rising order
+  /// The degree of each row, or `highest_of_row` where it is higher: eight at once can be compared.
+  std::vector<std::int16_t> of_rows;
   std::int64_t num_rows = 0;
   EdgeOffset num_edges = 0;
+
+  static constexpr EdgeOffset highest_of_row = INT16_MAX;
 
   EdgeOffset longest() const noexcept { return counts.empty() ? 0 : counts.back().degree; }
   /// 0 where there are no rows.
   double mean() const noexcept;
   /// Rows of more than `degree` edges.
   std::int64_t rows_beyond(EdgeOffset degree) const noexcept;
+  /// The same of the rows from `begin` to `end`; the degree is below `highest_of_row`.
+  std::int32_t rows_beyond(EdgeOffset degree, std::int64_t begin, std::int64_t end) const noexcept;
 };
 
 /// Of rows that begin and end at these offsets.

@@ -26,9 +26,10 @@ PlanWorkspace::PlanWorkspace(const WorkspaceNeed& need, const Place& place, bool
   if (place_.device.kind == DeviceKind::cpu) return;
   // Kernels that overlap the one before them read the plan ahead (docs/kernels.md). They overlap
   // nothing that writes it if something that overlaps nothing lies between.
+  if (own_.empty()) last_ = Buffer<std::byte>(WorkspaceNeed::alignment, place_);
   if (!owned || need_.counter_bytes() == 0) {
-    last_ = Buffer<std::byte>(WorkspaceNeed::alignment, place_);
-    fill_zero(last_.data(), WorkspaceNeed::alignment, place_.device, place_.stream);
+    fill_zero(own_.empty() ? last_.data() : own_.data(), WorkspaceNeed::alignment, place_.device,
+              place_.stream);
   }
   ready_.mark(place_);
 }

@@ -102,7 +102,7 @@ class PlanWorkspace {
   Place place_;
   Buffer<std::byte> own_;
   mutable std::atomic<bool> taken_{false};  ///< by a run that no other may overlap
-  Buffer<std::byte> last_;  ///< what the last work of planning clears, where there are no counters
+  Buffer<std::byte> last_;  ///< what the last work of planning clears, where there is nothing else
   Readiness ready_;
   mutable StreamUses uses_;
 };

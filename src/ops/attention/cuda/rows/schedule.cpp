@@ -19,10 +19,9 @@ PieceCounts count_pieces(std::span<const EdgeOffset> offsets, const DegreeStatis
                              static_cast<std::int32_t>(cutter.num_slots()),
                              static_cast<std::int32_t>(counts.num_cut_rows)});
     const std::size_t end = std::min<std::size_t>(first + piece_window_rows, num_rows);
-    std::int32_t not_short = 0, cut_rows = 0;
-    for (std::size_t row = first; row < end; ++row) {
-      not_short += offsets[row + 1] - offsets[row] > cut.short_row ? 1 : 0;
-    }
+    const std::int32_t not_short = degrees.rows_beyond(
+        cut.short_row, static_cast<std::int64_t>(first), static_cast<std::int64_t>(end));
+    std::int32_t cut_rows = 0;
     for (std::size_t row = first; any_cut && row < end; ++row) {
       const EdgeOffset length = offsets[row + 1] - offsets[row];
       if (length <= cut.longest_piece) continue;

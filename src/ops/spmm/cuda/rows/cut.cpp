@@ -81,37 +81,48 @@ RowsWork ordered_rows_work(const DegreeCount& count, const RowsPolicy& policy) {
   return {warps, warps * static_cast<double>(steps_of(count.degree, policy.step()))};
 }
 
-/// For groups of `teams` neighbouring rows, the steps of the longest short one, all together. Row
-/// by row this would take longer than all else that planning does in this process: halves of an
-/// array are compared at once.
-double grouped_steps(std::span<const EdgeOffset> offsets, int teams, EdgeOffset short_row,
+/// to[i] = the longer of from[i] and from[i + apart].
+void keep_longer(const std::int16_t* __restrict from, std::size_t apart, std::size_t count,
+                 std::int16_t* __restrict to) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = std::max(from[i], from[i + apart]);
+}
+
+/// For groups of `teams` neighbouring rows, the steps of the longest short one, all together. This
+/// is most of what planning does in this process, so that many rows are compared at once: each with
+/// its neighbour, then pairs with pairs.
+double grouped_steps(std::span<const std::int16_t> degrees, int teams, EdgeOffset short_row,
                      int step) {
   constexpr std::size_t chunk = 2048;
-  std::array<std::int32_t, chunk> memory, more_memory;
-  const std::size_t num_rows = offsets.size() - 1;
-  // A row has less than 2^31 edges, all of other sources.
-  const auto limit = static_cast<std::int32_t>(short_row);
+  constexpr std::size_t most_teams = 32;
+  std::array<std::int16_t, chunk + most_teams> memory{}, more_memory{};
+  const auto limit =
+      static_cast<std::int16_t>(std::min(short_row, DegreeStatistics::highest_of_row - 1));
   const int shift = std::countr_zero(static_cast<unsigned>(step));
+  const auto group = static_cast<std::size_t>(teams);
+  std::array<std::int16_t, chunk> is_first;  // of its group: all bits, or none
+  for (std::size_t i = 0; i < chunk; ++i) {
+    is_first[i] = (i & (group - 1)) == 0 ? std::int16_t{-1} : std::int16_t{0};
+  }
   std::int64_t steps = 0;
-  for (std::size_t first = 0; first < num_rows; first += chunk) {
-    std::size_t count = std::min(chunk, num_rows - first);
-    std::int32_t* degrees = memory.data();
-    std::int32_t* longest = more_memory.data();
-    const EdgeOffset* const begin = offsets.data() + first;
+  for (std::size_t first = 0; first < degrees.size(); first += chunk) {
+    const std::size_t count = std::min(chunk, degrees.size() - first);
+    std::int16_t* longest = memory.data();
+    std::int16_t* other = more_memory.data();
+    const std::int16_t* const given = degrees.data() + first;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto degree = static_cast<std::int32_t>(begin[i + 1] - begin[i]);
-      degrees[i] = degree <= limit ? degree : 0;
+      longest[i] = given[i] <= limit ? given[i] : std::int16_t{0};
     }
-    for (; count % static_cast<std::size_t>(teams) != 0; ++count) degrees[count] = 0;
-    for (int width = teams; width > 1; width /= 2) {
-      count /= 2;
-      for (std::size_t i = 0; i < count; ++i) {
-        longest[i] = std::max(degrees[2 * i], degrees[2 * i + 1]);
-      }
-      std::swap(degrees, longest);
+    std::fill_n(longest + count, most_teams, std::int16_t{0});
+    for (std::size_t apart = 1; apart < group; apart *= 2) {
+      keep_longer(longest, apart, count, other);
+      std::fill_n(other + count, most_teams, std::int16_t{0});
+      std::swap(longest, other);
     }
     std::int32_t of_chunk = 0;  // rows of a chunk have too few short edges for more
-    for (std::size_t i = 0; i < count; ++i) of_chunk += (degrees[i] + step - 1) >> shift;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto of_group = static_cast<std::int16_t>((longest[i] + step - 1) >> shift);
+      of_chunk += of_group & is_first[i];
+    }
     steps += of_chunk;
   }
   return static_cast<double>(steps);
@@ -126,7 +137,7 @@ RowsWork ordered_short_work(const RowLengths& rows, const RowsPolicy& policy, co
   }
   // Without a list, a warp has its rows whether they are short or not.
   if (!policy.listed) {
-    const std::int64_t num_rows = std::ssize(rows.offsets) - 1;
+    const std::int64_t num_rows = rows.degrees.num_rows;
     work.warps = static_cast<double>((num_rows + policy.teams() - 1) / policy.teams());
   }
   return work;
@@ -215,6 +226,8 @@ RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double bloc
       }
       if (whole) break;
     }
+    // More steps of a warp change nothing where no row needs them.
+    if (!whole && rows.degrees.longest() <= RowsCut{wide, wide}.wide_row(policy)) break;
   }
   const RowsWork work =
       ordered_short_work(rows, policy, best) + wide_work(rows.degrees, policy, best);
@@ -229,7 +242,7 @@ RowsWork work_of(const RowLengths& rows, const RowsPolicy& policy, const RowsCut
   RowsWork short_work = ordered_short_work(rows, policy, cut);
   if (!policy.listed && policy.teams() > 1) {
     short_work.steps =
-        grouped_steps(rows.offsets, policy.teams(), cut.short_row(policy), policy.step());
+        grouped_steps(rows.degrees.of_rows, policy.teams(), cut.short_row(policy), policy.step());
   }
   return short_work + wide_work(rows.degrees, policy, cut);
 }

@@ -8,15 +8,6 @@
 namespace tessera::ops {
 namespace {
 
-/// Rows of more than `degree` edges among the given ones, without a branch.
-std::int64_t rows_beyond(std::span<const EdgeOffset> offsets, EdgeOffset degree) {
-  std::int64_t rows = 0;
-  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-    rows += offsets[i + 1] - offsets[i] > degree ? 1 : 0;
-  }
-  return rows;
-}
-
 void append_pieces(RowsSchedule& schedule, VertexId row, EdgeOffset begin, const Cut& cut) {
   const auto split_row =
       cut.is_whole() ? -1 : static_cast<std::int32_t>(schedule.split_rows.size());
@@ -49,11 +40,10 @@ RowsSchedule make_rows_schedule(const RowLengths& rows, const RowsPolicy& policy
   for (std::int64_t first = 0; first < num_rows; first += list_window_rows) {
     add_start();
     const std::int64_t end = std::min<std::int64_t>(first + list_window_rows, num_rows);
-    const auto window =
-        offsets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(end - first) + 1);
-    const std::int64_t not_short = rows_beyond(window, short_row);
+    const std::int64_t not_short = rows.degrees.rows_beyond(short_row, first, end);
     num_short += end - first - not_short;
-    schedule.num_wide += not_short - (any_long ? rows_beyond(window, wide_row) : 0);
+    schedule.num_wide +=
+        not_short - (any_long ? rows.degrees.rows_beyond(wide_row, first, end) : 0);
     for (std::int64_t row = first; any_long && row < end; ++row) {
       const EdgeOffset begin = offsets[static_cast<std::size_t>(row)];
       const EdgeOffset length = offsets[static_cast<std::size_t>(row) + 1] - begin;
