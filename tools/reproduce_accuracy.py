@@ -165,7 +165,7 @@ def summary(reports):
     """Of tessera's reports, or of the one that PyG's script wrote."""
     if reports[0].get("framework") == "pyg":
         test = reports[0]["test"]
-        return {"mean": 100 * test["mean"], "std": 100 * test["std"], "runs": test["runs"],
+        return {"mean": 100 * test["mean"], "std": 100 * (test["std"] or 0), "runs": test["runs"],
                 "tests": reports[0]["tests"]}
     runs = [run for report in reports for run in report["runs"]]
     tests = [100 * run["test"] for run in runs]

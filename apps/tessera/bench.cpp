@@ -267,6 +267,13 @@ std::string op_names() {
   return names;
 }
 
+/// For completion: every op, the names of groups of them, and the other thing this verb does.
+std::vector<std::string> all_words() {
+  std::vector<std::string> words{"compare", "layer", "step", "epoch"};
+  for (const bench::Suite& suite : bench::suites()) words.push_back(suite.op);
+  return words;
+}
+
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<BenchArguments>();
   app.add_option(
@@ -278,7 +285,8 @@ Action setup(CLI::App& app) {
              "every edge, fixed or new in each run; translate, making tiles; planning, making "
              "plans. "
              "Or: compare A.json B.json")
-      ->type_name("OP");
+      ->type_name("OP")
+      ->check(offers(all_words()));
   app.add_option("-d,--data", arguments->sources, "data to measure on; may be given several times")
       ->type_name("SOURCE")
       ->expected(1)

@@ -76,7 +76,8 @@ void add_graph(const Dataset& dataset, const GraphStats& stats, Table& table) {
   if (stats.num_self_loops > 0) table.add({"self loops", grouped(stats.num_self_loops)});
   if (stats.edges_symmetrised_loop_free >= 0 &&
       stats.edges_symmetrised_loop_free != stats.num_edges) {
-    table.add({"both ways, no loops", grouped(stats.edges_symmetrised_loop_free)});
+    table.add({"if symmetrised",
+               fmt::format("{} edges, without loops", grouped(stats.edges_symmetrised_loop_free))});
   }
   table.add({"degree", fmt::format("mean {}, median {}, from {} to {}",
                                    human_real(stats.mean_degree), stats.median_degree,

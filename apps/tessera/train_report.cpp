@@ -21,9 +21,9 @@ std::string short_real(double value) { return fmt::format("{:.3f}", value); }
 
 std::string training_line(const train::TrainOptions& options) {
   const auto settings = train::settings_of(options);
-  std::string text =
-      fmt::format("{}, learning rate {}, weight decay {}, {} epochs", settings.front().value,
-                  options.optimiser.learning_rate, options.optimiser.weight_decay, options.epochs);
+  std::string text = fmt::format("{}, learning rate {}, weight decay {}, at most {} epochs",
+                                 settings.front().value, options.optimiser.learning_rate,
+                                 options.optimiser.weight_decay, options.epochs);
   if (options.evaluate_every > 1) {
     text += fmt::format(", evaluated every {}", options.evaluate_every);
   }
@@ -99,6 +99,11 @@ Json config_json(const TrainPlan& plan) {
     json[name.substr(0, dot)][name.substr(dot + 1)] = typed(value);
   }
   return json;
+}
+
+/// A single run says nothing about how far runs differ.
+Json deviation_json(const train::TrainReport& report, const train::Summary& summary) {
+  return report.runs.size() > 1 ? Json(summary.deviation) : Json();
 }
 
 Json runs_json(const train::TrainReport& report) {
@@ -183,11 +188,13 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
   json["parameters"] = report.parameters;
   json["test"] = {{"metric", train::to_string(report.metric)},
                   {"mean", report.test.mean},
-                  {"std", report.test.deviation},
+                  {"std", deviation_json(report, report.test)},
                   {"runs", report.runs.size()}};
-  json["validation"] = {{"mean", report.validation.mean}, {"std", report.validation.deviation}};
-  json["step_ms"] = report.step_ms;
-  json["epoch_ms"] = report.epoch_ms;
+  json["validation"] = {{"mean", report.validation.mean},
+                        {"std", deviation_json(report, report.validation)}};
+  // A training that was resumed when it was finished has no times.
+  json["step_ms"] = report.epochs > 0 ? Json(report.step_ms) : Json();
+  json["epoch_ms"] = report.epochs > 0 ? Json(report.epoch_ms) : Json();
   json["epochs"] = report.epochs;
   for (std::size_t i = 0; i < train::num_phases; ++i) {
     const auto phase = static_cast<train::Phase>(i);

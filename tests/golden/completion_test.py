@@ -56,6 +56,7 @@ class Completion(cli.CliTest):
         self.assertEqual(self.complete("tessera info x --color n"), ["never"])
         self.assertEqual(self.complete("tessera reorder x -m r"), ["rcm", "random"])
         self.assertEqual(self.complete("tessera completion "), SHELLS)
+        self.assertEqual(self.complete("tessera bench epoch_ga"), ["epoch_gat", "epoch_gatv2"])
         self.assertEqual(self.complete("tessera train x --epochs "), [])
 
     def test_files_and_data(self):
