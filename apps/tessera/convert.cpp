@@ -87,6 +87,7 @@ ExitCode convert(Session& session, const ConvertOptions& options) {
 Action setup(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   add_data_options(app, options->data);
+  add_table_options(app, options->data.tables);
   add_nonfinite_option(app, options->data.nonfinite);
   app.add_flag("--transpose", options->transpose, "first, reverse every edge");
   app.add_flag("--symmetrise", options->symmetrise,
@@ -99,6 +100,7 @@ Action setup(CLI::App& app) {
   return {[options](Session& session) { return convert(session, *options); },
           [options] {
             return std::vector<FileUse>{source_file(options->data.source),
+                                        {"--nodes", options->data.tables.nodes, FileRole::input},
                                         {"-o", options->output.path, FileRole::output}};
           }};
 }
@@ -107,6 +109,7 @@ Action setup(CLI::App& app) {
 
 const Verb convert_verb{"convert", "write a data set in another format", "[options] SOURCE -o FILE",
                         "tessera convert --data graph.npz -o graph.tsr\n"
+                        "tessera convert edges.csv --nodes nodes.csv --symmetrise -o graph.tsr\n"
                         "tessera convert --data matrix.mtx.gz -o graph.npz --symmetrise\n"
                         "tessera convert --data graph.npz -o graph.mtx.gz --graph-only",
                         setup};

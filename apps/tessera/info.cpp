@@ -167,6 +167,7 @@ void draw(Session& session, const Dataset& dataset, const std::string& path) {
 Action setup(CLI::App& app) {
   auto arguments = std::make_shared<InfoArguments>();
   add_data_options(app, arguments->data);
+  add_table_options(app, arguments->data.tables);
   add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("--picture", arguments->picture,
                  "picture of the adjacency matrix and of the degrees, .svg or .png")
@@ -190,6 +191,7 @@ Action setup(CLI::App& app) {
   };
   return {run, [arguments] {
             return std::vector<FileUse>{source_file(arguments->data.source),
+                                        {"--nodes", arguments->data.tables.nodes, FileRole::input},
                                         {"--picture", arguments->picture, FileRole::picture}};
           }};
 }
@@ -198,6 +200,7 @@ Action setup(CLI::App& app) {
 
 const Verb info_verb{"info", "describe a graph and its data", "[options] SOURCE",
                      "tessera info embedded:citation\n"
+                     "tessera info edges.csv\n"
                      "tessera info --data graph.npz --json -\n"
                      "tessera info --data graph.npz --picture graph.png\n"
                      "tessera info --data 'generate:rmat?scale=14&edges=200000'",

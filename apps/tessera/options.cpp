@@ -176,9 +176,14 @@ void guard_values(CLI::App& app) {
 
 void add_data_options(CLI::App& app, DataOptions& options) {
   app.add_option("-d,--data,SOURCE", options.source,
-                 "a file (.npz, .mtx, .mtx.gz, .tsr), embedded:NAME, "
+                 "a file or folder in any known format, embedded:NAME, "
                  "generate:KIND?PARAMETERS or twin:NAME; --data itself may be left out")
       ->type_name("SOURCE");
+  app.add_option("--format", options.format,
+                 "what the file is, where its content does not say it: " +
+                     fmt::format("{}", fmt::join(io::format_names(), ", ")))
+      ->type_name("NAME")
+      ->check(one_of(io::format_names()));
   app.add_option("--duplicates", options.duplicates,
                  "what to do with an edge that a file lists twice: reject, sum or first")
       ->type_name("HOW")
@@ -215,6 +220,8 @@ LoadedData load(Session& session, const DataOptions& options) {
   read.duplicates = parse_duplicates(options.duplicates);
   read.nonfinite = parse_nonfinite(options.nonfinite);
   read.progress = session.progress();
+  read.format = options.format;
+  options.tables.apply_to(read);
   LoadedData loaded{io::open(source, read), 0};
   loaded.seconds = watch.seconds();
   return loaded;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "session.hpp"
 #include "tessera/data/dataset.hpp"
+#include "tessera/io/open.hpp"
 
 /// Options that several verbs share, each defined once.
 namespace tessera::app {
@@ -25,14 +27,29 @@ CLI::Validator offers(std::vector<std::string> words);
 CLI::Validator between(std::int64_t low, std::int64_t high);
 CLI::Validator between(double low, double high);
 
+/// How tables in text files are to be read, as given on the command line.
+struct TableArguments {
+  std::string separator, header = "auto", ids = "auto", source, target, weight;
+  int base = 0;
+  std::string nodes, id, label, split, unknown_ids = "reject";
+  std::vector<std::string> features, drop;
+
+  void apply_to(io::ReadOptions& options) const;
+};
+
 struct DataOptions {
   std::string source;
   std::string duplicates = "reject";
   std::string nonfinite = "reject";
+  std::string format = {};
+  TableArguments tables = {};
 };
 
 /// `--data SOURCE`, also accepted without the `--data`, and `--duplicates`.
 void add_data_options(CLI::App& app, DataOptions& options);
+
+/// `--separator`, `--nodes` and the like, for verbs that people meet their files with.
+void add_table_options(CLI::App& app, TableArguments& tables);
 
 /// `--nonfinite`, for verbs that can make something of weights that are not finite.
 void add_nonfinite_option(CLI::App& app, std::string& nonfinite);

@@ -90,6 +90,21 @@ void validate_multi_labels(const MultiLabels& labels, std::int64_t vertices) {
   });
 }
 
+/// Names are there for all or for none. Classes without a vertex may have names, too.
+void validate_names(const Dataset& dataset) {
+  const auto require = [](const char* part, const Names& names, std::int64_t count, bool fits) {
+    if (names.empty() || fits) return;
+    reject(part, fmt::format("{} names for {}", names.size(), count));
+  };
+  const std::int64_t vertices = dataset.graph.num_rows();
+  const std::int64_t classes = dataset.num_classes();
+  const std::int64_t features = dataset.num_features();
+  require("vertex names", dataset.vertex_names, vertices, dataset.vertex_names.size() == vertices);
+  require("class names", dataset.class_names, classes, dataset.class_names.size() >= classes);
+  require("feature names", dataset.feature_names, features,
+          dataset.feature_names.size() == features);
+}
+
 struct SplitPart {
   const char* name;
   const SharedArray<std::int64_t>& vertices;
@@ -222,13 +237,15 @@ void Dataset::validate(Nonfinite weights) const {
   }
   validate_split({{"train", train}, {"validation", validation}, {"test", test}}, vertices);
   validate_union(*this, vertices);
+  validate_names(*this);
 }
 
 bool operator==(const Dataset& a, const Dataset& b) {
   return a.graph == b.graph && same_content(a.features, b.features) &&
          same_content(a.labels, b.labels) && a.train == b.train && a.validation == b.validation &&
          a.test == b.test && a.graph_ids == b.graph_ids && a.graph_labels == b.graph_labels &&
-         a.extras == b.extras;
+         a.vertex_names == b.vertex_names && a.class_names == b.class_names &&
+         a.feature_names == b.feature_names && a.extras == b.extras;
 }
 
 std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {

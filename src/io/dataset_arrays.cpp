@@ -67,6 +67,34 @@ SharedArray<float> feature_values(const SparseFeatures& features) {
   return values;
 }
 
+using NameArrays = DatasetParts::NameArrays;
+
+template <NameArrays DatasetParts::*Place>
+void take_name_bytes(DatasetParts& parts, ArrayReader& array) {
+  if (array.type() != type_name<std::uint8_t>() || array.shape().size() != 1) {
+    array.reject("must be bytes in one dimension");
+  }
+  const auto owner = std::make_shared<const SharedArray<std::byte>>(array.bytes());
+  (parts.*Place).bytes = {owner, reinterpret_cast<const std::uint8_t*>(owner->data()),
+                          owner->size()};
+}
+
+template <NameArrays DatasetParts::*Place>
+void take_name_ends(DatasetParts& parts, ArrayReader& array) {
+  (parts.*Place).ends = read_vector<std::int64_t>(array);
+}
+
+template <Names Dataset::*Member>
+std::optional<ExtraArray> give_name_bytes(const Dataset& dataset) {
+  if ((dataset.*Member).empty()) return {};
+  return stored((dataset.*Member).bytes());
+}
+
+template <Names Dataset::*Member>
+std::optional<ExtraArray> give_name_ends(const Dataset& dataset) {
+  return unless_empty((dataset.*Member).ends());
+}
+
 void take_labels(DatasetParts& parts, ArrayReader& array) {
   if (array.shape().size() == 2) {
     parts.dataset.labels = read_matrix(array);
@@ -125,6 +153,18 @@ const ArrayKind kinds[] = {
      give_dataset_vector<&Dataset::graph_ids>},
     {"graph_label", take_dataset_vector<&Dataset::graph_labels>,
      give_dataset_vector<&Dataset::graph_labels>},
+    {"vertex_name", take_name_bytes<&DatasetParts::vertex_names>,
+     give_name_bytes<&Dataset::vertex_names>},
+    {"vertex_name_end", take_name_ends<&DatasetParts::vertex_names>,
+     give_name_ends<&Dataset::vertex_names>},
+    {"class_name", take_name_bytes<&DatasetParts::class_names>,
+     give_name_bytes<&Dataset::class_names>},
+    {"class_name_end", take_name_ends<&DatasetParts::class_names>,
+     give_name_ends<&Dataset::class_names>},
+    {"feature_name", take_name_bytes<&DatasetParts::feature_names>,
+     give_name_bytes<&Dataset::feature_names>},
+    {"feature_name_end", take_name_ends<&DatasetParts::feature_names>,
+     give_name_ends<&Dataset::feature_names>},
 };
 
 const ArrayKind* find_kind(std::string_view name) noexcept {
@@ -298,6 +338,10 @@ Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,
       dataset.features = assemble_features(parts, dataset.graph.num_rows(), options);
     }
     for (const SplitPart& part : split_parts) apply_mask(part, parts, dataset);
+    const auto names = [](const NameArrays& arrays) { return Names(arrays.ends, arrays.bytes); };
+    dataset.vertex_names = names(parts.vertex_names);
+    dataset.class_names = names(parts.class_names);
+    dataset.feature_names = names(parts.feature_names);
     report(options.progress, "checking");
     dataset.validate(options.nonfinite);
     return dataset;
@@ -326,13 +370,17 @@ std::vector<std::pair<std::string, ExtraArray>> extras_to_write(const Dataset& d
   return {dataset.extras.begin(), dataset.extras.end()};
 }
 
-VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
-                              const std::string& where) {
+std::int64_t most_vertices(std::int64_t file_bytes) noexcept {
   constexpr std::int64_t always_fine = 1 << 24;
   constexpr std::int64_t per_byte = 1024;
-  const std::int64_t limit =
-      std::min<std::int64_t>(std::numeric_limits<VertexId>::max(),
-                             std::max(always_fine, std::min(file_bytes, always_fine) * per_byte));
+  return std::min<std::int64_t>(
+      std::numeric_limits<VertexId>::max(),
+      std::max(always_fine, std::min(file_bytes, always_fine) * per_byte));
+}
+
+VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
+                              const std::string& where) {
+  const std::int64_t limit = most_vertices(file_bytes);
   if (count < 0 || count > limit) {
     throw Error(ErrorCode::bad_data,
                 fmt::format("{} vertices, but a file of this size may claim 0 to {}", count, limit),

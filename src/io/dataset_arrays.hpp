@@ -30,6 +30,13 @@ struct DatasetParts {
   /// A truth value per vertex: another way to write the split.
   SharedArray<std::int32_t> train_mask, validation_mask, test_mask;
 
+  /// Names are kept as their bytes and where each ends.
+  struct NameArrays {
+    SharedArray<std::int64_t> ends;
+    SharedArray<std::uint8_t> bytes;
+  };
+  NameArrays vertex_names, class_names, feature_names;
+
   /// Guards the extras: arrays of one file may be read by several threads.
   std::mutex extras_mutex;
 };
@@ -59,6 +66,9 @@ std::vector<std::pair<std::string, ExtraArray>> arrays_to_write(const Dataset& d
 
 /// The extras, checked: each as long as its type and shape say.
 std::vector<std::pair<std::string, ExtraArray>> extras_to_write(const Dataset& dataset);
+
+/// How many vertices a file of so many bytes may claim.
+std::int64_t most_vertices(std::int64_t file_bytes) noexcept;
 
 /// Turns a count read from a file into a number of rows or columns. Row offsets are allocated from
 /// it, so what no file of `file_bytes` has reason to claim is `bad_data`.

@@ -86,6 +86,17 @@ InputFile::InputFile(std::string path)
   }
   if (status.st_size == 0) throw Error(ErrorCode::bad_data, "is empty", path_, damaged_file_fix);
   size_ = status.st_size;
+  changed_ = status.st_mtim;
+}
+
+void InputFile::require_unchanged() const {
+  const struct stat now = status_of(descriptor_.number(), path_);
+  if (now.st_size == size_ && now.st_mtim.tv_sec == changed_.tv_sec &&
+      now.st_mtim.tv_nsec == changed_.tv_nsec) {
+    return;
+  }
+  throw Error(ErrorCode::io, "has changed while it was read", path_,
+              "read it again when nobody writes to it");
 }
 
 void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {

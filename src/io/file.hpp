@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,10 @@ class InputFile {
   /// Fills `out` with the bytes at `offset`; `bad_data` if the file ends before.
   void read(std::int64_t offset, std::span<std::byte> out) const;
 
+  /// Throws `io` where the file has another size or time than when it was opened: for those who
+  /// read it twice.
+  void require_unchanged() const;
+
   /// The whole file, read by all threads.
   Buffer<std::byte> read_all() const;
 
@@ -53,6 +58,7 @@ class InputFile {
   std::string path_;
   Descriptor descriptor_;
   std::int64_t size_ = 0;
+  std::timespec changed_{};
 };
 
 class TemporaryFile;

@@ -103,7 +103,6 @@ MatrixHeader parse_matrix_header(std::string_view text, const std::string& path)
     if (is_comment(line)) continue;
     parse_size_line(line, path, number, text_bytes, header);
     header.body = text;
-    header.body_line = number + 1;
     return header;
   }
   malformed(path, 1, "the line with the size of the matrix is missing");

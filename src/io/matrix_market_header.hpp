@@ -20,7 +20,6 @@ struct MatrixHeader {
   VertexId cols = 0;
   std::int64_t entries = 0;
   std::string_view body;
-  std::int64_t body_line = 0;
 };
 
 inline constexpr std::string_view matrix_market_banner = "%%MatrixMarket";

@@ -10,7 +10,9 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/data/embedded.hpp"
+#include "tessera/io/edge_list.hpp"
 
+#include "io/deflate.hpp"
 #include "io/file.hpp"
 #include "io/formats.hpp"
 #include "io/text.hpp"
@@ -46,23 +48,48 @@ std::string hint_for_missing(const std::string& source) {
   return "give the name of a file, or embedded:NAME, generate:KIND or twin:NAME";
 }
 
-std::string list_of_formats() {
+enum class For { reading, writing };
+
+std::string list_of_formats(For purpose) {
   std::vector<std::string> lines;
   for (const FileFormat& format : file_formats()) {
+    if (purpose == For::writing && format.write == nullptr) continue;
     lines.push_back(fmt::format("{} ({})", format.name, format.endings));
   }
   return fmt::format("{}", fmt::join(lines, ", "));
 }
 
-const FileFormat& recognise(const std::string& path) {
+/// The begin of a file, unpacked if it is gzipped.
+std::string first_bytes(const std::string& path) {
   const InputFile file(path);
   Buffer<std::byte> first(std::min(file.size(), bytes_to_recognise));
   file.read(0, first.span());
+  const auto as_text = [](std::span<const std::byte> bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  if (!looks_gzipped(first.span())) return as_text(first.span());
+  Buffer<std::byte> unpacked(bytes_to_recognise);
+  const auto step = Inflater(DeflateFormat::gzip, path).advance(first.span(), unpacked.span());
+  return as_text(unpacked.span().first(step.produced));
+}
+
+const FileFormat& format_called(const std::string& key) {
   for (const FileFormat& format : file_formats()) {
-    if (format.recognises(first.span())) return format;
+    if (format.key == key) return format;
   }
+  throw Error(ErrorCode::invalid_argument, fmt::format("there is no format '{}'", key), "--format",
+              fmt::format("use one of {}", fmt::join(format_names(), ", ")));
+}
+
+const FileFormat& recognise(const std::string& path) {
+  const bool is_folder = std::filesystem::is_directory(path);
+  const std::string first = is_folder ? std::string() : first_bytes(path);
+  for (const FileFormat& format : file_formats()) {
+    if (format.recognises({path, is_folder, first})) return format;
+  }
+  if (is_folder) InputFile{path};  // Says that it is a folder.
   throw Error(ErrorCode::unsupported, "the format of the file is not known", path,
-              "give one of " + list_of_formats());
+              "give one of " + list_of_formats(For::reading));
 }
 
 bool has_ending(const std::string& path, const FileFormat& format) {
@@ -75,10 +102,10 @@ bool has_ending(const std::string& path, const FileFormat& format) {
 
 const FileFormat& format_by_ending(const std::string& path) {
   for (const FileFormat& format : file_formats()) {
-    if (has_ending(path, format)) return format;
+    if (format.write != nullptr && has_ending(path, format)) return format;
   }
   throw Error(ErrorCode::invalid_argument, "the ending does not say which format to write", path,
-              "use one of " + list_of_formats());
+              "use one of " + list_of_formats(For::writing));
 }
 
 Dataset without_all_but_graph(const Dataset& dataset) {
@@ -95,7 +122,8 @@ bool is_graph_alone(const Dataset& dataset) {
          std::holds_alternative<std::monostate>(dataset.features) &&
          std::holds_alternative<std::monostate>(dataset.labels) && dataset.train.empty() &&
          dataset.validation.empty() && dataset.test.empty() && dataset.graph_ids.empty() &&
-         dataset.graph_labels.empty() && dataset.extras.empty();
+         dataset.graph_labels.empty() && dataset.vertex_names.empty() &&
+         dataset.class_names.empty() && dataset.feature_names.empty() && dataset.extras.empty();
 }
 
 }  // namespace
@@ -111,7 +139,21 @@ Dataset open(const std::string& source, const ReadOptions& options) {
       std::filesystem::status(source, problem).type() == std::filesystem::file_type::not_found) {
     throw Error(ErrorCode::io, "there is no such file", source, hint_for_missing(source));
   }
-  return recognise(source).read(source, options);
+  const FileFormat& format =
+      options.format.empty() ? recognise(source) : format_called(options.format);
+  if (!options.nodes.path.empty() && format.read != read_edge_list) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a table of vertices belongs to an edge list, but this is a {}", format.name),
+        source, "leave out --nodes, or give the edges as text");
+  }
+  return format.read(source, options);
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const FileFormat& format : file_formats()) names.emplace_back(format.key);
+  return names;
 }
 
 void require_known_ending(const std::string& path) { format_by_ending(path); }

@@ -98,6 +98,20 @@ SharedArray<std::int64_t> renumbered(const SharedArray<std::int64_t>& vertices,
   return moved;
 }
 
+Names moved_names(const Names& names, const SharedArray<VertexId>& new_to_old) {
+  if (names.empty()) return {};
+  Buffer<std::int64_t> ends(names.size());
+  Buffer<std::uint8_t> bytes(names.bytes().size());
+  std::int64_t end = 0;
+  for (std::int64_t i = 0; i < names.size(); ++i) {
+    const std::string_view name = names[new_to_old[i]];
+    std::copy(name.begin(), name.end(), bytes.begin() + end);
+    end += std::ssize(name);
+    ends[i] = end;
+  }
+  return {std::move(ends), std::move(bytes)};
+}
+
 /// Moves an array that has one row per vertex, or one column per vertex as split masks do. Any
 /// other is returned as it is.
 ExtraArray moved_extra(const ExtraArray& extra, const SharedArray<VertexId>& new_to_old) {
@@ -133,6 +147,7 @@ Dataset permuted(const Dataset& dataset, const Permutation& permutation) {
   result.validation = renumbered(dataset.validation, old_to_new);
   result.test = renumbered(dataset.test, old_to_new);
   result.graph_ids = moved_values(dataset.graph_ids, new_to_old);
+  result.vertex_names = moved_names(dataset.vertex_names, new_to_old);
   for (auto& [name, extra] : result.extras) extra = moved_extra(extra, new_to_old);
   return result;
 }

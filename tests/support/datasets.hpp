@@ -85,6 +85,12 @@ inline Dataset with_everything() {
   dataset.test = std::vector<std::int64_t>{1, 2};
   dataset.graph_ids = std::vector<std::int32_t>(33, 1);
   dataset.graph_labels = std::vector<std::int64_t>{5, -1};
+  std::vector<std::string> names;
+  for (int i = 0; i < 33; ++i)
+    names.push_back(i == 3 ? "" : "vertex \"" + std::to_string(i * i) + "\"");
+  dataset.vertex_names = Names(names);
+  dataset.class_names = Names({"red", "green", "blue, light", "unused"});
+  dataset.feature_names = Names({"a", "b", "c=1", "c=2", "d"});
   dataset.extras["train_masks"] = extra_array<std::uint8_t>("|b1", {2, 3}, {1, 0, 1, 0, 0, 1});
   dataset.extras["local_info"] = extra_array<std::int16_t>("<i2", {3}, {-5, 0, 7});
   dataset.extras["scalar"] = extra_array<double>("<f8", {}, {0.25});

@@ -12,6 +12,7 @@
 
 #include "tessera/core/matrix.hpp"
 #include "tessera/core/shared_array.hpp"
+#include "tessera/data/names.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -54,6 +55,8 @@ struct Dataset {
   /// For a union of graphs: which one each vertex belongs to, and each one's class (or empty).
   SharedArray<std::int32_t> graph_ids;
   SharedArray<std::int64_t> graph_labels;
+  /// What vertices, classes and features are called where the data came from; empty: by number.
+  Names vertex_names, class_names, feature_names;
   std::map<std::string, ExtraArray> extras;
   /// Entries the file listed, before a symmetric one was expanded and duplicates were merged; -1 if
   /// the graph came from no file. Says where the data came from, so `==` ignores it, like `name`.

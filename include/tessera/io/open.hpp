@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tessera/core/progress.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/build.hpp"
+#include "tessera/io/tables.hpp"
 
 namespace tessera::io {
 
@@ -15,15 +17,21 @@ struct ReadOptions {
   bool map = false;
   Progress progress = {};
   Nonfinite nonfinite = Nonfinite::reject;  ///< weights and scales; features must be finite
+  std::string format = {};                  ///< a name of `format_names`; empty: by the content
+  EdgeListOptions edges = {};
+  NodeTableOptions nodes = {};
 };
 
 /// Opens a data set by name, the same everywhere:
 ///
-///     path/to/file.npz | .mtx | .mtx.gz | .tsr     a file; its first bytes decide the format
+///     path/to/file.npz | .mtx | .tsr | .csv | …    a file; its first bytes decide the format
 ///     embedded:karate                              a data set inside the library
 ///     generate:rmat?scale=17&edges=2000000&seed=1  a random graph
 ///     twin:reddit                                  a generated graph of a known size
 Dataset open(const std::string& source, const ReadOptions& options = {});
+
+/// The formats that can be read, by the names that `ReadOptions::format` takes.
+std::vector<std::string> format_names();
 
 /// Throws `invalid_argument` unless `save` knows the ending of this path: for those who want to
 /// hear of it before the work rather than after.

@@ -116,7 +116,7 @@ TEST_F(MatrixMarket, ManyLinesKeepTheirNumbers) {
   const Dataset dataset = read(text);
   ASSERT_EQ(dataset.graph.num_edges(), count);
   for (VertexId i = 0; i < count; ++i) ASSERT_EQ(dataset.graph.neighbours(i)[0], count - 1 - i);
-  const std::string broken = text + "x\n";
+  const std::string broken = text + "1 1\n";
   EXPECT_THAT(error_of(broken), HasSubstr("holds 300001 entries"));
   text.replace(text.rfind("300000 1\n"), 9, "300000 q\n");
   EXPECT_THAT(error_of(text), HasSubstr("line 300600:"));

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "options.hpp"
+#include "tessera/core/error.hpp"
+
+namespace tessera::app {
+namespace {
+
+char parse_separator(const std::string& text) {
+  if (text.empty()) return 0;
+  if (text == "tab" || text == "\\t") return '\t';
+  if (text == "blank" || text == "space") return ' ';
+  if (text == "comma") return ',';
+  if (text.size() == 1 && text[0] != '"' && text[0] != '\n') return text[0];
+  throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no separator", text), "--separator",
+              "give one character, or tab, comma or blank");
+}
+
+io::IdKind parse_ids(const std::string& text) {
+  if (text == "numbers") return io::IdKind::numbers;
+  return text == "names" ? io::IdKind::names : io::IdKind::automatic;
+}
+
+}  // namespace
+
+void add_table_options(CLI::App& app, TableArguments& tables) {
+  const std::string edges = "Edge lists (default: found out from the file)";
+  app.add_option("--separator", tables.separator, "what parts columns: a character, tab or blank")
+      ->type_name("CHAR")
+      ->group(edges);
+  app.add_option("--header", tables.header,
+                 "whether the first line names the columns: yes, no or auto")
+      ->type_name("WHEN")
+      ->check(one_of({"yes", "no", "auto"}))
+      ->group(edges);
+  app.add_option("--base", tables.base, "the number of the first vertex: 0 or 1")
+      ->type_name("N")
+      ->check(between(std::int64_t{0}, std::int64_t{1}))
+      ->capture_default_str()
+      ->group(edges);
+  app.add_option("--ids", tables.ids,
+                 "numbers of vertices, or names, which are numbered as they appear")
+      ->type_name("KIND")
+      ->check(one_of({"numbers", "names", "auto"}))
+      ->group(edges);
+  app.add_option("--source", tables.source, "column that edges come from: its name, or its number")
+      ->type_name("COLUMN")
+      ->group(edges);
+  app.add_option("--target", tables.target, "column that edges lead to")
+      ->type_name("COLUMN")
+      ->group(edges);
+  app.add_option("--weight", tables.weight, "column of the weights, or none")
+      ->type_name("COLUMN")
+      ->group(edges);
+  const std::string nodes = "Table of the vertices of an edge list";
+  app.add_option("--nodes", tables.nodes, "file with one line per vertex")
+      ->type_name("FILE")
+      ->group(nodes);
+  app.add_option("--id", tables.id, "column of the ids (default: the one called id)")
+      ->type_name("COLUMN")
+      ->group(nodes);
+  app.add_option("--label", tables.label,
+                 "column of the classes, or none (default: the one called label or class)")
+      ->type_name("COLUMN")
+      ->group(nodes);
+  app.add_option("--split-column", tables.split,
+                 "column that says train, val or test, or none (default: the one called split)")
+      ->type_name("COLUMN")
+      ->group(nodes);
+  app.add_option("--features", tables.features, "columns that are features (default: all others)")
+      ->type_name("A,B,…")
+      ->delimiter(',')
+      ->group(nodes);
+  app.add_option("--drop", tables.drop, "columns that are no features")
+      ->type_name("A,B,…")
+      ->delimiter(',')
+      ->group(nodes);
+  app.add_option("--unknown-ids", tables.unknown_ids,
+                 "what to do with an edge whose end is not in the table: reject or drop")
+      ->type_name("HOW")
+      ->check(one_of({"reject", "drop"}))
+      ->capture_default_str()
+      ->group(nodes);
+}
+
+void TableArguments::apply_to(io::ReadOptions& options) const {
+  if (nodes.empty() && (!id.empty() || !label.empty() || !split.empty() || !features.empty() ||
+                        !drop.empty() || unknown_ids != "reject")) {
+    throw Error(ErrorCode::invalid_argument, "options for a table of vertices, but no table",
+                "--nodes", "name the table with --nodes FILE");
+  }
+  options.edges.separator = parse_separator(separator);
+  if (header != "auto") options.edges.header = header == "yes";
+  options.edges.base = base;
+  options.edges.ids = parse_ids(ids);
+  options.edges.source = source;
+  options.edges.target = target;
+  options.edges.weight = weight;
+  options.nodes.path = nodes;
+  options.nodes.id = id;
+  options.nodes.label = label;
+  options.nodes.split = split;
+  options.nodes.features = features;
+  options.nodes.drop = drop;
+  options.nodes.unknown = unknown_ids == "drop" ? io::UnknownIds::drop : io::UnknownIds::reject;
+}
+
+}  // namespace tessera::app

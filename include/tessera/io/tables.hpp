@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// How tables in text files are read: lists of edges and tables of vertices. Whatever is not said
+/// is found out from the file.
+namespace tessera::io {
+
+enum class IdKind {
+  automatic,  ///< numbers where the first lines hold integers, else names
+  numbers,    ///< ids are the numbers of the vertices
+  names,      ///< ids are texts; vertices are numbered as they appear
+};
+
+struct EdgeListOptions {
+  char separator = 0;  ///< 0: found out; ' ': any run of blanks
+  int base = 0;        ///< the first vertex is number 0 or number 1
+  std::optional<bool> header = {};
+  IdKind ids = IdKind::automatic;
+  /// Columns by their name in the header or by their number, from 1. Empty: found out. The weight
+  /// may be "none".
+  std::string source = {}, target = {}, weight = {};
+};
+
+/// What to do with an edge whose end is not in the table of vertices.
+enum class UnknownIds { reject, drop };
+
+struct NodeTableOptions {
+  std::string path = {};  ///< empty: there is no table of vertices
+  char separator = 0;
+  /// Columns by name or number. Empty: those that are called so.
+  std::string id = {}, label = {}, split = {};
+  /// Columns that become features (empty: all that are nothing else), and those left out.
+  std::vector<std::string> features = {}, drop = {};
+  UnknownIds unknown = UnknownIds::reject;
+};
+
+}  // namespace tessera::io

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/row_filler.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+
+#include "graph/device_build.hpp"
+#include "graph/requirements.hpp"
+
+namespace tessera::detail {
+namespace {
+
+using Piece = RowFiller::Piece;
+constexpr std::size_t num_parts = RowFiller::num_parts;
+
+std::size_t part_of(VertexId row, int shift) {
+  return std::min(static_cast<std::size_t>(row) >> shift, num_parts - 1);
+}
+
+/// Runs `visit(entry)` for the edges and their mirror images.
+template <class Visit>
+void for_each(std::span<const Entry> edges, int mirror, Visit&& visit) {
+  for (const Entry& edge : edges) {
+    visit(edge);
+    if (mirror != 0 && edge.row != edge.col) {
+      visit(Entry{edge.col, edge.row, static_cast<float>(mirror) * edge.value});
+    }
+  }
+}
+
+/// Runs `visit(entry)` for all entries of one part, in their order.
+template <class Visit>
+void for_part(std::span<const Piece> pieces, std::size_t part, Visit&& visit) {
+  for (const Piece& piece : pieces) {
+    const std::uint32_t end = piece.begins[part + 1];
+    for (std::uint32_t k = piece.begins[part]; k < end; ++k) visit(piece.entries[k]);
+  }
+}
+
+std::int64_t rows_grain(std::int64_t rows) { return even_grain(rows, 256); }
+
+/// Sorts columns with their values; those of one column keep their order.
+void sort_weighted(VertexId* cols, float* values, std::int64_t count,
+                   std::vector<std::uint64_t>& order, std::vector<float>& scratch) {
+  if (std::is_sorted(cols, cols + count)) return;
+  order.resize(static_cast<std::size_t>(count));
+  scratch.assign(values, values + count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    order[static_cast<std::size_t>(i)] =
+        static_cast<std::uint64_t>(cols[i]) << 32 | static_cast<std::uint64_t>(i);
+  }
+  std::sort(order.begin(), order.end());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t packed = order[static_cast<std::size_t>(i)];
+    cols[i] = static_cast<VertexId>(packed >> 32);
+    values[i] = scratch[static_cast<std::uint32_t>(packed)];
+  }
+}
+
+}  // namespace
+
+void RowFiller::sort_into(std::span<const Entry> edges, Piece& piece) const {
+  piece.begins.fill(0);
+  piece.given = static_cast<std::int64_t>(edges.size());
+  VertexId highest = -1;
+  for_each(edges, mirror_, [&](const Entry& entry) {
+    ++piece.begins[part_of(entry.row, shift_) + 1];
+    highest = std::max({highest, entry.row, entry.col});
+  });
+  piece.highest = highest;
+  std::partial_sum(piece.begins.begin(), piece.begins.end(), piece.begins.begin());
+  piece.entries.resize(piece.begins.back());
+  std::array<std::uint32_t, num_parts + 1> next = piece.begins;
+  for_each(edges, mirror_,
+           [&](const Entry& entry) { piece.entries[next[part_of(entry.row, shift_)]++] = entry; });
+}
+
+void RowFiller::grow_to(std::int64_t rows) {
+  Buffer<EdgeOffset> larger(rows + 1);
+  const std::int64_t kept = std::min(rows, rows_);
+  if (kept > 0) std::copy_n(offsets_.data(), kept, larger.data());
+  std::fill(larger.begin() + kept, larger.end(), 0);
+  offsets_ = std::move(larger);
+  rows_ = rows;
+}
+
+void RowFiller::count(std::span<const Piece> pieces) {
+  for (const Piece& piece : pieces) {
+    entries_ += piece.given;
+    highest_ = std::max<std::int64_t>(highest_, piece.highest);
+  }
+  if (highest_ >= rows_) grow_to(std::max(highest_ + 1, rows_ + rows_ / 4));
+  EdgeOffset* const counts = offsets_.data();
+  parallel_tasks(num_parts, [&](std::int64_t part) {
+    for_part(pieces, static_cast<std::size_t>(part),
+             [&](const Entry& entry) { ++counts[entry.row]; });
+  });
+  while ((rows_ >> shift_) >= static_cast<std::int64_t>(num_parts)) ++shift_;
+}
+
+void RowFiller::begin_placing(VertexId num_rows) {
+  grow_to(num_rows);
+  const EdgeOffset total = exclusive_scan(offsets_.span());
+  cols_ = Buffer<VertexId>(total);
+  values_ = Buffer<float>(weighted_ ? total : 0);
+}
+
+void RowFiller::place(std::span<const Piece> pieces) {
+  placed_ += parallel_reduce(
+      num_parts, 1, std::int64_t{0},
+      [&](std::int64_t part, std::int64_t) {
+        std::int64_t placed = 0;
+        for_part(pieces, static_cast<std::size_t>(part), [&](const Entry& entry) {
+          if (entry.row >= rows_) return;
+          const EdgeOffset slot = offsets_[entry.row]++;
+          if (slot >= cols_.size()) return;
+          cols_[slot] = entry.col;
+          if (weighted_) values_[slot] = entry.value;
+          ++placed;
+        });
+        return placed;
+      },
+      std::plus<>());
+}
+
+void RowFiller::sort_rows() {
+  parallel_ranges(rows_, rows_grain(rows_), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::uint64_t> order;
+    std::vector<float> scratch;
+    for (std::int64_t row = begin; row < end; ++row) {
+      VertexId* const cols = cols_.data() + offsets_[row];
+      const EdgeOffset count = offsets_[row + 1] - offsets_[row];
+      if (weighted_) {
+        sort_weighted(cols, values_.data() + offsets_[row], count, order, scratch);
+      } else if (!std::is_sorted(cols, cols + count)) {
+        std::sort(cols, cols + count);
+      }
+    }
+  });
+}
+
+bool RowFiller::has_duplicates() const {
+  return parallel_reduce(
+      rows_, rows_grain(rows_), false,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const VertexId* const last = cols_.data() + offsets_[row + 1];
+          if (std::adjacent_find(cols_.data() + offsets_[row], last) != last) return true;
+        }
+        return false;
+      },
+      std::logical_or<>());
+}
+
+Graph RowFiller::merged(VertexId num_cols, bool summed) const {
+  Buffer<EdgeOffset> offsets(rows_ + 1);
+  const auto is_new = [&](std::int64_t row, EdgeOffset k) {
+    return k == offsets_[row] || cols_[k] != cols_[k - 1];
+  };
+  parallel_for(rows_, rows_grain(rows_), [&](std::int64_t row) {
+    EdgeOffset distinct = 0;
+    for (EdgeOffset k = offsets_[row]; k < offsets_[row + 1]; ++k) distinct += is_new(row, k);
+    offsets[row] = distinct;
+  });
+  offsets[rows_] = 0;
+  const EdgeOffset count = exclusive_scan(offsets.span());
+  Buffer<VertexId> cols(count);
+  Buffer<float> values(weighted_ || summed ? count : 0);
+  parallel_for(rows_, rows_grain(rows_), [&](std::int64_t row) {
+    EdgeOffset edge = offsets[row];
+    for (EdgeOffset begin = offsets_[row]; begin < offsets_[row + 1]; ++edge) {
+      double sum = 0;
+      EdgeOffset k = begin;
+      for (; k < offsets_[row + 1] && (k == begin || !is_new(row, k)); ++k) {
+        sum += weighted_ ? values_[k] : 1.0;
+      }
+      cols[edge] = cols_[begin];
+      if (summed) values[edge] = static_cast<float>(sum);
+      if (weighted_ && !summed) values[edge] = values_[begin];
+      begin = k;
+    }
+  });
+  return {static_cast<VertexId>(rows_), num_cols, std::move(offsets), std::move(cols),
+          std::move(values)};
+}
+
+Graph RowFiller::finish(VertexId num_cols, Duplicates duplicates, const char* row_word,
+                        const char* col_word) && {
+  // Each counter stands where its row ends, which is where the next one begins.
+  std::copy_backward(offsets_.begin(), offsets_.end() - 1, offsets_.end());
+  offsets_[0] = 0;
+  sort_rows();
+  const auto num_rows = static_cast<VertexId>(rows_);
+  if (!has_duplicates()) {
+    return {num_rows, num_cols, std::move(offsets_), std::move(cols_), std::move(values_)};
+  }
+  for (VertexId row = 0; duplicates == Duplicates::reject; ++row) {
+    for (EdgeOffset k = offsets_[row] + 1; k < offsets_[row + 1]; ++k) {
+      if (cols_[k] != cols_[k - 1]) continue;
+      report_duplicate({num_rows, num_cols, {}, {}, {}, row_word, col_word}, row, cols_[k]);
+    }
+  }
+  return merged(num_cols, duplicates == Duplicates::sum);
+}
+
+}  // namespace tessera::detail

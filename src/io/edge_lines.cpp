@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/edge_lines.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace tessera::io {
+namespace {
+
+constexpr std::size_t shown_bytes = 40;
+
+[[noreturn]] void no_number(const char* at, std::string_view field) {
+  if (field.empty()) throw LineProblem{at, "has fewer than two ids", "give a source and a target"};
+  throw LineProblem{at, fmt::format("'{}' is no number of a vertex", field.substr(0, shown_bytes)),
+                    "give integers, or use --ids names where ids are texts"};
+}
+
+}  // namespace
+
+const char* NumberedVertices::read(const char* at, const char* end, const FieldScanner& fields,
+                                   std::string& scratch, VertexId& vertex) const {
+  std::int64_t number = 0;
+  const char* stop = scan_integer(at, end, number);
+  if (stop == nullptr || (stop != end && !fields.ends(*stop))) {
+    std::string_view field;
+    stop = fields.scan(at, end, scratch, field);
+    const char* const last = field.data() + field.size();
+    if (scan_integer(field.data(), last, number) != last) no_number(at, field);
+  }
+  if (number < base) {
+    const bool zero = number == 0;
+    throw LineProblem{
+        at,
+        zero ? "vertex 0 in a list that counts from 1"
+             : fmt::format("vertex {} is negative", number),
+        zero ? "use --base 0" : "use --ids names where ids are not numbers of vertices"};
+  }
+  if (number - base > limit) {
+    throw LineProblem{
+        at, fmt::format("vertex {}, but a file of this size may name 0 to {}", number, limit),
+        "use --ids names, which numbers the ids as they appear"};
+  }
+  vertex = static_cast<VertexId>(number - base);
+  return stop;
+}
+
+const char* NamedVertices::read(const char* at, const char* end, const FieldScanner& fields,
+                                std::string& scratch, VertexId& vertex) const {
+  std::string_view field;
+  const char* const stop = fields.scan(at, end, scratch, field);
+  vertex = names.find(field);
+  if (vertex < 0 && !drop_unknown) {
+    if (field.empty())
+      throw LineProblem{at, "has an id that is empty", "name both ends of an edge"};
+    throw LineProblem{at,
+                      fmt::format("vertex '{}' is not in {}", field.substr(0, shown_bytes), origin),
+                      "add it there, or use --unknown-ids drop to leave out such edges"};
+  }
+  return stop;
+}
+
+const char* EdgeLines::read_weight(const char* at, const char* end, std::string& scratch,
+                                   float& weight) const {
+  const FieldScanner& fields = layout_.table.fields;
+  std::string_view field;
+  const char* stop = nullptr;
+  if (at != end && *at != '"') {
+    stop = scan_real(
+        at, end, [&](char c) { return fields.ends(c); }, weight);
+  }
+  if (stop == nullptr) {
+    stop = fields.scan(at, end, scratch, field);
+    const auto value = parse_real(field);
+    if (!value) {
+      throw LineProblem{at,
+                        field.empty() ? "has no weight"
+                                      : fmt::format("weight '{}' is no number that fits a 32-bit "
+                                                    "float",
+                                                    field.substr(0, shown_bytes)),
+                        "give every edge a weight, or use --weight none"};
+    }
+    weight = *value;
+  }
+  if (nonfinite_ == Nonfinite::reject && !std::isfinite(weight)) {
+    throw LineProblem{at, "has a weight that is not finite",
+                      "give finite weights, or use --nonfinite allow"};
+  }
+  return stop;
+}
+
+/// `on_line` is called per line with the first field, and returns the place after the last field it
+/// has read, of column `last`.
+template <class OnField>
+void EdgeLines::for_each_line(const TextChunk& chunk, std::int64_t last, OnField&& on_line) const {
+  const char* at = chunk.text.data();
+  const char* const end = at + chunk.text.size();
+  while (at != end) {
+    const char* const begin = skip_blanks(at, end);
+    if (is_remark(begin, end)) {
+      at = line_end(begin, end);
+    } else {
+      at = finish_line(on_line(at, end), end, last);
+    }
+    if (at != end) ++at;
+  }
+}
+
+const char* EdgeLines::finish_line(const char* at, const char* end, std::int64_t column) const {
+  if (column + 1 < layout_.table.columns) return line_end(at, end);
+  const FieldScanner& fields = layout_.table.fields;
+  const char* after = fields.skip_padding(at, end);
+  // A separator at the end of the line is no column.
+  if (after != end && *after == fields.separator()) after = fields.skip_padding(after + 1, end);
+  if (after != end && *after != '\n') {
+    throw LineProblem{after, fmt::format("has more than {} columns", layout_.table.columns),
+                      "give all lines the same columns"};
+  }
+  return after;
+}
+
+template <class Vertices>
+void EdgeLines::parse(const TextChunk& chunk, const Vertices& vertices, bool with_values,
+                      std::vector<Entry>& out) const {
+  const FieldScanner& fields = layout_.table.fields;
+  const std::int64_t weight = with_values ? layout_.weight : -1;
+  const std::int64_t last = std::max({layout_.source, layout_.target, weight});
+  std::string scratch;
+  for_each_line(chunk, last, [&](const char* at, const char* end) {
+    Entry entry{-1, -1, 1};
+    for (std::int64_t column = 0;; ++column) {
+      at = fields.skip_padding(at, end);
+      if (column == layout_.source) {
+        at = vertices.read(at, end, fields, scratch, entry.col);
+      } else if (column == layout_.target) {
+        at = vertices.read(at, end, fields, scratch, entry.row);
+      } else if (column == weight) {
+        at = read_weight(at, end, scratch, entry.value);
+      } else {
+        std::string_view skipped;
+        at = fields.scan(at, end, scratch, skipped);
+      }
+      if (column == last) break;
+      const char* const next = fields.next_field(at, end);
+      if (next == nullptr) {
+        throw LineProblem{
+            at, fmt::format("has {} columns instead of {}", column + 1, layout_.table.columns),
+            "give all lines the same columns"};
+      }
+      at = next;
+    }
+    if (entry.row >= 0 && entry.col >= 0) out.push_back(entry);
+    return at;
+  });
+}
+template void EdgeLines::parse(const TextChunk&, const NumberedVertices&, bool,
+                               std::vector<Entry>&) const;
+template void EdgeLines::parse(const TextChunk&, const NamedVertices&, bool,
+                               std::vector<Entry>&) const;
+
+void EdgeLines::collect(const TextChunk& chunk, NameIndex& names) const {
+  const FieldScanner& fields = layout_.table.fields;
+  const std::int64_t last = std::max(layout_.source, layout_.target);
+  std::string scratch;
+  for_each_line(chunk, last, [&](const char* at, const char* end) {
+    for (std::int64_t column = 0;; ++column) {
+      const std::int64_t place = chunk.offset + (at - chunk.text.data());
+      std::string_view field;
+      at = fields.scan(at, end, scratch, field);
+      if (column == layout_.source || column == layout_.target) {
+        if (field.empty()) {
+          throw LineProblem{at, "has an id that is empty", "name both ends of an edge"};
+        }
+        names.add(field, place);
+      }
+      if (column == last) return at;
+      const char* const next = fields.next_field(at, end);
+      if (next == nullptr) {
+        throw LineProblem{
+            at, fmt::format("has {} columns instead of {}", column + 1, layout_.table.columns),
+            "give all lines the same columns"};
+      }
+      at = next;
+    }
+  });
+}
+
+}  // namespace tessera::io

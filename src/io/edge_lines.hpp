@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/io/open.hpp"
+
+#include "io/edge_list_layout.hpp"
+#include "io/name_index.hpp"
+#include "io/text_edges.hpp"
+
+namespace tessera::io {
+
+/// Ids that are the numbers of the vertices.
+struct NumberedVertices {
+  int base = 0;
+  std::int64_t limit = 0;  ///< the highest id allowed
+
+  const char* read(const char* at, const char* end, const FieldScanner& fields,
+                   std::string& scratch, VertexId& vertex) const;
+};
+
+/// Ids that are names, known from elsewhere.
+struct NamedVertices {
+  const NameIndex& names;
+  std::string origin;  ///< where they are known from
+  bool drop_unknown = false;
+
+  /// An unknown one is -1 where those are dropped.
+  const char* read(const char* at, const char* end, const FieldScanner& fields,
+                   std::string& scratch, VertexId& vertex) const;
+};
+
+/// Reads the lines of an edge list.
+class EdgeLines {
+ public:
+  EdgeLines(const EdgeListLayout& layout, Nonfinite nonfinite)
+      : layout_(layout), nonfinite_(nonfinite) {}
+
+  template <class Vertices>
+  void parse(const TextChunk& chunk, const Vertices& vertices, bool with_values,
+             std::vector<Entry>& out) const;
+
+  /// Adds the ids of a chunk, with their places in the text.
+  void collect(const TextChunk& chunk, NameIndex& names) const;
+
+ private:
+  const char* read_weight(const char* at, const char* end, std::string& scratch,
+                          float& weight) const;
+  const char* finish_line(const char* at, const char* end, std::int64_t column) const;
+  template <class OnField>
+  void for_each_line(const TextChunk& chunk, std::int64_t last, OnField&& on_line) const;
+
+  const EdgeListLayout& layout_;
+  Nonfinite nonfinite_;
+};
+
+}  // namespace tessera::io

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/io/edge_list.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "tessera/core/error.hpp"
+
+#include "io/dataset_arrays.hpp"
+#include "io/edge_lines.hpp"
+#include "io/node_table.hpp"
+
+namespace tessera::io {
+namespace {
+
+std::string_view first_block(TextSource& source, std::int64_t& offset) {
+  const auto block = source.next();
+  if (!block) throw Error(ErrorCode::bad_data, "is empty", source.path(), damaged_file_fix);
+  offset = block->offset;
+  return block->text;
+}
+
+std::unique_ptr<NameIndex> collect_names(TextSource& source, std::int64_t begin,
+                                         const EdgeLines& lines, const Progress& progress) {
+  auto names = std::make_unique<NameIndex>();
+  for_each_chunk(
+      source, begin, "reading ids", progress, [](std::int64_t) {},
+      [&](std::int64_t, const TextChunk& chunk) { lines.collect(chunk, *names); },
+      [](std::int64_t) {});
+  names->number_all();
+  return names;
+}
+
+/// What the two ways of naming vertices have in common: `parse` puts the edges of a chunk into a
+/// list.
+template <class Parse>
+Graph build(TextSource& source, std::int64_t begin, std::int64_t vertices, bool weighted,
+            std::int64_t& entries, const ReadOptions& options, Parse&& parse) {
+  const auto keep_count = [&](std::int64_t count) { entries = count; };
+  return build_from_text(
+      source, {begin, vertices, vertices, weighted, 0, "target", "source", parse, keep_count},
+      options);
+}
+
+/// A first line whose ids are both unknown is a header, whatever its words.
+bool is_header(const EdgeListLayout& layout, const NameIndex& ids) {
+  if (layout.table.has_header()) return false;
+  const std::vector<std::string>& first = layout.table.sample.front();
+  return ids.find(first[static_cast<std::size_t>(layout.source)]) < 0 &&
+         ids.find(first[static_cast<std::size_t>(layout.target)]) < 0;
+}
+
+Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
+  NodeTable table = read_node_table(options);
+  TextSource source(path);
+  std::int64_t begin = 0;
+  const std::string_view head = first_block(source, begin);
+  EdgeListLayout layout = find_edge_list_layout(head, options.edges, path);
+  if (!options.edges.header && layout.table.sample.size() > 1 && is_header(layout, *table.ids)) {
+    EdgeListOptions with_header = options.edges;
+    with_header.header = true;
+    layout = find_edge_list_layout(head, with_header, path);
+  }
+  begin += layout.table.begin;
+  const EdgeLines lines(layout, options.nonfinite);
+  const NamedVertices vertices{*table.ids, options.nodes.path,
+                               options.nodes.unknown == UnknownIds::drop};
+  Dataset dataset = std::move(table.dataset);
+  dataset.name = stem_of(path);
+  dataset.graph =
+      build(source, begin, table.ids->size(), layout.weight >= 0, dataset.edges_stored, options,
+            [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+              lines.parse(chunk, vertices, with_values, out);
+            });
+  dataset.validate(options.nonfinite);
+  return dataset;
+}
+
+}  // namespace
+
+Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
+  if (!options.nodes.path.empty()) return read_with_nodes(path, options);
+  TextSource source(path);
+  std::int64_t begin = 0;
+  const std::string_view head = first_block(source, begin);
+  const EdgeListLayout layout = find_edge_list_layout(head, options.edges, path);
+  begin += layout.table.begin;
+  const EdgeLines lines(layout, options.nonfinite);
+  Dataset dataset;
+  dataset.name = stem_of(path);
+  const bool weighted = layout.weight >= 0;
+  if (layout.names) {
+    const auto index = collect_names(source, begin, lines, options.progress);
+    dataset.vertex_names = index->names();
+    const NamedVertices vertices{*index, path, false};
+    dataset.graph = build(source, begin, index->size(), weighted, dataset.edges_stored, options,
+                          [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+                            lines.parse(chunk, vertices, with_values, out);
+                          });
+  } else {
+    dataset.graph = build(
+        source, begin, -1, weighted, dataset.edges_stored, options,
+        [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+          const NumberedVertices vertices{options.edges.base, most_vertices(chunk.text_bytes) - 1};
+          lines.parse(chunk, vertices, with_values, out);
+        });
+  }
+  dataset.validate(options.nonfinite);
+  return dataset;
+}
+
+}  // namespace tessera::io

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/edge_list_layout.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::io {
+namespace {
+
+// What the columns of edge lists are called, by those who make them.
+const std::vector<std::string_view> source_words = {
+    "source",     "src",   "from",   "u",    "head", "source_id", "src_id",   "from_id",
+    "fromnodeid", "node1", "node_1", "id_1", "id1",  "citing",    "follower", "i"};
+const std::vector<std::string_view> target_words = {
+    "target", "dst",    "to",   "v",   "tail",  "target_id", "dst_id", "to_id", "tonodeid",
+    "node2",  "node_2", "id_2", "id2", "cited", "followee",  "j",      "dest",  "destination"};
+const std::vector<std::string_view> weight_words = {"weight", "w", "value", "edge_weight"};
+
+std::vector<std::string_view> all_words() {
+  std::vector<std::string_view> words = source_words;
+  words.insert(words.end(), target_words.begin(), target_words.end());
+  words.insert(words.end(), weight_words.begin(), weight_words.end());
+  return words;
+}
+
+/// The column whose name is one of these; -1 where there is none.
+std::int64_t column_called(const TableLayout& table, const std::vector<std::string_view>& words) {
+  for (std::size_t i = 0; i < table.header.size(); ++i) {
+    const std::string name = lower_case(table.header[i]);
+    if (std::find(words.begin(), words.end(), name) != words.end()) {
+      return static_cast<std::int64_t>(i);
+    }
+  }
+  return -1;
+}
+
+std::int64_t end_column(const TableLayout& table, const std::string& given, const char* option,
+                        const std::vector<std::string_view>& words, std::int64_t usual,
+                        const std::string& path) {
+  if (!given.empty()) return table.require(given, option, path);
+  const std::int64_t called = column_called(table, words);
+  return called >= 0 ? called : usual;
+}
+
+std::int64_t weight_column(const EdgeListLayout& layout, const EdgeListOptions& options,
+                           const std::string& path) {
+  if (options.weight == "none") return -1;
+  const TableLayout& table = layout.table;
+  if (!options.weight.empty()) return table.require(options.weight, "--weight", path);
+  if (table.has_header() || table.columns < 3) return column_called(table, weight_words);
+  if (table.columns > 3) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("has {} columns and no header that says what they are", table.columns),
+                path, "give --weight N for the column of the weights, or --weight none");
+  }
+  return 3 - layout.source - layout.target;
+}
+
+bool have_names(const EdgeListLayout& layout, IdKind ids) {
+  if (ids != IdKind::automatic) return ids == IdKind::names;
+  for (const std::vector<std::string>& row : layout.table.sample) {
+    for (const std::int64_t column : {layout.source, layout.target}) {
+      if (column >= std::ssize(row)) continue;
+      const std::string& id = row[static_cast<std::size_t>(column)];
+      if (!id.empty() && !is_integer(id)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOptions& options,
+                                     const std::string& path) {
+  EdgeListLayout layout;
+  layout.table = find_layout(head, options.separator, options.header, all_words(), path);
+  if (layout.table.columns < 2) {
+    throw Error(ErrorCode::bad_data, "has one column where an edge list has two or three", path,
+                "give a file with source and target on each line; --separator says what parts "
+                "them, --format what else the file is");
+  }
+  layout.source = end_column(layout.table, options.source, "--source", source_words, 0, path);
+  layout.target = end_column(layout.table, options.target, "--target", target_words,
+                             layout.source == 1 ? 0 : 1, path);
+  layout.weight = weight_column(layout, options, path);
+  if (layout.source == layout.target || layout.weight == layout.source ||
+      layout.weight == layout.target) {
+    throw Error(ErrorCode::bad_data, "one column cannot be two of source, target and weight", path,
+                "give --source, --target and --weight different columns");
+  }
+  layout.names = have_names(layout, options.ids);
+  return layout;
+}
+
+}  // namespace tessera::io

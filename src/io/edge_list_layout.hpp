@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tessera/io/tables.hpp"
+
+#include "io/table_layout.hpp"
+
+namespace tessera::io {
+
+/// Which columns of an edge list are what.
+struct EdgeListLayout {
+  TableLayout table;
+  std::int64_t source = 0;
+  std::int64_t target = 1;
+  std::int64_t weight = -1;  ///< -1: there are none
+  bool names = false;        ///< ids are texts
+};
+
+/// @param head  the begin of the text, of whole lines
+EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOptions& options,
+                                     const std::string& path);
+
+}  // namespace tessera::io

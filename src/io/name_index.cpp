@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/name_index.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::io {
+namespace {
+
+std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
+
+}  // namespace
+
+std::size_t NameIndex::Shard::slot_of(std::string_view name, std::size_t hash) const {
+  const std::size_t mask = slots.size() - 1;
+  for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+    if (slots[slot] == 0 || text(entries[slots[slot] - 1]) == name) return slot;
+  }
+}
+
+void NameIndex::Shard::grow() {
+  if (2 * (entries.size() + 1) <= slots.size()) return;
+  slots.assign(std::max<std::size_t>(16, 2 * slots.size()), 0);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string_view name = text(entries[i]);
+    slots[slot_of(name, hash_of(name))] = static_cast<std::uint32_t>(i + 1);
+  }
+}
+
+bool NameIndex::add(std::string_view name, std::int64_t place) {
+  const std::size_t hash = hash_of(name);
+  Shard& shard = shards_[shard_of(hash)];
+  const std::scoped_lock lock(shard.mutex);
+  shard.grow();
+  const std::size_t slot = shard.slot_of(name, hash);
+  if (shard.slots[slot] != 0) {
+    Entry& entry = shard.entries[shard.slots[slot] - 1];
+    entry.place = std::min(entry.place, place);
+    return false;
+  }
+  shard.entries.push_back({place, shard.bytes.size(), static_cast<std::uint32_t>(name.size()), -1});
+  shard.bytes.append(name);
+  shard.slots[slot] = static_cast<std::uint32_t>(shard.entries.size());
+  return true;
+}
+
+std::int64_t NameIndex::size() const noexcept {
+  std::int64_t count = 0;
+  for (const Shard& shard : shards_) count += std::ssize(shard.entries);
+  return count;
+}
+
+void NameIndex::number_all() {
+  if (size() > std::numeric_limits<VertexId>::max()) {
+    throw Error(ErrorCode::bad_data, "more different ids than a graph has vertices", "ids",
+                "use at most 2^31 - 1");
+  }
+  std::vector<Entry*> order;
+  order.reserve(static_cast<std::size_t>(size()));
+  for (Shard& shard : shards_) {
+    for (Entry& entry : shard.entries) order.push_back(&entry);
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Entry* a, const Entry* b) { return a->place < b->place; });
+  for (std::size_t i = 0; i < order.size(); ++i) order[i]->number = static_cast<VertexId>(i);
+}
+
+VertexId NameIndex::find(std::string_view name) const noexcept {
+  const std::size_t hash = hash_of(name);
+  const Shard& shard = shards_[shard_of(hash)];
+  if (shard.slots.empty()) return -1;
+  const std::uint32_t entry = shard.slots[shard.slot_of(name, hash)];
+  return entry == 0 ? -1 : shard.entries[entry - 1].number;
+}
+
+Names NameIndex::names() const {
+  std::vector<std::pair<const Shard*, const Entry*>> order(static_cast<std::size_t>(size()));
+  std::int64_t bytes = 0;
+  for (const Shard& shard : shards_) {
+    for (const Entry& entry : shard.entries) {
+      order[static_cast<std::size_t>(entry.number)] = {&shard, &entry};
+      bytes += entry.length;
+    }
+  }
+  Buffer<std::int64_t> ends(std::ssize(order));
+  Buffer<std::uint8_t> text(bytes);
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::string_view name = order[i].first->text(*order[i].second);
+    std::copy(name.begin(), name.end(), text.begin() + end);
+    end += std::ssize(name);
+    ends[static_cast<std::int64_t>(i)] = end;
+  }
+  return {std::move(ends), std::move(text)};
+}
+
+}  // namespace tessera::io

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/table_layout.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
+namespace tessera::io {
+namespace {
+
+constexpr std::size_t sample_lines = 64;
+
+/// The characters that part fields, those first that occur in fewer texts by chance.
+constexpr char separators[] = {'\t', ',', ';', '|'};
+
+/// The one that most lines have, if more than half of them do.
+char find_separator(const std::vector<std::string_view>& lines) {
+  char best = ' ';
+  std::int64_t most = std::ssize(lines) / 2;
+  for (const char separator : separators) {
+    const auto having = std::count_if(lines.begin(), lines.end(), [&](std::string_view line) {
+      return line.find(separator) != std::string_view::npos;
+    });
+    if (having > most) {
+      best = separator;
+      most = having;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string_view> first_lines(std::string_view head, std::vector<std::size_t>& begins) {
+  std::vector<std::string_view> lines;
+  const char* at = head.data();
+  const char* const end = at + head.size();
+  while (at != end && lines.size() < sample_lines) {
+    const char* const stop = line_end(at, end);
+    if (!is_remark(skip_blanks(at, stop), stop)) {
+      begins.push_back(static_cast<std::size_t>(at - head.data()));
+      lines.emplace_back(at, static_cast<std::size_t>(stop - at));
+    }
+    at = stop == end ? end : stop + 1;
+  }
+  return lines;
+}
+
+bool looks_like_header(const std::vector<std::vector<std::string>>& rows,
+                       const std::vector<std::string_view>& known) {
+  const std::vector<std::string>& first = rows.front();
+  const bool has_known = std::any_of(first.begin(), first.end(), [&](const std::string& word) {
+    return std::find(known.begin(), known.end(), lower_case(word)) != known.end();
+  });
+  if (std::any_of(first.begin(), first.end(), [](const std::string& w) { return is_real(w); })) {
+    return false;
+  }
+  if (has_known || rows.size() == 1) return has_known;
+  // A column that holds numbers everywhere but in the first line.
+  for (std::size_t column = 0; column < first.size(); ++column) {
+    const bool numbers_below =
+        std::all_of(rows.begin() + 1, rows.end(), [&](const std::vector<std::string>& row) {
+          return column < row.size() && is_real(row[column]);
+        });
+    if (numbers_below) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* FieldScanner::fail_after_field(const char* at) {
+  throw LineProblem{at, "goes on after a field in quotes", "put a separator after the quotes"};
+}
+
+const char* FieldScanner::scan_quoted(const char* at, const char* end, std::string& scratch,
+                                      std::string_view& field) const {
+  const char* const open = at++;
+  scratch.clear();
+  for (;;) {
+    const char* const begin = at;
+    while (at != end && *at != '"' && *at != '\n') ++at;
+    if (at == end || *at == '\n') {
+      throw LineProblem{open, "a quote is not closed on its line",
+                        "keep every row of the table on one line"};
+    }
+    const std::string_view part(begin, static_cast<std::size_t>(at - begin));
+    ++at;
+    const bool doubled = at != end && *at == '"';
+    if (!doubled && scratch.empty()) {
+      field = part;
+      return at;
+    }
+    scratch.append(part);
+    if (!doubled) break;
+    scratch += '"';
+    ++at;
+  }
+  field = scratch;
+  return at;
+}
+
+const char* FieldScanner::scan(const char* at, const char* end, std::string& scratch,
+                               std::string_view& field) const {
+  at = skip_padding(at, end);
+  if (at != end && *at == '"') return scan_quoted(at, end, scratch, field);
+  const char* const begin = at;
+  if (by_blanks()) {
+    while (at != end && *at != '\n' && !is_blank(*at)) ++at;
+    field = {begin, static_cast<std::size_t>(at - begin)};
+    return at;
+  }
+  while (at != end && *at != '\n' && *at != separator_) ++at;
+  const char* last = at;
+  while (last != begin && pads(last[-1])) --last;
+  field = {begin, static_cast<std::size_t>(last - begin)};
+  return at;
+}
+
+void FieldScanner::split(std::string_view line, std::vector<std::string>& fields) const {
+  fields.clear();
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  std::string scratch;
+  std::string_view field;
+  while (at != nullptr) {
+    at = scan(at, end, scratch, field);
+    fields.emplace_back(field);
+    at = next_field(at, end);
+  }
+}
+
+bool is_integer(std::string_view text) {
+  std::int64_t value = 0;
+  return scan_integer(text.data(), text.data() + text.size(), value) == text.data() + text.size();
+}
+
+bool is_real(std::string_view text) { return !text.empty() && parse_real(text).has_value(); }
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+std::int64_t TableLayout::find(std::string_view name) const {
+  const auto found = std::find(header.begin(), header.end(), name);
+  if (found != header.end()) return found - header.begin();
+  std::int64_t number = 0;
+  const char* const end = name.data() + name.size();
+  if (scan_integer(name.data(), end, number) != end || number < 1 || number > columns) return -1;
+  return number - 1;
+}
+
+std::int64_t TableLayout::require(std::string_view name, const char* option,
+                                  const std::string& path) const {
+  const std::int64_t column = find(name);
+  if (column >= 0) return column;
+  const std::string there = has_header() ? fmt::format("there are {}", fmt::join(header, ", "))
+                                         : fmt::format("there are {} without a header", columns);
+  throw Error(ErrorCode::bad_data, fmt::format("has no column '{}': {}", name, there), path,
+              fmt::format("give {} the name of a column, or its number from 1", option));
+}
+
+TableLayout find_layout(std::string_view head, char separator, std::optional<bool> header,
+                        const std::vector<std::string_view>& known, const std::string& path) {
+  std::vector<std::size_t> begins;
+  const std::vector<std::string_view> lines = first_lines(head, begins);
+  if (lines.empty()) {
+    throw Error(ErrorCode::bad_data, "holds no rows, only remarks and blank lines", path,
+                "give a table with one row per line");
+  }
+  TableLayout layout{
+      FieldScanner(separator != 0 ? separator : find_separator(lines)), {}, 0, 0, {}};
+  for (const std::string_view line : lines) {
+    layout.sample.emplace_back();
+    try {
+      layout.fields.split(line, layout.sample.back());
+    } catch (const LineProblem& problem) {
+      const auto number = std::count(head.data(), problem.at, '\n') + 1;
+      throw Error(ErrorCode::bad_data, problem.problem, fmt::format("{}: line {}", path, number),
+                  problem.fix);
+    }
+  }
+  // A separator at the end of every line makes no column.
+  while (std::all_of(layout.sample.begin(), layout.sample.end(), [&](const auto& row) {
+    return row.size() > 1 && row.size() == layout.sample.front().size() && row.back().empty();
+  })) {
+    for (auto& row : layout.sample) row.pop_back();
+  }
+  if (header.value_or(looks_like_header(layout.sample, known))) {
+    layout.header = layout.sample.front();
+    layout.sample.erase(layout.sample.begin());
+  }
+  const std::size_t rows_before = layout.has_header() ? 1 : 0;
+  layout.begin =
+      static_cast<std::int64_t>(rows_before < begins.size() ? begins[rows_before] : head.size());
+  layout.columns = std::ssize(layout.sample.empty() ? layout.header : layout.sample.front());
+  return layout;
+}
+
+}  // namespace tessera::io

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/table_layout.hpp"
+#include "io/text_source.hpp"
+
+namespace tessera::io {
+
+/// Goes through the rows of one chunk of a table.
+class RowCursor {
+ public:
+  RowCursor(const TextChunk& chunk, const TableLayout& layout, std::int64_t first_row);
+
+  /// The next row; false at the end. A row with another number of columns is a LineProblem.
+  bool next();
+  std::int64_t row() const noexcept { return row_; }
+  std::string_view field(std::int64_t column) const {
+    return fields_[static_cast<std::size_t>(column)];
+  }
+  /// A place in the row, for problems.
+  const char* at() const noexcept { return begin_; }
+
+ private:
+  const TableLayout& layout_;
+  const char* at_;
+  const char* end_;
+  const char* begin_ = nullptr;
+  std::int64_t row_;
+  std::vector<std::string_view> fields_;
+  std::vector<std::string> unquoted_;
+};
+
+/// A table in a text file, read in passes by all threads. Rows are numbered from 0.
+class TableRows {
+ public:
+  /// Reads the file once, to count the rows.
+  TableRows(const std::string& path, char separator, std::optional<bool> header,
+            const std::vector<std::string_view>& known_words, const Progress& progress);
+
+  const std::string& path() const noexcept { return source_.path(); }
+  const TableLayout& layout() const noexcept { return layout_; }
+  std::int64_t num_rows() const noexcept { return rows_; }
+  /// The name of a column, or its number from 1.
+  std::string name_of(std::int64_t column) const;
+
+  /// Runs `body` for every chunk of rows, in parallel.
+  void for_each(std::string_view stage, const Progress& progress,
+                FunctionRef<void(RowCursor& rows)> body);
+
+ private:
+  TextSource source_;
+  TableLayout layout_;
+  std::int64_t begin_ = 0;
+  std::int64_t rows_ = 0;
+  /// Where each chunk begins, and its first row; by place.
+  std::vector<std::pair<std::int64_t, std::int64_t>> first_rows_;
+};
+
+}  // namespace tessera::io

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tessera/core/parallel.hpp"
+#include "tessera/core/progress.hpp"
+
+#include "io/deflate.hpp"
+#include "io/file.hpp"
+#include "io/scan.hpp"
+
+namespace tessera::io {
+
+/// Some whole lines of a text, and how many bytes of it come before them.
+struct TextBlock {
+  std::string_view text;
+  std::int64_t offset = 0;
+};
+
+/// A text file, plain or gzipped, in blocks of whole lines: memory stays that of one block however
+/// long the file. A byte order mark of UTF-8 is left out.
+class TextSource {
+ public:
+  static constexpr std::int64_t usual_block = 1 << 23;
+
+  explicit TextSource(const std::string& path, std::int64_t block_bytes = usual_block);
+
+  const std::string& path() const noexcept { return file_.path(); }
+
+  /// The next block, which is valid until the next call; nothing at the end.
+  std::optional<TextBlock> next();
+  /// Back to the first block.
+  void rewind();
+
+  /// How far the file has been read, for those who show progress.
+  std::int64_t bytes_read() const noexcept { return position_; }
+  std::int64_t file_bytes() const noexcept { return file_.size(); }
+
+  /// The line, from 1, that this byte of the text belongs to. Reads the text from its begin.
+  std::int64_t line_at(std::int64_t offset) const;
+
+  /// Throws where the file is not what it was when it was opened.
+  void require_unchanged() const { file_.require_unchanged(); }
+
+ private:
+  std::size_t fill(std::span<std::byte> out);
+  std::size_t fill_unpacked(std::span<std::byte> out);
+  void skip_byte_order_mark();
+
+  InputFile file_;
+  bool packed_ = false;
+  std::int64_t block_bytes_;
+  Buffer<std::byte> buffer_;
+  std::int64_t held_ = 0;  ///< bytes in the buffer that no block has handed out yet
+  std::int64_t used_ = 0;  ///< bytes in the buffer before those
+  std::int64_t offset_ = 0;
+  std::int64_t position_ = 0;
+  bool started_ = false;
+  bool ended_ = false;
+
+  std::optional<Inflater> inflater_;
+  Buffer<std::byte> window_;
+  std::span<const std::byte> unread_;
+  bool between_members_ = false;
+};
+
+/// A piece of a block, for one thread.
+struct TextChunk {
+  std::string_view text;
+  std::int64_t offset = 0;
+  /// Of the whole text up to the end of the block: what claims about it can be measured by.
+  std::int64_t text_bytes = 0;
+};
+
+/// Goes through the text from `begin` on, a block at a time: `before(chunks)`, then
+/// `body(task, chunk)` for all its chunks by all threads, then `after(chunks)`. A LineProblem that
+/// `body` throws becomes a `bad_data` error with the number of the line.
+void for_each_chunk(TextSource& source, std::int64_t begin, std::string_view stage,
+                    const Progress& progress, FunctionRef<void(std::int64_t chunks)> before,
+                    FunctionRef<void(std::int64_t task, const TextChunk& chunk)> body,
+                    FunctionRef<void(std::int64_t chunks)> after);
+
+}  // namespace tessera::io

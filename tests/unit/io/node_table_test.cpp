@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/io/edge_list.hpp"
+
+#include "support/files.hpp"
+
+namespace tessera {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> all(const Names& names) {
+  std::vector<std::string> list;
+  for (std::int64_t i = 0; i < names.size(); ++i) list.emplace_back(names[i]);
+  return list;
+}
+
+class NodeTable : public testing::Test {
+ protected:
+  Dataset read(const std::string& nodes, const std::string& edges = "from,to\na,b\nb,c\n") {
+    test::write_file(folder_ / "nodes.csv", nodes);
+    test::write_file(folder_ / "edges.csv", edges);
+    options_.nodes.path = folder_ / "nodes.csv";
+    return io::read_edge_list(folder_ / "edges.csv", options_);
+  }
+  std::string error_of(const std::string& nodes, const std::string& edges = "a,b\nb,c\n") {
+    try {
+      read(nodes, edges);
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.fix().empty()) << error.what();
+      return error.what();
+    }
+    return "no error";
+  }
+
+  test::TemporaryFolder folder_;
+  io::ReadOptions options_;
+};
+
+TEST_F(NodeTable, ColumnsBecomeFeaturesLabelsAndSplit) {
+  const Dataset dataset = read(
+      "id,age,colour,label,split\r\n"
+      "a,3,red,spam,train\r\nb,,blue,ham,val\r\nc,5,NA,,test\r\nlonely,-1.5,red,spam,\r\n");
+  EXPECT_EQ(dataset.graph.num_rows(), 4);
+  EXPECT_EQ(dataset.graph.num_edges(), 2);
+  EXPECT_THAT(all(dataset.vertex_names), ElementsAre("a", "b", "c", "lonely"));
+  EXPECT_THAT(all(dataset.feature_names), ElementsAre("age", "colour=blue", "colour=red"));
+  EXPECT_THAT(all(dataset.class_names), ElementsAre("ham", "spam"));
+  EXPECT_THAT(std::get<ClassLabels>(dataset.labels).span(), ElementsAre(1, 0, -1, 1));
+  const float mean = (3 + 5 - 1.5f) / 3;
+  EXPECT_THAT(std::get<DenseFeatures>(dataset.features)->span(),
+              ElementsAre(3, 0, 1, mean, 1, 0, 5, 0, 0, -1.5f, 0, 1));
+  EXPECT_THAT(dataset.train.span(), ElementsAre(0));
+  EXPECT_THAT(dataset.validation.span(), ElementsAre(1));
+  EXPECT_THAT(dataset.test.span(), ElementsAre(2));
+}
+
+TEST_F(NodeTable, OptionsChooseColumns) {
+  options_.nodes.id = "key";
+  options_.nodes.label = "kind";
+  options_.nodes.drop = {"note"};
+  const Dataset dataset =
+      read("key\tx\tnote\tkind\nb\t1\tlong text\t4\na\t2\tmore\t0\nc\t3\t-\t\n");
+  EXPECT_THAT(all(dataset.vertex_names), ElementsAre("b", "a", "c"));
+  EXPECT_THAT(all(dataset.feature_names), ElementsAre("x"));
+  EXPECT_THAT(std::get<ClassLabels>(dataset.labels).span(), ElementsAre(4, 0, -1));
+  EXPECT_TRUE(dataset.class_names.empty());
+  EXPECT_THAT(dataset.graph.neighbours(0), ElementsAre(1));
+  options_.nodes.features = {"x", "2"};
+  options_.nodes.drop = {"kind"};
+  options_.nodes.label = "none";
+  EXPECT_EQ(read("key\tx\tnote\tkind\nb\t1\t1\t4\na\t2\t2\t0\nc\t3\t-\t\n").num_features(), 2);
+}
+
+TEST_F(NodeTable, IdsMayBeNumbersWithoutOrder) {
+  const Dataset dataset = read("id\n1000000007\n5\n17\n", "5 17\n17 1000000007\n");
+  EXPECT_EQ(dataset.graph.num_rows(), 3);
+  EXPECT_THAT(dataset.graph.neighbours(2), ElementsAre(1));
+  EXPECT_THAT(dataset.graph.neighbours(0), ElementsAre(2));
+  EXPECT_EQ(dataset.num_features(), 0);
+}
+
+TEST_F(NodeTable, AHeaderOfUnknownWordsIsFoundByTheTable) {
+  EXPECT_EQ(read("id,x\na,1\nb,2\nc,3\n", "mother,child\na,b\nb,c\n").graph.num_edges(), 2);
+}
+
+TEST_F(NodeTable, UnknownIdsAreNamedOrDropped) {
+  const std::string nodes = "id,x\na,1\nb,2\n";
+  EXPECT_THAT(error_of(nodes, "a,b\nb,stranger\n"),
+              AllOf(HasSubstr("edges.csv: line 2"), HasSubstr("'stranger'"),
+                    HasSubstr("--unknown-ids drop")));
+  options_.nodes.unknown = io::UnknownIds::drop;
+  const Dataset dataset = read(nodes, "a,b\nb,stranger\n");
+  EXPECT_EQ(dataset.graph.num_edges(), 1);
+}
+
+TEST_F(NodeTable, ErrorsNameTheLineAndTheFix) {
+  EXPECT_THAT(error_of("id,x\na,1\nb,2\na,3\n"),
+              AllOf(HasSubstr("nodes.csv: line 4"), HasSubstr("'a'")));
+  EXPECT_THAT(error_of("id,x\na,1\nb\n"), AllOf(HasSubstr("line 3"), HasSubstr("1 columns")));
+  EXPECT_THAT(error_of("id,x\na,1\nb,2,3\n"), AllOf(HasSubstr("line 3"), HasSubstr("more than 2")));
+  EXPECT_THAT(error_of("id,x\na,1\n,2\n"), AllOf(HasSubstr("line 3"), HasSubstr("empty")));
+  EXPECT_THAT(error_of("id,x\na,1\nb,inf\nc,2\n"), AllOf(HasSubstr("line 3"), HasSubstr("finite")));
+  EXPECT_THAT(error_of("id,split\na,train\nb,often\n"),
+              AllOf(HasSubstr("line 3"), HasSubstr("often")));
+  EXPECT_THAT(error_of("id,label\na,0.5\nb,1\n"), HasSubstr("--label"));
+  EXPECT_THAT(error_of("id,label\na,-7\nb,1\n"), AllOf(HasSubstr("line 2"), HasSubstr("-7")));
+  EXPECT_THAT(error_of("who,x\na,1\nb,2\n"), HasSubstr("--id"));
+  options_.nodes.label = "nowhere";
+  EXPECT_THAT(error_of("id,x\na,1\n"), AllOf(HasSubstr("'nowhere'"), HasSubstr("--label")));
+  options_.nodes.label = "";
+  std::string prose = "id,text\n";
+  for (int i = 0; i < 300; ++i) prose += fmt::format("n{},remark {}\n", i, i);
+  EXPECT_THAT(error_of(prose), HasSubstr("--drop 'text'"));
+  test::write_file(folder_ / "empty.csv", "");
+  options_.nodes.path = folder_ / "empty.csv";
+  EXPECT_THROW(io::read_edge_list(folder_ / "edges.csv", options_), Error);
+}
+
+TEST_F(NodeTable, TheSameForAnyNumberOfThreads) {
+  std::string nodes = "id,x,kind,label\n";
+  std::string edges;
+  for (int i = 0; i < 60000; ++i) {
+    nodes += fmt::format("node-{},{},{},{}\n", i, i % 97 == 0 ? "" : fmt::format("{}", i * 0.37),
+                         "abcdefg"[i % 7], i % 3 == 0 ? "even" : "odd");
+    edges += fmt::format("node-{},node-{}\n", i, i * 7 % 60000);
+  }
+  set_num_threads(1);
+  const Dataset alone = read(nodes, edges);
+  set_num_threads(4);
+  const Dataset together = read(nodes, edges);
+  set_num_threads(0);
+  EXPECT_EQ(alone, together);
+  EXPECT_EQ(alone.num_features(), 8);
+}
+
+}  // namespace
+}  // namespace tessera
