@@ -216,8 +216,10 @@ Action setup(CLI::App& app) {
   app.add_option("-c,--checkpoint", arguments->checkpoint,
                  "the trained model, as 'tessera train --checkpoint' wrote it")
       ->type_name("FILE");
-  app.add_option("-o,--output", arguments->output,
-                 ".npz for classes, logits and embeddings; .txt for one class per line")
+  app.add_option(
+         "-o,--output", arguments->output,
+         ".csv for id, label and probability; .npz for classes, logits and embeddings; .txt "
+         "for one class per line")
       ->type_name("FILE");
   app.add_flag("--embeddings", arguments->embeddings, "also write the inputs of the last layer");
   app.add_option(
@@ -244,7 +246,7 @@ Action setup(CLI::App& app) {
 const Verb predict_verb{"predict", "classify with a trained model",
                         "[options] SOURCE --checkpoint FILE [-o FILE]",
                         "tessera train embedded:citation --checkpoint model.tsr\n"
-                        "tessera predict embedded:citation --checkpoint model.tsr -o classes.txt\n"
+                        "tessera predict embedded:citation --checkpoint model.tsr -o classes.csv\n"
                         "tessera predict --data new.npz -c model.tsr -o new.npz --embeddings",
                         setup};
 

@@ -69,11 +69,11 @@ void add_table_options(CLI::App& app, TableArguments& tables) {
       ->type_name("COLUMN")
       ->group(nodes);
   app.add_option("--features", tables.features, "columns that are features (default: all others)")
-      ->type_name("A,B,…")
+      ->type_name("COLUMNS")
       ->delimiter(',')
       ->group(nodes);
   app.add_option("--drop", tables.drop, "columns that are no features")
-      ->type_name("A,B,…")
+      ->type_name("COLUMNS")
       ->delimiter(',')
       ->group(nodes);
   app.add_option("--unknown-ids", tables.unknown_ids,

@@ -197,8 +197,11 @@ Graph RowFiller::finish(VertexId num_cols, Duplicates duplicates, const char* ro
   offsets_[0] = 0;
   sort_rows();
   const auto num_rows = static_cast<VertexId>(rows_);
-  if (!has_duplicates()) {
-    return {num_rows, num_cols, std::move(offsets_), std::move(cols_), std::move(values_)};
+  const bool repeated = has_duplicates();
+  if (!repeated || duplicates == Duplicates::keep) {
+    const Graph graph(num_rows, num_cols, std::move(offsets_), std::move(cols_),
+                      std::move(values_));
+    return repeated ? graph.with_repeated_edges() : graph;
   }
   for (VertexId row = 0; duplicates == Duplicates::reject; ++row) {
     for (EdgeOffset k = offsets_[row] + 1; k < offsets_[row + 1]; ++k) {

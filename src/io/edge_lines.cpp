@@ -37,6 +37,10 @@ const char* NumberedVertices::read(const char* at, const char* end, const FieldS
              : fmt::format("vertex {} is negative", number),
         zero ? "use --base 0" : "use --ids names where ids are not numbers of vertices"};
   }
+  if (number - base > limit && known) {
+    throw LineProblem{at, fmt::format("vertex {} is not within {} to {}", number, base, limit),
+                      damaged_file_fix};
+  }
   if (number - base > limit) {
     throw LineProblem{
         at, fmt::format("vertex {}, but a file of this size may name 0 to {}", number, limit),

@@ -17,7 +17,8 @@ namespace tessera::io {
 /// Ids that are the numbers of the vertices.
 struct NumberedVertices {
   int base = 0;
-  std::int64_t limit = 0;  ///< the highest id allowed
+  std::int64_t limit = 0;  ///< the highest vertex allowed
+  bool known = false;      ///< because there are no more
 
   const char* read(const char* at, const char* end, const FieldScanner& fields,
                    std::string& scratch, VertexId& vertex) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/io/edge_list.hpp"
+#include "io/edge_list.hpp"
 
 #include <memory>
 #include <utility>
@@ -55,11 +55,12 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
   TextSource source(path);
   std::int64_t begin = 0;
   const std::string_view head = first_block(source, begin);
-  EdgeListLayout layout = find_edge_list_layout(head, options.edges, path);
+  EdgeListOptions by_name = options.edges;
+  by_name.ids = IdKind::names;
+  EdgeListLayout layout = find_edge_list_layout(head, by_name, path);
   if (!options.edges.header && layout.table.sample.size() > 1 && is_header(layout, *table.ids)) {
-    EdgeListOptions with_header = options.edges;
-    with_header.header = true;
-    layout = find_edge_list_layout(head, with_header, path);
+    by_name.header = true;
+    layout = find_edge_list_layout(head, by_name, path);
   }
   begin += layout.table.begin;
   const EdgeLines lines(layout, options.nonfinite);
@@ -77,6 +78,28 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
 }
 
 }  // namespace
+
+Dataset read_numbered_edges(const std::string& path, VertexId vertices,
+                            const ReadOptions& options) {
+  TextSource source(path);
+  std::int64_t begin = 0;
+  const std::string_view head = first_block(source, begin);
+  EdgeListOptions two_columns = options.edges;
+  two_columns.header = false;
+  two_columns.ids = IdKind::numbers;
+  two_columns.weight = "none";
+  const EdgeListLayout layout = find_edge_list_layout(head, two_columns, path);
+  begin += layout.table.begin;
+  const EdgeLines lines(layout, options.nonfinite);
+  const NumberedVertices ids{0, std::int64_t{vertices} - 1, true};
+  Dataset dataset;
+  dataset.name = stem_of(path);
+  dataset.graph = build(source, begin, vertices, false, dataset.edges_stored, options,
+                        [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+                          lines.parse(chunk, ids, with_values, out);
+                        });
+  return dataset;
+}
 
 Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
   if (!options.nodes.path.empty()) return read_with_nodes(path, options);

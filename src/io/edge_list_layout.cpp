@@ -71,6 +71,12 @@ bool have_names(const EdgeListLayout& layout, IdKind ids) {
   return false;
 }
 
+/// Words between blanks, which anybody may have written about anything.
+bool is_prose(const EdgeListLayout& layout, const EdgeListOptions& options) {
+  return options.ids == IdKind::automatic && options.separator == 0 && options.source.empty() &&
+         layout.table.fields.by_blanks() && !layout.table.has_header();
+}
+
 }  // namespace
 
 EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOptions& options,
@@ -92,6 +98,10 @@ EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOption
                 "give --source, --target and --weight different columns");
   }
   layout.names = have_names(layout, options.ids);
+  if (layout.names && is_prose(layout, options)) {
+    throw Error(ErrorCode::unsupported, "is a text of words, and nothing says that they are edges",
+                path, "give --ids names where the words are ids of vertices, or --format NAME");
+  }
   return layout;
 }
 

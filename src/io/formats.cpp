@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cctype>
 
+#include "tessera/core/error.hpp"
 #include "tessera/io/container.hpp"
 #include "tessera/io/edge_list.hpp"
+#include "tessera/io/graphml.hpp"
 #include "tessera/io/matrix_market.hpp"
+#include "tessera/io/metis.hpp"
 #include "tessera/io/npz.hpp"
+#include "tessera/io/ogb.hpp"
 
 #include "io/container_layout.hpp"
 #include "io/matrix_market_header.hpp"
@@ -33,6 +37,19 @@ bool is_text(std::string_view bytes) {
   });
 }
 
+/// Nothing in METIS's files tells them from lists of numbers, so their name has to.
+bool has_metis_ending(const std::string& path) {
+  return path.ends_with(".graph") || path.ends_with(".metis") || path.ends_with(".graph.gz");
+}
+
+/// Reading a pickle means running what is in it.
+Dataset refuse_pickle(const std::string& path, const ReadOptions&) {
+  throw Error(ErrorCode::unsupported, "is a Python pickle, which only Python can read (and run)",
+              path,
+              "convert Planetoid's files with 'python3 examples/python/to_npz.py planetoid FOLDER "
+              "NAME NAME.npz'");
+}
+
 constexpr FileFormat formats[] = {
     {"npz", "NumPy archive", ".npz",
      [](const FirstLook& look) {
@@ -51,6 +68,22 @@ constexpr FileFormat formats[] = {
     {"tsr", "Tessera container", ".tsr",
      [](const FirstLook& look) { return begins_with(look.first_bytes, container_magic); },
      read_container, write_container, true},
+    {"ogb", "Open Graph Benchmark folder", "folder",
+     [](const FirstLook& look) { return look.is_folder && is_ogb_folder(look.path); }, read_ogb,
+     nullptr, false},
+    {"planetoid", "Planetoid's pickles", "ind.NAME.x",
+     [](const FirstLook& look) { return !look.is_folder && begins_with(look.first_bytes, "\x80"); },
+     refuse_pickle, nullptr, false},
+    {"graphml", "GraphML", ".graphml .xml .graphml.gz",
+     [](const FirstLook& look) {
+       return begins_with(look.first_bytes, "<") || begins_with(look.first_bytes, "\xEF\xBB\xBF<");
+     },
+     read_graphml, nullptr, false},
+    {"metis", "METIS graph", ".graph .metis .graph.gz",
+     [](const FirstLook& look) {
+       return !look.is_folder && is_text(look.first_bytes) && has_metis_ending(look.path);
+     },
+     read_metis, nullptr, false},
     {"edges", "edge list", ".csv .tsv .txt .edges .csv.gz .tsv.gz .txt.gz",
      [](const FirstLook& look) { return !look.is_folder && is_text(look.first_bytes); },
      read_edge_list, nullptr, false},

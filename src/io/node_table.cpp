@@ -20,8 +20,6 @@ const std::vector<std::string_view> id_words = {"id",     "node",   "node_id",
 const std::vector<std::string_view> label_words = {"label", "class", "y"};
 const std::vector<std::string_view> split_words = {"split"};
 
-/// More texts than this in one column are no categories but names, or prose.
-constexpr std::size_t max_categories = 256;
 constexpr std::size_t max_classes = 65536;
 
 std::vector<std::string_view> known_words() {

@@ -16,46 +16,10 @@
 #include "io/dataset_arrays.hpp"
 #include "io/npy.hpp"
 #include "io/npz_arrays.hpp"
+#include "io/npz_edges.hpp"
 
 namespace tessera::io {
 namespace {
-
-/// How a .npz file holds the edges. Matrix entries (row, col) are (target, source); edge lists
-/// (src_li, dst_li) are (source, target).
-struct EdgeArrays {
-  SharedArray<VertexId> row, col, src_li, dst_li;
-  std::int64_t num_nodes = -1, num_rows = -1, num_cols = -1;
-};
-
-struct EdgeKind {
-  std::string_view name;
-  void (*take)(EdgeArrays&, ArrayReader&);
-};
-
-template <auto Member>
-void take_ids(EdgeArrays& edges, ArrayReader& array) {
-  edges.*Member = read_vector<VertexId>(array);
-}
-
-template <auto Member>
-void take_count(EdgeArrays& edges, ArrayReader& array) {
-  edges.*Member = read_integer(array);
-  if (edges.*Member < 0) array.reject("is negative");
-}
-
-constexpr EdgeKind matrix_kinds[] = {
-    {"row", take_ids<&EdgeArrays::row>},
-    {"col", take_ids<&EdgeArrays::col>},
-    {"num_nodes", take_count<&EdgeArrays::num_nodes>},
-    {"num_rows", take_count<&EdgeArrays::num_rows>},
-    {"num_cols", take_count<&EdgeArrays::num_cols>},
-};
-
-constexpr EdgeKind list_kinds[] = {
-    {"src_li", take_ids<&EdgeArrays::src_li>},
-    {"dst_li", take_ids<&EdgeArrays::dst_li>},
-    {"num_nodes", take_count<&EdgeArrays::num_nodes>},
-};
 
 const EdgeKind* find_kind(std::span<const EdgeKind> kinds, std::string_view name) {
   const auto found = std::find_if(kinds.begin(), kinds.end(),
@@ -87,17 +51,11 @@ struct OpenNpz {
   }
 };
 
-/// Chooses which of the two ways of holding edges the file uses.
-std::span<const EdgeKind> edge_kinds(const OpenNpz& npz) {
-  if (npz.has("row") && npz.has("col")) return matrix_kinds;
-  if (npz.has("src_li") && npz.has("dst_li")) return list_kinds;
-  incomplete(npz.file.path(), "holds no edges");
-}
-
 /// Reads every array. Large ones are handed out first, so that no thread is left with one alone.
 void read_arrays(const OpenNpz& npz, EdgeArrays& edges, DatasetParts& parts,
                  const Progress& progress) {
-  const std::span<const EdgeKind> kinds = edge_kinds(npz);
+  const std::span<const EdgeKind> kinds =
+      edge_kinds([&](const char* name) { return npz.has(name); }, npz.file.path());
   std::vector<const ZipEntry*> by_size;
   for (const ZipEntry& entry : npz.entries) by_size.push_back(&entry);
   std::stable_sort(by_size.begin(), by_size.end(), [](const ZipEntry* a, const ZipEntry* b) {
@@ -116,6 +74,16 @@ void read_arrays(const OpenNpz& npz, EdgeArrays& edges, DatasetParts& parts,
       take_extra(parts, array.name(), array);
     }
   });
+}
+
+/// How many vertices have features or labels; 0 where there are neither.
+std::int64_t vertices_with_data(const DatasetParts& parts) {
+  if (const auto* dense = std::get_if<DenseFeatures>(&parts.dataset.features)) {
+    return (*dense)->rows();
+  }
+  if (!parts.feature_offsets.empty()) return parts.feature_offsets.size() - 1;
+  const auto* labels = std::get_if<ClassLabels>(&parts.dataset.labels);
+  return labels == nullptr ? 0 : labels->size();
 }
 
 Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, const OpenNpz& npz,
@@ -167,7 +135,7 @@ std::vector<std::pair<std::string, ExtraArray>> edge_arrays(const Graph& graph) 
 }
 
 void require_free_name(const std::string& name) {
-  if (is_dataset_array(name) || find_kind(matrix_kinds, name) != nullptr) {
+  if (is_dataset_array(name) || is_own_edge_array(name)) {
     throw Error(ErrorCode::invalid_argument, "an extra array has a name with a meaning of its own",
                 "'" + name + "'", "rename the extra array");
   }
@@ -181,6 +149,8 @@ Dataset read_npz(const std::string& path, const ReadOptions& options) {
   EdgeArrays edges;
   read_arrays(npz, edges, parts, options.progress);
   parts.dataset.name = stem_of(path);
+  settle(edges, vertices_with_data(parts), path);
+  if (parts.values.empty()) parts.values = edges.weights;
   parts.dataset.edges_stored = std::max(edges.row.size(), edges.src_li.size());
   Graph graph = build_graph(edges, parts.values, npz, options);
   edges = {};

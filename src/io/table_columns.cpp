@@ -74,29 +74,28 @@ bool is_missing(std::string_view field) {
 }
 
 std::vector<Column> examine(TableRows& rows, const std::vector<std::int64_t>& columns,
-                            std::size_t max_categories, const char* option,
-                            const Progress& progress) {
+                            std::size_t most_texts, const char* option, const Progress& progress) {
   std::vector<Findings> findings(columns.size());
   std::mutex mutex;
   rows.for_each("examining columns", progress, [&](RowCursor& cursor) {
     std::vector<Findings> local(columns.size());
     while (cursor.next()) {
       for (std::size_t i = 0; i < columns.size(); ++i) {
-        local[i].see(cursor.field(columns[i]), max_categories);
+        local[i].see(cursor.field(columns[i]), most_texts);
       }
     }
     const std::scoped_lock lock(mutex);
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      findings[i].join(std::move(local[i]), max_categories);
+      findings[i].join(std::move(local[i]), most_texts);
     }
   });
   std::vector<Column> result;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Findings& found = findings[i];
-    if (!found.numeric && found.texts.size() > max_categories) {
+    if (!found.numeric && found.texts.size() > most_texts) {
       throw Error(ErrorCode::bad_data,
                   fmt::format("column '{}' holds more than {} different texts",
-                              rows.name_of(columns[i]), max_categories),
+                              rows.name_of(columns[i]), most_texts),
                   rows.path(),
                   fmt::format("leave it out with {} '{}'", option, rows.name_of(columns[i])));
     }

@@ -13,6 +13,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/plan_store.hpp"
 
+#include "io/dataset_arrays.hpp"
 #include "io/sections.hpp"
 #include "train/run_position.hpp"
 #include "train/settings.hpp"
@@ -200,6 +201,10 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
   arrays.emplace_back("settings", io::stored_text(to_text(checkpoint.settings)));
   arrays.emplace_back("class_values",
                       io::stored(SharedArray<std::int64_t>(checkpoint.class_values)));
+  if (!checkpoint.class_names.empty()) {
+    arrays.emplace_back("class_names", io::stored(checkpoint.class_names.bytes()));
+    arrays.emplace_back("class_name_ends", io::stored(checkpoint.class_names.ends()));
+  }
   arrays.emplace_back("plans", io::stored_text(checkpoint.plans));
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
@@ -215,6 +220,8 @@ Checkpoint load_checkpoint(const std::string& path) {
   const io::InputFile file(path);
   Checkpoint checkpoint;
   std::optional<ProgressReader> progress;
+  std::string class_names;
+  SharedArray<std::int64_t> class_name_ends;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
     if (section.name == io::checkpoint_section) {
@@ -230,6 +237,10 @@ Checkpoint load_checkpoint(const std::string& path) {
     } else if (section.name == "class_values") {
       const auto values = io::read_vector<std::int64_t>(array);
       checkpoint.class_values.assign(values.begin(), values.end());
+    } else if (section.name == "class_names") {
+      class_names = io::read_text(array);
+    } else if (section.name == "class_name_ends") {
+      class_name_ends = io::read_vector<std::int64_t>(array);
     } else if (section.name == "plans") {
       checkpoint.plans = io::read_text(array);
       if (!checkpoint.plans.empty()) ops::PlanStore::parse(checkpoint.plans, array.where());
@@ -245,6 +256,10 @@ Checkpoint load_checkpoint(const std::string& path) {
                 "give the file that training wrote");
   }
   require_epochs(*progress, checkpoint);
+  checkpoint.class_names = io::naming_file(path, [&] {
+    return Names(class_name_ends,
+                 std::vector<std::uint8_t>(class_names.begin(), class_names.end()));
+  });
   validate(checkpoint, path);
   return checkpoint;
 }

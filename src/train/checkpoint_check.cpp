@@ -63,6 +63,11 @@ class CheckpointCheck {
     if (!names.empty() && std::ssize(names) != c_.outputs) {
       reject(fmt::format("{} names of classes for {} outputs", names.size(), c_.outputs));
     }
+    const std::int64_t highest = names.empty() ? c_.outputs - 1 : names.back();
+    if (!c_.class_names.empty() && (c_.multi_label || c_.class_names.size() <= highest)) {
+      reject(fmt::format("{} names of classes, of which the highest is {}", c_.class_names.size(),
+                         highest));
+    }
     const bool rising =
         std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end();
     if (!rising || (!names.empty() && names.front() < 0))

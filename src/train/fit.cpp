@@ -98,6 +98,7 @@ class Fit {
     checkpoint_.multi_label = problem.multi_label();
     checkpoint_.row_normalised = problem.row_normalised;
     checkpoint_.class_values = problem.class_values;
+    checkpoint_.class_names = problem.class_names;
     checkpoint_.metric = problem.metric;
     // Other batches have plans of their own every time, which nobody will need again.
     keeps_plans_ = checkpoints() && options_.batching == Batching::full;
@@ -153,7 +154,8 @@ class Fit {
         loaded.outputs == checkpoint_.outputs && loaded.graph_task == checkpoint_.graph_task &&
         loaded.multi_label == checkpoint_.multi_label &&
         loaded.row_normalised == checkpoint_.row_normalised &&
-        loaded.class_values == checkpoint_.class_values && loaded.metric == checkpoint_.metric;
+        loaded.class_values == checkpoint_.class_values &&
+        loaded.class_names == checkpoint_.class_names && loaded.metric == checkpoint_.metric;
     if (!same) {
       throw Error(ErrorCode::bad_data, "the checkpoint contradicts its own settings",
                   options_.checkpoint.path, io::damaged_file_fix);

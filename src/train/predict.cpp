@@ -10,12 +10,14 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
+#include "tessera/io/writing.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/train/metrics.hpp"
 
 #include "io/npz_arrays.hpp"
 #include "train/batch.hpp"
 #include "train/host.hpp"
+#include "train/prediction_csv.hpp"
 
 namespace tessera::train {
 namespace {
@@ -44,7 +46,9 @@ io::NamedArray borrowed(std::string name, const Matrix<float>& matrix) {
           io::stored(std::shared_ptr<const Matrix<float>>(&matrix, [](const auto*) {}))};
 }
 
-bool is_text(const std::string& path) { return path.ends_with(".txt"); }
+bool is_csv(const std::string& path) { return path.ends_with(".csv"); }
+
+bool is_text(const std::string& path) { return path.ends_with(".txt") || is_csv(path); }
 
 /// The bits of the layer that a tensor belongs to: "convs.1.lin.weight" to layer 1.
 int convolution_bits(const nn::ModelConfig& config, const std::string& path) {
@@ -116,6 +120,8 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   if (!prediction.multi_label) {
     prediction.classes = classes_of(prediction.logits, checkpoint.class_values);
   }
+  if (!prediction.graph_task) prediction.item_names = dataset.vertex_names;
+  prediction.class_names = checkpoint.class_names;
   if (options.embeddings) prediction.embeddings = to_host(model.embeddings(), context.stream);
   return prediction;
 }
@@ -125,11 +131,12 @@ void require_prediction_ending(const std::string& path, bool multi_label) {
   throw Error(ErrorCode::invalid_argument,
               is_text(path) ? "several labels per item do not fit into a text of one class a line"
                             : "unknown ending of the file for predictions",
-              path, multi_label ? "use .npz" : "use .npz or .txt");
+              path, multi_label ? "use .npz" : "use .csv, .npz or .txt");
 }
 
 void save(const Prediction& prediction, const std::string& path) {
   require_prediction_ending(path, prediction.multi_label);
+  if (is_csv(path)) return io::write_text_file(path, prediction_csv(prediction));
   if (is_text(path)) return io::write_index_file(path, prediction.classes);
   std::vector<io::NamedArray> arrays;
   if (prediction.multi_label) {

@@ -87,6 +87,7 @@ void take_vertex_labels(const Dataset& dataset, Problem& problem) {
     reject("the data set has no labels", dataset.name, "use data with labels to train on");
   }
   problem.labels.assign(labels->begin(), labels->end());
+  problem.class_names = dataset.class_names;
 }
 
 void take_graph_labels(const Dataset& dataset, Problem& problem) {

@@ -46,6 +46,7 @@ struct Checkpoint {
   bool multi_label = false;
   bool row_normalised = false;
   std::vector<std::int64_t> class_values;
+  Names class_names;  ///< of the class values; empty: they have none
   Metric metric = Metric::accuracy;
 
   /// The plans it was trained with, as the text of an `ops::PlanStore`; empty where batches differ

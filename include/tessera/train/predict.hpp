@@ -19,6 +19,8 @@ struct Prediction {
   Matrix<float> logits;  ///< one row per vertex or graph
   /// The class of each item as the data calls it; empty for multi-label.
   std::vector<std::int64_t> classes;
+  Names item_names;          ///< what the vertices are called in the data; empty: by number
+  Names class_names;         ///< what the classes were called in the data the model was trained on
   Matrix<float> embeddings;  ///< what went into the last layer, where asked for
 };
 
@@ -40,7 +42,8 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
                    const PredictOptions& options = {});
 
 /// Writes by the file's ending. .npz: the arrays `prediction` (classes, or 0 and 1 for
-/// multi-label), `logits` and, where there are any, `embeddings`. .txt: one class per line.
+/// multi-label), `logits` and, where there are any, `embeddings`. .csv: a table of id, label and
+/// probability. .txt: the number of one class per line.
 void save(const Prediction& prediction, const std::string& path);
 /// Throws `invalid_argument` where `save` could not write such a file.
 void require_prediction_ending(const std::string& path, bool multi_label);

@@ -25,6 +25,7 @@ struct Problem {
   std::int64_t outputs = 0;          ///< width of the logits
   /// What class k is called in the data set; empty: k.
   std::vector<std::int64_t> class_values;
+  Names class_names;  ///< as the data set has them, by class value
   Split split;
   Metric metric = Metric::accuracy;
   bool row_normalised = false;

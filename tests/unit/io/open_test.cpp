@@ -59,7 +59,9 @@ TEST(Open, SaysWhatIsMissing) {
   test::write_file(folder / "empty", "");
   EXPECT_THAT(error_of([&] { io::open(folder / "empty"); }), HasSubstr("is empty"));
   test::write_file(folder / "letter", "Dear reader");
-  EXPECT_THAT(error_of([&] { io::open(folder / "letter"); }), HasSubstr(".mtx.gz"));
+  EXPECT_THAT(error_of([&] { io::open(folder / "letter"); }), HasSubstr("--ids names"));
+  test::write_file(folder / "noise", "\x01\x02\x03");
+  EXPECT_THAT(error_of([&] { io::open(folder / "noise"); }), HasSubstr(".mtx.gz"));
   EXPECT_THAT(error_of([] { io::open("/dev/null"); }), HasSubstr("not a regular file"));
 }
 

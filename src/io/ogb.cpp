@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/io/ogb.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/io/index_file.hpp"
+
+#include "io/dataset_arrays.hpp"
+#include "io/edge_list.hpp"
+#include "io/table_columns.hpp"
+
+namespace tessera::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The file of this name below the folder, packed or plain; empty where there is none.
+std::string find_file(const std::string& folder, const std::string& name) {
+  for (const char* const below : {"raw/", ""}) {
+    for (const char* const ending : {".csv.gz", ".csv"}) {
+      const fs::path path = fs::path(folder) / (below + name + ending);
+      std::error_code ignored;
+      if (fs::is_regular_file(path, ignored)) return path.string();
+    }
+  }
+  return {};
+}
+
+/// A table of numbers without a header; what is missing is not-a-number.
+std::shared_ptr<Matrix<float>> read_numbers(const std::string& path, const ReadOptions& options) {
+  TableRows rows(path, ',', false, {}, options.progress);
+  auto matrix = std::make_shared<Matrix<float>>(rows.num_rows(), rows.layout().columns);
+  rows.for_each("reading numbers", options.progress, [&](RowCursor& cursor) {
+    while (cursor.next() && cursor.row() < matrix->rows()) {
+      for (std::int64_t column = 0; column < matrix->cols(); ++column) {
+        const std::string_view field = cursor.field(column);
+        const auto value = is_missing(field) ? std::optional(std::nanf("")) : parse_real(field);
+        if (!value) {
+          throw LineProblem{cursor.at(), fmt::format("'{}' is no number", field.substr(0, 40)),
+                            damaged_file_fix};
+        }
+        matrix->row(cursor.row())[column] = *value;
+      }
+    }
+  });
+  return matrix;
+}
+
+VertexId read_num_vertices(const std::string& folder) {
+  const std::string path = find_file(folder, "num-node-list");
+  if (path.empty()) {
+    throw Error(ErrorCode::bad_data, "has no num-node-list.csv.gz beside its edges", folder,
+                "copy the folder as it was downloaded");
+  }
+  const std::vector<std::int64_t> counts = read_index_file(path);
+  if (counts.size() != 1) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("holds {} graphs instead of one", counts.size()), path,
+                "convert sets of graphs with examples/python/to_npz.py");
+  }
+  constexpr std::int64_t plenty = std::int64_t{1} << 31;
+  return checked_vertex_count(counts[0], plenty, path);
+}
+
+void require_rows(std::int64_t rows, VertexId vertices, const std::string& path) {
+  if (rows == vertices) return;
+  throw Error(ErrorCode::bad_data, fmt::format("has {} rows for {} vertices", rows, vertices), path,
+              damaged_file_fix);
+}
+
+void read_features(const std::string& folder, VertexId vertices, const ReadOptions& options,
+                   Dataset& dataset) {
+  const std::string path = find_file(folder, "node-feat");
+  if (path.empty()) return;
+  auto matrix = read_numbers(path, options);
+  require_rows(matrix->rows(), vertices, path);
+  if (!std::all_of(matrix->data(), matrix->data() + matrix->size(),
+                   [](float value) { return std::isfinite(value); })) {
+    throw Error(ErrorCode::bad_data, "holds a feature that is no finite number", path,
+                damaged_file_fix);
+  }
+  dataset.features = std::shared_ptr<const Matrix<float>>(std::move(matrix));
+}
+
+Labels labels_of(std::shared_ptr<const Matrix<float>> matrix, const std::string& path) {
+  if (matrix->cols() > 1) return matrix;
+  Buffer<std::int64_t> classes(matrix->rows());
+  for (std::int64_t i = 0; i < matrix->rows(); ++i) {
+    const float value = matrix->data()[i];
+    const bool missing = std::isnan(value);
+    if (!missing && (value < -1 || value >= 1 << 24 || value != std::floor(value))) {
+      throw Error(ErrorCode::bad_data, fmt::format("label {} is no class number", value),
+                  fmt::format("{}: row {}", path, i + 1), damaged_file_fix);
+    }
+    classes[i] = missing ? -1 : static_cast<std::int64_t>(value);
+  }
+  return ClassLabels(std::move(classes));
+}
+
+/// `split/SCHEME/train.csv.gz` and its like. There is one scheme in every set.
+void read_split(const std::string& folder, Dataset& dataset) {
+  const fs::path split = fs::path(folder) / "split";
+  std::error_code ignored;
+  if (!fs::is_directory(split, ignored)) return;
+  std::vector<std::string> schemes;
+  for (const fs::directory_entry& entry : fs::directory_iterator(split)) {
+    if (entry.is_directory()) schemes.push_back(entry.path().string());
+  }
+  if (schemes.size() > 1) {
+    throw Error(ErrorCode::unsupported, fmt::format("holds {} splits", schemes.size()),
+                split.string(), "keep one of the folders");
+  }
+  for (const std::string& scheme : schemes) {
+    const auto part = [&](const char* name) {
+      const std::string path = find_file(scheme, name);
+      return path.empty() ? std::vector<std::int64_t>() : read_index_file(path);
+    };
+    dataset.train = part("train");
+    dataset.validation = part("valid");
+    dataset.test = part("test");
+  }
+}
+
+}  // namespace
+
+bool is_ogb_folder(const std::string& folder) { return !find_file(folder, "edge").empty(); }
+
+Dataset read_ogb(const std::string& folder, const ReadOptions& options) {
+  const std::string edges = find_file(folder, "edge");
+  if (edges.empty()) {
+    throw Error(ErrorCode::bad_data, "holds no edge.csv.gz", folder,
+                "give the folder of one data set, which has raw/edge.csv.gz below it");
+  }
+  const VertexId vertices = read_num_vertices(folder);
+  Dataset dataset = read_numbered_edges(edges, vertices, options);
+  dataset.name = fs::path(folder).lexically_normal().filename().string();
+  if (dataset.name.empty() || dataset.name == ".") {
+    dataset.name = fs::path(folder).lexically_normal().parent_path().filename().string();
+  }
+  read_features(folder, vertices, options, dataset);
+  if (const std::string path = find_file(folder, "node-label"); !path.empty()) {
+    const auto matrix = read_numbers(path, options);
+    require_rows(matrix->rows(), vertices, path);
+    dataset.labels = labels_of(matrix, path);
+  }
+  return naming_file(folder, [&] {
+    read_split(folder, dataset);
+    dataset.validate(options.nonfinite);
+    return dataset;
+  });
+}
+
+}  // namespace tessera::io

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The script that turns objects of Python's graph libraries into archives, with stand-ins for the objects."""
+import sys
+import types
+import unittest
+
+import cli
+
+try:
+    import numpy as np
+except ImportError:
+    np = None
+sys.path.insert(0, str(cli.SOURCE / "examples" / "python"))
+
+
+class Tensor:
+    """Looks like a tensor of torch's, for those who only want its numbers."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def numpy(self):
+        return self.values
+
+
+class Networkx:
+    """The part of networkx.Graph that is used."""
+
+    def __init__(self, nodes, edges, directed=False):
+        self.nodes = nodes
+        self._edges = edges
+        self._directed = directed
+
+    def edges(self, data):
+        return self._edges
+
+    def is_directed(self):
+        return self._directed
+
+
+@unittest.skipIf(np is None, "needs NumPy")
+class ToNpz(cli.CliTest):
+    def info(self, arrays):
+        import to_npz
+        to_npz.save(self.folder / "g.npz", arrays)
+        return self.json("info", self.folder / "g.npz")
+
+    def test_pyg(self):
+        import to_npz
+        data = types.SimpleNamespace(
+            num_nodes=4, edge_index=Tensor([[0, 1, 2], [1, 2, 3]]), x=Tensor(np.ones((4, 2))),
+            y=Tensor([[0], [1], [1], [0]]), train_mask=Tensor([True, True, False, False]),
+            test_mask=Tensor([False, False, True, True]))
+        info = self.info(to_npz.from_pyg(data))
+        self.assertEqual((info["vertices"], info["edges"], info["features"], info["classes"]), (4, 3, 2, 2))
+        self.assertEqual((info["train"], info["test"]), (2, 2))
+
+    def test_dgl(self):
+        import to_npz
+        graph = types.SimpleNamespace(
+            edges=lambda: (Tensor([0, 1]), Tensor([1, 2])), num_nodes=lambda: 5,
+            ndata={"feat": Tensor(np.zeros((5, 3))), "label": Tensor([0., 1., float("nan"), 0., 1.])},
+            edata={"w": Tensor([0.5, 2])})
+        info = self.info(to_npz.from_dgl(graph, weights="w"))
+        self.assertEqual((info["vertices"], info["edges"], info["features"], info["labelled"]), (5, 2, 3, 4))
+        self.assertTrue(info["weighted"])
+
+    def test_networkx(self):
+        import to_npz
+        nodes = {"ann": {"age": 3, "club": "x"}, "bob": {"age": 4, "club": "y"}, "eve": {"age": 5}}
+        graph = Networkx(nodes, [("ann", "bob", {}), ("bob", "eve", {"weight": 2})])
+        arrays = to_npz.from_networkx(graph, features=["age"], label="club", weight="weight")
+        info = self.info(arrays)
+        self.assertEqual((info["vertices"], info["edges"], info["labelled"]), (3, 4, 2))
+        self.assertEqual(bytes(arrays["vertex_name"]), b"annbobeve")
+        empty = to_npz.from_networkx(Networkx({"a": {}}, [], directed=True))
+        self.assertEqual(self.info(empty)["edges"], 0)
+
+    def test_planetoid(self):
+        import pickle
+        import to_npz
+        parts = {"x": np.eye(2, 3), "tx": np.ones((2, 3)), "allx": np.eye(600, 3), "y": np.eye(2),
+                 "ty": np.eye(2), "ally": np.tile(np.eye(2), (300, 1)), "graph": {0: [1], 601: [600]}}
+        for name, value in parts.items():
+            (self.folder / f"ind.toy.{name}").write_bytes(pickle.dumps(value, protocol=2))
+        (self.folder / "ind.toy.test.index").write_text("601\n600\n")
+        info = self.info(to_npz.from_planetoid(self.folder, "toy"))
+        self.assertEqual((info["vertices"], info["edges"], info["train"], info["validation"], info["test"]),
+                         (602, 4, 2, 500, 2))
+        error = self.fail_with(cli.UNAVAILABLE, "info", self.folder / "ind.toy.graph").err
+        self.assertIn("to_npz.py planetoid", error)
+
+
+if __name__ == "__main__":
+    unittest.main()
