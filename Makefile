@@ -4,12 +4,12 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 
-.PHONY: help demo test test-python build dependencies dev-test format format-check clean
+.PHONY: help demo test test-python program build configure dependencies dev-test format format-check clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-demo: build ## Build, and run the main job on an embedded data set
+demo: program ## Build the program, and run the main job on an embedded data set
 	@tools/demo.sh $(BUILD)/bin/tessera
 
 test: build ## Build, and run every test
@@ -18,9 +18,14 @@ test: build ## Build, and run every test
 test-python: ## Make a virtual environment with torch and PyG, install the Python package, and run its tests
 	@tools/test_python.sh
 
-build: dependencies ## Install what is missing, and build into build/
-	cmake --preset default -B $(BUILD) $(CMAKE_FLAGS)
+program: configure ## Build the program and the library, and nothing else
+	cmake --build $(BUILD) --parallel $(JOBS) --target tessera_app
+
+build: configure ## Install what is missing, and build everything into build/
 	cmake --build $(BUILD) --parallel $(JOBS)
+
+configure: dependencies
+	cmake --preset default -B $(BUILD) $(CMAKE_FLAGS)
 
 dependencies: ## Install the packages the build needs, where they are missing
 	@tools/install_dependencies.sh

@@ -13,7 +13,10 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  # Without the first it keeps nothing that was compiled with a precompiled header; the second is explained in
+  # TesseraPrecompiled.cmake.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1
+                                  "${CCACHE_PROGRAM}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
 endif()
 
@@ -34,7 +37,10 @@ if(TESSERA_WARNINGS_AS_ERRORS)
   target_compile_options(tessera_options INTERFACE "$<${cxx}:-Werror>"
                          "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
 endif()
-if(TESSERA_SANITIZE)
+if(TESSERA_SANITIZE STREQUAL "thread")
+  target_compile_options(tessera_options INTERFACE "$<${cxx}:-fsanitize=thread;-fno-omit-frame-pointer>")
+  target_link_options(tessera_options INTERFACE -fsanitize=thread)
+elseif(TESSERA_SANITIZE)
   target_compile_options(tessera_options INTERFACE
     "$<${cxx}:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(tessera_options INTERFACE -fsanitize=address,undefined)

@@ -5,6 +5,9 @@ include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
 
 install(TARGETS tessera EXPORT tesseraTargets)
+if(TARGET tessera_shared)
+  install(TARGETS tessera_shared EXPORT tesseraTargets)
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${package_folder}")
 if(TESSERA_BUILD_APP)
@@ -18,7 +21,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cma
 install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake"
               "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" DESTINATION "${package_folder}")
 
-# pkg-config has no notion of link-only targets: name the libraries a static tessera pulls in.
+# A shared tessera knows what it needs. For the static one, which `--static` is for, name it all.
 set(TESSERA_PC_PRIVATE "-lfmt -lz -lopenblas -lgomp")
 if(TESSERA_WITH_METIS)
   string(APPEND TESSERA_PC_PRIVATE " -lmetis")

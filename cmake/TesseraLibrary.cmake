@@ -26,11 +26,15 @@ else()
 endif()
 
 add_library(tessera ${TESSERA_SOURCES})
+set(TESSERA_OBJECTS $<TARGET_OBJECTS:tessera>)
 add_library(tessera::tessera ALIAS tessera)
 target_include_directories(tessera
   PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
          "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
   PRIVATE "${PROJECT_SOURCE_DIR}/src")
+if(NOT TESSERA_SPARSE_ONLY)
+  tessera_precompile(tessera ${TESSERA_STANDARD_HEADERS})
+endif()
 target_compile_features(tessera PUBLIC cxx_std_20)
 target_compile_definitions(tessera PRIVATE TESSERA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP::OpenMP_CXX)
@@ -49,6 +53,7 @@ if(TESSERA_WITH_CUDA)
                                                   "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(tessera_cuda PRIVATE tessera_options)
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:tessera_cuda>)
+  list(APPEND TESSERA_OBJECTS $<TARGET_OBJECTS:tessera_cuda>)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_CUDA)
   target_link_libraries(tessera PRIVATE CUDA::cudart CUDA::cusparse CUDA::cublas)
 
@@ -100,5 +105,21 @@ if(TESSERA_SIMD_SOURCES)
       ${TESSERA_SIMD_OPTIMISATION} -ffp-contract=fast -fno-math-errno -fno-trapping-math -Wno-psabi ${TESSERA_FLAGS_${isa}})
     target_link_libraries(tessera_simd_${isa} PRIVATE tessera_options)
     target_sources(tessera PRIVATE $<TARGET_OBJECTS:tessera_simd_${isa}>)
+    list(APPEND TESSERA_OBJECTS $<TARGET_OBJECTS:tessera_simd_${isa}>)
   endforeach()
+endif()
+
+# The same objects as a shared library, which knows what it needs itself: a plain `-ltessera` links.
+if(NOT BUILD_SHARED_LIBS AND NOT TESSERA_SPARSE_ONLY)
+  add_library(tessera_shared SHARED ${TESSERA_OBJECTS})
+  add_library(tessera::shared ALIAS tessera_shared)
+  set_target_properties(tessera_shared PROPERTIES OUTPUT_NAME tessera EXPORT_NAME shared
+    LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_include_directories(tessera_shared INTERFACE
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_compile_features(tessera_shared INTERFACE cxx_std_20)
+  get_target_property(needed tessera LINK_LIBRARIES)
+  target_link_libraries(tessera_shared PRIVATE ${needed})
+  # Its threads wait for work until the process ends, so the code must stay.
+  target_link_options(tessera_shared PRIVATE LINKER:-z,nodelete)
 endif()

@@ -6,14 +6,15 @@ set -eu
 cd "$(dirname "$0")/.."
 
 formatter=""
-for candidate in clang-format-14 clang-format; do
+for candidate in clang-format-14 clang-format "$HOME/.local/bin/clang-format"; do
   if "$candidate" --version 2>/dev/null | grep -q 'version 14\.'; then
     formatter=$candidate
     break
   fi
 done
 if [ -z "$formatter" ]; then
-  echo "format: clang-format 14 is missing; run tools/install_dependencies.sh --dev" >&2
+  echo "format: clang-format 14 is missing; run tools/install_dependencies.sh --dev," >&2
+  echo "  or where the system has it no more: pip3 install clang-format==14.0.6" >&2
   exit 1
 fi
 

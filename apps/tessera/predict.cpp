@@ -44,7 +44,7 @@ void require_sense(const PredictArguments& arguments) {
 
 /// How good the predictions are where the data says what is right.
 struct Quality {
-  std::string items;  ///< "the test part" or "all labelled items"
+  std::string items;  ///< "the test part of the training's split"
   double metric = 0;
   std::int64_t count = 0;
 };
@@ -64,10 +64,16 @@ std::vector<std::int64_t> all_labelled(const std::vector<std::int64_t>& labels) 
   return items;
 }
 
-std::optional<Quality> assess(const Dataset& dataset, const train::Prediction& prediction) {
-  const bool has_test = !dataset.test.empty() && !prediction.graph_task;
-  const std::vector<std::int64_t> test(dataset.test.begin(), dataset.test.end());
-  Quality quality{has_test ? "the test part" : "all labelled items", 0, 0};
+std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& checkpoint,
+                              const train::Prediction& prediction) {
+  std::vector<std::int64_t> test = train::test_items(checkpoint, dataset);
+  Quality quality{"the test part of the training's split", 0, 0};
+  if (test.empty() && !prediction.graph_task) {
+    test.assign(dataset.test.begin(), dataset.test.end());
+    quality.items = "the test part of this data";
+  }
+  const bool has_test = !test.empty();
+  if (!has_test) quality.items = "all labelled items";
   if (prediction.multi_label) {
     const auto* const targets = std::get_if<MultiLabels>(&dataset.labels);
     if (targets == nullptr || (*targets)->cols() != prediction.logits.cols()) return {};
@@ -138,7 +144,7 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
     counts += fmt::format("{}{}: {}", counts.empty() ? "" : ", ", label, grouped(count));
   }
   if (!counts.empty()) table.add({"classes", counts});
-  if (const auto quality = assess(dataset, prediction)) {
+  if (const auto quality = assess(dataset, checkpoint, prediction)) {
     table.add({metric_name(prediction), fmt::format("{:.2f} % of {} ({})", quality->metric * 100,
                                                     quality->items, grouped(quality->count))});
   }
@@ -166,7 +172,7 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   for (const auto& [label, count] : class_counts(prediction)) {
     json["predicted"][fmt::format("{}", label)] = count;
   }
-  if (const auto quality = assess(dataset, prediction)) {
+  if (const auto quality = assess(dataset, checkpoint, prediction)) {
     json["test"] = {
         {"metric", metric_name(prediction)}, {"value", quality->metric}, {"items", quality->count}};
   }

@@ -102,6 +102,7 @@
 #include "tessera/train/optimiser.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/predict.hpp"
+#include "tessera/train/predictor.hpp"
 #include "tessera/train/problem.hpp"
 #include "tessera/train/report.hpp"
 #include "tessera/train/split.hpp"

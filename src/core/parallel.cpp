@@ -2,8 +2,8 @@
 #include "tessera/core/parallel.hpp"
 
 #include <omp.h>
-#include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <limits>
@@ -11,6 +11,7 @@
 
 #include "tessera/core/error.hpp"
 
+#include "core/crew.hpp"
 #include "core/openmp_limit.hpp"
 
 namespace tessera {
@@ -20,12 +21,6 @@ std::atomic<int> requested_threads{0};
 
 /// What OpenMP allowed this thread before a `OneOpenMpThread` took it; 0 where there is none.
 thread_local int allowed_before = 0;
-
-/// Whether this process was forked after the library was loaded.
-std::atomic<bool> forked{false};
-
-[[maybe_unused]] const int watches_forks =
-    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
 
 /// Keeps the exception of the lowest task, so that the error a user sees does not depend on timing.
 class FirstFailure {
@@ -53,7 +48,6 @@ class FirstFailure {
 }  // namespace
 
 int num_threads() noexcept {
-  if (forked.load(std::memory_order_relaxed)) return 1;
   const int requested = requested_threads.load(std::memory_order_relaxed);
   if (requested > 0) return requested;
   return allowed_before > 0 ? allowed_before : omp_get_max_threads();
@@ -79,25 +73,27 @@ void set_num_threads(int threads) {
 }
 
 void parallel_tasks(std::int64_t count, FunctionRef<void(std::int64_t)> task) {
-  // Always all of them, even for fewer tasks: when a team shrinks, its threads end, and to start
-  // them again takes longer than most loops.
-  const int threads = num_threads();
-  if (threads <= 1 || count <= 1 || omp_in_parallel()) {
+  const auto one_by_one = [&] {
     for (std::int64_t i = 0; i < count; ++i) task(i);
-    return;
-  }
+  };
+  if (count <= 1 || Crew::is_at_work() || omp_in_parallel()) return one_by_one();
+  const int threads = num_threads();
+  if (threads <= 1) return one_by_one();
   std::atomic<std::int64_t> next{0};
   FirstFailure failure;
-#pragma omp parallel num_threads(threads)
-  for (std::int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < count;
-       i = next.fetch_add(1, std::memory_order_relaxed)) {
-    if (failure.happened_before(i)) continue;
-    try {
-      task(i);
-    } catch (...) {
-      failure.keep(i);
+  const auto work = [&]() noexcept {
+    for (std::int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < count;
+         i = next.fetch_add(1, std::memory_order_relaxed)) {
+      if (failure.happened_before(i)) continue;
+      try {
+        task(i);
+      } catch (...) {
+        failure.keep(i);
+      }
     }
-  }
+  };
+  const auto helpers = static_cast<int>(std::min<std::int64_t>(threads - 1, count - 1));
+  if (!Crew::own().run(helpers, work)) return one_by_one();
   failure.rethrow();
 }
 

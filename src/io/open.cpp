@@ -40,8 +40,10 @@ std::string hint_for_missing(const std::string& source) {
   for (const Scheme& scheme : schemes) {
     for (const CatalogueEntry& entry : scheme.names()) {
       if (entry.name == word || entry.name == stem_of(word)) {
-        return fmt::format("for the data set of that name use {}{}", scheme.prefix,
-                           entry.name == word ? source : entry.name);
+        const std::string& name = entry.name == word ? source : entry.name;
+        return scheme.prefix == "twin:"
+                   ? fmt::format("for a random graph of that size, not the data, use twin:{}", name)
+                   : fmt::format("for the data set of that name use {}{}", scheme.prefix, name);
       }
     }
   }

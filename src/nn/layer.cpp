@@ -72,7 +72,9 @@ void Layer::prepare(const Input& input, const Context& context) {
 }
 
 const Tensor& PairLayer::forward(const Input& input, const Context& context) {
-  const Graph& graph = context.required_graph(describe().c_str()).graph();
+  // Only who misses a graph needs a name.
+  const bool has_graph = context.graph != nullptr || !context.graphs.empty();
+  const Graph& graph = context.required_graph(has_graph ? "" : describe().c_str()).graph();
   if (graph.is_square()) return forward(input, input, context);
   ops::ConstOperand first = input.dense("a layer on a graph that is not square");
   if (graph.num_rows() > first.rows) {

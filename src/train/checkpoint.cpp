@@ -29,6 +29,18 @@ constexpr std::string_view model_prefix = "model:";
 constexpr std::string_view moments_prefix = "moments:";
 constexpr std::string_view weights_prefix = "weights:";
 
+constexpr std::pair<std::string_view, std::vector<std::int64_t> Split::*> split_parts[] = {
+    {"split:train", &Split::train},
+    {"split:validation", &Split::validation},
+    {"split:test", &Split::test}};
+
+std::optional<std::vector<std::int64_t> Split::*> split_part(const std::string& section) {
+  for (const auto& [name, part] : split_parts) {
+    if (section == name) return part;
+  }
+  return {};
+}
+
 std::string run_field(std::int64_t run, const char* name) {
   return fmt::format("run.{}.{}", run, name);
 }
@@ -205,6 +217,10 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
     arrays.emplace_back("class_names", io::stored(checkpoint.class_names.bytes()));
     arrays.emplace_back("class_name_ends", io::stored(checkpoint.class_names.ends()));
   }
+  for (const auto& [name, part] : split_parts) {
+    arrays.emplace_back(std::string(name),
+                        io::stored(SharedArray<std::int64_t>(checkpoint.split.*part)));
+  }
   arrays.emplace_back("plans", io::stored_text(checkpoint.plans));
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
@@ -241,6 +257,9 @@ Checkpoint load_checkpoint(const std::string& path) {
       class_names = io::read_text(array);
     } else if (section.name == "class_name_ends") {
       class_name_ends = io::read_vector<std::int64_t>(array);
+    } else if (const auto part = split_part(section.name)) {
+      const auto items = io::read_vector<std::int64_t>(array);
+      (checkpoint.split.**part).assign(items.begin(), items.end());
     } else if (section.name == "plans") {
       checkpoint.plans = io::read_text(array);
       if (!checkpoint.plans.empty()) ops::PlanStore::parse(checkpoint.plans, array.where());

@@ -72,6 +72,10 @@ class CheckpointCheck {
         std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end();
     if (!rising || (!names.empty() && names.front() < 0))
       reject("the names of classes do not rise");
+    for (const auto* part : {&c_.split.train, &c_.split.validation, &c_.split.test}) {
+      const auto first = std::min_element(part->begin(), part->end());
+      if (first != part->end() && *first < 0) reject(fmt::format("the split has item {}", *first));
+    }
   }
 
   void check_tensors(const std::vector<StoredTensor>& tensors, const char* name) const {

@@ -22,8 +22,8 @@ const Matrix<float>* dense_of(const Features& features) {
   return dense == nullptr ? nullptr : dense->get();
 }
 
-std::span<const float> row_of(const Matrix<float>& matrix, std::int64_t row) {
-  return {matrix.row(row), static_cast<std::size_t>(matrix.cols())};
+std::span<const float> row_of(MatrixView<const float> matrix, std::int64_t row) {
+  return {matrix.row(row), static_cast<std::size_t>(matrix.cols)};
 }
 
 std::span<const float> row_of(const Graph& sparse, std::int64_t row) {
@@ -53,13 +53,16 @@ float row_factor(std::span<const float> values) {
 
 Features normalised_dense(const Matrix<float>& from) {
   auto to = std::make_shared<Matrix<float>>(from.rows(), from.cols());
-  parallel_for(from.rows(), grain, [&](std::int64_t row) {
-    const auto values = row_of(from, row);
-    const float factor = row_factor(values);
-    std::transform(values.begin(), values.end(), to->row(row),
-                   [factor](float value) { return value * factor; });
-  });
+  row_normalise(from, *to);
   return DenseFeatures(std::move(to));
+}
+
+void require_finite_row(std::int64_t row, std::span<const float> values) {
+  const auto wrong =
+      std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+  if (wrong == values.end()) return;
+  throw Error(ErrorCode::bad_data, fmt::format("vertex {} has a feature of {}", row, *wrong),
+              "features", "replace what is infinite or not a number");
 }
 
 Features normalised_sparse(const Graph& from) {
@@ -108,14 +111,11 @@ Features taken_sparse(const Graph& from, std::span<const VertexId> vertices) {
 
 }  // namespace
 
-void require_finite(const Features& features) {
-  for_each_row(features, [](std::int64_t row, std::span<const float> values) {
-    const auto wrong = std::find_if(values.begin(), values.end(),
-                                    [](float value) { return !std::isfinite(value); });
-    if (wrong == values.end()) return;
-    throw Error(ErrorCode::bad_data, fmt::format("vertex {} has a feature of {}", row, *wrong),
-                "features", "replace what is infinite or not a number");
-  });
+void require_finite(const Features& features) { for_each_row(features, require_finite_row); }
+
+void require_finite(MatrixView<const float> features) {
+  parallel_for(features.rows, grain,
+               [&](std::int64_t row) { require_finite_row(row, row_of(features, row)); });
 }
 
 bool any_negative(const Features& features) {
@@ -151,6 +151,15 @@ Features rounded(const Features& features, int bits) {
                       bits, whole, scratch,
                       MatrixView<float>(values.data(), sparse->num_edges(), 1));
   return sparse->with_values(std::move(values));
+}
+
+void row_normalise(MatrixView<const float> from, MatrixView<float> to) {
+  parallel_for(from.rows, grain, [&](std::int64_t row) {
+    const auto values = row_of(from, row);
+    const float factor = row_factor(values);
+    std::transform(values.begin(), values.end(), to.row(row),
+                   [factor](float value) { return value * factor; });
+  });
 }
 
 Features one_hot(std::span<const std::int64_t> columns, std::int64_t width) {

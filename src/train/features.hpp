@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
 
 /// Features as models take them.
@@ -12,11 +13,14 @@ namespace tessera::train {
 
 /// Throws `bad_data` naming the first vertex with a feature that is not finite.
 void require_finite(const Features& features);
+void require_finite(MatrixView<const float> features);
 
 bool any_negative(const Features& features);
 
 /// Every row divided by the sum of its absolute values; rows of zeros stay.
 Features row_normalised(const Features& features);
+/// The same of dense features; the shapes are equal.
+void row_normalise(MatrixView<const float> from, MatrixView<float> to);
 
 /// Every number as a code of so many bits would give it back: one range for all, 0 a part of it.
 Features rounded(const Features& features, int bits);

@@ -13,6 +13,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/nn/model.hpp"
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/trainer.hpp"
@@ -88,6 +89,10 @@ struct Samples {
 /// All runs of one call of `fit`.
 class Fit {
  public:
+  /// Of a model of somebody else's.
+  Fit(const Problem& problem, const ModelMaker& maker, const TrainOptions& options)
+      : problem_(problem), maker_(maker), options_(options) {}
+
   Fit(const Problem& problem, const nn::ModelConfig& config, const TrainOptions& options)
       : problem_(problem), config_(config), options_(options) {
     checkpoint_.model = config;
@@ -123,6 +128,12 @@ class Fit {
   }
 
  private:
+  std::unique_ptr<nn::Layer> new_model(std::uint64_t seed) const {
+    if (maker_) return maker_(problem_.shape(), options_.placement);
+    return std::make_unique<nn::Model>(config_, problem_.num_features(), problem_.outputs, seed,
+                                       options_.placement);
+  }
+
   bool checkpoints() const { return !options_.checkpoint.path.empty(); }
   std::uint64_t seed_of(std::int64_t run) const {
     return options_.seed + static_cast<std::uint64_t>(run);
@@ -139,6 +150,7 @@ class Fit {
     }
     checkpoint_.runs = std::move(loaded.runs);
     checkpoint_.weights = std::move(loaded.weights);
+    checkpoint_.split = std::move(loaded.split);
     best_ = best_epoch(checkpoint_);
     const std::size_t begun = checkpoint_.runs.size();
     report_.notes.push_back(begun == 0 ? "resumed from the beginning"
@@ -161,9 +173,8 @@ class Fit {
                   options_.checkpoint.path, io::damaged_file_fix);
     }
     if (loaded.weights.empty()) return;
-    nn::Model model(config_, problem_.num_features(), problem_.outputs, options_.seed,
-                    options_.placement);
-    require_same_tensors(loaded.weights, model.state(), options_.checkpoint.path);
+    require_same_tensors(loaded.weights, new_model(options_.seed)->state(),
+                         options_.checkpoint.path);
   }
 
   Split split_of(std::int64_t run) const {
@@ -190,7 +201,7 @@ class Fit {
       position = position_after(curve);
       if (is_over(position)) return report_run(run, position, std::move(curve));
     }
-    Trainer trainer(problem_, split_of(run), config_, options_, seed_of(run));
+    Trainer trainer(problem_, split_of(run), new_model(seed_of(run)), options_, seed_of(run));
     if (state != nullptr) {
       restore(state->model, trainer.model().state(), options_.checkpoint.path);
       restore(state->moments, trainer.optimiser().state(), options_.checkpoint.path);
@@ -250,7 +261,12 @@ class Fit {
     const bool is_first = epoch.run < best_.run && !better(best_.evaluation, epoch.evaluation);
     if (best_.run >= 0 && !is_first && !better(epoch.evaluation, best_.evaluation)) return;
     best_ = epoch;
+    keep_weights(trainer, epoch.run);
+  }
+
+  void keep_weights(Trainer& trainer, std::int64_t run) {
     checkpoint_.weights = store(trainer.model().state());
+    checkpoint_.split = split_of(run);
   }
 
   void write_checkpoint(Trainer& trainer, std::int64_t run, const std::vector<EpochRecord>& curve,
@@ -262,7 +278,7 @@ class Fit {
     checkpoint_.runs[place] = {trainer.step(), curve, store(trainer.model().state()),
                                store(trainer.optimiser().state())};
     // Before the first evaluation no epoch is better than the last.
-    if (best_.run < 0) checkpoint_.weights = store(trainer.model().state());
+    if (best_.run < 0) keep_weights(trainer, run);
     if (keeps_plans_) checkpoint_.plans = options_.plans.store->to_text();
     save(checkpoint_, options_.checkpoint.path);
     samples.times[Phase::checkpoint] += watch.seconds();
@@ -319,14 +335,14 @@ class Fit {
 
   /// Nothing was left to train: the report still says of what model it is.
   void describe_finished() {
-    nn::Model model(config_, problem_.num_features(), problem_.outputs, options_.seed,
-                    options_.placement);
-    report_.model = model.describe();
-    report_.parameters = model.num_parameters();
+    const std::unique_ptr<nn::Layer> model = new_model(options_.seed);
+    report_.model = model->describe();
+    report_.parameters = model->num_parameters();
   }
 
   const Problem& problem_;
-  const nn::ModelConfig& config_;
+  nn::ModelConfig config_;
+  ModelMaker maker_;  ///< empty: the model is that of the configuration
   TrainOptions options_;
   TrainReport report_;
   Checkpoint checkpoint_;
@@ -337,6 +353,17 @@ class Fit {
   std::vector<double> all_epochs_;
 };
 
+void require_possible(const TrainOptions& options) {
+  validate(options);
+  require_available(options.placement.device());
+  if (options.evaluate_every > options.epochs) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("evaluate_every is {}, but there are {} epochs", options.evaluate_every,
+                            options.epochs),
+                "training", "evaluate at least one of them");
+  }
+}
+
 }  // namespace
 
 TrainReport fit(const Dataset& dataset, const nn::ModelConfig& config,
@@ -346,17 +373,24 @@ TrainReport fit(const Dataset& dataset, const nn::ModelConfig& config,
 
 TrainReport fit(const Problem& problem, const nn::ModelConfig& config,
                 const TrainOptions& options) {
-  validate(options);
+  require_possible(options);
   nn::validate(config);
-  require_available(options.placement.device());
-  if (options.evaluate_every > options.epochs) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("evaluate_every is {}, but there are {} epochs", options.evaluate_every,
-                            options.epochs),
-                "training", "evaluate at least one of them");
-  }
   require_memory(config, problem.shape(), options);
   return Fit(problem, config, options).run();
+}
+
+TrainReport fit(const Dataset& dataset, const ModelMaker& maker, const TrainOptions& options) {
+  return fit(prepare(dataset, options), maker, options);
+}
+
+TrainReport fit(const Problem& problem, const ModelMaker& maker, const TrainOptions& options) {
+  require_possible(options);
+  if (!options.checkpoint.path.empty()) {
+    throw Error(ErrorCode::unsupported, "a checkpoint of a model of one's own",
+                options.checkpoint.path,
+                "train it with a Trainer, and keep train::store(trainer.model().state())");
+  }
+  return Fit(problem, maker, options).run();
 }
 
 }  // namespace tessera::train

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/predict.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/graph/fingerprint.hpp"
 #include "tessera/io/index_file.hpp"
 #include "tessera/io/writing.hpp"
-#include "tessera/nn/model.hpp"
 #include "tessera/train/metrics.hpp"
+#include "tessera/train/predictor.hpp"
 
+#include "io/file.hpp"
 #include "io/npz_arrays.hpp"
-#include "train/batch.hpp"
+#include "train/data_fingerprint.hpp"
 #include "train/host.hpp"
 #include "train/prediction_csv.hpp"
 
@@ -60,14 +64,6 @@ int convolution_bits(const nn::ModelConfig& config, const std::string& path) {
   return layer >= 0 && layer < config.layers ? nn::layer_bits(config, layer) : 0;
 }
 
-void require_width(const Checkpoint& checkpoint, const Problem& problem) {
-  if (problem.num_features() == checkpoint.features) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("the data has {} features, the checkpoint's model {}",
-                          problem.num_features(), checkpoint.features),
-              problem.name, "use data of the kind the model was trained on");
-}
-
 }  // namespace
 
 std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::int64_t>& bits) {
@@ -90,40 +86,36 @@ std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::i
 
 Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
                    const PredictOptions& options) {
-  if (checkpoint.weights.empty()) {
-    throw Error(ErrorCode::invalid_argument, "the checkpoint holds no trained weights",
-                "checkpoint", "train for at least one epoch");
-  }
-  validate(checkpoint, "checkpoint");
-  TrainOptions how;
-  how.placement = options.placement;
-  how.plans = options.plans;
-  how.plans.epochs = 1;
-  nn::ModelConfig config = checkpoint.model;
-  if (!options.bits.empty()) config.bits = options.bits;
-  nn::validate(config);
-  const Problem problem =
-      prepare_features(dataset, config, checkpoint.graph_task, checkpoint.row_normalised, how);
-  require_width(checkpoint, problem);
-  nn::Model model(config, checkpoint.features, checkpoint.outputs, 0, options.placement);
-  restore(checkpoint.weights, model.state(), "checkpoint");
-  Batch batch = full_batch(problem, {}, {options.placement, !model.accepts_sparse(), how.plans});
-  const ops::DenseWorkspace workspace(options.placement.place());
-  nn::Context context = batch.context(false, 0, 0);
-  context.stream = options.placement.stream;
-  context.workspace = &workspace;
-  const nn::Tensor& logits = model.forward(batch.features.input(), context);
+  Predictor predictor(checkpoint, dataset, options);
   Prediction prediction;
   prediction.graph_task = checkpoint.graph_task;
   prediction.multi_label = checkpoint.multi_label;
-  prediction.logits = to_host(logits, context.stream);
+  prediction.logits = Matrix<float>(predictor.num_items(), predictor.num_outputs());
+  predictor.run(prediction.logits);
   if (!prediction.multi_label) {
     prediction.classes = classes_of(prediction.logits, checkpoint.class_values);
   }
   if (!prediction.graph_task) prediction.item_names = dataset.vertex_names;
   prediction.class_names = checkpoint.class_names;
-  if (options.embeddings) prediction.embeddings = to_host(model.embeddings(), context.stream);
+  if (options.embeddings) {
+    prediction.embeddings = to_host(predictor.embeddings(), options.placement.stream);
+  }
   return prediction;
+}
+
+std::vector<std::int64_t> test_items(const Checkpoint& checkpoint, const Dataset& dataset) {
+  const Setting edges{std::string(fingerprint_prefix) + "edges",
+                      fmt::format("{:016x}", fingerprint(dataset.graph))};
+  const auto& settings = checkpoint.settings;
+  if (std::find(settings.begin(), settings.end(), edges) == settings.end()) return {};
+  const std::int64_t items =
+      checkpoint.graph_task ? dataset.num_graphs() : dataset.graph.num_rows();
+  for (const std::int64_t item : checkpoint.split.test) {
+    if (item < items) continue;
+    throw Error(ErrorCode::bad_data, fmt::format("the split has item {} of {}", item, items),
+                "checkpoint", io::damaged_file_fix);
+  }
+  return checkpoint.split.test;
 }
 
 void require_prediction_ending(const std::string& path, bool multi_label) {

@@ -48,13 +48,13 @@ void add_missing_features(const Dataset& dataset, Problem& problem) {
   const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
   if (!problem.graph_task) {
     problem.features = vertex_numbers(dataset.graph);
-    problem.notes.push_back("no features in the data: each vertex gets one of its own");
+    problem.notes.emplace_back("no features in the data: each vertex gets one of its own");
   } else if (labels != nullptr) {
     problem.features = one_hot(*labels, dataset.num_classes());
-    problem.notes.push_back("no features in the data: vertex labels are used");
+    problem.notes.emplace_back("no features in the data: vertex labels are used");
   } else {
     problem.features = degrees(dataset.graph);
-    problem.notes.push_back("no features in the data: degrees are used");
+    problem.notes.emplace_back("no features in the data: degrees are used");
   }
 }
 
@@ -267,6 +267,12 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
            "use full or graphs");
   }
   return problem;
+}
+
+Problem prepare(const Dataset& dataset, const TrainOptions& options) {
+  nn::ModelConfig any;
+  if (is_graph_task(dataset, options.task)) any.readout = ops::Reduction::sum;
+  return prepare(dataset, any, options);
 }
 
 Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,

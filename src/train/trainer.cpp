@@ -6,12 +6,14 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/recording.hpp"
+#include "tessera/nn/model.hpp"
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
 
@@ -84,10 +86,37 @@ void require_finite_loss(double loss, std::int64_t epoch) {
               "lower the learning rate");
 }
 
+/// A model of somebody else's, checked and as ours begin.
+std::unique_ptr<nn::Layer> started(const Problem& problem, std::unique_ptr<nn::Layer> model,
+                                   const TrainOptions& options, std::uint64_t seed) {
+  const auto reject = [](const std::string& what, const char* fix) {
+    throw Error(ErrorCode::invalid_argument, what, "model", fix);
+  };
+  if (model == nullptr) reject("there is no model", "give one");
+  if (model->input_width() != problem.num_features() || model->output_width() != problem.outputs) {
+    reject(fmt::format("{} maps {} features to {}, but the data has {} and {} outputs",
+                       model->describe(), model->input_width(), model->output_width(),
+                       problem.num_features(), problem.outputs),
+           "make it for Problem::shape()");
+  }
+  if (model->placement().memory != options.placement.memory ||
+      model->placement().precision != options.placement.precision) {
+    reject(
+        fmt::format("{} lies on {} in {}, training was asked for on {} in {}", model->describe(),
+                    to_string(model->device()), to_string(model->placement().precision),
+                    to_string(options.placement.device()), to_string(options.placement.precision)),
+        "make it with the placement of the options");
+  }
+  model->assign_numbers(0);
+  model->reset_parameters(seed);
+  model->set_needs_input_gradient(false);
+  return model;
+}
+
 }  // namespace
 
 struct Trainer::State {
-  State(const Problem& given, const Split& given_split, const nn::ModelConfig& config,
+  State(const Problem& given, const Split& given_split, std::unique_ptr<nn::Layer> given_model,
         const TrainOptions& given_options, std::uint64_t given_seed)
       : problem(given),
         split(given_split),
@@ -95,7 +124,8 @@ struct Trainer::State {
         place(given_options.placement.place()),
         workspace(place),
         seed(given_seed),
-        model(config, given.num_features(), given.outputs, given_seed, given_options.placement),
+        owned_model(std::move(given_model)),
+        model(*owned_model),
         optimiser(model, given_options.optimiser),
         batches(given, given_split, given_options,
                 {given_options.placement, !model.accepts_sparse(), plans_of(given_options)},
@@ -299,7 +329,8 @@ struct Trainer::State {
   Place place;
   ops::DenseWorkspace workspace;
   std::uint64_t seed;
-  nn::Model model;
+  std::unique_ptr<nn::Layer> owned_model;
+  nn::Layer& model;
   Optimiser optimiser;
   BatchSource batches;
   nn::Tensor gradient;
@@ -318,7 +349,16 @@ struct Trainer::State {
 
 Trainer::Trainer(const Problem& problem, const Split& split, const nn::ModelConfig& config,
                  const TrainOptions& options, std::uint64_t seed)
-    : state_(std::make_unique<State>(problem, split, config, options, seed)) {}
+    : Trainer(problem, split,
+              std::make_unique<nn::Model>(config, problem.num_features(), problem.outputs, seed,
+                                          options.placement),
+              options, seed) {}
+
+Trainer::Trainer(const Problem& problem, const Split& split, std::unique_ptr<nn::Layer> model,
+                 const TrainOptions& options, std::uint64_t seed)
+    : state_(std::make_unique<State>(
+          problem, split, started(problem, std::move(model), options, seed), options, seed)) {}
+
 Trainer::~Trainer() = default;
 
 double Trainer::train_epoch() {
@@ -342,7 +382,7 @@ Evaluation Trainer::evaluate() { return state_->evaluate(); }
 void Trainer::start_epoch(bool evaluates) { state_->start_epoch(evaluates); }
 EpochNumbers Trainer::finish_epoch() { return state_->finish_epoch(); }
 bool Trainer::runs_ahead() const noexcept { return state_->runs_ahead(); }
-nn::Model& Trainer::model() noexcept { return state_->model; }
+nn::Layer& Trainer::model() noexcept { return state_->model; }
 Optimiser& Trainer::optimiser() noexcept { return state_->optimiser; }
 std::int64_t Trainer::epoch() const noexcept { return state_->epoch; }
 std::int64_t Trainer::step() const noexcept { return state_->step; }

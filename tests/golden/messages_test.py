@@ -75,6 +75,7 @@ MISTAKES = [
     ["completion", "tcsh"],
     # names of data and models
     ["info", "karate"],
+    ["info", "reddit"],
     ["info", "embedded:cora"],
     ["info", "missing.npz"],
     ["info", "notes.txt"],

@@ -13,12 +13,22 @@ mv "$work/first" "$work/moved"
   -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Release
 "$cmake" --build "$work/build"
 "$work/build/consumer"
+"$work/build/consumer_shared"
 
 pc_folder=$(dirname "$(find "$work/moved" -name tessera.pc)")
+libraries=$(dirname "$pc_folder")
+flags() { PKG_CONFIG_PATH="$pc_folder" pkg-config "$@" tessera; }
+
 # shellcheck disable=SC2046  # flags are meant to be split
-PKG_CONFIG_PATH="$pc_folder" "$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/by_pkg_config" \
-  $(PKG_CONFIG_PATH="$pc_folder" pkg-config --cflags --libs --static tessera)
-LD_LIBRARY_PATH="$(dirname "$pc_folder")" "$work/by_pkg_config"
+"$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/shared" $(flags --cflags --libs)
+LD_LIBRARY_PATH="$libraries" "$work/shared"
+LD_LIBRARY_PATH="$libraries" ldd "$work/shared" | grep -q "$libraries/libtessera.so"
+
+# Without the shared library the same flags and --static take the archive.
+rm "$libraries"/libtessera.so*
+# shellcheck disable=SC2046
+"$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/static" $(flags --cflags --libs --static)
+"$work/static"
 
 "$work/moved/bin/tessera" --version
 for printed in man/man1/tessera.1 bash-completion/completions/tessera zsh/site-functions/_tessera \

@@ -10,6 +10,7 @@
 #include "tessera/nn/layer.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/report.hpp"
+#include "tessera/train/split.hpp"
 
 namespace tessera::train {
 
@@ -48,6 +49,8 @@ struct Checkpoint {
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< of the class values; empty: they have none
   Metric metric = Metric::accuracy;
+  /// What the best weights were trained, chosen and tested on; empty in files of version 0.1.0.
+  Split split;
 
   /// The plans it was trained with, as the text of an `ops::PlanStore`; empty where batches differ
   /// from epoch to epoch. They stay the same when training goes on.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/config.hpp"
+#include "tessera/nn/layer.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/problem.hpp"
 #include "tessera/train/report.hpp"
@@ -16,5 +20,15 @@ TrainReport fit(const Dataset& dataset, const nn::ModelConfig& config, const Tra
 
 /// The same on data that was prepared with the same options.
 TrainReport fit(const Problem& problem, const nn::ModelConfig& config, const TrainOptions& options);
+
+/// Makes a model of one's own for data of this shape: `shape.features` in, `shape.outputs` out.
+/// With a readout in it where graphs are classified.
+using ModelMaker = std::function<std::unique_ptr<nn::Layer>(const nn::DataShape& shape,
+                                                            const nn::Placement& placement)>;
+
+/// The same with a model of one's own, made anew for each run. There are no checkpoints of such
+/// models: to keep one, train it with a `Trainer` and `store` its state.
+TrainReport fit(const Dataset& dataset, const ModelMaker& maker, const TrainOptions& options);
+TrainReport fit(const Problem& problem, const ModelMaker& maker, const TrainOptions& options);
 
 }  // namespace tessera::train

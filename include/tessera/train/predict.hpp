@@ -27,7 +27,8 @@ struct Prediction {
 struct PredictOptions {
   bool embeddings = false;
   nn::Placement placement;
-  ops::PlanOptions plans;  ///< how plans are made; device and kernel play no part
+  /// How plans are made; device and kernel play no part. `epochs` says how often they will be used.
+  ops::PlanOptions plans;
   /// As `ModelConfig::bits`, instead of the checkpoint's own: quantisation after training.
   std::vector<std::int64_t> bits = {};
 };
@@ -40,6 +41,10 @@ std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::i
 /// than the model's are an `invalid_argument` error.
 Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
                    const PredictOptions& options = {});
+
+/// The items that the checkpoint's model was tested on, which it has not learnt from; none where
+/// this is not the graph that it was trained on.
+std::vector<std::int64_t> test_items(const Checkpoint& checkpoint, const Dataset& dataset);
 
 /// Writes by the file's ending. .npz: the arrays `prediction` (classes, or 0 and 1 for
 /// multi-label), `logits` and, where there are any, `embeddings`. .csv: a table of id, label and

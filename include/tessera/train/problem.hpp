@@ -47,6 +47,8 @@ bool is_graph_task(const Dataset& dataset, Task task);
 /// Data without features gets some: one per vertex for vertices; for graphs, vertex labels or else
 /// degrees. A model with `precomputed` gets its features propagated.
 Problem prepare(const Dataset& dataset, const nn::ModelConfig& config, const TrainOptions& options);
+/// The same for a model of one's own, of which nothing is known.
+Problem prepare(const Dataset& dataset, const TrainOptions& options);
 
 /// The features alone, for predictions: no labels and no split are needed. `row_normalise` says
 /// what training did.

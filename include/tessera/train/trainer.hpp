@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "tessera/nn/model.hpp"
+#include "tessera/nn/config.hpp"
+#include "tessera/nn/layer.hpp"
 #include "tessera/train/optimiser.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/problem.hpp"
@@ -28,6 +29,10 @@ class Trainer {
   /// `problem` must outlive it. `split` is the problem's or another of the same items.
   Trainer(const Problem& problem, const Split& split, const nn::ModelConfig& config,
           const TrainOptions& options, std::uint64_t seed);
+  /// A layer of one's own, or several in a `Sequential`: it reads the problem's features and writes
+  /// its outputs, and lies where the options say. Its parameters are drawn anew from `seed`.
+  Trainer(const Problem& problem, const Split& split, std::unique_ptr<nn::Layer> model,
+          const TrainOptions& options, std::uint64_t seed);
   ~Trainer();
 
   /// Every training item once. Returns the mean loss; throws where it is no longer a number.
@@ -48,7 +53,7 @@ class Trainer {
   /// Without dropout, on the whole graph.
   Evaluation evaluate();
 
-  nn::Model& model() noexcept;
+  nn::Layer& model() noexcept;
   Optimiser& optimiser() noexcept;
   std::int64_t epoch() const noexcept;
   /// Goes on as if so many epochs and steps had been trained.

@@ -14,17 +14,19 @@ namespace tessera::ops {
 namespace {
 
 void check_epsilon(const Checker& check, double epsilon) {
-  check.that(std::isfinite(epsilon) && epsilon > 0,
-             fmt::format("epsilon is {}, expected a number above 0", epsilon));
+  if (!(std::isfinite(epsilon) && epsilon > 0)) {
+    check.fail(fmt::format("epsilon is {}, expected a number above 0", epsilon));
+  }
 }
 
 }  // namespace
 
 ActivationFormula checked_formula(const Checker& check, const ActivationOptions& options) {
-  check.that(options.dropout >= 0 && options.dropout <= 1,
-             fmt::format("dropout is {}, expected 0 to 1", options.dropout));
-  check.that(std::isfinite(options.slope), fmt::format("slope is {}", options.slope));
-  check.that(std::isfinite(options.alpha), fmt::format("alpha is {}", options.alpha));
+  if (!(options.dropout >= 0 && options.dropout <= 1)) {
+    check.fail(fmt::format("dropout is {}, expected 0 to 1", options.dropout));
+  }
+  if (!std::isfinite(options.slope)) check.fail(fmt::format("slope is {}", options.slope));
+  if (!std::isfinite(options.alpha)) check.fail(fmt::format("alpha is {}", options.alpha));
   const Dropout dropout{options.dropout, options.random, options.clock};
   return {options.activation, options.slope, options.alpha, dropout.active(), dropout.constants()};
 }

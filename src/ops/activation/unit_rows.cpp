@@ -16,8 +16,9 @@ void check_inputs(const Checker& check, const ConstOperand& x, const ConstOperan
                   double epsilon) {
   check.floating(x, "x");
   check.matrix(factor, "factor", {x.type, 1, 1});
-  check.that(std::isfinite(epsilon) && epsilon > 0,
-             fmt::format("epsilon is {}, expected a number above 0", epsilon));
+  if (!(std::isfinite(epsilon) && epsilon > 0)) {
+    check.fail(fmt::format("epsilon is {}, expected a number above 0", epsilon));
+  }
 }
 
 }  // namespace

@@ -24,10 +24,14 @@ TESSERA_INLINE int power_of_two_within(std::int64_t value, int limit) {
   return power;
 }
 
-/// Widest slices: full vectors may come several to a head, narrower ones come alone.
+/// Widest slices: full vectors may come several to a head, narrower ones come alone. Doubles check
+/// gradients, where no time counts: few instances serve them.
 template <class T, int N>
-inline constexpr int max_slice_vectors = N == lanes<ScalarOf<T>> ? 8 : 1;
-inline constexpr int max_slice_heads = 8;
+inline constexpr int max_slice_vectors = N != lanes<ScalarOf<T>>     ? 1
+                                         : std::is_same_v<T, double> ? 2
+                                                                     : 8;
+template <class T>
+inline constexpr int max_slice_heads = std::is_same_v<T, double> ? 1 : 8;
 
 template <class T, int N, bool Narrow>
 const fused::SliceFunctions<T>* find_slice(int heads, int vectors) {
@@ -37,7 +41,7 @@ const fused::SliceFunctions<T>* find_slice(int heads, int vectors) {
       constexpr int slice_heads = 1 << log_heads.value;
       constexpr int slice_vectors = 1 << log_vectors.value;
       constexpr int max_vectors = Narrow ? 1 : max_slice_vectors<T, N>;
-      if constexpr (slice_vectors <= max_vectors &&
+      if constexpr (slice_vectors <= max_vectors && slice_heads <= max_slice_heads<T> &&
                     slice_heads * slice_vectors <= accumulator_registers) {
         if (heads == slice_heads && vectors == slice_vectors) {
           found = &slice_functions<T, N, slice_heads, slice_vectors, Narrow>;
@@ -62,7 +66,7 @@ struct SliceMaker {
     for (place.head = 0; place.head < place.heads;) {
       const int heads = power_of_two_within(
           place.heads - place.head,
-          power_of_two_within(accumulator_registers / vectors, max_slice_heads));
+          power_of_two_within(accumulator_registers / vectors, max_slice_heads<T>));
       if (Narrow && place.head + heads == place.heads) place.set_back = N - place.width;
       list(fused::Slice<T>{find_slice<T, N, Narrow>(heads, vectors), place});
       place.head += heads;
@@ -109,7 +113,7 @@ bool can_sum_lanes(std::int64_t heads, std::int64_t width, std::int64_t n) {
                                           (vectors & (vectors - 1)) == 0);
   if (!one_slice) return false;
   const std::int64_t slice_heads =
-      power_of_two_within(accumulator_registers / vectors, max_slice_heads);
+      power_of_two_within(accumulator_registers / vectors, max_slice_heads<T>);
   return slice_heads % n == 0 && heads % n == 0;
 }
 

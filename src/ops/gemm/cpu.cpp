@@ -85,7 +85,11 @@ void multiply_in_blocks(const blas::Product<T>& whole) {
   const std::int64_t blocks_of_c = blocks.row_blocks * blocks.col_blocks;
   const bool cut = blocks.inner_blocks > 1;
   const std::int64_t area = whole.rows * whole.cols;
-  Buffer<T> partials(cut ? checked_area(blocks.inner_blocks, area) : 0);
+  // Kept, so that the same product allocates nothing the next time.
+  static thread_local Buffer<T> partials;
+  const std::int64_t needed = cut ? checked_area(blocks.inner_blocks, area) : 0;
+  if (needed > partials.size()) partials = Buffer<T>(needed);
+  Buffer<T>& own_partials = partials;
   const blas::SingleThread single_thread;
   parallel_tasks(blocks_of_c * blocks.inner_blocks, [&](std::int64_t task) {
     const std::int64_t slice = task / blocks_of_c;
@@ -95,7 +99,7 @@ void multiply_in_blocks(const blas::Product<T>& whole) {
     blas::Product<T> target = whole;
     if (cut) {
       target.beta = 0;
-      target.c = partials.data() + slice * area;
+      target.c = own_partials.data() + slice * area;
       target.stride_c = whole.cols;
     }
     blas::multiply(part_of(target, row, std::min(blocks.rows, whole.rows - row), col,

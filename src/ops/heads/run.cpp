@@ -13,8 +13,9 @@ namespace {
 /// Throws unless `whole` columns are a number of heads, or of features per head, of `part`.
 void check_divides(const Checker& check, std::int64_t whole, std::int64_t part, const char* what) {
   if (whole == 0 && part == 0) return;
-  check.that(part > 0 && whole % part == 0, std::to_string(whole) + " columns do not divide into " +
-                                                std::to_string(part) + " " + what);
+  if (part > 0 && whole % part == 0) return;
+  check.fail(std::to_string(whole) + " columns do not divide into " + std::to_string(part) + " " +
+             what);
 }
 
 }  // namespace

@@ -249,6 +249,12 @@ void best_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* 
   }
 }
 
+/// The widest block of an instance. Doubles check gradients, where no time counts.
+template <class T>
+constexpr int block_registers = std::is_same_v<T, double> ? 2 : accumulator_registers;
+template <class T>
+constexpr int few_registers = std::is_same_v<T, double> ? 2 : accumulator_registers / 4;
+
 /// Runs `sum_block` over all columns, in blocks of at most `registers` vectors.
 template <class T, Terms terms, int registers>
 TESSERA_INLINE void sum_blocks(const SpmmRows& rows, const RowRange& range,
@@ -264,13 +270,13 @@ void sum_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, s
   Weights<T> storage;
   const ScalarOf<T>* const weights = storage.of_sum(rows, range);
   if (weights == nullptr) {
-    sum_blocks<T, Terms::plain, accumulator_registers>(rows, range, weights, begin, end);
+    sum_blocks<T, Terms::plain, block_registers<T>>(rows, range, weights, begin, end);
   } else if (NonzeroEdges<T>::help(rows, range, weights, end - begin)) {
     const NonzeroEdges<T> some(rows, range, weights);
-    sum_blocks<T, Terms::weighted, accumulator_registers>(some.rows(), some.range(), some.weights(),
-                                                          begin, end);
+    sum_blocks<T, Terms::weighted, block_registers<T>>(some.rows(), some.range(), some.weights(),
+                                                       begin, end);
   } else {
-    sum_blocks<T, Terms::weighted, accumulator_registers>(rows, range, weights, begin, end);
+    sum_blocks<T, Terms::weighted, block_registers<T>>(rows, range, weights, begin, end);
   }
 }
 
@@ -278,20 +284,20 @@ template <class T>
 void sum_won(const SpmmRows& rows, const RowRange& range, std::int64_t begin, std::int64_t end) {
   Weights<T> storage;
   const ScalarOf<T>* const weights = storage.of_won(rows, range);
-  sum_blocks<T, Terms::won, accumulator_registers / 4>(rows, range, weights, begin, end);
+  sum_blocks<T, Terms::won, few_registers<T>>(rows, range, weights, begin, end);
 }
 
 template <class T>
 void sum_edge_features(const SpmmRows& rows, const RowRange& range, std::int64_t begin,
                        std::int64_t end) {
-  sum_blocks<T, Terms::edge_features, accumulator_registers / 4>(rows, range, nullptr, begin, end);
+  sum_blocks<T, Terms::edge_features, few_registers<T>>(rows, range, nullptr, begin, end);
 }
 
 template <class T>
 void best_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, std::int64_t end) {
   Weights<T> storage;
   const ScalarOf<T>* const weights = storage.of_best(rows, range);
-  for_blocks<T, lanes<ScalarOf<T>>, accumulator_registers / 4>(
+  for_blocks<T, lanes<ScalarOf<T>>, few_registers<T>>(
       begin, end, [&]<int N, int V>(Columns<N, V> columns) {
         if (rows.winners == nullptr) {
           best_block<T, N, V, false>(rows, range, weights, columns);

@@ -10,6 +10,7 @@
 #include "support/training_data.hpp"
 #include "tessera/io/index_file.hpp"
 #include "tessera/train/fit.hpp"
+#include "tessera/train/problem.hpp"
 
 namespace tessera::train {
 namespace {
@@ -55,6 +56,48 @@ TEST(Predict, gives_back_the_accuracy_of_the_best_run) {
                      model.report.runs[best].best.test);
     EXPECT_EQ(kept.evaluation, model.report.runs[best].best);
   }
+}
+
+TEST(Predict, knows_the_items_that_the_model_was_tested_on) {
+  Dataset dataset = learnable_vertices();
+  dataset.train = dataset.validation = dataset.test = SharedArray<std::int64_t>();
+  const TemporaryFolder folder;
+  TrainOptions options = short_training(20);
+  options.seed = 5;
+  options.checkpoint.path = folder / "model";
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const TrainReport report = fit(dataset, config, options);
+  const Checkpoint checkpoint = load_checkpoint(options.checkpoint.path);
+  EXPECT_EQ(checkpoint.split, prepare(dataset, config, options).split);
+  const std::vector<std::int64_t> items = test_items(checkpoint, dataset);
+  ASSERT_EQ(items, checkpoint.split.test);
+  const Prediction prediction = predict(checkpoint, dataset);
+  const ClassLabels labels = std::get<ClassLabels>(dataset.labels);
+  double right = 0;
+  for (const std::int64_t v : items) {
+    right += prediction.classes[static_cast<std::size_t>(v)] == labels[v] ? 1 : 0;
+  }
+  EXPECT_DOUBLE_EQ(right / static_cast<double>(items.size()), report.runs[0].best.test);
+  EXPECT_TRUE(test_items(checkpoint, learnable_vertices(120, 2)).empty()) << "another graph";
+  Checkpoint damaged = checkpoint;
+  damaged.split.test.push_back(120);
+  expect_error(ErrorCode::bad_data, {"item 120 of 120"}, [&] { test_items(damaged, dataset); });
+  damaged.split.test.back() = -1;
+  expect_error(ErrorCode::bad_data, {"item -1"}, [&] { validate(damaged, "checkpoint"); });
+}
+
+TEST(Predict, has_the_split_of_the_fold_that_was_best) {
+  const Dataset dataset = learnable_vertices();
+  const TemporaryFolder folder;
+  TrainOptions options = short_training(8);
+  options.folds = 4;
+  options.runs = 4;
+  options.checkpoint.path = folder / "model";
+  fit(dataset, small_model(nn::ModelKind::gcn), options);
+  const Checkpoint checkpoint = load_checkpoint(options.checkpoint.path);
+  const ClassLabels labels = std::get<ClassLabels>(dataset.labels);
+  EXPECT_EQ(checkpoint.split,
+            fold_split(labels.span(), 4, best_epoch(checkpoint).run, options.seed));
 }
 
 TEST(Predict, needs_no_labels_and_no_split) {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/data/dataset.hpp"
+#include "tessera/graph/graph.hpp"
+#include "tessera/nn/tensor.hpp"
+#include "tessera/train/checkpoint.hpp"
+#include "tessera/train/predict.hpp"
+
+namespace tessera::train {
+
+/// A checkpoint's best weights made ready for one graph, to be run again and again: it plans once,
+/// treats features as training did, and allocates nothing after the first run. The results are
+/// those of `predict`, bit for bit.
+///
+/// One thread at a time; for several threads make several, which share the graph's memory. Nothing
+/// of the checkpoint is needed after the constructor.
+class Predictor {
+ public:
+  /// Vertices of this graph are classified. A model that classifies graphs, or a graph that is not
+  /// square, is an `invalid_argument` error.
+  Predictor(const Checkpoint& checkpoint, const Graph& graph, const PredictOptions& options = {});
+  /// The same for a data set, which brings features of its own and, where graphs are classified,
+  /// says which vertices belong to which. It needs no labels.
+  Predictor(const Checkpoint& checkpoint, const Dataset& dataset,
+            const PredictOptions& options = {});
+  Predictor(Predictor&&) noexcept;
+  Predictor& operator=(Predictor&&) noexcept;
+  ~Predictor();
+
+  /// Both in memory of this process: `features` is num_vertices() x num_features(), as they were
+  /// before any normalisation, `logits` num_items() x num_outputs(). Returns when the logits are
+  /// there. Another shape is an `invalid_argument` error, a feature that is not finite a `bad_data`
+  /// error; the predictor can go on after both.
+  void run(MatrixView<const float> features, MatrixView<float> logits);
+  /// On the features of the data set that it was made for.
+  void run(MatrixView<float> logits);
+
+  std::int64_t num_vertices() const noexcept;
+  std::int64_t num_features() const noexcept;
+  std::int64_t num_items() const noexcept;  ///< vertices, or the graphs of a union
+  std::int64_t num_outputs() const noexcept;
+
+  /// What went into the last layer in the last run. Throws `unsupported` for a model of one layer.
+  const nn::Tensor& embeddings() const;
+  /// The class that a row of logits speaks for, as the training data called it; -1 where a logit is
+  /// not a number. Of several labels each logit above 0 is a yes instead.
+  std::int64_t class_of(std::span<const float> logits) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::train
