@@ -97,6 +97,30 @@ struct ColumnSplit {
   }
 };
 
+/// A thread for each column, so that what they read to finish is under way together. The first
+/// `lanes` threads have the sums of `width` columns each.
+template <int width, class Function>
+__device__ void finish_columns(const ColumnSplit& split, const Function& function,
+                               const double (&totals)[Function::num_sums * width]) {
+  constexpr int sums = Function::num_sums;
+  __shared__ double of_columns[sums][32 * width];
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < split.lanes) {
+#pragma unroll
+    for (int i = 0; i < sums * width; ++i) {
+      of_columns[i / width][thread * width + i % width] = totals[i];
+    }
+  }
+  __syncthreads();
+  const int columns = split.lanes * width;
+  const std::int64_t col = std::int64_t{blockIdx.x} * columns + thread;
+  if (thread >= columns || col >= split.cols) return;
+  double of_column[sums];
+#pragma unroll
+  for (int sum = 0; sum < sums; ++sum) of_column[sum] = of_columns[sum][thread];
+  function.finish(col, of_column);
+}
+
 /// `Function` has `num_sums` and `Term`, how many sums there are and the type of what is added;
 /// `columns(place)`, what a thread keeps of its columns; `fetch(place, columns)`, what it reads of
 /// a row; `row(place, columns, fetched, terms)`, which computes the terms of these columns and may
@@ -167,14 +191,7 @@ __global__ __launch_bounds__(sum_threads,
       }
       add_across_block(totals, split.lanes);
     }
-    if (thread >= split.lanes || place.count == 0) return;
-#pragma unroll
-    for (int j = 0; j < width; ++j) {
-      double of_column[sums];
-#pragma unroll
-      for (int sum = 0; sum < sums; ++sum) of_column[sum] = totals[sum * width + j];
-      function.finish(place.col + j, of_column);
-    }
+    finish_columns<width>(split, function, totals);
   }
 }
 

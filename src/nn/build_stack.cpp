@@ -126,15 +126,17 @@ void add_block(const ModelConfig& config, const Place& place, Sequential& stack)
   norm.width = place.out;
   norm.output = hidden_epilogue(config, true, !residual);
   norm.output.bias = false;
-  const std::string norm_name = fmt::format("norms.{}", place.index);
-  if (!residual) {
-    stack.add(name, std::move(conv));
-    if (normed) stack.add(norm_name, std::make_unique<BatchNorm>(norm, placement));
-    return;
-  }
+  const auto add_to = [&](Sequential& layers) {
+    Layer& before = *conv;
+    layers.add(name, std::move(conv));
+    if (!normed) return;
+    auto after = std::make_unique<BatchNorm>(norm, placement);
+    after->take_bias(before.leave_bias());
+    layers.add(fmt::format("norms.{}", place.index), std::move(after));
+  };
+  if (!residual) return add_to(stack);
   auto inner = std::make_unique<Sequential>(placement);
-  inner->add(name, std::move(conv));
-  if (normed) inner->add(norm_name, std::make_unique<BatchNorm>(norm, placement));
+  add_to(*inner);
   stack.add("", std::make_unique<Residual>(std::move(inner), placement));
   if (config.dropout > 0) {
     ActivationLayerOptions dropout;

@@ -20,8 +20,14 @@ bool Epilogue::is_linear(const Context& context) const {
          (options_.dropout == 0 || !context.training);
 }
 
+Parameter* Epilogue::leave_bias() {
+  if (!bias || options_.activation != ops::Activation::none || options_.dropout > 0) return nullptr;
+  bias_is_left_ = true;
+  return &*bias;
+}
+
 ops::ConstOperand Epilogue::bias_value() const {
-  return bias ? ops::ConstOperand(std::as_const(bias->value)) : ops::ConstOperand();
+  return adds_bias() ? ops::ConstOperand(std::as_const(bias->value)) : ops::ConstOperand();
 }
 
 ops::ActivationOptions Epilogue::pass_options(std::uint32_t layer_number,
@@ -40,7 +46,7 @@ const Tensor& Epilogue::forward(const Tensor& x, std::uint32_t layer_number,
                                 const Context& context) {
   x_ = &x;
   x_is_result_ = false;
-  if (is_linear(context) && !bias) return x;
+  if (is_linear(context) && !adds_bias()) return x;
   y_.resize(x.rows(), x.cols());
   ops::bias_activation_dropout(x, bias_value(), pass_options(layer_number, context), y_,
                                y_.device(), context.stream);
@@ -52,7 +58,7 @@ const Tensor& Epilogue::forward_in_place(Tensor& x, std::uint32_t layer_number,
   if (!is_linear(context)) return forward(x, layer_number, context);
   x_ = &x;
   x_is_result_ = false;
-  if (bias) {
+  if (adds_bias()) {
     ops::bias_activation_dropout(x, bias_value(), pass_options(layer_number, context), x,
                                  x.device(), context.stream);
   }
@@ -64,9 +70,9 @@ std::optional<ops::SpmmEpilogue> Epilogue::in_product(const Context& context) co
       options_.activation != ops::Activation::elu &&
       (options_.activation != ops::Activation::leaky_relu || options_.slope > 0);
   if (context.training && !signs_tell) return {};
-  if (is_linear(context) && !bias) return {};
+  if (is_linear(context) && !adds_bias()) return {};
   ops::SpmmEpilogue epilogue;
-  epilogue.bias = bias.has_value();
+  epilogue.bias = adds_bias();
   epilogue.activation = options_.activation;
   epilogue.slope = options_.slope;
   epilogue.alpha = options_.alpha;
@@ -85,15 +91,15 @@ void Epilogue::give_to_product(ops::SpmmInputs& inputs, const Tensor& y, std::ui
 
 std::optional<ops::ActivationOptions> Epilogue::as_last_pass(std::uint32_t layer_number,
                                                              const Context& context) const {
-  if (bias) return {};
+  if (adds_bias()) return {};
   return pass_options(layer_number, context);
 }
 
 void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context& context) {
   const bool linear = is_linear(context);
-  if (linear && !bias) return;
+  if (linear && !adds_bias()) return;
   ops::Operand grad_bias;
-  if (bias) grad_bias = bias->gradient;
+  if (adds_bias()) grad_bias = bias->gradient;
   ops::Operand grad_x;
   if (!linear) grad_x = grad;
   // Where there is nothing but the bias, x plays no part: any matrix of its shape will do.

@@ -56,6 +56,7 @@ Gin::Gin(const GinOptions& options, Placement placement)
   register_parameter(*first_epilogue_.bias);
   if (options.batch_norm) {
     norm_.emplace(norm_options(options), placement);
+    norm_->take_bias(first_epilogue_.leave_bias());
     register_layer("nn.1", *norm_);
   }
   register_layer(options.batch_norm ? "nn.3" : "nn.2", second_);
@@ -102,10 +103,9 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
     inner_rounder_.in_place(combined_, context);
     first_.forward(combined_, 0, hidden_, context);
   }
-  Tensor& first = transforms ? combined_ : hidden_;
-  return second_.forward(norm_ ? norm_->forward(first, &*first_epilogue_.bias, context)
-                               : first_epilogue_.forward_in_place(first, number(), context),
-                         context);
+  const Tensor& first =
+      first_epilogue_.forward_in_place(transforms ? combined_ : hidden_, number(), context);
+  return second_.forward(norm_ ? norm_->forward(first, context) : first, context);
 }
 
 void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,
@@ -127,11 +127,8 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
 
 Tensor* Gin::backward_pair(Tensor& grad_output, const Context& context) {
   Tensor* grad = second_.backward(grad_output, context);
-  if (norm_) {
-    grad = norm_->backward(*grad, &*first_epilogue_.bias, context);
-  } else {
-    first_epilogue_.backward(*grad, number(), context);
-  }
+  if (norm_) grad = norm_->backward(*grad, context);
+  first_epilogue_.backward(*grad, number(), context);
   return transforms_first(sources_, targets_) ? backward_transformed(*grad, context)
                                               : backward_aggregated(*grad, context);
 }

@@ -30,11 +30,6 @@ BatchNorm::BatchNorm(const BatchNormLayerOptions& options, Placement placement)
 }
 
 const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
-  return forward(input, nullptr, context);
-}
-
-const Tensor& BatchNorm::forward(const Input& input, const Parameter* input_bias,
-                                 const Context& context) {
   input_ = input;
   const Tensor& x = input.dense("BatchNorm");
   normalised_.resize(x.rows(), x.cols());
@@ -43,15 +38,12 @@ const Tensor& BatchNorm::forward(const Input& input, const Parameter* input_bias
       x, weight_.value, bias_.value, {options_.epsilon, options_.momentum, context.training},
       {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_, device(),
       context.stream, context.workspace, activation.value_or(ops::ActivationOptions{}),
-      input_bias != nullptr ? ops::ConstOperand(input_bias->value) : ops::ConstOperand());
+      input_bias_ != nullptr ? ops::ConstOperand(std::as_const(input_bias_->value))
+                             : ops::ConstOperand());
   return activation ? normalised_ : epilogue_.forward_in_place(normalised_, number(), context);
 }
 
 Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {
-  return backward(grad_output, nullptr, context);
-}
-
-Tensor* BatchNorm::backward(Tensor& grad_output, Parameter* input_bias, const Context& context) {
   if (!context.training) {
     throw Error(ErrorCode::unsupported, "batch norm has a gradient in training only", "BatchNorm",
                 "set Context::training");
@@ -64,7 +56,7 @@ Tensor* BatchNorm::backward(Tensor& grad_output, Parameter* input_bias, const Co
   } else {
     epilogue_.backward(grad_output, number(), context);
   }
-  if (input_bias != nullptr) around.grad_shift = input_bias->gradient;
+  if (input_bias_ != nullptr) around.grad_shift = input_bias_->gradient;
   const Tensor& x = input_.dense("BatchNorm");
   grad_input_.resize(x.rows(), x.cols());
   ops::batch_norm_backward(x, weight_.value, mean_, inverse_deviation_, grad_output, grad_input_,

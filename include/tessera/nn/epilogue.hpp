@@ -29,6 +29,9 @@ class Epilogue {
   std::optional<Parameter> bias;  ///< 1 x width
   const EpilogueOptions& options() const noexcept { return options_; }
 
+  /// As `Layer::leave_bias`: where nothing else follows.
+  Parameter* leave_bias();
+
   /// Returns where the result is: `x` itself if there is nothing to do. `x` must live until
   /// backward.
   const Tensor& forward(const Tensor& x, std::uint32_t layer_number, const Context& context);
@@ -50,11 +53,13 @@ class Epilogue {
 
  private:
   bool is_linear(const Context& context) const;
+  bool adds_bias() const noexcept { return bias && !bias_is_left_; }
   ops::ConstOperand bias_value() const;
   ops::ActivationOptions pass_options(std::uint32_t layer_number, const Context& context) const;
 
   EpilogueOptions options_;
   const Tensor* x_ = nullptr;
+  bool bias_is_left_ = false;
   bool x_is_result_ = false;  ///< x_ is y: its signs tell the derivative
   Tensor y_;
 };

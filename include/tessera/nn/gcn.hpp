@@ -35,6 +35,7 @@ class Gcn final : public Layer {
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
+  Parameter* leave_bias() override { return epilogue_.leave_bias(); }
 
  private:
   Derivation adjacency() const;

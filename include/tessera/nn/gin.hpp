@@ -37,6 +37,7 @@ class Gin final : public PairLayer {
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
+  Parameter* leave_bias() override { return second_.leave_bias(); }
 
  private:
   const Tensor& forward_pair(const Input& sources, const Input& targets,

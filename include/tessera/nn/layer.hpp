@@ -71,6 +71,11 @@ class Layer {
   std::uint32_t assign_numbers(std::uint32_t first);
   std::uint32_t number() const noexcept { return number_; }
 
+  /// For a batch norm that follows directly, to which a bias costs nothing: hands over the bias
+  /// that is the last thing this layer adds. From then on its passes leave it out, and its gradient
+  /// is for the other to write. nullptr: there is none.
+  virtual Parameter* leave_bias() { return nullptr; }
+
   /// First layers need none: skipping it saves a product.
   virtual void set_needs_input_gradient(bool needs) { needs_input_gradient_ = needs; }
   bool needs_input_gradient() const noexcept { return needs_input_gradient_; }

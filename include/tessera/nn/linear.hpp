@@ -27,6 +27,7 @@ class Linear final : public Layer {
   std::int64_t input_width() const override { return projection_.in(); }
   std::int64_t output_width() const override { return projection_.out(); }
   std::string describe() const override;
+  Parameter* leave_bias() override { return epilogue_.leave_bias(); }
 
  private:
   Projection projection_;

@@ -25,10 +25,9 @@ class BatchNorm final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
-  /// The same where a bias is to be added to the input, which costs no pass of its own. Backward
-  /// writes its gradient, too.
-  const Tensor& forward(const Input& input, const Parameter* input_bias, const Context& context);
-  Tensor* backward(Tensor& grad_output, Parameter* input_bias, const Context& context);
+  /// Adds what the layer before left (`leave_bias`) to its input, without a pass of its own, and
+  /// writes its gradient. nullptr: nothing.
+  void take_bias(Parameter* bias) { input_bias_ = bias; }
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;
@@ -38,6 +37,7 @@ class BatchNorm final : public Layer {
   BatchNormLayerOptions options_;
   Parameter weight_;
   Parameter bias_;
+  Parameter* input_bias_ = nullptr;
   Tensor running_mean_;
   Tensor running_variance_;
   Epilogue epilogue_;

@@ -25,32 +25,40 @@ struct Statistics {
   std::int64_t rows;
   cuda::ColumnNumbers* columns;
 
-  __device__ double added(std::int64_t col) const {
-    return bias == nullptr ? 0.0 : static_cast<double>(cuda::widen(bias[col]));
+  /// What of a column does not depend on the batch; read before anything is written.
+  struct Column {
+    double gamma, beta, added, running_mean, running_variance;
+  };
+  __device__ Column column(std::int64_t col) const {
+    const auto value = [&](const auto* values, double otherwise) {
+      return values == nullptr ? otherwise : static_cast<double>(cuda::widen(values[col]));
+    };
+    return {value(gamma, 1), value(beta, 0), value(bias, 0), value(running_mean, 0),
+            value(running_variance, 0)};
   }
 
   /// For the pass that follows: y = (x - a) * b + c. The mean is rounded to fp32; what it lost goes
   /// into c.
-  __device__ void leave_numbers(std::int64_t col, double mean, double variance) const {
+  __device__ void leave_numbers(std::int64_t col, const Column& known, double mean,
+                                double variance) const {
     const double inverse_deviation = 1 / sqrt(variance + epsilon);
     const auto rounded = static_cast<float>(mean);
-    const auto factor =
-        static_cast<float>((gamma == nullptr ? 1.0 : gamma[col]) * inverse_deviation);
+    const auto factor = static_cast<float>(known.gamma * inverse_deviation);
     // An infinite mean loses nothing that could be told.
     const double lost = isfinite(mean) ? mean - static_cast<double>(rounded) : 0;
-    const double shift = (beta == nullptr ? 0.0 : beta[col]) - lost * static_cast<double>(factor);
+    const double shift = known.beta - lost * static_cast<double>(factor);
     columns[col] = {rounded, factor, static_cast<float>(shift), 0};
   }
 
-  __device__ void update(std::int64_t col, double mean, double variance) const {
+  __device__ void update(std::int64_t col, const Column& known, double mean,
+                         double variance) const {
     const auto count = static_cast<double>(rows);
-    const auto move = [&](float* running, double target) {
-      if (running == nullptr) return;
-      const auto value = static_cast<double>(running[col]);
-      running[col] = static_cast<float>(value + momentum * (target - value));
+    const auto move = [&](float* running, double value, double target) {
+      if (running != nullptr)
+        running[col] = static_cast<float>(value + momentum * (target - value));
     };
-    if (rows > 0) move(running_mean, mean + added(col));
-    if (rows > 1) move(running_variance, variance * count / (count - 1));
+    if (rows > 0) move(running_mean, known.running_mean, mean + known.added);
+    if (rows > 1) move(running_variance, known.running_variance, variance * count / (count - 1));
     if (saved_mean != nullptr) saved_mean[col] = static_cast<float>(mean);
     if (saved_inverse_deviation != nullptr) {
       saved_inverse_deviation[col] = static_cast<float>(1 / sqrt(variance + epsilon));
@@ -106,13 +114,14 @@ struct BatchMoments {
 
   __device__ void finish(std::int64_t col, const double (&totals)[2]) const {
     const auto count = static_cast<double>(statistics.rows > 0 ? statistics.rows : 1);
+    const auto known = statistics.column(col);
     const double distance = totals[0] / count;
     const double mean = statistics.rows > 0 ? shift(col) + distance : 0;
     const double square = totals[1] / count - distance * distance;
     // Rounding may take a variance of 0 below it; a not-a-number stays.
     const double variance = square < 0 ? 0 : square;
-    statistics.update(col, mean, variance);
-    statistics.leave_numbers(col, mean, variance);
+    statistics.update(col, known, mean, variance);
+    statistics.leave_numbers(col, known, mean, variance);
   }
 
  private:
@@ -127,8 +136,8 @@ __global__ void running_columns(std::int64_t cols, const Statistics<T> statistic
   cuda::begin_overlapped();
   const std::int64_t col = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (col >= cols) return;
-  statistics.leave_numbers(col, statistics.running_mean[col] - statistics.added(col),
-                           statistics.running_variance[col]);
+  const auto known = statistics.column(col);
+  statistics.leave_numbers(col, known, known.running_mean - known.added, known.running_variance);
 }
 
 template <class T>
