@@ -111,11 +111,12 @@ Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& datas
                        const train::Prediction& prediction) {
   Quantised quantised{bits, train::weight_bytes(checkpoint, bits),
                       train::weight_bytes(checkpoint, {})};
-  const auto quality = assess(dataset, prediction);
+  const auto quality = assess(dataset, checkpoint, prediction);
   if (!quality || !checkpoint.model.bits.empty()) return quantised;
   options.bits.clear();
   options.embeddings = false;
-  if (const auto full = assess(dataset, train::predict(checkpoint, dataset, options))) {
+  const train::Prediction unrounded = train::predict(checkpoint, dataset, options);
+  if (const auto full = assess(dataset, checkpoint, unrounded)) {
     quantised.loss = full->metric - quality->metric;
   }
   return quantised;
