@@ -30,6 +30,40 @@ class Story(unittest.TestCase):
         return self.do(PROGRAM, *arguments)
 
 
+class TheDataScientist(Story):
+    """Has two tables and wants a third."""
+
+    def test_tables_in_a_table_out(self):
+        draw = random.Random(7)
+        names = [f"person-{i:03}" for i in range(120)]
+        with open(self.folder / "nodes.csv", "w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            table.writerow(["id", "age", "height", "label"])
+            for i, name in enumerate(names):
+                table.writerow([name, 20 + 30 * (i % 3) + draw.random(), 1.5 + draw.random(), "abc"[i % 3]])
+        with open(self.folder / "edges.csv", "w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            table.writerow(["source", "target"])
+            edges = set()
+            while len(edges) < 300:
+                a, b = draw.randrange(120), draw.randrange(120)
+                if a < b and (a % 3 == b % 3 or draw.random() < 0.1):
+                    edges.add((a, b))
+            table.writerows([names[a], names[b]] for a, b in sorted(edges))
+        self.tessera("convert", "edges.csv", "--nodes", "nodes.csv", "--id", "id", "--label", "label",
+                     "--symmetrise", "-o", "g.tsr")
+        self.tessera("info", "g.tsr")
+        self.tessera("train", "g.tsr", "-c", "m.tsr", "--epochs", "30", "--plot", "run.svg")
+        self.assertIn("<svg", (self.folder / "run.svg").read_text(encoding="utf-8"))
+        self.tessera("predict", "g.tsr", "-c", "m.tsr", "-o", "out.csv")
+        with open(self.folder / "out.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(sorted(row["id"] for row in rows), names)
+        self.assertLessEqual({row["label"] for row in rows}, {"a", "b", "c"})
+        for row in rows:
+            self.assertTrue(0 < float(row["probability"]) <= 1, row)
+
+
 class WithALibraryInstalled(Story):
     def setUp(self):
         super().setUp()
