@@ -26,7 +26,10 @@ if [ "${1:-}" = "--in-place" ]; then
 else
   venv=${TESSERA_VENV:-build/venv}
   python=$venv/bin/python
-  [ -x "$python" ] || python3 -m venv "$venv"
+  if [ ! -x "$python" ] && ! python3 -m venv "$venv"; then
+    echo "test_python: cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2
+    exit 1
+  fi
   # PyPI's torch for x86_64 brings gigabytes of CUDA; the CPU's has an index of its own.
   index=()
   [ "$(uname -m)" = x86_64 ] && index=(--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple)

@@ -165,8 +165,8 @@ def main():
                     if options.json:
                         with open(options.json, "w") as file:
                             json.dump(records, file, indent=1)
-    if options.table:
-        write_table(records, options.table)
+                    if options.table:
+                        write_table(records, options.table)
 
 
 def text_of(result):

@@ -44,12 +44,14 @@ class _Libraries:
 
 
 libraries: _Libraries | None = None
+_cuda_is_loaded = False  # plain, since compiled code asks, too
 
 
 def load() -> None:
-    global libraries
+    global libraries, _cuda_is_loaded
     if libraries is None:
         libraries = _Libraries()
+        _cuda_is_loaded = libraries.cuda is not None
 
 
 def _loaded() -> list[ctypes.CDLL]:
@@ -65,7 +67,7 @@ def has_cuda() -> bool:
         >>> tessera.has_cuda() in (True, False)
         True
     """
-    return libraries is not None and libraries.cuda is not None
+    return _cuda_is_loaded
 
 
 def counters() -> dict[str, int]:

@@ -227,6 +227,10 @@ BitPlan plan_bit_aggregate(const Graph& graph, const BitOptions& options) {
                 "use a pattern; factors of rows belong into the epilogue, those of columns into "
                 "the numbers before they are quantised");
   }
+  if (graph.has_repeated_edges()) {
+    throw Error(ErrorCode::unsupported, "repeated edges in a product of bits", "bit_aggregate",
+                "build the graph with duplicates 'first'");
+  }
   BitProblem problem{graph, options, nullptr, true};
   problem.options.rows = graph.num_rows();
   problem.options.depth = graph.num_cols();

@@ -55,7 +55,7 @@ std::vector<Coo> odd_inputs() {
 
 TEST_F(CudaBuild, EqualsTheCpu) {
   for (const Coo& coo : odd_inputs()) {
-    for (const Duplicates duplicates : {Duplicates::sum, Duplicates::first}) {
+    for (const Duplicates duplicates : {Duplicates::sum, Duplicates::first, Duplicates::keep}) {
       for (const bool keep_edge_ids : {false, true}) {
         for (const bool with_values : {false, true}) {
           SCOPED_TRACE(::testing::Message()
@@ -68,6 +68,7 @@ TEST_F(CudaBuild, EqualsTheCpu) {
           const Graph built = coo.build(on_gpu(options), with_values);
           EXPECT_EQ(built.device(), device);
           EXPECT_EQ(built.num_edges(), expected.num_edges());
+          EXPECT_EQ(built.has_repeated_edges(), expected.has_repeated_edges());
           EXPECT_EQ(built, expected);
           built.validate();
         }
