@@ -50,6 +50,16 @@ std::size_t choose_offer(std::span<const Offer> offers, const PlanOptions& optio
 std::size_t choose_stored(std::span<const Offer> offers, const PlanOptions& options,
                           const StoredChoice& stored);
 
+/// Whether a problem is about a graph some of whose edges occur more than once.
+template <class Problem>
+bool repeats_edges(const Problem& problem) {
+  if constexpr (requires { problem.graph; }) {
+    return problem.graph.has_repeated_edges();
+  } else {
+    return false;
+  }
+}
+
 /// What each kernel of a table has to say about a problem. Kernels of other devices, and those that
 /// lose to a name, are not asked: some look at the whole graph for an answer.
 template <class KernelType>
@@ -64,7 +74,7 @@ std::vector<Offer> offers_of(std::span<const KernelType> table,
     Offer& offer = offers.emplace_back();
     offer.info = &kernel.info;
     if (kernel.info.device != options.device.kind) continue;
-    offer.why_not = problem.graph.has_repeated_edges() && !kernel.info.repeated_edges
+    offer.why_not = repeats_edges(problem) && !kernel.info.repeated_edges
                         ? "its tiles hold each edge once, and the graph repeats some"
                         : kernel.why_not(problem);
     const bool competes = offer.why_not.empty() && is_asked_for(kernel.info, options);

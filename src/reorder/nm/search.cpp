@@ -110,8 +110,9 @@ NmOrder fastest(Trials& trials) {
 }  // namespace
 
 double predicted_nm_microseconds(const NmWork& work, std::int64_t rows, std::int64_t features) {
-  // Assumed rates of an H200, from its ceilings: gathers and stores in bytes per microsecond; products of 16 x 4 x 1
-  // elements per microsecond at half the peak of sparse tensor cores; and one launch.
+  // Assumed rates of an H200, from its ceilings: gathers and stores in bytes per microsecond;
+  // products of 16 x 4 x 1 elements per microsecond at half the peak of sparse tensor cores; and
+  // one launch.
   constexpr double gather_rate = 4.0e6;
   constexpr double product_rate = 1.5e7;
   constexpr double launch = 5;
