@@ -198,6 +198,12 @@ TableLayout find_layout(std::string_view head, char separator, std::optional<boo
   layout.begin =
       static_cast<std::int64_t>(rows_before < begins.size() ? begins[rows_before] : head.size());
   layout.columns = std::ssize(layout.sample.empty() ? layout.header : layout.sample.front());
+  if (layout.has_header() && std::ssize(layout.header) != layout.columns) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("the header has {} columns, but the first row has {}",
+                            layout.header.size(), layout.columns),
+                path, "give the header and all rows the same columns");
+  }
   return layout;
 }
 

@@ -108,6 +108,7 @@ TEST_F(NodeTable, ErrorsNameTheLineAndTheFix) {
               AllOf(HasSubstr("nodes.csv: line 4"), HasSubstr("'a'")));
   EXPECT_THAT(error_of("id,x\na,1\nb\n"), AllOf(HasSubstr("line 3"), HasSubstr("1 columns")));
   EXPECT_THAT(error_of("id,x\na,1\nb,2,3\n"), AllOf(HasSubstr("line 3"), HasSubstr("more than 2")));
+  EXPECT_THAT(error_of("id,x\na,1,2\nb,3,4\n"), HasSubstr("the header has 2 columns"));
   EXPECT_THAT(error_of("id,x\na,1\n,2\n"), AllOf(HasSubstr("line 3"), HasSubstr("empty")));
   EXPECT_THAT(error_of("id,x\na,1\nb,inf\nc,2\n"), AllOf(HasSubstr("line 3"), HasSubstr("finite")));
   EXPECT_THAT(error_of("id,split\na,train\nb,often\n"),

@@ -167,8 +167,10 @@ TEST(Predict, writes_texts_and_arrays) {
   EXPECT_EQ(io::read_index_file(folder / "classes.txt"), prediction.classes);
   save(prediction, folder / "all.npz");
   EXPECT_NE(test::read_file(folder / "all.npz").find("logits.npy"), std::string::npos);
-  expect_error(ErrorCode::invalid_argument, {".npz or .txt"},
-               [&] { save(prediction, folder / "classes.csv"); });
+  save(prediction, folder / "classes.csv");
+  EXPECT_TRUE(test::read_file(folder / "classes.csv").starts_with("id,label,probability\n"));
+  expect_error(ErrorCode::invalid_argument, {".csv, .npz or .txt"},
+               [&] { save(prediction, folder / "classes.json"); });
 }
 
 TEST(Predict, several_labels_go_into_arrays_alone) {

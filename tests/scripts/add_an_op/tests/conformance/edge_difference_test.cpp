@@ -40,7 +40,7 @@ void expect_near(const Matrix<float>& got, const Matrix<double>& expected) {
 
 TEST(EdgeDifference, EveryKernelMatchesTheReference) {
   for (const auto& kernel : edge_difference_kernels()) {
-    for (const auto& [name, graph] : test::odd_patterns()) {
+    for (const auto& [name, graph] : testing::odd_patterns()) {
       if (!graph.is_square()) continue;
       for (const std::int64_t features : {1, 7, 16}) {
         SCOPED_TRACE(::testing::Message()
@@ -77,11 +77,9 @@ TEST(EdgeDifference, IsListedAndExplainsItself) {
   EdgeDifferenceOptions options;
   options.features = 4;
   options.tune = Tune::measured;
-  const Graph graph = test::odd_patterns().back().graph;
-  if (!graph.is_square()) return;
-  EXPECT_NE(
-      to_string(explain(plan_edge_difference(graph, options))).find("edge_difference/cpu/rows"),
-      std::string::npos);
+  const Graph graph(2, 2, std::vector<EdgeOffset>{0, 1, 2}, std::vector<VertexId>{1, 0});
+  EXPECT_NE(plan_edge_difference(graph, options).explain().summary.find("edge_difference/cpu/rows"),
+            std::string::npos);
 }
 
 TEST(EdgeDifference, WrongOperandsAreNamed) {

@@ -50,11 +50,11 @@ EdgeDifferencePlan plan_edge_difference(const Graph& graph, const EdgeDifference
   auto choice = make_choice<EdgeDifferenceTrial>(edge_difference_kernels(),
                                                  EdgeDifferenceProblem{graph, options}, options);
   record->kernel = &choice.kernel->info;
-  record->explanation = std::move(choice.explanation);
+  record->decision = std::move(choice.decision);
   record->prepared = std::move(choice.prepared);
   record->has_backward = options.backward;
   record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
-  if (options.backward) add_child(record->explanation, "backward", by_same_kernel(*record));
+  if (options.backward) record->decision.add_child("backward", by_same_kernel(*record));
   return PlanAccess::make(std::shared_ptr<const EdgeDifferenceRecord>(std::move(record)));
 }
 
