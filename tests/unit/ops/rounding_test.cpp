@@ -79,7 +79,7 @@ TEST(RoundToCodes, IsItsOwnRoundingAndTheSameForAnyThreads) {
 }
 
 TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
-  if (num_gpus() == 0) GTEST_SKIP() << "needs a GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device gpu{DeviceKind::cuda, 0};
   for (const RoundingRange range : {RoundingRange::matrix, RoundingRange::rows}) {
     for (const int bits : {1, 2, 4, 8, 16}) {
