@@ -12,9 +12,9 @@
 namespace tessera {
 
 /// Threads that parallel loops use: what `set_num_threads` said, or else what OpenMP allows the
-/// calling thread (`omp_set_num_threads`, OMP_NUM_THREADS), which is one per core by default. In a
-/// process that was forked off this one it is always 1: threads do not survive a fork, and OpenMP
-/// would wait for those of its pool for ever.
+/// calling thread (`omp_set_num_threads`, OMP_NUM_THREADS), which is one per core by default. A
+/// process that was forked off this one counts as many: threads do not survive a fork, and its
+/// loops start threads of their own.
 int num_threads() noexcept;
 
 /// 0 means as many as OpenMP allows.

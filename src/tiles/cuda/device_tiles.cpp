@@ -35,8 +35,9 @@ std::shared_ptr<const cuda::DeviceRows> lent_rows(const Graph& graph, Side side,
 
 DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options,
                                 const Place& place) {
+  const auto known = known_window_counts(graph, {options.height, options.min_uses}, options.side);
   return translate_rows(*lent_rows(graph, options.side, place), options.height, place,
-                        options.min_uses);
+                        options.min_uses, known.get());
 }
 
 std::shared_ptr<const cuda::DeviceRows> side_rows(const Graph& graph, Side side,

@@ -16,6 +16,7 @@
 #include "graph/degrees.hpp"
 #include "graph/weight_sizes.hpp"
 #include "tiles/panels.hpp"
+#include "tiles/window_counts.hpp"
 
 namespace tessera::tiles {
 namespace {
@@ -119,6 +120,68 @@ class Columns {
   const void* here_ = nullptr;
 };
 
+/// Graphs up to this size have all their windows counted, so that tiles are made without another
+/// wait. Looking at all of larger ones, for tiles that nobody may want, takes longer than a wait.
+constexpr EdgeOffset most_counted_edges = 1 << 21;
+constexpr VertexId most_counted_rows = 1 << 21;
+
+/// The columns of all windows on their way to being known.
+class AllWindows {
+ public:
+  AllWindows(const std::array<SurveyedRows, 2>& sides, EdgeOffset num_edges, const Place& place) {
+    std::int64_t total = 0;
+    for (std::size_t side = 0; side < sides.size(); ++side) {
+      const VertexId rows = sides[side].num_rows;
+      const bool few = num_edges <= most_counted_edges && rows <= most_counted_rows;
+      num_rows_[side] = few ? rows : 0;
+    }
+    for_kinds([&](std::size_t, std::size_t, std::int64_t windows) { total += windows; });
+    if (total == 0) return;
+    counts_ = Buffer<std::int32_t>(total, place);
+    std::int32_t* next = counts_.data();
+    for_kinds([&](std::size_t side, std::size_t kind, std::int64_t windows) {
+      there_[side][kind] = next;
+      next += windows;
+    });
+  }
+
+  const WindowColumnCounts& there() const noexcept { return there_; }
+  std::size_t bytes() const { return checked_bytes(counts_.size(), sizeof(std::int32_t)); }
+  void bring(cuda::PinnedMemory& memory) {
+    if (!counts_.empty()) {
+      here_ = static_cast<const std::int32_t*>(memory.bring(counts_.data(), bytes()));
+    }
+  }
+
+  /// When all have come.
+  void know(const Graph& graph, const SurveyReport& report) const {
+    const std::int32_t* next = here_;
+    for_kinds([&](std::size_t side, std::size_t kind, std::int64_t windows) {
+      know_window_counts(
+          graph, sampled_windows[kind], side == 0 ? Side::forward : Side::transposed,
+          {{next, next + windows}, static_cast<EdgeOffset>(report.dense_edges[side][kind])});
+      next += windows;
+    });
+  }
+
+ private:
+  template <class Body>
+  void for_kinds(Body&& body) const {
+    for (std::size_t side = 0; side < num_rows_.size(); ++side) {
+      if (num_rows_[side] == 0) continue;
+      for (std::size_t kind = 0; kind < sampled_windows.size(); ++kind) {
+        const int height = sampled_windows[kind].height;
+        body(side, kind, (std::int64_t{num_rows_[side]} + height - 1) / height);
+      }
+    }
+  }
+
+  std::array<VertexId, 2> num_rows_{};  ///< 0: not counted
+  WindowColumnCounts there_{};
+  Buffer<std::int32_t> counts_;
+  const std::int32_t* here_ = nullptr;
+};
+
 void know_samples(const Graph& graph, Side side, std::span<const EdgeOffset> offsets,
                   VertexId num_cols, const SurveyReport::Sums* sums) {
   for (std::size_t i = 0; i < sampled_windows.size(); ++i) {
@@ -146,20 +209,22 @@ void survey_on_device(const Graph& graph, bool both_sides, const Place& place) {
   if (weights.any()) find_sizes(weights.there(), report.data(), place.stream);
   std::unique_ptr<Columns> columns;
   if (of_columns) columns = std::make_unique<Columns>(graph, *rows, place);
-  if (of_rows || of_columns) {
-    count_samples({of_rows ? surveyed(*rows) : SurveyedRows{},
-                   of_columns ? surveyed(columns->rows()) : SurveyedRows{}},
-                  report.data(), place.stream);
-  }
-  cuda::PinnedMemory memory(sizeof(SurveyReport) + (of_columns ? columns->offset_bytes() : 0),
-                            place);
+  const std::array<SurveyedRows, 2> sides = {
+      of_rows ? surveyed(*rows) : SurveyedRows{},
+      of_columns ? surveyed(columns->rows()) : SurveyedRows{}};
+  AllWindows windows(sides, graph.num_edges(), place);
+  count_windows(sides, windows.there(), report.data(), place.stream);
+  cuda::PinnedMemory memory(
+      sizeof(SurveyReport) + windows.bytes() + (of_columns ? columns->offset_bytes() : 0), place);
   const auto* const found =
       static_cast<const SurveyReport*>(memory.bring(report.data(), sizeof(SurveyReport)));
+  windows.bring(memory);
   if (of_columns) columns->bring(memory);
   row_degrees(graph);  // everybody asks for them, and the GPU works meanwhile
   memory.wait();
 
   weights.know(graph, *found);
+  windows.know(graph, *found);
   if (of_rows) {
     know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(),
                  found->windows[0]);

@@ -27,8 +27,9 @@ struct SurveyReport {
     SizeBits bits() const { return {~inverted_smallest, largest, largest_of_all}; }
   };
 
-  Sums windows[2][sampled_windows.size()];  ///< by side
-  Sums panels;                              ///< of the first side
+  Sums windows[2][sampled_windows.size()];  ///< by side, of those that were sampled
+  unsigned long long dense_edges[2][sampled_windows.size()];  ///< of all, where all are counted
+  Sums panels;                                                ///< of the first side
   Sizes weights[num_weights];
 };
 
@@ -40,8 +41,12 @@ struct SurveyedRows {
   const VertexId* indices = nullptr;
 };
 
-/// Looks at sampled windows and panels.
-void count_samples(const std::array<SurveyedRows, 2>& sides, SurveyReport* report, Stream stream);
+/// Where the columns of each window go, by side and kind; null where only samples are looked at.
+using WindowColumnCounts = std::array<std::array<std::int32_t*, sampled_windows.size()>, 2>;
+
+/// Looks at windows and panels.
+void count_windows(const std::array<SurveyedRows, 2>& sides, const WindowColumnCounts& counts,
+                   SurveyReport* report, Stream stream);
 
 struct SurveyedWeights {
   const float* numbers = nullptr;

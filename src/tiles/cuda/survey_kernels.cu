@@ -16,8 +16,22 @@ constexpr std::int64_t max_shared_words = 24 * 1024;
 /// A bit for each column, and the digits of how often it is used.
 constexpr int most_bitmaps = 3;
 
-struct SampleLaunch {
+/// Windows of one kind and side, or panels, a block for each that is looked at.
+struct Part {
+  std::int64_t first_block = 0;
+  std::int64_t windows = 0;
+  std::int64_t sampled = 0;
+  std::int32_t* counts = nullptr;  ///< columns of each window; null: only samples are looked at
+  int side = 0;
+  int kind = 0;  ///< the one after the last stands for panels
+};
+
+constexpr int most_parts = 2 * num_samples + 1;
+
+struct WindowsLaunch {
   SurveyedRows sides[2];
+  Part parts[most_parts];
+  int num_parts = 0;
   int bitmap_words = 0;
   SurveyReport* report = nullptr;
 };
@@ -36,47 +50,95 @@ __device__ TranslationLaunch windows_of(const SurveyedRows& rows, int height, in
   return launch;
 }
 
-__device__ void count_window(const TranslationLaunch& launch, std::uint32_t* memory,
-                             std::int64_t first_row, EdgeOffset most_edges,
-                             SurveyReport::Sums& sums) {
+/// Right for the first thread.
+__device__ SurveyReport::Sums count_window(const TranslationLaunch& launch, std::uint32_t* memory,
+                                           std::int64_t first_row,
+                                           EdgeOffset most_edges = INT64_MAX) {
   WindowBitmap window(launch, memory, first_row, most_edges);
   int columns = 0, dense_edges = 0;
   while (window.mark()) {
     window.for_own_words([&](int, std::uint32_t bits) { columns += __popc(bits); });
+    if (launch.digits == 0) continue;  // all edges are
     window.for_edges([&](EdgeOffset, int at) { dense_edges += window.is_dense(at) ? 1 : 0; });
   }
   int all_columns = 0, all_dense_edges = 0;
   scan_block(columns, all_columns);
   scan_block(dense_edges, all_dense_edges);
-  if (threadIdx.x != 0) return;
-  atomicAdd(&sums.edges, static_cast<unsigned long long>(window.num_edges()));
-  atomicAdd(&sums.columns, static_cast<unsigned long long>(all_columns));
-  atomicAdd(&sums.dense_edges, static_cast<unsigned long long>(all_dense_edges));
+  const auto edges = static_cast<unsigned long long>(window.num_edges());
+  return {edges, static_cast<unsigned long long>(all_columns),
+          launch.digits == 0 ? edges : static_cast<unsigned long long>(all_dense_edges)};
 }
 
-/// A block for each window that is looked at. The second dimension of the grid has the kinds of
-/// windows and then panels, the third the sides.
-__global__ __launch_bounds__(translation_threads) void count_sampled(const SampleLaunch launch) {
+__device__ void add(SurveyReport::Sums& to, const SurveyReport::Sums& found) {
+  atomicAdd(&to.edges, found.edges);
+  atomicAdd(&to.columns, found.columns);
+  atomicAdd(&to.dense_edges, found.dense_edges);
+}
+
+/// Whether it is among the windows * i / sampled for i from 0 to `sampled` - 1.
+__device__ bool is_sampled(const Part& part, std::int64_t window) {
+  const std::int64_t i = (window * part.sampled + part.windows - 1) / part.windows;
+  return i < part.sampled && part.windows * i / part.sampled == window;
+}
+
+__global__ __launch_bounds__(translation_threads) void look_at_windows(
+    const __grid_constant__ WindowsLaunch launch) {
   extern __shared__ std::uint32_t memory[];
-  const SurveyedRows& rows = launch.sides[blockIdx.z];
-  const std::int64_t i = blockIdx.x;
-  if (rows.num_rows == 0) return;
-  if (blockIdx.y == num_samples) {
-    if (blockIdx.z != 0 || i >= sampled_panels) return;
+  int number = 0;
+  while (number + 1 < launch.num_parts && launch.parts[number + 1].first_block <= blockIdx.x) {
+    ++number;
+  }
+  const Part& part = launch.parts[number];
+  const std::int64_t i = blockIdx.x - part.first_block;
+  const SurveyedRows& rows = launch.sides[part.side];
+  if (part.kind == num_samples) {
     const std::int64_t first_row = std::int64_t{rows.num_rows} * (2 * i + 1) / (2 * sampled_panels);
     const TranslationLaunch panel = windows_of(rows, panel_rows, 1, launch.bitmap_words);
-    count_window(panel, memory, first_row, panel_edges, launch.report->panels);
+    const SurveyReport::Sums found = count_window(panel, memory, first_row, panel_edges);
+    if (threadIdx.x == 0) add(launch.report->panels, found);
     return;
   }
   constexpr auto kinds = sampled_windows;
-  const SampledWindows kind = kinds[blockIdx.y];
-  const std::int64_t windows = (std::int64_t{rows.num_rows} + kind.height - 1) / kind.height;
-  const std::int64_t taken = windows < most_sampled ? windows : most_sampled;
-  if (i >= taken) return;
+  const SampledWindows kind = kinds[part.kind];
+  const std::int64_t at = part.counts != nullptr ? i : part.windows * i / part.sampled;
   const TranslationLaunch window =
       windows_of(rows, kind.height, kind.min_uses, launch.bitmap_words);
-  count_window(window, memory, windows * i / taken * kind.height, INT64_MAX,
-               launch.report->windows[blockIdx.z][blockIdx.y]);
+  const SurveyReport::Sums found = count_window(window, memory, at * kind.height);
+  if (threadIdx.x != 0) return;
+  if (part.counts == nullptr || is_sampled(part, at)) {
+    add(launch.report->windows[part.side][part.kind], found);
+  }
+  if (part.counts == nullptr) return;
+  part.counts[at] = static_cast<std::int32_t>(found.columns);
+  atomicAdd(&launch.report->dense_edges[part.side][part.kind], found.dense_edges);
+}
+
+/// Adds parts to the launch; returns how many blocks there are.
+std::int64_t divide(WindowsLaunch& launch, const WindowColumnCounts& counts) {
+  std::int64_t blocks = 0;
+  const auto append = [&](Part part, std::int64_t of_part) {
+    if (of_part == 0) return;
+    part.first_block = blocks;
+    launch.parts[launch.num_parts++] = part;
+    blocks += of_part;
+  };
+  for (int side = 0; side < 2; ++side) {
+    const std::int64_t num_rows = launch.sides[side].num_rows;
+    for (int kind = 0; kind < num_samples; ++kind) {
+      const auto k = static_cast<std::size_t>(kind);
+      Part part;
+      part.windows = (num_rows + sampled_windows[k].height - 1) / sampled_windows[k].height;
+      part.sampled = std::min(part.windows, most_sampled);
+      part.counts = counts[static_cast<std::size_t>(side)][k];
+      part.side = side;
+      part.kind = kind;
+      append(part, part.counts != nullptr ? part.windows : part.sampled);
+    }
+  }
+  Part panels;
+  panels.kind = num_samples;
+  append(panels, launch.sides[0].num_rows > 0 ? sampled_panels : 0);
+  return blocks;
 }
 
 struct SizesLaunch {
@@ -108,8 +170,9 @@ __global__ void find_size_bits(const SizesLaunch launch) {
 
 }  // namespace
 
-void count_samples(const std::array<SurveyedRows, 2>& sides, SurveyReport* report, Stream stream) {
-  SampleLaunch launch;
+void count_windows(const std::array<SurveyedRows, 2>& sides, const WindowColumnCounts& counts,
+                   SurveyReport* report, Stream stream) {
+  WindowsLaunch launch;
   std::int64_t columns = 0;
   for (std::size_t i = 0; i < sides.size(); ++i) {
     launch.sides[i] = sides[i];
@@ -122,12 +185,14 @@ void count_samples(const std::array<SurveyedRows, 2>& sides, SurveyReport* repor
       static_cast<std::size_t>(most_bitmaps * launch.bitmap_words) * sizeof(std::uint32_t);
   constexpr std::size_t without_asking = 48 * 1024;
   if (bytes > without_asking) {
-    cuda_check(cudaFuncSetAttribute(count_sampled, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    cuda_check(cudaFuncSetAttribute(look_at_windows, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(bytes)),
                "asking for shared memory");
   }
-  const dim3 grid(static_cast<unsigned>(most_sampled), num_samples + 1, 2);
-  count_sampled<<<grid, translation_threads, bytes, cuda::raw(stream)>>>(launch);
+  const std::int64_t blocks = divide(launch, counts);
+  if (blocks == 0) return;
+  look_at_windows<<<static_cast<unsigned>(blocks), translation_threads, bytes, cuda::raw(stream)>>>(
+      launch);
   cuda_check(cudaGetLastError(), "looking at windows");
 }
 

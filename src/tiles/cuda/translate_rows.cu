@@ -13,6 +13,7 @@
 #include "cuda/array.hpp"
 #include "cuda/edge_arrays.hpp"
 #include "cuda/launch.cuh"
+#include "cuda/pinned.hpp"
 #include "tiles/cuda/window_bitmap.cuh"
 #include "tiles/fragment.hpp"
 #include "tiles/window_columns.hpp"
@@ -156,9 +157,33 @@ class Rest {
     launch.rest_wide = wide_offsets_.data();
   }
 
-  std::shared_ptr<const cuda::DeviceRows> gather() {
-    rest_->num_edges = wide_offsets_.empty() ? added_up(narrow_offsets_) : added_up(wide_offsets_);
-    Buffer<VertexId> indices(rest_->num_edges, place_);
+  /// Counts become offsets.
+  void add_up() {
+    // The last number counts nothing, and is whatever memory held.
+    if (wide_offsets_.empty()) {
+      cuda::exclusive_scan(narrow_offsets_.data(), narrow_offsets_.size(), place_);
+    } else {
+      cuda::exclusive_scan(wide_offsets_.data(), wide_offsets_.size(), place_);
+    }
+  }
+
+  /// Queues a copy of the last offset; it says how many edges there are.
+  void bring_total(cuda::PinnedMemory& memory) {
+    if (wide_offsets_.empty()) {
+      narrow_total_ = static_cast<const std::int32_t*>(
+          memory.bring(narrow_offsets_.data() + narrow_offsets_.size() - 1, sizeof(std::int32_t)));
+    } else {
+      wide_total_ = static_cast<const EdgeOffset*>(
+          memory.bring(wide_offsets_.data() + wide_offsets_.size() - 1, sizeof(EdgeOffset)));
+    }
+  }
+  EdgeOffset brought_total() const {
+    return wide_total_ != nullptr ? *wide_total_ : EdgeOffset{*narrow_total_};
+  }
+
+  std::shared_ptr<const cuda::DeviceRows> gather(EdgeOffset num_edges) {
+    rest_->num_edges = num_edges;
+    Buffer<VertexId> indices(num_edges, place_);
     cuda::keep_flagged(rows_.indices.data(), in_rest_.data(), rows_.num_edges, indices.data(),
                        place_);
     if (!narrow_offsets_.empty()) rest_->narrow_offsets = std::move(narrow_offsets_);
@@ -168,37 +193,41 @@ class Rest {
   }
 
  private:
-  /// Counts become offsets; returns the last.
-  template <class Count>
-  EdgeOffset added_up(Buffer<Count>& counts) {
-    // The last number counts nothing, and is whatever memory held.
-    cuda::exclusive_scan(counts.data(), counts.size(), place_);
-    Count last = 0;
-    copy_bytes(&last, counts.data() + counts.size() - 1, sizeof(Count), place_.device,
-               place_.stream);
-    synchronise(place_.device, place_.stream);
-    return last;
-  }
-
   const cuda::DeviceRows& rows_;
   Place place_;
   Buffer<std::uint8_t> in_rest_;
   Buffer<std::int32_t> narrow_offsets_;  ///< one of the two is empty
   Buffer<EdgeOffset> wide_offsets_;
+  const std::int32_t* narrow_total_ = nullptr;
+  const EdgeOffset* wide_total_ = nullptr;
   std::shared_ptr<cuda::DeviceRows> rest_;
 };
 
-std::vector<std::int32_t> counted(TranslationLaunch& launch, unsigned windows, const Place& place) {
-  std::vector<std::int32_t> on_host(windows);
-  if (windows == 0) return on_host;
+/// Queues the counting of the windows' columns, and of what is left to a rest.
+Buffer<std::int32_t> count(TranslationLaunch& launch, unsigned windows, std::optional<Rest>& rest,
+                           const Place& place) {
   Buffer<std::int32_t> counts(windows, place);
   launch.counts = counts.data();
-  start(launch.leaves_rest ? count_columns<true> : count_columns<false>, launch, windows,
-        1 + launch.digits, place.stream);
-  copy_bytes(on_host.data(), counts.data(), windows * sizeof(std::int32_t), place.device,
-             place.stream);
-  synchronise(place.device, place.stream);
-  return on_host;
+  if (windows > 0) {
+    start(launch.leaves_rest ? count_columns<true> : count_columns<false>, launch, windows,
+          1 + launch.digits, place.stream);
+  }
+  if (rest) rest->add_up();
+  return counts;
+}
+
+/// Waits for what was counted.
+WindowCounts brought(const Buffer<std::int32_t>& counts, std::optional<Rest>& rest,
+                     EdgeOffset num_edges, const Place& place) {
+  const std::size_t bytes = checked_bytes(counts.size(), sizeof(std::int32_t));
+  cuda::PinnedMemory memory(bytes + sizeof(EdgeOffset), place);
+  const std::int32_t* columns = nullptr;
+  if (!counts.empty()) {
+    columns = static_cast<const std::int32_t*>(memory.bring(counts.data(), bytes));
+  }
+  if (rest) rest->bring_total(memory);
+  memory.wait();
+  return {{columns, columns + counts.size()}, num_edges - (rest ? rest->brought_total() : 0)};
 }
 
 /// The arrays of tiles whose windows have so many columns, not yet filled.
@@ -238,7 +267,7 @@ TranslationLaunch launch_of(const cuda::DeviceRows& rows, int height, int min_us
 }  // namespace
 
 DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place& place,
-                           int min_uses) {
+                           int min_uses, const WindowCounts* known) {
   check_height(height);
   check_min_uses(min_uses);
   const cuda_backend::CurrentDevice current(place.device.index);
@@ -247,10 +276,16 @@ DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place
   std::optional<Rest> rest;
   if (min_uses > 1) rest.emplace(rows, place).set_outputs(launch);
 
-  DeviceTiles tiles = empty_tiles(rows, height, counted(launch, windows, place), place);
+  WindowCounts found;
+  if (known == nullptr || rest) {
+    const Buffer<std::int32_t> counts = count(launch, windows, rest, place);
+    if (known == nullptr) found = brought(counts, rest, rows.num_edges, place);
+  }
+  const WindowCounts& sizes = known != nullptr ? *known : found;
+  DeviceTiles tiles = empty_tiles(rows, height, sizes.columns, place);
   if (rest) {
-    tiles.rest = rest->gather();
-    tiles.host.num_edges -= tiles.rest->num_edges;
+    tiles.rest = rest->gather(rows.num_edges - sizes.dense_edges);
+    tiles.host.num_edges = sizes.dense_edges;
   }
   if (windows == 0) return tiles;
   launch.step_offsets = tiles.step_offsets.data();

@@ -3,6 +3,7 @@
 
 #include "cuda/rows.hpp"
 #include "tiles/cuda/device_tiles.hpp"
+#include "tiles/window_counts.hpp"
 
 namespace tessera::tiles {
 
@@ -12,9 +13,9 @@ namespace tessera::tiles {
 /// A block takes a window. Its columns are marked in a bitmap in shared memory, which sorts them
 /// and finds each only once; counting the bits before a column gives its place. How often a column
 /// is used is counted in bitmaps too, one for each binary digit. Windows whose columns spread over
-/// more than the bitmap holds take several rounds. Waits for the place's stream: how many columns
-/// the windows have decides how large the tiles are.
+/// more than the bitmap holds take several rounds. How many columns the windows have decides how
+/// large the tiles are: where `known` does not say it, the place's stream is waited for, once.
 DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place& place,
-                           int min_uses = 1);
+                           int min_uses = 1, const WindowCounts* known = nullptr);
 
 }  // namespace tessera::tiles

@@ -8,9 +8,8 @@
 
 #include "conformance/cuda/allocation_hook.hpp"
 #include "conformance/cuda/memory_cases.hpp"
-#include "support/counting_memory.hpp"
+#include "support/running_dry.hpp"
 #include "support/training_data.hpp"
-#include "tessera/core/error.hpp"
 #include "tessera/graph/normalise.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tessera/train/trainer.hpp"
@@ -102,29 +101,10 @@ TEST_F(GpuMemory, PlansEndWithOneErrorWhenItRunsDryAndLeakNothing) {
     SCOPED_TRACE(one.name);
     const OwnedStream stream;
     CountingMemory memory(gpu);
-    one.plan(memory_graph(), options_in(memory, stream));
-    const std::int64_t needed = memory.num_allocations();
-    EXPECT_EQ(memory.num_live(), 0);
-    for (std::int64_t nth = 1; nth <= needed; ++nth) {
-      memory.fail_from(nth);
-      try {
-        one.plan(memory_graph(), options_in(memory, stream));
-        ADD_FAILURE() << "allocation " << nth << " failed, and nobody noticed";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-      }
-      EXPECT_EQ(memory.num_live(), 0) << "after the failure of allocation " << nth;
-      // Where another kernel needs less, one failure is no reason to give up.
-      memory.fail_once(nth);
-      try {
-        one.plan(memory_graph(), options_in(memory, stream));
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-      }
-      EXPECT_EQ(memory.num_live(), 0) << "after one failure, of allocation " << nth;
-      memory.never_fail();
-    }
-    EXPECT_EQ(memory.num_wrong_releases(), 0);
+    const auto plan = [&] { one.plan(memory_graph(), options_in(memory, stream)); };
+    test::expect_one_error_when_dry(memory, plan);
+    // Where another kernel needs less, one failure is no reason to give up.
+    test::expect_nothing_left_after_one_failure(memory, plan);
     synchronise(gpu, stream);
   }
 }
@@ -252,20 +232,7 @@ TEST_F(GpuMemory, GraphsAndTilesAreMadeOfIt) {
   const std::int64_t before = num_cuda_allocations();
   EXPECT_EQ(make().with_edge_ids({}), host);
   EXPECT_EQ(num_cuda_allocations() - before, memory.num_allocations());
-  EXPECT_EQ(memory.num_live(), 0);
-  const std::int64_t needed = memory.num_allocations();
-  for (std::int64_t nth = 1; nth <= needed; ++nth) {
-    memory.fail_from(nth);
-    try {
-      make();
-      ADD_FAILURE() << "allocation " << nth << " failed, and nobody noticed";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-    }
-    EXPECT_EQ(memory.num_live(), 0) << "after the failure of allocation " << nth;
-    memory.never_fail();
-  }
-  EXPECT_EQ(memory.num_wrong_releases(), 0);
+  test::expect_one_error_when_dry(memory, make);
   synchronise(gpu, stream);
 }
 
@@ -296,6 +263,27 @@ TEST_F(GpuMemory, TrainingTakesAllOfItFromTheResource) {
       EXPECT_EQ(num_cuda_allocations(), made) << "a later epoch allocates";
     }
     EXPECT_EQ(memory.num_wrong_releases(), 0);
+    synchronise(gpu, stream);
+  }
+}
+
+TEST_F(GpuMemory, TrainingEndsWithOneErrorWhenItRunsDryAndLeaksNothing) {
+  const Dataset data = test::learnable_vertices();
+  for (const nn::ModelKind kind : {nn::ModelKind::gcn, nn::ModelKind::gat}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const OwnedStream stream;
+    CountingMemory memory(gpu);
+    test::expect_one_error_when_dry(memory, [&] {
+      const nn::ModelConfig config = test::small_model(kind);
+      train::TrainOptions options = test::short_training(3);
+      options.placement.memory = &memory;
+      options.placement.stream = stream;
+      const train::Problem problem = train::prepare(data, config, options);
+      train::Trainer trainer(problem, problem.split, config, options, 1);
+      trainer.train_epoch();
+      trainer.evaluate();
+      synchronise(gpu, stream);
+    });
     synchronise(gpu, stream);
   }
 }

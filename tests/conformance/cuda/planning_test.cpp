@@ -8,13 +8,15 @@
 
 #include "conformance/cuda/allocation_hook.hpp"
 #include "conformance/cuda/memory_cases.hpp"
-#include "support/counting_memory.hpp"
+#include "support/running_dry.hpp"
 #include "tessera/graph/borrow.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/graph/normalise.hpp"
 #include "tessera/graph/transform.hpp"
+#include "tessera/tiles/tiled_graph.hpp"
 
 #include "core/cuda_handles.hpp"
+#include "cuda/wgmma_device.hpp"
 
 /// What planning asks of a GPU where the graph lies on it: one wait, and no array of its size.
 namespace tessera {
@@ -88,6 +90,14 @@ ops::SpmmOptions spmm_options(std::int64_t features = 64, Precision precision = 
   return options;
 }
 
+ops::SddmmOptions sddmm_options(std::int64_t features, Precision precision) {
+  ops::SddmmOptions options;
+  options.device = gpu;
+  options.features = features;
+  options.precision = precision;
+  return options;
+}
+
 ops::AttentionOptions attention_options(AttentionForm form, std::int64_t heads) {
   ops::AttentionOptions options;
   options.device = gpu;
@@ -157,6 +167,64 @@ TEST_F(GpuPlanning, WaitsOnceForGraphsWithValues) {
   EXPECT_EQ(waits_of([&] { return ops::plan_spmm(graph, options); }), 1);
 }
 
+/// How large tiles are has been counted with everything else.
+TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
+  if (!cuda::has_wgmma(gpu)) GTEST_SKIP() << "no wgmma here: compute capability 9.0 has it";
+  for (const char* kernel : {"tall_64", "tall_128", "split_128", "short*"}) {
+    SCOPED_TRACE(kernel);
+    const Laid laid(batch());
+    const Graph graph = laid.graph();
+    ops::SpmmOptions options = spmm_options(64, Precision::bf16);
+    options.kernel = options.backward_kernel = std::string("spmm/cuda/") + kernel;
+    options.edge_values_at_run = false;
+    EXPECT_EQ(waits_of([&] { return ops::plan_spmm(graph, options); }), 1);
+  }
+  for (const char* kernel : {"short_16*", "tiles_64", "panels*"}) {
+    SCOPED_TRACE(kernel);
+    const Laid laid(batch());
+    const Graph graph = laid.graph();
+    ops::SddmmOptions options = sddmm_options(64, Precision::bf16);
+    options.kernel = std::string("sddmm/cuda/") + kernel;
+    EXPECT_EQ(waits_of([&] { return ops::plan_sddmm(graph, options); }), 1);
+  }
+}
+
+/// The entries of tiles with values are counted when the tiles are there.
+TEST_F(GpuPlanning, WaitsOnceMoreForEachPassOnTilesWithValues) {
+  if (!cuda::has_wgmma(gpu)) GTEST_SKIP() << "no wgmma here: compute capability 9.0 has it";
+  const Laid laid(weighted(batch()));
+  const Graph graph = laid.graph();
+  ops::SpmmOptions options = spmm_options();
+  options.kernel = options.backward_kernel = "spmm/cuda/valued_64";
+  options.edge_values_at_run = false;
+  EXPECT_LE(waits_of([&] { return ops::plan_spmm(graph, options); }), 3);
+}
+
+/// Tiles are the same bytes whether a survey counted their windows before or not.
+TEST_F(GpuPlanning, MakesTheSameTilesOfCountedWindows) {
+  for (const Graph& host :
+       {batch(), test::memory_graph(),
+        generate::build(generate::Rmat{.scale = 12, .edges = 60000, .seed = 5}),
+        generate::build(generate::Bipartite{.targets = 700, .sources = 3001, .edges = 9000}),
+        generate::build(generate::ErdosRenyi{.vertices = 17, .edges = 0, .seed = 1})}) {
+    const Laid laid(host);
+    const Graph graph = laid.graph();
+    ops::SpmmOptions options = spmm_options();
+    options.kernel = options.backward_kernel = "spmm/cuda/rows*";
+    const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
+    for (const tiles::Side side : {tiles::Side::forward, tiles::Side::transposed}) {
+      for (const int height : {8, 16, 64, 128}) {
+        SCOPED_TRACE(std::to_string(height) + " rows, " + to_string(side));
+        EXPECT_EQ(tiles::translate(graph, height, side, gpu), tiles::translate(host, height, side));
+      }
+      const tiles::SplitGraph split = tiles::translate_dense(graph, 128, 3, side, gpu);
+      const tiles::SplitGraph expected = tiles::translate_dense(host, 128, 3, side);
+      EXPECT_EQ(split.dense, expected.dense);
+      EXPECT_EQ(split.rest, expected.rest);
+    }
+  }
+}
+
 TEST_F(GpuPlanning, PinsNothingAndBringsNothingOfTheSizeOfTheEdges) {
   const std::int64_t pinned = test::num_pinned_allocations();
   for (const Graph& host : {batch(), weighted(batch())}) {
@@ -168,6 +236,11 @@ TEST_F(GpuPlanning, PinsNothingAndBringsNothingOfTheSizeOfTheEdges) {
     ops::plan_spmm(gcn_normalised(graph, false), options);
     ops::plan_spmm(graph, options);
     ops::plan_attention(graph, attention_options(AttentionForm::gat, 1));
+    ops::SddmmOptions sddmm = sddmm_options(64, Precision::bf16);
+    for (const char* kernel : {"", "sddmm/cuda/panels*"}) {
+      sddmm.kernel = kernel;
+      ops::plan_sddmm(graph, sddmm);
+    }
     // Offsets do come, and there are twenty times as many edges.
     EXPECT_LT(test::largest_copy_to_host(), graph.num_edges());
   }
@@ -195,10 +268,7 @@ TEST_F(GpuPlanning, ChoosesAsForAGraphInThisProcess) {
         ops::SpmmOptions spmm = spmm_options(features, precision);
         EXPECT_EQ(to_string(ops::plan_spmm(laid.graph(), spmm).explain()),
                   to_string(ops::plan_spmm(host, spmm).explain()));
-        ops::SddmmOptions sddmm;
-        sddmm.device = gpu;
-        sddmm.features = features;
-        sddmm.precision = precision;
+        const ops::SddmmOptions sddmm = sddmm_options(features, precision);
         EXPECT_EQ(to_string(ops::plan_sddmm(laid.graph(), sddmm).explain()),
                   to_string(ops::plan_sddmm(host, sddmm).explain()));
         if (!host.is_square() || host.has_values()) continue;
@@ -264,28 +334,13 @@ TEST_F(GpuPlanning, EndsWithOneErrorWhenMemoryRunsDryAndLeaksNothing) {
   const Laid laid(test::memory_graph());
   const OwnedStream stream;
   CountingMemory memory(gpu);
-  const auto plan = [&] {
+  test::expect_one_error_when_dry(memory, [&] {
     const Graph graph = gcn_normalised(laid.graph(stream, &memory), false);
     ops::SpmmOptions options = spmm_options();
     options.memory = &memory;
     options.stream = stream;
     ops::plan_spmm(graph, options);
-  };
-  plan();
-  const std::int64_t needed = memory.num_allocations();
-  EXPECT_EQ(memory.num_live(), 0);
-  for (std::int64_t nth = 1; nth <= needed; ++nth) {
-    memory.fail_from(nth);
-    try {
-      plan();
-      ADD_FAILURE() << "allocation " << nth << " failed, and nobody noticed";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-    }
-    EXPECT_EQ(memory.num_live(), 0) << "after the failure of allocation " << nth;
-    memory.never_fail();
-  }
-  EXPECT_EQ(memory.num_wrong_releases(), 0);
+  });
 }
 
 /// Planning is queued behind much other work, so a run on another stream comes first unless it

@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/counting_memory.hpp"
+#include "support/running_dry.hpp"
 #include "support/training_data.hpp"
-#include "tessera/core/error.hpp"
 #include "tessera/train/trainer.hpp"
 
 /// Training takes the memory of its tensors from the resource that it was given, on any device.
@@ -53,27 +52,11 @@ TEST_P(MemoryOfTraining, ComesFromTheResourceAndGoesBackThere) {
 }
 
 TEST_P(MemoryOfTraining, EndsWithOneErrorWhenItRunsDry) {
-  std::int64_t needed = 0;
-  {
-    CountingMemory memory{Device{}};
+  CountingMemory memory{Device{}};
+  test::expect_one_error_when_dry(memory, [&] {
     const Training training(GetParam(), memory);
-    const auto trainer = training.trainer();
-    trainer->train_epoch();
-    needed = memory.num_allocations();
-  }
-  for (std::int64_t nth = 1; nth <= needed; ++nth) {
-    CountingMemory memory{Device{}};
-    try {
-      memory.fail_from(nth);
-      const Training training(GetParam(), memory);
-      const auto trainer = training.trainer();
-      trainer->train_epoch();
-      ADD_FAILURE() << "allocation " << nth << " failed, and nobody noticed";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
-    }
-    EXPECT_EQ(memory.num_live(), 0) << "after the failure of allocation " << nth;
-  }
+    training.trainer()->train_epoch();
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, MemoryOfTraining,

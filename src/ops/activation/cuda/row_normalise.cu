@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_handles.hpp"
+#include "cuda/dot.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/row_teams.cuh"
 #include "ops/cuda/dense_ops.hpp"
@@ -8,7 +9,7 @@
 namespace tessera::ops {
 namespace {
 
-/// a . b over a row in double, so that squares neither overflow nor vanish.
+/// a . b over a row.
 template <int width, bool aligned, class T>
 __device__ double dot(const cuda::RowTeam<width, aligned>& team, cuda::Rows<const T> a,
                       cuda::Rows<const T> b) {
@@ -17,10 +18,7 @@ __device__ double dot(const cuda::RowTeam<width, aligned>& team, cuda::Rows<cons
     float left[width], right[width];
     place.load(a, left);
     place.load(b, right);
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      sum += static_cast<double>(left[i]) * static_cast<double>(right[i]);
-    }
+    cuda::add_dot(sum, left, right);
   });
   return team.sum(sum);
 }

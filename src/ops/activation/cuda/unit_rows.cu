@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_handles.hpp"
+#include "cuda/dot.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/team_row.cuh"
 #include "ops/cuda/dense_ops.hpp"
@@ -33,13 +34,9 @@ struct UnitRows {
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool) const {
     by_length(team, [&](auto kept) {
       const cuda::TeamRow<T, width, aligned, decltype(kept)::value> row(team, x);
-      // In double, so that squares neither overflow nor vanish.
       double squares = 0;
       row.each([&](const cuda::Elements<width, aligned>&, const float(&values)[width]) {
-#pragma unroll
-        for (int i = 0; i < width; ++i) {
-          squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-        }
+        cuda::add_dot(squares, values, values);
       });
       squares = team.sum(squares);
       if (fits_fp32(squares)) {
@@ -89,11 +86,8 @@ struct UnitRowsBackward {
       double squares = 0, product = 0;
       each_gradient(values, of_unit, of_scaled,
                     [&](const Place&, const float(&v)[width], const float(&gradients)[width]) {
-#pragma unroll
-                      for (int i = 0; i < width; ++i) {
-                        squares += static_cast<double>(v[i]) * static_cast<double>(v[i]);
-                        product += static_cast<double>(gradients[i]) * static_cast<double>(v[i]);
-                      }
+                      cuda::add_dot(squares, v, v);
+                      cuda::add_dot(product, gradients, v);
                     });
       squares = team.sum(squares);
       product = team.sum(product);
