@@ -72,6 +72,7 @@ std::vector<Scene> made_scenes() {
   Scene& deep = add(sparse, tiny(ModelKind::gcn), 1, 0, 2);
   deep.config.batch_norm = deep.config.residual = true;
   deep.config.layers = 3;
+  add(vertices, tiny(ModelKind::gcn), 1, 0, 1).options.normalise = train::Normalise::standard;
   for (Scene& scene : all) {
     scene.problem = train::prepare(scene.dataset, scene.config, scene.options);
   }

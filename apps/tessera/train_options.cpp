@@ -135,10 +135,11 @@ void add_task_options(CLI::App& app, TrainArguments& a) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--normalise", a.normalise,
-                 "divide each row of features by its sum: on, off, or auto (on for vertices whose "
-                 "features are never negative)")
+                 "features: off (as they are), rows (each divided by its sum), standard (each "
+                 "column to mean 0 and deviation 1), or auto (rows for vertices whose features "
+                 "are never negative, else off)")
       ->type_name("CHOICE")
-      ->check(offers({"auto", "on", "off"}))
+      ->check(offers({"auto", "off", "rows", "standard"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--split", a.split,
@@ -235,7 +236,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.partition_method = a.method;
   options.task = train::parse_task(a.task);
   options.metric = train::parse_metric(a.metric);
-  options.row_normalise = train::parse_row_normalise(a.normalise);
+  options.normalise = train::parse_normalise(a.normalise);
   if (!a.split.empty()) options.split = parse_split(a.split);
   options.folds = a.folds;
   options.runs = a.runs.value_or(std::max<std::int64_t>(a.folds, 1));

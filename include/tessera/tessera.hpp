@@ -99,6 +99,7 @@
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/metrics.hpp"
+#include "tessera/train/normalisation.hpp"
 #include "tessera/train/optimiser.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/predict.hpp"

@@ -56,7 +56,7 @@ std::vector<Setting> progress_of(const Checkpoint& c) {
   put("outputs", c.outputs);
   put("graph_task", c.graph_task ? 1 : 0);
   put("multi_label", c.multi_label ? 1 : 0);
-  put("row_normalised", c.row_normalised ? 1 : 0);
+  put("row_normalised", c.normalisation.kind == Normalise::rows ? 1 : 0);
   settings.push_back({"metric", to_string(c.metric)});
   put("runs", std::ssize(c.runs));
   for (std::int64_t i = 0; i < std::ssize(c.runs); ++i) {
@@ -99,7 +99,7 @@ void take_progress(const ProgressReader& reader, Checkpoint& c) {
   c.outputs = reader.integer("outputs", 1, most);
   c.graph_task = reader.truth("graph_task");
   c.multi_label = reader.truth("multi_label");
-  c.row_normalised = reader.truth("row_normalised");
+  if (reader.truth("row_normalised")) c.normalisation.kind = Normalise::rows;
   c.metric = reader.metric();
   // Every run has fields of its own, so that a number that is too large is noticed at once.
   const std::int64_t runs = reader.integer("runs", 0, most);
@@ -120,6 +120,25 @@ void require_epochs(const ProgressReader& reader, const Checkpoint& c) {
       reader.reject(fmt::format("the curve of run {} has {} epochs", i + 1, epochs));
     }
   }
+}
+
+constexpr std::pair<std::string_view, std::vector<double> Normalisation::*> normalisation_parts[] =
+    {{"feature_means", &Normalisation::means}, {"feature_factors", &Normalisation::factors}};
+
+/// Only features that were brought to mean 0 and deviation 1 have these sections.
+bool take_normalisation(io::ArrayReader& array, Normalisation& normalisation) {
+  for (const auto& [name, part] : normalisation_parts) {
+    if (array.name() != name) continue;
+    if (array.type() != io::type_name<double>() || array.shape().size() != 1) {
+      array.reject("must be numbers of double precision in one dimension");
+    }
+    (normalisation.*part).resize(static_cast<std::size_t>(array.num_elements()));
+    array.copy_to(reinterpret_cast<std::byte*>((normalisation.*part).data()));
+    if (normalisation.kind == Normalise::rows) array.reject("contradicts 'row_normalised'");
+    normalisation.kind = Normalise::standard;
+    return true;
+  }
+  return false;
 }
 
 constexpr std::int64_t curve_width = 5;
@@ -221,6 +240,12 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
     arrays.emplace_back(std::string(name),
                         io::stored(SharedArray<std::int64_t>(checkpoint.split.*part)));
   }
+  if (checkpoint.normalisation.kind == Normalise::standard) {
+    for (const auto& [name, part] : normalisation_parts) {
+      arrays.emplace_back(std::string(name),
+                          io::stored(SharedArray<double>(checkpoint.normalisation.*part)));
+    }
+  }
   arrays.emplace_back("plans", io::stored_text(checkpoint.plans));
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
@@ -266,7 +291,7 @@ Checkpoint load_checkpoint(const std::string& path) {
     } else if (section.name.starts_with(weights_prefix)) {
       checkpoint.weights.push_back(
           {section.name.substr(weights_prefix.size()), io::read_as_is(array)});
-    } else {
+    } else if (!take_normalisation(array, checkpoint.normalisation)) {
       take_run_part(array, checkpoint);
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -32,6 +33,7 @@ class CheckpointCheck {
 
   void run() {
     check_task();
+    check_normalisation();
     check_tensors(c_.weights, "weights");
     for (const StoredTensor& tensor : c_.weights) weights_[tensor.path] = form_of(tensor);
     check_model();
@@ -75,6 +77,21 @@ class CheckpointCheck {
     for (const auto* part : {&c_.split.train, &c_.split.validation, &c_.split.test}) {
       const auto first = std::min_element(part->begin(), part->end());
       if (first != part->end() && *first < 0) reject(fmt::format("the split has item {}", *first));
+    }
+  }
+
+  void check_normalisation() const {
+    const Normalisation& n = c_.normalisation;
+    const std::int64_t expected = n.kind == Normalise::standard ? c_.features : 0;
+    if (std::ssize(n.means) != expected || std::ssize(n.factors) != expected) {
+      reject(fmt::format("{} means and {} factors for {} features", n.means.size(),
+                         n.factors.size(), expected));
+    }
+    const auto finite = [](double value) { return std::isfinite(value); };
+    const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+    if (!std::all_of(n.means.begin(), n.means.end(), finite) ||
+        !std::all_of(n.factors.begin(), n.factors.end(), positive)) {
+      reject("a mean or factor of a feature is out of range");
     }
   }
 

@@ -101,7 +101,7 @@ class Fit {
     checkpoint_.outputs = problem.outputs;
     checkpoint_.graph_task = problem.graph_task;
     checkpoint_.multi_label = problem.multi_label();
-    checkpoint_.row_normalised = problem.row_normalised;
+    checkpoint_.normalisation = problem.normalisation;
     checkpoint_.class_values = problem.class_values;
     checkpoint_.class_names = problem.class_names;
     checkpoint_.metric = problem.metric;
@@ -165,7 +165,7 @@ class Fit {
         loaded.model == config_ && loaded.features == checkpoint_.features &&
         loaded.outputs == checkpoint_.outputs && loaded.graph_task == checkpoint_.graph_task &&
         loaded.multi_label == checkpoint_.multi_label &&
-        loaded.row_normalised == checkpoint_.row_normalised &&
+        loaded.normalisation == checkpoint_.normalisation &&
         loaded.class_values == checkpoint_.class_values &&
         loaded.class_names == checkpoint_.class_names && loaded.metric == checkpoint_.metric;
     if (!same) {

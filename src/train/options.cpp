@@ -16,8 +16,10 @@ constexpr std::array<Named<Task>, 3> task_names = {
     {{Task::automatic, "auto"}, {Task::node, "node"}, {Task::graph, "graph"}}};
 constexpr std::array<Named<Batching>, 3> batching_names = {
     {{Batching::full, "full"}, {Batching::clusters, "clusters"}, {Batching::graphs, "graphs"}}};
-constexpr std::array<Named<RowNormalise>, 3> row_normalise_names = {
-    {{RowNormalise::automatic, "auto"}, {RowNormalise::on, "on"}, {RowNormalise::off, "off"}}};
+constexpr std::array<Named<Normalise>, 4> normalise_names = {{{Normalise::automatic, "auto"},
+                                                              {Normalise::off, "off"},
+                                                              {Normalise::rows, "rows"},
+                                                              {Normalise::standard, "standard"}}};
 
 void require(bool holds, const std::string& problem, const std::string& fix) {
   if (!holds) throw Error(ErrorCode::invalid_argument, problem, "training", fix);
@@ -50,13 +52,14 @@ void set_attention_defaults(TrainOptions& options, bool pubmed) {
 
 const char* to_string(Task task) noexcept { return name_of(task_names, task); }
 const char* to_string(Batching batching) noexcept { return name_of(batching_names, batching); }
-const char* to_string(RowNormalise choice) noexcept { return name_of(row_normalise_names, choice); }
+const char* to_string(Normalise choice) noexcept { return name_of(normalise_names, choice); }
 Task parse_task(const std::string& text) { return parse_name(task_names, "task", text); }
 Batching parse_batching(const std::string& text) {
   return parse_name(batching_names, "batching", text);
 }
-RowNormalise parse_row_normalise(const std::string& text) {
-  return parse_name(row_normalise_names, "choice of row normalisation", text);
+Normalise parse_normalise(const std::string& text) {
+  if (text == "on") return Normalise::rows;
+  return parse_name(normalise_names, "normalise", text);
 }
 
 TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset, bool graph_task) {

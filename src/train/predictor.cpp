@@ -16,6 +16,7 @@
 #include "tessera/train/problem.hpp"
 
 #include "train/features.hpp"
+#include "train/standardise.hpp"
 
 namespace tessera::train {
 namespace {
@@ -51,7 +52,7 @@ Problem problem_of(const Checkpoint& checkpoint, const nn::ModelConfig& model,
     config.bits.clear();
   }
   Problem problem = prepare_features(dataset, config, checkpoint.graph_task,
-                                     !is_dense && checkpoint.row_normalised, how);
+                                     is_dense ? Normalisation() : checkpoint.normalisation, how);
   if (problem.num_features() != checkpoint.features) {
     reject(fmt::format("the data has {} features, the checkpoint's model {}",
                        problem.num_features(), checkpoint.features),
@@ -108,7 +109,7 @@ struct Predictor::State {
       : placement(options.placement),
         features(checkpoint.features),
         items(problem.num_items),
-        row_normalised(checkpoint.row_normalised),
+        normalisation(checkpoint.normalisation),
         feature_bits(config.bits.empty() ? 0 : nn::layer_bits(config, 0)),
         hops(config.precomputed ? nn::precomputed_hops(config) : 0),
         class_values(checkpoint.class_values),
@@ -136,14 +137,18 @@ struct Predictor::State {
   /// Dense features as the model reads them.
   const nn::Tensor& made_ready(MatrixView<const float> x) {
     require_finite(x);
-    if (treated.size() == 0 && (feature_bits > 0 || row_normalised)) {
+    if (treated.size() == 0 && (feature_bits > 0 || normalisation.kind != Normalise::off)) {
       treated = Matrix<float>(x.rows, x.cols);
+    }
+    if (normalisation.kind == Normalise::standard) {
+      standardise(x, normalisation, treated);
+      x = treated;
     }
     if (feature_bits > 0) {
       ops::round_to_codes(x, feature_bits, ops::RoundingRange::matrix, range, treated);
       x = treated;
     }
-    if (row_normalised) {
+    if (normalisation.kind == Normalise::rows) {
       row_normalise(x, treated);
       x = treated;
     }
@@ -177,7 +182,7 @@ struct Predictor::State {
   nn::Placement placement;
   std::int64_t features;
   std::int64_t items;
-  bool row_normalised;
+  Normalisation normalisation;
   int feature_bits;  ///< 0: features are not rounded
   std::int64_t hops;
   std::vector<std::int64_t> class_values;
@@ -188,7 +193,7 @@ struct Predictor::State {
   nn::Context context;
   DenseFeatures own;                       ///< of the data set, as they came
   std::optional<nn::InputFeatures> ready;  ///< of the data set, where they are not dense
-  Matrix<float> treated;                   ///< features after rounding and normalising
+  Matrix<float> treated;                   ///< features after normalising and rounding
   Matrix<float> range{1, 2};
   nn::Tensor uploaded;
   nn::Tensor input;  ///< in the model's precision

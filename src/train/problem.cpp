@@ -16,6 +16,7 @@
 #include "train/data_fingerprint.hpp"
 #include "train/features.hpp"
 #include "train/host.hpp"
+#include "train/standardise.hpp"
 
 namespace tessera::train {
 namespace {
@@ -192,9 +193,55 @@ void require_fit(const nn::ModelConfig& config, bool graph_task) {
          graph_task ? "set a readout (--readout sum)" : "leave the readout out (--readout)");
 }
 
-bool normalises_rows(const Problem& problem, RowNormalise choice) {
-  if (choice != RowNormalise::automatic) return choice == RowNormalise::on;
-  return !problem.graph_task && !any_negative(problem.features);
+/// Vertices whose features training may look at. The graphs of a union that are tested are unknown
+/// until then. In one graph every step sees the features of all vertices anyway, and the few that
+/// are for training would say little of the columns.
+Features seen_in_training(const Problem& problem) {
+  if (!problem.graph_task) return problem.features;
+  std::vector<bool> trained(index_of(problem.num_items), false);
+  for (const std::int64_t graph : problem.split.train) trained[index_of(graph)] = true;
+  std::vector<VertexId> vertices;
+  for (VertexId v = 0; v < problem.graph.num_rows(); ++v) {
+    if (trained[index_of(problem.graph_ids[v])]) vertices.push_back(v);
+  }
+  return take_rows(problem.features, vertices);
+}
+
+Normalisation standard(const Dataset& dataset, const TrainOptions& options, Problem& problem) {
+  if (dataset.num_features() == 0) {
+    reject("the data has no features to bring to mean 0 and deviation 1", dataset.name,
+           "use --normalise off");
+  }
+  if (problem.graph_task && options.folds > 0) {
+    reject("every fold would have means and deviations of its own", "normalise",
+           "use --normalise rows or off, or a split instead of --folds");
+  }
+  if (std::holds_alternative<SparseFeatures>(problem.features)) {
+    problem.notes.emplace_back(
+        "features are sparse: divided by the deviations of their columns, means stay");
+  }
+  return standard_normalisation(seen_in_training(problem));
+}
+
+Normalisation chosen_normalisation(const Dataset& dataset, const TrainOptions& options,
+                                   Problem& problem) {
+  switch (options.normalise) {
+    case Normalise::off: return {};
+    case Normalise::rows: return {Normalise::rows, {}, {}};
+    case Normalise::standard: return standard(dataset, options, problem);
+    case Normalise::automatic: break;
+  }
+  if (problem.graph_task || any_negative(problem.features)) return {};
+  return {Normalise::rows, {}, {}};
+}
+
+void require_width(const Normalisation& normalisation, const Problem& problem) {
+  if (normalisation.kind != Normalise::standard) return;
+  const std::int64_t width = std::ssize(normalisation.means);
+  if (problem.num_features() == width) return;
+  reject(fmt::format("the data has {} features, the model was trained with {}",
+                     problem.num_features(), width),
+         problem.name, "use data of the kind the model was trained on");
 }
 
 Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task) {
@@ -214,12 +261,15 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   return problem;
 }
 
-void finish_features(const nn::ModelConfig& config, bool row_normalise, const TrainOptions& options,
-                     Problem& problem) {
-  problem.row_normalised = row_normalise;
+void finish_features(const nn::ModelConfig& config, const Normalisation& normalisation,
+                     const TrainOptions& options, Problem& problem) {
+  problem.normalisation = normalisation;
+  if (normalisation.kind == Normalise::standard) {
+    problem.features = standardised(problem.features, normalisation);
+  }
   // Before rows are normalised: their factors are no part of the codes.
   if (!config.bits.empty()) problem.features = rounded(problem.features, nn::layer_bits(config, 0));
-  if (row_normalise) problem.features = row_normalised(problem.features);
+  if (normalisation.kind == Normalise::rows) problem.features = row_normalised(problem.features);
   if (config.precomputed) propagate_beforehand(config, options, problem);
 }
 
@@ -257,7 +307,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   problem.metric = chosen_metric(problem, options.metric);
   make_split(dataset, options, problem);
   problem.fingerprint = data_fingerprint(problem);
-  finish_features(config, normalises_rows(problem, options.row_normalise), options, problem);
+  finish_features(config, chosen_normalisation(dataset, options, problem), options, problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {
     reject("batches of graphs, but vertices are to be classified", "batching",
            "use full or clusters");
@@ -276,7 +326,7 @@ Problem prepare(const Dataset& dataset, const TrainOptions& options) {
 }
 
 Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,
-                         bool row_normalise, const TrainOptions& options) {
+                         const Normalisation& normalisation, const TrainOptions& options) {
   Problem problem = start(dataset, config, graph_task);
   if (graph_task && dataset.graph_ids.empty()) {
     reject("the data set is one graph, but the model classifies graphs of a union", dataset.name,
@@ -284,7 +334,8 @@ Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, 
   }
   problem.graph_ids = dataset.graph_ids;
   problem.num_items = graph_task ? dataset.num_graphs() : dataset.graph.num_rows();
-  finish_features(config, row_normalise, options, problem);
+  require_width(normalisation, problem);
+  finish_features(config, normalisation, options, problem);
   return problem;
 }
 

@@ -139,7 +139,7 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.evaluate_every", options.evaluate_every);
   add("training.patience", options.patience);
   add("training.metric", options.metric);
-  add("training.row_normalise", options.row_normalise);
+  add("training.normalise", options.normalise);
   add("training.split",
       fmt::format("{},{},{}", options.split.train, options.split.validation, options.split.test));
   add("training.folds", options.folds);
@@ -167,9 +167,14 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
   }
   // What files lack that were written before there was a choice.
   if (!by_name_.contains("training.epochs")) return;
-  for (const auto& [name, value] :
-       {std::pair{"training.evaluate_every", "1"}, std::pair{"model.bits", "all"}}) {
-    if (by_name_.emplace(name, value).second) settings_.push_back({name, value});
+  const auto earlier = by_name_.find("training.row_normalise");
+  const std::string normalise = earlier == by_name_.end() ? "auto" : earlier->second;
+  const std::initializer_list<Setting> added = {
+      {"training.evaluate_every", "1"},
+      {"model.bits", "all"},
+      {"training.normalise", normalise == "on" ? "rows" : normalise}};
+  for (const Setting& setting : added) {
+    if (by_name_.emplace(setting.name, setting.value).second) settings_.push_back(setting);
   }
 }
 

@@ -84,6 +84,8 @@ MISTAKES = [
     ["info", "twin:nothing"],
     ["train", KARATE, "--model", "gnn"],
     ["train", KARATE, "--metric", "auc"],
+    ["train", KARATE, "--normalise", "unit"],
+    ["train", KARATE, "--normalise", "standard"],
     ["train", KARATE, "--device", "gpu"],
     # swapped arguments and wrong files
     ["convert", "-o", "data.npz", "out.tsr"],

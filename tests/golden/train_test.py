@@ -77,6 +77,20 @@ class Train(cli.CliTest):
             self.assertEqual(set(archive.namelist()),
                              {"prediction.npy", "logits.npy", "embeddings.npy"})
 
+    def test_features_are_scaled_as_asked_and_again_for_predictions(self):
+        checkpoint = self.folder / "model.tsr"
+        best = {}
+        for given, kept in [("off", "off"), ("rows", "rows"), ("on", "rows"),
+                            ("standard", "standard"), ("auto", "auto")]:
+            found = self.json("train", "embedded:citation", *SHORT, "--checkpoint", checkpoint,
+                              "--normalise", given, "--force")
+            self.assertEqual(found["config"]["training"]["normalise"], kept)
+            predicted = self.json("predict", "embedded:citation", "--checkpoint", checkpoint)
+            self.assertEqual(predicted["test"]["value"], found["test"]["mean"])
+            best[given] = found["test"]["mean"]
+        self.assertEqual(best["on"], best["rows"])
+        self.assertEqual(len({best["off"], best["rows"], best["standard"]}), 3)
+
     def test_resuming_with_other_options_is_an_error(self):
         checkpoint = self.folder / "model.tsr"
         self.succeed("train", *KARATE, *SHORT, "--checkpoint", checkpoint)

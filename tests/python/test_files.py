@@ -66,12 +66,14 @@ def test_repeated_edges_cannot_be_saved(tmp_path):
 
 
 @needs_program
+@pytest.mark.parametrize("normalise", ["rows", "standard"])
 @pytest.mark.parametrize("kind", ["gcn", "sage", "gat", "gatv2", "sgc", "cheb"])
-def test_models_travel_both_ways(kind, tmp_path):
+def test_models_travel_both_ways(kind, normalise, tmp_path):
     data = example()
     graph, theirs, ours = (tmp_path / name for name in ("data.tsr", "theirs.tsr", "ours.tsr"))
     tessera.save(data, graph)
-    run("train", "--data", graph, "--model", kind, "--epochs", 3, "--runs", 1, "--checkpoint", theirs)
+    run("train", "--data", graph, "--model", kind, "--epochs", 3, "--runs", 1, "--checkpoint", theirs,
+        "--normalise", normalise)
     model = tessera.load(theirs)
     with torch.no_grad():
         expected = model(data.x, data.edge_index).argmax(1)

@@ -138,11 +138,14 @@ class TrainedModel(torch.nn.Module):
     """
 
     def __init__(self, settings: dict[str, str], features: int, outputs: int,
-                 row_normalised: bool = False) -> None:
+                 row_normalised: bool = False,
+                 standard: tuple[np.ndarray, np.ndarray] | None = None) -> None:
         super().__init__()
         self.settings = {**_DEFAULTS, **settings}
         self.features, self.outputs = features, outputs
         self.row_normalised = row_normalised
+        # Means and factors of features that training brought to mean 0 and deviation 1.
+        self.standard = standard
         self.class_values = np.zeros(0, np.int64)
         for name, reason in (("batch_norm", "batch norm"), ("residual", "residual connections")):
             if self.settings[name] == "true":
@@ -190,7 +193,11 @@ class TrainedModel(torch.nn.Module):
     def forward(self, x: Tensor, edge_index: Any) -> Tensor:
         s = self.settings
         if self.row_normalised:
-            x = x / x.sum(dim=1, keepdim=True).clamp(min=1e-12)
+            sums = x.abs().sum(dim=1, keepdim=True)
+            x = x / torch.where(sums > 0, sums, 1)
+        if self.standard is not None:
+            means, factors = (torch.from_numpy(part).to(x.device) for part in self.standard)
+            x = ((x.double() - means) * factors).to(x.dtype)
         x = F.dropout(x, float(s["input_dropout"]), self.training)
         activate = {"relu": F.relu, "elu": F.elu, "leaky_relu": F.leaky_relu,
                     "none": lambda x: x}[s["activation"]]
@@ -216,6 +223,8 @@ class TrainedModel(torch.nn.Module):
             "class_values": self.class_values,
             "plans": container.from_text(""),
         }
+        if self.standard is not None:
+            arrays["feature_means"], arrays["feature_factors"] = self.standard
         weights = {}
         for name, tensor in self.state_dict().items():
             value = tensor.detach().cpu().float().numpy()
@@ -239,6 +248,12 @@ def _settings(array: np.ndarray) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def _standard(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    if "feature_means" not in arrays:
+        return None
+    return arrays["feature_means"].copy(), arrays["feature_factors"].copy()
+
+
 def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     progress = _settings(arrays["checkpoint"])
     if progress.get("version") != "2":
@@ -248,7 +263,7 @@ def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     settings = {name.removeprefix("model."): value
                 for name, value in _settings(arrays["settings"]).items() if name.startswith("model.")}
     model = TrainedModel(settings, int(progress["features"]), int(progress["outputs"]),
-                         progress["row_normalised"] == "1")
+                         progress["row_normalised"] == "1", _standard(arrays))
     model.class_values = arrays["class_values"]
     stored = {name.removeprefix("weights:"): torch.from_numpy(array.copy())
               for name, array in arrays.items() if name.startswith("weights:")}

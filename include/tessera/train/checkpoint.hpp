@@ -45,7 +45,7 @@ struct Checkpoint {
   std::int64_t outputs = 0;
   bool graph_task = false;
   bool multi_label = false;
-  bool row_normalised = false;
+  Normalisation normalisation;  ///< of features, before the model sees them
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< of the class values; empty: they have none
   Metric metric = Metric::accuracy;

@@ -14,6 +14,7 @@
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/optimiser.hpp"
 #include "tessera/train/metrics.hpp"
+#include "tessera/train/normalisation.hpp"
 #include "tessera/train/report.hpp"
 #include "tessera/train/split.hpp"
 
@@ -29,16 +30,10 @@ enum class Batching {
   graphs,    ///< some graphs of a union
 };
 
-/// Whether every row of features is divided by the sum of its absolute values. `automatic`: for
-/// vertices whose features are never negative, as counts of words.
-enum class RowNormalise { automatic, on, off };
-
 const char* to_string(Task task) noexcept;
 const char* to_string(Batching batching) noexcept;
-const char* to_string(RowNormalise choice) noexcept;
 Task parse_task(const std::string& text);
 Batching parse_batching(const std::string& text);
-RowNormalise parse_row_normalise(const std::string& text);
 
 struct CheckpointOptions {
   std::string path;         ///< empty: none is written
@@ -61,7 +56,7 @@ struct TrainOptions {
 
   Task task = Task::automatic;
   Metric metric = Metric::automatic;
-  RowNormalise row_normalise = RowNormalise::automatic;
+  Normalise normalise = Normalise::automatic;
   /// For data without a split of its own.
   SplitShares split;
   /// Cross-validation: run r is tested on fold r of so many; 0: off. See `fold_split`.

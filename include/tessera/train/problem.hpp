@@ -28,7 +28,7 @@ struct Problem {
   Names class_names;  ///< as the data set has them, by class value
   Split split;
   Metric metric = Metric::accuracy;
-  bool row_normalised = false;
+  Normalisation normalisation;  ///< that `features` went through
   /// Of the data as it came: what a resumed training must find again, part by part.
   std::vector<Setting> fingerprint;
   std::vector<std::string> notes;  ///< what was decided for the user, in words
@@ -50,9 +50,9 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config, const Tra
 /// The same for a model of one's own, of which nothing is known.
 Problem prepare(const Dataset& dataset, const TrainOptions& options);
 
-/// The features alone, for predictions: no labels and no split are needed. `row_normalise` says
-/// what training did.
+/// The features alone, for predictions: no labels and no split are needed. `normalisation`
+/// is what training did.
 Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,
-                         bool row_normalise, const TrainOptions& options = {});
+                         const Normalisation& normalisation, const TrainOptions& options = {});
 
 }  // namespace tessera::train

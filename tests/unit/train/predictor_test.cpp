@@ -29,7 +29,7 @@ using testing::expect_error;
 /// The logits by hand: features as training prepared them, layers as they come.
 Matrix<float> by_hand(const Checkpoint& checkpoint, const Dataset& dataset) {
   const Problem problem =
-      prepare_features(dataset, checkpoint.model, checkpoint.graph_task, checkpoint.row_normalised);
+      prepare_features(dataset, checkpoint.model, checkpoint.graph_task, checkpoint.normalisation);
   nn::Model model(checkpoint.model, checkpoint.features, checkpoint.outputs);
   restore(checkpoint.weights, model.state(), "checkpoint");
   nn::Topology graph(problem.graph);
@@ -73,7 +73,7 @@ class PredictorOf : public ::testing::TestWithParam<nn::ModelKind> {};
 TEST_P(PredictorOf, has_the_bits_of_the_model_run_by_hand) {
   const Dataset dataset = learnable_vertices();
   const Checkpoint checkpoint = trained_checkpoint(dataset, small_model(GetParam()));
-  ASSERT_TRUE(checkpoint.row_normalised) << "the features are never negative";
+  ASSERT_EQ(checkpoint.normalisation.kind, Normalise::rows) << "the features are never negative";
   Predictor predictor(checkpoint, dataset.graph);
   ASSERT_EQ(predictor.num_vertices(), 120);
   ASSERT_EQ(predictor.num_features(), 9);

@@ -34,7 +34,7 @@ void expect_impossible(const std::vector<std::string>& parts, const Dataset& dat
 TEST(Prepare, takes_split_labels_and_features_as_they_are) {
   const Dataset dataset = learnable_vertices();
   TrainOptions options = short_training();
-  options.row_normalise = RowNormalise::off;
+  options.normalise = Normalise::off;
   const Problem problem = prepare(dataset, gcn, options);
   EXPECT_EQ(problem.num_items, 120);
   EXPECT_EQ(problem.outputs, 3);
@@ -48,7 +48,7 @@ TEST(Prepare, takes_split_labels_and_features_as_they_are) {
 TEST(Prepare, rows_of_features_sum_to_one) {
   Dataset dataset = learnable_vertices();
   const Problem problem = prepare(dataset, gcn, short_training());
-  ASSERT_TRUE(problem.row_normalised);
+  ASSERT_EQ(problem.normalisation.kind, Normalise::rows);
   const Matrix<float>& dense = *std::get<DenseFeatures>(problem.features);
   for (std::int64_t v = 0; v < dense.rows(); ++v) {
     double sum = 0;
@@ -58,7 +58,7 @@ TEST(Prepare, rows_of_features_sum_to_one) {
   auto negative = std::make_shared<Matrix<float>>(120, 2, 1.0f);
   (*negative)(3, 1) = -1;
   dataset.features = DenseFeatures(negative);
-  EXPECT_FALSE(prepare(dataset, gcn, short_training()).row_normalised);
+  EXPECT_EQ(prepare(dataset, gcn, short_training()).normalisation.kind, Normalise::off);
 }
 
 TEST(Prepare, sparse_features_stay_sparse_and_rows_of_zeros_stay_zero) {
