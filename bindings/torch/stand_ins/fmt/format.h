@@ -9,7 +9,7 @@
 #include <type_traits>
 
 /// The few things that the sparse ops use of fmt, so that the Python package needs nothing but a
-/// compiler: `format` with {}, {:<N}, {:0Nx}, {:.Nf}, {:.Ng} and {:.Ne}. Other builds use fmt itself;
+/// compiler: `format` with {}, {:<N}, {:0Nx}, {:g}, {:.Nf}, {:.Ng} and {:.Ne}. Other builds use fmt itself;
 /// tests/unit/core/format_test.cpp holds both against each other.
 namespace fmt {
 namespace detail {
@@ -41,9 +41,11 @@ template <class Number>
 std::string number_text(Number value, const Specification& specification) {
   char buffer[64];
   if constexpr (std::is_floating_point_v<Number>) {
-    if (specification.text.starts_with('.')) {
-      const std::string pattern = "%." + std::to_string(specification.number_after('.')) +
-                                  specification.kind();
+    if (!specification.text.empty()) {
+      const bool counted = specification.text.starts_with('.');
+      const std::string digits =
+          counted ? "." + std::to_string(specification.number_after('.')) : std::string();
+      const std::string pattern = "%" + digits + specification.kind();
       const int length =
           std::snprintf(buffer, sizeof(buffer), pattern.c_str(), static_cast<double>(value));
       return {buffer, static_cast<std::size_t>(length)};
