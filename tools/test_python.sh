@@ -7,7 +7,8 @@
 #   tools/test_python.sh --in-place   use the torch that this Python has, build next to the sources and
 #                                     install nothing; where there is no torch, say so (exit code 77)
 #
-# TESSERA_VENV names the environment (default: build/venv); it is kept, and used again.
+# TESSERA_VENV names the environment (default: build/venv); it is kept, and used again. TESSERA_TEST_TORCH is what
+# pip installs there as torch (default: torch==2.10.*).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
@@ -30,15 +31,21 @@ else
     echo "test_python: cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2
     exit 1
   fi
-  # PyPI's torch for x86_64 brings gigabytes of CUDA; the CPU's has an index of its own.
+  # The oldest torch that the package supports. PyPI's for x86_64 brings gigabytes of CUDA; the CPU's has an
+  # index of its own.
+  torch=${TESSERA_TEST_TORCH:-torch==2.10.*}
   index=()
   [ "$(uname -m)" = x86_64 ] && index=(--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple)
-  "$python" -m pip install --quiet --disable-pip-version-check "${index[@]}" "torch>=2.10" \
-    "torch_geometric>=2.8" numpy scipy pytest
+  if ! "$python" -m pip install --quiet --disable-pip-version-check --retries 2 "${index[@]}" "$torch" \
+    "torch_geometric>=2.8" numpy scipy pytest; then
+    echo "test_python: $torch and PyG could not be installed here (pip says why above), so nothing was tested." \
+      "With a network, or a TESSERA_VENV that has them, run make test-python again." >&2
+    exit 1
+  fi
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs TESSERA_TORCH_CUDA=${TESSERA_TORCH_CUDA:-OFF} \
     "$python" -m pip install --quiet --disable-pip-version-check .
   python=$PWD/$python
   [ "${venv#/}" = "$venv" ] || python=$venv/bin/python
 fi
 cd tests/python
-"$python" -m pytest -q -W ignore --show-capture=no -p no:cacheprovider
+"$python" -m pytest -q -rs -W ignore --show-capture=no -p no:cacheprovider
