@@ -115,13 +115,13 @@ RowSample sample_blocks(const Graph& graph, EdgeOffset wanted_edges) {
 RowSample sample_rows(const Graph& graph, std::uint64_t seed, const SampleSize& size) {
   std::vector<VertexId> rows;
   const std::int64_t count = graph.num_rows();
-  if (count <= size.rows) {
+  if (count <= size.rows && graph.num_edges() <= size.edges) {
     for (VertexId row = 0; row < graph.num_rows(); ++row) rows.push_back(row);
     return take_rows(graph, std::move(rows));
   }
-  constexpr std::int64_t fewest = 256;
   const EdgeOffset mean = std::max<EdgeOffset>(graph.num_edges() / count, 1);
-  const std::int64_t wanted = std::min(size.rows, std::max(fewest, size.edges / mean));
+  const std::int64_t wanted =
+      std::min({count, size.rows, std::max(size.fewest_rows, size.edges / mean)});
   const Random random(seed);
   for (std::int64_t part = 0; part < wanted; ++part) {
     const std::int64_t begin = part * count / wanted;

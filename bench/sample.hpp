@@ -23,13 +23,14 @@ struct SampleSize {
   std::int64_t rows = 4096;
   /// Of ordinary rows, about; and as many of hubs: the reference takes them one by one.
   EdgeOffset edges = 1 << 20;
+  std::int64_t fewest_rows = 256;  ///< even if they have more edges than that
 
   /// What is enough on this device for features of this width: many cases are measured on a GPU.
   static SampleSize on(Device device, std::int64_t features);
 };
 
 /// Rows spread over the graph, and the hubs, the longest first: rows far longer than the mean. All
-/// rows if there are no more than wanted.
+/// rows if they and their edges are no more than wanted.
 RowSample sample_rows(const Graph& graph, std::uint64_t seed, const SampleSize& size = {});
 
 /// Blocks of neighbouring rows spread over the graph, with about so many edges in all, for graphs

@@ -29,7 +29,8 @@ Timing time_trial(Trial& trial, Device device, const MeasureOptions& options) {
 SampleSize sample_size(const Problem& problem) {
   SampleSize size = SampleSize::on(problem.device, problem.features);
   if (problem.check_edges == 0) return size;
-  return {std::min<std::int64_t>(size.rows, problem.check_edges), problem.check_edges};
+  constexpr std::int64_t fewest_rows = 64;  // of all places in a window
+  return {std::min<std::int64_t>(size.rows, problem.check_edges), problem.check_edges, fewest_rows};
 }
 
 const std::vector<Suite>& suites() {

@@ -10,7 +10,9 @@ records go to FILE.json.
 
 So that hundreds of graphs take minutes, the reference computes rows with about --sample edges, spread over the
 graph, and as many of hubs; of a graph with more than --max-edges edges the kernels see blocks of 256
-neighbouring rows with about that many. --seconds bounds the whole: what was not begun by then is listed.
+neighbouring rows with about that many. Small files are checked at all widths of --features, larger ones and
+generated graphs at one each, in turn, so that every kernel sees every width on many of them. Several graphs are
+checked at once, one per core and on one thread. --seconds bounds the whole: what was not begun by then is listed.
 --records FILE keeps what was found graph by graph; a later run with the same file goes on from there.
 
 Exit code 1 where a check failed, a graph could not be checked, or a problem was declined by every kernel of an
@@ -40,9 +42,12 @@ def arguments():
     parser.add_argument("--out", required=True, metavar="FILE.md")
     parser.add_argument("--tessera", default="build/bin/tessera", help="the program (default %(default)s)")
     parser.add_argument("--features", default="1,33,64", help="widths (default %(default)s)")
-    parser.add_argument("--sample", type=int, default=1 << 14, metavar="EDGES")
-    parser.add_argument("--max-edges", type=int, default=1 << 21, metavar="EDGES")
-    parser.add_argument("--jobs", type=int, default=1, help="graphs at once (default %(default)s)")
+    parser.add_argument("--sample", type=int, default=1 << 12, metavar="EDGES")
+    parser.add_argument("--max-edges", type=int, default=1 << 18, metavar="EDGES")
+    parser.add_argument("--all-widths", type=int, default=1 << 16, metavar="BYTES",
+                        help="files up to this size are checked at all widths (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1,
+                        help="graphs at once (default: one per core)")
     parser.add_argument("--records", metavar="FILE", help="goes on from what this file has, and adds to it")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after this time")
     return parser.parse_args()
@@ -73,13 +78,22 @@ def named(found):
     return names
 
 
-def check(source, name, options, deadline):
+def widths_of(source, number, options):
+    """The widths that a graph is checked at, as `tessera` takes them."""
+    path = pathlib.Path(source)
+    if path.is_file() and path.stat().st_size <= options.all_widths:
+        return options.features
+    widths = options.features.split(",")
+    return widths[number % len(widths)]
+
+
+def check(source, name, widths, options, deadline):
     """The record of one graph: what `tessera check` said, or why it said nothing."""
     if time.monotonic() > deadline:
         return {"source": name, "skipped": "out of time"}
     begin = time.monotonic()
     command = [options.tessera, "check", "--data", source, "--device", options.device, "--features",
-               options.features, "--sample", str(options.sample), "--max-edges", str(options.max_edges),
+               widths, "--sample", str(options.sample), "--max-edges", str(options.max_edges),
                "--json", "-"]
     if str(source).endswith((".mtx", ".mtx.gz")):
         command += ["--duplicates", "sum"]
@@ -180,7 +194,8 @@ def report(records, options, seconds):
     return (f"# Every kernel against the reference, {options.device}\n\n"
             f"`tools/check_all.py --device {options.device} --features {options.features} --sample {options.sample} "
             f"--max-edges {options.max_edges}`: {compared:,} comparisons on {len(records)} graphs in "
-            f"{seconds / 60:.1f} minutes, {good} graphs without a failure or an unexplained decline. Each "
+            f"{seconds / 60:.1f} minutes, {good} graphs without a failure or an unexplained decline. Files of up "
+            f"to {options.all_widths:,} bytes are checked at all widths, other graphs at one each, in turn. Each "
             f"comparison is one kernel, precision and width on rows with about {options.sample:,} edges spread "
             f"over the graph, and as many of its hubs; graphs of more than {options.max_edges:,} edges are "
             "represented by blocks of 256 neighbouring rows. An error counts as a share of its bound "
@@ -204,10 +219,11 @@ def main():
         sys.exit("check_all.py: nothing to check; name some graphs with --data or --twins")
     records = kept_records(options)
     done = {record["source"] for record in records}
-    todo = {source: name for source, name in todo.items() if name not in done}
+    todo = [(source, name, widths_of(source, number, options))
+            for number, (source, name) in enumerate(todo.items()) if name not in done]
     total = len(records) + len(todo)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for record in pool.map(lambda item: check(*item, options, deadline), todo.items()):
+        for record in pool.map(lambda item: check(*item, options, deadline), todo):
             records.append(record)
             if options.records and "checks" in record:
                 with open(options.records, "a", encoding="utf-8") as file:

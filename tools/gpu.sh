@@ -238,7 +238,7 @@ step_check() {
   local source sources=()
   need_program tessera || return 1
   for source in ${TESSERA_CHECK_DATA:-${TESSERA_DATA:-} twin:cora twin:pubmed}; do sources+=(--data "$source"); done
-  python3 tools/check_all.py --tessera "$build/bin/tessera" --device cuda --jobs "$jobs" --features 1,64 \
+  python3 tools/check_all.py --tessera "$build/bin/tessera" --device cuda --jobs "$jobs" --features 1,33,64 \
     --sample 4096 --max-edges 1000000 --seconds "${TESSERA_CHECK_SECONDS:-240}" "${sources[@]}" \
     --out "$out/check_cuda.md"
 }

@@ -69,9 +69,10 @@ def loss_of(candidates):
 
 
 def sources_of(arguments):
-    found = [(path.stem, str(path)) for path in sorted(pathlib.Path(arguments.data_folder).glob("*/*.npz"))
-             ] if arguments.data_folder else []
-    return found + [(source.replace("twin:", "twin ").replace("generate:", ""), source) for source in arguments.source]
+    """The sources that were named, then the files of the folder."""
+    named = [(source.replace("twin:", "twin ").replace("generate:", ""), source) for source in arguments.source]
+    files = sorted(pathlib.Path(arguments.data_folder).glob("*/*.npz")) if arguments.data_folder else []
+    return named + [(path.stem, str(path)) for path in files]
 
 
 def sweep(arguments):

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/graph/build.hpp"
+#include "tessera/graph/generate.hpp"
 
 #include "bench/gate.hpp"
 
@@ -45,6 +46,15 @@ TEST(RowSample, TakesTheRowsAskedForAndEveryHub) {
   EXPECT_TRUE(std::is_sorted(sample.rows.begin(), sample.rows.end()));
   EXPECT_TRUE(std::binary_search(sample.rows.begin(), sample.rows.end(), 7)) << "the hub";
   EXPECT_EQ(sample.cols.size(), 2000u) << "all sources of the hub";
+}
+
+TEST(RowSample, TakesFewRowsOfASmallGraphWithManyEdges) {
+  const Graph graph = generate::build(generate::ErdosRenyi{.vertices = 400, .edges = 40000});
+  const RowSample sample = sample_rows(graph, 1, {4096, 5000, 16});
+  EXPECT_GE(sample.rows.size(), 16u);
+  EXPECT_LE(sample.graph.num_edges(), 10000);
+  EXPECT_EQ(sample_rows(graph, 1, {4096, 10, 16}).rows.size(), 16u) << "but not fewer than that";
+  EXPECT_EQ(sample_rows(graph, 1, {4096, 40000, 16}).graph, graph);
 }
 
 TEST(RowSample, KeepsWeights) {
