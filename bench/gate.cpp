@@ -12,7 +12,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Of a result stored in this precision.
+/// How far a result may be off that is stored in this precision.
 double rounding_bound(Precision precision, bool strict) {
   const double fp32_sum = strict ? 2e-6 : 1e-5;
   switch (precision) {

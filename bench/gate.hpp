@@ -24,7 +24,7 @@ struct MeasureOf {
   Precision stored = Precision::fp32;
   /// Kernels that are not strict (ops::KernelInfo) may have the error of sums on tensor cores.
   bool strict = true;
-  /// Of the longest sum: in double, roundings count beside the bound.
+  /// How many the longest sum has: in double, roundings count beside the bound.
   std::int64_t terms = 1;
   /// What sums are multiplied by at the end, at most: what the smallest numbers lost grows with it.
   double factor = 1;

@@ -21,7 +21,7 @@ struct RowSample {
 /// How many rows a check looks at.
 struct SampleSize {
   std::int64_t rows = 4096;
-  /// Of ordinary rows, about; and as many of hubs: the reference takes them one by one.
+  /// About so many of ordinary rows, and as many of hubs: the reference takes them one by one.
   EdgeOffset edges = 1 << 20;
   std::int64_t fewest_rows = 256;  ///< even if they have more edges than that
 

@@ -150,7 +150,7 @@ void measure_source(Session& session, const BenchArguments& arguments,
         report.add(one, bench::run_suite(*one.suite, one.problem, workload.timing));
       } catch (const Error& error) {
         if (error.code() != ErrorCode::unsupported) throw;
-        // Of all kernels, those that cannot run this problem are passed over.
+        // With all kernels, those that cannot run this problem are passed over.
         if (arguments.kernel == "all" || one.baseline) continue;
         if (one.problem.device.kind == DeviceKind::cpu) throw;
         report.skip(one, error.what());

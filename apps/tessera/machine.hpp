@@ -12,7 +12,7 @@ struct CpuInfo {
   std::string model;
   std::string architecture;
   int cores = 0;  ///< that this process may use
-  /// Of those that kernels are compiled for or could be: avx2, avx512f, sve, ...
+  /// Those it has that kernels are or could be compiled for: avx2, avx512f, sve, ...
   std::vector<std::string> instruction_sets;
   std::int64_t memory_bytes = 0;
   std::int64_t available_bytes = 0;

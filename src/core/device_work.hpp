@@ -11,7 +11,7 @@ struct DeviceWork {
   std::int64_t waits = 0;        ///< of this process for a stream or an event
   std::int64_t allocations = 0;  ///< of the default memory of GPUs
   std::int64_t copies = 0;       ///< in any direction
-  /// Of those, copies to memory of this process; counted only while a `CopyWatch` lives, since
+  /// Those that go to memory of this process, counted only while a `CopyWatch` lives, since
   /// telling where a pointer leads takes time.
   std::int64_t copies_to_host = 0;
   std::int64_t bytes_to_host = 0;

@@ -36,7 +36,7 @@ class OnDevice {
 
 /// Sorted edges on their way to a graph.
 struct Edges {
-  /// Of rows, and behind them the first sum that is not finite: what is read here of the graph.
+  /// Those of rows, and behind them the first sum that is not finite: what this process reads.
   Buffer<EdgeOffset> offsets;
   Buffer<EdgeKey> keys;
   Buffer<EdgeOffset> positions;  ///< in the input; empty where nobody needs them

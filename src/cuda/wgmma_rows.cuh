@@ -4,7 +4,7 @@
 #include "cuda/wgmma.cuh"
 
 /// Products of rows with rows on Hopper's matrix units: D[64][64] += A[64][k] B[64][k]^T. Both
-/// sides keep the k of one row side by side, as features lie in memory, 32 bytes a step.
+/// sides keep the k of one row side by side, as features lie in memory, 32 bytes per step.
 namespace tessera::cuda {
 
 /// How rows of `row_bytes` (32, 64 or 128) bytes lie in shared memory: one after the other, their

@@ -35,7 +35,7 @@ struct DegreeStatistics {
   std::int32_t rows_beyond(EdgeOffset degree, std::int64_t begin, std::int64_t end) const noexcept;
 };
 
-/// Of rows that begin and end at these offsets.
+/// For rows that begin and end at these offsets.
 DegreeStatistics degree_statistics(std::span<const EdgeOffset> offsets);
 
 /// Counted at the first call, then kept with the graph.

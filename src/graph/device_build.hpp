@@ -50,7 +50,7 @@ SharedArray<EdgeOffset> checked_offsets(SharedArray<EdgeOffset> offsets, EdgeOff
 Graph borrow_on_device(VertexId num_rows, VertexId num_cols, const BorrowedCsr& csr,
                        const BorrowOptions& options);
 
-/// Of a square graph without scales whose columns lie on a GPU.
+/// For a square graph without scales whose columns lie on a GPU.
 Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops);
 
 /// Row i has the sources (i + k * stride) mod num_vertices for k in [0, degree), drawn up on the

@@ -142,7 +142,7 @@ ElementType parse_element_type(std::string_view name, const std::string& where) 
 std::int64_t array_bytes(const std::vector<std::int64_t>& shape, const ElementType& type,
                          const std::string& where) {
   std::int64_t bytes = type.bytes;
-  // Of an empty array the other extents must still make sense, so zeros are left out at first.
+  // The other extents of an empty array must make sense, too, so zeros are left out at first.
   bool empty = false;
   for (const std::int64_t extent : shape) {
     empty = empty || extent == 0;

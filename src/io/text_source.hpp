@@ -72,7 +72,7 @@ class TextSource {
 struct TextChunk {
   std::string_view text;
   std::int64_t offset = 0;
-  /// Of the whole text up to the end of the block: what claims about it can be measured by.
+  /// The length of the text up to the end of the block, by which claims about it are measured.
   std::int64_t text_bytes = 0;
 };
 

@@ -21,7 +21,7 @@ class XmlPull {
   /// The next tag. What is wrong with the text is a LineProblem.
   Event next();
 
-  /// Of the tag, without a prefix such as "gml:".
+  /// The name of the tag, without a prefix such as "gml:".
   std::string_view name() const noexcept { return name_; }
   /// The value of an attribute of an opening tag; null where it has none.
   const std::string* attribute(std::string_view name) const;

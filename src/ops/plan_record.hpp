@@ -41,7 +41,7 @@ struct PlanAccess {
 /// Throws `invalid_argument` unless the plan was made with its backward pass.
 void require_backward(const AnyPlan& plan);
 
-/// Of a backward pass that has no kernel of its own.
+/// For a backward pass that has no kernel of its own.
 Decision by_same_kernel(const PlanRecord& record);
 
 }  // namespace tessera::ops

@@ -21,10 +21,10 @@ inline constexpr int value_unit = 4;
 struct ValueLayout {
   /// Half h of tile t has the units [unit_offsets[2 t + h], unit_offsets[2 t + h + 1]).
   SharedArray<std::int32_t> unit_offsets;
-  /// Of each word: where its entries begin, counted from the tile's first, in the first half (low
+  /// Where each word's entries begin, counted from the tile's first, in the first half (low
   /// 16 bits) and in the second.
   SharedArray<std::uint32_t> starts;
-  /// Of each entry: where its edge stands in CSR; -1 for those that fill.
+  /// Where each entry's edge stands in CSR; -1 for those that fill.
   SharedArray<std::int32_t> edges;
 
   /// The same bytes.

@@ -89,7 +89,7 @@ struct Samples {
 /// All runs of one call of `fit`.
 class Fit {
  public:
-  /// Of a model of somebody else's.
+  /// For a model that somebody else makes.
   Fit(const Problem& problem, const ModelMaker& maker, const TrainOptions& options)
       : problem_(problem), maker_(maker), options_(options) {}
 

@@ -54,7 +54,7 @@ ops::PlanOptions plans_of(const TrainOptions& options) {
 bool is_counted(Metric metric) { return metric != Metric::roc_auc; }
 
 double metric_of(const ops::PartCounts& counts, bool multi_label) {
-  // Of several labels F1 = 2 TP / (2 TP + FP + FN), of classes the share of right ones.
+  // F1 = 2 TP / (2 TP + FP + FN) for several labels, the share of right ones for classes.
   const std::int64_t right = multi_label ? 2 * counts.right : counts.right;
   const std::int64_t all = right + counts.wrong;
   return all == 0 ? 0 : static_cast<double>(right) / static_cast<double>(all);

@@ -77,7 +77,7 @@ TEST_F(GpuEdgeReplay, sddmm) {
   }
 }
 
-/// Of the kernel that a plan chooses, and of one that puts values in order first.
+/// With the kernel that a plan chooses, and with one that puts values in order first.
 TEST_F(GpuEdgeReplay, spmm_and_the_gradient_of_edge_values) {
   SpmmOptions options;
   options.features = 32;

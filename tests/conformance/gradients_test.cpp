@@ -73,7 +73,7 @@ void for_precisions(Device device, Body&& body) {
 SpmmOptions spmm_options(const std::string& kernel, Reduction reduction, Precision precision,
                          std::int64_t features) {
   SpmmOptions options;
-  // Of kernels on the GPU, and of those that have no other, only the backward pass is asked for.
+  // Kernels on the GPU, and those that have no other, are asked for the backward pass alone.
   if (kernel.starts_with("spmm/cpu/")) options.kernel = kernel;
   if (kernel != chosen_on_gpu) options.backward_kernel = kernel;
   options.backward = true;

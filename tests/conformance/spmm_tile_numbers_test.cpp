@@ -96,7 +96,7 @@ TEST_P(SpmmTileNumbers, HoldTheirBoundOnLongSumsOfOneSign) {
     const Random random(41);
     Matrix<T> x(cols, features);
     for (std::int64_t i = 0; i < x.size(); ++i) {
-      // Of many magnitudes: sums of like numbers are exact for a long while.
+      // Numbers of many magnitudes: sums of like ones are exact for a long while.
       const double exponent = 8 * random.uniform(static_cast<std::uint64_t>(i)) - 4;
       x.data()[i] = static_cast<T>(static_cast<float>(std::exp2(exponent)));
     }

@@ -56,7 +56,7 @@ void expect_exact_with_values_of_runs(const std::string& name, const Graph& grap
 
 class SpmmTileKernels : public testing::KernelTest {
  protected:
-  /// Of the pattern, and with values; a kernel takes one or the other.
+  /// For the pattern, and with values; a kernel takes one or the other.
   void expect_exact_in_all_precisions(const Graph& pattern, std::int64_t features,
                                       SpmmPass pass = SpmmPass::forward) {
     for (const Graph& graph : {pattern, with_integer_values(pattern)}) {

@@ -52,7 +52,7 @@ class PlacedBits {
  public:
   PlacedBits(const quant::BitTensor& tensor, Device device)
       : shape_(tensor), device_(device), words_(tensor.words.data(), tensor.words.size(), device) {}
-  /// Of this shape, with every word poisoned.
+  /// Bits of this shape, with every word poisoned.
   PlacedBits(int bits, std::int64_t rows, std::int64_t depth, Device device)
       : PlacedBits(poisoned(quant::bit_tensor_shape(bits, rows, depth)), device) {}
 

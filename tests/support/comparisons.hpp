@@ -20,7 +20,7 @@ struct Comparisons {
   std::map<std::string, std::int64_t> declined;  ///< by reason
 };
 
-/// Of the test that runs.
+/// Those of the test that runs.
 inline Comparisons& comparisons() {
   static Comparisons current;
   return current;

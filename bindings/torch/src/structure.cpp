@@ -64,7 +64,7 @@ Tensor rows_of(const Tensor& offsets, const Tensor& index) {
   return in_type(expanded, index.scalar_type());
 }
 
-/// Of each edge that the graph was built from, its position in the rows.
+/// The position in the rows of each edge that the graph was built from.
 Tensor edge_positions(const Graph& graph, const Tensor& beside, const Place& place) {
   const SharedArray<EdgeOffset> ids = detail::GraphAccess::edge_ids(graph).there(place.stream);
   const std::array<std::int64_t, 1> size{ids.size()};

@@ -22,7 +22,7 @@ struct EvaluatedRows {
   std::span<const std::int64_t> test;
 };
 
-/// Of one part. Classes: the rows whose predicted class is their label, and the others; the
+/// What one part has. Classes: the rows whose predicted class is their label, and the others; the
 /// prediction is the highest logit, the lowest class among ties, and none where a logit is not a
 /// number. Yes or no for every element, where a logit above 0 says yes: the elements rightly found,
 /// and those where the answer is not the target.

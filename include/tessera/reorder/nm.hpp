@@ -120,8 +120,8 @@ struct NmPruned {
   EdgeOffset dropped = 0;
 };
 
-/// Of each meta-block the four columns with the largest sums of |weight| stay, then of each row the
-/// two largest; of equal ones the first. Vertices keep their order.
+/// The four columns of each meta-block with the largest sums of |weight| stay, then the two largest
+/// of each row, the first among equal ones. Vertices keep their order.
 NmPruned prune_nm(const Graph& graph, const NmPattern& pattern);
 
 /// The graph with `padding` more vertices, all without edges.

@@ -47,7 +47,7 @@ struct TiledGraph {
   std::int64_t num_steps() const noexcept { return step_offsets.back(); }
   std::int64_t num_tiles() const noexcept { return tile_offsets.back(); }
   int words_per_tile() const noexcept { return 2 * height; }
-  /// Of all four arrays.
+  /// All four arrays together.
   std::int64_t num_bytes() const noexcept;
   /// Without those that fill a window's last step.
   VertexId distinct_columns(std::int64_t window) const noexcept;

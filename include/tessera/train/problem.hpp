@@ -29,7 +29,7 @@ struct Problem {
   Split split;
   Metric metric = Metric::accuracy;
   Normalisation normalisation;  ///< that `features` went through
-  /// Of the data as it came: what a resumed training must find again, part by part.
+  /// What a resumed training must find again of the data as it came, part by part.
   std::vector<Setting> fingerprint;
   std::vector<std::string> notes;  ///< what was decided for the user, in words
 

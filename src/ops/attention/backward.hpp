@@ -9,7 +9,7 @@ namespace tessera::ops::TESSERA_ISA::attention {
 
 using fused::LineGradients;
 
-/// Of one line, whose numbers begin at `first` in the block's arrays: weights P = exp(score -
+/// For one line, whose numbers begin at `first` in the block's arrays: weights P = exp(score -
 /// log_sum), and from dP (in `products`) the gradients of the scores, P (dP - dO . O), into
 /// `grads`. For gat the latter go on through leaky_relu, and their sums are added to `per_head`. A
 /// row's own state comes from tiles, that of gathered rows from arrays.

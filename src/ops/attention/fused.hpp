@@ -70,7 +70,7 @@ struct SlicePlace {
   /// The slice has whole heads, and as many as fill vectors: it sums the lanes itself, and
   /// `partial` is one number per edge and head.
   bool sums_lanes = false;
-  /// Of a slice of heads narrower than a vector: how far the last head's vector is set back, so
+  /// In a slice of heads narrower than a vector, how far the last head's vector is set back, so
   /// that it does not reach past the row.
   std::int64_t set_back = 0;
 };

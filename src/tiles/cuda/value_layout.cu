@@ -32,7 +32,7 @@ __device__ std::uint32_t entries_of(std::uint32_t word) {
          static_cast<std::uint32_t>(run_of(__popc(word & half_bits(1)))) << 16;
 }
 
-/// A block a tile, a thread a word.
+/// A block for each tile, a thread for each word.
 __global__ void count_entries(const PlaceLaunch launch) {
   __shared__ std::uint32_t warp_totals[16];
   const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -61,7 +61,7 @@ __device__ std::int32_t position_of(const PlaceLaunch& launch, std::int64_t row,
   return static_cast<std::int32_t>(launch.positions != nullptr ? launch.positions[edge] : edge);
 }
 
-/// A block a tile, a thread a word.
+/// A block for each tile, a thread for each word.
 __global__ void place_entries(const PlaceLaunch launch) {
   const TileInWindow tile = tile_in_window(launch.windows, blockIdx.x);
   const VertexId* const columns = launch.windows.columns + tile.first_column;

@@ -346,9 +346,9 @@ TEST_F(StandardCheckpoint, numbers_that_make_no_sense_are_refused) {
 /// Files written when rows were all that could be normalised.
 TEST_F(StandardCheckpoint, earlier_names_of_the_setting_are_understood) {
   const Dataset dataset = learnable_vertices();
-  for (const auto& [now, then] : {std::pair{Normalise::rows, "on"},
-                                  std::pair{Normalise::automatic, "auto"},
-                                  std::pair{Normalise::off, "off"}}) {
+  for (const auto& [now, then] :
+       {std::pair{Normalise::rows, "on"}, std::pair{Normalise::automatic, "auto"},
+        std::pair{Normalise::off, "off"}}) {
     TrainOptions options = standard_training();
     options.normalise = now;
     options.checkpoint.path = path_;

@@ -189,7 +189,7 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
   constexpr bool twin = Policy::order == PlanesOrder::twin;
   constexpr bool runs = Policy::order == PlanesOrder::runs;
   std::int32_t counts[1][count] = {};
-  // Of the higher plane, or of runs that are over.
+  // Counts of the higher plane, or of runs that are over.
   std::int32_t others[twin || runs ? count : 1] = {};
   PlanesTurn<Policy::run> now{0, 0, planes - 1};
   int slot = 0;

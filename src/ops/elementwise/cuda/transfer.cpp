@@ -55,7 +55,7 @@ class HostMatrix {
   Operand operand_;
 };
 
-/// Of one type; waits, since what is read or written belongs to the caller.
+/// Copies rows of one type and waits, since what is read or written belongs to the caller.
 void copy_rows(const ConstOperand& x, const Operand& y, Device device, Stream stream) {
   const auto bytes = [&](std::int64_t elements) {
     return static_cast<std::size_t>(bytes_of(x.type, elements));

@@ -248,7 +248,7 @@ class CudaFusedAttention final : public PreparedAttention {
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
 
-  // Of the backward pass, where there is one.
+  // What the backward pass needs, where there is one.
   std::shared_ptr<const cuda::DeviceRows> columns_;
   cuda::Cuts column_cuts_;
   WorkspacePart<float> row_state_;

@@ -294,7 +294,7 @@ class CudaRowsAttention final : public PreparedAttention {
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
 
-  // Of the backward pass, where there is one.
+  // What the backward pass needs, where there is one.
   Side column_side_;
   WorkspacePart<AttentionRowState> row_state_;
   WorkspacePart<float> gradient_slots_;

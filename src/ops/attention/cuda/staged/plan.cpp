@@ -22,7 +22,7 @@
 namespace tessera::ops {
 namespace {
 
-/// Of the two arrays of edges x heads.
+/// What the two arrays of edges x heads may take.
 constexpr double max_edge_bytes = 16e9;
 
 /// How the stages may choose their kernels.
@@ -33,7 +33,7 @@ PlanOptions stage_options(const AttentionProblem& problem) {
   return options;
 }
 
-/// Of targets and sources, and of output gradients and values.
+/// Those of targets and sources, and of output gradients and values.
 SddmmProblem dot_products(const AttentionProblem& problem) {
   SddmmProblem dots;
   dots.graph = problem.graph.with_values({}).with_scales({}, {});
@@ -229,7 +229,7 @@ class CudaStagedAttention final : public PreparedAttention {
   WorkspacePart<float> scores_;  ///< then weights
   WorkspacePart<std::byte> stages_;
 
-  // Of the backward pass, where there is one.
+  // What the backward pass needs, where there is one.
   Choice<SpmmKernel> column_sums_;
   WorkspacePart<float> gradients_;
   WorkspacePart<float> row_state_;
@@ -255,7 +255,7 @@ double fastest_us(std::span<const KernelType> table, const typename KernelType::
   return best;
 }
 
-/// Of the forward pass, as of the fused kernel.
+/// What the forward pass should take, as for the fused kernel.
 double predicted_fp32_us(const AttentionProblem& problem) {
   const PlanOptions options = stage_options(problem);
   const double dropping = predict_dropping_us(problem, device_traits(problem.options.device));

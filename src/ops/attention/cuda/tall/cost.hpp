@@ -6,7 +6,7 @@
 
 namespace tessera::ops {
 
-/// Of the forward pass on windows of 64 rows.
+/// What the forward pass should take on windows of 64 rows.
 double predict_tall_attention_us(const AttentionProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

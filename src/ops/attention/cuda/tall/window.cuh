@@ -106,7 +106,7 @@ struct HeadSums {
   float sum[2] = {};  ///< of weights, over this lane's columns
   float features[width / 8][4] = {};
 
-  /// Of all columns of the row.
+  /// The sum over all columns of the row.
   __device__ float total(int row) const {
     const float two = sum[row] + __shfl_xor_sync(~0u, sum[row], 1);
     return two + __shfl_xor_sync(~0u, two, 2);

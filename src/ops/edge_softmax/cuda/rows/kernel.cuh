@@ -115,7 +115,7 @@ class ForwardRow {
                                [&](float score) { return expf(score - total_.max) * reciprocal; });
         });
   }
-  /// Of a row without edges it is -inf.
+  /// It is -inf for a row without edges.
   __device__ void save_log_sum(VertexId row) const {
     if (launch_.log_sum == nullptr || !is_first_of_head()) return;
     launch_.log_sum[row * launch_.log_sum_stride + numbers_.head()] = total_.max + logf(total_.sum);

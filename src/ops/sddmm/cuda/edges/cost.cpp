@@ -20,7 +20,7 @@ struct EdgesCoefficients {
   double latency_us, kept_latency_us;
   double round_us, kept_round_us;
   double half_round;  ///< of a round with 16-bit features
-  /// Of the blocks that a GPU holds at once, the share that waits for nothing but its own loads,
+  /// The share of the blocks held at once by a GPU that waits for nothing but its own loads,
   /// and how much of a last wave that is not full counts.
   double first_wave, last_wave;
   double instructions_per_us;  ///< of one scheduler; a processor has four
@@ -84,7 +84,7 @@ constexpr PolicyFactors<vector_policies.size()> resident_blocks = {
     {8, 6, 4, 4, 4, 3, 6, 4, 3, 4, 3, 4, 3, 3, 4, 2, 3, 3, 4, 4, 4, 4},
     {5, 5, 3, 3, 4, 2, 5, 3, 3, 4, 2, 4, 2, 2, 3, 2, 2, 2, 3, 4, 4, 4}};
 
-/// Of policies for single features, from what a lane holds.
+/// For policies with single features, from what a lane holds.
 constexpr double scalar_resident_blocks = 4;
 
 double num_tiles(const SddmmProblem& problem, const EdgesPolicy& policy) {

@@ -169,7 +169,7 @@ class NmSums {
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
-  /// Of the eight features that the lane loads of each row.
+  /// The first of the eight features that the lane loads of each row.
   __device__ static int first_loaded(int part) {
     return static_cast<int>(blockIdx.y) * width + part * 64 + lane() / 4 * 8;
   }

@@ -24,7 +24,7 @@ struct RowsSchedule {
   std::vector<LongPiece> pieces;
   std::vector<SplitRow> split_rows;
   std::int64_t num_slots = 0;
-  /// Of the lists. Short rows have one if the policy is listed; they are all that are in no other.
+  /// Sizes of lists. Short rows have one if the policy is listed: all that are in no other.
   std::int64_t num_wide = 0;
   std::int64_t num_short = 0;
   /// For each window, and behind the last; empty where all rows are short.
