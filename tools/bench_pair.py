@@ -5,7 +5,8 @@
     tools/bench_pair.py --before before_1.json before_2.json --after after_1.json after_2.json -o compare
 
 The files are what `tessera bench --json` wrote; rounds of the two should alternate, since a machine is not always
-equally fast. The fastest round of each case counts. Writes compare.json (every case) and compare.md. Runs shorter
+equally fast. The fastest round of each case counts: its median, or with --by min_us its shortest run, for machines
+that others use, too. Writes compare.json (every case) and compare.md. Runs shorter
 than 20 us are counted apart, by their times within a chain of runs where they have one.
 """
 import argparse
@@ -25,14 +26,16 @@ def arguments():
     parser.add_argument("--before", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--after", nargs="+", required=True, metavar="FILE")
     parser.add_argument("--program", default="build/bin/tessera", help="compares (default %(default)s)")
+    parser.add_argument("--by", choices=("median_us", "min_us"), default="median_us")
     parser.add_argument("-o", "--out", default="compare", help="writes OUT.json and OUT.md")
     return parser.parse_args()
 
 
-def merged(files):
+def merged(files, by):
     """All records of some files in one, with what they say of themselves as the first does."""
     contents = [json.loads(pathlib.Path(file).read_text(encoding="utf-8")) for file in files]
-    return contents[0] | {"records": [record for content in contents for record in content["records"]]}
+    records = [record | {"median_us": record[by]} for content in contents for record in content["records"]]
+    return contents[0] | {"records": records}
 
 
 def chains(content):
@@ -90,11 +93,11 @@ def table(cases):
 
 def main():
     options = arguments()
-    before, after = merged(options.before), merged(options.after)
+    before, after = merged(options.before, options.by), merged(options.after, options.by)
     cases = list(with_chains(compared(before, after, options.program), before, after))
     names = [content.get("commit") or "unknown" for content in (before, after)]
     text = (f"`{names[0]}` and `{names[1]}`, {len(options.before)} and {len(options.after)} rounds in turn, the fastest "
-            f"of each case: time before over time after.\n\n{table(cases)}\n")
+            f"{'median' if options.by == 'median_us' else 'run'} of each case: time before over time after.\n\n{table(cases)}\n")
     out = pathlib.Path(options.out)
     lines = ",\n".join(json.dumps(case) for case in cases)
     out.with_suffix(".json").write_text(
