@@ -5,7 +5,13 @@
 #include <cstring>
 #include <string>
 
+#include "support.hpp"
 #include "target.hpp"
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  tessera::fuzz::expect_small_graphs();
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   tessera::fuzz::run({reinterpret_cast<const char*>(data), size});

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -74,7 +73,7 @@ constexpr std::int64_t odd_extents[] = {0, 1, 2, 3, 7, 1 << 20, std::int64_t{1} 
 
 class Mutation {
  public:
-  Mutation(Arrays arrays, std::uint64_t number) : arrays_(std::move(arrays)), random_(number) {}
+  Mutation(Arrays arrays, std::uint64_t number) : arrays_(std::move(arrays)), draw_(number) {}
 
   Arrays made(std::uint64_t changes) {
     for (std::uint64_t i = 0; i < changes && !arrays_.empty(); ++i) change();
@@ -82,7 +81,7 @@ class Mutation {
   }
 
  private:
-  std::size_t below(std::size_t limit) { return limit == 0 ? 0 : random_() % limit; }
+  std::size_t below(std::size_t limit) { return draw_.below(limit); }
   template <class T, std::size_t N>
   const T& any(const T (&choices)[N]) {
     return choices[below(N)];
@@ -128,7 +127,7 @@ class Mutation {
     switch (below(5)) {
       case 0: text.erase(begin, end - begin + 1); break;
       case 1: text.insert(begin, text.substr(begin, end - begin) + "\n"); break;
-      case 2: text[begin + below(end - begin)] = static_cast<char>(random_()); break;
+      case 2: text[begin + below(end - begin)] = static_cast<char>(draw_.next()); break;
       default:
         if (sign != std::string::npos && sign < end) {
           text.replace(sign + 3, end - sign - 3, any(odd_values));
@@ -146,7 +145,7 @@ class Mutation {
     if (below(2) == 0 && place + sizeof(value) <= bytes.size()) {
       std::memcpy(bytes.data() + place / sizeof(value) * sizeof(value), &value, sizeof(value));
     } else {
-      bytes[place] = static_cast<std::byte>(random_());
+      bytes[place] = static_cast<std::byte>(draw_.next());
     }
     array.bytes = std::move(bytes);
   }
@@ -177,7 +176,7 @@ class Mutation {
   }
 
   Arrays arrays_;
-  std::mt19937_64 random_;
+  Draw draw_;
 };
 
 /// Seeds are taken apart once: that takes longer than to change them.

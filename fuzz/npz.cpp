@@ -32,7 +32,8 @@ std::vector<std::string> seeds() {
 }
 
 std::string mutated(const std::string& input, std::uint64_t number) {
-  return mutated_bytes(input, number);
+  static const std::vector<std::string> all = seeds();
+  return mutated_archive(input, number, all);
 }
 
 bool run(const std::string& input) {

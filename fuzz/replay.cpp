@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support.hpp"
 #include "target.hpp"
 
 namespace {
@@ -37,6 +38,7 @@ void report_fault(int) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tessera::fuzz::expect_small_graphs();
   if (argc == 3 && std::string(argv[1]) == "--file") {
     std::ifstream file(argv[2], std::ios::binary);
     tessera::fuzz::run({std::istreambuf_iterator<char>(file), {}});

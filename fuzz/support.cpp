@@ -10,27 +10,50 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 
+#include "io/dataset_arrays.hpp"
+
 namespace tessera::fuzz {
 
+namespace {
+
+std::vector<int>& unused_descriptors() {
+  static std::vector<int> unused;
+  return unused;
+}
+
+int any_descriptor() {
+  std::vector<int>& unused = unused_descriptors();
+  if (unused.empty()) return memfd_create("fuzz", MFD_CLOEXEC);
+  const int descriptor = unused.back();
+  unused.pop_back();
+  return descriptor;
+}
+
+}  // namespace
+
 MemoryFile::MemoryFile(const std::string& bytes)
-    : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)),
-      path_(fmt::format("/proc/self/fd/{}", descriptor_)) {
+    : descriptor_(any_descriptor()), path_(fmt::format("/proc/self/fd/{}", descriptor_)) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = ::write(descriptor_, bytes.data() + done, bytes.size() - done);
+    const ssize_t count =
+        ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (count < 0) throw std::runtime_error("no memory for a file");
     done += static_cast<std::size_t>(count);
   }
+  if (::ftruncate(descriptor_, static_cast<off_t>(bytes.size())) != 0) {
+    throw std::runtime_error("cannot cut a file in memory");
+  }
 }
 
-MemoryFile::~MemoryFile() { ::close(descriptor_); }
+MemoryFile::~MemoryFile() { unused_descriptors().push_back(descriptor_); }
+
+void expect_small_graphs() { io::vertices_always_fine = 1 << 12; }
 
 std::string memory_path(const std::string& name) {
   const std::filesystem::path memory = "/dev/shm";
@@ -65,22 +88,28 @@ bool expect_words(const std::function<void()>& work) {
 }
 
 std::string mutated_bytes(std::string input, std::uint64_t number) {
-  std::mt19937_64 random(number);
-  const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : random() % limit; };
+  Draw draw(number);
+  const auto below = [&](std::size_t limit) { return draw.below(limit); };
   for (std::uint64_t change = 0; change <= number % 4; ++change) {
     const std::size_t place = below(input.size());
     const std::size_t length = below(std::min<std::size_t>(input.size() - place, 64) + 1);
-    switch (below(7)) {
+    switch (below(9)) {
       case 0:
         if (!input.empty()) input[place] = static_cast<char>(input[place] ^ (1 << below(8)));
         break;
       case 1:
-        if (!input.empty()) input[place] = static_cast<char>(random());
+        if (!input.empty()) input[place] = static_cast<char>(draw.next());
         break;
       case 2: input.erase(place, length); break;
       case 3: input.insert(place, input.substr(below(input.size()), length)); break;
       case 4: input.resize(place); break;
-      case 5: input.insert(place, fmt::format("{}", static_cast<std::int64_t>(random()))); break;
+      case 5: input.insert(place, fmt::format("{}", static_cast<std::int64_t>(draw.next()))); break;
+      case 6:
+      case 7: {  // another number of as many digits
+        const std::size_t digit = input.find_first_of("0123456789", place);
+        if (digit != std::string::npos) input[digit] = static_cast<char>('0' + below(10));
+        break;
+      }
       default:
         for (std::size_t i = 0; i < 8 && place + i < input.size(); ++i) {
           input[place + i] = static_cast<char>(below(2) == 0 ? 0xff : 0x7f);

@@ -371,11 +371,11 @@ std::vector<std::pair<std::string, ExtraArray>> extras_to_write(const Dataset& d
 }
 
 std::int64_t most_vertices(std::int64_t file_bytes) noexcept {
-  constexpr std::int64_t always_fine = 1 << 24;
+  constexpr std::int64_t most_bytes = 1 << 24;
   constexpr std::int64_t per_byte = 1024;
   return std::min<std::int64_t>(
       std::numeric_limits<VertexId>::max(),
-      std::max(always_fine, std::min(file_bytes, always_fine) * per_byte));
+      std::max(vertices_always_fine, std::min(file_bytes, most_bytes) * per_byte));
 }
 
 VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,

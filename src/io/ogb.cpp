@@ -54,6 +54,17 @@ std::shared_ptr<Matrix<float>> read_numbers(const std::string& path, const ReadO
   return matrix;
 }
 
+/// Of the files with a line per vertex or edge: what the number of vertices is measured by.
+std::int64_t bytes_of_lines(const std::string& folder) {
+  std::int64_t bytes = 0;
+  for (const char* const name : {"edge", "node-feat", "node-label"}) {
+    std::error_code ignored;
+    const std::string path = find_file(folder, name);
+    if (!path.empty()) bytes += static_cast<std::int64_t>(fs::file_size(path, ignored));
+  }
+  return bytes;
+}
+
 VertexId read_num_vertices(const std::string& folder) {
   const std::string path = find_file(folder, "num-node-list");
   if (path.empty()) {
@@ -66,8 +77,7 @@ VertexId read_num_vertices(const std::string& folder) {
                 fmt::format("holds {} graphs instead of one", counts.size()), path,
                 "convert sets of graphs with examples/python/to_npz.py");
   }
-  constexpr std::int64_t plenty = std::int64_t{1} << 31;
-  return checked_vertex_count(counts[0], plenty, path);
+  return checked_vertex_count(counts[0], bytes_of_lines(folder), path);
 }
 
 void require_rows(std::int64_t rows, VertexId vertices, const std::string& path) {

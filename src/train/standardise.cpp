@@ -92,13 +92,12 @@ std::vector<Column> over_columns(const Rows& rows, Update&& update) {
 template <class Rows>
 Normalisation standard_of(const Rows& rows) {
   const auto total = static_cast<double>(rows.rows());
-  std::vector<Column> columns =
-      over_columns(rows, [](Column& column, std::int64_t, float value) {
-        column.sum += static_cast<double>(value);
-        column.low = std::min(column.low, value);
-        column.high = std::max(column.high, value);
-        ++column.count;
-      });
+  std::vector<Column> columns = over_columns(rows, [](Column& column, std::int64_t, float value) {
+    column.sum += static_cast<double>(value);
+    column.low = std::min(column.low, value);
+    column.high = std::max(column.high, value);
+    ++column.count;
+  });
   Normalisation result{Normalise::standard, std::vector<double>(columns.size(), 0.0),
                        std::vector<double>(columns.size(), 1.0)};
   for (std::size_t col = 0; col < columns.size(); ++col) {
@@ -152,8 +151,7 @@ Features scaled_sparse(const Graph& from, const Normalisation& n) {
 Matrix<float> dense_of(const Graph& sparse) {
   Matrix<float> dense(sparse.num_rows(), sparse.num_cols(), 0.0f);
   parallel_for(sparse.num_rows(), grain, [&](std::int64_t row) {
-    SparseRows(sparse).visit(row,
-                             [&](std::int64_t col, float value) { dense(row, col) = value; });
+    SparseRows(sparse).visit(row, [&](std::int64_t col, float value) { dense(row, col) = value; });
   });
   return dense;
 }
