@@ -38,7 +38,7 @@ const Tensor& Gcn::forward(const Input& input, const Context& context) {
     projection_.forward(input_, 0, outer_, context);
   } else if (transforms_first(input)) {
     projection_.forward(input_, 0, inner_, context);
-    inner_rounder_.in_place(inner_, context);
+    inner_rounder_.in_place(inner_, context, ops::RoundingRange::columns);
     if (can_finish(epilogue_, inner_, context)) {
       propagate_and_finish({"GCN", adjacency()}, inner_, nullptr, epilogue_, number(), outer_,
                            context);

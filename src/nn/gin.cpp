@@ -86,10 +86,10 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
   const bool transforms = transforms_first(sources, targets);
   if (transforms) {
     first_.forward(sources_, 0, inner_, context);
-    inner_rounder_.in_place(inner_, context);
+    inner_rounder_.in_place(inner_, context, ops::RoundingRange::columns);
     if (has_own_targets()) {
       first_.forward(targets_, 0, inner_targets_, context);
-      inner_rounder_.in_place(inner_targets_, context);
+      inner_rounder_.in_place(inner_targets_, context, ops::RoundingRange::columns);
     }
   }
   Propagation with_gradient = sum;

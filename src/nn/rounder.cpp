@@ -4,7 +4,9 @@
 namespace tessera::nn {
 
 MatrixView<float> Rounder::ranges(const Tensor& x, ops::RoundingRange range) {
-  const std::int64_t count = range == ops::RoundingRange::rows ? x.rows() : 1;
+  const std::int64_t count = range == ops::RoundingRange::matrix ? 1
+                             : range == ops::RoundingRange::rows ? x.rows()
+                                                                 : x.cols();
   if (ranges_.size() < count * 2) ranges_ = Buffer<float>(count * 2, x.placement().place());
   return matrix_in(ranges_, count, 2);
 }
@@ -17,10 +19,9 @@ const Tensor& Rounder::operator()(const Tensor& x, const Context& context,
   return rounded_;
 }
 
-void Rounder::in_place(Tensor& x, const Context& context) {
+void Rounder::in_place(Tensor& x, const Context& context, ops::RoundingRange range) {
   if (!rounds()) return;
-  constexpr auto whole = ops::RoundingRange::matrix;
-  ops::round_to_codes(x, bits_, whole, ranges(x, whole), x, x.device(), context.stream);
+  ops::round_to_codes(x, bits_, range, ranges(x, range), x, x.device(), context.stream);
 }
 
 }  // namespace tessera::nn

@@ -19,7 +19,8 @@ class Rounder {
   /// The tensor itself, or a rounded copy that lives until the next call.
   const Tensor& operator()(const Tensor& x, const Context& context,
                            ops::RoundingRange range = ops::RoundingRange::matrix);
-  void in_place(Tensor& x, const Context& context);
+  void in_place(Tensor& x, const Context& context,
+                ops::RoundingRange range = ops::RoundingRange::matrix);
 
  private:
   MatrixView<float> ranges(const Tensor& x, ops::RoundingRange range);

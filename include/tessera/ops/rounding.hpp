@@ -9,7 +9,7 @@
 namespace tessera::ops {
 
 /// What has a range of its own.
-enum class RoundingRange { matrix, rows };
+enum class RoundingRange { matrix, rows, columns };
 
 /// Y = the numbers that codes of so many bits (1 to 16) would give back: the range of X, widened to
 /// 0, in 2^bits - 1 steps, 0 among them, each number to the nearest. A range of no width leaves

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <vector>
 
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
@@ -38,6 +39,38 @@ void round_rows(MatrixView<const T> x, MatrixView<T> y, std::int64_t begin, std:
   }
 }
 
+template <class T>
+void round_columns(MatrixView<const T> x, MatrixView<T> y, int bits) {
+  using Reaches = std::vector<Reach<T>>;
+  const Reaches none(static_cast<std::size_t>(x.cols));
+  const Reaches reaches = parallel_reduce(
+      x.rows, 1024, none,
+      [&](std::int64_t begin, std::int64_t end) {
+        Reaches found = none;
+        for (std::int64_t i = begin; i < end; ++i) {
+          for (std::int64_t j = 0; j < x.cols; ++j) {
+            found[static_cast<std::size_t>(j)].take(x(i, j));
+          }
+        }
+        return found;
+      },
+      [](Reaches a, const Reaches& b) {
+        for (std::size_t j = 0; j < a.size(); ++j) {
+          a[j] = {std::max(a[j].above, b[j].above), std::max(a[j].below, b[j].below)};
+        }
+        return a;
+      });
+  std::vector<CodeSteps<T>> steps;
+  for (const Reach<T>& reach : reaches) steps.emplace_back(reach.above, reach.below, bits);
+  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      for (std::int64_t j = 0; j < x.cols; ++j) {
+        y(i, j) = steps[static_cast<std::size_t>(j)](x(i, j));
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
@@ -54,6 +87,7 @@ void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
       });
       return;
     }
+    if (call.range == RoundingRange::columns) return round_columns<T>(x, y, call.bits);
     const Reach<T> reach = parallel_reduce(
         x.rows, 256, Reach<T>(),
         [&](std::int64_t begin, std::int64_t end) { return reach_of<T>(x, begin, end); },

@@ -14,11 +14,14 @@ void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<fl
                     Operand y, Device device, Stream stream) {
   const Checker check("round_to_codes", device);
   quant::check_bits(bits, "round_to_codes");
-  check_enum("range", range, RoundingRange::rows);
+  check_enum("range", range, RoundingRange::columns);
   check.floating(x, "x");
   check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
-  check.matrix(ranges, "ranges", {ElementType::fp32, range == RoundingRange::rows ? x.rows : 1, 2});
+  const std::int64_t num_ranges = range == RoundingRange::matrix ? 1
+                                  : range == RoundingRange::rows ? x.rows
+                                                                 : x.cols;
+  check.matrix(ranges, "ranges", {ElementType::fp32, num_ranges, 2});
   dense_ops(device).round_to_codes({x, bits, range, ranges.data, y}, stream);
 }
 

@@ -23,7 +23,9 @@ Matrix<float> drawn(std::int64_t rows, std::int64_t cols, std::uint32_t seed, fl
 }
 
 Matrix<float> rounded(const Matrix<float>& x, int bits, RoundingRange range, Device device = {}) {
-  const std::int64_t ranges = range == RoundingRange::rows ? x.rows() : 1;
+  const std::int64_t ranges = range == RoundingRange::rows      ? x.rows()
+                              : range == RoundingRange::columns ? x.cols()
+                                                                : 1;
   testing::OnDeviceArray<float> from(x.data(), x.size(), device), to(x.data(), x.size(), device);
   const std::vector<float> nothing(static_cast<std::size_t>(ranges * 2), -1.0f);
   testing::OnDeviceArray<float> scratch(nothing.data(), ranges * 2, device);
@@ -36,7 +38,8 @@ Matrix<float> rounded(const Matrix<float>& x, int bits, RoundingRange range, Dev
 }
 
 TEST(RoundToCodes, IsOffByNoMoreThanAStepAndKeepsZero) {
-  for (const RoundingRange range : {RoundingRange::matrix, RoundingRange::rows}) {
+  for (const RoundingRange range :
+       {RoundingRange::matrix, RoundingRange::rows, RoundingRange::columns}) {
     for (int bits = 1; bits <= 16; ++bits) {
       Matrix<float> x = drawn(33, 17, 5);
       x(3, 4) = 0;
@@ -57,6 +60,22 @@ TEST(RoundToCodes, HasNoMoreThanItsNumberOfValues) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   EXPECT_EQ(values.size(), 8u);
+}
+
+TEST(RoundToCodes, HasRangesOfItsOwnForRowsAndColumns) {
+  Matrix<float> x(2, 2);
+  x(0, 0) = 1;
+  x(0, 1) = 100;
+  x(1, 0) = 3;
+  x(1, 1) = 40;
+  const Matrix<float> by_rows = rounded(x, 1, RoundingRange::rows);
+  const Matrix<float> by_columns = rounded(x, 1, RoundingRange::columns);
+  const float rows_expected[] = {0, 100, 0, 40};
+  const float columns_expected[] = {0, 100, 3, 0};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(by_rows.data()[i], rows_expected[i]);
+    EXPECT_EQ(by_columns.data()[i], columns_expected[i]);
+  }
 }
 
 TEST(RoundToCodes, LeavesWhatHasNoRange) {
@@ -81,7 +100,8 @@ TEST(RoundToCodes, IsItsOwnRoundingAndTheSameForAnyThreads) {
 TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device gpu{DeviceKind::cuda, 0};
-  for (const RoundingRange range : {RoundingRange::matrix, RoundingRange::rows}) {
+  for (const RoundingRange range :
+       {RoundingRange::matrix, RoundingRange::rows, RoundingRange::columns}) {
     for (const int bits : {1, 2, 4, 8, 16}) {
       const Matrix<float> x = drawn(321, 35, 8);
       const Matrix<float> here = rounded(x, bits, range);

@@ -13,9 +13,10 @@ namespace {
 constexpr int threads = 256;
 constexpr std::int64_t most_blocks = 512;
 
-__global__ void clear_ranges(float* ranges) {
+__global__ void clear_ranges(float* ranges, std::int64_t count) {
   cuda::begin_overlapped();
-  if (threadIdx.x < 2) ranges[threadIdx.x] = 0;
+  const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < count) ranges[i] = 0;
 }
 
 /// Numbers of at least 0 are in the order of their bits, so that the greatest of all blocks is the
@@ -71,14 +72,35 @@ __global__ void row_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int64_
   }
 }
 
+/// A block has some rows of 256 columns.
+template <class T>
+__global__ void column_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols,
+                              float* ranges) {
+  cuda::begin_overlapped();
+  const std::int64_t col = std::int64_t{blockIdx.y} * threads + threadIdx.x;
+  if (col >= cols) return;
+  float above = 0;
+  float below = 0;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float value = cuda::widen(x.data[row * x.stride + col]);
+    above = fmaxf(above, value);
+    below = fmaxf(below, -value);
+  }
+  atomicMax(reinterpret_cast<int*>(ranges + col * 2), __float_as_int(above));
+  atomicMax(reinterpret_cast<int*>(ranges + col * 2 + 1), __float_as_int(below));
+}
+
 template <class T>
 __global__ void round_numbers(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols, int bits,
-                              const float* ranges, int of_rows, cuda::Rows<T> y) {
+                              const float* ranges, RoundingRange of, cuda::Rows<T> y) {
   cuda::begin_overlapped();
   const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i >= rows * cols) return;
   const std::int64_t row = i / cols;
-  const float* range = ranges + (of_rows != 0 ? row * 2 : 0);
+  const std::int64_t number = of == RoundingRange::matrix ? 0
+                              : of == RoundingRange::rows ? row
+                                                          : i % cols;
+  const float* range = ranges + number * 2;
   const CodeSteps<float> steps(range[0], range[1], bits);
   const float value = cuda::widen(x.data[row * x.stride + i % cols]);
   y.data[row * y.stride + i % cols] = cuda::narrow<T>(steps(value));
@@ -94,19 +116,29 @@ void CudaDenseOps::round_to_codes(const RoundingCall& call, Stream stream) const
   cuda::visit_type(call.x.type, [&](auto element) {
     using T = decltype(element);
     const auto x = rows_of<T>(call.x);
-    const bool of_rows = call.range == RoundingRange::rows;
-    if (of_rows) {
-      cuda::launch_overlapped(row_ranges<T>, cuda::num_blocks(rows * 32, threads), threads, stream,
-                              x, rows, cols, call.ranges);
-    } else {
-      cuda::launch_overlapped(clear_ranges, 1, 32, stream, call.ranges);
-      const std::int64_t blocks =
-          std::min<std::int64_t>(most_blocks, (rows * cols + threads - 1) / threads);
-      cuda::launch_overlapped(matrix_range<T>, static_cast<unsigned>(blocks), threads, stream, x,
-                              rows, cols, call.ranges);
+    const std::int64_t blocks =
+        std::min<std::int64_t>(most_blocks, (rows * cols + threads - 1) / threads);
+    switch (call.range) {
+      case RoundingRange::rows:
+        cuda::launch_overlapped(row_ranges<T>, cuda::num_blocks(rows * 32, threads), threads,
+                                stream, x, rows, cols, call.ranges);
+        break;
+      case RoundingRange::columns:
+        cuda::launch_overlapped(clear_ranges, cuda::num_blocks(cols * 2, threads), threads, stream,
+                                call.ranges, cols * 2);
+        cuda::launch_overlapped(column_ranges<T>,
+                                dim3(static_cast<unsigned>(std::min(most_blocks, rows)),
+                                     cuda::num_blocks(cols, threads)),
+                                threads, stream, x, rows, cols, call.ranges);
+        break;
+      case RoundingRange::matrix:
+        cuda::launch_overlapped(clear_ranges, 1, threads, stream, call.ranges, std::int64_t{2});
+        cuda::launch_overlapped(matrix_range<T>, static_cast<unsigned>(blocks), threads, stream, x,
+                                rows, cols, call.ranges);
+        break;
     }
     cuda::launch_overlapped(round_numbers<T>, cuda::num_blocks(rows * cols, threads), threads,
-                            stream, x, rows, cols, call.bits, call.ranges, of_rows ? 1 : 0,
+                            stream, x, rows, cols, call.bits, call.ranges, call.range,
                             rows_of<T>(call.y));
   });
 }
