@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "describe.hpp"
 #include "numbers.hpp"
@@ -25,6 +26,7 @@ struct PredictArguments {
   std::string output;
   bool embeddings = false;
   std::string bits;
+  bool rounded = false;
   std::string device = "cpu";
   PlanningOptions planning;
 };
@@ -122,6 +124,17 @@ Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& datas
   return quantised;
 }
 
+/// The kernels of a model's products, in their order.
+std::vector<std::string> kernels_of(const train::Prediction& prediction) {
+  std::vector<std::string> kernels;
+  for (const ops::Explanation& product : prediction.computed.children) {
+    for (const ops::Candidate& candidate : product.candidates) {
+      if (candidate.verdict.starts_with("chosen")) kernels.push_back(candidate.kernel);
+    }
+  }
+  return kernels;
+}
+
 std::map<std::int64_t, std::int64_t> class_counts(const train::Prediction& prediction) {
   std::map<std::int64_t, std::int64_t> counts;
   for (const std::int64_t label : prediction.classes) ++counts[label];
@@ -153,6 +166,9 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
     table.add({"bits", nn::bits_text(quantised->bits)});
     table.add({"weights in bits", fmt::format("{} bytes instead of {}", grouped(quantised->bytes),
                                               grouped(quantised->full_bytes))});
+    table.add({"computed", prediction.computed.summary});
+    const std::vector<std::string> kernels = kernels_of(prediction);
+    if (!kernels.empty()) table.add({"kernels", fmt::format("{}", fmt::join(kernels, ", "))});
     if (quantised->loss) {
       table.add({"lost", fmt::format("{:.2f} points against all bits", *quantised->loss * 100)});
     }
@@ -180,7 +196,9 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   if (quantised) {
     json["bits"] = {{"layers", quantised->bits},
                     {"weight_bytes", quantised->bytes},
-                    {"full_weight_bytes", quantised->full_bytes}};
+                    {"full_weight_bytes", quantised->full_bytes},
+                    {"computed", prediction.computed.summary},
+                    {"kernels", kernels_of(prediction)}};
     if (quantised->loss) json["bits"]["lost"] = *quantised->loss;
   }
   if (!arguments.output.empty()) json["output"] = arguments.output;
@@ -202,9 +220,14 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   options.placement.memory = &default_memory(checked_device(arguments.device));
   options.plans = arguments.planning.options();
   if (!arguments.bits.empty()) options.bits = nn::parse_bits(arguments.bits);
-  const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
+  options.integers = !arguments.rounded;
   const std::vector<std::int64_t> bits =
       options.bits.empty() ? checkpoint.model.bits : options.bits;
+  if (arguments.rounded && bits.empty()) {
+    throw Error(ErrorCode::invalid_argument, "does nothing for a model with all bits", "--rounded",
+                "leave it out, or give --bits");
+  }
+  const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
   std::optional<Quantised> quantised;
   if (!bits.empty()) quantised = compare_bits(checkpoint, data.dataset, options, bits, prediction);
   save_plans(arguments.planning);
@@ -234,6 +257,8 @@ Action setup(CLI::App& app) {
          "gcn, gin: as with so many bits of weights, features and activations, 1 to 16; one "
          "number, or one for each layer (8,4,8)")
       ->type_name("B");
+  app.add_flag("--rounded", arguments->rounded,
+               "with bits: rounded numbers in floating point, as in training, instead of integers");
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))

@@ -44,6 +44,8 @@
 #include "tessera/io/tables.hpp"
 #include "tessera/io/writing.hpp"
 #include "tessera/nn/agnn.hpp"
+#include "tessera/nn/bit_network.hpp"
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/cheb.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/context.hpp"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
@@ -93,6 +94,11 @@ std::optional<ops::ActivationOptions> Epilogue::as_last_pass(std::uint32_t layer
                                                              const Context& context) const {
   if (adds_bias()) return {};
   return pass_options(layer_number, context);
+}
+
+void Epilogue::append_to(BitSteps& steps) const {
+  if (adds_bias()) steps.add(bias->value);
+  steps.activate(options_.activation);
 }
 
 void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context& context) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/propagate.hpp"
 
 namespace tessera::nn {
@@ -12,7 +13,7 @@ Gcn::Gcn(const GcnOptions& options, Placement placement)
       options_(options),
       projection_("lin.weight", options.in, options.out, Initial::glorot(options.in, options.out),
                   placement, options.bits),
-      input_rounder_(options.rounds_input ? options.bits : 0, placement),
+      input_rounder_(options.bits, placement),
       inner_rounder_(options.bits, placement),
       epilogue_(options.output, options.out, placement),
       inner_(placement),
@@ -32,13 +33,30 @@ bool Gcn::transforms_first(const Input& input) const {
   return input.is_sparse() || options_.out < options_.in;
 }
 
+bool Gcn::rounds_input(const Input& input) const {
+  if (input.is_sparse()) return false;
+  return options_.rounds_input || options_.precomputed || !transforms_first(input);
+}
+
+const Tensor* Gcn::summed_scale(const Context& context) const {
+  if (!inner_rounder_.rounds()) return nullptr;
+  return context.required_graph("GCN").col_scale(adjacency(), placement());
+}
+
 const Tensor& Gcn::forward(const Input& input, const Context& context) {
-  input_ = input.is_sparse() ? input : Input(input_rounder_(input.dense("GCN"), context));
+  constexpr auto by_columns = ops::RoundingRange::columns;
+  input_ = input;
+  if (rounds_input(input)) {
+    const Tensor& x = input.dense("GCN");
+    const bool is_summed = !options_.precomputed && !transforms_first(input);
+    input_ = is_summed ? Input(input_rounder_(x, context, by_columns, summed_scale(context)))
+                       : Input(input_rounder_(x, context));
+  }
   if (options_.precomputed) {
     projection_.forward(input_, 0, outer_, context);
   } else if (transforms_first(input)) {
     projection_.forward(input_, 0, inner_, context);
-    inner_rounder_.in_place(inner_, context, ops::RoundingRange::columns);
+    inner_rounder_.in_place(inner_, context, by_columns, summed_scale(context));
     if (can_finish(epilogue_, inner_, context)) {
       propagate_and_finish({"GCN", adjacency()}, inner_, nullptr, epilogue_, number(), outer_,
                            context);
@@ -72,6 +90,21 @@ Tensor* Gcn::backward(Tensor& grad_output, const Context& context) {
     }
   }
   return to_input ? &grad_input_ : nullptr;
+}
+
+bool Gcn::append_to(BitSteps& steps) const {
+  const Rounder* const input = rounds_input(input_) ? &input_rounder_ : nullptr;
+  if (options_.precomputed) {
+    steps.multiply(describe(), projection_, input);
+  } else if (transforms_first(input_)) {
+    steps.multiply(describe(), projection_, input);
+    steps.aggregate(describe(), options_.out, adjacency(), 0, inner_rounder_);
+  } else {
+    steps.aggregate(describe(), options_.in, adjacency(), 0, input_rounder_);
+    steps.multiply(describe(), projection_, &inner_rounder_);
+  }
+  epilogue_.append_to(steps);
+  return true;
 }
 
 std::string Gcn::describe() const {

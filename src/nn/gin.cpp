@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/propagate.hpp"
 #include "tessera/ops/elementwise.hpp"
 
@@ -36,8 +37,8 @@ Gin::Gin(const GinOptions& options, Placement placement)
       eps_("eps", 1, 1, Initial::constant(options.eps), placement),
       first_("nn.0.weight", options.in, hidden_width(options), Initial::linear(options.in),
              placement, options.bits),
-      source_rounder_(options.rounds_input ? options.bits : 0, placement),
-      target_rounder_(options.rounds_input ? options.bits : 0, placement),
+      source_rounder_(options.bits, placement),
+      target_rounder_(options.bits, placement),
       inner_rounder_(options.bits, placement),
       first_epilogue_(first_epilogue(options), hidden_width(options), placement,
                       Initial::linear(options.in), "nn.0.bias"),
@@ -78,12 +79,13 @@ const Tensor& Gin::summed_targets() const {
 
 const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
                                 const Context& context) {
+  const bool transforms = transforms_first(sources, targets);
   const auto rounded = [&](const Input& x, Rounder& rounder) {
-    return x.absent() || x.is_sparse() ? x : Input(rounder(x.dense("GIN"), context));
+    const bool stays = x.absent() || x.is_sparse() || (transforms && !options_.rounds_input);
+    return stays ? x : Input(rounder(x.dense("GIN"), context));
   };
   sources_ = rounded(sources, source_rounder_);
   targets_ = sources == targets ? sources_ : rounded(targets, target_rounder_);
-  const bool transforms = transforms_first(sources, targets);
   if (transforms) {
     first_.forward(sources_, 0, inner_, context);
     inner_rounder_.in_place(inner_, context, ops::RoundingRange::columns);
@@ -158,6 +160,22 @@ Tensor* Gin::backward_aggregated(const Tensor& grad, const Context& context) {
 Tensor* Gin::target_gradient() {
   const bool has_one = needs_input_gradient() && has_own_targets() && !targets_.is_sparse();
   return has_one ? &grad_targets_ : nullptr;
+}
+
+bool Gin::append_to(BitSteps& steps) const {
+  const auto own = static_cast<float>(1 + eps_.value.item());
+  if (transforms_first(sources_, targets_)) {
+    const bool rounds = options_.rounds_input && !sources_.is_sparse();
+    steps.multiply(describe(), first_, rounds ? &source_rounder_ : nullptr);
+    steps.aggregate(describe(), hidden_width(options_), pattern, own, inner_rounder_);
+  } else {
+    steps.aggregate(describe(), options_.in, pattern, own, source_rounder_);
+    steps.multiply(describe(), first_, &inner_rounder_);
+  }
+  first_epilogue_.append_to(steps);
+  if (norm_) norm_->append_to(steps);
+  second_.append_to(steps);
+  return true;
 }
 
 std::string Gin::describe() const {

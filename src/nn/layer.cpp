@@ -71,6 +71,11 @@ void Layer::prepare(const Input& input, const Context& context) {
   backward(gradient, context);
 }
 
+bool Layer::append_to(BitSteps&) const {
+  throw Error(ErrorCode::unsupported, "a layer that has no form in integers", describe(),
+              "predict with rounded numbers (--rounded)");
+}
+
 const Tensor& PairLayer::forward(const Input& input, const Context& context) {
   // Only who misses a graph needs a name.
   const bool has_graph = context.graph != nullptr || !context.graphs.empty();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/propagate.hpp"
 
 namespace tessera::nn {
@@ -38,6 +39,13 @@ Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
   if (!needs_input_gradient() || input_.is_sparse()) return nullptr;
   projection_.backward_input(grad_output, 0, grad_input_, context);
   return &grad_input_;
+}
+
+bool Linear::append_to(BitSteps& steps) const {
+  if (!input_rounder_.rounds()) return false;
+  steps.multiply(describe(), projection_, &input_rounder_);
+  epilogue_.append_to(steps);
+  return true;
 }
 
 std::string Linear::describe() const {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/norm.hpp"
 
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/nn/bit_steps.hpp"
 
 namespace tessera::nn {
 
@@ -63,6 +66,22 @@ Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {
                            weight_.gradient, bias_.gradient, device(), context.stream,
                            context.workspace, around);
   return &grad_input_;
+}
+
+bool BatchNorm::append_to(BitSteps& steps) const {
+  if (input_bias_ != nullptr) steps.add(input_bias_->value);
+  std::vector<float> scale, shift;
+  for (std::int64_t j = 0; j < options_.width; ++j) {
+    const double deviation =
+        std::sqrt(static_cast<double>(running_variance_.as<float>()(0, j)) + options_.epsilon);
+    const double factor = static_cast<double>(weight_.value.as<float>()(0, j)) / deviation;
+    scale.push_back(static_cast<float>(factor));
+    shift.push_back(static_cast<float>(static_cast<double>(bias_.value.as<float>()(0, j)) -
+                                       running_mean_.as<float>()(0, j) * factor));
+  }
+  steps.normalise(std::move(scale), std::move(shift));
+  epilogue_.append_to(steps);
+  return true;
 }
 
 std::string BatchNorm::describe() const {

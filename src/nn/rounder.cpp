@@ -3,25 +3,38 @@
 
 namespace tessera::nn {
 
-MatrixView<float> Rounder::ranges(const Tensor& x, ops::RoundingRange range) {
-  const std::int64_t count = range == ops::RoundingRange::matrix ? 1
-                             : range == ops::RoundingRange::rows ? x.rows()
-                                                                 : x.cols();
-  if (ranges_.size() < count * 2) ranges_ = Buffer<float>(count * 2, x.placement().place());
-  return matrix_in(ranges_, count, 2);
+void Rounder::round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
+                    const Context& context) {
+  num_ranges_ = range == ops::RoundingRange::matrix ? 1
+                : range == ops::RoundingRange::rows ? x.rows()
+                                                    : x.cols();
+  if (ranges_.size() < num_ranges_ * 2) {
+    ranges_ = Buffer<float>(num_ranges_ * 2, x.placement().place());
+  }
+  ops::round_to_codes(x, bits_, range, matrix_in(ranges_, num_ranges_, 2), y, x.device(),
+                      context.stream,
+                      row_scale == nullptr ? ops::ConstOperand() : ops::ConstOperand(*row_scale));
 }
 
-const Tensor& Rounder::operator()(const Tensor& x, const Context& context,
-                                  ops::RoundingRange range) {
+const Tensor& Rounder::operator()(const Tensor& x, const Context& context, ops::RoundingRange range,
+                                  const Tensor* row_scale) {
   if (!rounds()) return x;
   rounded_.resize(x.rows(), x.cols());
-  ops::round_to_codes(x, bits_, range, ranges(x, range), rounded_, x.device(), context.stream);
+  round(x, range, row_scale, rounded_, context);
   return rounded_;
 }
 
-void Rounder::in_place(Tensor& x, const Context& context, ops::RoundingRange range) {
-  if (!rounds()) return;
-  ops::round_to_codes(x, bits_, range, ranges(x, range), x, x.device(), context.stream);
+void Rounder::in_place(Tensor& x, const Context& context, ops::RoundingRange range,
+                       const Tensor* row_scale) {
+  if (rounds()) round(x, range, row_scale, x, context);
+}
+
+std::vector<float> Rounder::last_ranges() const {
+  std::vector<float> ranges(static_cast<std::size_t>(num_ranges_ * 2));
+  const Device device = ranges_.device();
+  copy_bytes(ranges.data(), ranges_.data(), ranges.size() * sizeof(float), device);
+  synchronise(device);
+  return ranges;
 }
 
 }  // namespace tessera::nn

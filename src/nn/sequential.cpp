@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
@@ -31,15 +32,31 @@ const Tensor& Sequential::forward(const Input& input, const Context& context) {
                 fmt::format("{} graphs for layers that take {}", given, num_graphs()), describe(),
                 "give one for each layer that has neighbours, or one for all");
   }
+  return forward_from(0, input, context);
+}
+
+const Tensor& Sequential::forward_from(std::int64_t first, const Input& input,
+                                       const Context& context) {
   Input next = input;
   std::int64_t first_graph = 0;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
+  for (auto i = static_cast<std::size_t>(first); i < layers_.size(); ++i) {
     const std::int64_t graphs = layers_[i]->num_graphs();
     outputs_[i] = &layers_[i]->forward(next, context.with_graphs(first_graph, graphs));
     first_graph += graphs;
     next = *outputs_[i];
   }
   return *outputs_.back();
+}
+
+bool Sequential::append_to(BitSteps& steps) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (i + 1 == layers_.size()) steps.begin_last_layer();
+    if (!layers_[i]->append_to(steps)) {
+      steps.end_before(static_cast<std::int64_t>(i));
+      return false;
+    }
+  }
+  return true;
 }
 
 Tensor* Sequential::backward(Tensor& grad_output, const Context& context) {

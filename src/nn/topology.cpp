@@ -51,6 +51,7 @@ struct Topology::State {
   std::vector<Derived<ops::SpmmPlan>> spmm;
   std::vector<Derived<ops::AttentionPlan>> attention;
   std::optional<Tensor> values;
+  std::map<Derivation, Tensor> col_scales;
 
   /// The options of a plan, of which the topology has most.
   template <class Options>
@@ -95,6 +96,20 @@ const Tensor& Topology::values(const Placement& placement) {
   kept.emplace(placement);
   kept->upload(padded, placement.stream);
   return *kept;
+}
+
+const Tensor* Topology::col_scale(Derivation derivation, const Placement& placement) {
+  const Graph& graph = derived(derivation);
+  if (!graph.has_col_scale()) return nullptr;
+  return &found_or_made(state_->col_scales, derivation, [&] {
+    const ops::PlanOnly scales_are_kept(false);
+    Placement in_fp32 = placement;
+    in_fp32.precision = Precision::fp32;
+    Tensor scale(in_fp32);
+    scale.upload(MatrixView<const float>(graph.col_scale().data(), graph.num_cols(), 1),
+                 placement.stream);
+    return scale;
+  });
 }
 
 const ops::PlanOptions& Topology::plan_options() const noexcept { return state_->plans; }

@@ -61,6 +61,7 @@ struct RoundingCall {
   RoundingRange range = RoundingRange::matrix;
   float* ranges = nullptr;  ///< 2 for each range
   Operand y;
+  ConstOperand row_scale = {};
 };
 
 struct HeadDotsGradCall {

@@ -97,6 +97,7 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   }
   if (!prediction.graph_task) prediction.item_names = dataset.vertex_names;
   prediction.class_names = checkpoint.class_names;
+  prediction.computed = predictor.explain();
   if (options.embeddings) {
     prediction.embeddings = to_host(predictor.embeddings(), options.placement.stream);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/predictor.hpp"
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/nn/propagate.hpp"
 #include "tessera/ops/elementwise.hpp"
@@ -16,6 +19,7 @@
 #include "tessera/train/problem.hpp"
 
 #include "train/features.hpp"
+#include "train/integer_model.hpp"
 #include "train/standardise.hpp"
 
 namespace tessera::train {
@@ -101,12 +105,43 @@ nn::Placement in_fp32(nn::Placement placement) {
   return placement;
 }
 
+/// Rounded numbers on the CPU.
+PredictOptions for_ranges(PredictOptions options) {
+  options.placement = {};
+  options.plans.device = {};
+  options.plans.memory = nullptr;
+  options.plans.stream = {};
+  options.integers = false;
+  return options;
+}
+
+/// How far the features reach above and below 0.
+Matrix<float> range_of(const Features& features) {
+  Matrix<float> range(1, 2, 0.0f);
+  const auto take = [&](std::span<const float> values) {
+    for (const float value : values) {
+      range(0, 0) = std::max(range(0, 0), value);
+      range(0, 1) = std::max(range(0, 1), -value);
+    }
+  };
+  if (const auto* dense = std::get_if<DenseFeatures>(&features)) take((*dense)->span());
+  if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
+    if (sparse->has_values()) {
+      take(sparse->values().span());
+    } else {
+      range(0, 0) = 1;
+    }
+  }
+  return range;
+}
+
 }  // namespace
 
 struct Predictor::State {
   State(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
-        const PredictOptions& options)
-      : placement(options.placement),
+        const PredictOptions& given)
+      : options(given),
+        placement(options.placement),
         features(checkpoint.features),
         items(problem.num_items),
         normalisation(checkpoint.normalisation),
@@ -121,6 +156,9 @@ struct Predictor::State {
         next(placement),
         downloaded(in_fp32(placement)) {
     restore(checkpoint.weights, model.state(), "checkpoint");
+    if (feature_bits > 0 && options.integers) {
+      rounded = std::make_unique<State>(checkpoint, config, problem, for_ranges(options));
+    }
     if (problem.graph_task) {
       pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), placement.place(),
                       options.plans);
@@ -167,18 +205,51 @@ struct Predictor::State {
   }
 
   void run(const nn::Input& x, MatrixView<float> logits) {
-    const nn::Tensor* result = &model.forward(x, context);
-    if (converts()) {
-      downloaded.copy_from(*result, placement.stream);
-      result = &downloaded;
+    deliver(model.forward(x, context), logits);
+  }
+
+  void deliver(const nn::Tensor& result, MatrixView<float> logits) {
+    const bool narrow = storage_of(result.precision()) != ElementType::fp32;
+    if (narrow) downloaded.copy_from(result, placement.stream);
+    ops::download(narrow ? downloaded : result, logits, placement.device(), placement.stream);
+  }
+
+  /// Ranges come from a pass with rounded numbers, whose features reach as far as `reach` says.
+  void make_integers(const nn::Input& x, const Matrix<float>& reach) {
+    Matrix<float> logits(items, model.output_width());
+    rounded->run(x, logits);
+    integers.emplace(rounded->model, graph.graph(), nn::affine_of(reach.span(), feature_bits),
+                     normalisation.kind == Normalise::rows, options);
+  }
+
+  void run_in_integers(MatrixView<const float> x, MatrixView<float> logits) {
+    require_finite(x);
+    if (!integers) make_integers(rounded->made_ready(x), rounded->range);
+    if (!integers->takes_plain_features()) {
+      integers->take_treated(rounded->made_ready(x).as<float>());
+    } else if (normalisation.kind == Normalise::standard) {
+      // Rounded numbers have the codes of those that they were rounded from.
+      integers->take(rounded->made_ready(x).as<float>());
+    } else {
+      integers->take(x);
     }
-    ops::download(*result, logits, placement.device(), placement.stream);
+    run_integers(logits);
+  }
+
+  /// On the features that they took last.
+  void run_integers(MatrixView<float> logits) {
+    const nn::Tensor& values = integers->run();
+    const std::int64_t rest = integers->first_float_layer();
+    if (rest < 0) return deliver(values, logits);
+    if (converts()) input.copy_from(values, placement.stream);
+    deliver(model.forward_from(rest, converts() ? input : values, context), logits);
   }
 
   void require_logits(MatrixView<float> logits) const {
     require_shape("logits", logits.rows, logits.cols, items, model.output_width(), logits.device);
   }
 
+  PredictOptions options;
   nn::Placement placement;
   std::int64_t features;
   std::int64_t items;
@@ -199,6 +270,10 @@ struct Predictor::State {
   nn::Tensor input;  ///< in the model's precision
   nn::Tensor next;   ///< hops alternate between the two
   nn::Tensor downloaded;
+  /// The same model with rounded numbers on the CPU, where this one is to run in integers.
+  std::unique_ptr<State> rounded;
+  std::optional<IntegerModel> integers;
+  bool has_own_codes = false;  ///< of the data set, where its features are not dense
 };
 
 Predictor::Predictor(const Checkpoint& checkpoint, const Graph& graph,
@@ -209,13 +284,40 @@ Predictor::Predictor(const Checkpoint& checkpoint, const Graph& graph,
 Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& dataset,
                      const PredictOptions& options) {
   const nn::ModelConfig config = config_of(checked(checkpoint), options);
-  const Problem problem = problem_of(checkpoint, config, dataset, options);
+  const bool in_integers = options.integers && !config.bits.empty();
+  const Problem problem =
+      problem_of(checkpoint, config, dataset, in_integers ? for_ranges(options) : options);
   state_ = std::make_unique<State>(checkpoint, config, problem, options);
   if (const DenseFeatures* dense = dense_of(dataset)) {
     state_->own = *dense;
-  } else {
+    if (state_->rounded) {
+      require_finite(**dense);
+      state_->make_integers(state_->rounded->made_ready(**dense), state_->rounded->range);
+    }
+    return;
+  }
+  if (!state_->rounded) {
     state_->ready.emplace(problem.features, options.placement, !state_->model.accepts_sparse(),
                           options.plans);
+    return;
+  }
+  nn::ModelConfig plain = config;
+  plain.bits.clear();
+  plain.precomputed = false;
+  const bool standardises = checkpoint.normalisation.kind == Normalise::standard;
+  const Features raw = prepare_features(dataset, plain, checkpoint.graph_task,
+                                        standardises ? checkpoint.normalisation : Normalisation())
+                           .features;
+  state_->has_own_codes = true;
+  nn::InputFeatures treated(problem.features, {}, !state_->model.accepts_sparse());
+  state_->make_integers(treated.input(), range_of(raw));
+  IntegerModel& integers = *state_->integers;
+  if (!integers.takes_plain_features()) {
+    integers.take_treated(treated.input().dense("Predictor").as<float>());
+  } else if (const auto* dense = std::get_if<DenseFeatures>(&raw)) {
+    integers.take(**dense);
+  } else {
+    integers.take(std::get<SparseFeatures>(raw));
   }
 }
 
@@ -227,11 +329,16 @@ void Predictor::run(MatrixView<const float> features, MatrixView<float> logits) 
   require_shape("features", features.rows, features.cols, num_vertices(), num_features(),
                 features.device);
   state_->require_logits(logits);
+  if (state_->rounded) return state_->run_in_integers(features, logits);
   state_->run(state_->made_ready(features), logits);
 }
 
 void Predictor::run(MatrixView<float> logits) {
   if (state_->own != nullptr) return run(*state_->own, logits);
+  if (state_->has_own_codes) {
+    state_->require_logits(logits);
+    return state_->run_integers(logits);
+  }
   if (!state_->ready) {
     reject("the predictor was made for a graph, which has no features", "Predictor",
            "give features to run, or make it for a data set");
@@ -244,7 +351,20 @@ std::int64_t Predictor::num_vertices() const noexcept { return state_->graph.gra
 std::int64_t Predictor::num_features() const noexcept { return state_->features; }
 std::int64_t Predictor::num_items() const noexcept { return state_->items; }
 std::int64_t Predictor::num_outputs() const noexcept { return state_->model.output_width(); }
-const nn::Tensor& Predictor::embeddings() const { return state_->model.embeddings(); }
+
+const nn::Tensor& Predictor::embeddings() const {
+  const bool from_codes = state_->integers && state_->integers->first_float_layer() < 0;
+  return from_codes ? state_->integers->embeddings() : state_->model.embeddings();
+}
+
+ops::Explanation Predictor::explain() const {
+  if (state_->integers) return state_->integers->explain();
+  ops::Explanation explanation;
+  explanation.summary = state_->rounded ? "in integers, once the first run has found the ranges"
+                        : state_->feature_bits > 0 ? "with rounded numbers in floating point"
+                                                   : "in floating point";
+  return explanation;
+}
 
 std::int64_t Predictor::class_of(std::span<const float> logits) const {
   const std::int64_t k =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -143,7 +144,7 @@ TEST_P(BitGemmKernels, SkipTilesWithoutBits) {
 /// Everything that an epilogue can have, against its formula.
 struct EpilogueCase {
   explicit EpilogueCase(std::int64_t rows, std::int64_t cols, Device device)
-      : rows_(rows), cols_(cols), device_(device), numbers_(2 * (3 * rows + 7 * cols)) {
+      : rows_(rows), cols_(cols), device_(device), numbers_(2 * (4 * rows + 7 * cols)) {
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
       numbers_[i] = static_cast<float>(static_cast<double>(i * 37 % 101) / 40.0 - 1.1);
     }
@@ -168,6 +169,7 @@ struct EpilogueCase {
     parts.bias = take(1, cols_);
     parts.norm_scale = take(1, cols_);
     parts.norm_shift = take(1, cols_);
+    parts.result_scale = take(rows_, 1);
     return parts;
   }
 
@@ -314,6 +316,47 @@ TEST_P(BitAggregateKernels, AreExactForAllBits) {
   for (int bits = 1; bits <= quant::max_bits; ++bits) expect_exact(graph, 40, bits);
 }
 
+TEST_P(BitAggregateKernels, FinishTheirSumsWithCodesOfTheTarget) {
+  const Graph graph = testing::random_graph(90, 90, 700, 9, false);
+  const std::int64_t cols = 21;
+  for (const int bits : {3, 8, 12}) {
+    for (const float own : {0.0f, 1.0f, 1.37f}) {
+      SCOPED_TRACE(std::to_string(bits) + " bits, own " + std::to_string(own));
+      BitOptions wanted = options(cols, bits);
+      wanted.output = BitOutput::values;
+      wanted.activation = BitActivation::relu;
+      wanted.terms = 2;
+      wanted.own = own;
+      BitProblem problem{graph, wanted, nullptr, true};
+      problem.options.rows = problem.options.depth = 90;
+      if (!testing::kernel_named(bit_aggregate_kernels(), GetParam()).why_not(problem).empty()) {
+        continue;
+      }
+      const quant::BitTensor b = drawn_bits(90, cols, bits, 8);
+      Matrix<std::int64_t> sums(90, cols);
+      reference::bit_aggregate(graph, b, {sums.data(), 90, cols});
+      EpilogueCase numbers(90, cols, device_);
+      PlacedBits there(b, device_);
+      Matrix<float> values(90, cols, -7.0f);
+      OnDeviceArray<float> result(values.data(), values.size(), device_);
+      BitOutputs outputs;
+      outputs.values = {result.data(), 90, cols, device_};
+      run(plan_bit_aggregate(graph, wanted), {{}, there.view(), numbers.parts()}, outputs);
+      result.fetch(values.data());
+      BitOptions without = wanted;
+      without.own = 0;
+      const BitFinish finish = make_finish(without, numbers.host_parts(), nullptr, nullptr);
+      for (std::int64_t i = 0; i < 90; ++i) {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          const auto code = static_cast<float>(b.view().code(i, j));
+          const float sum = std::fma(own, code, static_cast<float>(sums(i, j)));
+          ASSERT_EQ(values(i, j), finish.value(i, j, sum)) << i << ' ' << j;
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, BitAggregateKernels,
                          ::testing::ValuesIn(testing::kernel_names("bit_aggregate")),
                          testing::kernel_test_name);
@@ -340,6 +383,65 @@ TEST(BitProducts, AreTheSameForAnyNumberOfThreadsAndInstructionSet) {
     }
   }
   set_num_threads(0);
+}
+
+void expect_row_terms(Device device) {
+  for (const std::int64_t depth : {1, 100, 128, 129, 5000}) {
+    for (const int bits : {1, 3, 16}) {
+      const quant::BitTensor codes = drawn_bits(37, depth, bits, 5);
+      Matrix<std::int64_t> sums(37, 1);
+      bit_row_sums(codes, sums);
+      std::vector<float> scale(37), terms(74, -1.0f);
+      for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = 0.3f * static_cast<float>(i) - 2;
+      PlacedBits there(codes, device);
+      OnDeviceArray<float> scale_there(scale.data(), 37, device);
+      OnDeviceArray<float> terms_there(terms.data(), 74, device);
+      const MatrixView<float> pairs(terms_there.data(), 37, 2, device);
+      bit_row_terms(there.view(), {scale_there.data(), 37, 1, device}, pairs);
+      terms_there.fetch(terms.data());
+      for (std::size_t i = 0; i < 37; ++i) {
+        const auto sum = static_cast<float>(sums(static_cast<std::int64_t>(i), 0));
+        ASSERT_EQ(terms[i * 2], scale[i] * sum) << depth << ' ' << bits;
+        ASSERT_EQ(terms[i * 2 + 1], scale[i]);
+      }
+      bit_row_terms(there.view(), {}, {terms_there.data(), 37, 1, device});
+      terms_there.fetch(terms.data());
+      for (std::size_t i = 0; i < 37; ++i) {
+        ASSERT_EQ(terms[i], static_cast<float>(sums(static_cast<std::int64_t>(i), 0)));
+      }
+    }
+  }
+}
+
+TEST(BitRowTerms, AreSumsOfCodesTimesTheScaleOfTheirRow) { expect_row_terms({}); }
+
+TEST(BitRowTerms, OnDeviceAreTheSame) {
+  if (num_gpus() == 0) GTEST_SKIP() << "needs a GPU";
+  expect_row_terms({DeviceKind::cuda, 0});
+}
+
+TEST(BitProducts, AddCodesOfTheTargetOnlyWhereThatMakesSense) {
+  const auto invalid = ErrorCode::invalid_argument;
+  BitOptions options;
+  options.rows = options.cols = options.depth = 4;
+  options.own = 1;
+  options.output = BitOutput::values;
+  testing::expect_error(invalid, {"diagonal of A"}, [&] { plan_bit_gemm(options); });
+  const Graph graph = testing::random_graph(5, 5, 9, 1, false);
+  EXPECT_NO_THROW(plan_bit_aggregate(graph, options));
+  const Graph wide = testing::random_graph(5, 7, 9, 1, false);
+  testing::expect_error(invalid, {"square"}, [&] { plan_bit_aggregate(wide, options); });
+  options.own = std::numeric_limits<float>::infinity();
+  testing::expect_error(invalid, {"finite"}, [&] { plan_bit_aggregate(graph, options); });
+  options.own = 1;
+  options.output = BitOutput::sums32;
+  testing::expect_error(invalid, {"values or for codes"},
+                        [&] { plan_bit_aggregate(graph, options); });
+  // A plan by measuring runs without operands of an epilogue.
+  options.output = BitOutput::values;
+  options.terms = 2;
+  options.tune = Tune::measured;
+  EXPECT_NO_THROW(plan_bit_aggregate(graph, options));
 }
 
 TEST(BitProducts, SayWhatIsWrong) {

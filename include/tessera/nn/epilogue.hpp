@@ -12,6 +12,8 @@
 
 namespace tessera::nn {
 
+class BitSteps;
+
 struct EpilogueOptions {
   bool bias = true;
   ops::Activation activation = ops::Activation::none;
@@ -48,6 +50,8 @@ class Epilogue {
   /// has a bias.
   std::optional<ops::ActivationOptions> as_last_pass(std::uint32_t layer_number,
                                                      const Context& context) const;
+  /// Adds what it does outside training to the last of the steps.
+  void append_to(BitSteps& steps) const;
   /// Turns the gradient of y into that of x, in place, and writes the bias's.
   void backward(Tensor& grad, std::uint32_t layer_number, const Context& context);
 

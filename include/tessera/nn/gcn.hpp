@@ -18,7 +18,8 @@ struct GcnOptions {
   /// The input has been multiplied with the adjacency already.
   bool precomputed = false;
   int bits = 0;  ///< of weights and of what is propagated; 0: all of them
-  /// Whether the input is rounded to as many; features have been, before they were normalised.
+  /// Whether the input is rounded to as many before it meets the weights; features have been,
+  /// before they were normalised. What the graph sums is always rounded.
   bool rounds_input = true;
   EpilogueOptions output = {};
 };
@@ -36,8 +37,12 @@ class Gcn final : public Layer {
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
   Parameter* leave_bias() override { return epilogue_.leave_bias(); }
+  bool append_to(BitSteps& steps) const override;
 
  private:
+  bool rounds_input(const Input& input) const;
+  /// The codes of what the graph sums hold its column scale.
+  const Tensor* summed_scale(const Context& context) const;
   Derivation adjacency() const;
   bool transforms_first(const Input& input) const;
 

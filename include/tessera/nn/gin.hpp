@@ -21,8 +21,9 @@ struct GinOptions {
   bool train_eps = false;
   bool batch_norm = true;  ///< after the perceptron's first layer
   EpilogueOptions output = {};
-  int bits = 0;              ///< of weights and of what is summed; 0: all of them
-  bool rounds_input = true;  ///< to as many bits; features have been
+  int bits = 0;  ///< of weights and of what is summed; 0: all of them
+  /// Whether the input is rounded to as many bits before it meets the weights; features have been.
+  bool rounds_input = true;
 };
 
 /// Xu et al. (2019): Y = MLP((1 + eps) X_target + sum of X_source), where MLP is Linear, batch
@@ -38,6 +39,7 @@ class Gin final : public PairLayer {
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
   Parameter* leave_bias() override { return second_.leave_bias(); }
+  bool append_to(BitSteps& steps) const override;
 
  private:
   const Tensor& forward_pair(const Input& sources, const Input& targets,

@@ -23,6 +23,8 @@ struct NamedTensor {
   Tensor* tensor;
 };
 
+class BitSteps;
+
 /// A differentiable function with parameters. A layer owns its output and its gradients; both stay
 /// valid until its next pass. Not copied or moved, since others point at its parts.
 class Layer {
@@ -75,6 +77,11 @@ class Layer {
   /// that is the last thing this layer adds. From then on its passes leave it out, and its gradient
   /// is for the other to write. nullptr: there is none.
   virtual Parameter* leave_bias() { return nullptr; }
+
+  /// Appends what the last forward pass computed as products of codes (bit_steps.hpp); false where
+  /// it and all that follows it is computed in floating point. Layers that can do neither throw
+  /// `unsupported`.
+  virtual bool append_to(BitSteps& steps) const;
 
   /// First layers need none: skipping it saves a product.
   virtual void set_needs_input_gradient(bool needs) { needs_input_gradient_ = needs; }

@@ -28,6 +28,7 @@ class Linear final : public Layer {
   std::int64_t output_width() const override { return projection_.out(); }
   std::string describe() const override;
   Parameter* leave_bias() override { return epilogue_.leave_bias(); }
+  bool append_to(BitSteps& steps) const override;
 
  private:
   Projection projection_;

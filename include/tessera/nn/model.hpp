@@ -23,6 +23,11 @@ class Model final : public Layer {
   const ModelConfig& config() const noexcept { return config_; }
 
   const Tensor& forward(const Input& input, const Context& context) override;
+  /// Layer `first` of its stack and those behind it (`BitSteps::first_float_layer`).
+  const Tensor& forward_from(std::int64_t first, const Input& input, const Context& context) {
+    return stack_.forward_from(first, input, context);
+  }
+  bool append_to(BitSteps& steps) const override { return stack_.append_to(steps); }
   /// Returns nullptr unless the gradient of the features was asked for.
   Tensor* backward(Tensor& grad_output, const Context& context) override;
   /// What went into the last layer in the last forward pass.

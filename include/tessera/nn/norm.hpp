@@ -28,6 +28,7 @@ class BatchNorm final : public Layer {
   /// Adds what the layer before left (`leave_bias`) to its input, without a pass of its own, and
   /// writes its gradient. nullptr: nothing.
   void take_bias(Parameter* bias) { input_bias_ = bias; }
+  bool append_to(BitSteps& steps) const override;
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;

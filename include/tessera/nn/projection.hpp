@@ -22,6 +22,8 @@ class Projection {
 
   Parameter weight;
 
+  /// Of the weights, a range for each output.
+  const Rounder& rounder() const noexcept { return rounder_; }
   std::int64_t in() const noexcept { return weight.value.cols(); }
   std::int64_t out() const noexcept { return weight.value.rows(); }
 

@@ -27,6 +27,7 @@ class Readout final : public Layer {
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;
   bool accepts_sparse() const override { return false; }
+  bool append_to(BitSteps&) const override { return false; }
 
  private:
   ReadoutOptions options_;

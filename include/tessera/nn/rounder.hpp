@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/ops/rounding.hpp"
@@ -17,17 +19,25 @@ class Rounder {
   int bits() const noexcept { return bits_; }
 
   /// The tensor itself, or a rounded copy that lives until the next call.
+  /// `row_scale`: of the rows before they become codes (ops/rounding.hpp); null: 1.
   const Tensor& operator()(const Tensor& x, const Context& context,
-                           ops::RoundingRange range = ops::RoundingRange::matrix);
+                           ops::RoundingRange range = ops::RoundingRange::matrix,
+                           const Tensor* row_scale = nullptr);
   void in_place(Tensor& x, const Context& context,
-                ops::RoundingRange range = ops::RoundingRange::matrix);
+                ops::RoundingRange range = ops::RoundingRange::matrix,
+                const Tensor* row_scale = nullptr);
+
+  /// The ranges of the last call, two numbers each. Waits for the device.
+  std::vector<float> last_ranges() const;
 
  private:
-  MatrixView<float> ranges(const Tensor& x, ops::RoundingRange range);
+  void round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
+             const Context& context);
 
   int bits_;
   Tensor rounded_;
   Buffer<float> ranges_;
+  std::int64_t num_ranges_ = 0;  ///< of the last call
 };
 
 }  // namespace tessera::nn

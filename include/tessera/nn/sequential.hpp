@@ -31,6 +31,9 @@ class Sequential : public Layer {
   std::string describe() const override;
   bool accepts_sparse() const override;
   void set_needs_input_gradient(bool needs) override;
+  bool append_to(BitSteps& steps) const override;
+  /// The layers from `first` on; what they do not need of `context.graphs` has been left out.
+  const Tensor& forward_from(std::int64_t first, const Input& input, const Context& context);
 
  private:
   std::vector<std::unique_ptr<Layer>> layers_;

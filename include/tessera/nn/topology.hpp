@@ -48,6 +48,8 @@ class Topology {
   /// whose last row is filled up with zeros.
   const Tensor& values(const Placement& placement);
   static constexpr std::int64_t values_width = 256;
+  /// The column scale of what is derived, vertices x 1 in fp32; null where it has none.
+  const Tensor* col_scale(Derivation derivation, const Placement& placement);
 
   /// What all plans of the topology have in common.
   const ops::PlanOptions& plan_options() const noexcept;

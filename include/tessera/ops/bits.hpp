@@ -20,8 +20,9 @@
 ///
 /// What becomes of the sums, in fp32:
 ///
-///     v = row_scale[i] col_scale[j] S[i][j] + bias[j] + sum over t of row_terms[i][t]
-///     col_terms[t][j] v = activate(norm_scale[j] v + norm_shift[j])
+///     s = S[i][j] + own B[i][j]                                      own: bit_aggregate's
+///     v = row_scale[i] col_scale[j] s + bias[j] + sum over t of row_terms[i][t] col_terms[t][j]
+///     v = result_scale[i] activate(norm_scale[j] v + norm_shift[j])
 ///
 /// Codes stand for numbers with a lower bound of their own, so that products of numbers need terms
 /// that the codes' product lacks: docs/quantisation.md has them. Batch norm is its last line.
@@ -38,6 +39,9 @@ struct BitOptions : PlanOptions {
   /// How values become codes, for `rows` and `columns`: one range, or one per column.
   std::optional<quant::Affine> requantise = {};
   int terms = 0;  ///< of the epilogue, 0 to 2
+  /// bit_aggregate with values or codes as output, on a square graph: what the codes of a target
+  /// itself are multiplied by before they are added to those of its sources (GIN's 1 + eps).
+  float own = 0;
 };
 
 using BitPlan = Plan<BitOptions>;
@@ -63,6 +67,8 @@ struct BitEpilogue {
   MatrixView<const float> bias = {};        ///< 1 x cols
   MatrixView<const float> norm_scale = {};  ///< 1 x cols
   MatrixView<const float> norm_shift = {};  ///< 1 x cols
+  /// rows x 1; such as the column scale of the graph that the result is summed over next.
+  MatrixView<const float> result_scale = {};
 };
 
 struct BitInputs {
@@ -84,5 +90,9 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
 
 /// The sum of the codes of each row.
 void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor, MatrixView<std::int64_t> sums);
+/// The same on the tensor's device as an epilogue's row terms: terms[i][0] = row_scale[i] times the
+/// sum, and where there is a second column, terms[i][1] = row_scale[i]. Absent, it is 1.
+void bit_row_terms(quant::BitTensorView<const std::uint32_t> tensor,
+                   MatrixView<const float> row_scale, MatrixView<float> terms, Stream stream = {});
 
 }  // namespace tessera::ops

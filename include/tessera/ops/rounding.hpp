@@ -16,8 +16,10 @@ enum class RoundingRange { matrix, rows, columns };
 /// its numbers as they are. `y` may be the memory of `x`; the gradient is that of y = x
 /// (straight-through), for which there is nothing to call.
 ///
-/// `ranges` is scratch of 2 numbers for each range, on the device.
+/// `ranges` is on the device, and gets two numbers for each range: how far it reaches above 0, and
+/// how far below. With `row_scale` (rows x 1, fp32) the codes are those of row_scale[i] X[i][j],
+/// ranges included, and Y is what they give back divided by it; rows of scale 0 stay as they are.
 void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<float> ranges,
-                    Operand y, Device device = {}, Stream stream = {});
+                    Operand y, Device device = {}, Stream stream = {}, ConstOperand row_scale = {});
 
 }  // namespace tessera::ops

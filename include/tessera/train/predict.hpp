@@ -19,9 +19,10 @@ struct Prediction {
   Matrix<float> logits;  ///< one row per vertex or graph
   /// The class of each item as the data calls it; empty for multi-label.
   std::vector<std::int64_t> classes;
-  Names item_names;          ///< what the vertices are called in the data; empty: by number
-  Names class_names;         ///< what the classes were called in the data the model was trained on
-  Matrix<float> embeddings;  ///< what went into the last layer, where asked for
+  Names item_names;           ///< what the vertices are called in the data; empty: by number
+  Names class_names;          ///< what the classes were called in the data the model was trained on
+  Matrix<float> embeddings;   ///< what went into the last layer, where asked for
+  ops::Explanation computed;  ///< as `Predictor::explain`
 };
 
 struct PredictOptions {
@@ -31,6 +32,11 @@ struct PredictOptions {
   ops::PlanOptions plans;
   /// As `ModelConfig::bits`, instead of the checkpoint's own: quantisation after training.
   std::vector<std::int64_t> bits = {};
+  /// Models of few bits are computed in integers, the same on every device, with the ranges that a
+  /// pass over the first features finds. Otherwise with rounded numbers in floating point, as in
+  /// training, and with the ranges of every run. Only the latter can have edges with weights of
+  /// their own, residuals, and activations other than relu.
+  bool integers = true;
 };
 
 /// What the weights of a model take in bytes: those of layers with bits in so many, ranges

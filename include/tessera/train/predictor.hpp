@@ -16,7 +16,8 @@ namespace tessera::train {
 
 /// A checkpoint's best weights made ready for one graph, to be run again and again: it plans once,
 /// treats features as training did, and allocates nothing after the first run. The results are
-/// those of `predict`, bit for bit.
+/// those of `predict`, bit for bit; in integers they are if the first features were the same, whose
+/// ranges stay.
 ///
 /// One thread at a time; for several threads make several, which share the graph's memory. Nothing
 /// of the checkpoint is needed after the constructor.
@@ -46,7 +47,12 @@ class Predictor {
   std::int64_t num_items() const noexcept;  ///< vertices, or the graphs of a union
   std::int64_t num_outputs() const noexcept;
 
-  /// What went into the last layer in the last run. Throws `unsupported` for a model of one layer.
+  /// How it computes: for a model in integers a child for every product, which names its kernel,
+  /// from the first run on, or at once where it was made for a data set.
+  ops::Explanation explain() const;
+
+  /// What went into the last layer in the last run; a model in integers keeps it only where
+  /// `PredictOptions::embeddings` asks for it. Throws `unsupported` for a model of one layer.
   const nn::Tensor& embeddings() const;
   /// The class that a row of logits speaks for, as the training data called it; -1 where a logit is
   /// not a number. Of several labels each logit above 0 is a yes instead.

@@ -40,8 +40,9 @@ class CpuBits : public PreparedBits {
   /// Calls sum_block(first_row, rows, sums) for every block, and stores what it gave.
   template <class SumBlock>
   void for_blocks(const BitInputs& inputs, const BitOutputs& outputs,
-                  const WorkspaceView& workspace, SumBlock&& sum_block) const {
-    const BitStore store(options_, inputs, outputs);
+                  const WorkspaceView& workspace, SumBlock&& sum_block,
+                  const OwnCodes& own = {}) const {
+    const BitStore store(options_, inputs, outputs, own);
     parallel_tasks(workers_, [&](std::int64_t worker) {
       std::int64_t* const sums = sums_.in(workspace) + worker * block_rows * options_.cols;
       for (std::int64_t block = worker; block < blocks_; block += workers_) {
@@ -169,12 +170,14 @@ class AggregateRows final : public CpuBits {
                       bytes + row * width_);
       }
     });
-    for_blocks(
-        inputs, outputs, workspace, [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-          for (std::int64_t r = 0; r < rows; ++r) {
-            sum_row(static_cast<VertexId>(first + r), bytes, words, sums + r * options_.cols);
-          }
-        });
+    for_blocks(inputs, outputs, workspace,
+               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+                 for (std::int64_t r = 0; r < rows; ++r) {
+                   sum_row(static_cast<VertexId>(first + r), bytes, words,
+                           sums + r * options_.cols);
+                 }
+               },
+               {wide_ ? nullptr : bytes, wide_ ? words : nullptr, width_});
   }
 
  private:

@@ -29,6 +29,13 @@ struct BitFinish {
   const float* norm_scale = nullptr;
   const float* norm_shift = nullptr;
   BitActivation activation = BitActivation::none;
+  const float* result_scale = nullptr;
+  std::int64_t result_scale_stride = 0;
+  // Codes of the row itself, a byte or two each; one of both is absent.
+  float own = 0;
+  const std::uint8_t* own_bytes = nullptr;
+  const std::uint16_t* own_words = nullptr;
+  std::int64_t own_stride = 0;
   // Requantisation.
   const float* lower = nullptr;
   const float* step = nullptr;
@@ -37,6 +44,7 @@ struct BitFinish {
   float last_code = 0;
 
   TESSERA_ANYWHERE float value(std::int64_t row, std::int64_t col, float sum) const {
+    if (own != 0) sum = fmaf(own, own_code(row, col), sum);
     const float by_row = row_scale == nullptr ? 1.0f : row_scale[row * row_scale_stride];
     const float by_col = col_scale == nullptr ? 1.0f : col_scale[col];
     float v = fmaf(by_row * by_col, sum, bias == nullptr ? 0.0f : bias[col]);
@@ -49,6 +57,7 @@ struct BitFinish {
     }
     if (activation == BitActivation::relu) v = v > 0 ? v : 0.0f;
     if (activation == BitActivation::tanh) v = tanhf(v);
+    if (result_scale != nullptr) v = fmaf(v, result_scale[row * result_scale_stride], 0.0f);
     return v;
   }
 
@@ -58,6 +67,12 @@ struct BitFinish {
     // What is no number becomes the lowest code.
     if (!(whole > 0)) return 0;
     return static_cast<std::uint32_t>(whole < last_code ? whole : last_code);
+  }
+
+ private:
+  TESSERA_ANYWHERE float own_code(std::int64_t row, std::int64_t col) const {
+    const std::int64_t at = row * own_stride + col;
+    return static_cast<float>(own_bytes != nullptr ? own_bytes[at] : own_words[at]);
   }
 };
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
 #include "tessera/ops/bits.hpp"
 
+#include "ops/bits/check_run.hpp"
 #include "ops/bits/kernel.hpp"
 #include "ops/bits/trial.hpp"
 #include "ops/check.hpp"
@@ -67,8 +68,31 @@ void check_options(const BitOptions& options) {
   if (options.terms < 0 || options.terms > 2) {
     refuse(fmt::format("{} terms", options.terms), "terms", "use 0 to 2");
   }
+  if (!std::isfinite(options.own)) {
+    refuse(fmt::format("codes of the target itself times {}", options.own), "own",
+           "give a finite number");
+  }
   if (options.backward) refuse("a backward pass", "backward", "sums of codes have no gradient");
   check_requantisation(options);
+}
+
+/// Where the codes of the target itself are added: after the sums, so that there must be more than
+/// these.
+void check_own(const BitProblem& problem) {
+  const BitOptions& options = problem.options;
+  if (options.own == 0) return;
+  if (!problem.aggregates) {
+    refuse("codes of the target itself in a product of two matrices", "own",
+           "put them on the diagonal of A");
+  }
+  if (options.output == BitOutput::sums32 || options.output == BitOutput::sums64) {
+    refuse("sums with codes of the target itself", "own", "ask for values or for codes");
+  }
+  if (options.rows != options.depth) {
+    refuse(fmt::format("{} targets with codes of their own among {} sources", options.rows,
+                       options.depth),
+           "own", "use a square graph");
+  }
 }
 
 void check_overflow(const BitProblem& problem) {
@@ -81,6 +105,7 @@ void check_overflow(const BitProblem& problem) {
 
 BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   check_options(problem.options);
+  check_own(problem);
   check_overflow(problem);
   auto record = std::make_shared<BitRecord>();
   record->graph = problem.graph;
@@ -95,88 +120,6 @@ BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   record->workspace.emplace(record->prepared->workspace(), problem.options.place(),
                             problem.options.own_workspace);
   return PlanAccess::make(std::shared_ptr<const BitRecord>(std::move(record)));
-}
-
-/// Texts are made only where something is wrong: a run of a small product takes a few microseconds.
-void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
-                  const char* name, Device device, int bits, std::int64_t rows,
-                  std::int64_t depth) {
-  if (tensor.device != device) {
-    check.fail(fmt::format("{} lies on {}", name, to_string(tensor.device)),
-               fmt::format("the plan is for {}", to_string(device)));
-  }
-  if (tensor.bits != bits || tensor.rows != rows || tensor.depth != depth) {
-    check.fail(fmt::format("{} has {} bits and {} x {} codes, expected {} bits and {} x {}", name,
-                           tensor.bits, tensor.rows, tensor.depth, bits, rows, depth));
-  }
-  const quant::BitTensor expected = quant::bit_tensor_shape(bits, rows, depth);
-  if (tensor.padded_rows != expected.padded_rows ||
-      tensor.words_per_row != expected.words_per_row) {
-    check.fail(fmt::format("{} is filled up to {} rows of {} words, expected {} of {}", name,
-                           tensor.padded_rows, tensor.words_per_row, expected.padded_rows,
-                           expected.words_per_row));
-  }
-  if (tensor.words == nullptr && expected.padded_rows > 0 && expected.words_per_row > 0) {
-    check.fail(fmt::format("{} has no memory", name));
-  }
-  if (reinterpret_cast<std::uintptr_t>(tensor.words) % 16 != 0) {
-    check.fail(fmt::format("{} does not begin at a multiple of 16 bytes", name));
-  }
-}
-
-void check_part(const Checker& check, const MatrixView<const float>& part, const char* name,
-                std::int64_t rows, std::int64_t cols, bool required) {
-  if (part.data == nullptr) {
-    if (required && rows > 0 && cols > 0) {
-      check.fail(fmt::format("{} is absent", name), "give it, or plan with fewer terms");
-    }
-    return;
-  }
-  check.matrix(part, name, {ElementType::fp32, rows, cols});
-}
-
-void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts) {
-  check_part(check, parts.row_scale, "row_scale", options.rows, 1, false);
-  check_part(check, parts.col_scale, "col_scale", 1, options.cols, false);
-  check_part(check, parts.row_terms, "row_terms", options.rows, options.terms, options.terms > 0);
-  check_part(check, parts.col_terms, "col_terms", options.terms, options.cols, options.terms > 0);
-  check_part(check, parts.bias, "bias", 1, options.cols, false);
-  check_part(check, parts.norm_scale, "norm_scale", 1, options.cols, false);
-  check_part(check, parts.norm_shift, "norm_shift", 1, options.cols, false);
-}
-
-template <class T>
-void check_sums(const Checker& check, const MatrixView<T>& sums, const char* name, Device device,
-                const BitOptions& options) {
-  if (sums.device != device) {
-    check.fail(fmt::format("{} lies on {}", name, to_string(sums.device)),
-               fmt::format("the plan is for {}", to_string(device)));
-  }
-  if (sums.rows != options.rows || sums.cols != options.cols) {
-    check.fail(fmt::format("{} is {} x {}, expected {} x {}", name, sums.rows, sums.cols,
-                           options.rows, options.cols));
-  }
-  if (sums.rows > 1 && sums.stride < sums.cols) {
-    check.fail(fmt::format("the rows of {} overlap", name));
-  }
-  if (sums.data == nullptr && sums.rows > 0 && sums.cols > 0) {
-    check.fail(fmt::format("{} has no memory", name));
-  }
-}
-
-void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs) {
-  const Device device = options.device;
-  switch (options.output) {
-    case BitOutput::sums32: return check_sums(check, outputs.sums32, "sums32", device, options);
-    case BitOutput::sums64: return check_sums(check, outputs.sums64, "sums64", device, options);
-    case BitOutput::values: return check_sums(check, outputs.values, "values", device, options);
-    case BitOutput::rows:
-      return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
-                          options.rows, options.cols);
-    case BitOutput::columns:
-      return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
-                          options.cols, options.rows);
-  }
 }
 
 }  // namespace
@@ -271,23 +214,6 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   const OnDevice current(options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
   record.prepared->run(inputs, outputs, stream, use.view());
-}
-
-void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor, MatrixView<std::int64_t> sums) {
-  const Checker check("bit_row_sums", {});
-  check_tensor(check, tensor, "tensor", {}, tensor.bits, tensor.rows, tensor.depth);
-  check.that(sums.rows == tensor.rows && sums.cols == 1, "sums are not one column of its rows");
-  parallel_for(tensor.rows, 256, [&](std::int64_t row) {
-    std::int64_t total = 0;
-    for (int p = 0; p < tensor.bits; ++p) {
-      std::int64_t count = 0;
-      for (std::int64_t w = 0; w < tensor.words_per_row; ++w) {
-        count += std::popcount(tensor.row(p, row)[w]);
-      }
-      total += count << p;
-    }
-    sums(row, 0) = total;
-  });
 }
 
 }  // namespace tessera::ops

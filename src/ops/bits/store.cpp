@@ -17,11 +17,14 @@ BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, co
   finish.row_terms_stride = epilogue.row_terms.stride;
   finish.col_terms = epilogue.col_terms.data;
   finish.col_terms_stride = epilogue.col_terms.stride;
-  finish.terms = options.terms;
+  // Trials of planning have no terms.
+  finish.terms = epilogue.row_terms.data == nullptr ? 0 : options.terms;
   finish.bias = epilogue.bias.data;
   finish.norm_scale = epilogue.norm_scale.data;
   finish.norm_shift = epilogue.norm_shift.data;
   finish.activation = options.activation;
+  finish.result_scale = epilogue.result_scale.data;
+  finish.result_scale_stride = epilogue.result_scale.stride;
   if (options.requantise) {
     const quant::Affine& affine = *options.requantise;
     finish.lower = lower;
@@ -33,12 +36,22 @@ BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, co
   return finish;
 }
 
-BitStore::BitStore(const BitOptions& options, const BitInputs& inputs, const BitOutputs& outputs)
+void add_own(const BitOptions& options, const OwnCodes& own, BitFinish& finish) {
+  finish.own = options.own;
+  finish.own_bytes = own.bytes;
+  finish.own_words = own.words;
+  finish.own_stride = own.stride;
+}
+
+BitStore::BitStore(const BitOptions& options, const BitInputs& inputs, const BitOutputs& outputs,
+                   const OwnCodes& own)
     : options_(options),
       outputs_(outputs),
       finish_(make_finish(options, inputs.epilogue,
                           options.requantise ? options.requantise->lower.data() : nullptr,
-                          options.requantise ? options.requantise->scale.data() : nullptr)) {}
+                          options.requantise ? options.requantise->scale.data() : nullptr)) {
+  add_own(options, own, finish_);
+}
 
 void BitStore::operator()(std::int64_t first_row, const std::int64_t* sums) const {
   const std::int64_t rows = std::min(block_rows, options_.rows - first_row);

@@ -16,10 +16,19 @@ inline constexpr std::int64_t block_rows = 32;
 BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, const float* lower,
                       const float* step);
 
+/// The codes of B's rows, spread to a byte or to two each; one of both is absent.
+struct OwnCodes {
+  const std::uint8_t* bytes = nullptr;
+  const std::uint16_t* words = nullptr;
+  std::int64_t stride = 0;
+};
+void add_own(const BitOptions& options, const OwnCodes& own, BitFinish& finish);
+
 /// Where the sums of a run on the CPU go.
 class BitStore {
  public:
-  BitStore(const BitOptions& options, const BitInputs& inputs, const BitOutputs& outputs);
+  BitStore(const BitOptions& options, const BitInputs& inputs, const BitOutputs& outputs,
+           const OwnCodes& own = {});
 
   /// `sums` has `cols` numbers for each row from `first_row` on, at most `block_rows` of them.
   /// `first_row` is a multiple of `block_rows`.

@@ -22,53 +22,61 @@ struct Reach {
   }
 };
 
+/// X with the factors of its rows, which become codes together.
 template <class T>
-Reach<T> reach_of(MatrixView<const T> x, std::int64_t begin, std::int64_t end) {
+struct Scaled {
+  MatrixView<const T> x;
+  MatrixView<const float> scale;  ///< absent: 1
+
+  T factor(std::int64_t row) const {
+    return scale.data == nullptr ? T{1} : static_cast<T>(scale(row, 0));
+  }
+};
+
+template <class T>
+Reach<T> reach_of(const Scaled<T>& from, std::int64_t begin, std::int64_t end) {
   Reach<T> reach;
   for (std::int64_t i = begin; i < end; ++i) {
-    for (std::int64_t j = 0; j < x.cols; ++j) reach.take(x(i, j));
+    const T factor = from.factor(i);
+    for (std::int64_t j = 0; j < from.x.cols; ++j) reach.take(from.x(i, j) * factor);
   }
   return reach;
 }
 
 template <class T>
-void round_rows(MatrixView<const T> x, MatrixView<T> y, std::int64_t begin, std::int64_t end,
-                const CodeSteps<T>& steps) {
-  for (std::int64_t i = begin; i < end; ++i) {
-    for (std::int64_t j = 0; j < x.cols; ++j) y(i, j) = steps(x(i, j));
-  }
+Reach<T> both(const Reach<T>& a, const Reach<T>& b) {
+  return {std::max(a.above, b.above), std::max(a.below, b.below)};
 }
 
+/// One for all, or one for each column.
 template <class T>
-void round_columns(MatrixView<const T> x, MatrixView<T> y, int bits) {
-  using Reaches = std::vector<Reach<T>>;
-  const Reaches none(static_cast<std::size_t>(x.cols));
-  const Reaches reaches = parallel_reduce(
-      x.rows, 1024, none,
+using Reaches = std::vector<Reach<T>>;
+
+template <class T>
+Reaches<T> reaches_of_columns(const Scaled<T>& from) {
+  const Reaches<T> none(static_cast<std::size_t>(from.x.cols));
+  return parallel_reduce(
+      from.x.rows, 1024, none,
       [&](std::int64_t begin, std::int64_t end) {
-        Reaches found = none;
+        Reaches<T> found = none;
         for (std::int64_t i = begin; i < end; ++i) {
-          for (std::int64_t j = 0; j < x.cols; ++j) {
-            found[static_cast<std::size_t>(j)].take(x(i, j));
+          const T factor = from.factor(i);
+          for (std::int64_t j = 0; j < from.x.cols; ++j) {
+            found[static_cast<std::size_t>(j)].take(from.x(i, j) * factor);
           }
         }
         return found;
       },
-      [](Reaches a, const Reaches& b) {
-        for (std::size_t j = 0; j < a.size(); ++j) {
-          a[j] = {std::max(a[j].above, b[j].above), std::max(a[j].below, b[j].below)};
-        }
+      [](Reaches<T> a, const Reaches<T>& b) {
+        for (std::size_t j = 0; j < a.size(); ++j) a[j] = both(a[j], b[j]);
         return a;
       });
-  std::vector<CodeSteps<T>> steps;
-  for (const Reach<T>& reach : reaches) steps.emplace_back(reach.above, reach.below, bits);
-  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        y(i, j) = steps[static_cast<std::size_t>(j)](x(i, j));
-      }
-    }
-  });
+}
+
+template <class T>
+void keep(const Reach<T>& reach, float* range) {
+  range[0] = static_cast<float>(reach.above);
+  range[1] = static_cast<float>(reach.below);
 }
 
 }  // namespace
@@ -76,27 +84,42 @@ void round_columns(MatrixView<const T> x, MatrixView<T> y, int bits) {
 void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
   visit_floating(call.x.type, [&](auto element) {
     using T = decltype(element);
-    const auto x = call.x.as<T>();
     const auto y = call.y.as<T>();
+    Scaled<T> from{call.x.as<T>(), {}};
+    if (call.row_scale.data != nullptr) from.scale = call.row_scale.as<float>();
+    const auto& x = from.x;
     if (call.range == RoundingRange::rows) {
       for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
-          const Reach<T> reach = reach_of<T>(x, i, i + 1);
-          round_rows<T>(x, y, i, i + 1, {reach.above, reach.below, call.bits});
+          const Reach<T> reach = reach_of(from, i, i + 1);
+          keep(reach, call.ranges + i * 2);
+          const CodeSteps<T> steps(reach.above, reach.below, call.bits);
+          const T factor = from.factor(i);
+          for (std::int64_t j = 0; j < x.cols; ++j) y(i, j) = steps(x(i, j), factor);
         }
       });
       return;
     }
-    if (call.range == RoundingRange::columns) return round_columns<T>(x, y, call.bits);
-    const Reach<T> reach = parallel_reduce(
-        x.rows, 256, Reach<T>(),
-        [&](std::int64_t begin, std::int64_t end) { return reach_of<T>(x, begin, end); },
-        [](const Reach<T>& a, const Reach<T>& b) {
-          return Reach<T>{std::max(a.above, b.above), std::max(a.below, b.below)};
-        });
-    const CodeSteps<T> steps(reach.above, reach.below, call.bits);
+    const bool by_columns = call.range == RoundingRange::columns;
+    const Reaches<T> reaches =
+        by_columns
+            ? reaches_of_columns(from)
+            : Reaches<T>{parallel_reduce(
+                  x.rows, 256, Reach<T>(),
+                  [&](std::int64_t begin, std::int64_t end) { return reach_of(from, begin, end); },
+                  both<T>)};
+    std::vector<CodeSteps<T>> steps;
+    for (const Reach<T>& reach : reaches) {
+      keep(reach, call.ranges + steps.size() * 2);
+      steps.emplace_back(reach.above, reach.below, call.bits);
+    }
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-      round_rows<T>(x, y, begin, end, steps);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T factor = from.factor(i);
+        for (std::int64_t j = 0; j < x.cols; ++j) {
+          y(i, j) = steps[by_columns ? static_cast<std::size_t>(j) : 0](x(i, j), factor);
+        }
+      }
     });
   });
 }

@@ -24,11 +24,15 @@ struct CodeSteps {
     step = (above + below) / last;
     zero = step > 0 ? std::rint(below / step) : 0;
   }
-  TESSERA_ANYWHERE Real operator()(Real x) const {
-    if (!(step > 0)) return x;
-    const Real code = std::rint(x / step) + zero;
-    const Real inside = code < 0 ? 0 : code > last ? last : code;
-    return (inside - zero) * step;
+  TESSERA_ANYWHERE Real code(Real x) const {
+    if (!(step > 0)) return zero;
+    const Real unbounded = std::rint(x / step) + zero;
+    return unbounded < 0 ? 0 : unbounded > last ? last : unbounded;
+  }
+  TESSERA_ANYWHERE Real operator()(Real x) const { return step > 0 ? (code(x) - zero) * step : x; }
+  /// Of x as a part of a row that is scaled before it becomes codes.
+  TESSERA_ANYWHERE Real operator()(Real x, Real row_scale) const {
+    return row_scale == 0 ? x : (*this)(x * row_scale) / row_scale;
   }
 };
 

@@ -11,7 +11,7 @@
 namespace tessera::ops {
 
 void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<float> ranges,
-                    Operand y, Device device, Stream stream) {
+                    Operand y, Device device, Stream stream, ConstOperand row_scale) {
   const Checker check("round_to_codes", device);
   quant::check_bits(bits, "round_to_codes");
   check_enum("range", range, RoundingRange::columns);
@@ -22,7 +22,8 @@ void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<fl
                                   : range == RoundingRange::rows ? x.rows
                                                                  : x.cols;
   check.matrix(ranges, "ranges", {ElementType::fp32, num_ranges, 2});
-  dense_ops(device).round_to_codes({x, bits, range, ranges.data, y}, stream);
+  check.optional_matrix(row_scale, "row_scale", {ElementType::fp32, x.rows, 1});
+  dense_ops(device).round_to_codes({x, bits, range, ranges.data, y, row_scale}, stream);
 }
 
 }  // namespace tessera::ops

@@ -22,16 +22,25 @@ Matrix<float> drawn(std::int64_t rows, std::int64_t cols, std::uint32_t seed, fl
   return x;
 }
 
-Matrix<float> rounded(const Matrix<float>& x, int bits, RoundingRange range, Device device = {}) {
+Matrix<float> rounded(const Matrix<float>& x, int bits, RoundingRange range, Device device = {},
+                      const std::vector<float>& row_scale = {},
+                      std::vector<float>* found = nullptr) {
   const std::int64_t ranges = range == RoundingRange::rows      ? x.rows()
                               : range == RoundingRange::columns ? x.cols()
                                                                 : 1;
   testing::OnDeviceArray<float> from(x.data(), x.size(), device), to(x.data(), x.size(), device);
   const std::vector<float> nothing(static_cast<std::size_t>(ranges * 2), -1.0f);
   testing::OnDeviceArray<float> scratch(nothing.data(), ranges * 2, device);
+  testing::OnDeviceArray<float> scale(row_scale.data(), std::ssize(row_scale), device);
   round_to_codes(MatrixView<const float>(from.data(), x.rows(), x.cols(), device), bits, range,
                  {scratch.data(), ranges, 2, device},
-                 MatrixView<float>(to.data(), x.rows(), x.cols(), device), device);
+                 MatrixView<float>(to.data(), x.rows(), x.cols(), device), device, {},
+                 row_scale.empty() ? ConstOperand()
+                                   : MatrixView<const float>(scale.data(), x.rows(), 1, device));
+  if (found != nullptr) {
+    found->resize(static_cast<std::size_t>(ranges * 2));
+    scratch.fetch(found->data());
+  }
   Matrix<float> y(x.rows(), x.cols());
   to.fetch(y.data());
   return y;
@@ -78,6 +87,46 @@ TEST(RoundToCodes, HasRangesOfItsOwnForRowsAndColumns) {
   }
 }
 
+TEST(RoundToCodes, SaysHowFarItsRangesReach) {
+  Matrix<float> x(2, 2);
+  x(0, 0) = 1;
+  x(0, 1) = -100;
+  x(1, 0) = 3;
+  x(1, 1) = 40;
+  std::vector<float> found;
+  rounded(x, 4, RoundingRange::matrix, {}, {}, &found);
+  EXPECT_EQ(found, (std::vector<float>{40, 100}));
+  rounded(x, 4, RoundingRange::rows, {}, {}, &found);
+  EXPECT_EQ(found, (std::vector<float>{1, 100, 40, 0}));
+  rounded(x, 4, RoundingRange::columns, {}, {}, &found);
+  EXPECT_EQ(found, (std::vector<float>{3, 0, 40, 100}));
+  rounded(x, 4, RoundingRange::columns, {}, {10, 0.5f}, &found);
+  EXPECT_EQ(found, (std::vector<float>{10, 0, 20, 1000}));
+}
+
+TEST(RoundToCodes, RoundsRowsAsTheyAreScaled) {
+  const Matrix<float> x = drawn(40, 9, 11);
+  std::vector<float> scale(40);
+  Matrix<float> scaled(40, 9);
+  for (std::int64_t i = 0; i < 40; ++i) {
+    scale[static_cast<std::size_t>(i)] = i == 7 ? 0.0f : 0.1f * static_cast<float>(i + 1);
+    for (std::int64_t j = 0; j < 9; ++j) {
+      scaled(i, j) = x(i, j) * scale[static_cast<std::size_t>(i)];
+    }
+  }
+  for (const RoundingRange range :
+       {RoundingRange::matrix, RoundingRange::rows, RoundingRange::columns}) {
+    const Matrix<float> y = rounded(x, 4, range, {}, scale);
+    const Matrix<float> expected = rounded(scaled, 4, range);
+    for (std::int64_t i = 0; i < 40; ++i) {
+      const float factor = scale[static_cast<std::size_t>(i)];
+      for (std::int64_t j = 0; j < 9; ++j) {
+        EXPECT_EQ(y(i, j), factor == 0 ? x(i, j) : expected(i, j) / factor) << i << ' ' << j;
+      }
+    }
+  }
+}
+
 TEST(RoundToCodes, LeavesWhatHasNoRange) {
   const Matrix<float> zeros(4, 5, 0.0f);
   const Matrix<float> same = rounded(zeros, 4, RoundingRange::matrix);
@@ -104,9 +153,16 @@ TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
        {RoundingRange::matrix, RoundingRange::rows, RoundingRange::columns}) {
     for (const int bits : {1, 2, 4, 8, 16}) {
       const Matrix<float> x = drawn(321, 35, 8);
-      const Matrix<float> here = rounded(x, bits, range);
-      const Matrix<float> there = rounded(x, bits, range, gpu);
-      EXPECT_TRUE(std::equal(here.span().begin(), here.span().end(), there.span().begin())) << bits;
+      std::vector<float> scale(321);
+      for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = static_cast<float>(i % 7);
+      for (const auto& row_scale : {std::vector<float>(), scale}) {
+        std::vector<float> reach_here, reach_there;
+        const Matrix<float> here = rounded(x, bits, range, {}, row_scale, &reach_here);
+        const Matrix<float> there = rounded(x, bits, range, gpu, row_scale, &reach_there);
+        EXPECT_TRUE(std::equal(here.span().begin(), here.span().end(), there.span().begin()))
+            << bits;
+        EXPECT_EQ(reach_here, reach_there);
+      }
     }
   }
 }
@@ -118,6 +174,10 @@ TEST(RoundToCodes, SaysWhatIsWrong) {
                         [&] { round_to_codes(x, 17, RoundingRange::matrix, scratch, y); });
   testing::expect_error(invalid, {"ranges"},
                         [&] { round_to_codes(x, 4, RoundingRange::rows, scratch, y); });
+  Matrix<float> scale(3, 1);
+  testing::expect_error(invalid, {"row_scale", "4 x 1"}, [&] {
+    round_to_codes(x, 4, RoundingRange::matrix, scratch, y, {}, {}, scale);
+  });
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class CudaAggregateRows final : public CudaBits {
     launch.sums = sums.data;
     launch.stride = sums.stride;
     aggregate_rows(launch, stream);
-    finish(inputs, outputs, stream, workspace);
+    finish(inputs, outputs, stream, workspace, {codes_.in(workspace), nullptr, width_});
   }
 
  private:

@@ -2,7 +2,6 @@
 #include "cuda/array.hpp"
 #include "ops/bits/cuda/finish_sums.hpp"
 #include "ops/bits/cuda/kernels.hpp"
-#include "ops/bits/store.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -35,10 +34,11 @@ CudaBits::Sums CudaBits::sums_in(const BitOutputs& outputs, const WorkspaceView&
 }
 
 void CudaBits::finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
-                      const WorkspaceView& workspace) const {
+                      const WorkspaceView& workspace, const OwnCodes& own) const {
   if (options_.output == BitOutput::sums32) return;
-  const FinishLaunch launch{sums_.in(workspace), options_.rows, options_.cols,
-                            make_finish(options_, inputs.epilogue, lower_.data(), step_.data())};
+  FinishLaunch launch{sums_.in(workspace), options_.rows, options_.cols,
+                      make_finish(options_, inputs.epilogue, lower_.data(), step_.data())};
+  add_own(options_, own, launch.finish);
   if (options_.output == BitOutput::values) {
     return finish_values(launch, outputs.values.data, outputs.values.stride, stream);
   }

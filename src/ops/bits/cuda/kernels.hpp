@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/bits/kernel.hpp"
+#include "ops/bits/store.hpp"
 
 /// The CUDA kernels of bit products. Only in a build with CUDA.
 namespace tessera::ops {
@@ -30,7 +31,7 @@ class CudaBits : public PreparedBits {
   Sums sums_in(const BitOutputs& outputs, const WorkspaceView& workspace) const;
   /// After the product.
   void finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
-              const WorkspaceView& workspace) const;
+              const WorkspaceView& workspace, const OwnCodes& own = {}) const;
 
   BitOptions options_;
   WorkspaceNeed need_;

@@ -32,15 +32,32 @@ __device__ void take_greatest(float* range, float above, float below) {
   atomicMax(reinterpret_cast<int*>(range + 1), __float_as_int(below));
 }
 
+/// X with the factors of its rows, which become codes together.
 template <class T>
-__global__ void matrix_range(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols,
+struct Scaled {
+  cuda::Rows<const T> x;
+  cuda::Rows<const float> scale;  ///< absent: 1
+
+  __device__ float factor(std::int64_t row) const {
+    return scale.data == nullptr ? 1.0f : scale.data[row * scale.stride];
+  }
+  __device__ float value(std::int64_t row, std::int64_t col) const {
+    return cuda::widen(x.data[row * x.stride + col]);
+  }
+  __device__ float scaled(std::int64_t row, std::int64_t col) const {
+    return value(row, col) * factor(row);
+  }
+};
+
+template <class T>
+__global__ void matrix_range(const Scaled<T> x, std::int64_t rows, std::int64_t cols,
                              float* ranges) {
   cuda::begin_overlapped();
   float above = 0;
   float below = 0;
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < rows * cols;
        i += std::int64_t{gridDim.x} * threads) {
-    const float value = cuda::widen(x.data[i / cols * x.stride + i % cols]);
+    const float value = x.scaled(i / cols, i % cols);
     above = fmaxf(above, value);
     below = fmaxf(below, -value);
   }
@@ -49,15 +66,14 @@ __global__ void matrix_range(cuda::Rows<const T> x, std::int64_t rows, std::int6
 
 /// A warp for each row.
 template <class T>
-__global__ void row_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols,
-                           float* ranges) {
+__global__ void row_ranges(const Scaled<T> x, std::int64_t rows, std::int64_t cols, float* ranges) {
   cuda::begin_overlapped();
   const std::int64_t row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / 32;
   if (row >= rows) return;
   float above = 0;
   float below = 0;
   for (std::int64_t j = threadIdx.x % 32; j < cols; j += 32) {
-    const float value = cuda::widen(x.data[row * x.stride + j]);
+    const float value = x.scaled(row, j);
     above = fmaxf(above, value);
     below = fmaxf(below, -value);
   }
@@ -74,7 +90,7 @@ __global__ void row_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int64_
 
 /// A block has some rows of 256 columns.
 template <class T>
-__global__ void column_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols,
+__global__ void column_ranges(const Scaled<T> x, std::int64_t rows, std::int64_t cols,
                               float* ranges) {
   cuda::begin_overlapped();
   const std::int64_t col = std::int64_t{blockIdx.y} * threads + threadIdx.x;
@@ -82,7 +98,7 @@ __global__ void column_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int
   float above = 0;
   float below = 0;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float value = cuda::widen(x.data[row * x.stride + col]);
+    const float value = x.scaled(row, col);
     above = fmaxf(above, value);
     below = fmaxf(below, -value);
   }
@@ -91,7 +107,7 @@ __global__ void column_ranges(cuda::Rows<const T> x, std::int64_t rows, std::int
 }
 
 template <class T>
-__global__ void round_numbers(cuda::Rows<const T> x, std::int64_t rows, std::int64_t cols, int bits,
+__global__ void round_numbers(const Scaled<T> x, std::int64_t rows, std::int64_t cols, int bits,
                               const float* ranges, RoundingRange of, cuda::Rows<T> y) {
   cuda::begin_overlapped();
   const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
@@ -102,8 +118,8 @@ __global__ void round_numbers(cuda::Rows<const T> x, std::int64_t rows, std::int
                                                           : i % cols;
   const float* range = ranges + number * 2;
   const CodeSteps<float> steps(range[0], range[1], bits);
-  const float value = cuda::widen(x.data[row * x.stride + i % cols]);
-  y.data[row * y.stride + i % cols] = cuda::narrow<T>(steps(value));
+  const float rounded = steps(x.value(row, i % cols), x.factor(row));
+  y.data[row * y.stride + i % cols] = cuda::narrow<T>(rounded);
 }
 
 }  // namespace
@@ -115,7 +131,8 @@ void CudaDenseOps::round_to_codes(const RoundingCall& call, Stream stream) const
   if (rows == 0 || cols == 0) return;
   cuda::visit_type(call.x.type, [&](auto element) {
     using T = decltype(element);
-    const auto x = rows_of<T>(call.x);
+    Scaled<T> x{rows_of<T>(call.x), {}};
+    if (call.row_scale.data != nullptr) x.scale = rows_of<float>(call.row_scale);
     const std::int64_t blocks =
         std::min<std::int64_t>(most_blocks, (rows * cols + threads - 1) / threads);
     switch (call.range) {

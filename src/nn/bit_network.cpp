@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/nn/bit_network.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "nn/bit_epilogue.hpp"
+#include "tessera/core/error.hpp"
+
+namespace tessera::nn {
+namespace {
+
+using Codes = quant::BitTensorView<const std::uint32_t>;
+
+/// Workspaces that are lent begin there.
+constexpr std::size_t workspace_boundary = 256;
+
+template <class T>
+Buffer<T> on_device(const T* values, std::int64_t count, const Place& place) {
+  Buffer<T> buffer(count, place);
+  copy_bytes(buffer.data(), values, static_cast<std::size_t>(count) * sizeof(T), place.device,
+             place.stream);
+  return buffer;
+}
+
+/// A step with its plan, and what it keeps on the device.
+struct PlannedStep {
+  std::string name;
+  bool aggregates = false;
+  std::int64_t terms = 0;
+  std::int64_t out = 0;
+  ops::BitPlan plan;
+  quant::BitTensor weights;  ///< shape alone
+  Buffer<std::uint32_t> weight_words;
+  Buffer<float> numbers;  ///< of the epilogue, as it is built
+  ops::BitEpilogue epilogue;
+  std::optional<quant::BitTensor> output;  ///< shape; absent: values
+  std::size_t slot = 0;                    ///< where its codes go
+  bool scales_result = false;
+  bool adds_own = false;
+};
+
+std::int64_t words_of(const quant::BitTensor& shape) {
+  return shape.bits * checked_area(shape.padded_rows, shape.words_per_row);
+}
+
+quant::BitTensorView<std::uint32_t> view_of(const quant::BitTensor& shape, std::uint32_t* words,
+                                            Device device) {
+  return {words, shape.bits, shape.rows, shape.depth, shape.padded_rows, shape.words_per_row,
+          device};
+}
+
+}  // namespace
+
+struct BitNetwork::State {
+  State(const BitSteps& chain, const Graph* pattern, std::int64_t num_vertices,
+        const BitNetworkOptions& given)
+      : vertices(num_vertices), plans(given.plans), place(given.plans.place()) {
+    if (chain.steps().empty()) {
+      throw Error(ErrorCode::invalid_argument, "no product of codes", "BitNetwork",
+                  "give the steps of a model with bits");
+    }
+    plans.kernel.clear();
+    plans.backward = false;
+    plans.own_workspace = false;
+    const auto count = static_cast<std::size_t>(chain.num_steps());
+    const std::size_t kept = given.keeps_last_input && chain.last_layer() > 0
+                                 ? static_cast<std::size_t>(chain.last_layer()) - 1
+                                 : count;
+    for (std::size_t i = 0; i < count; ++i) {
+      const BitStep* const next = i + 1 < count ? &chain.steps()[i + 1] : nullptr;
+      add(chain.steps()[i], next, pattern, i == 0 && given.scales_features);
+      steps.back().slot = i == kept ? 2 : i % 2;
+    }
+    if (kept < count) last_input = kept;
+    make_room();
+  }
+
+  void add(const BitStep& step, const BitStep* next, const Graph* pattern, bool scales_rows) {
+    PlannedStep planned;
+    planned.name = fmt::format("{}: {}", step.layer, step.aggregates ? "sum" : "product");
+    planned.aggregates = step.aggregates;
+    planned.out = step.out;
+    const bool dense = pattern == nullptr;
+    if (dense && step.own != 0 && step.own != 1) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("a vertex that counts {} times in a dense adjacency", step.own),
+                  step.layer, "use eps 0, or the edges of a graph");
+    }
+    const EpilogueNumbers numbers = epilogue_numbers(step, scales_rows, dense ? 0 : step.own);
+    planned.adds_own = !dense && step.own != 0;
+    planned.terms = numbers.terms;
+    ops::BitOptions options;
+    static_cast<ops::PlanOptions&>(options) = plans;
+    options.rows = vertices;
+    options.cols = step.out;
+    options.activation = step.activation;
+    options.terms = static_cast<int>(numbers.terms);
+    options.output = ops::BitOutput::values;
+    if (next != nullptr) {
+      const bool by_columns = next->aggregates && dense;
+      options.output = by_columns ? ops::BitOutput::columns : ops::BitOutput::rows;
+      options.requantise = next->input;
+      planned.output = quant::bit_tensor_shape(next->input.bits, by_columns ? step.out : vertices,
+                                               by_columns ? vertices : step.out);
+      planned.scales_result = next->aggregates;
+    }
+    if (step.aggregates) {
+      options.b_bits = step.input.bits;
+      if (!dense) {
+        options.own = step.own;
+        planned.plan = ops::plan_bit_aggregate(*pattern, options);
+      } else {
+        options.depth = vertices;
+        planned.plan = ops::plan_bit_gemm(options);
+      }
+    } else {
+      options.depth = step.in;
+      options.a_bits = step.input.bits;
+      options.b_bits = step.weights.bits;
+      planned.plan = ops::plan_bit_gemm(options);
+      planned.weights = step.weights;
+      planned.weight_words = on_device(step.weights.words.data(), step.weights.words.size(), place);
+    }
+    planned.numbers =
+        on_device(numbers.all.data(), static_cast<std::int64_t>(numbers.all.size()), place);
+    planned.epilogue = numbers.parts(planned.numbers.data(), place.device);
+    steps.push_back(std::move(planned));
+  }
+
+  void make_room() {
+    std::int64_t words[3] = {};
+    std::int64_t bytes = 0;
+    for (const PlannedStep& step : steps) {
+      if (step.output) words[step.slot] = std::max(words[step.slot], words_of(*step.output));
+      bytes = std::max(bytes, step.plan.workspace_bytes());
+    }
+    for (std::size_t slot = 0; slot < 3; ++slot) {
+      slots[slot] = Buffer<std::uint32_t>(words[slot], place);
+    }
+    row_terms = Buffer<float>(vertices * 2, place);
+    workspace = Buffer<std::byte>(bytes + workspace_boundary, place);
+  }
+
+  Workspace lent_workspace() {
+    void* at = workspace.data();
+    auto room = static_cast<std::size_t>(workspace.size());
+    const auto bytes = room - workspace_boundary;
+    std::align(workspace_boundary, bytes, at, room);
+    return {at, static_cast<std::int64_t>(bytes)};
+  }
+
+  void run(const BitVertices& given, MatrixView<float> values, Stream stream) {
+    Codes codes = given.features;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      PlannedStep& step = steps[i];
+      ops::BitInputs inputs;
+      inputs.epilogue = step.epilogue;
+      if (step.aggregates) {
+        inputs.a = given.adjacency;
+        inputs.b = codes;
+        if (step.adds_own && given.row_scale.data != nullptr) {
+          throw Error(ErrorCode::unsupported, "vertices of their own in sums that are scaled",
+                      step.name, "use a pattern without scales");
+        }
+        inputs.epilogue.row_scale = given.row_scale;
+        if (step.terms > 0) inputs.epilogue.row_terms = given.row_weights;
+      } else {
+        inputs.a = codes;
+        inputs.b = view_of(step.weights, step.weight_words.data(), place.device);
+        const MatrixView<const float> scale =
+            i == 0 ? given.feature_scale : MatrixView<const float>();
+        const MatrixView<float> terms = matrix_in(row_terms, vertices, step.terms);
+        ops::bit_row_terms(codes, scale, terms, stream);
+        inputs.epilogue.row_scale = scale;
+        inputs.epilogue.row_terms = terms;
+      }
+      if (step.scales_result) inputs.epilogue.result_scale = given.col_scale;
+      ops::BitOutputs outputs;
+      if (step.output) {
+        outputs.codes = view_of(*step.output, slots[step.slot].data(), place.device);
+      } else {
+        outputs.values = values;
+      }
+      ops::run(step.plan, inputs, outputs, stream, lent_workspace());
+      codes = outputs.codes;
+    }
+  }
+
+  std::int64_t vertices;
+  ops::PlanOptions plans;
+  Place place;
+  std::vector<PlannedStep> steps;
+  std::optional<std::size_t> last_input;  ///< the step that makes it
+  /// Codes alternate between two; a third keeps those that somebody asks for.
+  Buffer<std::uint32_t> slots[3];
+  Buffer<float> row_terms;
+  Buffer<std::byte> workspace;
+};
+
+BitAdjacency bit_adjacency(const Graph& derived) {
+  if (derived.has_values()) {
+    throw Error(ErrorCode::unsupported, "edges with weights of their own in a model of integers",
+                "adjacency",
+                "use a graph without weights, or predict with rounded numbers (--rounded)");
+  }
+  BitAdjacency adjacency;
+  adjacency.pattern = derived.with_scales({}, {});
+  const VertexId rows = derived.num_rows();
+  const auto copy = [&](bool present, auto&& scale) {
+    return present ? std::vector<float>(scale().begin(), scale().end()) : std::vector<float>();
+  };
+  adjacency.row_scale = copy(derived.has_row_scale(), [&] { return derived.row_scale().span(); });
+  adjacency.col_scale = copy(derived.has_col_scale(), [&] { return derived.col_scale().span(); });
+  adjacency.row_weights.resize(static_cast<std::size_t>(rows));
+  for (VertexId row = 0; row < rows; ++row) {
+    const auto i = static_cast<std::size_t>(row);
+    const float scale = adjacency.row_scale.empty() ? 1.0f : adjacency.row_scale[i];
+    adjacency.row_weights[i] = scale * static_cast<float>(derived.degree(row));
+  }
+  return adjacency;
+}
+
+BitNetwork::BitNetwork(const BitSteps& steps, const Graph& pattern,
+                       const BitNetworkOptions& options)
+    : state_(std::make_unique<State>(steps, &pattern, pattern.num_rows(), options)) {}
+
+BitNetwork::BitNetwork(const BitSteps& steps, std::int64_t vertices,
+                       const BitNetworkOptions& options)
+    : state_(std::make_unique<State>(steps, nullptr, vertices, options)) {}
+
+BitNetwork::BitNetwork(BitNetwork&&) noexcept = default;
+BitNetwork& BitNetwork::operator=(BitNetwork&&) noexcept = default;
+BitNetwork::~BitNetwork() = default;
+
+void BitNetwork::run(const BitVertices& vertices, MatrixView<float> values, Stream stream) {
+  state_->run(vertices, values, stream);
+}
+
+std::int64_t BitNetwork::output_width() const { return state_->steps.back().out; }
+
+Codes BitNetwork::last_input() const {
+  if (!state_->last_input) {
+    throw Error(ErrorCode::unsupported, "codes that were not kept", "BitNetwork",
+                "set keeps_last_input, and use a model of more than one layer");
+  }
+  const PlannedStep& step = state_->steps[*state_->last_input];
+  return view_of(*step.output, state_->slots[step.slot].data(), state_->place.device);
+}
+
+std::int64_t BitNetwork::weight_bytes() const {
+  std::int64_t bytes = 0;
+  for (const PlannedStep& step : state_->steps) {
+    bytes += step.weight_words.size() * 4 + step.numbers.size() * 4;
+  }
+  return bytes;
+}
+
+std::int64_t BitNetwork::activation_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& slot : state_->slots) bytes += slot.size() * 4;
+  return bytes;
+}
+
+ops::Explanation BitNetwork::explain() const {
+  ops::Explanation explanation;
+  explanation.summary = fmt::format("{} products of codes in integers", state_->steps.size());
+  for (const PlannedStep& step : state_->steps) {
+    explanation.children.push_back(step.plan.explain());
+    explanation.children.back().name = step.name;
+  }
+  return explanation;
+}
+
+}  // namespace tessera::nn

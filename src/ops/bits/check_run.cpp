@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/bits/check_run.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::ops {
+namespace {
+
+void check_part(const Checker& check, const MatrixView<const float>& part, const char* name,
+                std::int64_t rows, std::int64_t cols, bool required) {
+  if (part.data == nullptr) {
+    if (required && rows > 0 && cols > 0) {
+      check.fail(fmt::format("{} is absent", name), "give it, or plan with fewer terms");
+    }
+    return;
+  }
+  check.matrix(part, name, {ElementType::fp32, rows, cols});
+}
+
+template <class T>
+void check_sums(const Checker& check, const MatrixView<T>& sums, const char* name, Device device,
+                const BitOptions& options) {
+  if (sums.device != device) {
+    check.fail(fmt::format("{} lies on {}", name, to_string(sums.device)),
+               fmt::format("the plan is for {}", to_string(device)));
+  }
+  if (sums.rows != options.rows || sums.cols != options.cols) {
+    check.fail(fmt::format("{} is {} x {}, expected {} x {}", name, sums.rows, sums.cols,
+                           options.rows, options.cols));
+  }
+  if (sums.rows > 1 && sums.stride < sums.cols) {
+    check.fail(fmt::format("the rows of {} overlap", name));
+  }
+  if (sums.data == nullptr && sums.rows > 0 && sums.cols > 0) {
+    check.fail(fmt::format("{} has no memory", name));
+  }
+}
+
+}  // namespace
+
+void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
+                  const char* name, Device device, int bits, std::int64_t rows,
+                  std::int64_t depth) {
+  if (tensor.device != device) {
+    check.fail(fmt::format("{} lies on {}", name, to_string(tensor.device)),
+               fmt::format("the plan is for {}", to_string(device)));
+  }
+  if (tensor.bits != bits || tensor.rows != rows || tensor.depth != depth) {
+    check.fail(fmt::format("{} has {} bits and {} x {} codes, expected {} bits and {} x {}", name,
+                           tensor.bits, tensor.rows, tensor.depth, bits, rows, depth));
+  }
+  const quant::BitTensor expected = quant::bit_tensor_shape(bits, rows, depth);
+  if (tensor.padded_rows != expected.padded_rows ||
+      tensor.words_per_row != expected.words_per_row) {
+    check.fail(fmt::format("{} is filled up to {} rows of {} words, expected {} of {}", name,
+                           tensor.padded_rows, tensor.words_per_row, expected.padded_rows,
+                           expected.words_per_row));
+  }
+  if (tensor.words == nullptr && expected.padded_rows > 0 && expected.words_per_row > 0) {
+    check.fail(fmt::format("{} has no memory", name));
+  }
+  if (reinterpret_cast<std::uintptr_t>(tensor.words) % 16 != 0) {
+    check.fail(fmt::format("{} does not begin at a multiple of 16 bytes", name));
+  }
+}
+
+void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts) {
+  check_part(check, parts.row_scale, "row_scale", options.rows, 1, false);
+  check_part(check, parts.col_scale, "col_scale", 1, options.cols, false);
+  check_part(check, parts.row_terms, "row_terms", options.rows, options.terms, options.terms > 0);
+  check_part(check, parts.col_terms, "col_terms", options.terms, options.cols, options.terms > 0);
+  check_part(check, parts.bias, "bias", 1, options.cols, false);
+  check_part(check, parts.norm_scale, "norm_scale", 1, options.cols, false);
+  check_part(check, parts.norm_shift, "norm_shift", 1, options.cols, false);
+  check_part(check, parts.result_scale, "result_scale", options.rows, 1, false);
+}
+
+void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs) {
+  const Device device = options.device;
+  switch (options.output) {
+    case BitOutput::sums32: return check_sums(check, outputs.sums32, "sums32", device, options);
+    case BitOutput::sums64: return check_sums(check, outputs.sums64, "sums64", device, options);
+    case BitOutput::values: return check_sums(check, outputs.values, "values", device, options);
+    case BitOutput::rows:
+      return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
+                          options.rows, options.cols);
+    case BitOutput::columns:
+      return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
+                          options.cols, options.rows);
+  }
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ops/check.hpp"
+#include "tessera/ops/bits.hpp"
+
+/// What a run of a bit product checks. Texts are made only where something is wrong: a run of a
+/// small product takes a few microseconds.
+namespace tessera::ops {
+
+void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
+                  const char* name, Device device, int bits, std::int64_t rows, std::int64_t depth);
+void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts);
+void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs);
+
+}  // namespace tessera::ops
