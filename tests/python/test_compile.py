@@ -28,7 +28,7 @@ def test_layers_compile_without_a_break(name, device):
     assert torch.allclose(torch.autograd.grad(out.sum(), x)[0], wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT", "GATv2"])
+@pytest.mark.parametrize("name", LAYERS)
 def test_one_compilation_for_ten_graphs(name, device):
     _, layer = pair(name, device)
     counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
@@ -54,7 +54,7 @@ def test_inductor_trains_a_model(device):
         assert torch.allclose(mine, wanted, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT", "GATv2"])
+@pytest.mark.parametrize("name", LAYERS)
 def test_export(name):
     _, layer = pair(name)
     index, x = random_edges(30, 30, 200), torch.randn(30, 12)

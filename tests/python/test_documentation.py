@@ -7,7 +7,7 @@ import importlib
 import pytest
 import torch
 
-MODULES = ["tessera", "tessera._library", "tessera.files", "tessera.functional", "tessera.graph", "tessera.models",
+MODULES = ["tessera", "tessera._library", "tessera.files", "tessera.functional", "tessera.graph", "tessera.models", "tessera.trained_model",
            "tessera.nn", "tessera.nn.attention", "tessera.nn.convolutions"]
 
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import tessera
+from tessera import errors
 
 INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
 X = torch.ones(3, 4)
@@ -43,6 +44,20 @@ def test_shapes():
         tessera.spmm(tessera.Graph(INDEX, 4, 3), X, norm="symmetric")
 
 
+def test_shapes_of_heads_and_terms():
+    scores = torch.ones(3, 2)
+    with pytest.raises(ValueError, match="4 features do not divide into 3 heads"):
+        tessera.spmm(INDEX, X, torch.ones(3, 3))
+    with pytest.raises(ValueError, match=r"edge_term has shape \(3, 1\): use \(3, 2\)"):
+        tessera.attention(INDEX, scores, scores, X, heads=2, edge_term=torch.ones(3, 1))
+    with pytest.raises(TypeError, match="edge_term has type torch.int64"):
+        tessera.attention(INDEX, scores, scores, X, heads=2, edge_term=torch.ones(3, 2).long())
+    with pytest.raises(ValueError, match="u has 4 features, v has 2"):
+        tessera.sddmm(INDEX, X, scores)
+    with pytest.raises(ValueError, match="a vector belongs to the form v2"):
+        tessera.attention(INDEX, X, X, X, form="v2")
+
+
 def test_words():
     with pytest.raises(ValueError, match="unknown reduction 'median'"):
         tessera.spmm(INDEX, X, reduce="median")
@@ -59,8 +74,26 @@ def test_weighted_maxima_of_repeated_edges():
 
 
 def test_another_device():
-    with pytest.raises(ValueError, match="lies on meta, the graph on cpu"):
-        tessera.spmm(tessera.Graph(INDEX, 3, 3), X.to("meta"))
+    graph = tessera.Graph(INDEX, 3, 3)
+    with pytest.raises(ValueError, match="x lies on meta, the graph on cpu"):
+        tessera.spmm(graph, X.to("meta"))
+    with pytest.raises(ValueError, match="edge_weight lies on meta, the graph on cpu"):
+        tessera.spmm(graph, X, torch.ones(3, device="meta"))
+    with pytest.raises(ValueError, match="v lies on meta, the graph on cpu"):
+        tessera.sddmm(graph, X, X.to("meta"))
+    with pytest.raises(ValueError, match="value lies on meta, the graph on cpu"):
+        tessera.attention(graph, X, X, X.to("meta"), heads=4)
+
+
+def test_operators_that_are_not_installed():
+    if not tessera.has_cuda():
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        with FakeTensorMode(), pytest.raises(RuntimeError, match="for this device are not installed"):
+            index = torch.zeros(2, 3, dtype=torch.int64, device="cuda")
+            tessera.spmm(tessera.Graph(index, 3, 3), torch.ones(3, 4, device="cuda"))
+    with pytest.raises(RuntimeError, match="for this device are not installed"):
+        errors.run(torch.ops.tessera.edge_softmax, X.to_sparse(), INDEX, None, 3, 3, 0, 0, 0)
 
 
 def test_indices_have_no_gradient():

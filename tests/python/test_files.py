@@ -67,13 +67,25 @@ def test_repeated_edges_cannot_be_saved(tmp_path):
 
 @needs_program
 @pytest.mark.parametrize("normalise", ["rows", "standard"])
-@pytest.mark.parametrize("kind", ["gcn", "sage", "gat", "gatv2", "sgc", "cheb"])
+@pytest.mark.parametrize("kind", ["gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb"])
 def test_models_travel_both_ways(kind, normalise, tmp_path):
+    travel(tmp_path, kind, "--normalise", normalise)
+
+
+@needs_program
+@pytest.mark.parametrize("kind", ["gcn", "gat", "gin"])
+@pytest.mark.parametrize("options", [["--residual", "--layers", 3], ["--batch-norm", "--layers", 4],
+                                     ["--batch-norm", "--residual", "--layers", 4]])
+def test_stacks_travel_both_ways(kind, options, tmp_path):
+    travel(tmp_path, kind, *options)
+
+
+def travel(tmp_path, kind, *options):
     data = example()
     graph, theirs, ours = (tmp_path / name for name in ("data.tsr", "theirs.tsr", "ours.tsr"))
     tessera.save(data, graph)
     run("train", "--data", graph, "--model", kind, "--epochs", 3, "--runs", 1, "--checkpoint", theirs,
-        "--normalise", normalise)
+        *options)
     model = tessera.load(theirs)
     with torch.no_grad():
         expected = model(data.x, data.edge_index).argmax(1)

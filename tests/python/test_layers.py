@@ -101,7 +101,7 @@ def test_sparse_tensors(name, layout, device):
 
 
 @pytest.mark.parametrize("name", ["GCN", "GCN improved", "GCN without loops", "GCN without norm",
-                                  "GCN reversed", "SGC", "APPNP"])
+                                  "GCN reversed", "SGC", "APPNP", "Cheb"])
 def test_edge_weights_and_their_gradients(name, device):
     theirs, mine = pair(name, device)
     index = random_edges(30, 30, 200, device)
@@ -114,6 +114,7 @@ def test_edge_weights_and_their_gradients(name, device):
         weight = weight.to(device).requires_grad_()
         results.append(gradients(layer, x, index, weight) + [weight.grad])
     same(*results)
+    assert mine.tessera_fallback is None
 
 
 @pytest.mark.parametrize("kind, options", [("SAGEConv", {}), ("GATConv", {"heads": 2}),
@@ -133,6 +134,65 @@ def test_pairs_of_features(kind, options, device):
     assert tally.fallbacks == before
 
 
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+@pytest.mark.parametrize("options", [{}, {"fill_value": "add"}, {"fill_value": 0.5},
+                                     {"fill_value": torch.tensor([0.5, -1.0, 2.0])},
+                                     {"add_self_loops": False}])
+def test_features_of_edges(kind, options, device):
+    index = random_edges(20, 20, 100, device)
+    x, attr = torch.randn(20, 12, device=device), torch.randn(100, 3, device=device)
+    made = []
+    for module in (pyg, ours):
+        torch.manual_seed(1)
+        made.append(getattr(module, kind)(12, 5, heads=2, edge_dim=3, **options).to(device))
+    theirs, mine = made
+    results = []
+    for layer in (mine, theirs):
+        features = attr.clone().requires_grad_()
+        results.append(gradients(layer, x, index, features) + [features.grad])
+    same(*results)
+    out, (edges, weights) = mine(x, index, attr, return_attention_weights=True)
+    expected, (their_edges, their_weights) = theirs(x, index, attr, return_attention_weights=True)
+    assert torch.equal(edges, their_edges)
+    same([out, weights], [expected, their_weights])
+    assert mine.tessera_fallback is None
+
+
+def test_one_feature_for_each_edge_of_a_pair(device):
+    index = random_edges(9, 14, 60, device)
+    x = torch.randn(14, 6, device=device), torch.randn(9, 4, device=device)
+    attr = torch.randn(60, device=device)
+    torch.manual_seed(1)
+    theirs = pyg.GATConv((6, 4), 5, heads=2, edge_dim=1).to(device)
+    mine = ours.GATConv((6, 4), 5, heads=2, edge_dim=1).to(device)
+    mine.load_state_dict(theirs.state_dict())
+    same([mine(x, index, attr)], [theirs(x, index, attr)])
+    assert mine.tessera_fallback is None
+
+
+@pytest.mark.parametrize("kind, arguments", [("GCNConv", (12, 5)), ("APPNP", (3, 0.1))])
+def test_the_first_graph_is_cached(kind, arguments, device):
+    first, second = (random_edges(20, 20, 100, device, seed=seed) for seed in (1, 2))
+    x = torch.randn(20, 12, device=device)
+    made = []
+    for module in (pyg, ours):
+        torch.manual_seed(1)
+        made.append(getattr(module, kind)(*arguments, cached=True).to(device))
+    theirs, mine = made
+    for index in (first, second):
+        same([mine(x, index)], [theirs(x, index)])
+        assert mine.tessera_fallback is None
+    expected = mine(x, second)
+    plain = tessera.restore(mine)
+    assert type(plain) is getattr(pyg, kind)
+    same([plain(x, second)], [expected])
+    tessera.accelerate(plain)(x, second)
+    assert "cached before" in plain.tessera_fallback
+    plain.reset_parameters()
+    plain(x, second)
+    assert plain.tessera_fallback is None
+
+
 @pytest.mark.parametrize("name", ["GAT", "GATv2", "Transformer"])
 def test_attention_weights(name, device):
     theirs, mine = pair(name, device)
@@ -149,9 +209,9 @@ def test_what_cannot_run_here_runs_on_pyg():
     x = torch.randn(12, 12)
     cases = [
         (ours.SAGEConv(12, 5, aggr="median"), (x, index), "aggregation"),
-        (ours.GATConv(12, 5, edge_dim=3), (x, index, torch.randn(60, 3)), "features of edges"),
+        (ours.GATConv(12, 5, edge_dim=3, fill_value="max"), (x, index, torch.randn(60, 3)), "the max"),
+        (ours.TransformerConv(12, 5, edge_dim=3), (x, index, torch.randn(60, 3)), "features of edges"),
         (ours.GCNConv(12, 5), (torch.randn(2, 12, 12), index), "3 dimensions"),
-        (ours.GCNConv(12, 5, cached=True), (x, index), "cached"),
         (ours.ChebConv(12, 5, 2, normalization="rw"), (x, index), "rw"),
     ]
     for layer, arguments, reason in cases:
@@ -184,14 +244,17 @@ def test_accelerate_and_restore():
     assert "not accelerated" in str(tessera.explain(model))
 
 
-def test_training_follows_pyg(device):
+@pytest.mark.parametrize("kind", ["GCN", "GraphSAGE", "GIN", "GAT", "GATv2"])
+def test_training_follows_pyg(kind, device):
     index = random_edges(100, 100, 900, device)
     x = torch.randn(100, 12, device=device)
     labels = torch.randint(0, 4, (100,), device=device)
     losses = []
     for accelerated in (False, True):
         torch.manual_seed(2)
-        model = pyg.GCN(12, 16, num_layers=2, out_channels=4).to(device)
+        options = {"v2": True} if kind == "GATv2" else {}
+        made = getattr(pyg, "GAT" if kind == "GATv2" else kind)
+        model = made(12, 16, num_layers=2, out_channels=4, **options).to(device)
         if accelerated:
             tessera.accelerate(model)
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -108,6 +108,49 @@ def test_attention_and_its_weights(device, form, dtype):
     close(rows[has_edges], torch.ones_like(rows[has_edges]), dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_weight_for_each_head(device, dtype):
+    supported(device, dtype)
+    index = random_edges(25, 18, 160, device)
+    x = torch.randn(18, 12, device=device).to(dtype)
+    weight = torch.rand(160, 3, device=device).to(dtype)
+    bias = torch.randn(12, device=device)
+    y = tessera.spmm(tessera.Graph(index, 25, 18), x, weight, bias=bias)
+    parts = [gathered(index, x[:, 4 * h : 4 * h + 4], 25, weight[:, h]) for h in range(3)]
+    close(y, torch.cat(parts, dim=1) + bias, dtype)
+
+
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
+def test_a_term_for_each_edge_in_attention(device, form):
+    index = random_edges(25, 18, 160, device)
+    graph = tessera.Graph(index, 25, 18)
+    heads, width = 2, 8
+    size = heads if form == "additive" else heads * width
+    target, source = torch.randn(25, size, device=device), torch.randn(18, size, device=device)
+    value = torch.randn(18, heads * width, device=device)
+    vector = torch.randn(heads * width, device=device) if form == "v2" else None
+    term = torch.randn(160, size if form == "v2" else heads, device=device)
+    out = tessera.attention(graph, target, source, value, vector, form=form, heads=heads, scale=0.5,
+                            edge_term=term)
+    to, of = index[1], index[0]
+    if form == "additive":
+        scores = torch.nn.functional.leaky_relu(target[to] + source[of] + term, 0.2)
+    elif form == "dot":
+        scores = 0.5 * (target[to] * source[of]).view(-1, heads, width).sum(-1) + term
+    else:
+        ends = torch.nn.functional.leaky_relu(target[to] + source[of] + term, 0.2)
+        scores = (ends * vector).view(-1, heads, width).sum(-1)
+    from torch_geometric.utils import softmax
+
+    weights = softmax(scores, to, num_nodes=25)
+    messages = (weights[:, :, None] * value[of].view(-1, heads, width)).view(-1, heads * width)
+    close(out, torch.zeros(25, heads * width, device=device).index_add_(0, to, messages), torch.float32)
+    without = tessera.attention(graph, target, source, value, vector, form=form, heads=heads, scale=0.5)
+    nothing = tessera.attention(graph, target, source, value, vector, form=form, heads=heads, scale=0.5,
+                                edge_term=torch.zeros_like(term))
+    close(nothing, without, torch.float32)
+
+
 def spmm_arguments(device, dtype, reduce, weighted, grad=True):
     index = random_edges(12, 9, 60, device, repeated=reduce in (0, 1))
     x = torch.randn(9, 5, device=device).to(dtype).requires_grad_(grad)
@@ -208,8 +251,13 @@ def test_derivatives_of_attention_in_fp64(form):
     def weights(*tensors):
         return tessera.attention_weights(graph, *tensors, form=form, heads=2, loops="one_each")
 
+    def with_term(term, *tensors):
+        return tessera.attention(graph, *tensors, form=form, heads=2, loops="one_each", edge_term=term)
+
     assert gradcheck(run, tensors)
     assert gradcheck(weights, tensors)
+    term = torch.randn(36, 4 if form == "v2" else 2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(with_term, [term, *tensors])
     first = torch.autograd.grad(run(*tensors).sum(), tensors[2], create_graph=True)[0]
     with pytest.raises(NotImplementedError, match="second derivative"):
         first.sum().backward()

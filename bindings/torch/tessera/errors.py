@@ -16,16 +16,18 @@ _KINDS: dict[str, type[Exception]] = {
     "internal": RuntimeError,
 }
 
+NOT_INSTALLED = (
+    "tessera's operators for this device are not installed: there are some for the CPU, and for CUDA "
+    "where nvcc was there when the package was built and torch has CUDA 13"
+)
+
 
 def _translated(error: RuntimeError) -> Exception | None:
     text = str(error)
     begin = text.find("tessera ")
     if begin < 0:
         if "'tessera::" in text and "backend" in text:
-            return RuntimeError(
-                "tessera's operators for this device are not installed: there are some for the CPU, "
-                "and for CUDA where nvcc was there when the package was built and torch has CUDA 13"
-            )
+            return RuntimeError(NOT_INSTALLED)
         return None
     kind, _, message = text[begin + len("tessera ") :].partition(": ")
     message = message.split("\nException raised from")[0].strip()

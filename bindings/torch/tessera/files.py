@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
-from . import container, nn
+from . import container
+from .trained_model import TrainedModel
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -43,7 +42,7 @@ def save(what: Any, path: str | os.PathLike[str]) -> None:
         >>> tessera.save(model, os.path.join(tempfile.mkdtemp(), "model.tsr"))
     """
     if isinstance(what, TrainedModel):
-        container.write(path, what._arrays())
+        container.write(path, _arrays_of_model(what))
     elif hasattr(what, "edge_index"):
         container.write(path, _arrays_of(what))
     else:
@@ -114,129 +113,55 @@ def _arrays_of(data: Any) -> dict[str, np.ndarray]:
 
 # ---- models ----------------------------------------------------------------------------------------
 
-_DEFAULTS = {
-    "kind": "gcn", "layers": "2", "hidden": "16", "heads": "1", "output_heads": "1",
-    "input_dropout": "0", "dropout": "0", "head_dropout": "0", "attention_dropout": "0",
-    "negative_slope": "0.2", "share_weights": "false", "aggregation": "mean", "hops": "2",
-    "train_eps": "false", "fix_first_beta": "false", "activation": "relu", "batch_norm": "false",
-    "residual": "false", "readout": "none", "precomputed": "false",
-    "decay_first_layer_only": "false",
-}  # fmt: skip
+def _all_settings(model: TrainedModel) -> dict[str, Any]:
+    """With those of a training of one epoch: the program looks at them, too."""
+    settings: dict[str, Any] = {f"model.{name}": value for name, value in model.settings.items()}
+    settings |= {"training.epochs": 1, "training.evaluate_every": 1, "training.runs": 1}
+    settings |= {f"data.{name}": 1 for name in ("vertices", "edges", "training_items")}
+    return settings | {"data.features": model.features, "data.outputs": model.outputs}
 
 
-class TrainedModel(torch.nn.Module):
-    """A model of the program ``tessera``: PyG's layers and names of parameters, on our kernels.
+def _place(name: str) -> tuple[bool, int]:
+    """The program has layer after layer, each with its norm, and running statistics at the end."""
+    parts = name.split(".")
+    layer = int(parts[1]) if parts[0] in ("convs", "norms") else 0
+    return "running_" in name, layer
 
-    Made by :func:`tessera.load` of a checkpoint, or by :meth:`of`. It can be trained further, and
-    saved for ``tessera predict``. Layers of GCN, SAGE, GAT, GATv2, SGC and ChebNet.
 
-    Example:
-        >>> import torch, tessera
-        >>> model = tessera.TrainedModel.of("gat", features=4, hidden=8, outputs=3, heads=2)
-        >>> model(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
-        torch.Size([3, 3])
-    """
+def _stored_weights(model: TrainedModel) -> dict[str, np.ndarray]:
+    """Matrices as they are, all else as a row; torch's count of batches is not the program's."""
+    state = model.state_dict()
+    weights = {}
+    for name in sorted(state, key=_place):
+        if name.endswith("num_batches_tracked"):
+            continue
+        tensor = state[name]
+        value = tensor.detach().cpu().float().numpy()
+        weights[name] = value if value.ndim == 2 else value.reshape(1, -1)
+    return weights
 
-    def __init__(self, settings: dict[str, str], features: int, outputs: int,
-                 row_normalised: bool = False,
-                 standard: tuple[np.ndarray, np.ndarray] | None = None) -> None:
-        super().__init__()
-        self.settings = {**_DEFAULTS, **settings}
-        self.features, self.outputs = features, outputs
-        self.row_normalised = row_normalised
-        # Means and factors of features that training brought to mean 0 and deviation 1.
-        self.standard = standard
-        self.class_values = np.zeros(0, np.int64)
-        for name, reason in (("batch_norm", "batch norm"), ("residual", "residual connections")):
-            if self.settings[name] == "true":
-                raise NotImplementedError(f"models with {reason} do not open in Python yet")
-        if self.settings["readout"] != "none":
-            raise NotImplementedError("models of whole graphs do not open in Python yet")
-        self.convs = torch.nn.ModuleList(self._layer(i) for i in range(self.num_layers))
 
-    @classmethod
-    def of(cls, kind: str, features: int, hidden: int, outputs: int, **settings: Any) -> TrainedModel:
-        """A new model; ``settings`` are those of ``tessera train``: layers, heads, aggregation …"""
-        texts = {name: str(value).lower() for name, value in settings.items()}
-        return cls({"kind": kind, "hidden": str(hidden), **texts}, features, outputs)
-
-    @property
-    def num_layers(self) -> int:
-        return 1 if self.settings["kind"] == "sgc" else int(self.settings["layers"])
-
-    def _layer(self, i: int) -> torch.nn.Module:
-        s, kind = self.settings, self.settings["kind"]
-        last = i == self.num_layers - 1
-        hidden, heads = int(s["hidden"]), int(s["heads"])
-        if kind in ("gat", "gatv2"):
-            layer = nn.GATConv if kind == "gat" else nn.GATv2Conv
-            options: dict[str, Any] = {"negative_slope": float(s["negative_slope"]),
-                                       "dropout": float(s["attention_dropout"])}
-            if kind == "gatv2":
-                options["share_weights"] = s["share_weights"] == "true"
-            width = self.features if i == 0 else hidden * heads
-            if last:
-                return layer(width, self.outputs, heads=int(s["output_heads"]), concat=False, **options)
-            return layer(width, hidden, heads=heads, **options)
-        width = self.features if i == 0 else hidden
-        out = self.outputs if last else hidden
-        if kind == "gcn":
-            return nn.GCNConv(width, out)
-        if kind == "sage":
-            return nn.SAGEConv(width, out, aggr=s["aggregation"])
-        if kind == "cheb":
-            return nn.ChebConv(width, out, K=int(s["hops"]))
-        if kind == "sgc":
-            return nn.SGConv(width, out, K=int(s["hops"]))
-        raise NotImplementedError(f"models of kind '{kind}' do not open in Python yet")
-
-    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
-        s = self.settings
-        if self.row_normalised:
-            sums = x.abs().sum(dim=1, keepdim=True)
-            x = x / torch.where(sums > 0, sums, 1)
-        if self.standard is not None:
-            means, factors = (torch.from_numpy(part).to(x.device) for part in self.standard)
-            x = ((x.double() - means) * factors).to(x.dtype)
-        x = F.dropout(x, float(s["input_dropout"]), self.training)
-        activate = {"relu": F.relu, "elu": F.elu, "leaky_relu": F.leaky_relu,
-                    "none": lambda x: x}[s["activation"]]
-        for layer in self.convs[:-1]:
-            x = F.dropout(activate(layer(x, edge_index)), float(s["dropout"]), self.training)
-        return self.convs[-1](x, edge_index)
-
-    def _all_settings(self) -> dict[str, Any]:
-        """With those of a training of one epoch: the program looks at them, too."""
-        settings: dict[str, Any] = {f"model.{name}": value for name, value in self.settings.items()}
-        settings |= {"training.epochs": 1, "training.evaluate_every": 1, "training.runs": 1}
-        settings |= {f"data.{name}": 1 for name in ("vertices", "edges", "training_items")}
-        return settings | {"data.features": self.features, "data.outputs": self.outputs}
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        progress = {"version": 2, "features": self.features, "outputs": self.outputs,
-                    "graph_task": 0, "multi_label": 0, "row_normalised": int(self.row_normalised),
-                    "metric": "accuracy", "runs": 1,
-                    "run.0.epochs": 1, "run.0.steps": 1}
-        arrays = {
-            "checkpoint": container.from_text(_lines(progress)),
-            "settings": container.from_text(_lines(self._all_settings())),
-            "class_values": self.class_values,
-            "plans": container.from_text(""),
-        }
-        if self.standard is not None:
-            arrays["feature_means"], arrays["feature_factors"] = self.standard
-        weights = {}
-        for name, tensor in self.state_dict().items():
-            value = tensor.detach().cpu().float().numpy()
-            weights[name] = value if name.endswith("weight") else value.reshape(1, -1)
-        # Best weights belong to a run: one of a single epoch, of which nothing is known.
-        arrays["curve:0"] = np.zeros(5)
-        arrays |= {f"model:0:{name}": value for name, value in weights.items()}
-        for moment in ("first", "second"):
-            arrays |= {f"moments:0:{moment}.{name}": np.zeros_like(value)
-                       for name, value in weights.items()}
-        arrays |= {f"weights:{name}": value for name, value in weights.items()}
-        return arrays
+def _arrays_of_model(model: TrainedModel) -> dict[str, np.ndarray]:
+    progress = {"version": 2, "features": model.features, "outputs": model.outputs,
+                "graph_task": 0, "multi_label": 0, "row_normalised": int(model.row_normalised),
+                "metric": "accuracy", "runs": 1, "run.0.epochs": 1, "run.0.steps": 1}
+    arrays = {
+        "checkpoint": container.from_text(_lines(progress)),
+        "settings": container.from_text(_lines(_all_settings(model))),
+        "class_values": model.class_values,
+        "plans": container.from_text(""),
+    }
+    if model.standard is not None:
+        arrays["feature_means"], arrays["feature_factors"] = model.standard
+    weights = _stored_weights(model)
+    trained = sorted((name for name, _ in model.named_parameters()), key=_place)
+    # Best weights belong to a run: one of a single epoch, of which nothing is known.
+    arrays["curve:0"] = np.zeros(5)
+    arrays |= {f"model:0:{name}": value for name, value in weights.items()}
+    for moment in ("first", "second"):
+        arrays |= {f"moments:0:{moment}.{name}": np.zeros_like(weights[name]) for name in trained}
+    arrays |= {f"weights:{name}": value for name, value in weights.items()}
+    return arrays
 
 
 def _lines(values: dict[str, Any]) -> str:
@@ -267,9 +192,10 @@ def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     model.class_values = arrays["class_values"]
     stored = {name.removeprefix("weights:"): torch.from_numpy(array.copy())
               for name, array in arrays.items() if name.startswith("weights:")}
-    own = model.state_dict()
+    own = {name: tensor for name, tensor in model.state_dict().items()
+           if not name.endswith("num_batches_tracked")}
     if set(own) != set(stored):
         missing = sorted(set(own) ^ set(stored))
         raise ValueError(f"{path}: parameters that do not belong together: {', '.join(missing[:4])}")
-    model.load_state_dict({name: stored[name].view(own[name].shape) for name in own})
+    model.load_state_dict({name: stored[name].view(own[name].shape) for name in own}, strict=False)
     return model.eval()

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from . import errors
-from ._operators import ADDED_LOOPS, caller_edges
+from ._checks import FLOATS, check_edge_term, check_features, check_weight
+from ._operators import ADDED_LOOPS
 from .graph import LOOPS, NORMS, Graph
 
 REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
 FORMS = {"additive": 0, "v2": 1, "dot": 2}
-FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 TUNE, TF32, STRICT = 1, 2, 4
 
@@ -24,21 +24,6 @@ def _flags(tune: bool, device: torch.device) -> int:
     if device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32:
         flags |= TF32
     return flags
-
-
-def _check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) -> None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
-    if tensor.dtype not in FLOATS:
-        raise TypeError(f"{name} has type {tensor.dtype}: use float64, float32, bfloat16 or float16")
-    if tensor.dim() != 2:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: use (vertices, features)")
-    if tensor.device != graph.device:
-        raise ValueError(
-            f"{name} lies on {tensor.device}, the graph on {graph.device}: move one of them"
-        )
-    if rows is not None and not torch.compiler.is_compiling() and tensor.size(0) != rows:
-        raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
 
 
 def _autocast(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -73,8 +58,9 @@ def spmm(
         graph: a :class:`Graph`, or what :meth:`Graph.of` takes. A plain ``edge_index`` is taken for
             a square graph of as many vertices as ``x`` has rows.
         x: features of the sources, ``num_sources x features``.
-        edge_weight: a factor for each edge; in front of the graph's own weights. With added loops,
-            one more for each of them, at the end.
+        edge_weight: a factor for each edge, or ``edges x heads`` of them, each for its share of the
+            features (sums and means); in front of the graph's own weights. With added loops, one
+            more for each of them, at the end.
         reduce: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``. A target without edges gets 0.
         bias: added to every row.
         loops: what becomes of edges from a vertex to itself: ``"given"`` (as they are),
@@ -99,12 +85,14 @@ def spmm(
     graph = _graph_for(graph, x.size(0), x.size(0))
     if reduce not in REDUCTIONS:
         raise ValueError(f"unknown reduction {reduce!r}: use sum, mean, max or min")
-    _check_features("x", x, graph, graph.num_sources)
+    check_features("x", x, graph, graph.num_sources)
     weight = edge_weight if edge_weight is not None else graph.weight
     if weight is not None:
-        _check_weight(weight, graph, LOOPS[loops])
+        check_weight(weight, graph, LOOPS[loops])
         if norm is not None:
             raise ValueError("norm is for graphs without weights: scale the weights instead")
+        if weight.dim() == 2 and weight.size(1) > 1:
+            return _spmm_by_heads(graph, x, weight, reduce, bias, loops, tune)
     (x,) = _autocast(x)
     return errors.run(
         torch.ops.tessera.spmm, x, graph.index, graph.offsets, weight, bias,
@@ -113,16 +101,16 @@ def spmm(
     )[0]
 
 
-def _check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
-    if not weight.is_floating_point():
-        raise TypeError(f"edge_weight has type {weight.dtype}: use a float")
-    if weight.device != graph.device:
-        raise ValueError(f"edge_weight lies on {weight.device}, the graph on {graph.device}")
-    if torch.compiler.is_compiling():
-        return
-    expected = caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
-    if weight.numel() != expected:
-        raise ValueError(f"edge_weight has {weight.numel()} numbers for {expected} edges")
+def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: Tensor | None,
+                   loops: str, tune: bool) -> Tensor:
+    """Each head's share of the features with the weights of that head."""
+    heads = weight.size(1)
+    if x.size(1) % heads != 0:
+        raise ValueError(f"{x.size(1)} features do not divide into {heads} heads")
+    shares = x.view(x.size(0), heads, -1).unbind(1)
+    out = torch.cat([spmm(graph, share, values, reduce, loops=loops, tune=tune)
+                     for share, values in zip(shares, weight.unbind(1))], dim=1)
+    return out if bias is None else out + bias.to(out.dtype)
 
 
 def _graph_for(graph: Any, targets: int, sources: int) -> Graph:
@@ -157,8 +145,8 @@ def sddmm(
                 [11.]])
     """
     graph = _graph_for(graph, u.size(0), v.size(0))
-    _check_features("u", u, graph, graph.num_targets)
-    _check_features("v", v, graph, graph.num_sources)
+    check_features("u", u, graph, graph.num_targets)
+    check_features("v", v, graph, graph.num_sources)
     if function not in ("dot", "add"):
         raise ValueError(f"unknown function {function!r}: use dot or add")
     if u.size(1) != v.size(1):
@@ -184,7 +172,7 @@ def edge_softmax(
                 [1.0000]])
     """
     graph = _graph_for(graph, num_targets, num_targets)
-    _check_features("scores", scores, graph, None)
+    check_features("scores", scores, graph, None)
     return errors.run(
         torch.ops.tessera.edge_softmax, scores, graph.index, graph.offsets,
         *_graph_numbers(graph, loops), 0,
@@ -203,6 +191,7 @@ def attention(
     scale: float = 1.0,
     negative_slope: float = 0.2,
     dropout: float = 0.0,
+    edge_term: Tensor | None = None,
     loops: str = "given",
     tune: bool = False,
 ) -> Tensor:
@@ -216,6 +205,10 @@ def attention(
 
     Nothing of the size of edges x features is kept, neither for the backward pass.
 
+    ``edge_term`` adds a number for each edge and head to what is summed inside of the score (``w``
+    numbers for each head in the form v2); with added loops, theirs stand at the end. Scores are then
+    made edge by edge, and kept for the backward pass.
+
     Example:
         >>> import torch, tessera
         >>> edge_index = torch.tensor([[0, 1], [0, 0]])
@@ -227,13 +220,20 @@ def attention(
     graph = _graph_for(graph, target.size(0), value.size(0))
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}: use additive, v2 or dot")
-    _check_features("target", target, graph, graph.num_targets)
-    _check_features("source", source, graph, graph.num_sources)
-    _check_features("value", value, graph, graph.num_sources)
+    check_features("target", target, graph, graph.num_targets)
+    check_features("source", source, graph, graph.num_sources)
+    check_features("value", value, graph, graph.num_sources)
     if value.size(1) % heads != 0:
         raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
     if (vector is not None) != (form == "v2"):
         raise ValueError("a vector belongs to the form v2, and to no other")
+    if edge_term is not None:
+        weights = attention_weights(graph, target, source, value, vector, form=form, heads=heads,
+                                    scale=scale, negative_slope=negative_slope,
+                                    edge_term=edge_term, loops=loops)
+        if dropout > 0:
+            weights = torch.nn.functional.dropout(weights, dropout)
+        return spmm(graph, value, weights, loops=loops, tune=tune)
     seed = None
     if dropout > 0:
         seed = torch.randint(0, 2**31 - 1, (2,), dtype=torch.int64, device=value.device)
@@ -256,6 +256,7 @@ def attention_weights(
     heads: int = 1,
     scale: float = 1.0,
     negative_slope: float = 0.2,
+    edge_term: Tensor | None = None,
     loops: str = "given",
 ) -> Tensor:
     """The weights by which :func:`attention` sums, ``edges x heads``, before dropout.
@@ -273,9 +274,12 @@ def attention_weights(
     graph = _graph_for(graph, target.size(0), value.size(0))
     value, target, source, vector = _autocast(value, target, source, vector)
     tensors = [tensor for tensor in (target, source, vector) if tensor is not None]
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+    wants_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if edge_term is not None or wants_grad:
+        if edge_term is not None:
+            check_edge_term(edge_term, graph, LOOPS[loops], vector.numel() if form == "v2" else heads)
         scores = _edge_scores(graph, target, source, vector, form, heads, scale, negative_slope,
-                              loops)
+                              edge_term, loops)
         return edge_softmax(graph, scores, loops=loops)
     seed = None
     numbers = _graph_numbers(graph, loops)
@@ -298,20 +302,25 @@ def _edge_scores(
     heads: int,
     scale: float,
     negative_slope: float,
+    edge_term: Tensor | None,
     loops: str,
 ) -> Tensor:
+    def with_term(scores: Tensor) -> Tensor:
+        return scores if edge_term is None else scores + edge_term.to(scores.dtype)
+
     if form == "additive":
         added = sddmm(graph, target, source, heads=heads, function="add", loops=loops)
-        return torch.nn.functional.leaky_relu(added, negative_slope)
+        return torch.nn.functional.leaky_relu(with_term(added), negative_slope)
     if form == "dot":
-        return scale * sddmm(graph, target, source, heads=heads, loops=loops)
+        return with_term(scale * sddmm(graph, target, source, heads=heads, loops=loops))
     assert vector is not None
     to, of = graph.targets_and_sources()
     if LOOPS[loops] in ADDED_LOOPS:
-        vertices = torch.arange(min(graph.num_targets, graph.num_sources), device=to.device)
+        vertices = torch.arange(torch.sym_min(graph.num_targets, graph.num_sources),
+                                device=to.device)
         to, of = torch.cat([to, vertices.to(to.dtype)]), torch.cat([of, vertices.to(of.dtype)])
-    ends = torch.nn.functional.leaky_relu(target[to] + source[of], negative_slope)
+    ends = torch.nn.functional.leaky_relu(with_term(target[to] + source[of]), negative_slope)
     return (ends * vector).view(ends.size(0), heads, -1).sum(-1)
 
 
-__all__ = ["attention_weights", "spmm", "sddmm", "edge_softmax", "attention", "ADDED_LOOPS"]
+__all__ = ["FLOATS", "attention", "attention_weights", "edge_softmax", "sddmm", "spmm"]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.inspector import Inspector
 from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from .._library import has_cuda
 from ..functional import FLOATS
@@ -48,6 +49,7 @@ class Accelerated:
     # Of accelerate(): None is the type of the features.
     _tessera_dtype: torch.dtype | None = None
     _tessera_tune: bool = False
+    _tessera_cached: tuple[Any, Tensor | None] | None = None
     #: Why the last call ran PyG's code; None where it ran the kernels, or there was no call.
     tessera_fallback: str | None = None
 
@@ -129,6 +131,28 @@ class Accelerated:
         if flows_back:
             return Graph.of(adjacency, num_sources, num_targets).reversed()
         return Graph.of(adjacency, num_targets, num_sources)
+
+    def _obstacle_of_cache(self, edge_index: Any) -> str | None:
+        """Why a layer with ``cached=True`` cannot run on the kernels."""
+        if not (self.cached and self.normalize):  # type: ignore[attr-defined]
+            return None
+        if torch.compiler.is_compiling():
+            return "cached=True in compiled code"
+        if not isinstance(edge_index, Tensor):
+            return f"cached=True with edges in a {type(edge_index).__name__}"
+        if self._cached_edge_index is not None and self._tessera_cached is None:  # type: ignore[attr-defined]
+            return "a graph that PyG's code cached before"
+        return None
+
+    def _first_graph(self, edge_index: Any, edge_weight: Tensor | None, *of_norm: Any) -> Any:
+        """With ``cached=True``, the graph of the first call serves all others. What PyG's own code
+        would have kept of it is kept, too, so that :func:`tessera.restore` changes nothing."""
+        if not (self.cached and self.normalize):  # type: ignore[attr-defined]
+            return edge_index, edge_weight
+        if self._cached_edge_index is None:  # type: ignore[attr-defined, has-type]
+            self._cached_edge_index = gcn_norm(edge_index, edge_weight, *of_norm)
+            self._tessera_cached = (edge_index, edge_weight)
+        return self._tessera_cached
 
     def _notice(self, obstacle: str | None) -> bool:
         """Counts a call, and says whether the kernels run it."""

@@ -64,3 +64,14 @@ def normalised(
     if loops is not None:
         values = torch.cat([values, scale * loops * scale])
     return values.to(dtype)
+
+
+def by_sources(graph: Graph, weight: Tensor) -> Tensor:
+    """D^-1/2 A D^-1/2 as a value for each edge, with D the sums over a source's edges other than loops:
+    I minus this is PyG's normalised Laplacian."""
+    targets, sources = graph.targets_and_sources()
+    kept = weight.masked_fill(targets == sources, 0)
+    degree = weight.new_zeros(graph.num_sources).index_add(0, sources.to(torch.int64), kept)
+    scale = degree.pow(-0.5)
+    scale = scale.masked_fill(scale == float("inf"), 0)
+    return scale[sources] * kept * scale[targets]

@@ -20,6 +20,8 @@ class _Attentive(Accelerated):
         """Attention in the type that accelerate() was asked for."""
         dtype = value.dtype
         vector = options.pop("vector", None)
+        if options.get("edge_term") is not None:
+            options["edge_term"] = self._narrowed(options["edge_term"])
         out = attention(
             graph, self._narrowed(target), self._narrowed(source), self._narrowed(value),
             None if vector is None else self._narrowed(vector), tune=self._tessera_tune, **options,
@@ -29,7 +31,7 @@ class _Attentive(Accelerated):
     def _obstacle_of_edges(self, x: Any, edge_index: Any, edge_attr: Any, weights: Any):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and edge_attr is not None:
-            obstacle = "features of edges"
+            obstacle = self._obstacle_of_features(edge_index)
         if obstacle is None and weights is not None:
             if torch.compiler.is_compiling():
                 obstacle = "return_attention_weights in compiled code"
@@ -42,6 +44,45 @@ class _Attentive(Accelerated):
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
         return obstacle
+
+    def _obstacle_of_features(self, edge_index: Any) -> str | None:
+        """Why features of edges cannot enter the scores."""
+        if not isinstance(self, (GATConv, GATv2Conv)):
+            return "features of edges"
+        if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+            return "features of edges with a sparse matrix"
+        if self.flow != "source_to_target":
+            return "features of edges with a reversed flow"
+        if self.lin_edge is None and isinstance(self, GATv2Conv):
+            return "features of edges without edge_dim"
+        fill = self.fill_value
+        if self.add_self_loops and isinstance(fill, str) and fill not in ("mean", "add", "sum"):
+            return f"loops whose features are the {fill} of others"
+        return None
+
+    def _edge_term(self, graph: Any, edge_attr: Tensor | None, weight: Tensor | None):
+        """Features of edges times a matrix, for the edges given and then for the loops added. PyG
+        fills in features of loops before the product; a sum or mean of products is the same."""
+        if edge_attr is None or weight is None:
+            return None
+        edge_attr = edge_attr.view(-1, 1) if edge_attr.dim() == 1 else edge_attr
+        term = F.linear(edge_attr, weight)
+        if not self.add_self_loops:
+            return term
+        loops = torch.sym_min(graph.num_targets, graph.num_sources)
+        fill = self.fill_value
+        if not isinstance(fill, str):
+            row = fill.to(edge_attr) if isinstance(fill, Tensor) else edge_attr.new_full(
+                (edge_attr.size(1),), 1.0 if fill is None else fill)
+            return torch.cat([term, F.linear(row.view(1, -1), weight).expand(loops, -1)])
+        targets, sources = graph.targets_and_sources()
+        others = (targets != sources).to(term.dtype).view(-1, 1)
+        place = targets.to(torch.int64)
+        filled = term.new_zeros(graph.num_targets, term.size(1)).index_add(0, place, term * others)
+        if fill == "mean":
+            count = term.new_zeros(graph.num_targets, 1).index_add(0, place, others)
+            filled = filled / count.clamp(min=1)
+        return torch.cat([term, filled[:loops]])
 
     def _with_weights(self, out: Tensor, graph: Any, edge_index: Tensor, loops: str,
                       *tensors: Tensor, **options: Any) -> tuple[Tensor, tuple[Tensor, Tensor]]:
@@ -71,7 +112,7 @@ class _Attentive(Accelerated):
 
 
 class GATConv(_Attentive, pyg.GATConv):
-    """``torch_geometric.nn.GATConv`` on tessera's kernels; with features of edges, on PyG's code.
+    """``torch_geometric.nn.GATConv`` on tessera's kernels.
 
     Example:
         >>> import torch, tessera.nn
@@ -111,7 +152,12 @@ class GATConv(_Attentive, pyg.GATConv):
         graph = self._graph(edge_index, num_sources, num_targets)
         if goal is None and num_targets != graph.num_targets:
             target = source.new_zeros(graph.num_targets, heads)
-        score = {"form": "additive", "heads": heads, "negative_slope": self.negative_slope}
+        weight = None
+        if edge_attr is not None and self.lin_edge is not None:
+            weight = self.lin_edge.weight.view(heads, channels, -1)
+            weight = (weight * self.att_edge.view(heads, channels, 1)).sum(1)
+        score = {"form": "additive", "heads": heads, "negative_slope": self.negative_slope,
+                 "edge_term": self._edge_term(graph, edge_attr, weight)}
         out = self._attend(graph, target, source, value, dropout=self._dropout, loops=self._loops,
                            **score)
         out = self._joined(out)
@@ -126,7 +172,7 @@ class GATConv(_Attentive, pyg.GATConv):
 
 
 class GATv2Conv(_Attentive, pyg.GATv2Conv):
-    """``torch_geometric.nn.GATv2Conv`` on tessera's kernels; with features of edges, on PyG's code.
+    """``torch_geometric.nn.GATv2Conv`` on tessera's kernels.
 
     Example:
         >>> import torch, tessera.nn
@@ -153,7 +199,9 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
         target = source if shares else self.lin_r(targets)
         graph = self._graph(edge_index, *sizes(x, None))
         vector = self.att.view(-1)
-        score = {"form": "v2", "heads": self.heads, "negative_slope": self.negative_slope}
+        weight = None if edge_attr is None else self.lin_edge.weight
+        score = {"form": "v2", "heads": self.heads, "negative_slope": self.negative_slope,
+                 "edge_term": self._edge_term(graph, edge_attr, weight)}
         out = self._attend(graph, target, source, source, vector=vector, dropout=self._dropout,
                            loops=self._loops, **score)
         out = self._joined(out)

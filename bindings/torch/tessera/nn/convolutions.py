@@ -41,12 +41,15 @@ class GCNConv(Accelerated, pyg.GCNConv):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and isinstance(x, (tuple, list)):
             obstacle = "a pair of features"
-        if obstacle is None and self.cached:
-            obstacle = "cached=True keeps PyG's own copy of the graph"
+        if obstacle is None:
+            obstacle = self._obstacle_of_cache(edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
         if not self._notice(obstacle):
             return super().forward(x, edge_index, edge_weight)
+        edge_index, edge_weight = self._first_graph(
+            edge_index, edge_weight, x.size(0), self.improved, self.add_self_loops, self.flow,
+            x.dtype)
         graph = self._graph(edge_index, x.size(0), x.size(0))
         x = self.lin(x)
         dtype = x.dtype
@@ -187,12 +190,14 @@ class APPNP(Accelerated, pyg.APPNP):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and self.dropout > 0 and self.training:
             obstacle = "dropout of edges"
-        if obstacle is None and self.cached:
-            obstacle = "cached=True keeps PyG's own copy of the graph"
+        if obstacle is None:
+            obstacle = self._obstacle_of_cache(edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
         if not self._notice(obstacle):
             return super().forward(x, edge_index, edge_weight)
+        edge_index, edge_weight = self._first_graph(
+            edge_index, edge_weight, x.size(0), False, self.add_self_loops, self.flow, x.dtype)
         graph = self._graph(edge_index, x.size(0), x.size(0))
         weight = _weight(graph, edge_weight)
         start = x
@@ -228,8 +233,8 @@ class ChebConv(Accelerated, pyg.ChebConv):
         lambda_max: Any = None,
     ) -> Tensor:
         obstacle = self._obstacle(x, edge_index)
-        if obstacle is None and (edge_weight is not None or not _is_list_of_edges(edge_index)):
-            obstacle = "weights of edges"
+        if obstacle is None and not _is_list_of_edges(edge_index):
+            obstacle = "a sparse matrix"
         if obstacle is None and self.normalization != "sym":
             obstacle = f"the normalisation {self.normalization}"
         if obstacle is None and batch is not None:
@@ -239,12 +244,25 @@ class ChebConv(Accelerated, pyg.ChebConv):
         if not self._notice(obstacle):
             return super().forward(x, edge_index, edge_weight, batch, lambda_max)
         graph = self._graph(edge_index, x.size(0), x.size(0))
+        weight = _weight(graph, edge_weight)
+        entries = None if weight is None else _gcn_norm.by_sources(graph, weight.view(-1))
+        if lambda_max is None and entries is not None:
+            # Twice the largest entry of L: 1 stands on its diagonal, and the others are negative
+            # unless weights are.
+            least = torch.cat([entries, entries.new_full((1,), -1.0)]).min()
+            lambda_max = -2.0 * least.to(x.dtype)
 
         def laplacian(features: Tensor) -> Tensor:
-            """(2 L / lambda_max - I) x. The largest entry of a normalised L is 1, on its diagonal,
-            so PyG's default for lambda_max is 2."""
-            moved = spmm(graph, self._narrowed(features), loops="dropped",
-                         norm="symmetric_by_source", tune=self._tessera_tune).to(features.dtype)
+            """(2 L / lambda_max - I) x. Without weights the largest entry of L is 1, so that PyG's
+            default for lambda_max is 2."""
+            narrow = self._narrowed(features)
+            if entries is None:
+                moved = spmm(graph, narrow, loops="dropped", norm="symmetric_by_source",
+                             tune=self._tessera_tune)
+            else:
+                moved = spmm(graph, narrow, entries.to(narrow.dtype), loops="dropped",
+                             tune=self._tessera_tune)
+            moved = moved.to(features.dtype)
             if lambda_max is None:
                 return -moved
             return (2.0 / lambda_max) * (features - moved) - features

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of what the operators are given, each with an exception that names what is wrong."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import errors
+from ._library import has_cuda
+from ._operators import caller_edges
+from .graph import Graph
+
+FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+
+
+def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
+    if tensor.dtype not in FLOATS:
+        raise TypeError(f"{name} has type {tensor.dtype}: use float64, float32, bfloat16 or float16")
+    if tensor.dim() != 2:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: use (vertices, features)")
+    if tensor.device.type == "cuda" and not has_cuda():
+        raise RuntimeError(errors.NOT_INSTALLED)
+    if tensor.device != graph.device:
+        raise ValueError(
+            f"{name} lies on {tensor.device}, the graph on {graph.device}: move one of them"
+        )
+    if rows is not None and not torch.compiler.is_compiling() and tensor.size(0) != rows:
+        raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
+
+
+def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
+    if not weight.is_floating_point():
+        raise TypeError(f"edge_weight has type {weight.dtype}: use a float")
+    if weight.device != graph.device:
+        raise ValueError(f"edge_weight lies on {weight.device}, the graph on {graph.device}")
+    if torch.compiler.is_compiling():
+        return
+    expected = caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
+    if weight.dim() not in (1, 2) or weight.size(0) != expected:
+        rows = weight.size(0) if weight.dim() > 0 else 1
+        raise ValueError(f"edge_weight has {rows} numbers for {expected} edges")
+
+
+def check_edge_term(term: Tensor, graph: Graph, loops: int, width: int) -> None:
+    if not term.is_floating_point():
+        raise TypeError(f"edge_term has type {term.dtype}: use a float")
+    if term.device != graph.device:
+        raise ValueError(f"edge_term lies on {term.device}, the graph on {graph.device}")
+    if torch.compiler.is_compiling():
+        return
+    expected = caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
+    if tuple(term.shape) != (expected, width):
+        raise ValueError(f"edge_term has shape {tuple(term.shape)}: use ({expected}, {width})")

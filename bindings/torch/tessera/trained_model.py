@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of the program ``tessera`` as modules of torch, made of PyG's layers on our kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import nn
+
+_DEFAULTS = {
+    "kind": "gcn", "layers": "2", "hidden": "16", "heads": "1", "output_heads": "1",
+    "input_dropout": "0", "dropout": "0", "head_dropout": "0", "attention_dropout": "0",
+    "negative_slope": "0.2", "share_weights": "false", "aggregation": "mean", "hops": "2",
+    "train_eps": "false", "fix_first_beta": "false", "activation": "relu", "batch_norm": "false",
+    "residual": "false", "readout": "none", "precomputed": "false",
+    "decay_first_layer_only": "false",
+}  # fmt: skip
+
+_ACTIVATIONS = {"relu": F.relu, "elu": F.elu, "leaky_relu": F.leaky_relu, "none": lambda x: x}
+
+
+class TrainedModel(torch.nn.Module):
+    """A model of the program ``tessera``: PyG's layers and names of parameters, on our kernels.
+
+    Made by :func:`tessera.load` of a checkpoint, or by :meth:`of`. It can be trained further, and
+    saved for ``tessera predict``. Every kind of model that the program has, for vertices; models
+    that classify whole graphs, and those of few bits, stay with the program.
+
+    Example:
+        >>> import torch, tessera
+        >>> model = tessera.TrainedModel.of("gat", features=4, hidden=8, outputs=3, heads=2)
+        >>> model(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 3])
+    """
+
+    def __init__(self, settings: dict[str, str], features: int, outputs: int,
+                 row_normalised: bool = False,
+                 standard: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+        super().__init__()
+        self.settings = {**_DEFAULTS, **settings}
+        self.features, self.outputs = features, outputs
+        self.row_normalised = row_normalised
+        # Means and factors of features that training brought to mean 0 and deviation 1.
+        self.standard = standard
+        self.class_values = np.zeros(0, np.int64)
+        if self.settings["readout"] != "none":
+            raise NotImplementedError("models of whole graphs do not open in Python yet")
+        if self.settings.get("bits", "all") != "all":
+            raise NotImplementedError("models of few bits do not open in Python yet")
+        if self.settings["kind"] == "agnn":
+            self._add_propagations()
+            return
+        self.convs = torch.nn.ModuleList(self._layer(i) for i in range(self.num_layers))
+        if self._is("batch_norm"):
+            self.norms = torch.nn.ModuleList(
+                torch.nn.BatchNorm1d(self._width) for _ in range(self.num_layers - 1))
+
+    @classmethod
+    def of(cls, kind: str, features: int, hidden: int, outputs: int, **settings: Any) -> TrainedModel:
+        """A new model; ``settings`` are those of ``tessera train``: layers, heads, aggregation …"""
+        texts = {name: str(value).lower() for name, value in settings.items()}
+        return cls({"kind": kind, "hidden": str(hidden), **texts}, features, outputs)
+
+    @property
+    def num_layers(self) -> int:
+        return 1 if self.settings["kind"] == "sgc" else int(self.settings["layers"])
+
+    def _is(self, name: str) -> bool:
+        return self.settings[name] == "true"
+
+    @property
+    def _width(self) -> int:
+        """Of what hidden layers put out."""
+        hidden, heads = int(self.settings["hidden"]), int(self.settings["heads"])
+        return hidden * heads if self.settings["kind"] in ("gat", "gatv2") else hidden
+
+    def _add_propagations(self) -> None:
+        """AGNN: propagations by attention, between two linear layers."""
+        self.lin1 = torch.nn.Linear(self.features, self._width)
+        for i in range(self.num_layers):
+            fixed = i == 0 and self._is("fix_first_beta")
+            self.add_module(f"prop{i + 1}", nn.AGNNConv(requires_grad=not fixed))
+        self.lin2 = torch.nn.Linear(self._width, self.outputs)
+
+    def _layer(self, i: int) -> torch.nn.Module:
+        s, kind = self.settings, self.settings["kind"]
+        last = i == self.num_layers - 1
+        width = self.features if i == 0 else self._width
+        hidden = int(s["hidden"])
+        out = self.outputs if last else hidden
+        if kind in ("gat", "gatv2"):
+            layer = nn.GATConv if kind == "gat" else nn.GATv2Conv
+            options: dict[str, Any] = {"negative_slope": float(s["negative_slope"]),
+                                       "dropout": float(s["attention_dropout"])}
+            if kind == "gatv2":
+                options["share_weights"] = self._is("share_weights")
+            heads = int(s["output_heads" if last else "heads"])
+            return layer(width, out, heads=heads, concat=not last, **options)
+        if kind == "gin":
+            mlp = torch.nn.Sequential(torch.nn.Linear(width, hidden), torch.nn.BatchNorm1d(hidden),
+                                      torch.nn.ReLU(), torch.nn.Linear(hidden, out))
+            return nn.GINConv(mlp, train_eps=self._is("train_eps"))
+        if kind == "gcn":
+            return nn.GCNConv(width, out)
+        if kind == "sage":
+            return nn.SAGEConv(width, out, aggr=s["aggregation"])
+        if kind == "cheb":
+            return nn.ChebConv(width, out, K=int(s["hops"]))
+        if kind == "sgc":
+            return nn.SGConv(width, out, K=int(s["hops"]))
+        raise NotImplementedError(f"models of kind '{kind}' do not open in Python yet")
+
+    def _prepared(self, x: Tensor) -> Tensor:
+        """Features as training saw them."""
+        if self.row_normalised:
+            sums = x.abs().sum(dim=1, keepdim=True)
+            x = x / torch.where(sums > 0, sums, 1)
+        if self.standard is not None:
+            means, factors = (torch.from_numpy(part).to(x.device) for part in self.standard)
+            x = ((x.double() - means) * factors).to(x.dtype)
+        return F.dropout(x, float(self.settings["input_dropout"]), self.training)
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return F.dropout(x, float(self.settings["dropout"]), self.training)
+
+    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+        x = self._prepared(x)
+        activate = _ACTIVATIONS[self.settings["activation"]]
+        if self.settings["kind"] == "agnn":
+            x = activate(self.lin1(x))
+            for i in range(self.num_layers):
+                x = self.get_submodule(f"prop{i + 1}")(x, edge_index)
+            return self.lin2(self._dropped(x))
+        for i, layer in enumerate(self.convs[:-1]):
+            before = x
+            x = layer(x, edge_index)
+            if self._is("batch_norm"):
+                x = self.norms[i](x)
+            x = activate(x)
+            if self._is("residual") and before.size(1) == x.size(1):
+                x = before + x
+            x = self._dropped(x)
+        return self.convs[-1](x, edge_index)
