@@ -60,12 +60,12 @@ Options common_options(const PlanArguments& arguments, std::shared_ptr<ops::Plan
 }
 
 ops::AttentionForm parse_form(const std::string& text) {
-  for (const auto form :
-       {ops::AttentionForm::gat, ops::AttentionForm::gatv2, ops::AttentionForm::dot}) {
+  for (const auto form : {ops::AttentionForm::gat, ops::AttentionForm::gatv2,
+                          ops::AttentionForm::dot, ops::AttentionForm::cosine}) {
     if (text == ops::to_string(form)) return form;
   }
   throw Error(ErrorCode::invalid_argument, "unknown form '" + text + "'", "",
-              "use gat, gatv2 or dot");
+              "use gat, gatv2, dot or cosine");
 }
 
 ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& graph,
@@ -212,9 +212,9 @@ Action setup(CLI::App& app) {
                  "sddmm, edge_softmax, attention: number of heads (default 1)")
       ->type_name("N")
       ->check(between(std::int64_t{1}, std::int64_t{4096}));
-  app.add_option("--form", arguments->form, "attention: gat, gatv2 or dot (default gat)")
+  app.add_option("--form", arguments->form, "attention: gat, gatv2, dot or cosine (default gat)")
       ->type_name("NAME")
-      ->check(offers({"gat", "gatv2", "dot"}));
+      ->check(offers({"gat", "gatv2", "dot", "cosine"}));
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
       ->type_name("DEVICE")
       ->check(offers({"cpu", "cuda"}));

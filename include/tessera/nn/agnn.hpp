@@ -39,12 +39,8 @@ class Agnn final : public Layer {
   Parameter beta_;
   Epilogue epilogue_;
   const Tensor* input_ = nullptr;
-  Tensor unit_;
-  Tensor scaled_;
   Tensor attended_;
   Tensor log_sum_;
-  Tensor grad_unit_;
-  Tensor grad_scaled_;
   Tensor grad_input_;
 };
 

@@ -21,12 +21,14 @@
 ///     gat    S = leaky_relu(target[i][h] + source[j][h])            one number a head and vertex
 ///     gatv2  S = a[h] . leaky_relu(target[i][h] + source[j][h])     w numbers a head and vertex
 ///     dot    S = scale * target[i][h] . source[j][h]                w numbers a head and vertex
+///     cosine S = factor * cos(value[i], value[j])                   AGNN: one head, a square graph
 ///
-/// AGNN is `dot` on rows of unit length (`row_normalise`) with one head and a learned scale.
+/// A cosine takes rows shorter than 1e-12 for that long; its factor was learned, and lies on the
+/// device.
 /// The graph's values and scales play no part.
 namespace tessera::ops {
 
-enum class AttentionForm { gat, gatv2, dot };
+enum class AttentionForm { gat, gatv2, dot, cosine };
 
 const char* to_string(AttentionForm form) noexcept;
 
@@ -47,10 +49,10 @@ using AttentionPlan = Plan<AttentionOptions>;
 AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options);
 
 struct AttentionInputs {
-  ConstOperand target;       ///< num_rows x heads (gat) or x features
-  ConstOperand source;       ///< num_cols x heads (gat) or x features
+  ConstOperand target;       ///< num_rows x heads (gat) or x features; cosine: none
+  ConstOperand source;       ///< num_cols x heads (gat) or x features; cosine: none
   ConstOperand value;        ///< num_cols x features
-  ConstOperand vector = {};  ///< gatv2: a, 1 x features
+  ConstOperand vector = {};  ///< gatv2: a, 1 x features; cosine: the factor, 1 x 1
   double scale = 1;          ///< dot
   /// Which weights fall to dropout: element = CSR position * heads + head. Unused when dropout is
   /// 0.
@@ -72,13 +74,13 @@ void run(const AttentionPlan& plan, const AttentionInputs& inputs, const Attenti
 struct AttentionGradOutputs {
   Operand target = {};  ///< each absent one is not computed
   Operand source = {};
-  Operand value = {};
+  Operand value = {};  ///< of a cosine: from all that the values do, as scores and as values
   Operand vector = {};
   double* scale = nullptr;  ///< where the plan's device writes: GPU memory on a GPU
 };
 
 /// `inputs`, `output` and `log_sum` as in the forward run of a plan made with `backward`. Where
-/// `value` and `source` are the same matrix (GATv2, AGNN), the caller adds the two gradients.
+/// `value` and `source` are the same matrix (GATv2), the caller adds the two gradients.
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
                   const AttentionGradOutputs& gradients, Stream stream = {},

@@ -10,6 +10,7 @@
 #include "ops/attention/fused.hpp"
 #include "ops/attention/kept_weights.hpp"
 #include "ops/attention/kernel.hpp"
+#include "ops/attention/on_unit_rows.hpp"
 #include "ops/attention/scratch.hpp"
 #include "ops/check.hpp"
 #include "ops/row_schedule.hpp"
@@ -371,7 +372,11 @@ class FusedAttention final : public PreparedAttention {
 };
 
 std::string why_not_fused(const AttentionProblem& problem) {
-  return why_not_cpu_precision(problem.options.precision);
+  const AttentionOptions& options = problem.options;
+  if (options.form == AttentionForm::cosine && bytes_per_element(options.precision) == 2) {
+    return "rows of unit length in 16 bits exist on a GPU only";
+  }
+  return why_not_cpu_precision(options.precision);
 }
 
 /// Nanoseconds per edge on one core of about 3 GHz: a part for each exponential, and one for each
@@ -384,6 +389,9 @@ double predicted_fused_us(const AttentionProblem& problem) {
 }
 
 std::unique_ptr<const PreparedAttention> prepare_fused(const AttentionProblem& problem) {
+  if (problem.options.form == AttentionForm::cosine) {
+    return on_unit_rows(prepare_fused(as_dot_products(problem)), problem);
+  }
   return visit_precision(problem.options.precision,
                          [&]<class T>() -> std::unique_ptr<const PreparedAttention> {
                            return std::make_unique<FusedAttention<T>>(problem);

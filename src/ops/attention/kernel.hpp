@@ -7,6 +7,7 @@
 
 #include "tessera/ops/attention.hpp"
 
+#include "ops/attention/shortest_row.hpp"
 #include "ops/registry.hpp"
 #include "ops/workspace.hpp"
 

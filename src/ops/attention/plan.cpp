@@ -22,6 +22,7 @@ const char* to_string(AttentionForm form) noexcept {
     case AttentionForm::gat: return "gat";
     case AttentionForm::gatv2: return "gatv2";
     case AttentionForm::dot: return "dot";
+    case AttentionForm::cosine: return "cosine";
   }
   return "unknown";
 }
@@ -39,15 +40,31 @@ struct AttentionRecord final : PlanRecord {
   std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
 
+std::string no_part(AttentionForm form, const char* part) {
+  return fmt::format("form {} has no {}", to_string(form), part);
+}
+
 [[noreturn]] void reject(const std::string& problem, const char* where) {
   throw Error(ErrorCode::invalid_argument, problem, where);
 }
 
-void check_options(const AttentionOptions& options) {
+void check_cosine(const Graph& graph, const AttentionOptions& options) {
+  if (options.heads != 1) {
+    reject(fmt::format("attention by cosines has one head, not {}", options.heads), "heads");
+  }
+  if (graph.num_rows() != graph.num_cols()) {
+    reject(fmt::format("attention by cosines needs a square graph, not {} x {}", graph.num_rows(),
+                       graph.num_cols()),
+           "graph");
+  }
+}
+
+void check_options(const Graph& graph, const AttentionOptions& options) {
   check_plan_options(options, options.precision);
-  check_enum("form", options.form, AttentionForm::dot);
+  check_enum("form", options.form, AttentionForm::cosine);
   check_features(options.features);
   if (options.heads < 1) reject(fmt::format("{} heads", options.heads), "heads");
+  if (options.form == AttentionForm::cosine) check_cosine(graph, options);
   if (options.features % options.heads != 0) {
     reject(fmt::format("{} features are no multiple of {} heads", options.features, options.heads),
            "features");
@@ -79,7 +96,9 @@ struct Shapes {
   Expected target() const { return {type(), rows, score_cols}; }
   Expected source() const { return {type(), cols, score_cols}; }
   Expected value() const { return {type(), cols, options.features}; }
-  Expected vector() const { return {type(), 1, options.features}; }
+  Expected vector() const { return {type(), 1, is_cosine() ? 1 : options.features}; }
+  bool is_cosine() const { return options.form == AttentionForm::cosine; }
+  bool has_vector() const { return is_cosine() || options.form == AttentionForm::gatv2; }
   Expected output() const { return {type(), rows, options.features}; }
   Expected log_sum() const {
     const bool wide = type() == ElementType::fp64;
@@ -90,13 +109,21 @@ struct Shapes {
   std::int64_t rows, cols, score_cols;
 };
 
+/// The scores of cosines are made of values alone.
+void check_no_scores(const Shapes& shapes, const ConstOperand& target, const ConstOperand& source) {
+  if (!target.absent()) reject(no_part(shapes.options.form, "target"), "target");
+  if (!source.absent()) reject(no_part(shapes.options.form, "source"), "source");
+}
+
 void check_inputs(const Checker& check, const Shapes& shapes, const AttentionInputs& inputs) {
-  check.matrix(inputs.target, "target", shapes.target());
-  check.matrix(inputs.source, "source", shapes.source());
-  check.matrix(inputs.value, "value", shapes.value());
-  if (shapes.options.form == AttentionForm::gatv2) {
-    check.matrix(inputs.vector, "vector", shapes.vector());
+  if (shapes.is_cosine()) {
+    check_no_scores(shapes, inputs.target, inputs.source);
+  } else {
+    check.matrix(inputs.target, "target", shapes.target());
+    check.matrix(inputs.source, "source", shapes.source());
   }
+  check.matrix(inputs.value, "value", shapes.value());
+  if (shapes.has_vector()) check.matrix(inputs.vector, "vector", shapes.vector());
 }
 
 void check_apart_from_inputs(const Checker& check, const char* name, const Operand& output,
@@ -110,22 +137,23 @@ void check_apart_from_inputs(const Checker& check, const char* name, const Opera
 /// The gradients that are present, with their names and shapes.
 void check_gradients(const Checker& check, const Shapes& shapes,
                      const AttentionGradOutputs& gradients) {
+  if (shapes.is_cosine()) check_no_scores(shapes, gradients.target, gradients.source);
   check.optional_matrix(gradients.target, "gradient of target", shapes.target());
   check.optional_matrix(gradients.source, "gradient of source", shapes.source());
   check.optional_matrix(gradients.value, "gradient of value", shapes.value());
   check.optional_matrix(gradients.vector, "gradient of vector", shapes.vector());
-  if (!gradients.vector.absent() && shapes.options.form != AttentionForm::gatv2) {
-    reject(fmt::format("form {} has no vector", to_string(shapes.options.form)), "vector");
+  if (!gradients.vector.absent() && !shapes.has_vector()) {
+    reject(no_part(shapes.options.form, "vector"), "vector");
   }
   if (gradients.scale != nullptr && shapes.options.form != AttentionForm::dot) {
-    reject(fmt::format("form {} has no scale", to_string(shapes.options.form)), "scale");
+    reject(no_part(shapes.options.form, "scale"), "scale");
   }
 }
 
 }  // namespace
 
 AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options) {
-  check_options(options);
+  check_options(graph, options);
   auto record = std::make_shared<AttentionRecord>();
   record->graph = graph;
   record->options = options;

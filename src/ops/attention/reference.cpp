@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/reference.hpp"
 
+#include <cmath>
 #include <vector>
 
 #include "tessera/ops/dropout.hpp"
 
 #include "core/exact_sum.hpp"
+#include "ops/attention/kernel.hpp"
 #include "ops/edge_softmax/reference.hpp"
 
 namespace tessera::ops::reference {
@@ -24,7 +26,9 @@ struct Problem {
         source(inputs.source.as<double>()),
         value(inputs.value.as<double>()),
         vector(inputs.vector.as<double>()),
-        dropout{options.dropout, inputs.random} {}
+        dropout{options.dropout, inputs.random} {
+    if (form == AttentionForm::cosine) compute_lengths();
+  }
 
   double leaky_relu(double x) const { return x > 0 ? x : slope * x; }
   double leaky_relu_derivative(double x) const { return x > 0 ? 1 : slope; }
@@ -33,6 +37,7 @@ struct Problem {
   }
 
   double score(VertexId i, VertexId j, std::int64_t head) const {
+    if (form == AttentionForm::cosine) return vector(0, 0) * cosine(i, j);
     if (form == AttentionForm::gat) return leaky_relu(target(i, head) + source(j, head));
     ExactSum exact;
     for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
@@ -43,12 +48,33 @@ struct Problem {
     return form == AttentionForm::dot ? scale * sum : sum;
   }
 
+  double cosine(VertexId i, VertexId j) const {
+    ExactSum sum;
+    for (std::int64_t f = 0; f < width; ++f) sum += unit(i, f) * unit(j, f);
+    return sum.value();
+  }
+  double unit(VertexId i, std::int64_t f) const {
+    return value(i, f) / lengths[static_cast<std::size_t>(i)];
+  }
+  /// Whether the length of a row depends on the row.
+  bool has_length(VertexId i) const { return lengths[static_cast<std::size_t>(i)] > shortest_row; }
+
+  void compute_lengths() {
+    for (VertexId i = 0; i < graph.num_rows(); ++i) {
+      ExactSum squares;
+      for (std::int64_t f = 0; f < width; ++f) squares += value(i, f) * value(i, f);
+      const double length = std::sqrt(squares.value());
+      lengths.push_back(length < shortest_row ? shortest_row : length);
+    }
+  }
+
   const Graph& graph;
   AttentionForm form;
   std::int64_t heads, width;
   double slope, scale;
   MatrixView<const double> target, source, value, vector;
   Dropout dropout;
+  std::vector<double> lengths;  ///< cosine: of rows of values
 };
 
 /// The softmax of one row and head before dropout, and its log of the sum of exponentials.
@@ -105,6 +131,22 @@ void score_backward(const Problem& p, VertexId i, VertexId j, std::int64_t head,
   }
 }
 
+/// The same for a cosine: what goes to a row is at right angles to it.
+void cosine_backward(const Problem& p, VertexId i, VertexId j, double grad_score,
+                     Gradients& gradients) {
+  const double cosine = p.cosine(i, j);
+  gradients.vector.add(0, 0, grad_score * cosine);
+  const auto add = [&](VertexId to, VertexId other) {
+    const double length = p.lengths[static_cast<std::size_t>(to)];
+    for (std::int64_t f = 0; f < p.width; ++f) {
+      const double along = p.has_length(to) ? cosine * p.unit(to, f) : 0;
+      gradients.value.add(to, f, grad_score * p.vector(0, 0) * (p.unit(other, f) - along) / length);
+    }
+  };
+  add(i, j);
+  add(j, i);
+}
+
 /// One row and head: dP = dO . V, D = sum of P f dP, dS = P (f dP - D), dV = P f dO, where f is
 /// what dropout multiplies a weight by.
 void row_backward(const Problem& p, VertexId i, std::int64_t head, const RowWeights& row,
@@ -126,7 +168,11 @@ void row_backward(const Problem& p, VertexId i, std::int64_t head, const RowWeig
   const double sum = exact.value();
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const double grad_score = row.weights[k] * (grad_weights[k] - sum);
-    score_backward(p, i, sources[k], head, grad_score, gradients);
+    if (p.form == AttentionForm::cosine) {
+      cosine_backward(p, i, sources[k], grad_score, gradients);
+    } else {
+      score_backward(p, i, sources[k], head, grad_score, gradients);
+    }
   }
 }
 

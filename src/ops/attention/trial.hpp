@@ -10,7 +10,8 @@
 
 namespace tessera::ops {
 
-/// What a measuring plan needs of attention: see spmm/trial.hpp. The forward pass alone counts.
+/// What a measuring plan needs of attention: see spmm/trial.hpp. The backward pass counts where
+/// there is one.
 class AttentionTrial {
  public:
   AttentionTrial(const AttentionProblem& problem, const Place& place) : workspace_(place) {
@@ -24,14 +25,32 @@ class AttentionTrial {
     value_ = ScratchOperand(options.precision, cols, options.features, place);
     vector_ = ScratchOperand(options.precision, 1, options.features, place);
     output_ = ScratchOperand(options.precision, rows, options.features, place);
+    if (options.backward) {
+      grad_output_ = ScratchOperand(options.precision, rows, options.features, place);
+      grad_value_ = ScratchOperand(options.precision, cols, options.features, place);
+      gradients_.value = grad_value_;
+      if (options.form != AttentionForm::cosine) {
+        grad_target_ = ScratchOperand(options.precision, rows, score_cols, place);
+        grad_source_ = ScratchOperand(options.precision, cols, score_cols, place);
+        gradients_.target = grad_target_;
+        gradients_.source = grad_source_;
+      }
+    }
     log_sum_ = ScratchOperand(wide ? Precision::fp64 : Precision::fp32, rows, options.heads, place);
     inputs_ = {target_, source_, value_, {}, 1.0, Random(1)};
     if (options.form == AttentionForm::gatv2) inputs_.vector = vector_;
+    if (options.form == AttentionForm::cosine) {
+      inputs_.target = inputs_.source = {};
+      inputs_.vector = vector_;
+    }
   }
 
   void prepare(const PreparedAttention& prepared) { workspace_.prepare(prepared.workspace()); }
   void run(const PreparedAttention& prepared, Stream stream) {
     prepared.run(inputs_, {output_, log_sum_}, stream, workspace_.view());
+    if (gradients_.value.absent()) return;
+    prepared.run_backward(inputs_, output_, log_sum_, grad_output_, gradients_, stream,
+                          workspace_.view());
   }
 
   static std::string op(const AttentionProblem&) { return "attention"; }
@@ -44,7 +63,9 @@ class AttentionTrial {
 
  private:
   ScratchOperand target_, source_, value_, vector_, output_, log_sum_;
+  ScratchOperand grad_output_, grad_target_, grad_source_, grad_value_;
   AttentionInputs inputs_;
+  AttentionGradOutputs gradients_;
   TrialWorkspace workspace_;
 };
 

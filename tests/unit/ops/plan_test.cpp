@@ -188,7 +188,7 @@ TEST(Plan, RejectsValuesThatNoEnumerationHas) {
   sddmm.function = static_cast<EdgeFunction>(2);
   expect_misuse("function", [&] { plan_sddmm(small_graph(), sddmm); });
   auto attention = with_features<AttentionOptions>();
-  attention.form = static_cast<AttentionForm>(3);
+  attention.form = static_cast<AttentionForm>(4);
   expect_misuse("form", [&] { plan_attention(small_graph(), attention); });
   auto softmax = softmax_options();
   softmax.precision = static_cast<Precision>(77);

@@ -133,6 +133,7 @@ TEST(TuneOnDevice, MeasuredPlansOfAttention) {
         options.form = form;
         options.features = 16;
         options.heads = 2;
+        options.backward = true;
         expect_same_choice_again(options, place, [&](const AttentionOptions& with) {
           return plan_attention(graph, with).explain();
         });

@@ -11,7 +11,7 @@ namespace tessera::ops {
 
 void write_attention_weights(const cuda::DeviceRows& rows, const AttentionOptions& options,
                              const AttentionInputs& inputs, const ConstOperand& log_sum,
-                             const Operand& weights, Stream stream) {
+                             const Operand& weights, Stream stream, const float* inverse_lengths) {
   AttentionLaunch launch;
   launch.rows.num_rows = rows.num_rows;
   launch.rows.offsets = rows.offsets();
@@ -26,6 +26,11 @@ void write_attention_weights(const cuda::DeviceRows& rows, const AttentionOption
   launch.vector = options.form == AttentionForm::gatv2 ? inputs.vector.data : nullptr;
   launch.fixed_scores = {inputs.target.data, inputs.target.stride};
   launch.gathered_scores = {inputs.source.data, inputs.source.stride};
+  if (options.form == AttentionForm::cosine) {
+    launch.factor = inputs.vector.data;
+    launch.inverse_lengths = inverse_lengths;
+    launch.fixed_scores = launch.gathered_scores = {inputs.value.data, inputs.value.stride};
+  }
   launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
   launch.log_sum_stride = log_sum.stride;
   launch.output = {weights.data, weights.stride};

@@ -60,6 +60,9 @@ struct AttentionLaunch {
 
   GpuRows fixed_scores, gathered_scores;
   const void* vector = nullptr;
+  // Cosines: the factor, and 1 / the length of every row.
+  const void* factor = nullptr;
+  const float* inverse_lengths = nullptr;
 
   // Forward: V. Backward: dO and V, or V and dO.
   GpuRows fixed_values, gathered_values;
@@ -117,5 +120,7 @@ extern const AttentionBackwardFunctions attention_backward_fp32, attention_backw
 
 /// Adds up numbers in order.
 void store_scale(const double* sums, std::int64_t num_sums, double* to, Stream stream);
+/// The same into a 1 x 1 matrix of any type.
+void store_factor(const double* sums, std::int64_t num_sums, const Operand& to, Stream stream);
 
 }  // namespace tessera::ops

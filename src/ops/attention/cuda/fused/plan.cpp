@@ -5,6 +5,7 @@
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/weights.hpp"
+#include "ops/attention/on_unit_rows.hpp"
 #include "ops/cuda/boundaries.hpp"
 
 namespace tessera::ops {
@@ -257,13 +258,22 @@ class CudaFusedAttention final : public PreparedAttention {
   WorkspacePart<double> scale_sums_;
 };
 
+std::unique_ptr<const PreparedAttention> prepare(const AttentionProblem& problem) {
+  if (problem.options.form == AttentionForm::cosine) {
+    return on_unit_rows(prepare(as_dot_products(problem)), problem);
+  }
+  return std::make_unique<CudaFusedAttention>(problem);
+}
+
 std::string why_not(const AttentionProblem& problem) {
   if (problem.options.precision == Precision::fp64) return "fp64 exists on the CPU only";
   return {};
 }
 
 double predicted_us(const AttentionProblem& problem) {
-  return predict_fused_us(problem, device_traits(problem.options.device));
+  // Backward is two sweeps more, of two products each.
+  const double passes = problem.options.backward ? 3 : 1;
+  return passes * predict_fused_us(problem, device_traits(problem.options.device));
 }
 
 }  // namespace
@@ -274,9 +284,7 @@ void append_cuda_fused_attention(std::vector<AttentionKernel>& table) {
                     "attention", DeviceKind::cuda, true},
                    why_not,
                    predicted_us,
-                   [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
-                     return std::make_unique<CudaFusedAttention>(problem);
-                   }});
+                   prepare});
 }
 
 }  // namespace tessera::ops

@@ -122,6 +122,13 @@ class RowWork {
     } else if (launch_.form == AttentionForm::dot) {
       score.raw = head_dot(launch_.fixed_scores, fixed, launch_.gathered_scores, edge);
       score.value = launch_.scale * score.raw;
+    } else if (launch_.form == AttentionForm::cosine) {
+      const float inverse = launch_.inverse_lengths[fixed];
+      score.raw =
+          head_sum(launch_.fixed_scores, fixed, launch_.gathered_scores, edge,
+                   [&](float, float t, float s, float sum) { return fmaf(t * inverse, s, sum); });
+      score.value = cuda::widen(*static_cast<const T*>(launch_.factor)) * score.raw *
+                    launch_.inverse_lengths[edge.other];
     } else {
       score.value = head_sum(launch_.fixed_scores, fixed, launch_.gathered_scores, edge,
                              [&](float a, float t, float s, float sum) {

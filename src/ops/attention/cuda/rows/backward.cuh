@@ -30,7 +30,10 @@ class BackwardRow {
     own_ = form_.own(edges.row, edges.has_edges());
     lanes_.load_widened(launch_.own_values, edges.row, edges.row >= 0, own_values_);
     if constexpr (by_rows) state_ = make_state(edges);
-    if (!by_rows || !launch_.state_only) for_batches<batch>(launch_, edges, *this);
+    if (!by_rows || !launch_.state_only) {
+      for_batches<batch>(launch_, edges, *this);
+      form_.finish(own_, edges.row, scores_);
+    }
     __syncwarp();
     if (edges.num_groups > 1) join_groups();
   }
@@ -43,8 +46,9 @@ class BackwardRow {
 #pragma unroll
     for (int u = 0; u < batch; ++u) {
       const bool exists = whole || u < num_edges;
-      gathered[u] = form_.gathered(vertices.ids[u], exists);
       values[u] = lanes_.load(others_, vertices.ids[u], exists);
+      gathered[u] = by_rows ? form_.gathered_with(values[u], vertices.ids[u], exists)
+                            : form_.gathered(vertices.ids[u], exists);
       states[u] = by_rows ? state_ : state_at(vertices.ids[u], exists);
     }
     // Scores and products dO . V: those that are sums over features are added up together.
@@ -86,11 +90,10 @@ class BackwardRow {
   }
 
   __device__ void store(const GroupEdges& edges) {
-    form_.finish(scores_);
     if (launch_.score_gradient.data != nullptr) form_.store(edges.row, scores_);
-    if (!by_rows && launch_.value_gradient.data != nullptr) {
-      lanes_.store(launch_.value_gradient, edges.row, values_);
-    }
+    if (by_rows || launch_.value_gradient.data == nullptr) return;
+    if constexpr (Form::of_values) add_all_shares(edges.row);
+    lanes_.store(launch_.value_gradient, edges.row, values_);
   }
 
   /// A slot holds the gradients of scores, then those of values.
@@ -199,6 +202,17 @@ class BackwardRow {
     Lanes::widen(loaded, values);
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) values_[i] = fmaf(weight, values[i], values_[i]);
+  }
+
+  /// Where scores are made of values: what these get as sources, and what the sweep over rows has
+  /// left for them as targets.
+  __device__ void add_all_shares(VertexId row) {
+    const AttentionSums& to = launch_.value_gradient;
+    const auto row_bytes = static_cast<std::uint32_t>(to.stride * sizeof(typename Lanes::Type));
+    float as_target[Lanes::held];
+    lanes_.load_widened({to.data, row_bytes}, row, launch_.adds_to_gradient, as_target);
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) values_[i] += scores_.sums[i] + as_target[i];
   }
 
   template <int size>

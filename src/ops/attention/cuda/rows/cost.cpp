@@ -19,6 +19,7 @@ struct RowsAttentionCoefficients {
   double second_vector;       ///< times so much where lanes hold two vectors
   double moved_bytes_per_us;  ///< features once, from and to memory
   double gathered_bytes_per_us;
+  double backward;  ///< as many forward passes; 2.2 to 2.6 on cora and molecules
 
   RowsAttentionCoefficients scaled(DeviceRatio ratio) const {
     RowsAttentionCoefficients scaled = *this;
@@ -39,7 +40,8 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
        .exchange = 0.16,
        .second_vector = 1.27,
        .moved_bytes_per_us = 4.2e6,
-       .gathered_bytes_per_us = 5.6e7}}}};
+       .gathered_bytes_per_us = 5.6e7,
+       .backward = 2.4}}}};
 
 template <class List>
 std::optional<LaneVectors> expected_of(const List& list, std::int64_t width, bool two_vectors) {
@@ -74,7 +76,9 @@ double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTr
   const auto held = expected_lane_vectors(problem);
   const auto shape = LaneShape::of(options.heads, options.features / options.heads, *held);
   const double lanes = static_cast<double>(shape->lanes) * shape->num_slices;
-  const double matrices = options.form == AttentionForm::gat ? 1 : 2;
+  const bool gathers_scores =
+      options.form == AttentionForm::gatv2 || options.form == AttentionForm::dot;
+  const double matrices = gathers_scores ? 2 : 1;
   const double row_bytes = static_cast<double>(options.features) *
                            static_cast<double>(bytes_per_element(options.precision));
   const auto rows = static_cast<double>(graph.num_rows());
@@ -88,6 +92,12 @@ double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTr
                         fit.moved_bytes_per_us;
   const double gathering = edges * matrices * row_bytes / fit.gathered_bytes_per_us;
   return fit.launch_us + working + moving + gathering;
+}
+
+double predict_rows_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  if (!problem.options.backward) return 0;
+  return coefficients_for(coefficients, traits).backward *
+         predict_rows_attention_us(problem, traits);
 }
 
 }  // namespace tessera::ops

@@ -18,6 +18,10 @@ bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep);
 /// None where heads are too wide.
 std::optional<LaneVectors> expected_lane_vectors(const AttentionProblem& problem);
 
+/// Of the forward pass.
 double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTraits& traits);
+
+/// Of the backward pass, if the plan has one.
+double predict_rows_backward_us(const AttentionProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -91,8 +91,8 @@ class ForwardRow {
 #pragma unroll
     for (int u = 0; u < batch; ++u) {
       const bool exists = whole || u < num_edges;
-      gathered[u] = form_.gathered(vertices.ids[u], exists);
       values[u] = lanes_.load(values_, vertices.ids[u], exists);
+      gathered[u] = form_.gathered_with(values[u], vertices.ids[u], exists);
     }
     float weights[batch];
 #pragma unroll

@@ -64,7 +64,8 @@ struct RowsAttentionLaunch {
   std::int64_t width = 0;  ///< of a head
   float slope = 0;
   float scale = 1;
-  const void* vector = nullptr;  ///< gatv2
+  const void* vector = nullptr;            ///< gatv2; cosine: the factor
+  const float* inverse_lengths = nullptr;  ///< cosine: of rows of values
   AttentionRows own_scores, gathered_scores;
   AttentionRows own_values, gathered_values;
   bool drops = false;
@@ -81,6 +82,7 @@ struct RowsAttentionLaunch {
   bool state_only = false;                 ///< no gradient of this pass is wanted
   AttentionSums score_gradient;            ///< of the own vertex
   AttentionSums value_gradient;            ///< by columns
+  bool adds_to_gradient = false;           ///< cosine: rows have left their share there
   float* vector_sums = nullptr;            ///< a row of features per warp of the grid
   double* scale_sums = nullptr;            ///< a number per slice and warp
 

@@ -7,6 +7,7 @@
 #include "graph/degrees.hpp"
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/lengths.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/rows/functions.hpp"
 #include "ops/attention/cuda/rows/schedule.hpp"
@@ -25,14 +26,16 @@ struct Functions {
 Functions functions_of(AttentionForm form, Precision precision) {
   using Forward = const RowsAttentionForward*;
   using Backward = const RowsAttentionBackward*;
-  constexpr std::array<std::array<Forward, 3>, 3> forward = {
+  constexpr std::array<std::array<Forward, 3>, 4> forward = {
       {{&gat_forward_fp32, &gat_forward_bf16, &gat_forward_fp16},
        {&gatv2_forward_fp32, &gatv2_forward_bf16, &gatv2_forward_fp16},
-       {&dot_forward_fp32, &dot_forward_bf16, &dot_forward_fp16}}};
-  constexpr std::array<std::array<Backward, 3>, 3> backward = {
+       {&dot_forward_fp32, &dot_forward_bf16, &dot_forward_fp16},
+       {&cosine_forward_fp32, &cosine_forward_bf16, &cosine_forward_fp16}}};
+  constexpr std::array<std::array<Backward, 3>, 4> backward = {
       {{&gat_backward_fp32, &gat_backward_bf16, &gat_backward_fp16},
        {&gatv2_backward_fp32, &gatv2_backward_bf16, &gatv2_backward_fp16},
-       {&dot_backward_fp32, &dot_backward_bf16, &dot_backward_fp16}}};
+       {&dot_backward_fp32, &dot_backward_bf16, &dot_backward_fp16},
+       {&cosine_backward_fp32, &cosine_backward_bf16, &cosine_backward_fp16}}};
   const std::size_t type = precision == Precision::bf16 ? 1 : precision == Precision::fp16 ? 2 : 0;
   const auto which = static_cast<std::size_t>(form);
   return {*forward[which][type], *backward[which][type]};
@@ -86,6 +89,7 @@ class CudaRowsAttention final : public PreparedAttention {
     const LaneShape shape = *LaneShape::of(options_.heads, width_, *expected_lane_vectors(problem));
     const Place place = options_.place();
     row_side_ = Side(cuda::device_rows(graph_, place), *row_degrees(graph_), shape, options_);
+    if (is_cosine()) inverse_lengths_ = workspace_.add<float>(graph_.num_rows());
     slots_ = workspace_.add<float>(
         checked_area(row_side_.schedule.num_slots, options_.features + 2 * options_.heads));
     std::int64_t cut_rows = row_side_.schedule.num_cut_rows;
@@ -101,9 +105,10 @@ class CudaRowsAttention final : public PreparedAttention {
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
            const WorkspaceView& workspace) const override {
+    if (is_cosine()) measure_values(inputs, stream, workspace);
     RowsAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
-    launch.own_scores = rows_of(inputs.target);
-    launch.gathered_scores = rows_of(inputs.source);
+    launch.own_scores = rows_of(target_of(inputs));
+    launch.gathered_scores = rows_of(source_of(inputs));
     launch.gathered_values = rows_of(inputs.value);
     launch.output = sums_of(outputs.output);
     launch.log_sum = static_cast<float*>(outputs.log_sum.data);
@@ -118,18 +123,18 @@ class CudaRowsAttention final : public PreparedAttention {
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
-    const bool wants_rows =
-        !gradients.target.absent() || !gradients.vector.absent() || gradients.scale != nullptr;
-    sweep_rows(inputs, output, log_sum, grad_output, gradients, wants_rows, stream, workspace);
+    if (is_cosine()) measure_values(inputs, stream, workspace);
+    sweep_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
     if (gradients.source.absent() && gradients.value.absent()) return;
     RowsAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
-    launch.own_scores = rows_of(inputs.source);
-    launch.gathered_scores = rows_of(inputs.target);
+    launch.own_scores = rows_of(source_of(inputs));
+    launch.gathered_scores = rows_of(target_of(inputs));
     launch.own_values = rows_of(inputs.value);
     launch.gathered_values = rows_of(grad_output);
     launch.row_state = row_state_.in(workspace);
     launch.score_gradient = sums_of(gradients.source);
     launch.value_gradient = sums_of(gradients.value);
+    launch.adds_to_gradient = is_cosine();
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = score_cols_ + options_.features;
     const std::size_t which =
@@ -139,22 +144,41 @@ class CudaRowsAttention final : public PreparedAttention {
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
-               const WorkspaceView&) const override {
-    write_attention_weights(*row_side_.rows, options_, inputs, log_sum, weights, stream);
+               const WorkspaceView& workspace) const override {
+    if (is_cosine()) measure_values(inputs, stream, workspace);
+    write_attention_weights(*row_side_.rows, options_, inputs, log_sum, weights, stream,
+                            inverse_lengths_.in(workspace));
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
+  bool is_cosine() const { return options_.form == AttentionForm::cosine; }
+  ConstOperand target_of(const AttentionInputs& inputs) const {
+    return is_cosine() ? inputs.value : inputs.target;
+  }
+  ConstOperand source_of(const AttentionInputs& inputs) const {
+    return is_cosine() ? inputs.value : inputs.source;
+  }
+  /// What goes to targets by the sweep over rows.
+  Operand target_gradient(const AttentionGradOutputs& gradients) const {
+    return is_cosine() ? gradients.value : gradients.target;
+  }
+  void measure_values(const AttentionInputs& inputs, Stream stream,
+                      const WorkspaceView& workspace) const {
+    compute_inverse_lengths(inputs.value, inverse_lengths_.in(workspace), stream);
+  }
+
   void prepare_backward() {
     WorkspaceNeed need;
+    if (is_cosine()) inverse_lengths_ = need.add<float>(graph_.num_rows());
     row_state_ = need.add<AttentionRowState>(checked_area(graph_.num_rows(), options_.heads));
     gradient_slots_ = need.add<float>(
         std::max(checked_area(row_side_.schedule.num_slots, score_cols_),
                  checked_area(column_side_.schedule.num_slots, score_cols_ + options_.features)));
     if (options_.form == AttentionForm::gatv2) {
       vector_sums_ = need.add<float>(checked_area(sharing_warps(), options_.features));
-    } else if (options_.form == AttentionForm::dot) {
+    } else if (options_.form != AttentionForm::gat) {
       scale_sums_ = need.add<double>(checked_area(sharing_warps(), options_.heads));
     }
     workspace_.cover(need);
@@ -162,39 +186,42 @@ class CudaRowsAttention final : public PreparedAttention {
 
   void sweep_rows(const AttentionInputs& inputs, const ConstOperand& output,
                   const ConstOperand& log_sum, const ConstOperand& grad_output,
-                  const AttentionGradOutputs& gradients, bool wanted, Stream stream,
+                  const AttentionGradOutputs& gradients, Stream stream,
                   const WorkspaceView& workspace) const {
+    const Operand to_target = target_gradient(gradients);
+    const bool of_factor = is_cosine() && !gradients.vector.absent();
+    const bool of_vector = !is_cosine() && !gradients.vector.absent();
+    const bool of_scale = of_factor || gradients.scale != nullptr;
     RowsAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
-    launch.own_scores = rows_of(inputs.target);
-    launch.gathered_scores = rows_of(inputs.source);
+    launch.own_scores = rows_of(target_of(inputs));
+    launch.gathered_scores = rows_of(source_of(inputs));
     launch.own_values = rows_of(grad_output);
     launch.gathered_values = rows_of(inputs.value);
     launch.outputs = rows_of(output);
     launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
     launch.log_sum_stride = log_sum.stride;
     launch.row_state = row_state_.in(workspace);
-    launch.state_only = !wanted;
-    launch.score_gradient = sums_of(gradients.target);
+    launch.state_only = to_target.absent() && !of_vector && !of_scale;
+    launch.score_gradient = sums_of(to_target);
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = score_cols_;
-    if (!gradients.vector.absent()) launch.vector_sums = vector_sums_.in(workspace);
-    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
-    const std::size_t which =
-        choose_lanes(AttentionSweep::backward, inputs,
-                     {output, grad_output, score_features(gradients.target)}, launch);
-    const bool shares = launch.vector_sums != nullptr || launch.scale_sums != nullptr;
-    if (shares) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
+    if (of_vector) launch.vector_sums = vector_sums_.in(workspace);
+    if (of_scale) launch.scale_sums = scale_sums_.in(workspace);
+    const std::size_t which = choose_lanes(
+        AttentionSweep::backward, inputs, {output, grad_output, score_features(to_target)}, launch);
+    if (of_vector || of_scale) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
     functions_.backward.by_rows[which](launch, stream);
     const std::int64_t num_warps = std::int64_t{launch.num_blocks} * rows_attention_warps;
-    if (!gradients.vector.absent()) {
+    const std::int64_t num_sums = num_warps * launch.shape.num_slices;
+    if (of_vector) {
       vector_functions(options_.precision)
           .store_vector(vector_sums_.in(workspace), num_warps, options_.features,
                         gradients.vector.data, stream);
     }
     if (gradients.scale != nullptr) {
-      store_scale(scale_sums_.in(workspace), num_warps * launch.shape.num_slices, gradients.scale,
-                  stream);
+      store_scale(scale_sums_.in(workspace), num_sums, gradients.scale, stream);
     }
+    if (of_factor) store_factor(scale_sums_.in(workspace), num_sums, gradients.vector, stream);
   }
 
   /// Blocks among which sums over all edges are shared: a few rows for each of their warps, and no
@@ -225,7 +252,8 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.width = width_;
     launch.slope = static_cast<float>(options_.negative_slope);
     launch.scale = static_cast<float>(inputs.scale);
-    launch.vector = options_.form == AttentionForm::gatv2 ? inputs.vector.data : nullptr;
+    launch.vector = inputs.vector.data;
+    launch.inverse_lengths = inverse_lengths_.in(workspace);
     const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
     launch.drops = dropout.active();
     launch.dropout = dropout.constants();
@@ -241,7 +269,7 @@ class CudaRowsAttention final : public PreparedAttention {
       check_reach(operand, name);
     }
     std::int64_t boundary = boundary_of(inputs.value);
-    if (options_.form != AttentionForm::gat) {
+    if (options_.form != AttentionForm::gat && !is_cosine()) {
       boundary = std::min({boundary, boundary_of(inputs.target), boundary_of(inputs.source),
                            boundary_of(inputs.vector)});
     }
@@ -293,6 +321,7 @@ class CudaRowsAttention final : public PreparedAttention {
   Side row_side_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
+  WorkspacePart<float> inverse_lengths_;  ///< cosine: the first part in both passes
 
   // What the backward pass needs, where there is one.
   Side column_side_;
@@ -312,7 +341,8 @@ std::string why_not(const AttentionProblem& problem) {
 }
 
 double predicted_us(const AttentionProblem& problem) {
-  return predict_rows_attention_us(problem, device_traits(problem.options.device));
+  const DeviceTraits& traits = device_traits(problem.options.device);
+  return predict_rows_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
 }
 
 }  // namespace

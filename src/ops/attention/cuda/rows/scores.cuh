@@ -2,16 +2,23 @@
 #pragma once
 
 #include "ops/attention/cuda/rows/vertex_lanes.cuh"
+#include "ops/attention/shortest_row.hpp"
 
 /// The score of an edge, from what its two vertices have. A form has
 ///   over_features       whether a score is a sum over the features of a head
+///   of_values           whether scores are made of values, so that their gradients are one
 ///   Own, Gathered       what a lane keeps of the own vertex, and loads of a gathered one
 ///   partial             this lane's share of the raw score
 ///   value               the score, from the raw one
 ///   Gradient            what it sums up for the own vertex
 ///   add                 one edge's gradient of the score into that
+///   finish              makes of those sums the gradient; a linear function, so pieces may come
+///                       before or after it
 /// To add another kind of attention is to add one of these, and to name it in `FormOf`.
 namespace tessera::ops {
+
+/// Of rows that count as longer than they are.
+inline constexpr float longest_inverse = static_cast<float>(1 / shortest_row);
 
 __device__ inline float leaky_relu_at(float x, float slope) { return x > 0 ? x : slope * x; }
 
@@ -20,6 +27,7 @@ template <class Lanes>
 class GatScore {
  public:
   static constexpr bool over_features = false;
+  static constexpr bool of_values = false;
   using Own = float;
   using Gathered = float;
 
@@ -31,6 +39,10 @@ class GatScore {
   }
   __device__ Gathered gathered(VertexId vertex, bool wanted) const {
     return Lanes::load_number(others_, vertex, wanted);
+  }
+  __device__ Gathered gathered_with(const typename Lanes::Loaded&, VertexId vertex,
+                                    bool wanted) const {
+    return gathered(vertex, wanted);
   }
   __device__ float partial(Own own, Gathered gathered) const { return own + gathered; }
   __device__ float value(float raw) const { return leaky_relu_at(raw, launch_.slope); }
@@ -44,7 +56,7 @@ class GatScore {
     to.sums[0] += raw > 0 ? gradient : launch_.slope * gradient;
   }
   __device__ void add_shared(Own, Gathered, float, float, float (&)[Lanes::held], double&) const {}
-  __device__ void finish(Gradient&) const {}
+  __device__ void finish(Own, VertexId, Gradient&) const {}
   __device__ void store(VertexId row, const Gradient& gradient) const {
     if (lanes_.speaks_for_head()) {
       lanes_.store_number(launch_.score_gradient, row, gradient.sums[0]);
@@ -60,11 +72,12 @@ class GatScore {
   typename Lanes::Reader others_;
 };
 
-/// What the two forms with a sum over features share.
+/// What the forms with a sum over features share.
 template <class Lanes>
 class FeatureScore {
  public:
   static constexpr bool over_features = true;
+  static constexpr bool of_values = false;
   struct Own {
     float values[Lanes::held];
   };
@@ -84,6 +97,11 @@ class FeatureScore {
   }
   __device__ Gathered gathered(VertexId vertex, bool wanted) const {
     return lanes_.load(others_, vertex, wanted);
+  }
+  /// Where the vertex's values have been loaded.
+  __device__ Gathered gathered_with(const typename Lanes::Loaded&, VertexId vertex,
+                                    bool wanted) const {
+    return gathered(vertex, wanted);
   }
   __device__ void store(VertexId row, const Gradient& gradient) const {
     lanes_.store(launch_.score_gradient, row, gradient.sums);
@@ -132,7 +150,100 @@ class DotScore : public FeatureScore<Lanes> {
     if (this->launch_.scale_sums == nullptr || !this->lanes_.speaks_for_head()) return;
     scale_sum += static_cast<double>(gradient) * static_cast<double>(raw);
   }
-  __device__ void finish(Gradient&) const {}
+  __device__ void finish(const Own&, VertexId, Gradient&) const {}
+};
+
+/// factor * cos(x, y). The own row has unit length, so that products do not overflow.
+template <class Lanes>
+class CosineScore {
+ public:
+  static constexpr bool over_features = true;
+  static constexpr bool of_values = true;
+  using Own = typename FeatureScore<Lanes>::Own;
+  using Gradient = typename FeatureScore<Lanes>::Gradient;
+  struct Gathered {
+    typename Lanes::Loaded features;
+    float inverse_length;
+  };
+
+  __device__ CosineScore(const RowsAttentionLaunch& launch, const Lanes& lanes)
+      : launch_(launch),
+        lanes_(lanes),
+        others_(lanes.features_of(launch.gathered_scores)),
+        factor_(cuda::widen(*static_cast<const typename Lanes::Type*>(launch.vector))) {}
+
+  __device__ Own own(VertexId vertex, bool wanted) const {
+    Own own;
+    lanes_.load_widened(launch_.own_scores, vertex, wanted, own.values);
+    const float inverse = inverse_length(vertex, wanted);
+#pragma unroll
+    for (float& value : own.values) value *= inverse;
+    return own;
+  }
+  __device__ Gathered gathered(VertexId vertex, bool wanted) const {
+    return gathered_with(lanes_.load(others_, vertex, wanted), vertex, wanted);
+  }
+  __device__ Gathered gathered_with(const typename Lanes::Loaded& values, VertexId vertex,
+                                    bool wanted) const {
+    return {values, inverse_length(vertex, wanted)};
+  }
+
+  __device__ float partial(const Own& own, const Gathered& gathered) const {
+    float values[Lanes::held];
+    Lanes::widen(gathered.features, values);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) sum = fmaf(own.values[i], values[i], sum);
+    return sum * gathered.inverse_length;
+  }
+  __device__ float value(float raw) const { return factor_ * raw; }
+
+  __device__ void add(const Own&, const Gathered& gathered, float, float gradient,
+                      Gradient& to) const {
+    float values[Lanes::held];
+    Lanes::widen(gathered.features, values);
+    const float scaled = gradient * factor_ * gathered.inverse_length;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) to.sums[i] = fmaf(scaled, values[i], to.sums[i]);
+  }
+  /// The gradient of the factor.
+  __device__ void add_shared(const Own&, const Gathered&, float raw, float gradient,
+                             float (&)[Lanes::held], double& scale_sum) const {
+    if (launch_.scale_sums == nullptr || !lanes_.speaks_for_head()) return;
+    scale_sum += static_cast<double>(gradient) * static_cast<double>(raw);
+  }
+  /// A row of fixed length changes at right angles alone. Rows that are taken for longer than they
+  /// are have their gradients whole.
+  __device__ void finish(const Own& own, VertexId vertex, Gradient& gradient) const {
+    const float inverse = inverse_length(vertex, vertex >= 0);
+    float along[1] = {0};
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) {
+      along[0] = fmaf(own.values[i], gradient.sums[i], along[0]);
+    }
+    lanes_.add_over_head(along);
+    if (inverse >= longest_inverse) along[0] = 0;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) {
+      gradient.sums[i] = inverse * fmaf(-along[0], own.values[i], gradient.sums[i]);
+    }
+  }
+  __device__ void store(VertexId row, const Gradient& gradient) const {
+    lanes_.store(launch_.score_gradient, row, gradient.sums);
+  }
+  __device__ int column(int i) const { return lanes_.feature(i); }
+  __device__ bool has(int i) const { return lanes_.exists(i); }
+
+ private:
+  /// Of a vertex, or of none.
+  __device__ float inverse_length(VertexId vertex, bool wanted) const {
+    return wanted ? __ldg(launch_.inverse_lengths + vertex) : 0.0f;
+  }
+
+  const RowsAttentionLaunch& launch_;
+  const Lanes& lanes_;
+  typename Lanes::Reader others_;
+  float factor_;
 };
 
 /// a . leaky_relu(t + s).
@@ -185,7 +296,7 @@ class GatV2Score : public FeatureScore<Lanes> {
                             vector_sums[i]);
     }
   }
-  __device__ void finish(Gradient& gradient) const {
+  __device__ void finish(const Own&, VertexId, Gradient& gradient) const {
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) gradient.sums[i] *= vector_[i];
   }
@@ -207,6 +318,10 @@ struct FormOf<AttentionForm::gatv2, Lanes> {
 template <class Lanes>
 struct FormOf<AttentionForm::dot, Lanes> {
   using Type = DotScore<Lanes>;
+};
+template <class Lanes>
+struct FormOf<AttentionForm::cosine, Lanes> {
+  using Type = CosineScore<Lanes>;
 };
 
 }  // namespace tessera::ops

@@ -255,13 +255,19 @@ double fastest_us(std::span<const KernelType> table, const typename KernelType::
   return best;
 }
 
-/// What the forward pass should take, as for the fused kernel.
 double predicted_fp32_us(const AttentionProblem& problem) {
   const PlanOptions options = stage_options(problem);
   const double dropping = predict_dropping_us(problem, device_traits(problem.options.device));
-  return fastest_us(sddmm_kernels(), dot_products(problem), options) +
-         fastest_us(edge_softmax_kernels(), softmax_of_rows(problem), options) + dropping +
-         fastest_us(spmm_kernels(), weighted_sums(problem, SpmmPass::forward), options);
+  const double dots = fastest_us(sddmm_kernels(), dot_products(problem), options);
+  const double softmax = fastest_us(edge_softmax_kernels(), softmax_of_rows(problem), options);
+  const auto sums = [&](SpmmPass pass) {
+    return fastest_us(spmm_kernels(), weighted_sums(problem, pass), options);
+  };
+  const double by_rows = sums(SpmmPass::forward);
+  const double forward = dots + softmax + dropping + by_rows;
+  if (!problem.options.backward) return forward;
+  // Gradients of weights take about what a softmax does.
+  return forward + 2 * dots + softmax + dropping + by_rows + 2 * sums(SpmmPass::backward);
 }
 
 double predicted_us(const AttentionProblem& problem) {

@@ -5,6 +5,7 @@
 
 #include "cuda/array.hpp"
 #include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/tall/cost.hpp"
 #include "ops/attention/cuda/tall/launch.hpp"
 #include "ops/cuda/boundaries.hpp"
@@ -142,13 +143,15 @@ std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
   if (bytes_per_element(options.precision) != 2) return "16-bit features only";
   if (options.form == AttentionForm::gatv2) return "scores that are no products of matrices";
+  if (options.form == AttentionForm::cosine) return "scores that are no plain dot products";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
   if (!width_index(options)) return "heads of 8, 16, 32, 64 or 128 features only";
   return {};
 }
 
 double predicted_us(const AttentionProblem& problem) {
-  return predict_tall_attention_us(problem, device_traits(problem.options.device));
+  const DeviceTraits& traits = device_traits(problem.options.device);
+  return predict_tall_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
 }
 
 }  // namespace

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/cuda/rows/forward.cuh"
+
+namespace tessera::ops {
+
+const RowsAttentionForward cosine_forward_bf16 =
+    make_rows_forward<__nv_bfloat16, AttentionForm::cosine>();
+
+}  // namespace tessera::ops

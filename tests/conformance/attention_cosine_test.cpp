@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/attention_kernels.hpp"
+#include "support/comparisons.hpp"
+#include "support/errors.hpp"
+#include "support/gradients.hpp"
+#include "support/matrices.hpp"
+#include "support/odd_graphs.hpp"
+#include "support/placed.hpp"
+#include "support/placed_matrix.hpp"
+
+#include "ops/attention/reference.hpp"
+
+/// Attention by cosines, as AGNN has it, by every kernel that takes it.
+namespace tessera::test {
+namespace {
+
+/// Operands and results of one problem, stored as T. Scores are cosines, so sums are as exact as
+/// rows are, whatever their lengths.
+template <class T>
+struct CosineCase {
+  CosineCase(const Graph& the_graph, const AttentionOptions& the_options, std::uint64_t seed)
+      : graph(the_graph), options(the_options) {
+    options.precision = ops::PrecisionOf<T>::value;
+    options.backward = true;
+    value = normal_matrix<T>(graph.num_rows(), options.features, seed);
+    grad_output = normal_matrix<T>(graph.num_rows(), options.features, seed + 1);
+    factor = Matrix<T>(1, 1, static_cast<T>(1.5f));
+    output = poisoned(graph.num_rows(), options.features);
+    grad_value = poisoned(graph.num_rows(), options.features);
+    grad_factor = poisoned(1, 1);
+    log_sum = Matrix<S>(graph.num_rows(), 1, std::numeric_limits<S>::quiet_NaN());
+    testing::note_compared();
+  }
+
+  using S = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+  static Matrix<T> poisoned(std::int64_t rows, std::int64_t cols) {
+    return Matrix<T>(rows, cols, static_cast<T>(std::numeric_limits<float>::quiet_NaN()));
+  }
+
+  ops::AttentionInputs inputs() const {
+    ops::AttentionInputs inputs;
+    inputs.value = value;
+    inputs.vector = factor;
+    inputs.random = Random(12, 3, 4);
+    return inputs;
+  }
+
+  void run_all(bool of_value = true, bool of_factor = true) {
+    const ops::AttentionPlan plan = ops::plan_attention(graph, options);
+    const Device device = options.device;
+    PlacedMatrix<T> on_value(value, device), on_factor(factor, device), on_output(output, device),
+        on_grad(grad_output, device), on_grad_value(grad_value, device),
+        on_grad_factor(grad_factor, device);
+    PlacedMatrix<S> on_log_sum(log_sum, device);
+    ops::AttentionInputs placed = inputs();
+    placed.value = on_value.view();
+    placed.vector = on_factor.view();
+    ops::run(plan, placed, {on_output.view(), on_log_sum.view()});
+    ops::AttentionGradOutputs gradients;
+    if (of_value) gradients.value = on_grad_value.view();
+    if (of_factor) gradients.vector = on_grad_factor.view();
+    ops::run_backward(plan, placed, on_output.view(), on_log_sum.view(), on_grad.view(), gradients);
+    for (PlacedMatrix<T>* matrix : {&on_output, &on_grad_value, &on_grad_factor}) matrix->fetch();
+    on_log_sum.fetch();
+  }
+
+  Graph graph;
+  AttentionOptions options;
+  Matrix<T> value, factor, grad_output, output, grad_value, grad_factor;
+  Matrix<S> log_sum;
+};
+
+/// The same operands in double precision, with the reference's results.
+template <class T>
+CosineCase<double> reference_of(const CosineCase<T>& from) {
+  CosineCase<double> result(from.graph, from.options, 0);
+  result.value = to_double(from.value);
+  result.factor = to_double(from.factor);
+  result.grad_output = to_double(from.grad_output);
+  ops::reference::attention(result.graph, result.options, result.inputs(),
+                            {result.output, result.log_sum});
+  ops::AttentionGradOutputs gradients;
+  gradients.value = result.grad_value;
+  gradients.vector = result.grad_factor;
+  ops::reference::attention_backward(result.graph, result.options, result.inputs(),
+                                     result.grad_output, gradients);
+  return result;
+}
+
+/// Numbers are of the size of 1, or of that of a row and the inverse of its length.
+template <class T>
+double allowed() {
+  if (std::is_same_v<T, double>) return 1e-12;
+  if (std::is_same_v<T, float>) return 2e-5;
+  return std::is_same_v<T, Bfloat16> ? 3e-2 : 4e-3;
+}
+
+template <class T>
+void expect_close(const Matrix<T>& computed, const Matrix<double>& expected, double tolerance,
+                  const char* what) {
+  for (std::int64_t i = 0; i < expected.size(); ++i) {
+    const auto number = static_cast<double>(computed.data()[i]);
+    ASSERT_NEAR(number, expected.data()[i], tolerance * (1 + std::abs(expected.data()[i])))
+        << what << ", element " << i;
+  }
+}
+
+/// The largest sum of magnitudes behind a gradient: edges that meet at a vertex, and the inverse
+/// of the shortest row.
+template <class T>
+double gradient_size(const CosineCase<double>& of) {
+  double size = 1;
+  for (const double gradient : of.grad_value.span()) size = std::max(size, std::abs(gradient));
+  return size;
+}
+
+template <class T>
+void expect_matches_reference(const CosineCase<T>& run) {
+  const CosineCase<double> expected = reference_of(run);
+  expect_close(run.output, expected.output, allowed<T>(), "output");
+  const double size = gradient_size<T>(expected);
+  expect_close(run.grad_value, expected.grad_value, 4 * size * allowed<T>(), "gradient of values");
+  const double edges = std::sqrt(static_cast<double>(run.graph.num_edges()) + 1);
+  expect_close(run.grad_factor, expected.grad_factor, 4 * edges * allowed<T>(),
+               "gradient of the factor");
+}
+
+template <class T>
+void check(const Graph& graph, AttentionOptions options, std::uint64_t seed) {
+  options.precision = ops::PrecisionOf<T>::value;
+  if (!supports(options.kernel, options)) return testing::note_declined(describe(options));
+  SCOPED_TRACE(describe(options) + ", " + to_string(options.precision) + ", seed " +
+               std::to_string(seed));
+  CosineCase<T> run(graph, options, seed);
+  run.run_all();
+  expect_matches_reference(run);
+}
+
+void check_all_precisions(const Graph& graph, const AttentionOptions& options, std::uint64_t seed) {
+  check<float>(graph, options, seed);
+  if (on_cpu(options.kernel)) return check<double>(graph, options, seed);
+  check<Bfloat16>(graph, options, seed);
+  check<Float16>(graph, options, seed);
+}
+
+class CosineKernels : public AttentionKernelTest {
+ protected:
+  AttentionOptions options(std::int64_t width, double dropout = 0) const {
+    return options_of(GetParam(), AttentionForm::cosine, 1, width, dropout);
+  }
+};
+
+TEST_P(CosineKernels, OddGraphs) {
+  must_compare();
+  for (const testing::NamedGraph& odd : testing::odd_patterns()) {
+    if (odd.graph.num_rows() != odd.graph.num_cols()) continue;
+    SCOPED_TRACE(odd.name);
+    check_all_precisions(odd.graph, options(16), 3000);
+    check_all_precisions(odd.graph, options(7, 0.4), 3010);
+  }
+}
+
+TEST_P(CosineKernels, AnyWidth) {
+  const Graph graph = testing::random_graph(33, 33, 250, 31, false);
+  for (const std::int64_t width : {0, 1, 2, 3, 4, 8, 15, 16, 17, 31, 33, 64, 100, 128, 257, 700}) {
+    check_all_precisions(graph, options(width), 3100);
+    check_all_precisions(graph, options(width, 0.5), 3110);
+  }
+}
+
+TEST_P(CosineKernels, Hubs) {
+  const Graph graph = testing::star_graph(20000);
+  check<float>(graph, options(8), 3200);
+  check<float>(graph, options(33, 0.5), 3210);
+}
+
+TEST_P(CosineKernels, EachGradientAloneIsTheSame) {
+  const Graph graph = testing::random_graph(50, 50, 400, 32, false);
+  CosineCase<float> both(graph, options(12, 0.2), 3300);
+  both.run_all();
+  CosineCase<float> of_value(graph, both.options, 3300);
+  of_value.run_all(true, false);
+  CosineCase<float> of_factor(graph, both.options, 3300);
+  of_factor.run_all(false, true);
+  EXPECT_LT(largest_difference(of_value.grad_value, to_double(both.grad_value)), 1e-6);
+  EXPECT_LT(largest_difference(of_factor.grad_factor, to_double(both.grad_factor)), 1e-5);
+  EXPECT_TRUE(std::isnan(of_value.grad_factor(0, 0)));
+  EXPECT_TRUE(std::isnan(of_factor.grad_value(0, 0)));
+}
+
+TEST_P(CosineKernels, SameBitsTwice) {
+  const Graph graph = testing::random_graph(3000, 3000, 40000, 33, false);
+  CosineCase<float> once(graph, options(64), 3400), again(graph, options(64), 3400);
+  once.run_all();
+  again.run_all();
+  EXPECT_TRUE(same_bits(once.output, again.output));
+  EXPECT_TRUE(same_bits(once.grad_value, again.grad_value));
+  EXPECT_TRUE(same_bits(once.grad_factor, again.grad_factor));
+}
+
+/// Rows have the same directions at any length; a row of zeros has none.
+TEST_P(CosineKernels, LengthsOfAnySize) {
+  const Graph graph = testing::random_graph(40, 40, 500, 34, false);
+  CosineCase<float> run(graph, options(24), 3500);
+  const CosineCase<double> plain = reference_of(run);
+  for (const float length : {1e-10f, 1e15f, 1e18f}) {
+    SCOPED_TRACE(length);
+    CosineCase<float> scaled(graph, run.options, 3500);
+    for (float& value : scaled.value.span()) value *= length;
+    scaled.run_all();
+    for (std::int64_t i = 0; i < plain.output.size(); ++i) {
+      ASSERT_NEAR(static_cast<double>(scaled.output.data()[i]) / static_cast<double>(length),
+                  plain.output.data()[i], 1e-4);
+    }
+  }
+  for (std::int64_t f = 0; f < 24; ++f) run.value(3, f) = 0;
+  run.run_all();
+  const CosineCase<double> expected = reference_of(run);
+  expect_close(run.output, expected.output, 2e-5, "output");
+}
+
+TEST_P(CosineKernels, StridedViews) {
+  const Graph graph = testing::random_graph(17, 17, 90, 35, false);
+  for (const std::int64_t width : {7, 16}) {
+    CosineCase<float> plain(graph, options(width, 0.25), 3600);
+    plain.run_all();
+    Padded<float> value(plain.value), grad_output(plain.grad_output);
+    Padded<float> output(17, width), grad_value(17, width);
+    const Device device = plain.options.device;
+    Placed<float> on_value(value, device), on_grad_output(grad_output, device),
+        on_output(output, device), on_grad_value(grad_value, device);
+    PlacedMatrix<float> on_factor(plain.factor, device), on_log_sum(plain.log_sum, device);
+    ops::AttentionInputs inputs = plain.inputs();
+    inputs.value = on_value.view();
+    inputs.vector = on_factor.view();
+    const ops::AttentionPlan plan = ops::plan_attention(graph, plain.options);
+    ops::run(plan, inputs, {on_output.view(), on_log_sum.view()});
+    ops::run_backward(plan, inputs, on_output.view(), on_log_sum.view(), on_grad_output.view(),
+                      {.value = on_grad_value.view()});
+    on_output.fetch();
+    on_grad_value.fetch();
+    EXPECT_TRUE(output.margins_intact());
+    EXPECT_TRUE(grad_value.margins_intact());
+    for (std::int64_t i = 0; i < 17; ++i) {
+      for (std::int64_t f = 0; f < width; ++f) {
+        EXPECT_NEAR(output.view()(i, f), plain.output(i, f), 1e-5);
+        EXPECT_NEAR(grad_value.view()(i, f), plain.grad_value(i, f), 1e-5);
+      }
+    }
+  }
+}
+
+TEST_P(CosineKernels, WeightsAreThoseOfTheReference) {
+  const Graph graph = testing::random_graph(33, 33, 200, 36, false);
+  CosineCase<float> run(graph, options(20), 3700);
+  run.run_all();
+  const Device device = run.options.device;
+  Matrix<float> weights(graph.num_edges(), 1);
+  PlacedMatrix<float> on_value(run.value, device), on_factor(run.factor, device),
+      on_log_sum(run.log_sum, device), on_weights(weights, device);
+  ops::AttentionInputs inputs = run.inputs();
+  inputs.value = on_value.view();
+  inputs.vector = on_factor.view();
+  ops::attention_weights(ops::plan_attention(graph, run.options), inputs, on_log_sum.view(),
+                         on_weights.view());
+  on_weights.fetch();
+  Matrix<double> expected(graph.num_edges(), 1);
+  const CosineCase<double> reference = reference_of(run);
+  ops::reference::attention_weights(graph, run.options, reference.inputs(), expected);
+  expect_close(weights, expected, 1e-5, "weights");
+}
+
+/// In double precision, on a directed graph, with dropout.
+TEST(CosineAttention, GradientsAgreeWithFiniteDifferences) {
+  const Graph graph = testing::random_graph(7, 7, 24, 37, false);
+  CosineCase<double> run(graph, options_of("", AttentionForm::cosine, 1, 5, 0.3), 3800);
+  run.run_all();
+  const ops::AttentionPlan plan = ops::plan_attention(graph, run.options);
+  Matrix<double> output(7, 5);
+  const auto loss = [&] {
+    ops::run(plan, run.inputs(), {output, {}});
+    return inner_product(output, run.grad_output);
+  };
+  expect_gradient(loss, run.value, run.grad_value);
+  expect_gradient(loss, run.factor, run.grad_factor);
+}
+
+TEST(CosineAttention, RejectsWhatDoesNotFit) {
+  const Graph graph = testing::random_graph(6, 6, 12, 38, false);
+  CosineCase<float> run(graph, options_of("", AttentionForm::cosine, 1, 4, 0), 3900);
+  const ops::AttentionPlan plan = ops::plan_attention(graph, run.options);
+  const auto problem_with = [&](auto&& change) {
+    ops::AttentionInputs inputs = run.inputs();
+    change(inputs);
+    return argument_problem([&] { ops::run(plan, inputs, {run.output, run.log_sum}); });
+  };
+  EXPECT_NE(problem_with([&](auto& in) { in.target = run.value; }).find("has no target"),
+            std::string::npos);
+  EXPECT_NE(problem_with([&](auto& in) { in.vector = {}; }).find("vector"), std::string::npos);
+  AttentionOptions options = run.options;
+  options.heads = 2;
+  EXPECT_NE(argument_problem([&] { ops::plan_attention(graph, options); }).find("one head"),
+            std::string::npos);
+  const Graph wide = testing::random_graph(6, 7, 12, 38, false);
+  EXPECT_NE(argument_problem([&] { ops::plan_attention(wide, run.options); }).find("square"),
+            std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CosineKernels,
+                         ::testing::ValuesIn(kernels_for(AttentionForm::cosine)),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::test
