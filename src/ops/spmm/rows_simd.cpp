@@ -47,16 +47,34 @@ TESSERA_INLINE void prefetch(const SpmmRows& rows, EdgeOffset edge, const Column
   });
 }
 
+/// Where the results of a row go, kept in registers: a compiler has to assume that a store changes
+/// what `rows` says.
+template <class T>
+struct OutputRow {
+  T* y = nullptr;
+  ScalarOf<T>* wide = nullptr;  ///< null: results are stored as x is
+};
+
+template <class T>
+TESSERA_INLINE OutputRow<T> output_row(const SpmmRows& rows, VertexId row) {
+  using S = ScalarOf<T>;
+  const std::int64_t place = static_cast<std::int64_t>(row) * rows.y_stride;
+  OutputRow<T> output{static_cast<T*>(rows.y) + place};
+  if constexpr (!std::is_same_v<S, T>) {
+    if (rows.y_is_wide) output.wide = static_cast<S*>(rows.y) + place;
+  }
+  return output;
+}
+
 /// Stores the values of a row from column `at` on.
 template <class T, class Vector>
-TESSERA_INLINE void store_row(const SpmmRows& rows, VertexId row, std::int64_t at, Vector values) {
+TESSERA_INLINE void store(const OutputRow<T>& output, std::int64_t at, Vector values) {
   using S = ScalarOf<T>;
   constexpr int N = static_cast<int>(sizeof(Vector) / sizeof(S));
-  const std::int64_t place = static_cast<std::int64_t>(row) * rows.y_stride + at;
   if constexpr (!std::is_same_v<S, T>) {
-    if (rows.y_is_wide) return store_lanes<N>(static_cast<S*>(rows.y) + place, values);
+    if (output.wide != nullptr) return store_lanes<N>(output.wide + at, values);
   }
-  store_lanes<N>(static_cast<T*>(rows.y) + place, values);
+  store_lanes<N>(output.y + at, values);
 }
 
 /// `features` where this row won the element, else 0.
@@ -175,10 +193,12 @@ void sum_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* w
     const bool empty = begin == end;
     const S scale = row_scale == nullptr || empty ? S(1) : row_scale[row];
     const S divisor = rows.mean && !empty ? static_cast<S>(end - begin) : S(1);
+    const OutputRow<T> output = output_row<T>(rows, row);
+    const bool mean = rows.mean;
     unrolled<V>([&](auto v) __attribute__((always_inline)) {
       Vector value = total[v.value] * scale;
-      if (rows.mean) value /= divisor;
-      store_row<T>(rows, row, start(columns, v), value);
+      if (mean) value /= divisor;
+      store(output, start(columns, v), value);
     });
     begin = end;
   }
@@ -226,10 +246,11 @@ void best_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* 
         if constexpr (Winners) winner[v.value] = wins ? col : winner[v.value];
       });
     }
+    const OutputRow<T> output = output_row<T>(rows, row);
     unrolled<V>([&](auto v) __attribute__((always_inline)) {
       const std::int64_t at = start(columns, v);
       if (range.slot < 0) {
-        store_row<T>(rows, row, at, Vector(best[v.value] * sign));
+        store(output, at, Vector(best[v.value] * sign));
       } else {
         S values[N];
         __builtin_memcpy(values, &best[v.value], sizeof values);
