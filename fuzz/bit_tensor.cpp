@@ -10,8 +10,8 @@ namespace {
 std::string stored(int bits, quant::Granularity granularity) {
   Matrix<float> x(5, 3);
   for (std::int64_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(i * i % 11);
-  const quant::Affine affine =
-      quant::calibrate(x, {.bits = bits, .granularity = granularity, .classes = {{0, 1, 0, 1, 1}, 2}});
+  const quant::Affine affine = quant::calibrate(
+      x, {.bits = bits, .granularity = granularity, .classes = {{0, 1, 0, 1, 1}, 2}});
   const Matrix<std::uint16_t> codes = quant::quantise(x, affine);
   const MatrixView<const std::uint16_t> view(codes.data(), codes.rows(), codes.cols());
   return written(".tsr", [&](const std::string& path) {

@@ -16,10 +16,9 @@ namespace tessera::fuzz {
 namespace {
 
 constexpr std::string_view heading = "=== ";
-constexpr const char* names[] = {"raw/edge.csv",       "raw/num-node-list.csv",
-                                 "raw/node-feat.csv",  "raw/node-label.csv",
-                                 "split/by/train.csv", "split/by/valid.csv",
-                                 "split/by/test.csv"};
+constexpr const char* names[] = {
+    "raw/edge.csv",       "raw/num-node-list.csv", "raw/node-feat.csv", "raw/node-label.csv",
+    "split/by/train.csv", "split/by/valid.csv",    "split/by/test.csv"};
 
 std::map<std::string, std::string, std::less<>> taken_apart(std::string_view input) {
   std::map<std::string, std::string, std::less<>> files;

@@ -2,6 +2,7 @@
 #include "planning.hpp"
 
 #include <filesystem>
+#include <system_error>
 
 #include "options.hpp"
 
@@ -46,9 +47,10 @@ FileUse plans_file(const PlanningOptions& planning) {
 void open_plans(PlanningOptions& planning) {
   ops::parse_tune(planning.tune);
   if (planning.plans.empty()) return;
-  planning.store = std::make_shared<ops::PlanStore>(std::filesystem::exists(planning.plans)
-                                                        ? ops::PlanStore::load(planning.plans)
-                                                        : ops::PlanStore());
+  std::error_code problem;  // Where it cannot be looked at, opening it says why.
+  const bool absent = !std::filesystem::exists(planning.plans, problem) && !problem;
+  planning.store = std::make_shared<ops::PlanStore>(absent ? ops::PlanStore()
+                                                           : ops::PlanStore::load(planning.plans));
 }
 
 void save_plans(const PlanningOptions& planning) {

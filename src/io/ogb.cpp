@@ -121,8 +121,13 @@ void read_split(const std::string& folder, Dataset& dataset) {
   std::error_code ignored;
   if (!fs::is_directory(split, ignored)) return;
   std::vector<std::string> schemes;
-  for (const fs::directory_entry& entry : fs::directory_iterator(split)) {
-    if (entry.is_directory()) schemes.push_back(entry.path().string());
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(split, problem)) {
+    if (entry.is_directory(ignored)) schemes.push_back(entry.path().string());
+  }
+  if (problem) {
+    throw Error(ErrorCode::io, "cannot open: " + problem.message(), split.string(),
+                "check the permissions of the folder");
   }
   if (schemes.size() > 1) {
     throw Error(ErrorCode::unsupported, fmt::format("holds {} splits", schemes.size()),
@@ -131,7 +136,9 @@ void read_split(const std::string& folder, Dataset& dataset) {
   for (const std::string& scheme : schemes) {
     const auto part = [&](const char* name) {
       const std::string path = find_file(scheme, name);
-      return path.empty() ? std::vector<std::int64_t>() : read_index_file(path);
+      if (path.empty()) return std::vector<std::int64_t>();
+      InputFile{path};  // A file without a byte is damaged, other than a list without a line.
+      return read_index_file(path);
     };
     dataset.train = part("train");
     dataset.validation = part("valid");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -84,7 +85,8 @@ const FileFormat& format_called(const std::string& key) {
 }
 
 const FileFormat& recognise(const std::string& path) {
-  const bool is_folder = std::filesystem::is_directory(path);
+  std::error_code ignored;  // What is not to be looked at is no folder, and opening it says why.
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
   const std::string first = is_folder ? std::string() : first_bytes(path);
   for (const FileFormat& format : file_formats()) {
     if (format.recognises({path, is_folder, first})) return format;

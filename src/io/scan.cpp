@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tessera::io {
 namespace {
@@ -36,6 +37,15 @@ std::optional<float> parse_real(std::string_view word) {
   if (stop != word.data() + word.size()) return {};
   if (problem == std::errc::result_out_of_range) return parse_extreme(std::string(word));
   return problem == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<float> parse_any_real(std::string_view word) {
+  if (const auto value = parse_real(word)) return value;
+  double value = 0;
+  const char* const end = word.data() + word.size();
+  const auto [stop, problem] = std::from_chars(word.data(), end, value);
+  const bool is_number = stop == end && problem != std::errc::invalid_argument;
+  return is_number ? std::optional(std::numeric_limits<float>::infinity()) : std::nullopt;
 }
 
 }  // namespace tessera::io

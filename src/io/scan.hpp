@@ -62,6 +62,9 @@ inline const char* scan_integer(const char* at, const char* end, std::int64_t& v
 /// numbers here.
 std::optional<float> parse_real(std::string_view word);
 
+/// The same, but what is too large is infinity: still a number, and not a text among numbers.
+std::optional<float> parse_any_real(std::string_view word);
+
 /// Such a number from `at` up to a character that `ends` it; null where there is none.
 template <class Ends>
 inline const char* scan_real(const char* at, const char* end, Ends&& ends, float& value) {

@@ -29,7 +29,7 @@ struct Findings {
   void see(std::string_view field, std::size_t max_texts) {
     if (is_missing(field)) return;
     present = true;
-    const auto value = parse_real(field);
+    const auto value = parse_any_real(field);
     numeric = numeric && value.has_value();
     integral = integral && value && is_whole(*value);
     // Numbers are texts as well, if there is a text among them; one more than allowed is enough.

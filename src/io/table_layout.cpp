@@ -47,6 +47,14 @@ std::vector<std::string_view> first_lines(std::string_view head, std::vector<std
   return lines;
 }
 
+/// Tables have no control characters but tabs and the ends of lines.
+bool is_text(std::string_view line) {
+  return std::none_of(line.begin(), line.end(), [](char c) {
+    const auto code = static_cast<unsigned char>(c);
+    return code < ' ' && (code < '\t' || code > '\r');
+  });
+}
+
 bool looks_like_header(const std::vector<std::vector<std::string>>& rows,
                        const std::vector<std::string_view>& known) {
   const std::vector<std::string>& first = rows.front();
@@ -171,6 +179,9 @@ TableLayout find_layout(std::string_view head, char separator, std::optional<boo
   if (lines.empty()) {
     throw Error(ErrorCode::bad_data, "holds no rows, only remarks and blank lines", path,
                 "give a table with one row per line");
+  }
+  if (!std::all_of(lines.begin(), lines.end(), is_text)) {
+    throw Error(ErrorCode::bad_data, "is no text", path, "give a text with one row per line");
   }
   TableLayout layout{
       FieldScanner(separator != 0 ? separator : find_separator(lines)), {}, 0, 0, {}};

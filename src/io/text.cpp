@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "tessera/core/error.hpp"
+
 #include "io/deflate.hpp"
 #include "io/file.hpp"
 
@@ -24,9 +26,16 @@ std::size_t line_start(std::string_view text, std::size_t position) {
 
 }  // namespace
 
+void require_utf8(std::string_view text, const std::string& path) {
+  if (!text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF")) return;
+  throw Error(ErrorCode::unsupported, "is UTF-16", path, "save the text as UTF-8");
+}
+
 Buffer<std::byte> load_text(const std::string& path) {
   Buffer<std::byte> bytes = InputFile(path).read_all();
-  return looks_gzipped(bytes.span()) ? gunzip(bytes.span(), path) : std::move(bytes);
+  if (looks_gzipped(bytes.span())) bytes = gunzip(bytes.span(), path);
+  require_utf8(text_of(bytes), path);
+  return bytes;
 }
 
 void LineScanner::skip_space() {

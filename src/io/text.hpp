@@ -14,11 +14,21 @@
 /// Reading large text files of numbers with all threads.
 namespace tessera::io {
 
+/// A byte order mark that says nothing and is left out.
+inline constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
+
+/// Throws `unsupported` for a text in UTF-16.
+void require_utf8(std::string_view text, const std::string& path);
+
 /// The whole of a text file, unpacked if its first bytes are gzip's.
 Buffer<std::byte> load_text(const std::string& path);
 
+/// Without a byte order mark.
 inline std::string_view text_of(const Buffer<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(bytes.size())};
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                        static_cast<std::size_t>(bytes.size()));
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
+  return text;
 }
 
 /// Takes words off the front of a line. Spaces, tabs and carriage returns part them.

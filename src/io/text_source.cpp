@@ -10,13 +10,14 @@
 
 #include "tessera/core/error.hpp"
 
+#include "io/text.hpp"
+
 namespace tessera::io {
 namespace {
 
 constexpr std::int64_t chunk_bytes = 1 << 18;
 constexpr std::int64_t window_bytes = 1 << 18;
 constexpr std::int64_t read_grain = 1 << 21;
-constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
 
 bool begins_gzipped(const InputFile& file) {
   std::byte first[2];
@@ -120,9 +121,7 @@ std::size_t TextSource::fill_unpacked(std::span<std::byte> out) {
 void TextSource::skip_byte_order_mark() {
   const std::string_view start(reinterpret_cast<const char*>(buffer_.data()),
                                static_cast<std::size_t>(held_));
-  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
-    throw Error(ErrorCode::unsupported, "is UTF-16", path(), "save the text as UTF-8");
-  }
+  require_utf8(start, path());
   if (!start.starts_with(utf8_mark)) return;
   used_ = offset_ = std::ssize(utf8_mark);
   held_ -= used_;

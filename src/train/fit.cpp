@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -141,7 +142,9 @@ class Fit {
 
   void resume() {
     const std::string& path = options_.checkpoint.path;
-    if (!checkpoints() || !options_.checkpoint.resume || !std::filesystem::exists(path)) return;
+    if (!checkpoints() || !options_.checkpoint.resume) return;
+    std::error_code problem;  // Where it cannot be looked at, opening it says why.
+    if (!std::filesystem::exists(path, problem) && !problem) return;
     Checkpoint loaded = load_checkpoint(path);
     require_same({loaded.settings, path}, checkpoint_.settings, path);
     require_same_problem(loaded);

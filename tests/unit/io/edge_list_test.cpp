@@ -10,13 +10,13 @@
 #include "tessera/core/memory.hpp"
 #include "tessera/core/parallel.hpp"
 
-#include "io/deflate.hpp"
-#include "io/file.hpp"
 #include "support/files.hpp"
+#include "support/gzipped.hpp"
 
 namespace tessera {
 namespace {
 
+using test::gzipped;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -37,15 +37,6 @@ class EdgeList : public testing::Test {
       return error.what();
     }
     return "no error";
-  }
-  static std::string gzipped(const std::string& text) {
-    const std::span<const std::byte> parts[] = {io::bytes_of(text)};
-    std::string bytes;
-    for (const auto& piece : io::gzip(parts)) {
-      bytes.append(reinterpret_cast<const char*>(piece.data()),
-                   static_cast<std::size_t>(piece.size()));
-    }
-    return bytes;
   }
 
   test::TemporaryFolder folder_;
