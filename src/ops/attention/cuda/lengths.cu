@@ -16,20 +16,31 @@ struct InverseLengths {
 
   template <int width, bool aligned>
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool has_row) const {
-    // In double, so that squares neither overflow nor vanish.
-    double squares = 0;
+    const float squares = sum_of_squares<float>(team);
+    // Lanes of other teams go the other way with these: sums are over all lanes of a warp.
+    const bool fits = squares > 1e-24f && squares < 1e24f;
+    float inverse = 1 / sqrtf(squares);
+    if (!__all_sync(~0u, fits)) {
+      // Squares that would overflow or vanish, and rows without a length.
+      const double length = sqrt(sum_of_squares<double>(team));
+      if (!fits) inverse = static_cast<float>(1 / (length < shortest_row ? shortest_row : length));
+    }
+    if (has_row && team.lane == 0) to[team.row] = inverse;
+  }
+
+ private:
+  template <class Number, int width, bool aligned>
+  __device__ Number sum_of_squares(const cuda::RowTeam<width, aligned>& team) const {
+    Number squares = 0;
     team.each([&](const cuda::Elements<width, aligned>& place) {
       float values[width];
       place.load(x, values);
 #pragma unroll
       for (int i = 0; i < width; ++i) {
-        squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+        squares += static_cast<Number>(values[i]) * static_cast<Number>(values[i]);
       }
     });
-    squares = team.sum(squares);
-    if (!has_row || team.lane != 0) return;
-    const double length = sqrt(squares);
-    to[team.row] = static_cast<float>(1 / (length < shortest_row ? shortest_row : length));
+    return team.sum(squares);
   }
 };
 

@@ -224,10 +224,11 @@ class CudaRowsAttention final : public PreparedAttention {
     if (of_factor) store_factor(scale_sums_.in(workspace), num_sums, gradients.vector, stream);
   }
 
-  /// Blocks among which sums over all edges are shared: a few rows for each of their warps, and no
-  /// more than a GPU holds at once.
+  /// Blocks among which sums over all edges are shared: no more than a GPU holds at once. Sums of
+  /// vectors cost a warp as much as some of its rows.
   unsigned sharing_blocks() const {
-    constexpr std::int64_t items_per_block = 4 * rows_attention_warps;
+    const std::int64_t items_per_warp = options_.form == AttentionForm::gatv2 ? 4 : 1;
+    const std::int64_t items_per_block = items_per_warp * rows_attention_warps;
     const std::int64_t items = row_side_.schedule.pieces.size() + graph_.num_rows();
     const std::int64_t most = std::int64_t{device_traits(options_.device).processors} * 8;
     return static_cast<unsigned>(std::min(most, (items + items_per_block - 1) / items_per_block));

@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const RowsAttentionBackward cosine_backward_fp16 = make_rows_backward<__half, AttentionForm::cosine>();
+const RowsAttentionBackward cosine_backward_fp16 =
+    make_rows_backward<__half, AttentionForm::cosine>();
 
 }  // namespace tessera::ops

@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const RowsAttentionBackward cosine_backward_fp32 = make_rows_backward<float, AttentionForm::cosine>();
+const RowsAttentionBackward cosine_backward_fp32 =
+    make_rows_backward<float, AttentionForm::cosine>();
 
 }  // namespace tessera::ops
