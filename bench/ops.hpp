@@ -19,5 +19,6 @@ std::vector<Suite> planning_suites();
 std::vector<Suite> layer_suites();        ///< the dense ops of a layer
 std::vector<Suite> model_layer_suites();  ///< whole layers
 std::vector<Suite> model_suites();        ///< training steps and epochs
+std::vector<Suite> batch_suites();        ///< inference over batches of parts
 
 }  // namespace tessera::bench

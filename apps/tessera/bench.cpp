@@ -283,7 +283,7 @@ Action setup(CLI::App& app) {
              "with "
              "the data's own features; spmm_weighted and spmm_edge_values, sums with a weight for "
              "every edge, fixed or new in each run; translate, making tiles; planning, making "
-             "plans. "
+             "plans; batches, inference over parts of a graph, in bits too as in batches_gcn_4. "
              "Or: compare A.json B.json")
       ->type_name("OP")
       ->check(offers(all_words()));

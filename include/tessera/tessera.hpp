@@ -98,6 +98,7 @@
 #include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/statistics.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
+#include "tessera/train/bit_batches.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/metrics.hpp"

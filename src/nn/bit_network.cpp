@@ -59,8 +59,8 @@ quant::BitTensorView<std::uint32_t> view_of(const quant::BitTensor& shape, std::
 
 struct BitNetwork::State {
   State(const BitSteps& chain, const Graph* pattern, std::int64_t num_vertices,
-        const BitNetworkOptions& given)
-      : vertices(num_vertices), plans(given.plans), place(given.plans.place()) {
+        std::int64_t dense_block, const BitNetworkOptions& given)
+      : vertices(num_vertices), block(dense_block), plans(given.plans), place(given.plans.place()) {
     if (chain.steps().empty()) {
       throw Error(ErrorCode::invalid_argument, "no product of codes", "BitNetwork",
                   "give the steps of a model with bits");
@@ -117,6 +117,7 @@ struct BitNetwork::State {
         planned.plan = ops::plan_bit_aggregate(*pattern, options);
       } else {
         options.depth = vertices;
+        options.block = block;
         planned.plan = ops::plan_bit_gemm(options);
       }
     } else {
@@ -163,6 +164,7 @@ struct BitNetwork::State {
       inputs.epilogue = step.epilogue;
       if (step.aggregates) {
         inputs.a = given.adjacency;
+        inputs.block_starts = given.block_starts;
         inputs.b = codes;
         if (step.adds_own && given.row_scale.data != nullptr) {
           throw Error(ErrorCode::unsupported, "vertices of their own in sums that are scaled",
@@ -193,6 +195,7 @@ struct BitNetwork::State {
   }
 
   std::int64_t vertices;
+  std::int64_t block;  ///< of a dense adjacency
   ops::PlanOptions plans;
   Place place;
   std::vector<PlannedStep> steps;
@@ -228,11 +231,11 @@ BitAdjacency bit_adjacency(const Graph& derived) {
 
 BitNetwork::BitNetwork(const BitSteps& steps, const Graph& pattern,
                        const BitNetworkOptions& options)
-    : state_(std::make_unique<State>(steps, &pattern, pattern.num_rows(), options)) {}
+    : state_(std::make_unique<State>(steps, &pattern, pattern.num_rows(), 0, options)) {}
 
-BitNetwork::BitNetwork(const BitSteps& steps, std::int64_t vertices,
+BitNetwork::BitNetwork(const BitSteps& steps, std::int64_t vertices, std::int64_t block,
                        const BitNetworkOptions& options)
-    : state_(std::make_unique<State>(steps, nullptr, vertices, options)) {}
+    : state_(std::make_unique<State>(steps, nullptr, vertices, block, options)) {}
 
 BitNetwork::BitNetwork(BitNetwork&&) noexcept = default;
 BitNetwork& BitNetwork::operator=(BitNetwork&&) noexcept = default;

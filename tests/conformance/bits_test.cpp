@@ -141,6 +141,38 @@ TEST_P(BitGemmKernels, SkipTilesWithoutBits) {
   }
 }
 
+TEST_P(BitGemmKernels, TakeBlocksOfTheDiagonal) {
+  // Parts of 128, 256 and 384 vertices; the last has fewer.
+  const std::vector<std::int32_t> starts = {0, 0, 128, 128, 128, 128, 384, 384, 384, 384, 384};
+  const std::int64_t block = 384;
+  const std::int64_t rows = 700;
+  const quant::BitTensor whole_b = drawn_bits(37, rows, 3, 7);
+  for (const int s : {1, 2}) {
+    BitOptions wanted = options({rows, 37, rows}, s, 3);
+    wanted.block = block;
+    if (!takes(wanted)) continue;
+    Matrix<std::uint16_t> whole(rows, rows, std::uint16_t{0});
+    Matrix<std::uint16_t> blocks(rows, block, std::uint16_t{0});
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t start = starts[static_cast<std::size_t>(i / 64)];
+      const std::int64_t width = start == 0 ? 128 : start == 128 ? 256 : rows - 384;
+      for (std::int64_t k = 0; k < width; ++k) {
+        const auto code = static_cast<std::uint16_t>((i * 5 + k * 11) % 7 % (1 << s));
+        blocks(i, k) = whole(i, start + k) = code;
+      }
+    }
+    const quant::BitTensor a = quant::pack_rows(testing::codes_view(blocks), s);
+    Matrix<std::int64_t> expected(rows, 37);
+    reference::bit_gemm(quant::pack_rows(testing::codes_view(whole), s), whole_b,
+                        {expected.data(), rows, 37});
+    PlacedBits a_there(a, device_), b_there(whole_b, device_);
+    OnDeviceArray<std::int32_t> starts_there(starts.data(), std::ssize(starts), device_);
+    BitInputs inputs{a_there.view(), b_there.view(), {}};
+    inputs.block_starts = {starts_there.data(), std::ssize(starts), 1, device_};
+    EXPECT_EQ(run_sums(plan_bit_gemm(wanted), inputs), narrow(expected)) << s;
+  }
+}
+
 /// Everything that an epilogue can have, against its formula.
 struct EpilogueCase {
   explicit EpilogueCase(std::int64_t rows, std::int64_t cols, Device device)
@@ -442,6 +474,30 @@ TEST(BitProducts, AddCodesOfTheTargetOnlyWhereThatMakesSense) {
   options.terms = 2;
   options.tune = Tune::measured;
   EXPECT_NO_THROW(plan_bit_aggregate(graph, options));
+}
+
+TEST(BitProducts, SayWhatIsWrongWithBlocks) {
+  const auto invalid = ErrorCode::invalid_argument;
+  BitOptions options;
+  options.rows = options.depth = 200;
+  options.cols = 5;
+  options.b_bits = 3;
+  options.block = 201;
+  testing::expect_error(invalid, {"blocks of 201 columns in 200"}, [&] { plan_bit_gemm(options); });
+  options.block = 128;
+  testing::expect_error(invalid, {"a matrix that stays"},
+                        [&] { plan_bit_gemm(drawn_bits(200, 200, 1, 1), options); });
+  const BitPlan plan = plan_bit_gemm(options);
+  const quant::BitTensor a = drawn_bits(200, 128, 1, 1), b = drawn_bits(5, 200, 3, 1);
+  Matrix<std::int32_t> sums(200, 5);
+  BitOutputs outputs;
+  outputs.sums32 = sums.view();
+  testing::expect_error(invalid, {"block_starts"}, [&] { run(plan, {a, b, {}}, outputs); });
+  const std::int32_t wrong[] = {0, 0, 64, 128};
+  BitInputs inputs{a, b, {}};
+  inputs.block_starts = {wrong, 4, 1};
+  testing::expect_error(invalid, {"block_starts has 64", "multiples of 128"},
+                        [&] { run(plan, inputs, outputs); });
 }
 
 TEST(BitProducts, SayWhatIsWrong) {

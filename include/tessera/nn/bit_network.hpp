@@ -29,7 +29,8 @@ struct BitVertices {
   /// over a dense adjacency.
   quant::BitTensorView<const std::uint32_t> features = {};
   MatrixView<const float> feature_scale = {};  ///< vertices x 1, of plain features; absent: 1
-  quant::BitTensorView<const std::uint32_t> adjacency = {};  ///< of a dense network
+  quant::BitTensorView<const std::uint32_t> adjacency = {};  ///< blocks on the diagonal, as ...
+  MatrixView<const std::int32_t> block_starts = {};          ///< ... in `ops::BitInputs`
   MatrixView<const float> row_scale = {};                    ///< as in `BitAdjacency`, each
   MatrixView<const float> col_scale = {};                    ///< vertices x 1
   MatrixView<const float> row_weights = {};
@@ -47,10 +48,12 @@ class BitNetwork {
  public:
   /// Sums run over the edges of this graph.
   BitNetwork(const BitSteps& steps, const Graph& pattern, const BitNetworkOptions& options = {});
-  /// Sums run over a dense matrix of bits that comes with every run: the adjacency of a batch.
-  /// Where the codes of a vertex itself count once besides its sources' (`BitStep::own` is 1), its
-  /// diagonal has them; any other number of times is an `unsupported` error.
-  BitNetwork(const BitSteps& steps, std::int64_t vertices, const BitNetworkOptions& options = {});
+  /// Sums run over blocks of bits that come with every run, rows of `block` columns each: the
+  /// adjacency of a batch. Where the codes of a vertex itself count once besides its sources'
+  /// (`BitStep::own` is 1), the diagonal has them; any other number of times is an `unsupported`
+  /// error.
+  BitNetwork(const BitSteps& steps, std::int64_t vertices, std::int64_t block,
+             const BitNetworkOptions& options = {});
   BitNetwork(BitNetwork&&) noexcept;
   BitNetwork& operator=(BitNetwork&&) noexcept;
   ~BitNetwork();

@@ -32,6 +32,9 @@ struct BitOptions : PlanOptions {
   std::int64_t rows = 0;   ///< of A and of the result
   std::int64_t cols = 0;   ///< rows of B, columns of the result
   std::int64_t depth = 0;  ///< what is summed over
+  /// bit_gemm: A has blocks on its diagonal and nothing else, and comes without the rest: rows of
+  /// so many columns, which begin where `BitInputs::block_starts` says. 0: `depth` columns.
+  std::int64_t block = 0;
   int a_bits = 1;
   int b_bits = 8;
   BitOutput output = BitOutput::sums32;
@@ -75,6 +78,9 @@ struct BitInputs {
   quant::BitTensorView<const std::uint32_t> a = {};  ///< absent where the plan has it
   quant::BitTensorView<const std::uint32_t> b = {};
   BitEpilogue epilogue = {};
+  /// Of an A in blocks, on the device: the column of the whole that the block of every 64 rows
+  /// begins at, a multiple of 128 below `depth`. (rows + 63) / 64 of them.
+  MatrixView<const std::int32_t> block_starts = {};
 };
 
 /// The one that the plan's output names.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/bits/kernel.hpp"
+
 namespace tessera::ops {
 namespace {
 
@@ -73,6 +75,19 @@ void check_epilogue(const Checker& check, const BitOptions& options, const BitEp
   check_part(check, parts.norm_scale, "norm_scale", 1, options.cols, false);
   check_part(check, parts.norm_shift, "norm_shift", 1, options.cols, false);
   check_part(check, parts.result_scale, "result_scale", options.rows, 1, false);
+}
+
+void check_starts(const Checker& check, const MatrixView<const std::int32_t>& starts,
+                  const BitOptions& options) {
+  const std::int64_t count = (options.rows + rows_of_start - 1) / rows_of_start;
+  check.matrix(starts, "block_starts", {ElementType::int32, count, 1});
+  if (starts.device.kind != DeviceKind::cpu) return;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int32_t start = starts(i, 0);
+    if (start >= 0 && start < options.depth && start % quant::depth_padding == 0) continue;
+    check.fail(fmt::format("block_starts has {}", start),
+               fmt::format("give multiples of {} below {}", quant::depth_padding, options.depth));
+  }
 }
 
 void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs) {

@@ -13,6 +13,8 @@ namespace tessera::ops {
 void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
                   const char* name, Device device, int bits, std::int64_t rows, std::int64_t depth);
 void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts);
+void check_starts(const Checker& check, const MatrixView<const std::int32_t>& starts,
+                  const BitOptions& options);
 void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs);
 
 }  // namespace tessera::ops

@@ -79,7 +79,7 @@ class GemmOfPlanes final : public CpuBits {
           for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
             for (std::int64_t r = 0; r < rows; ++r) {
               std::int64_t totals[columns_at_once] = {};
-              add_planes(a, first + r, b, j, totals);
+              add_planes(a, first + r, b, j, start_of(inputs, first + r), totals);
               const std::int64_t count = std::min<std::int64_t>(columns_at_once, options_.cols - j);
               std::copy_n(totals, count, sums + r * options_.cols + j);
             }
@@ -88,12 +88,18 @@ class GemmOfPlanes final : public CpuBits {
   }
 
  private:
+  /// The word of B's rows that the first of A's meets.
+  std::int64_t start_of(const BitInputs& inputs, std::int64_t row) const {
+    return options_.block == 0 ? 0 : inputs.block_starts(row / rows_of_start, 0) / 32;
+  }
+
   void add_planes(const Codes& a, std::int64_t row, const Codes& b, std::int64_t col,
-                  std::int64_t (&totals)[columns_at_once]) const {
+                  std::int64_t start, std::int64_t (&totals)[columns_at_once]) const {
+    const std::int64_t words = std::min(a.words_per_row, b.words_per_row - start);
     for (int p = 0; p < a.bits; ++p) {
       for (int q = 0; q < b.bits; ++q) {
         std::int64_t counts[columns_at_once];
-        loops_.count(a.row(p, row), b.row(q, col), b.words_per_row, a.words_per_row, counts);
+        loops_.count(a.row(p, row), b.row(q, col) + start, b.words_per_row, words, counts);
         for (int c = 0; c < columns_at_once; ++c) totals[c] += counts[c] << (p + q);
       }
     }
@@ -217,12 +223,13 @@ class AggregateRows final : public CpuBits {
 std::string anything(const BitProblem&) { return {}; }
 
 std::string why_not_bytes(const BitProblem& problem) {
+  if (problem.options.block > 0) return "takes no blocks";
   return problem.options.a_bits > 8 || problem.options.b_bits > 8 ? "more than 8 bits" : "";
 }
 
 double products_of(const BitOptions& options) {
   return static_cast<double>(options.rows) * static_cast<double>(options.cols) *
-         static_cast<double>((options.depth + 127) / 128 * 128);
+         static_cast<double>((depth_of_a(options) + 127) / 128 * 128);
 }
 
 /// On one core about 16 bits of a pair of planes in a tenth of a nanosecond, and a call for each.

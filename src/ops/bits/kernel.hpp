@@ -24,6 +24,13 @@ struct BitProblem {
   int sum_bits() const;
 };
 
+/// What a row of bit_gemm's A has.
+inline std::int64_t depth_of_a(const BitOptions& options) {
+  return options.block > 0 ? options.block : options.depth;
+}
+/// Rows of an A in blocks that begin at the same column.
+inline constexpr std::int64_t rows_of_start = 64;
+
 /// What a plan keeps of a kernel. Operands have been checked.
 class PreparedBits {
  public:

@@ -95,6 +95,18 @@ void check_own(const BitProblem& problem) {
   }
 }
 
+void check_blocks(const BitProblem& problem) {
+  const BitOptions& options = problem.options;
+  if (options.block == 0) return;
+  if (problem.aggregates || problem.a != nullptr) {
+    refuse("blocks of a matrix that stays", "block", "give the matrix with every run");
+  }
+  if (options.block < 0 || options.block > options.depth) {
+    refuse(fmt::format("blocks of {} columns in {}", options.block, options.depth), "block",
+           "give 0 to the depth");
+  }
+}
+
 void check_overflow(const BitProblem& problem) {
   const int bits = problem.sum_bits();
   if (bits <= 31 || problem.options.output != BitOutput::sums32) return;
@@ -106,6 +118,7 @@ void check_overflow(const BitProblem& problem) {
 BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   check_options(problem.options);
   check_own(problem);
+  check_blocks(problem);
   check_overflow(problem);
   auto record = std::make_shared<BitRecord>();
   record->graph = problem.graph;
@@ -145,7 +158,7 @@ const char* to_string(BitOutput output) noexcept {
 }
 
 int BitProblem::sum_bits() const {
-  std::int64_t summands = options.depth;
+  std::int64_t summands = depth_of_a(options);
   if (aggregates) {
     summands = 0;
     const auto& offsets = graph.row_offsets();
@@ -200,7 +213,9 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   const BitOptions& options = record.options;
   const Checker check(record.aggregates ? "bit_aggregate" : "bit_gemm", options.device);
   if (!record.aggregates && !record.has_a) {
-    check_tensor(check, inputs.a, "a", options.device, options.a_bits, options.rows, options.depth);
+    check_tensor(check, inputs.a, "a", options.device, options.a_bits, options.rows,
+                 depth_of_a(options));
+    if (options.block > 0) check_starts(check, inputs.block_starts, options);
   } else {
     check.that(inputs.a.words == nullptr, "a comes with the run, but the plan has one",
                "leave it out");

@@ -22,7 +22,7 @@ class BitTrial {
                                                problem.options.depth)),
         a_shape_(quant::bit_tensor_shape(problem.options.a_bits,
                                          problem.a || problem.aggregates ? 0 : problem.options.rows,
-                                         problem.options.depth)),
+                                         depth_of_a(problem.options))),
         device_(place.device),
         a_(words_of(a_shape_), place),
         b_(words_of(b_shape_), place),
@@ -30,6 +30,12 @@ class BitTrial {
                     (problem.options.cols + 128) * (problem.options.rows + 128) / 2,
                 place),
         workspace_(place) {
+    if (problem.options.block > 0) {
+      const std::int64_t count = (problem.options.rows + rows_of_start - 1) / rows_of_start;
+      starts_ = Buffer<std::int32_t>(count, place);
+      fill_zero(starts_.data(), static_cast<std::size_t>(count) * 4, device_, place.stream);
+      inputs_.block_starts = {starts_.data(), count, 1, device_};
+    }
     fill_zero(a_.data(), static_cast<std::size_t>(a_.size()) * 4, device_, place.stream);
     fill_zero(b_.data(), static_cast<std::size_t>(b_.size()) * 4, device_, place.stream);
     const BitOptions& options = problem.options;
@@ -70,9 +76,10 @@ class BitTrial {
   }
   static std::string details(const BitProblem& problem) {
     const BitOptions& options = problem.options;
-    return fmt::format("{} x {} x {}, {} by {} bits, {}{}", options.rows, options.cols,
+    return fmt::format("{} x {} x {}, {} by {} bits, {}{}{}", options.rows, options.cols,
                        options.depth, options.a_bits, options.b_bits, to_string(options.output),
-                       problem.a ? ", A stays" : "");
+                       problem.a ? ", A stays" : "",
+                       options.block > 0 ? fmt::format(", blocks of {}", options.block) : "");
   }
 
  private:
@@ -88,6 +95,7 @@ class BitTrial {
   quant::BitTensor b_shape_, a_shape_;
   Device device_;
   Buffer<std::uint32_t> a_, b_, result_;
+  Buffer<std::int32_t> starts_;
   TrialWorkspace workspace_;
   BitInputs inputs_;
   BitOutputs outputs_;

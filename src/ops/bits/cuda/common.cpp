@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/array.hpp"
-#include "ops/bits/cuda/finish_sums.hpp"
 #include "ops/bits/cuda/kernels.hpp"
 
 namespace tessera::ops {
@@ -19,11 +18,11 @@ std::string why_not_on_gpu(const BitProblem& problem) {
   return {};
 }
 
-CudaBits::CudaBits(const BitProblem& problem)
+CudaBits::CudaBits(const BitProblem& problem, bool finishes)
     : options_(problem.options),
       lower_(ranges_on(options_, &quant::Affine::lower)),
       step_(ranges_on(options_, &quant::Affine::scale)) {
-  if (options_.output != BitOutput::sums32) {
+  if (options_.output != BitOutput::sums32 && !finishes) {
     sums_ = need_.add<std::int32_t>(checked_area(options_.rows, options_.cols));
   }
 }
@@ -31,6 +30,20 @@ CudaBits::CudaBits(const BitProblem& problem)
 CudaBits::Sums CudaBits::sums_in(const BitOutputs& outputs, const WorkspaceView& workspace) const {
   if (options_.output == BitOutput::sums32) return {outputs.sums32.data, outputs.sums32.stride};
   return {sums_.in(workspace), options_.cols};
+}
+
+BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) const {
+  BitResult result;
+  result.finish = make_finish(options_, inputs.epilogue, lower_.data(), step_.data());
+  if (options_.output == BitOutput::values) {
+    result.values = outputs.values.data;
+    result.stride = outputs.values.stride;
+    return result;
+  }
+  result.kind = options_.output == BitOutput::rows ? BitResultKind::rows : BitResultKind::columns;
+  const auto& codes = outputs.codes;
+  result.codes = {codes.words, codes.bits, codes.padded_rows, codes.words_per_row};
+  return result;
 }
 
 void CudaBits::finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,

@@ -43,7 +43,7 @@ double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& 
   const double tile = static_cast<double>(blocks.rows) * blocks.width;
   // Two blocks share K where there are too few for all processors.
   const double waves = std::ceil(2 * tiles / std::max(1, traits.processors)) / 2;
-  return waves * tile * std::ceil(static_cast<double>(options.depth) / 1024) * 1024;
+  return waves * tile * std::ceil(static_cast<double>(depth_of_a(options)) / 1024) * 1024;
 }
 
 }  // namespace

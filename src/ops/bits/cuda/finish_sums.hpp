@@ -22,6 +22,16 @@ struct PackedCodes {
   std::int64_t words_per_row = 0;
 };
 
+/// What a product makes of its sums by itself.
+enum class BitResultKind { values, rows, columns };
+struct BitResult {
+  BitResultKind kind = BitResultKind::values;
+  BitFinish finish;
+  float* values = nullptr;
+  std::int64_t stride = 0;
+  PackedCodes codes;  ///< along rows or columns
+};
+
 void finish_values(const FinishLaunch& launch, float* values, std::int64_t stride, Stream stream);
 void finish_codes(const FinishLaunch& launch, const PackedCodes& codes, bool by_rows,
                   Stream stream);

@@ -53,10 +53,10 @@ int split_of(const BitFunction& function, const BitOptions& options, const Devic
 class CudaGemm final : public CudaBits {
  public:
   CudaGemm(const BitProblem& problem, const BitFunction& function, bool as_bytes)
-      : CudaBits(problem),
+      : CudaBits(problem, function.launch_finished != nullptr),
         function_(function),
         split_(split_of(function, options_, device_traits(options_.device))) {
-    product_.a = shape_of(options_.a_bits, options_.rows, options_.depth);
+    product_.a = shape_of(options_.a_bits, options_.rows, depth_of_a(options_));
     product_.b = shape_of(options_.b_bits, options_.cols, options_.depth);
     if (as_bytes) {
       bytes_ = need_.add<std::uint8_t>(
@@ -71,6 +71,10 @@ class CudaGemm final : public CudaBits {
     BitProduct product = product_;
     if (constant_.empty()) product.a.words = inputs.a.words;
     product.b.words = inputs.b.words;
+    if (options_.block > 0) product.block_starts = inputs.block_starts.data;
+    if (function_.launch_finished != nullptr && options_.output != BitOutput::sums32) {
+      return function_.launch_finished(product, result(inputs, outputs), stream);
+    }
     const Sums sums = sums_in(outputs, workspace);
     product.sums = sums.data;
     product.stride = sums.stride;
@@ -108,6 +112,7 @@ std::string why_not_wgmma(const BitProblem& problem) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
   if (problem.options.a_bits != 1) return "takes one plane on the left";
+  if (problem.options.block > 0) return "takes no blocks";
   return why_not_on_gpu(problem);
 }
 

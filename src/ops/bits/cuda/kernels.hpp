@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ops/bits/cuda/finish_sums.hpp"
 #include "ops/bits/kernel.hpp"
 #include "ops/bits/store.hpp"
 
@@ -16,10 +17,10 @@ void append_cuda_bit_aggregate_kernels(std::vector<BitKernel>& table);
 std::string why_not_on_gpu(const BitProblem& problem);
 
 /// From 32-bit sums to what the plan gives: the sums themselves, or what the epilogue makes of
-/// them, in a pass of its own.
+/// them, in a pass of its own unless the product `finishes` by itself.
 class CudaBits : public PreparedBits {
  public:
-  explicit CudaBits(const BitProblem& problem);
+  explicit CudaBits(const BitProblem& problem, bool finishes = false);
   WorkspaceNeed workspace() const override { return need_; }
 
  protected:
@@ -32,6 +33,9 @@ class CudaBits : public PreparedBits {
   /// After the product.
   void finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
               const WorkspaceView& workspace, const OwnCodes& own = {}) const;
+
+  /// What a product that finishes by itself is given.
+  BitResult result(const BitInputs& inputs, const BitOutputs& outputs) const;
 
   BitOptions options_;
   WorkspaceNeed need_;

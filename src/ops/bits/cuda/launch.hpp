@@ -33,9 +33,13 @@ struct BitProduct {
   BitIndex index;
   /// b as bytes in the order of `bytes.cuh`, where a kernel multiplies these.
   const std::uint8_t* b_bytes = nullptr;
+  /// Of an A in blocks: the first element of B's rows that 64 rows of A meet. Null: the first.
+  const std::int32_t* block_starts = nullptr;
   std::int32_t* sums = nullptr;
   std::int64_t stride = 0;
 };
+
+struct BitResult;
 
 /// A compiled kernel of bit_gemm.
 struct BitFunction {
@@ -45,6 +49,8 @@ struct BitFunction {
   bool splits;     ///< whether two blocks may share K
   void (*allow)(const BitProduct&);  ///< before the first launch: the shared memory it needs
   void (*launch)(const BitProduct&, int split, Stream);
+  /// Finishes its sums before they leave the registers. Null: it stores them.
+  void (*launch_finished)(const BitProduct&, const BitResult&, Stream) = nullptr;
 };
 
 /// One plane on the left. Of 128 x 128, 64 x 64 and 64 x 32.

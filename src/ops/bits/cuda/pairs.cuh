@@ -6,6 +6,7 @@
 #include "cuda/async_copy.cuh"
 #include "cuda/overlap.cuh"
 #include "cuda/wgmma_rows.cuh"
+#include "ops/bits/cuda/finish_sums.hpp"
 #include "ops/bits/cuda/integer_mma.cuh"
 #include "ops/bits/cuda/store.cuh"
 
@@ -44,6 +45,7 @@ class PairsLoader {
         memory_(memory),
         first_row_(first_row),
         first_col_(first_col),
+        b_word_(product.block_starts == nullptr ? 0 : product.block_starts[blockIdx.x] / 32),
         shape_(pairs_shape(product.a.planes, product.b.planes)) {}
 
   __device__ int num_turns() const {
@@ -70,7 +72,7 @@ class PairsLoader {
         load_plane(a_plane(turn, step, plane), product_.a, plane, first_row_, word);
       }
       for (int plane = 0; plane < product_.b.planes; ++plane) {
-        load_plane(b_plane(turn, step, plane), product_.b, plane, first_col_, word);
+        load_plane(b_plane(turn, step, plane), product_.b, plane, first_col_, b_word_ + word);
       }
     }
   }
@@ -94,6 +96,7 @@ class PairsLoader {
   std::uint32_t memory_;
   std::int64_t first_row_;
   std::int64_t first_col_;
+  std::int64_t b_word_;  ///< that the first word of A's rows meets
   PairsShape shape_;
 };
 
@@ -122,7 +125,52 @@ __device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::uint32_t
   }
 }
 
-__global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const BitProduct product) {
+/// A tile of codes on its way from the lanes that made them to words.
+struct CodeTile {
+  std::uint32_t codes[pairs_rows][pairs_rows + 1];
+};
+static_assert(sizeof(CodeTile) <= static_cast<std::size_t>(pairs_shared_bytes(1, 1)));
+
+/// Writes the words of a tile: a warp has one line of 64 codes at a time, a row or a column of the
+/// tile, and makes two words of each plane. The last tile along a line also clears what the
+/// padding of the tensor has behind it.
+__device__ inline void pack_tile(const CodeTile& tile, const PackedCodes& to, bool by_rows,
+                                 std::int64_t first_line, unsigned along, unsigned tiles) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t first_word = std::int64_t{along} * (pairs_rows / 32);
+  const std::int64_t end_word = along + 1 == tiles ? to.words_per_row : first_word + 2;
+  for (int i = static_cast<int>(threadIdx.x) / 32; i < pairs_rows; i += pairs_threads / 32) {
+    const std::int64_t line = first_line + i;
+    if (line >= to.padded_rows) continue;
+    for (std::int64_t word = first_word; word < end_word; ++word) {
+      const int at = static_cast<int>(word - first_word) * 32 + lane;
+      std::uint32_t code = 0;
+      if (at < pairs_rows) code = by_rows ? tile.codes[i][at] : tile.codes[at][i];
+      for (int plane = 0; plane < to.bits; ++plane) {
+        const std::uint32_t bits = __ballot_sync(0xFFFFFFFFu, code >> plane & 1u);
+        if (lane == 0) to.words[(plane * to.padded_rows + line) * to.words_per_row + word] = bits;
+      }
+    }
+  }
+}
+
+/// Calls visit(row, col, sum) for what a lane has of a block's tile, both counted from its corner.
+template <class Visit>
+__device__ void visit_sums(const std::int32_t (&sums)[2][4][4], int warp_row, int warp_col,
+                           Visit&& visit) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const int row = warp_row + i / 16 * 16 + lane / 4 + i % 4 / 2 * 8;
+    const int col = warp_col + i / 4 % 4 * 8 + lane % 4 * 2 + i % 2;
+    visit(row, col, sums[i / 16][i / 4 % 4][i % 4]);
+  }
+}
+
+/// With `finishes` the result is what the epilogue makes of the sums, otherwise the sums.
+template <bool finishes>
+__global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const BitProduct product,
+                                                                       const BitResult result) {
   extern __shared__ __align__(1024) char shared[];
   cuda::begin_overlapped();
   const std::int64_t first_row = std::int64_t{blockIdx.x} * pairs_rows;
@@ -168,14 +216,44 @@ __global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const Bit
     __syncthreads();
   }
   cuda::wait_for_copies<0>();
+  if constexpr (finishes) {
+    const auto value_at = [&](std::int64_t row, std::int64_t col, std::int32_t sum) {
+      return result.finish.value(row, col, static_cast<float>(sum));
+    };
+    if (result.kind == BitResultKind::values) {
+      visit_sums(sums, warp_row, warp_col, [&](int r, int c, std::int32_t sum) {
+        const std::int64_t row = first_row + r;
+        const std::int64_t col = first_col + c;
+        if (row >= product.a.rows || col >= product.b.rows) return;
+        result.values[row * result.stride + col] = value_at(row, col, sum);
+      });
+      return;
+    }
+    // All copies into this memory are done, and all who read it have passed the last barrier.
+    auto& tile = *reinterpret_cast<CodeTile*>(shared);
+    __syncthreads();
+    visit_sums(sums, warp_row, warp_col, [&](int r, int c, std::int32_t sum) {
+      const std::int64_t row = first_row + r;
+      const std::int64_t col = first_col + c;
+      const bool exists = row < product.a.rows && col < product.b.rows;
+      tile.codes[r][c] = exists ? result.finish.code(col, value_at(row, col, sum)) : 0u;
+    });
+    __syncthreads();
+    if (result.kind == BitResultKind::rows) {
+      pack_tile(tile, result.codes, true, first_row, blockIdx.y, gridDim.y);
+    } else {
+      pack_tile(tile, result.codes, false, first_col, blockIdx.x, gridDim.x);
+    }
+  } else {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const std::int64_t row = first_row + warp_row + half * 16 + lane / 4;
-      const std::int64_t col = first_col + warp_col + n * 8 + lane % 4 * 2;
-      store_pair(product, row, col, sums[half][n][0], sums[half][n][1]);
-      store_pair(product, row + 8, col, sums[half][n][2], sums[half][n][3]);
+      for (int n = 0; n < 4; ++n) {
+        const std::int64_t row = first_row + warp_row + half * 16 + lane / 4;
+        const std::int64_t col = first_col + warp_col + n * 8 + lane % 4 * 2;
+        store_pair(product, row, col, sums[half][n][0], sums[half][n][1]);
+        store_pair(product, row + 8, col, sums[half][n][2], sums[half][n][3]);
+      }
     }
   }
 }

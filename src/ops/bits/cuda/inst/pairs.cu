@@ -4,19 +4,31 @@
 
 namespace tessera::ops {
 
-const BitFunction pairs_function = {
-    pairs_rows,
-    pairs_rows,
-    0,
-    false,
-    [](const BitProduct& product) {
-      allow_shared(multiply_pairs_kernel, pairs_shared_bytes(product.a.planes, product.b.planes));
-    },
-    [](const BitProduct& product, int, Stream stream) {
-      cuda::launch_overlapped(
-          multiply_pairs_kernel, bit_grid(product, pairs_rows, pairs_rows, 1), pairs_threads,
-          static_cast<std::size_t>(pairs_shared_bytes(product.a.planes, product.b.planes)), stream,
-          product);
-    }};
+namespace {
+
+template <bool finishes>
+void launch(const BitProduct& product, const BitResult& result, Stream stream) {
+  cuda::launch_overlapped(
+      multiply_pairs_kernel<finishes>, bit_grid(product, pairs_rows, pairs_rows, 1), pairs_threads,
+      static_cast<std::size_t>(pairs_shared_bytes(product.a.planes, product.b.planes)), stream,
+      product, result);
+}
+
+}  // namespace
+
+const BitFunction pairs_function = {pairs_rows,
+                                    pairs_rows,
+                                    0,
+                                    false,
+                                    [](const BitProduct& product) {
+                                      const int bytes =
+                                          pairs_shared_bytes(product.a.planes, product.b.planes);
+                                      allow_shared(multiply_pairs_kernel<false>, bytes);
+                                      allow_shared(multiply_pairs_kernel<true>, bytes);
+                                    },
+                                    [](const BitProduct& product, int, Stream stream) {
+                                      launch<false>(product, BitResult(), stream);
+                                    },
+                                    launch<true>};
 
 }  // namespace tessera::ops

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/side_stream.hpp"
+
+#ifdef TESSERA_WITH_CUDA
+#include "core/cuda_handles.hpp"
+#endif
+
+namespace tessera {
+
+SideStream::SideStream(Device device) : device_(device) {
+  require_available(device);
+#ifdef TESSERA_WITH_CUDA
+  if (device.kind != DeviceKind::cuda) return;
+  const cuda_backend::CurrentDevice current(device.index);
+  cudaStream_t stream = nullptr;
+  cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  handle_ = stream;
+#endif
+}
+
+SideStream::~SideStream() {
+#ifdef TESSERA_WITH_CUDA
+  if (handle_ != nullptr) cudaStreamDestroy(static_cast<cudaStream_t>(handle_));
+#endif
+}
+
+}  // namespace tessera

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/train/bit_batches.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/transfer_memory.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/graph/build.hpp"
+
+#include "train/bit_features.hpp"
+
+namespace tessera::train {
+namespace {
+
+/// Parts begin at multiples of this, as rows of codes are packed.
+constexpr std::int64_t part_boundary = quant::depth_padding;
+/// Rows that have one start.
+constexpr std::int64_t rows_of_start = 64;
+constexpr std::int64_t byte_boundary = 256;
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
+
+std::int64_t words_of(const quant::BitTensor& shape) {
+  return shape.bits * checked_area(shape.padded_rows, shape.words_per_row);
+}
+
+template <class Word>
+quant::BitTensorView<Word> view_of(const quant::BitTensor& shape, Word* words, Device device) {
+  return {words, shape.bits, shape.rows, shape.depth, shape.padded_rows, shape.words_per_row,
+          device};
+}
+
+const nn::BitStep& summing_step(const nn::BitSteps& steps) {
+  const auto found = std::find_if(steps.steps().begin(), steps.steps().end(),
+                                  [](const nn::BitStep& step) { return step.aggregates; });
+  if (found != steps.steps().end()) return *found;
+  throw Error(ErrorCode::invalid_argument, "a model that sums over no graph", "BitBatches",
+              "use a model with a graph");
+}
+
+}  // namespace
+
+Graph within_parts(const Graph& graph, const Partition& partition) {
+  partition.validate(graph.num_rows());
+  const auto part = [&](VertexId v) { return partition.assignment[static_cast<std::size_t>(v)]; };
+  std::vector<VertexId> rows, cols;
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    for (const VertexId col : graph.neighbours(row)) {
+      if (part(row) != part(col)) continue;
+      rows.push_back(row);
+      cols.push_back(col);
+    }
+  }
+  return from_coo(graph.num_rows(), graph.num_cols(), rows, cols);
+}
+
+/// What all batches are filled from.
+struct BitBatches::Filling {
+  const Graph& graph;  ///< the edges within parts
+  MatrixView<const float> features;
+  const nn::BitSteps& steps;
+  std::vector<VertexId> row_of;  ///< of each vertex, in its batch
+};
+
+BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int64_t parts_per_batch,
+                       MatrixView<const float> features, const nn::BitSteps& steps, Device device) {
+  if (parts_per_batch < 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} parts per batch", parts_per_batch),
+                "BitBatches", "give at least 1");
+  }
+  if (graph.has_values()) {
+    throw Error(ErrorCode::unsupported, "edges with weights of their own in batches of bits",
+                "BitBatches", "use a graph without weights");
+  }
+  const nn::BitStep& first = steps.steps().front();
+  if (features.rows != graph.num_rows() || features.cols != first.in) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("features are {} x {}, expected {} x {}", features.rows, features.cols,
+                            graph.num_rows(), first.in),
+                "BitBatches", "give a row per vertex");
+  }
+  place_parts(partition, parts_per_batch);
+  const Graph inside = within_parts(graph, partition);
+  const Graph one = from_coo(1, 1, std::vector<VertexId>(), std::vector<VertexId>());
+  has_scales_ = summing_step(steps).adjacency(one).has_row_scale();
+  adjacency_ = quant::bit_tensor_shape(1, vertices_, block_);
+  features_ = first.aggregates ? quant::bit_tensor_shape(first.input.bits, first.in, vertices_)
+                               : quant::bit_tensor_shape(first.input.bits, vertices_, first.in);
+  feature_offset_ = rounded_up(words_of(adjacency_) * 4, byte_boundary);
+  start_offset_ = feature_offset_ + rounded_up(words_of(features_) * 4, byte_boundary);
+  number_offset_ =
+      start_offset_ +
+      rounded_up(rounded_up(vertices_, rows_of_start) / rows_of_start * 4, byte_boundary);
+  bytes_ = number_offset_ + rounded_up(vertices_ * 4, byte_boundary) * (has_scales_ ? 3 : 1);
+  memory_ = Buffer<std::byte>(checked_area(bytes_, size()), transfer_memory(device));
+  std::memset(memory_.data(), 0, static_cast<std::size_t>(memory_.size()));
+  Filling from{inside, features, steps, {}};
+  from.row_of.resize(static_cast<std::size_t>(graph.num_rows()));
+  for (const auto& members : members_) {
+    for (std::size_t row = 0; row < members.size(); ++row) {
+      if (members[row] < 0) continue;
+      from.row_of[static_cast<std::size_t>(members[row])] = static_cast<VertexId>(row);
+    }
+  }
+  for (std::int64_t batch = 0; batch < size(); ++batch) fill(batch, from);
+}
+
+void BitBatches::place_parts(const Partition& partition, std::int64_t parts_per_batch) {
+  const auto parts = tessera::members(partition);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (static_cast<std::int64_t>(i) % parts_per_batch == 0) {
+      members_.emplace_back();
+      starts_.emplace_back();
+    }
+    std::vector<VertexId>& members = members_.back();
+    const auto start = std::ssize(members);
+    const std::int64_t length = rounded_up(std::ssize(parts[i]), part_boundary);
+    members.insert(members.end(), parts[i].begin(), parts[i].end());
+    members.resize(static_cast<std::size_t>(start + length), VertexId{-1});
+    starts_.back().resize(static_cast<std::size_t>((start + length) / rows_of_start),
+                          static_cast<std::int32_t>(start));
+    vertices_ = std::max(vertices_, start + length);
+    block_ = std::max(block_, length);
+  }
+  for (std::size_t batch = 0; batch < members_.size(); ++batch) {
+    members_[batch].resize(static_cast<std::size_t>(vertices_), VertexId{-1});
+    for (auto row = std::ssize(starts_[batch]) * rows_of_start; row < vertices_;
+         row += rows_of_start) {
+      starts_[batch].push_back(static_cast<std::int32_t>(row / part_boundary * part_boundary));
+    }
+  }
+}
+
+void BitBatches::fill(std::int64_t batch, const Filling& from) {
+  std::byte* const memory = memory_.data() + batch * bytes_;
+  const auto& members = members_[static_cast<std::size_t>(batch)];
+  const auto& starts = starts_[static_cast<std::size_t>(batch)];
+  std::memcpy(memory + start_offset_, starts.data(), starts.size() * sizeof(std::int32_t));
+
+  std::vector<VertexId> rows, cols;
+  Matrix<float> features(vertices_, from.features.cols, 0.0f);
+  for (std::int64_t row = 0; row < vertices_; ++row) {
+    const VertexId vertex = members[static_cast<std::size_t>(row)];
+    if (vertex < 0) continue;
+    std::copy_n(from.features.row(vertex), features.cols(), features.row(row));
+    for (const VertexId source : from.graph.neighbours(vertex)) {
+      rows.push_back(static_cast<VertexId>(row));
+      cols.push_back(from.row_of[static_cast<std::size_t>(source)]);
+    }
+  }
+  const nn::BitStep& summing = summing_step(from.steps);
+  const auto size = static_cast<VertexId>(vertices_);
+  nn::BitAdjacency adjacency =
+      nn::bit_adjacency(summing.adjacency(from_coo(size, size, rows, cols)));
+
+  const auto bits = view_of(adjacency_, reinterpret_cast<std::uint32_t*>(memory), Device());
+  for (VertexId row = 0; row < size; ++row) {
+    const std::int32_t start = starts[static_cast<std::size_t>(row / rows_of_start)];
+    const auto set = [&](VertexId source) {
+      std::uint32_t& word = bits.row(0, row)[(source - start) / 32];
+      const std::uint32_t bit = 1u << ((source - start) % 32);
+      const bool is_new = (word & bit) == 0;
+      word |= bit;
+      return is_new;
+    };
+    for (const VertexId source : adjacency.pattern.neighbours(row)) set(source);
+    if (summing.own == 0) continue;
+    if (!set(row)) {
+      throw Error(ErrorCode::unsupported, "a vertex that counts twice in a dense adjacency",
+                  "BitBatches", "leave self loops out");
+    }
+    adjacency.row_weights[static_cast<std::size_t>(row)] += 1;
+  }
+
+  const nn::BitStep& first = from.steps.steps().front();
+  BitFeatures codes(vertices_, first.input, first.in);
+  codes.take_scaled(features, first.aggregates ? std::span<const float>(adjacency.col_scale)
+                                               : std::span<const float>());
+  auto* const words = reinterpret_cast<std::uint32_t*>(memory + feature_offset_);
+  if (first.aggregates) {
+    quant::pack_columns(quant::unpack(codes.codes()), view_of(features_, words, Device()));
+  } else {
+    std::copy_n(codes.codes().words, words_of(features_), words);
+  }
+
+  std::byte* numbers = memory + number_offset_;
+  const auto put = [&](const std::vector<float>& values) {
+    std::memcpy(numbers, values.data(), values.size() * sizeof(float));
+    numbers += rounded_up(vertices_ * 4, byte_boundary);
+  };
+  put(adjacency.row_weights);
+  if (!has_scales_) return;
+  put(adjacency.row_scale);
+  put(adjacency.col_scale);
+}
+
+nn::BitVertices BitBatches::view(const std::byte* memory, Device device) const {
+  const auto words = [&](std::int64_t offset) {
+    return reinterpret_cast<const std::uint32_t*>(memory + offset);
+  };
+  const auto numbers = [&](std::int64_t index) {
+    const std::int64_t offset = number_offset_ + index * rounded_up(vertices_ * 4, byte_boundary);
+    return MatrixView<const float>(reinterpret_cast<const float*>(memory + offset), vertices_, 1,
+                                   device);
+  };
+  nn::BitVertices vertices;
+  vertices.adjacency = view_of(adjacency_, words(0), device);
+  vertices.features = view_of(features_, words(feature_offset_), device);
+  vertices.block_starts = {reinterpret_cast<const std::int32_t*>(memory + start_offset_),
+                           rounded_up(vertices_, rows_of_start) / rows_of_start, 1, device};
+  vertices.row_weights = numbers(0);
+  if (has_scales_) {
+    vertices.row_scale = numbers(1);
+    vertices.col_scale = numbers(2);
+  }
+  return vertices;
+}
+
+}  // namespace tessera::train
