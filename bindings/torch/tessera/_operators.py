@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import Any, Callable, NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -128,10 +131,61 @@ def _(target, source, value, log_sum, vector, index, offsets, targets, sources, 
 # ---- derivatives -----------------------------------------------------------------------------------
 
 
-def _autograd(name: str, setup, backward) -> None:
+class Operator(NamedTuple):
+    """An operator of torch, which compiled code calls, and the same for all other code, where calls
+    cost a third as much: torch looks through a schema argument by argument to fill in its defaults."""
+
+    op: Any
+    eager: Callable[..., Any]
+
+
+# What torch calls its own kernels under, once derivatives are taken care of. It saves a turn through
+# Python; where a torch should lack it, that turn is taken.
+_below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext)
+
+
+def _direct(op: Any, *arguments: Any) -> Any:
+    """Calls an operator whose derivative nobody wants, or somebody else has taken care of."""
+    if type(arguments[0]) is not Tensor:
+        return op(*arguments)
+    with _below_autograd():
+        return op(*arguments)
+
+
+def _backward_of(name: str) -> Callable[..., Any]:
+    op = getattr(torch.ops.tessera, name + "_backward").default
+
+    def run(*arguments):
+        return op(*arguments) if torch.is_grad_enabled() else _direct(op, *arguments)
+
+    return run
+
+
+def _autograd(name: str, setup, backward) -> Operator:
     torch.library.register_autograd(
         f"tessera::{name}", backward, setup_context=setup, lib=_definitions
     )
+    op = getattr(torch.ops.tessera, name).default
+    if setup is None:
+        return Operator(op, op)
+
+    def forward(ctx, *arguments):
+        output = _direct(op, *arguments)
+        setup(ctx, arguments, output)
+        return output
+
+    function = type(f"Tessera_{name}", (torch.autograd.Function,),
+                    {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
+
+    def eager(*arguments):
+        if torch.is_grad_enabled():
+            for argument in arguments[:tensors]:
+                if argument is not None and argument.requires_grad:
+                    return function.apply(*arguments)
+        return _direct(op, *arguments)
+
+    return Operator(op, eager)
 
 
 def _refuse_second_derivative(name: str):
@@ -142,6 +196,10 @@ def _refuse_second_derivative(name: str):
         )
 
     return backward
+
+
+_spmm_gradient, _sddmm_gradient, _edge_softmax_gradient, _attention_gradient = map(
+    _backward_of, ("spmm", "sddmm", "edge_softmax", "attention"))
 
 
 def _spmm_setup(ctx, inputs, output):
@@ -165,7 +223,7 @@ def _spmm_backward(ctx, grad, _):
     need_weight = weight is not None and ctx.needs_input_grad[3]
     grad_x = grad_weight = grad_bias = None
     if need_x or need_weight:
-        grad_x, grad_weight = torch.ops.tessera.spmm_backward(
+        grad_x, grad_weight = _spmm_gradient(
             grad, x, winners, index, offsets, weight, *ctx.rest, need_x, need_weight
         )
         grad_weight = grad_weight.view(weight.shape) if need_weight else None
@@ -174,7 +232,7 @@ def _spmm_backward(ctx, grad, _):
     return (grad_x if need_x else None, None, None, grad_weight, grad_bias) + (None,) * 8
 
 
-_autograd("spmm", _spmm_setup, _spmm_backward)
+spmm = _autograd("spmm", _spmm_setup, _spmm_backward)
 
 
 def _spmm_backward_setup(ctx, inputs, output):
@@ -193,18 +251,18 @@ def _spmm_second(ctx, of_grad_x, of_grad_weight):
     to_grad = to_x = to_weight = None
 
     def product(features, values):
-        return torch.ops.tessera.spmm(features, index, offsets, values, None, *rest)[0]
+        return torch.ops.tessera.spmm.default(features, index, offsets, values, None, *rest)[0]
 
     if need_x and of_grad_x is not None:
         to_grad = product(of_grad_x, weight)
         if weight is not None:
-            to_weight = torch.ops.tessera.spmm_backward(
+            to_weight = _spmm_gradient(
                 grad, of_grad_x, None, index, offsets, weight, *rest, False, True
             )[1].view(weight.shape)
     if need_weight and of_grad_weight is not None:
         more = product(x, of_grad_weight)
         to_grad = more if to_grad is None else to_grad + more
-        to_x = torch.ops.tessera.spmm_backward(
+        to_x = _spmm_gradient(
             grad, None, None, index, offsets, of_grad_weight, *rest, True, False
         )[0]
     return (to_grad, to_x, None, None, None, to_weight) + (None,) * 10
@@ -221,11 +279,11 @@ def _sddmm_setup(ctx, inputs, output):
 
 def _sddmm_backward(ctx, grad):
     u, v, index, offsets = ctx.saved_tensors
-    grad_u, grad_v = torch.ops.tessera.sddmm_backward(grad, u, v, index, offsets, *ctx.rest)
+    grad_u, grad_v = _sddmm_gradient(grad, u, v, index, offsets, *ctx.rest)
     return (grad_u, grad_v) + (None,) * 9
 
 
-_autograd("sddmm", _sddmm_setup, _sddmm_backward)
+sddmm = _autograd("sddmm", _sddmm_setup, _sddmm_backward)
 _autograd("sddmm_backward", None, _refuse_second_derivative("sddmm"))
 
 
@@ -237,11 +295,11 @@ def _edge_softmax_setup(ctx, inputs, output):
 
 def _edge_softmax_backward(ctx, grad):
     weights, index, offsets = ctx.saved_tensors
-    result = torch.ops.tessera.edge_softmax_backward(weights, grad, index, offsets, *ctx.rest)
+    result = _edge_softmax_gradient(weights, grad, index, offsets, *ctx.rest)
     return (result,) + (None,) * 7
 
 
-_autograd("edge_softmax", _edge_softmax_setup, _edge_softmax_backward)
+edge_softmax = _autograd("edge_softmax", _edge_softmax_setup, _edge_softmax_backward)
 _autograd("edge_softmax_backward", None, _refuse_second_derivative("edge_softmax"))
 
 
@@ -257,7 +315,7 @@ def _attention_backward(ctx, grad, _):
     target, source, value, vector, seed, index, offsets, output, log_sum = ctx.saved_tensors
     if grad is None:
         return (None,) * 17
-    to_target, to_source, to_value, to_vector = torch.ops.tessera.attention_backward(
+    to_target, to_source, to_value, to_vector = _attention_gradient(
         grad, output, log_sum, target, source, value, vector, seed, index, offsets, *ctx.rest
     )
     to_vector = None if vector is None else to_vector.view(vector.shape).to(vector.dtype)
@@ -266,6 +324,7 @@ def _attention_backward(ctx, grad, _):
     ) * 13
 
 
-_autograd("attention", _attention_setup, _attention_backward)
+attention = _autograd("attention", _attention_setup, _attention_backward)
 _autograd("attention_backward", None, _refuse_second_derivative("attention"))
-_autograd("attention_weights", None, _refuse_second_derivative("attention_weights"))
+attention_weights = _autograd("attention_weights", None,
+                              _refuse_second_derivative("attention_weights"))

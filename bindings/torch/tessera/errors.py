@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 import torch
 
@@ -36,12 +36,12 @@ def _translated(error: RuntimeError) -> Exception | None:
     return _KINDS[kind](message) if kind in _KINDS else None
 
 
-def run(operator: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls an operator; compiled code calls it as it is."""
+def run(operator: Any, *arguments: Any) -> Any:
+    """Calls an operator of :mod:`tessera._operators`; compiled code calls it as it is."""
     if torch.compiler.is_compiling():
-        return operator(*arguments)
+        return operator.op(*arguments)
     try:
-        return operator(*arguments)
+        return operator.eager(*arguments)
     except RuntimeError as error:
         translated = _translated(error)
         if translated is None:

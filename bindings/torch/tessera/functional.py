@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import errors
+from . import _operators, errors
 from ._checks import FLOATS, check_edge_term, check_features, check_weight
 from ._operators import ADDED_LOOPS
 from .graph import LOOPS, NORMS, Graph
@@ -95,7 +95,7 @@ def spmm(
             return _spmm_by_heads(graph, x, weight, reduce, bias, loops, tune)
     (x,) = _autocast(x)
     return errors.run(
-        torch.ops.tessera.spmm, x, graph.index, graph.offsets, weight, bias,
+        _operators.spmm, x, graph.index, graph.offsets, weight, bias,
         *_graph_numbers(graph, loops), loop_weight, NORMS[norm], REDUCTIONS[reduce],
         _flags(tune, x.device),
     )[0]
@@ -153,7 +153,7 @@ def sddmm(
         raise ValueError(f"u has {u.size(1)} features, v has {v.size(1)}")
     u, v = _autocast(u, v)
     return errors.run(
-        torch.ops.tessera.sddmm, u, v, graph.index, graph.offsets, *_graph_numbers(graph, loops),
+        _operators.sddmm, u, v, graph.index, graph.offsets, *_graph_numbers(graph, loops),
         heads, 0 if function == "dot" else 1, _flags(tune, u.device),
     )
 
@@ -174,7 +174,7 @@ def edge_softmax(
     graph = _graph_for(graph, num_targets, num_targets)
     check_features("scores", scores, graph, None)
     return errors.run(
-        torch.ops.tessera.edge_softmax, scores, graph.index, graph.offsets,
+        _operators.edge_softmax, scores, graph.index, graph.offsets,
         *_graph_numbers(graph, loops), 0,
     )
 
@@ -239,7 +239,7 @@ def attention(
         seed = torch.randint(0, 2**31 - 1, (2,), dtype=torch.int64, device=value.device)
     value, target, source, vector = _autocast(value, target, source, vector)
     return errors.run(
-        torch.ops.tessera.attention, target, source, value, vector, seed, graph.index,
+        _operators.attention, target, source, value, vector, seed, graph.index,
         graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
         dropout, _flags(tune, value.device),
     )[0]
@@ -284,11 +284,11 @@ def attention_weights(
     seed = None
     numbers = _graph_numbers(graph, loops)
     log_sum = errors.run(
-        torch.ops.tessera.attention, target, source, value, vector, seed, graph.index,
+        _operators.attention, target, source, value, vector, seed, graph.index,
         graph.offsets, *numbers, FORMS[form], heads, scale, negative_slope, 0.0, 0,
     )[1]
     return errors.run(
-        torch.ops.tessera.attention_weights, target, source, value, log_sum, vector, graph.index,
+        _operators.attention_weights, target, source, value, log_sum, vector, graph.index,
         graph.offsets, *numbers, FORMS[form], heads, scale, negative_slope, 0,
     )
 

@@ -86,8 +86,10 @@ class Accelerated:
         """Why the kernels cannot run this call, whatever the layer; None if they can."""
         if torch.jit.is_scripting() or torch.jit.is_tracing():
             return "TorchScript"
-        if any(len(getattr(self, hooks, ())) > 0 for hooks in _HOOKS):
-            return "hooks on messages"
+        own = self.__dict__
+        for hooks in _HOOKS:
+            if own.get(hooks):
+                return "hooks on messages"
         if getattr(self, "_explain", None):
             return "an explainer looks at messages"
         if getattr(self, "_decomposed_layers", 1) > 1:
@@ -157,7 +159,7 @@ class Accelerated:
     def _notice(self, obstacle: str | None) -> bool:
         """Counts a call, and says whether the kernels run it."""
         if not torch.compiler.is_compiling() and not torch.jit.is_scripting():
-            self.tessera_fallback = obstacle
+            self.__dict__["tessera_fallback"] = obstacle  # a module's own way to set it takes longer
             if obstacle is None:
                 tally.kernels += 1
             else:
@@ -167,6 +169,10 @@ class Accelerated:
     def _narrowed(self, x: Tensor) -> Tensor:
         """In the type that accelerate() was asked for."""
         return x if self._tessera_dtype is None else x.to(self._tessera_dtype)
+
+    def _widened(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Back in the type that it had."""
+        return x if self._tessera_dtype is None else x.to(dtype)
 
 
 def pyg_class(cls: type) -> type:

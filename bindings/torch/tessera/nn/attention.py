@@ -15,6 +15,16 @@ from ..functional import attention, attention_weights
 from ._base import Accelerated, sizes
 
 
+def _by_heads(vectors: Tensor) -> Tensor:
+    """A vector for each head (``1 x heads x channels``) as the matrix that features are multiplied
+    by, so that nothing of their size is made: ``heads * channels x heads``."""
+    _, heads, channels = vectors.shape
+    if heads == 1:
+        return vectors.view(channels, 1)
+    unit = torch.eye(heads, dtype=vectors.dtype, device=vectors.device)
+    return (vectors.view(heads, channels, 1) * unit.view(heads, 1, heads)).view(-1, heads)
+
+
 class _Attentive(Accelerated):
     def _attend(self, graph: Any, target: Tensor, source: Tensor, value: Tensor, **options: Any):
         """Attention in the type that accelerate() was asked for."""
@@ -144,11 +154,9 @@ class GATConv(_Attentive, pyg.GATConv):
         else:
             value = self.lin_src(sources)
             goal = None if targets is None else self.lin_dst(targets)
-        source = (value.view(-1, heads, channels) * self.att_src).sum(-1)
-        if goal is None:
-            target = source.new_zeros(num_targets, heads)
-        else:
-            target = (goal.view(-1, heads, channels) * self.att_dst).sum(-1)
+        source = value @ _by_heads(self.att_src)
+        target = (source.new_zeros(num_targets, heads) if goal is None
+                  else goal @ _by_heads(self.att_dst))
         graph = self._graph(edge_index, num_sources, num_targets)
         if goal is None and num_targets != graph.num_targets:
             target = source.new_zeros(graph.num_targets, heads)

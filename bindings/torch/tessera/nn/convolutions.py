@@ -101,19 +101,22 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         dtype = sources.dtype
         if first:
             moved = F.linear(sources, self.lin_l.weight)
-            out = self._aggregate(graph, moved).to(moved.dtype)
-            if self.lin_l.bias is not None:
-                out = out + self.lin_l.bias
+            bias = self.lin_l.bias
+            if self._tessera_dtype is None:
+                out = self._aggregate(graph, moved, bias)
+            else:
+                out = self._aggregate(graph, moved).to(moved.dtype)
+                out = out if bias is None else out + bias
         else:
-            out = self.lin_l(self._aggregate(graph, sources).to(dtype))
+            out = self.lin_l(self._widened(self._aggregate(graph, sources), dtype))
         if self.root_weight and targets is not None:
             out = out + self.lin_r(targets)
         if self.normalize:
             out = F.normalize(out, p=2.0, dim=-1)
         return out
 
-    def _aggregate(self, graph: Graph, x: Tensor) -> Tensor:
-        return spmm(graph, self._narrowed(x), reduce=self.aggr, tune=self._tessera_tune)
+    def _aggregate(self, graph: Graph, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        return spmm(graph, self._narrowed(x), reduce=self.aggr, bias=bias, tune=self._tessera_tune)
 
 
 class GINConv(Accelerated, pyg.GINConv):
@@ -137,7 +140,7 @@ class GINConv(Accelerated, pyg.GINConv):
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = self._graph(edge_index, *sizes(x, size))
         out = spmm(graph, self._narrowed(sources), reduce=self.aggr, tune=self._tessera_tune)
-        out = out.to(sources.dtype)
+        out = self._widened(out, sources.dtype)
         if targets is not None:
             out = out + (1 + self.eps) * targets
         return self.nn(out)
