@@ -27,7 +27,8 @@ FITTED = set(
     "COLLAB DD ENZYMES NCI-balanced-union NCI1 PROTEINS_full amazon-computers chameleon-filtered citeseer cnr-2000 "
     "cora ego-twitter email-Eu-core facebook-page-page fb100-Cornell5 fb100-Reed98 gemsec-tvshow karate minesweeper "
     "ppi-node2vec ppi-small pubmed reddit10k soc-Epinions1 tolokers twitch-fr web-NotreDame".split()
-) | {"twin molecules", "twin amazon", "twin rmat17"}
+) | {"twin molecules", "twin amazon", "twin rmat17",
+     "sbm?vertices=60000&communities=600&mean_degree=30&inside=1&seed=24"}
 
 
 def measured_plans(program, source, arguments, folder):

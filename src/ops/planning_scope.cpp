@@ -7,11 +7,12 @@
 
 namespace tessera::ops {
 
-PlanningScope::PlanningScope(const Graph& graph, const PlanOptions& options, bool both_sides)
+PlanningScope::PlanningScope(const Graph& graph, const PlanOptions& options, bool both_sides,
+                             bool short_windows)
     : graph_(graph) {
   require_available(options.device);
   refuse_while_recording();
-  tiles::survey(graph, both_sides, options.place());
+  tiles::survey(graph, both_sides, short_windows, options.place());
 }
 
 PlanningScope::~PlanningScope() { detail::GraphAccess::release_unused(graph_); }

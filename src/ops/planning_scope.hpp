@@ -11,9 +11,10 @@ namespace tessera::ops {
 /// made of it for kernels that were not chosen.
 class PlanningScope {
  public:
-  /// `both_sides`: whether the transposed graph is needed. Throws `invalid_argument` inside a
-  /// recording.
-  PlanningScope(const Graph& graph, const PlanOptions& options, bool both_sides);
+  /// `both_sides`: whether the transposed graph is needed; `short_windows`: whether kernels may
+  /// want tiles of 8 or 16 rows. Throws `invalid_argument` inside a recording.
+  PlanningScope(const Graph& graph, const PlanOptions& options, bool both_sides,
+                bool short_windows = false);
   ~PlanningScope();
   PlanningScope(const PlanningScope&) = delete;
   PlanningScope& operator=(const PlanningScope&) = delete;

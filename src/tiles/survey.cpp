@@ -8,10 +8,10 @@
 namespace tessera::tiles {
 
 void survey([[maybe_unused]] const Graph& graph, [[maybe_unused]] bool both_sides,
-            [[maybe_unused]] const Place& place) {
+            [[maybe_unused]] bool short_windows, [[maybe_unused]] const Place& place) {
 #ifdef TESSERA_WITH_CUDA
   if (place.device.kind == DeviceKind::cuda && graph.device() == place.device) {
-    survey_on_device(graph, both_sides, place);
+    survey_on_device(graph, both_sides, short_windows, place);
   }
 #endif
 }

@@ -12,6 +12,8 @@ namespace tessera::tiles {
 /// known already is not looked for again; of other graphs nothing is.
 ///
 /// `both_sides`: the columns, too, which are then ready for who asks for them (cuda/rows.hpp).
-void survey(const Graph& graph, bool both_sides, const Place& place);
+/// `short_windows`: all windows of 8 and of 16 rows are counted, too, for plans that may want tiles
+/// of them.
+void survey(const Graph& graph, bool both_sides, bool short_windows, const Place& place);
 
 }  // namespace tessera::tiles

@@ -97,7 +97,7 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   record->options = options;
   SddmmProblem problem{graph, options.function, options.precision, options.features, options.heads};
   problem.set_place(options.place());
-  const PlanningScope planning(graph, options, options.backward);
+  const PlanningScope planning(graph, options, options.backward, true);
   auto choice = make_choice<SddmmTrial>(sddmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;
   record->decision = std::move(choice.decision);

@@ -124,7 +124,8 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   record->options = options;
   const SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
   check_epilogue(options);
-  const PlanningScope planning(graph, options, options.backward);
+  const bool is_16_bit = bytes_per_element(options.precision) == 2;
+  const PlanningScope planning(graph, options, options.backward, is_16_bit);
   check_weights_fit(problem);
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;

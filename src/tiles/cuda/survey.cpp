@@ -125,42 +125,38 @@ class Columns {
 constexpr EdgeOffset most_counted_edges = 1 << 21;
 constexpr VertexId most_counted_rows = 1 << 21;
 
-/// The columns of all windows on their way to being known.
+/// The columns of all windows on their way to being known, behind the report.
 class AllWindows {
  public:
-  AllWindows(const std::array<SurveyedRows, 2>& sides, EdgeOffset num_edges, const Place& place) {
-    std::int64_t total = 0;
+  AllWindows(const std::array<SurveyedRows, 2>& sides, EdgeOffset num_edges, bool short_windows)
+      : least_height_(short_windows ? 1 : 64) {
     for (std::size_t side = 0; side < sides.size(); ++side) {
       const VertexId rows = sides[side].num_rows;
       const bool few = num_edges <= most_counted_edges && rows <= most_counted_rows;
       num_rows_[side] = few ? rows : 0;
     }
-    for_kinds([&](std::size_t, std::size_t, std::int64_t windows) { total += windows; });
-    if (total == 0) return;
-    counts_ = Buffer<std::int32_t>(total, place);
-    std::int32_t* next = counts_.data();
+    for_kinds([&](std::size_t, std::size_t, std::int64_t windows) { total_ += windows; });
+  }
+
+  std::size_t bytes() const { return checked_bytes(total_, sizeof(std::int32_t)); }
+
+  /// Where the columns of each window go, if they begin there.
+  WindowColumnCounts places(std::int32_t* there) const {
+    WindowColumnCounts counts{};
     for_kinds([&](std::size_t side, std::size_t kind, std::int64_t windows) {
-      there_[side][kind] = next;
-      next += windows;
+      counts[side][kind] = there;
+      there += windows;
     });
+    return counts;
   }
 
-  const WindowColumnCounts& there() const noexcept { return there_; }
-  std::size_t bytes() const { return checked_bytes(counts_.size(), sizeof(std::int32_t)); }
-  void bring(cuda::PinnedMemory& memory) {
-    if (!counts_.empty()) {
-      here_ = static_cast<const std::int32_t*>(memory.bring(counts_.data(), bytes()));
-    }
-  }
-
-  /// When all have come.
-  void know(const Graph& graph, const SurveyReport& report) const {
-    const std::int32_t* next = here_;
+  /// When all have come, to `here`.
+  void know(const Graph& graph, const SurveyReport& report, const std::int32_t* here) const {
     for_kinds([&](std::size_t side, std::size_t kind, std::int64_t windows) {
       know_window_counts(
           graph, sampled_windows[kind], side == 0 ? Side::forward : Side::transposed,
-          {{next, next + windows}, static_cast<EdgeOffset>(report.dense_edges[side][kind])});
-      next += windows;
+          {{here, here + windows}, static_cast<EdgeOffset>(report.dense_edges[side][kind])});
+      here += windows;
     });
   }
 
@@ -171,15 +167,15 @@ class AllWindows {
       if (num_rows_[side] == 0) continue;
       for (std::size_t kind = 0; kind < sampled_windows.size(); ++kind) {
         const int height = sampled_windows[kind].height;
+        if (height < least_height_) continue;
         body(side, kind, (std::int64_t{num_rows_[side]} + height - 1) / height);
       }
     }
   }
 
+  int least_height_;
   std::array<VertexId, 2> num_rows_{};  ///< 0: not counted
-  WindowColumnCounts there_{};
-  Buffer<std::int32_t> counts_;
-  const std::int32_t* here_ = nullptr;
+  std::int64_t total_ = 0;
 };
 
 void know_samples(const Graph& graph, Side side, std::span<const EdgeOffset> offsets,
@@ -195,7 +191,7 @@ void know_samples(const Graph& graph, Side side, std::span<const EdgeOffset> off
 
 }  // namespace
 
-void survey_on_device(const Graph& graph, bool both_sides, const Place& place) {
+void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, const Place& place) {
   const TimedPart part("surveying");
   const bool of_rows = !is_known(graph, rows_key);
   const bool of_columns = both_sides && !is_known(graph, columns_key);
@@ -204,27 +200,31 @@ void survey_on_device(const Graph& graph, bool both_sides, const Place& place) {
 
   const cuda_backend::CurrentDevice current(place.device.index);
   const auto rows = cuda::device_rows(graph, place);
-  Buffer<SurveyReport> report(1, place);
-  cuda::clear(report, place);
-  if (weights.any()) find_sizes(weights.there(), report.data(), place.stream);
   std::unique_ptr<Columns> columns;
   if (of_columns) columns = std::make_unique<Columns>(graph, *rows, place);
   const std::array<SurveyedRows, 2> sides = {
       of_rows ? surveyed(*rows) : SurveyedRows{},
       of_columns ? surveyed(columns->rows()) : SurveyedRows{}};
-  AllWindows windows(sides, graph.num_edges(), place);
-  count_windows(sides, windows.there(), report.data(), place.stream);
-  cuda::PinnedMemory memory(
-      sizeof(SurveyReport) + windows.bytes() + (of_columns ? columns->offset_bytes() : 0), place);
-  const auto* const found =
-      static_cast<const SurveyReport*>(memory.bring(report.data(), sizeof(SurveyReport)));
-  windows.bring(memory);
+  const AllWindows windows(sides, graph.num_edges(), short_windows);
+  // The report and, behind it, the columns of windows: one allocation and one copy.
+  Buffer<SurveyReport> there(
+      1 + static_cast<std::int64_t>((windows.bytes() + sizeof(SurveyReport) - 1) /
+                                    sizeof(SurveyReport)),
+      place);
+  SurveyReport* const report = there.data();
+  fill_zero(report, sizeof(SurveyReport), place.device, place.stream);
+  if (weights.any()) find_sizes(weights.there(), report, place.stream);
+  count_windows(sides, windows.places(reinterpret_cast<std::int32_t*>(report + 1)), report,
+                place.stream);
+  const std::size_t bytes = sizeof(SurveyReport) + windows.bytes();
+  cuda::PinnedMemory memory(bytes + (of_columns ? columns->offset_bytes() : 0), place);
+  const auto* const found = static_cast<const SurveyReport*>(memory.bring(report, bytes));
   if (of_columns) columns->bring(memory);
   row_degrees(graph);  // everybody asks for them, and the GPU works meanwhile
   memory.wait();
 
   weights.know(graph, *found);
-  windows.know(graph, *found);
+  windows.know(graph, *found, reinterpret_cast<const std::int32_t*>(found + 1));
   if (of_rows) {
     know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(),
                  found->windows[0]);

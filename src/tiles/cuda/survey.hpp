@@ -11,7 +11,7 @@
 namespace tessera::tiles {
 
 /// See tiles/survey.hpp. The graph lies on the place's GPU.
-void survey_on_device(const Graph& graph, bool both_sides, const Place& place);
+void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, const Place& place);
 
 /// Values and two scales.
 inline constexpr std::size_t num_weights = 3;

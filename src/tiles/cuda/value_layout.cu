@@ -8,6 +8,7 @@
 #include "cuda/array.hpp"
 #include "cuda/kept_with.hpp"
 #include "cuda/launch.cuh"
+#include "cuda/pinned.hpp"
 #include "tiles/cuda/windows.cuh"
 #include "tiles/value_bits.hpp"
 
@@ -104,7 +105,17 @@ DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::D
   launch.totals = totals.data();
   cuda::launch(count_entries, blocks, threads, place.stream, launch);
 
-  layout.unit_offsets = unit_offsets_of(cuda::to_host(totals, place).span());
+  {
+    cuda::PinnedMemory memory(checked_bytes(totals.size(), sizeof(std::uint32_t)), place);
+    std::span<const std::uint32_t> here;
+    if (!totals.empty()) {
+      const std::size_t bytes = checked_bytes(totals.size(), sizeof(std::uint32_t));
+      here = {static_cast<const std::uint32_t*>(memory.bring(totals.data(), bytes)),
+              static_cast<std::size_t>(totals.size())};
+    }
+    memory.wait();
+    layout.unit_offsets = unit_offsets_of(here);
+  }
   const std::int64_t entries = std::int64_t{layout.unit_offsets[2 * host.num_tiles()]} * value_unit;
   layout.edges = Buffer<std::int32_t>(entries, place);
   const Buffer<std::int32_t> unit_offsets = cuda::to_device(layout.unit_offsets.span(), place);
