@@ -109,6 +109,13 @@ void BitSteps::activate(ops::Activation activation) {
   step.activation = ops::BitActivation::relu;
 }
 
+BitSteps BitSteps::first(std::int64_t count) const {
+  BitSteps some;
+  some.steps_.assign(steps_.begin(), steps_.begin() + count);
+  some.takes_plain_features_ = takes_plain_features_;
+  return some;
+}
+
 void BitSteps::set_feature_range(quant::Affine range) {
   if (takes_plain_features_) steps_.front().input = std::move(range);
 }

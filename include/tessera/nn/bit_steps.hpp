@@ -60,6 +60,8 @@ class BitSteps {
   /// then scaled by rows; otherwise they are rounded as the first step says.
   bool takes_plain_features() const noexcept { return takes_plain_features_; }
   void set_feature_range(quant::Affine range);
+  /// The first so many steps; the last of them gives numbers.
+  BitSteps first(std::int64_t count) const;
   /// The step that begins the last layer of the stack; -1: none does.
   std::int64_t last_layer() const noexcept { return last_layer_; }
   /// -1: there is none.
