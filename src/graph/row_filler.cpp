@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -61,6 +62,18 @@ void sort_weighted(VertexId* cols, float* values, std::int64_t count,
     cols[i] = static_cast<VertexId>(packed >> 32);
     values[i] = scratch[static_cast<std::uint32_t>(packed)];
   }
+}
+
+/// The rest stays in memory unless it is more than a quarter.
+template <class T>
+SharedArray<T> first_of(Buffer<T>&& buffer, std::int64_t count) {
+  if (count < buffer.size() - buffer.size() / 4) {
+    Buffer<T> copy(count);
+    std::copy_n(buffer.data(), count, copy.data());
+    return SharedArray<T>(std::move(copy));
+  }
+  const auto owner = std::make_shared<const Buffer<T>>(std::move(buffer));
+  return {owner, owner->data(), count};
 }
 
 }  // namespace
@@ -158,36 +171,41 @@ bool RowFiller::has_duplicates() const {
       std::logical_or<>());
 }
 
-Graph RowFiller::merged(VertexId num_cols, bool summed) const {
+/// Edges are merged where they are, a range of rows at a time, and the ranges moved up: no second
+/// copy of them.
+Graph RowFiller::merged(VertexId num_cols, bool summed) && {
+  if (summed && !weighted_) values_ = Buffer<float>(cols_.size());
+  const bool has_values = weighted_ || summed;
   Buffer<EdgeOffset> offsets(rows_ + 1);
-  const auto is_new = [&](std::int64_t row, EdgeOffset k) {
-    return k == offsets_[row] || cols_[k] != cols_[k - 1];
-  };
-  parallel_for(rows_, rows_grain(rows_), [&](std::int64_t row) {
-    EdgeOffset distinct = 0;
-    for (EdgeOffset k = offsets_[row]; k < offsets_[row + 1]; ++k) distinct += is_new(row, k);
-    offsets[row] = distinct;
+  const std::int64_t grain = rows_grain(rows_);
+  parallel_ranges(rows_, grain, [&](std::int64_t first, std::int64_t last) {
+    EdgeOffset edge = offsets_[first];
+    for (std::int64_t row = first; row < last; ++row) {
+      const EdgeOffset row_begin = edge;
+      for (EdgeOffset begin = offsets_[row], k = begin; begin < offsets_[row + 1]; begin = k) {
+        const VertexId col = cols_[begin];
+        const float value = weighted_ ? values_[begin] : 1.0f;
+        double sum = 0;
+        for (; k < offsets_[row + 1] && cols_[k] == col; ++k) sum += weighted_ ? values_[k] : 1.0;
+        cols_[edge] = col;
+        if (has_values) values_[edge] = summed ? static_cast<float>(sum) : value;
+        ++edge;
+      }
+      offsets[row] = edge - row_begin;
+    }
   });
   offsets[rows_] = 0;
   const EdgeOffset count = exclusive_scan(offsets.span());
-  Buffer<VertexId> cols(count);
-  Buffer<float> values(weighted_ || summed ? count : 0);
-  parallel_for(rows_, rows_grain(rows_), [&](std::int64_t row) {
-    EdgeOffset edge = offsets[row];
-    for (EdgeOffset begin = offsets_[row]; begin < offsets_[row + 1]; ++edge) {
-      double sum = 0;
-      EdgeOffset k = begin;
-      for (; k < offsets_[row + 1] && (k == begin || !is_new(row, k)); ++k) {
-        sum += weighted_ ? values_[k] : 1.0;
-      }
-      cols[edge] = cols_[begin];
-      if (summed) values[edge] = static_cast<float>(sum);
-      if (weighted_ && !summed) values[edge] = values_[begin];
-      begin = k;
-    }
-  });
-  return {static_cast<VertexId>(rows_), num_cols, std::move(offsets), std::move(cols),
-          std::move(values)};
+  for (std::int64_t first = 0; first < rows_; first += grain) {
+    const EdgeOffset to = offsets[first];
+    const EdgeOffset from = offsets_[first];
+    const EdgeOffset end = from + offsets[std::min(first + grain, rows_)] - to;
+    std::copy(cols_.data() + from, cols_.data() + end, cols_.data() + to);
+    if (has_values) std::copy(values_.data() + from, values_.data() + end, values_.data() + to);
+  }
+  return {static_cast<VertexId>(rows_), num_cols, std::move(offsets),
+          first_of(std::move(cols_), count),
+          has_values ? first_of(std::move(values_), count) : SharedArray<float>()};
 }
 
 Graph RowFiller::finish(VertexId num_cols, Duplicates duplicates, const char* row_word,
@@ -209,7 +227,7 @@ Graph RowFiller::finish(VertexId num_cols, Duplicates duplicates, const char* ro
       report_duplicate({num_rows, num_cols, {}, {}, {}, row_word, col_word}, row, cols_[k]);
     }
   }
-  return merged(num_cols, duplicates == Duplicates::sum);
+  return std::move(*this).merged(num_cols, duplicates == Duplicates::sum);
 }
 
 }  // namespace tessera::detail

@@ -63,7 +63,7 @@ class RowFiller {
   void grow_to(std::int64_t rows);
   void sort_rows();
   bool has_duplicates() const;
-  Graph merged(VertexId num_cols, bool summed) const;
+  Graph merged(VertexId num_cols, bool summed) &&;
 
   Buffer<EdgeOffset> offsets_;
   Buffer<VertexId> cols_;

@@ -124,15 +124,61 @@ const char* EdgeLines::finish_line(const char* at, const char* end, std::int64_t
   return after;
 }
 
+namespace {
+
+/// Two small numbers with nothing but a separator between them, as nearly all lines have; null for
+/// all others, right or wrong.
+const char* scan_plain_pair(const char* at, const char* end, const FieldScanner& fields,
+                            const NumberedVertices& vertices, VertexId& first, VertexId& second) {
+  std::int64_t numbers[2];
+  at = scan_few_digits(at, end, numbers[0]);
+  if (at == nullptr || *at == '\n' || (*at != fields.separator() && !fields.by_blanks())) {
+    return nullptr;
+  }
+  if (fields.by_blanks() && !is_blank(*at)) return nullptr;
+  at = scan_few_digits(at + 1, end, numbers[1]);
+  if (at == nullptr || !fields.ends(*at)) return nullptr;
+  for (const std::int64_t number : numbers) {
+    if (number < vertices.base || number - vertices.base > vertices.limit) return nullptr;
+  }
+  first = static_cast<VertexId>(numbers[0] - vertices.base);
+  second = static_cast<VertexId>(numbers[1] - vertices.base);
+  return at;
+}
+
+/// Names are never plain.
+const char* scan_plain_pair(const char*, const char*, const FieldScanner&, const NamedVertices&,
+                            VertexId&, VertexId&) {
+  return nullptr;
+}
+
+}  // namespace
+
 template <class Vertices>
 void EdgeLines::parse(const TextChunk& chunk, const Vertices& vertices, bool with_values,
                       std::vector<Entry>& out) const {
   const FieldScanner& fields = layout_.table.fields;
   const std::int64_t weight = with_values ? layout_.weight : -1;
   const std::int64_t last = std::max({layout_.source, layout_.target, weight});
+  const bool begins_with_pair = layout_.source + layout_.target == 1 && weight <= 2;
+  const bool source_first = layout_.source == 0;
   std::string scratch;
   for_each_line(chunk, last, [&](const char* at, const char* end) {
     Entry entry{-1, -1, 1};
+    const char* const after =
+        begins_with_pair
+            ? scan_plain_pair(at, end, fields, vertices, source_first ? entry.col : entry.row,
+                              source_first ? entry.row : entry.col)
+            : nullptr;
+    if (after != nullptr && (weight < 0 || *after == fields.separator())) {
+      if (weight == 2) {
+        at = read_weight(fields.skip_padding(after + 1, end), end, scratch, entry.value);
+      } else {
+        at = after;
+      }
+      out.push_back(entry);
+      return at;
+    }
     for (std::int64_t column = 0;; ++column) {
       at = fields.skip_padding(at, end);
       if (column == layout_.source) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -35,8 +36,28 @@ inline const char* line_end(const char* at, const char* end) {
   return found == nullptr ? end : static_cast<const char*>(found);
 }
 
+/// One to seven digits, all at once; null where there are none or more, or where the text ends
+/// within the next eight bytes.
+inline const char* scan_few_digits(const char* at, const char* end, std::int64_t& value) {
+  if (std::endian::native != std::endian::little || end - at < 8) return nullptr;
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof(word));
+  word ^= 0x3030303030303030u;  // the first digit is the lowest byte
+  // The highest bit of every byte that is no digit; bytes behind the first such one may be wrong.
+  const std::uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
+  const int digits = std::countr_zero(others) / 8;
+  if (digits == 0 || digits == 8) return nullptr;
+  word <<= 8 * (8 - digits);
+  // Pairs of digits, then of pairs, then of those.
+  word = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FFu;
+  word = (word * 100 + (word >> 16)) & 0x0000FFFF0000FFFFu;
+  value = static_cast<std::int64_t>((word * 10000 + (word >> 32)) & 0xFFFFFFFFu);
+  return at + digits;
+}
+
 /// An integer of 64 bits with an optional sign; null where there is none or it does not fit.
 inline const char* scan_integer(const char* at, const char* end, std::int64_t& value) {
+  if (const char* const stop = scan_few_digits(at, end, value)) return stop;
   if (at == end) return nullptr;
   const char sign = *at;
   if (sign == '+' || sign == '-') ++at;

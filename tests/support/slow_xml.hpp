@@ -8,8 +8,8 @@
 
 #include "support/slow_text.hpp"
 
-/// XML read in the slowest and plainest way, and written in ways that differ in everything that does
-/// not count.
+/// XML read in the slowest and plainest way, and written in ways that differ in everything that
+/// does not count.
 namespace tessera::test {
 
 struct XmlNode {
@@ -29,9 +29,14 @@ inline void replace_all(std::string& text, const std::string& from, const std::s
 }
 
 inline std::string unescaped(std::string text) {
-  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&apos;", "'"}, {"&#65;", "A"},
-           {"&#x42;", "B"}, {"&amp;", "&"}}) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"&lt;", "<"},
+                                                        {"&gt;", ">"},
+                                                        {"&quot;", "\""},
+                                                        {"&apos;", "'"},
+                                                        {"&#65;", "A"},
+                                                        {"&#x42;", "B"},
+                                                        {"&amp;", "&"}}) {
     replace_all(text, name, value);
   }
   return text;
@@ -45,8 +50,11 @@ inline std::string without_prefix(const std::string& name) {
 inline XmlNode tag_of(const std::string& inside) {
   XmlNode node;
   std::size_t i = 0;
-  const auto skip = [&] { while (i < inside.size() && std::isspace(inside[i]) != 0) ++i; };
-  while (i < inside.size() && std::isspace(inside[i]) == 0 && inside[i] != '/') node.name += inside[i++];
+  const auto skip = [&] {
+    while (i < inside.size() && std::isspace(inside[i]) != 0) ++i;
+  };
+  while (i < inside.size() && std::isspace(inside[i]) == 0 && inside[i] != '/')
+    node.name += inside[i++];
   node.name = without_prefix(node.name);
   for (skip(); i < inside.size() && inside[i] != '/'; skip()) {
     std::string name, value;
@@ -122,12 +130,15 @@ inline std::string escaped(const std::string& text, Draws& draws) {
 
 inline std::string xml_blanks(Draws& draws) {
   std::string blanks;
-  while (draws.seldom()) blanks += std::vector<std::string>{" ", "\n", "\r\n", "\t"}[static_cast<std::size_t>(draws.below(4))];
+  while (draws.seldom())
+    blanks +=
+        std::vector<std::string>{" ", "\n", "\r\n", "\t"}[static_cast<std::size_t>(draws.below(4))];
   return blanks;
 }
 
 inline std::string xml_remark(Draws& draws) {
-  return xml_blanks(draws) + (draws.seldom() ? "<!-- <node id='no'/> -- > -->" : "") + xml_blanks(draws);
+  return xml_blanks(draws) + (draws.seldom() ? "<!-- <node id='no'/> -- > -->" : "") +
+         xml_blanks(draws);
 }
 
 /// The element as text. Its name and attributes stay, and its text but for blanks around it.
@@ -136,7 +147,8 @@ inline std::string written(const XmlNode& node, const std::string& prefix, Draws
   std::vector<std::pair<std::string, std::string>> attributes(node.attributes.begin(),
                                                               node.attributes.end());
   for (std::size_t i = attributes.size(); i > 1; --i) {
-    std::swap(attributes[i - 1], attributes[static_cast<std::size_t>(draws.below(static_cast<int>(i)))]);
+    std::swap(attributes[i - 1],
+              attributes[static_cast<std::size_t>(draws.below(static_cast<int>(i)))]);
   }
   for (const auto& [name, value] : attributes) {
     const std::string quote = draws.often() ? "\"" : "'";
@@ -148,7 +160,8 @@ inline std::string written(const XmlNode& node, const std::string& prefix, Draws
   text += ">" + xml_remark(draws);
   const bool plain = node.text.find("]]>") == std::string::npos;
   text += plain && draws.seldom() ? "<![CDATA[" + node.text + "]]>" : escaped(node.text, draws);
-  for (const XmlNode& child : node.children) text += xml_remark(draws) + written(child, prefix, draws);
+  for (const XmlNode& child : node.children)
+    text += xml_remark(draws) + written(child, prefix, draws);
   return text + xml_remark(draws) + "</" + prefix + node.name + (draws.seldom() ? " >" : ">");
 }
 

@@ -60,13 +60,16 @@ std::string metis_text(Draws& draws) {
   if (sizes || weights > 0 || edge_weights || draws.seldom()) {
     const int format = (sizes ? 100 : 0) + (weights > 0 ? 10 : 0) + (edge_weights ? 1 : 0);
     text += blanks() + (draws.often() ? fmt::format("{:03}", format) : fmt::format("{}", format));
-    if (weights > 1 || (weights == 1 && draws.often())) text += blanks() + fmt::format("{}", weights);
+    if (weights > 1 || (weights == 1 && draws.often()))
+      text += blanks() + fmt::format("{}", weights);
   }
   text += (draws.seldom() ? blanks() : "") + end;
   for (int v = 0; v < vertices; ++v) {
     text += remark() + (draws.seldom() ? blanks() : "");
     std::string line;
-    const auto put = [&](const std::string& word) { line += (line.empty() ? "" : blanks()) + word; };
+    const auto put = [&](const std::string& word) {
+      line += (line.empty() ? "" : blanks()) + word;
+    };
     for (int i = 0; i < weights + (sizes ? 1 : 0); ++i) put(fmt::format("{}", draws.below(5)));
     for (int u = 0; u < vertices; ++u) {
       const auto found = edges.find({v, u});
@@ -106,8 +109,8 @@ SlowEdges slow_metis(const std::string& text) {
   const int format = head.size() > 2 ? std::stoi(head[2]) : 0;
   std::size_t skipped = format >= 100 ? 1 : 0;
   if (format / 10 % 10 == 1) skipped += head.size() > 3 ? std::stoul(head[3]) : 1;
-  SlowEdges result{static_cast<VertexId>(std::stol(head[0])), std::stol(head[1]), format % 10 == 1,
-                   {}, {}, {}};
+  SlowEdges result{
+      static_cast<VertexId>(std::stol(head[0])), std::stol(head[1]), format % 10 == 1, {}, {}, {}};
   for (VertexId v = 0; v < result.vertices; ++v) {
     const auto& row = rows.at(static_cast<std::size_t>(v) + 1);
     for (std::size_t i = skipped; i < row.size(); i += result.weighted ? 2 : 1) {
@@ -152,10 +155,12 @@ XmlNode data(const std::string& key, std::string text) {
 XmlNode graphml_tree(Draws& draws) {
   const int vertices = 2 + draws.below(30);
   const auto name = [](int v) {
-    return std::vector<std::string>{"A", "B & co", "<c>", "d'", "\"e\""}[static_cast<std::size_t>(v % 5)] +
+    return std::vector<std::string>{"A", "B & co", "<c>", "d'",
+                                    "\"e\""}[static_cast<std::size_t>(v % 5)] +
            std::to_string(v);
   };
-  XmlNode graph = element("graph", {{"id", "G"}, {"edgedefault", draws.often() ? "directed" : "undirected"}});
+  XmlNode graph =
+      element("graph", {{"id", "G"}, {"edgedefault", draws.often() ? "directed" : "undirected"}});
   if (draws.seldom()) graph.attributes.erase("edgedefault");
   for (int v = 0; v < vertices; ++v) {
     XmlNode node = element("node", {{"id", name(v)}});
@@ -177,10 +182,12 @@ XmlNode graphml_tree(Draws& draws) {
     graph.children.push_back(std::move(edge));
   }
   XmlNode all = element("graphml", {{"xmlns", "http://graphml.graphdrawing.org/xmlns"}});
-  all.children = {element("key", {{"id", "w"}, {"for", "edge"}, {"attr.name", "weight"}, {"attr.type", "double"}}),
-                  element("key", {{"id", "note"}, {"for", "edge"}, {"attr.name", "note"}}),
-                  element("key", {{"id", "age"}, {"for", "node"}, {"attr.name", "age"}}),
-                  element("key", {{"id", "kind"}, {"for", "node"}, {"attr.name", "kind"}})};
+  all.children = {
+      element("key",
+              {{"id", "w"}, {"for", "edge"}, {"attr.name", "weight"}, {"attr.type", "double"}}),
+      element("key", {{"id", "note"}, {"for", "edge"}, {"attr.name", "note"}}),
+      element("key", {{"id", "age"}, {"for", "node"}, {"attr.name", "age"}}),
+      element("key", {{"id", "kind"}, {"for", "node"}, {"attr.name", "kind"}})};
   if (draws.seldom()) all.children.push_back(element("desc"));
   all.children.push_back(std::move(graph));
   return all;
@@ -188,7 +195,9 @@ XmlNode graphml_tree(Draws& draws) {
 
 std::string stripped(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+  return first == std::string::npos
+             ? ""
+             : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
 struct SlowGraphml {
@@ -246,9 +255,11 @@ TEST(GraphReadersProperty, GraphmlIsWhatASlowParserMakesOfIt) {
     Draws draws(seed);
     std::string text = draws.seldom() ? "\xEF\xBB\xBF" : "";
     if (draws.often()) text += "<?xml version='1.0' encoding='utf-8'?>\n";
-    text += test::written(graphml_tree(draws), draws.seldom() ? "g:" : "", draws) + (draws.often() ? "\n" : "");
+    text += test::written(graphml_tree(draws), draws.seldom() ? "g:" : "", draws) +
+            (draws.often() ? "\n" : "");
     test::write_file(folder / "a.graphml", maybe_gzipped(text, draws));
-    const SlowGraphml slow = slow_graphml(text.rfind("\xEF\xBB\xBF", 0) == 0 ? text.substr(3) : text);
+    const SlowGraphml slow =
+        slow_graphml(text.rfind("\xEF\xBB\xBF", 0) == 0 ? text.substr(3) : text);
     const Dataset dataset = io::read_graphml(folder / "a.graphml");
     ASSERT_EQ(dataset.graph, slow.edges.graph()) << text;
     ASSERT_EQ(dataset.edges_stored, slow.edges.stored);
@@ -267,8 +278,9 @@ TEST(GraphReadersProperty, GraphmlIsWhatASlowParserMakesOfIt) {
       for (std::int64_t k = 0; k < dataset.feature_names.size(); ++k) {
         const std::string feature(dataset.feature_names[k]);
         const float expected = feature != "age" ? (feature == "kind=" + slow.kinds[v] ? 1.0f : 0.0f)
-                               : slow.ages[v].empty() ? static_cast<float>(known == 0 ? 0 : sum / known)
-                                                      : std::stof(slow.ages[v]);
+                               : slow.ages[v].empty()
+                                   ? static_cast<float>(known == 0 ? 0 : sum / known)
+                                   : std::stof(slow.ages[v]);
         ASSERT_EQ(features(row, k), expected) << feature;
       }
     }
@@ -291,12 +303,14 @@ TEST(GraphReadersProperty, OgbFoldersAreWhatASlowParserMakesOfThem) {
     const int vertices = 3 + draws.below(30);
     const int width = 1 + draws.below(4);
     std::set<std::pair<int, int>> pairs;
-    for (int k = draws.below(4 * vertices) + 1; k > 0; --k) pairs.emplace(draws.below(vertices), draws.below(vertices));
+    for (int k = draws.below(4 * vertices) + 1; k > 0; --k)
+      pairs.emplace(draws.below(vertices), draws.below(vertices));
     test::Rows edges, features, labels, parts[3];
     for (const auto& [a, b] : pairs) edges.push_back({std::to_string(a), std::to_string(b)});
     for (int v = 0; v < vertices; ++v) {
       features.emplace_back();
-      for (int f = 0; f < width; ++f) features.back().push_back(fmt::format("{:.4g}", draws.below(999) / 7.0 - 60));
+      for (int f = 0; f < width; ++f)
+        features.back().push_back(fmt::format("{:.4g}", draws.below(999) / 7.0 - 60));
       labels.push_back({draws.seldom() ? "nan" : std::to_string(draws.below(4))});
       parts[v % 3].push_back({std::to_string(v)});
     }

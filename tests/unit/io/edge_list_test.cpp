@@ -221,5 +221,23 @@ TEST_F(EdgeList, TakesLittleMoreMemoryThanTheGraph) {
   EXPECT_LE(peak, graph + graph / 2 + (8 << 20)) << "a block of text has 8 MiB";
 }
 
+TEST_F(EdgeList, DuplicatesAreMergedInTheMemoryOfTheGraph) {
+  constexpr int vertices = 40000;
+  std::string text;
+  for (int i = 0; i < vertices; ++i) {
+    for (int k = 0; k < 64; ++k) text += fmt::format("{} {}\n", i, (i + k - k / 60) % vertices);
+  }
+  test::write_file(folder_ / "a.csv", text);
+  text.clear();
+  text.shrink_to_fit();
+  const std::int64_t before = host_memory_use().current_bytes;
+  reset_host_memory_peak();
+  const Dataset dataset = io::read_edge_list(folder_ / "a.csv", {.duplicates = Duplicates::first});
+  const std::int64_t peak = host_memory_use().peak_bytes - before;
+  EXPECT_EQ(dataset.graph.num_edges(), vertices * std::int64_t{63});
+  const std::int64_t graph = dataset.graph.num_edges() * 4 + (vertices + 1) * std::int64_t{8};
+  EXPECT_LE(peak, graph + graph / 2 + (8 << 20));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -44,7 +44,8 @@ Dataset read_indices(const std::string& path) {
   const std::vector<std::int64_t> indices = io::read_index_file(path);
   Dataset dataset;
   dataset.name = "indices";
-  dataset.graph = test::random_graph({static_cast<VertexId>(indices.size()), 1, 0, false, false}, 1);
+  dataset.graph =
+      test::random_graph({static_cast<VertexId>(indices.size()), 1, 0, false, false}, 1);
   dataset.labels = ClassLabels(indices);
   return dataset;
 }
@@ -64,12 +65,14 @@ const std::vector<TextFormat>& formats() {
        [](const std::string& path) { return io::read_edge_list(path); }, false},
       {"node_table", "id,age,colour,label\na,3,red,x\nb,,blue,y\nc,5,red,x\nd,7,blue,y", read_nodes,
        false},
-      {"matrix_market", "%%MatrixMarket matrix coordinate integer symmetric\n%\n3 3 2\n2 1 5\n3 2 6",
-       test::read_mtx, true},
+      {"matrix_market",
+       "%%MatrixMarket matrix coordinate integer symmetric\n%\n3 3 2\n2 1 5\n3 2 6", test::read_mtx,
+       true},
       {"metis", "% a path\n4 3\n2\n1 3\n2 4\n3",
        [](const std::string& path) { return io::read_metis(path); }, true},
       {"graphml",
-       "<?xml version=\"1.0\"?>\n<graphml><key id=\"w\" for=\"edge\" attr.name=\"weight\"/>\n<graph "
+       "<?xml version=\"1.0\"?>\n<graphml><key id=\"w\" for=\"edge\" "
+       "attr.name=\"weight\"/>\n<graph "
        "edgedefault=\"undirected\">\n<node id=\"a\"/><!-- two -->\n<node id=\"b\"></node>\n<edge "
        "source=\"a\" target=\"b\"><data key=\"w\">2.5</data></edge>\n</graph>\n</graphml>",
        [](const std::string& path) { return io::read_graphml(path); }, true},
@@ -145,14 +148,23 @@ TEST_F(HostileText, LineEndsMarksAndALastNewlineDoNotCount) {
                                       returns + "\r\n", gzipped(format.text + "\n")};
     if (has_mark) texts.push_back("\xEF\xBB\xBF" + returns + "\r\n");
     for (const std::string& text : texts) EXPECT_EQ(read(text, format.read), expected) << text;
-    EXPECT_THAT(outcome(std::string("\xFF\xFE" "1\0 \0", 6), format.read), HasSubstr("UTF-16"));
+    EXPECT_THAT(outcome(std::string("\xFF\xFE"
+                                    "1\0 \0",
+                                    6),
+                        format.read),
+                HasSubstr("UTF-16"));
   }
 }
 
 TEST_F(HostileText, NumbersThatNoVertexHas) {
-  const std::string numbers[] = {"-1",         "2147483648",           "4294967296",
-                                 "9223372036854775807", "9223372036854775808", "18446744073709551616",
-                                 "-9223372036854775809", "1000000000000000000000000000000"};
+  const std::string numbers[] = {"-1",
+                                 "2147483648",
+                                 "4294967296",
+                                 "9223372036854775807",
+                                 "9223372036854775808",
+                                 "18446744073709551616",
+                                 "-9223372036854775809",
+                                 "1000000000000000000000000000000"};
   const Read& edges = formats()[0].read;
   for (const std::string& number : numbers) {
     SCOPED_TRACE(number);
@@ -187,7 +199,8 @@ TEST_F(HostileText, NotANumberAndInfinity) {
   for (const char* const value : {"nan", "inf", "-inf", "1e39", "-1e39", "1e999"}) {
     SCOPED_TRACE(value);
     const std::string v = value;
-    EXPECT_NE(outcome("source,target,weight\n1,2,1\n3,4," + v + "\n", formats()[0].read), "no error");
+    EXPECT_NE(outcome("source,target,weight\n1,2,1\n3,4," + v + "\n", formats()[0].read),
+              "no error");
     EXPECT_NE(outcome("2 1 1\n2 " + v + "\n1 " + v + "\n",
                       [](const std::string& path) { return io::read_metis(path); }),
               "no error");
@@ -232,7 +245,8 @@ class HostilePlace : public testing::Test {
 
   std::vector<Read> readers() {
     std::vector<Read> all = {test::read_npz, test::read_container, test::map_container,
-                             test::read_mtx, [](const std::string& path) { return io::open(path); }};
+                             test::read_mtx,
+                             [](const std::string& path) { return io::open(path); }};
     for (const TextFormat& format : formats()) all.push_back(format.read);
     return all;
   }
@@ -292,7 +306,8 @@ TEST_F(HostilePlace, UnreadableFilesAndFolders) {
       EXPECT_THAT(said_of(locked + "/a.mtx", read), HasSubstr("ermission"));
     }
     EXPECT_NE(said_of(locked, [](const std::string& path) { return io::open(path); }), "no error");
-    EXPECT_NE(said_of(locked, [](const std::string& path) { return io::read_ogb(path); }), "no error");
+    EXPECT_NE(said_of(locked, [](const std::string& path) { return io::read_ogb(path); }),
+              "no error");
   }
   std::filesystem::permissions(locked, std::filesystem::perms::owner_all);
 }
@@ -302,9 +317,10 @@ TEST_F(HostilePlace, UnreadableFilesAndFolders) {
 TEST_F(HostileText, ArchivesInArchives) {
   io::write_npz(test::with_everything(), file_);
   const std::string inner = test::read_file(file_);
-  io::write_npz_arrays(file_, {{"inner.npz", test::extra_array<char>(
-                                                 "|u1", {static_cast<std::int64_t>(inner.size())},
-                                                 {inner.begin(), inner.end()})}});
+  io::write_npz_arrays(
+      file_,
+      {{"inner.npz", test::extra_array<char>("|u1", {static_cast<std::int64_t>(inner.size())},
+                                             {inner.begin(), inner.end()})}});
   EXPECT_THAT(outcome(test::read_file(file_), test::read_npz), HasSubstr("no edges"));
   EXPECT_NE(outcome(gzipped(inner), test::read_npz), "no error");
 }
@@ -368,9 +384,12 @@ class HostileFolder : public testing::Test {
   }
 
   const std::vector<std::pair<std::string, std::string>> files_ = {
-      {"raw/edge", "0,1\n0,2\n2,1\n"},     {"raw/num-node-list", "4\n"},
-      {"raw/node-feat", "1,2\n3,4\n5,6\n7,8.5\n"}, {"raw/node-label", "0\n1\nnan\n1\n"},
-      {"split/time/train", "0\n"},         {"split/time/valid", "1\n"},
+      {"raw/edge", "0,1\n0,2\n2,1\n"},
+      {"raw/num-node-list", "4\n"},
+      {"raw/node-feat", "1,2\n3,4\n5,6\n7,8.5\n"},
+      {"raw/node-label", "0\n1\nnan\n1\n"},
+      {"split/time/train", "0\n"},
+      {"split/time/valid", "1\n"},
       {"split/time/test", "3\n"}};
   test::TemporaryFolder folder_;
   std::string set_ = folder_ / "ogbn_tiny";
@@ -389,12 +408,14 @@ TEST_F(HostileFolder, EveryFileCutAnywhere) {
 }
 
 TEST_F(HostileFolder, CountsThatLieAndFilesThatAreMissing) {
-  for (const char* const number : {"3", "5", "0", "-1", "2147483647", "2147483648", "9223372036854775808", "x", ""}) {
+  for (const char* const number :
+       {"3", "5", "0", "-1", "2147483647", "2147483648", "9223372036854775808", "x", ""}) {
     put("raw/num-node-list", std::string(number) + "\n");
     EXPECT_NE(outcome(), "no error") << number;
   }
   put("raw/num-node-list", "4\n");
-  for (const char* const edge : {"0,4", "-1,0", "0,2147483648", "0,9223372036854775808", "0", "0,1,2,3", "a,b"}) {
+  for (const char* const edge :
+       {"0,4", "-1,0", "0,2147483648", "0,9223372036854775808", "0", "0,1,2,3", "a,b"}) {
     put("raw/edge", std::string("0,1\n") + edge + "\n");
     EXPECT_NE(outcome(), "no error") << edge;
   }
