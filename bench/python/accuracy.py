@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Accuracies of the citation graphs from Python: PyG's models, accelerated, with their papers' settings.
+
+    TESSERA_DATA=FOLDER python bench/python/accuracy.py --graphs cora citeseer pubmed --runs 10
+
+FOLDER holds NAME/NAME.npz as docs/formats.md has them. Test accuracy at the best validation epoch, mean and
+standard deviation, over seeds 1, 2, …; --plain trains the same models on PyG's own code.
+"""
+
+import argparse
+import json
+import os
+import statistics
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import torch_geometric.nn as pyg
+
+import tessera
+
+MODELS = {  # layers, learning rate, weight decay (of the first layer alone, as in GCN's paper), dropout
+    "GCN": (lambda f, c: [pyg.GCNConv(f, 16), pyg.GCNConv(16, c)], 0.01, 5e-4, 0.5, F.relu),
+    "GAT": (lambda f, c: [pyg.GATConv(f, 8, heads=8, dropout=0.6),
+                          pyg.GATConv(64, c, concat=False, dropout=0.6)], 0.005, 5e-4, 0.6, F.elu),
+}
+
+
+class Net(torch.nn.Module):
+    def __init__(self, layers, dropout, activation):
+        super().__init__()
+        self.layers, self.dropout, self.activation = torch.nn.ModuleList(layers), dropout, activation
+
+    def forward(self, x, edge_index):
+        for i, layer in enumerate(self.layers):
+            x = x if i == 0 else self.activation(x)
+            x = layer(F.dropout(x, self.dropout, self.training), edge_index)
+        return x
+
+
+def read(name):
+    arrays = np.load(os.path.join(os.environ["TESSERA_DATA"], name, name + ".npz"))
+    index = torch.from_numpy(np.stack([arrays["col"], arrays["row"]]).astype(np.int64))
+    shape = (int(arrays["num_nodes"]), int(arrays["x_dim"]))
+    x = torch.sparse_csr_tensor(arrays["x_indptr"], arrays["x_indices"].astype(np.int64),
+                                arrays["x_data"], shape).to_dense()
+    x = x / x.sum(1, keepdim=True).clamp(min=1e-12)
+    parts = {part: torch.from_numpy(arrays[part + "_idx"]) for part in ("train", "val", "test")}
+    return x, index, torch.from_numpy(arrays["y"]), parts
+
+
+def train(kind, data, seed, epochs, plain):
+    x, index, labels, parts = data
+    make, rate, decay, dropout, activation = MODELS[kind]
+    torch.manual_seed(seed)
+    net = Net(make(x.size(1), int(labels.max()) + 1), dropout, activation)
+    if not plain:
+        tessera.accelerate(net)
+    later = [p for layer in net.layers[1:] for p in layer.parameters()]
+    optimiser = torch.optim.Adam([
+        {"params": list(net.layers[0].parameters()), "weight_decay": decay},
+        {"params": later, "weight_decay": 0.0 if kind == "GCN" else decay}], lr=rate)
+    best = (0.0, 0.0)
+    for _ in range(epochs):
+        net.train()
+        optimiser.zero_grad()
+        F.cross_entropy(net(x, index)[parts["train"]], labels[parts["train"]]).backward()
+        optimiser.step()
+        net.eval()
+        with torch.no_grad():
+            right = (net(x, index).argmax(1) == labels).float()
+        seen = right[parts["val"]].mean().item(), right[parts["test"]].mean().item()
+        best = max(best, seen, key=lambda pair: pair[0])
+    return 100 * best[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer", "pubmed"])
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--plain", action="store_true", help="PyG's own code")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    records = []
+    for graph in options.graphs:
+        data = read(graph)
+        for kind in options.models:
+            found = [train(kind, data, seed, options.epochs, options.plain)
+                     for seed in range(1, options.runs + 1)]
+            records.append({"graph": graph, "model": kind, "runs": found,
+                            "code": "pyg" if options.plain else "tessera"})
+            spread = statistics.stdev(found) if len(found) > 1 else 0.0
+            print(f"{graph:9} {kind:5} {statistics.mean(found):.1f} ± {spread:.1f}", flush=True)
+            if options.json:
+                with open(options.json, "w") as file:
+                    json.dump(records, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
