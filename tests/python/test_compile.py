@@ -8,6 +8,7 @@ from conftest import random_edges
 from test_layers import LAYERS, pair
 
 import tessera
+import tessera.nn
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,17 @@ def test_one_compilation_for_ten_graphs(name, device):
     compiled_graphs = [graph for graph in counter.graphs
                        if any(node.op == "placeholder" for node in graph.graph.nodes)]
     assert len(compiled_graphs) == 1
+
+
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_features_of_edges_compile(kind, device):
+    torch.manual_seed(1)
+    layer = getattr(tessera.nn, kind)(12, 5, heads=2, edge_dim=3).to(device)
+    compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
+    for size in (20, 30):
+        index, attr = random_edges(size, size, 5 * size, device), torch.randn(5 * size, 3, device=device)
+        x = torch.randn(size, 12, device=device)
+        assert torch.allclose(compiled(x, index, attr), layer(x, index, attr), atol=1e-5)
 
 
 def test_inductor_trains_a_model(device):

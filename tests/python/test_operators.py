@@ -188,9 +188,16 @@ def test_opcheck_edge_operators(device, dtype):
         for function, heads in ((0, 2), (1, 6)):
             torch.library.opcheck(torch.ops.tessera.sddmm.default, (u, v, *graph, heads, function, 0),
                                   test_utils=CHECKS)
+            grad = torch.randn(edges, heads, device=device).to(dtype)
+            torch.library.opcheck(torch.ops.tessera.sddmm_backward.default,
+                                  (grad, u.detach(), v.detach(), *graph, heads, function, 0),
+                                  test_utils=CHECKS)
         scores = torch.randn(edges, 2, device=device).to(dtype).requires_grad_()
         torch.library.opcheck(torch.ops.tessera.edge_softmax.default, (scores, *graph, 0),
                               test_utils=CHECKS)
+        weights = torch.ops.tessera.edge_softmax(scores.detach(), *graph, 0)
+        torch.library.opcheck(torch.ops.tessera.edge_softmax_backward.default,
+                              (weights, torch.randn_like(weights), *graph, 0), test_utils=CHECKS)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -207,6 +214,14 @@ def test_opcheck_attention(device, dtype, form):
     arguments = (draw(12, size), draw(9, size), draw(9, 8), vector, None, index, None, 12, 9, 0, 1,
                  form, 2, 1.0, 0.2, 0.0, 0)
     torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    output, log_sum = torch.ops.tessera.attention(*detached)
+    torch.library.opcheck(torch.ops.tessera.attention_backward.default,
+                          (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
+    target, source, value, vector, _, *graph = detached[:11]
+    torch.library.opcheck(torch.ops.tessera.attention_weights.default,
+                          (target, source, value, log_sum, vector, *graph, form, 2, 1.0, 0.2, 0),
+                          test_utils=CHECKS)
 
 
 def test_derivatives_in_fp64():
