@@ -109,16 +109,16 @@ struct Workload {
 };
 
 /// Where both sides round, codes fall to the other side of a step now and then, and the steps of
-/// two bits are long.
+/// few bits are long.
 constexpr double error_bound = 0.02;
-constexpr double error_bound_of_two_bits = 0.2;
+constexpr double error_bound_of_few_bits = 0.2;
 
 class BitBatchTrial final : public Trial {
  public:
   BitBatchTrial(const Problem& problem, nn::ModelKind kind, int bits)
       : load_(problem, kind, bits),
         device_(problem.device),
-        bound_(bits > 2 ? error_bound : error_bound_of_two_bits),
+        bound_(bits > 4 ? error_bound : error_bound_of_few_bits),
         steps_(steps_of(load_, bits)),
         batches_(load_.graph, load_.partition, parts_per_batch, load_.features, steps_, device_),
         runner_(steps_, batches_, options_of(problem)) {}
