@@ -4,12 +4,14 @@ file(GLOB_RECURSE TESSERA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*
 if(TESSERA_SPARSE_ONLY)
   list(FILTER TESSERA_SOURCES INCLUDE REGEX "/src/(core|cuda|graph|ops|quant|tiles)/|/src/io/(file|temporary_file|text|deflate_absent)\\.cpp$")
   list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/graph/(generate|partition|draw)[^/]*\\.cpp$|/blas\\.cpp$")
-  if(NOT TESSERA_WITH_CUDA)  # some kernels of the GPU use dense ops; none of the CPU does
+  if(TESSERA_WITH_CUDA)  # some kernels of the GPU use dense ops
+    list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/dense_ops_absent\\.cpp$")
+  else()
     list(FILTER TESSERA_SOURCES EXCLUDE REGEX
-         "/ops/(batch_norm|elementwise|evaluation|gemm|heads|loss|optimiser|dense|activation/(run|unit_rows|row_normalise|cpu))")
+         "/ops/(batch_norm|elementwise|evaluation|gemm|heads|loss|optimiser|rounding|dense_ops\\.cpp|activation/(run|unit_rows|row_normalise|cpu))")
   endif()
 else()
-  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/(blas|deflate)_absent\\.cpp$")
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/(blas|deflate|dense_ops)_absent\\.cpp$")
 endif()
 set(TESSERA_SIMD_SOURCES ${TESSERA_SOURCES})
 list(FILTER TESSERA_SIMD_SOURCES INCLUDE REGEX "_simd\\.cpp$")
