@@ -6,7 +6,7 @@
 # runs the mutants 0 to EXECUTIONS - 1 (10000000) of each reader, or those that SECONDS (240) allow,
 # and prints how many they were. Mutants are drawn from their numbers: the same ones every time.
 #   SANITIZE=1   with the address and undefined-behaviour sanitizers, some five times slower
-#   CXX, JOBS    the compiler, and how many processes (one per core)
+#   CXX, JOBS    the compiler (g++), and how many processes (one per core)
 #   FOLDER       where to build (build/fuzz_readers)
 #   READERS      some of them
 set -euo pipefail
@@ -25,11 +25,11 @@ sources+=" $(find src/core src/graph -name '*cuda_backend_absent.cpp') src/ops/p
 sources+=" fuzz/support.cpp fuzz/mutate_archive.cpp fuzz/mutate_container.cpp fuzz/replay.cpp"
 for reader in $readers; do sources+=" fuzz/$reader.cpp"; done
 begun=$SECONDS
-mkdir -p "$folder"
-export folder
+rm -rf "$folder" && mkdir -p "$folder"
+export folder compiler=${CXX:-"$(command -v ccache || true) g++"}
 compile() {
   local object=$folder/${1//\//_}.o
-  [[ $object -nt $1 ]] || ${CXX:-g++} $2 -c "$1" -o "$object"
+  $compiler $2 -c "$1" -o "$object"
 }
 export -f compile
 printf '%s\n' $sources | xargs -P "$jobs" -I{} bash -c 'compile "$@"' _ {} "$flags"
