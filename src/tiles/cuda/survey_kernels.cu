@@ -185,8 +185,10 @@ void count_windows(const std::array<SurveyedRows, 2>& sides, const WindowColumnC
       static_cast<std::size_t>(most_bitmaps * launch.bitmap_words) * sizeof(std::uint32_t);
   constexpr std::size_t without_asking = 48 * 1024;
   if (bytes > without_asking) {
+    // As much as any graph needs: another thread's graph may be larger.
+    constexpr auto most_bytes = static_cast<int>(max_shared_words * sizeof(std::uint32_t));
     cuda_check(cudaFuncSetAttribute(look_at_windows, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes)),
+                                    most_bytes),
                "asking for shared memory");
   }
   const std::int64_t blocks = divide(launch, counts);

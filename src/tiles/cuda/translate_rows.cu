@@ -124,8 +124,9 @@ void start(void (*kernel)(TranslationLaunch), const TranslationLaunch& launch, u
            int bitmaps, Stream stream) {
   const std::size_t bytes =
       static_cast<std::size_t>(bitmaps * launch.bitmap_words) * sizeof(std::uint32_t);
+  // As much as any graph needs: another thread's graph may be larger.
   cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(bytes)),
+                                  max_shared_words * static_cast<int>(sizeof(std::uint32_t))),
              "asking for shared memory");
   kernel<<<windows, block_threads, bytes, cuda::raw(stream)>>>(launch);
   cuda_check(cudaGetLastError(), "translating a graph");

@@ -14,8 +14,9 @@ TEST(Scan, IntegersAreThoseOfTheStandardLibrary) {
   for (std::size_t length = 1; length <= digits.size(); ++length) {
     for (std::size_t begin = 0; begin + length <= digits.size(); ++begin) {
       for (const char* const sign : {"", "-", "+"}) {
-        for (const char* const after : {"", "\n", ",1234567", " 1 2 3 4 5", "/999999999", ":00000000",
-                                        "\x80\xFF\xFF\xFF\xFF\xFF\xFF", ".5", "-7", "e"}) {
+        for (const char* const after :
+             {"", "\n", ",1234567", " 1 2 3 4 5", "/999999999", ":00000000",
+              "\x80\xFF\xFF\xFF\xFF\xFF\xFF", ".5", "-7", "e"}) {
           const std::string number = sign + digits.substr(begin, length);
           const std::string text = number + after;
           SCOPED_TRACE(text);
@@ -34,7 +35,8 @@ TEST(Scan, IntegersAreThoseOfTheStandardLibrary) {
 }
 
 TEST(Scan, WhatIsNoIntegerIsNone) {
-  for (const std::string text : {"", "-", "+", "x1234567", " 1234567", "--1", "/1111111", ":1111111"}) {
+  for (const std::string text :
+       {"", "-", "+", "x1234567", " 1234567", "--1", "/1111111", ":1111111"}) {
     std::int64_t found = 0;
     EXPECT_EQ(scan_integer(text.data(), text.data() + text.size(), found), nullptr) << text;
   }

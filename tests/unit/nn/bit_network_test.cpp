@@ -94,8 +94,8 @@ Matrix<std::uint16_t> codes_of(const Matrix<float>& values, const quant::Affine&
     for (std::int64_t j = 0; j < values.cols(); ++j) {
       const std::size_t range = affine.range_of(i, j);
       const float code = std::rint((values(i, j) - affine.lower[range]) / affine.scale[range]);
-      codes(i, j) = static_cast<std::uint16_t>(
-          std::clamp(code, 0.0f, static_cast<float>(affine.max_code())));
+      codes(i, j) =
+          static_cast<std::uint16_t>(std::clamp(code, 0.0f, static_cast<float>(affine.max_code())));
     }
   }
   return codes;
@@ -154,14 +154,15 @@ void expect_steps(const Case& wanted, const std::vector<std::int64_t>& bits) {
     const float factor = scales ? scene.adjacency.col_scale[static_cast<std::size_t>(i)] : 1.0f;
     for (std::int64_t j = 0; j < width; ++j) scaled(i, j) = scene.features(i, j) * factor;
   }
-  const quant::BitTensor features = quant::pack_rows(codes_of(scaled, first.input),
-                                                     first.input.bits);
+  const quant::BitTensor features =
+      quant::pack_rows(codes_of(scaled, first.input), first.input.bits);
   Matrix<std::uint16_t> codes = quant::unpack(features);
   for (std::size_t s = 0; s < steps.size(); ++s) {
     SCOPED_TRACE("step " + std::to_string(s) + ", " + steps[s].layer);
     const BitStep* const next = s + 1 < steps.size() ? &steps[s + 1] : nullptr;
     // The last step of a chain has nothing behind it that its result is scaled for.
-    BitNetwork network(scene.steps.first(static_cast<std::int64_t>(s) + 1), scene.adjacency.pattern);
+    BitNetwork network(scene.steps.first(static_cast<std::int64_t>(s) + 1),
+                       scene.adjacency.pattern);
     Matrix<float> values(vertices, network.output_width());
     network.run(scene.with(features), values);
     for (VertexId i = 0; i < vertices; ++i) {

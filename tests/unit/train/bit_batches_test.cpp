@@ -135,12 +135,13 @@ TEST_P(BitBatchesOf, SayWhatTheWholeGraphSays) {
         runner.run();
         EXPECT_EQ(runner.bytes_copied(), 0) << "nothing has to be copied on the CPU";
         const Matrix<float> computed = gathered(batches, runner, 700, 7);
-        expect_close(computed, scene.rounded, bits == 8 ? 0.001 : 0.02);
+        const double half_a_step = 0.5 / ((1 << bits) - 1);
+        expect_close(computed, scene.rounded, half_a_step);
         const Matrix<float> whole = over_edges(scene);
         if (kind == nn::ModelKind::gcn) {
           EXPECT_TRUE(std::equal(whole.span().begin(), whole.span().end(), computed.data()));
         } else {
-          expect_close(computed, whole, bits == 8 ? 0.001 : 0.02);
+          expect_close(computed, whole, half_a_step);
         }
       }
     }

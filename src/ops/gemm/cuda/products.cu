@@ -20,8 +20,6 @@ constexpr std::int64_t many_rows = 32768;
 /// Multiplications up to which small tiles take no longer than BLAS, and numbers of their result.
 constexpr std::int64_t most_work = std::int64_t{1} << 27;
 constexpr std::int64_t most_results = std::int64_t{1} << 19;
-/// Shared memory of a block on Hopper.
-constexpr std::int64_t most_shared_bytes = 227 << 10;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -63,7 +61,7 @@ bool streams_rows(const Product& product) {
   // A shorter inner size is all padding: BLAS writes the result faster.
   return product.rows >= many_rows && product.cols <= 64 && product.inner >= 8 &&
          product.left.inner_in_row && product.target.col_step == 1 &&
-         StreamLayout::bytes(product.inner) <= most_shared_bytes;
+         StreamLayout::bytes(product.inner) <= StreamLayout::most_bytes;
 }
 
 bool streams_inner(const Product& product) {

@@ -10,10 +10,11 @@ namespace tessera::ops {
 
 template <int cols>
 void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream) {
-  const auto bytes = static_cast<int>(StreamLayout::bytes(launch.inner));
-  cuda_check(
-      cudaFuncSetAttribute(stream_rows<cols>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-      "asking for shared memory");
+  // As much as any product needs: another thread's may be larger.
+  cuda_check(cudaFuncSetAttribute(stream_rows<cols>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  StreamLayout::most_bytes),
+             "asking for shared memory");
+  const std::int64_t bytes = StreamLayout::bytes(launch.inner);
   constexpr std::int64_t tile_rows = stream_tile_rows * (stream_threads / 128);
   // Two blocks per processor of a large GPU: rows do not depend on each other, so any number may do
   // them.

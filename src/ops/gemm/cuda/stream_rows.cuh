@@ -21,6 +21,9 @@ inline constexpr int stream_batch = 4;
 /// The right factor in shared memory: one line of 128 bytes per number of the inner size and 64
 /// columns, in the order that wgmma reads.
 struct StreamLayout {
+  /// Shared memory of a block on Hopper.
+  static constexpr int most_bytes = 227 << 10;
+
   __host__ __device__ static std::int64_t padded(std::int64_t inner) {
     return (inner + 15) / 16 * 16;
   }

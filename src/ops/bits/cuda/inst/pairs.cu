@@ -20,11 +20,10 @@ const BitFunction pairs_function = {pairs_rows,
                                     pairs_rows,
                                     0,
                                     false,
-                                    [](const BitProduct& product) {
-                                      const int bytes =
-                                          pairs_shared_bytes(product.a.planes, product.b.planes);
-                                      allow_shared(multiply_pairs_kernel<false>, bytes);
-                                      allow_shared(multiply_pairs_kernel<true>, bytes);
+                                    [](const BitProduct&) {
+                                      // The same for all plans: each sets it for all others.
+                                      allow_shared(multiply_pairs_kernel<false>, pairs_most_bytes);
+                                      allow_shared(multiply_pairs_kernel<true>, pairs_most_bytes);
                                     },
                                     [](const BitProduct& product, int, Stream stream) {
                                       launch<false>(product, BitResult(), stream);
