@@ -16,6 +16,7 @@ import zipfile
 PROGRAM = os.environ.get("TESSERA_BIN", os.path.abspath("build/bin/tessera"))
 SOURCE = pathlib.Path(os.environ.get("TESSERA_SOURCE", pathlib.Path(__file__).parents[2]))
 EXPECTED = pathlib.Path(__file__).parent / "expected"
+SECONDS = float(os.environ.get("TESSERA_RUN_SECONDS", 300))  # of one run
 
 # Progress in a pipe is for people who wait; here errors alone are expected on stderr, however slow the machine.
 os.environ.setdefault("TESSERA_PROGRESS_SECONDS", "86400")
@@ -35,7 +36,7 @@ class Run:
     def __init__(self, arguments, **options):
         options.setdefault("stdout", subprocess.PIPE)
         done = subprocess.run([PROGRAM, *map(str, arguments)], stderr=subprocess.PIPE,
-                              stdin=subprocess.DEVNULL, timeout=300, **options)
+                              stdin=subprocess.DEVNULL, timeout=SECONDS, **options)
         self.arguments = arguments
         self.code = done.returncode
         self.out = (done.stdout or b"").decode()

@@ -11,14 +11,14 @@
 
 #include "tessera/core/error.hpp"
 
-#include "io/deflate.hpp"
-#include "io/file.hpp"
 #include "support/datasets.hpp"
 #include "support/files.hpp"
+#include "support/gzipped.hpp"
 
 namespace tessera {
 namespace {
 
+using test::gzipped;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -38,15 +38,6 @@ class MatrixMarket : public testing::Test {
       return error.what();
     }
     return "no error";
-  }
-  std::string gzipped(const std::string& text) {
-    const std::span<const std::byte> parts[] = {io::bytes_of(text)};
-    std::string bytes;
-    for (const auto& piece : io::gzip(parts)) {
-      bytes.append(reinterpret_cast<const char*>(piece.data()),
-                   static_cast<std::size_t>(piece.size()));
-    }
-    return bytes;
   }
 
   test::TemporaryFolder folder_;
