@@ -448,7 +448,7 @@ void expect_row_terms(Device device) {
 TEST(BitRowTerms, AreSumsOfCodesTimesTheScaleOfTheirRow) { expect_row_terms({}); }
 
 TEST(BitRowTerms, OnDeviceAreTheSame) {
-  if (num_gpus() == 0) GTEST_SKIP() << "needs a GPU";
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   expect_row_terms({DeviceKind::cuda, 0});
 }
 

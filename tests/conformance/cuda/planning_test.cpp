@@ -169,7 +169,8 @@ TEST_F(GpuPlanning, WaitsOnceForGraphsWithValues) {
 
 /// How large tiles are has been counted with everything else.
 TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
-  if (!cuda::has_wgmma(gpu)) GTEST_SKIP() << "no wgmma here: compute capability 9.0 has it";
+  if (!cuda::has_wgmma(gpu))
+    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
   for (const char* kernel : {"tall_64", "tall_128", "split_128", "short*"}) {
     SCOPED_TRACE(kernel);
     const Laid laid(batch());
@@ -191,7 +192,8 @@ TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
 
 /// The entries of tiles with values are counted when the tiles are there.
 TEST_F(GpuPlanning, WaitsOnceMoreForEachPassOnTilesWithValues) {
-  if (!cuda::has_wgmma(gpu)) GTEST_SKIP() << "no wgmma here: compute capability 9.0 has it";
+  if (!cuda::has_wgmma(gpu))
+    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
   const Laid laid(weighted(batch()));
   const Graph graph = laid.graph();
   ops::SpmmOptions options = spmm_options();

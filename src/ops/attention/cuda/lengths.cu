@@ -17,11 +17,11 @@ struct InverseLengths {
   template <int width, bool aligned>
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool has_row) const {
     const float squares = sum_of_squares<float>(team);
-    // Lanes of other teams go the other way with these: sums are over all lanes of a warp.
     const bool fits = squares > 1e-24f && squares < 1e24f;
     float inverse = 1 / sqrtf(squares);
     if (!__all_sync(~0u, fits)) {
-      // Squares that would overflow or vanish, and rows without a length.
+      // Squares that would overflow or vanish, and rows without a length. All lanes of the warp add
+      // again, since sums need them all.
       const double length = sqrt(sum_of_squares<double>(team));
       if (!fits) inverse = static_cast<float>(1 / (length < shortest_row ? shortest_row : length));
     }
