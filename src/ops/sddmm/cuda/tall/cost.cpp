@@ -44,8 +44,8 @@ constexpr std::array<Fitted<TallDotCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
           "2026-11-15",
           "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; 16-bit "
-          "edges also to a union of 600 dense communities"),
-      {.half = {9.199, 0.001773, 0.08301, 0.00172, 0.03924, 0.001559, 3.4e-6},
+          "edges and tiles also to six unions of dense communities"),
+      {.half = {9.199, 0.001773, 0.08301, 0.0015, 0.03924, 0.001559, 3.4e-6},
        .full = {9.356, 0.005676, 0.1313, 0.004165, 0.1389, 0.001256, 5.881e-6}}}}};
 
 }  // namespace
