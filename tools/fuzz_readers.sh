@@ -4,7 +4,8 @@
 # CUDA, and of the library only what readers need.
 #   tools/fuzz_readers.sh [SECONDS [EXECUTIONS]]
 # runs the mutants 0 to EXECUTIONS - 1 (10000000) of each reader, or those that SECONDS (240) allow,
-# and prints how many they were. Mutants are drawn from their numbers: the same ones every time.
+# and prints which they were. Mutants are drawn from their numbers: the same ones every time.
+#   FIRST        the number to begin with, for all readers and for some: "6000000 container=2400000"
 #   SANITIZE=1   with the address and undefined-behaviour sanitizers, some five times slower
 #   CXX, JOBS    the compiler (g++), and how many processes (one per core)
 #   FOLDER       where to build (build/fuzz_readers)
@@ -16,7 +17,7 @@ executions=${2:-10000000}
 jobs=${JOBS:-$(nproc)}
 folder=${FOLDER:-build/fuzz_readers}
 readers=${READERS:-"container npz edge_list ogb node_table graphml matrix_market metis index_file bit_tensor plans"}
-flags="-std=c++20 -O2 -DNDEBUG -D_GLIBCXX_ASSERTIONS -DTESSERA_VERSION=\"fuzz\" -Iinclude -Isrc -Itests -Ifuzz"
+flags="-std=c++20 -O2 -Wno-free-nonheap-object -DNDEBUG -D_GLIBCXX_ASSERTIONS -DTESSERA_VERSION=\"fuzz\" -Iinclude -Isrc -Itests -Ifuzz"
 [[ -z ${SANITIZE:-} ]] || flags="-fsanitize=address,undefined -fno-sanitize-recover=all -g1 ${flags/-O2/-O1}"
 
 sources=$(find src/core src/graph src/data src/io src/quant -name '*.cpp' ! -path '*/cuda/*' \
@@ -42,32 +43,58 @@ wait
 for reader in $readers; do [[ -x $folder/fuzz_$reader ]] || exit 2; done
 echo "built in $((SECONDS - begun)) s"
 
-# Pieces of all readers in turn, so that each gets its share when time runs out.
-piece=$((executions < 200000 ? executions : 100000))
+first_of() {
+  local begin=0 word
+  for word in ${FIRST:-0}; do
+    case $word in
+      "$1"=*) begin=${word#*=} ;;
+      *=*) ;;
+      *) begin=$word ;;
+    esac
+  done
+  echo "$begin"
+}
+
+# Pieces of all readers in turn, in the order of how much of a reader's range they complete: each gets
+# its share when time runs out.
+piece=$((executions < 100000 ? executions : 50000))
 rm -rf "$folder/results" && mkdir "$folder/results"
 export OMP_NUM_THREADS=1 ASAN_OPTIONS=abort_on_error=1 UBSAN_OPTIONS=abort_on_error=1
-export piece deadline=$(($(date +%s) + seconds))
+export piece executions deadline=$(($(date +%s) + seconds))
 run_piece() {
   local left=$((deadline - $(date +%s))) result=$folder/results/$1.$2
+  local count=$((executions - $2 < piece ? executions - $2 : piece))
   [[ $left -gt 0 ]] || return 0
-  timeout "$left" "$folder/fuzz_$1" "$piece" "$2" > "$result" 2>&1 || {
+  timeout "$left" "$folder/fuzz_$1" "$count" "$2" > "$result" 2>&1 || {
     local status=$?
     [[ $status -eq 124 ]] && rm "$result" || mv "$result" "$result.finding"
   }
 }
 export -f run_piece
-for ((first = 0; first < executions; first += piece)); do
-  for reader in $readers; do echo "$reader $first"; done
-done | xargs -P "$jobs" -L 1 bash -c 'run_piece "$@"' _
+for reader in $readers; do
+  begin=$(first_of "$reader")
+  for ((first = begin; first < executions; first += piece)); do
+    echo "$(((first - begin) * 1000000 / (executions - begin))) $reader $first"
+  done
+done | sort -n -s -k 1,1 | cut -d ' ' -f 2- | xargs -P "$jobs" -L 1 bash -c 'run_piece "$@"' _
 
+# The numbers of a reader's finished pieces, as ranges.
+ranges() {
+  find "$folder/results" -name "$1.*" ! -name '*.finding' -exec awk '{ sub(".*[.]", "", FILENAME); print FILENAME, $1 }' {} + |
+    sort -n | awk '
+    $1 != end { if (NR > 1) printf "%d-%d,", begin, end - 1; begin = $1 }
+    { end = $1 + $2 }
+    END { if (NR > 0) printf "%d-%d", begin, end - 1; else printf "none" }'
+}
 found=0
-printf '%-14s %12s %12s %14s %9s\n' reader executions accepted 'per s and core' findings
+printf '%-14s %12s %12s %14s %9s  %s\n' reader executions accepted 'per s and core' findings mutants
 for reader in $readers; do
   findings=$(find "$folder/results" -name "$reader.*.finding" | wc -l)
   found=$((found + findings))
-  find "$folder/results" -name "$reader.*" ! -name '*.finding' -exec cat {} + | awk -v reader="$reader" -v findings="$findings" '
+  find "$folder/results" -name "$reader.*" ! -name '*.finding' -exec cat {} + |
+    awk -v reader="$reader" -v findings="$findings" -v ranges="$(ranges "$reader")" '
     { executions += $1; seconds += $4; accepted += $6 }
-    END { printf "%-14s %12d %12d %14d %9d\n", reader, executions, accepted, seconds ? executions / seconds : 0, findings }'
+    END { printf "%-14s %12d %12d %14d %9d  %s\n", reader, executions, accepted, seconds ? executions / seconds : 0, findings, ranges }'
 done
 find "$folder/results" -name '*.finding' -exec tail -n 5 {} +
 exit $((found > 0))
