@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "ops/bits/finish.hpp"
+#include "ops/bits/store.hpp"
+#include "support/bit_kernels.hpp"
+#include "support/odd_graphs.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// What becomes of sums, against its formula.
+class BitGemmFinish : public BitGemmKernels {};
+class BitAggregateFinish : public BitAggregateKernels {};
+
+/// The same codes in rows of fewer words.
+quant::BitTensor cut_rows(const quant::BitTensor& tensor, std::int64_t words) {
+  quant::BitTensor cut = tensor;
+  cut.words_per_row = words;
+  Buffer<std::uint32_t> all(tensor.bits * tensor.padded_rows * words);
+  for (std::int64_t line = 0; line < tensor.bits * tensor.padded_rows; ++line) {
+    std::copy_n(tensor.words.data() + line * tensor.words_per_row, words,
+                all.data() + line * words);
+  }
+  cut.words = std::move(all);
+  return cut;
+}
+
+TEST_P(BitGemmFinish, IsItsFormula) {
+  const BitShape shape{67, 35, 200};
+  const quant::BitTensor a = drawn_bits(shape.rows, shape.depth, 1, 4);
+  const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, 3, 5);
+  Matrix<std::int64_t> sums(shape.rows, shape.cols);
+  reference::bit_gemm(a, b, {sums.data(), shape.rows, shape.cols});
+  EpilogueCase numbers(shape.rows, shape.cols, device_);
+  PlacedBits a_there(a, device_), b_there(b, device_);
+  for (const BitActivation activation : {BitActivation::none, BitActivation::relu}) {
+    for (const BitOutput output : {BitOutput::values, BitOutput::rows, BitOutput::columns}) {
+      SCOPED_TRACE(std::string(to_string(activation)) + ", " + to_string(output));
+      BitOptions wanted = options(shape, 1, 3);
+      wanted.output = output;
+      wanted.activation = activation;
+      wanted.terms = 2;
+      quant::Affine ranges{.bits = 5,
+                           .rounding = activation == BitActivation::none ? quant::Rounding::nearest
+                                                                         : quant::Rounding::floor,
+                           .granularity = quant::Granularity::columns};
+      for (std::int64_t j = 0; j < shape.cols; ++j) {
+        ranges.lower.push_back(-40.0f - static_cast<float>(j));
+        ranges.scale.push_back(3.7f);
+      }
+      if (output != BitOutput::values) wanted.requantise = ranges;
+      const BitFinish finish =
+          make_finish(wanted, numbers.host_parts(), ranges.lower.data(), ranges.scale.data());
+      const BitPlan plan = plan_bit_gemm(wanted);
+      const BitInputs inputs{a_there.view(), b_there.view(), numbers.parts()};
+      if (output == BitOutput::values) {
+        Matrix<float> values(shape.rows, shape.cols, -7.0f);
+        OnDeviceArray<float> there(values.data(), values.size(), device_);
+        BitOutputs outputs;
+        outputs.values = {there.data(), shape.rows, shape.cols, device_};
+        run(plan, inputs, outputs);
+        there.fetch(values.data());
+        for (std::int64_t i = 0; i < shape.rows; ++i) {
+          for (std::int64_t j = 0; j < shape.cols; ++j) {
+            ASSERT_EQ(values(i, j), finish.value(i, j, static_cast<float>(sums(i, j))));
+          }
+        }
+        continue;
+      }
+      const bool by_rows = output == BitOutput::rows;
+      PlacedBits codes(5, by_rows ? shape.rows : shape.cols, by_rows ? shape.cols : shape.rows,
+                       device_);
+      BitOutputs outputs;
+      outputs.codes = codes.view();
+      run(plan, inputs, outputs);
+      const quant::BitTensor result = codes.fetch();
+      result.validate();
+      bool varied = false;
+      for (std::int64_t i = 0; i < shape.rows; ++i) {
+        for (std::int64_t j = 0; j < shape.cols; ++j) {
+          const float value = finish.value(i, j, static_cast<float>(sums(i, j)));
+          const std::uint32_t code = by_rows ? result.view().code(i, j) : result.view().code(j, i);
+          ASSERT_EQ(code, finish.code(j, value)) << i << ' ' << j;
+          varied = varied || (code != 0 && code != 31);
+        }
+      }
+      EXPECT_TRUE(varied);
+    }
+  }
+}
+
+/// Terms that a product makes of its codes on the left, whose rows may come short.
+TEST_P(BitGemmFinish, MakesTermsOfTheCodesOfA) {
+  const BitShape shape{67, 35, 200};
+  for (const int s : {1, 3, 8}) {
+    for (const std::int64_t words : {0, 7}) {
+      const quant::BitTensor a = drawn_bits(shape.rows, shape.depth, s, 4);
+      const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, 3, 5);
+      Matrix<std::int64_t> sums(shape.rows, shape.cols);
+      reference::bit_gemm(a, b, {sums.data(), shape.rows, shape.cols});
+      for (const int terms : {1, 2}) {
+        for (const bool scales : {false, true}) {
+          BitOptions wanted = options(shape, s, 3);
+          wanted.output = BitOutput::values;
+          wanted.terms = terms;
+          wanted.terms_of_a = true;
+          wanted.a_words = words;
+          if (!takes(wanted)) continue;
+          SCOPED_TRACE(text(shape, s, 3) + ", words " + std::to_string(words));
+          EpilogueCase numbers(shape.rows, shape.cols, device_);
+          const auto without = [&](BitEpilogue parts) {
+            parts.row_terms = {};
+            parts.col_terms.rows = terms;
+            if (!scales) parts.row_scale = {};
+            return parts;
+          };
+          quant::BitTensor given = a;
+          if (words > 0) given = cut_rows(a, words);
+          PlacedBits a_there(given, device_), b_there(b, device_);
+          Matrix<float> values(shape.rows, shape.cols, -7.0f);
+          OnDeviceArray<float> there(values.data(), values.size(), device_);
+          BitOutputs outputs;
+          outputs.values = {there.data(), shape.rows, shape.cols, device_};
+          run(plan_bit_gemm(wanted), {a_there.view(), b_there.view(), without(numbers.parts())},
+              outputs);
+          there.fetch(values.data());
+          // Against terms that are given.
+          BitEpilogue parts = without(numbers.host_parts());
+          Matrix<float> given_terms(shape.rows, terms);
+          for (std::int64_t i = 0; i < shape.rows; ++i) {
+            std::int64_t sum = 0;
+            for (std::int64_t k = 0; k < shape.depth; ++k) sum += a.view().code(i, k);
+            const float scale = scales ? parts.row_scale(i, 0) : 1.0f;
+            given_terms(i, 0) = scale * static_cast<float>(sum);
+            if (terms > 1) given_terms(i, 1) = scale;
+          }
+          parts.row_terms = given_terms.view();
+          const BitFinish finish = make_finish(wanted, parts, nullptr, nullptr);
+          for (std::int64_t i = 0; i < shape.rows; ++i) {
+            for (std::int64_t j = 0; j < shape.cols; ++j) {
+              ASSERT_EQ(values(i, j), finish.value(i, j, static_cast<float>(sums(i, j))));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BitGemmFinish,
+                         ::testing::ValuesIn(testing::kernel_names("bit_gemm")),
+                         testing::kernel_test_name);
+
+TEST_P(BitAggregateFinish, AddsCodesOfTheTarget) {
+  const Graph graph = testing::random_graph(90, 90, 700, 9, false);
+  const std::int64_t cols = 21;
+  for (const int bits : {3, 8, 12}) {
+    for (const float own : {0.0f, 1.0f, 1.37f}) {
+      SCOPED_TRACE(std::to_string(bits) + " bits, own " + std::to_string(own));
+      BitOptions wanted = options(cols, bits);
+      wanted.output = BitOutput::values;
+      wanted.activation = BitActivation::relu;
+      wanted.terms = 2;
+      wanted.own = own;
+      BitProblem problem{graph, wanted, nullptr, true};
+      problem.options.rows = problem.options.depth = 90;
+      if (!testing::kernel_named(bit_aggregate_kernels(), GetParam()).why_not(problem).empty()) {
+        continue;
+      }
+      const quant::BitTensor b = drawn_bits(90, cols, bits, 8);
+      Matrix<std::int64_t> sums(90, cols);
+      reference::bit_aggregate(graph, b, {sums.data(), 90, cols});
+      EpilogueCase numbers(90, cols, device_);
+      PlacedBits there(b, device_);
+      Matrix<float> values(90, cols, -7.0f);
+      OnDeviceArray<float> result(values.data(), values.size(), device_);
+      BitOutputs outputs;
+      outputs.values = {result.data(), 90, cols, device_};
+      run(plan_bit_aggregate(graph, wanted), {{}, there.view(), numbers.parts()}, outputs);
+      result.fetch(values.data());
+      BitOptions without = wanted;
+      without.own = 0;
+      const BitFinish finish = make_finish(without, numbers.host_parts(), nullptr, nullptr);
+      for (std::int64_t i = 0; i < 90; ++i) {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          const auto code = static_cast<float>(b.view().code(i, j));
+          const float sum = std::fma(own, code, static_cast<float>(sums(i, j)));
+          ASSERT_EQ(values(i, j), finish.value(i, j, sum)) << i << ' ' << j;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BitAggregateFinish,
+                         ::testing::ValuesIn(testing::kernel_names("bit_aggregate")),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::ops

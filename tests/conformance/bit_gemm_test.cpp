@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "support/bit_kernels.hpp"
+#include "support/expect_error.hpp"
+
+namespace tessera::ops {
+namespace {
+
+TEST_P(BitGemmKernels, AreExactForAllBits) {
+  for (int s = 1; s <= quant::max_bits; ++s) {
+    for (int t = 1; t <= quant::max_bits; ++t) {
+      if (s + t + 7 <= 31) expect_exact({9, 5, 100}, s, t);
+    }
+  }
+}
+
+TEST_P(BitGemmKernels, AreExactAroundTileEdges) {
+  const std::vector<std::int64_t> edges = {0, 1, 7, 8, 9, 15, 17, 31, 32, 33, 63, 64, 65};
+  for (const std::int64_t n : edges) {
+    expect_exact({n, 33, 130}, 1, 3);
+    expect_exact({17, n, 130}, 2, 2);
+    expect_exact({17, 9, n}, 3, 4);
+  }
+  for (const std::int64_t depth :
+       {127, 128, 129, 255, 256, 257, 511, 513, 1023, 1024, 1025, 5000}) {
+    expect_exact({5, 6, depth}, 1, 1);
+    expect_exact({5, 6, depth}, 1, 8);
+    expect_exact({5, 6, depth}, 3, 2);
+  }
+  for (const std::int64_t size : {127, 128, 129, 255, 257}) {
+    expect_exact({size, 3, 300}, 1, 1);
+    expect_exact({size, 3, 300}, 1, 4);
+    expect_exact({2, size, 300}, 1, 1);
+    expect_exact({2, size, 300}, 1, 8);
+  }
+  expect_exact({300, 130, 4100}, 1, 1);
+  expect_exact({300, 130, 4100}, 1, 5);
+}
+
+TEST_P(BitGemmKernels, SkipTilesWithoutBits) {
+  // Blocks on the diagonal, as the parts of a batch stand.
+  const std::int64_t n = 2300;
+  Matrix<std::uint16_t> codes(n, n, std::uint16_t{0});
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t k = i / 100 * 100; k < std::min(n, i / 100 * 100 + 100); ++k) {
+      codes(i, k) = static_cast<std::uint16_t>((i * 7 + k * 3) % 5 == 0);
+    }
+  }
+  const quant::BitTensor a = quant::pack_rows(testing::codes_view(codes), 1);
+  for (const int t : {1, 4, 8}) {
+    const BitOptions wanted = options({n, 20, n}, 1, t);
+    if (!takes(wanted)) continue;
+    const quant::BitTensor b = drawn_bits(20, n, t, 3);
+    Matrix<std::int64_t> expected(n, 20);
+    reference::bit_gemm(a, b, {expected.data(), n, 20});
+    PlacedBits there(b, device_);
+    EXPECT_EQ(run_sums(plan_bit_gemm(a, wanted), {{}, there.view(), {}}), narrow(expected)) << t;
+  }
+}
+
+TEST_P(BitGemmKernels, TakeBlocksOfTheDiagonal) {
+  // Parts of 128, 256 and 384 vertices; the last has fewer.
+  const std::vector<std::int32_t> starts = {0, 0, 128, 128, 128, 128, 384, 384, 384, 384, 384};
+  const std::int64_t block = 384;
+  const std::int64_t rows = 700;
+  const quant::BitTensor whole_b = drawn_bits(37, rows, 3, 7);
+  for (const int s : {1, 2}) {
+    BitOptions wanted = options({rows, 37, rows}, s, 3);
+    wanted.block = block;
+    if (!takes(wanted)) continue;
+    Matrix<std::uint16_t> whole(rows, rows, std::uint16_t{0});
+    Matrix<std::uint16_t> blocks(rows, block, std::uint16_t{0});
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int32_t start = starts[static_cast<std::size_t>(i / 64)];
+      const std::int64_t width = start == 0 ? 128 : start == 128 ? 256 : rows - 384;
+      for (std::int64_t k = 0; k < width; ++k) {
+        const auto code = static_cast<std::uint16_t>((i * 5 + k * 11) % 7 % (1 << s));
+        blocks(i, k) = whole(i, start + k) = code;
+      }
+    }
+    const quant::BitTensor a = quant::pack_rows(testing::codes_view(blocks), s);
+    Matrix<std::int64_t> expected(rows, 37);
+    reference::bit_gemm(quant::pack_rows(testing::codes_view(whole), s), whole_b,
+                        {expected.data(), rows, 37});
+    PlacedBits a_there(a, device_), b_there(whole_b, device_);
+    OnDeviceArray<std::int32_t> starts_there(starts.data(), std::ssize(starts), device_);
+    BitInputs inputs{a_there.view(), b_there.view(), {}};
+    inputs.block_starts = {starts_there.data(), std::ssize(starts), 1, device_};
+    EXPECT_EQ(run_sums(plan_bit_gemm(wanted), inputs), narrow(expected)) << s;
+  }
+}
+
+TEST_P(BitGemmKernels, SumInMoreBitsOrSayThatTheyCannot) {
+  const BitShape shape{3, 4, 300};
+  const BitOptions narrow_sums = options(shape, 12, 12);
+  testing::expect_error(ErrorCode::invalid_argument, {"may take 33 bits", "sums64"},
+                        [&] { plan_bit_gemm(narrow_sums); });
+  BitOptions wanted = narrow_sums;
+  wanted.a_bits = wanted.b_bits = 16;
+  wanted.output = BitOutput::sums64;
+  if (!takes(wanted)) return;
+  const quant::BitTensor a = drawn_bits(shape.rows, shape.depth, 16, 6);
+  const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, 16, 7);
+  Matrix<std::int64_t> expected(shape.rows, shape.cols);
+  Matrix<std::int64_t> sums(shape.rows, shape.cols);
+  reference::bit_gemm(a, b, {expected.data(), shape.rows, shape.cols});
+  BitOutputs outputs;
+  outputs.sums64 = {sums.data(), shape.rows, shape.cols};
+  run(plan_bit_gemm(wanted), {a, b, {}}, outputs);
+  EXPECT_TRUE(std::equal(sums.span().begin(), sums.span().end(), expected.span().begin()));
+  EXPECT_GT(expected(0, 0), std::int64_t{1} << 31);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BitGemmKernels,
+                         ::testing::ValuesIn(testing::kernel_names("bit_gemm")),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::ops
