@@ -122,6 +122,8 @@ struct BitNetwork::State {
       }
     } else {
       options.depth = step.in;
+      options.terms_of_a = numbers.terms > 0;
+      if (dense && steps.empty()) options.a_words = (step.in + 31) / 32;
       options.a_bits = step.input.bits;
       options.b_bits = step.weights.bits;
       planned.plan = ops::plan_bit_gemm(options);
@@ -144,7 +146,6 @@ struct BitNetwork::State {
     for (std::size_t slot = 0; slot < 3; ++slot) {
       slots[slot] = Buffer<std::uint32_t>(words[slot], place);
     }
-    row_terms = Buffer<float>(vertices * 2, place);
     workspace = Buffer<std::byte>(bytes + workspace_boundary, place);
   }
 
@@ -175,12 +176,7 @@ struct BitNetwork::State {
       } else {
         inputs.a = codes;
         inputs.b = view_of(step.weights, step.weight_words.data(), place.device);
-        const MatrixView<const float> scale =
-            i == 0 ? given.feature_scale : MatrixView<const float>();
-        const MatrixView<float> terms = matrix_in(row_terms, vertices, step.terms);
-        ops::bit_row_terms(codes, scale, terms, stream);
-        inputs.epilogue.row_scale = scale;
-        inputs.epilogue.row_terms = terms;
+        if (i == 0) inputs.epilogue.row_scale = given.feature_scale;
       }
       if (step.scales_result) inputs.epilogue.result_scale = given.col_scale;
       ops::BitOutputs outputs;
@@ -202,7 +198,6 @@ struct BitNetwork::State {
   std::optional<std::size_t> last_input;  ///< the step that makes it
   /// Codes alternate between two; a third keeps those that somebody asks for.
   Buffer<std::uint32_t> slots[3];
-  Buffer<float> row_terms;
   Buffer<std::byte> workspace;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -9,6 +10,9 @@
 
 namespace tessera::train {
 namespace {
+
+/// Products of a batch leave most of a GPU idle: as many batches run side by side.
+constexpr std::int64_t most_lanes = 4;
 
 nn::BitNetworkOptions on_stream(nn::BitNetworkOptions options, Stream stream) {
   options.plans.stream = stream;
@@ -34,8 +38,10 @@ struct Lane {
 struct BitBatchRunner::State {
   State(const nn::BitSteps& steps, const BitBatches& given, const nn::BitNetworkOptions& options)
       : batches(given), device(options.plans.device) {
-    const int count = device.kind == DeviceKind::cpu ? 1 : 2;
-    for (int i = 0; i < count; ++i) {
+    const std::int64_t count = device.kind == DeviceKind::cpu
+                                   ? 1
+                                   : std::clamp<std::int64_t>(batches.size(), 1, most_lanes);
+    for (std::int64_t i = 0; i < count; ++i) {
       lanes.push_back(std::make_unique<Lane>(steps, batches, options));
     }
     width = lanes.front()->network.output_width();

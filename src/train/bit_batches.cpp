@@ -85,17 +85,23 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
   }
   place_parts(partition, parts_per_batch);
   const Graph inside = within_parts(graph, partition);
-  const Graph one = from_coo(1, 1, std::vector<VertexId>(), std::vector<VertexId>());
-  has_scales_ = summing_step(steps).adjacency(one).has_row_scale();
+  const Graph derived = summing_step(steps).adjacency(inside);
+  has_scales_ = derived.has_row_scale();
+  same_scales_ = has_scales_ && derived.has_col_scale() &&
+                 std::equal(derived.row_scale().begin(), derived.row_scale().end(),
+                            derived.col_scale().begin(), derived.col_scale().end());
   adjacency_ = quant::bit_tensor_shape(1, vertices_, block_);
   features_ = first.aggregates ? quant::bit_tensor_shape(first.input.bits, first.in, vertices_)
                                : quant::bit_tensor_shape(first.input.bits, vertices_, first.in);
+  // Rows are filled up where they are multiplied, not on the bus.
+  if (!first.aggregates) features_.words_per_row = (first.in + 31) / 32;
   feature_offset_ = rounded_up(words_of(adjacency_) * 4, byte_boundary);
   start_offset_ = feature_offset_ + rounded_up(words_of(features_) * 4, byte_boundary);
   number_offset_ =
       start_offset_ +
       rounded_up(rounded_up(vertices_, rows_of_start) / rows_of_start * 4, byte_boundary);
-  bytes_ = number_offset_ + rounded_up(vertices_ * 4, byte_boundary) * (has_scales_ ? 3 : 1);
+  const std::int64_t columns = !has_scales_ ? 1 : same_scales_ ? 2 : 3;
+  bytes_ = number_offset_ + rounded_up(vertices_ * 4, byte_boundary) * columns;
   memory_ = Buffer<std::byte>(checked_area(bytes_, size()), transfer_memory(device));
   std::memset(memory_.data(), 0, static_cast<std::size_t>(memory_.size()));
   Filling from{inside, features, steps, {}};
@@ -184,7 +190,11 @@ void BitBatches::fill(std::int64_t batch, const Filling& from) {
   if (first.aggregates) {
     quant::pack_columns(quant::unpack(codes.codes()), view_of(features_, words, Device()));
   } else {
-    std::copy_n(codes.codes().words, words_of(features_), words);
+    const auto filled = codes.codes();
+    for (std::int64_t line = 0; line < filled.bits * filled.padded_rows; ++line) {
+      std::copy_n(filled.words + line * filled.words_per_row, features_.words_per_row,
+                  words + line * features_.words_per_row);
+    }
   }
 
   std::byte* numbers = memory + number_offset_;
@@ -195,7 +205,7 @@ void BitBatches::fill(std::int64_t batch, const Filling& from) {
   put(adjacency.row_weights);
   if (!has_scales_) return;
   put(adjacency.row_scale);
-  put(adjacency.col_scale);
+  if (!same_scales_) put(adjacency.col_scale);
 }
 
 nn::BitVertices BitBatches::view(const std::byte* memory, Device device) const {
@@ -215,7 +225,7 @@ nn::BitVertices BitBatches::view(const std::byte* memory, Device device) const {
   vertices.row_weights = numbers(0);
   if (has_scales_) {
     vertices.row_scale = numbers(1);
-    vertices.col_scale = numbers(2);
+    vertices.col_scale = numbers(same_scales_ ? 1 : 2);
   }
   return vertices;
 }

@@ -25,8 +25,8 @@ BitAdjacency bit_adjacency(const Graph& derived);
 
 /// The vertices of one run, on the network's device.
 struct BitVertices {
-  /// vertices x features, packed along the features; along the vertices where the first step sums
-  /// over a dense adjacency.
+  /// vertices x features, packed along the features, with a dense adjacency in no more words than
+  /// they fill; along the vertices where the first step sums over a dense adjacency.
   quant::BitTensorView<const std::uint32_t> features = {};
   MatrixView<const float> feature_scale = {};  ///< vertices x 1, of plain features; absent: 1
   quant::BitTensorView<const std::uint32_t> adjacency = {};  ///< blocks on the diagonal, as ...

@@ -35,6 +35,9 @@ struct BitOptions : PlanOptions {
   /// bit_gemm: A has blocks on its diagonal and nothing else, and comes without the rest: rows of
   /// so many columns, which begin where `BitInputs::block_starts` says. 0: `depth` columns.
   std::int64_t block = 0;
+  /// bit_gemm: words in every row of an A that comes with the runs, at least as many as `depth`
+  /// bits fill. 0: as many as a bit tensor has.
+  std::int64_t a_words = 0;
   int a_bits = 1;
   int b_bits = 8;
   BitOutput output = BitOutput::sums32;
@@ -42,6 +45,9 @@ struct BitOptions : PlanOptions {
   /// How values become codes, for `rows` and `columns`: one range, or one per column.
   std::optional<quant::Affine> requantise = {};
   int terms = 0;  ///< of the epilogue, 0 to 2
+  /// bit_gemm with values or codes as output: runs bring no row terms. The first is the row scale
+  /// times the sum of the codes in the row of A, the second the row scale itself.
+  bool terms_of_a = false;
   /// bit_aggregate with values or codes as output, on a square graph: what the codes of a target
   /// itself are multiplied by before they are added to those of its sources (GIN's 1 + eps).
   float own = 0;
@@ -96,9 +102,5 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
 
 /// The sum of the codes of each row.
 void bit_row_sums(quant::BitTensorView<const std::uint32_t> tensor, MatrixView<std::int64_t> sums);
-/// The same on the tensor's device as an epilogue's row terms: terms[i][0] = row_scale[i] times the
-/// sum, and where there is a second column, terms[i][1] = row_scale[i]. Absent, it is 1.
-void bit_row_terms(quant::BitTensorView<const std::uint32_t> tensor,
-                   MatrixView<const float> row_scale, MatrixView<float> terms, Stream stream = {});
 
 }  // namespace tessera::ops

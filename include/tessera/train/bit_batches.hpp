@@ -51,6 +51,7 @@ class BitBatches {
   std::int64_t block_ = 0;
   std::int64_t bytes_ = 0;
   bool has_scales_ = false;
+  bool same_scales_ = false;               ///< of rows and of columns, so that they are kept once
   quant::BitTensor adjacency_, features_;  ///< shapes alone
   std::int64_t feature_offset_ = 0, start_offset_ = 0, number_offset_ = 0;
   std::vector<std::vector<VertexId>> members_;

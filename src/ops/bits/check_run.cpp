@@ -41,8 +41,8 @@ void check_sums(const Checker& check, const MatrixView<T>& sums, const char* nam
 }  // namespace
 
 void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
-                  const char* name, Device device, int bits, std::int64_t rows,
-                  std::int64_t depth) {
+                  const char* name, Device device, int bits, std::int64_t rows, std::int64_t depth,
+                  std::int64_t words) {
   if (tensor.device != device) {
     check.fail(fmt::format("{} lies on {}", name, to_string(tensor.device)),
                fmt::format("the plan is for {}", to_string(device)));
@@ -51,7 +51,8 @@ void check_tensor(const Checker& check, const quant::BitTensorView<const std::ui
     check.fail(fmt::format("{} has {} bits and {} x {} codes, expected {} bits and {} x {}", name,
                            tensor.bits, tensor.rows, tensor.depth, bits, rows, depth));
   }
-  const quant::BitTensor expected = quant::bit_tensor_shape(bits, rows, depth);
+  quant::BitTensor expected = quant::bit_tensor_shape(bits, rows, depth);
+  if (words > 0) expected.words_per_row = words;
   if (tensor.padded_rows != expected.padded_rows ||
       tensor.words_per_row != expected.words_per_row) {
     check.fail(fmt::format("{} is filled up to {} rows of {} words, expected {} of {}", name,
@@ -69,7 +70,12 @@ void check_tensor(const Checker& check, const quant::BitTensorView<const std::ui
 void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts) {
   check_part(check, parts.row_scale, "row_scale", options.rows, 1, false);
   check_part(check, parts.col_scale, "col_scale", 1, options.cols, false);
-  check_part(check, parts.row_terms, "row_terms", options.rows, options.terms, options.terms > 0);
+  if (options.terms_of_a) {
+    check.that(parts.row_terms.data == nullptr, "row_terms come with the run, but A gives them",
+               "leave them out");
+  } else {
+    check_part(check, parts.row_terms, "row_terms", options.rows, options.terms, options.terms > 0);
+  }
   check_part(check, parts.col_terms, "col_terms", options.terms, options.cols, options.terms > 0);
   check_part(check, parts.bias, "bias", 1, options.cols, false);
   check_part(check, parts.norm_scale, "norm_scale", 1, options.cols, false);

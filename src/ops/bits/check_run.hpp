@@ -10,8 +10,10 @@
 /// small product takes a few microseconds.
 namespace tessera::ops {
 
+/// `words`: of every row; 0: as many as a bit tensor has.
 void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
-                  const char* name, Device device, int bits, std::int64_t rows, std::int64_t depth);
+                  const char* name, Device device, int bits, std::int64_t rows, std::int64_t depth,
+                  std::int64_t words = 0);
 void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts);
 void check_starts(const Checker& check, const MatrixView<const std::int32_t>& starts,
                   const BitOptions& options);

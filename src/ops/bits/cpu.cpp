@@ -28,21 +28,42 @@ class CpuBits : public PreparedBits {
         blocks_((options_.rows + block_rows - 1) / block_rows),
         workers_(std::min(blocks_, most_workers)),
         sums_(need_.add<std::int64_t>(
-            checked_area(checked_area(workers_, block_rows), options_.cols))) {}
+            checked_area(checked_area(workers_, block_rows), options_.cols))) {
+    if (options_.a_words == 0) return;
+    filled_ = quant::bit_tensor_shape(options_.a_bits, options_.rows, options_.depth);
+    filled_words_ = need_.add<std::uint32_t>(
+        checked_area(filled_.bits, checked_area(filled_.padded_rows, filled_.words_per_row)));
+  }
 
   WorkspaceNeed workspace() const override { return need_; }
 
  protected:
-  Codes left(const BitInputs& inputs) const {
-    return constant_ == nullptr ? inputs.a : constant_->view();
+  /// Loops take rows that are filled up.
+  Codes left(const BitInputs& inputs, const WorkspaceView& workspace) const {
+    if (constant_ != nullptr) return constant_->view();
+    if (options_.a_words == 0) return inputs.a;
+    const quant::BitTensorView<std::uint32_t> filled = {filled_words_.in(workspace),
+                                                        filled_.bits,
+                                                        filled_.rows,
+                                                        filled_.depth,
+                                                        filled_.padded_rows,
+                                                        filled_.words_per_row,
+                                                        {}};
+    const std::int64_t words = std::min(options_.a_words, filled.words_per_row);
+    parallel_for(filled.bits * filled.padded_rows, 1024, [&](std::int64_t line) {
+      std::uint32_t* const to = filled.words + line * filled.words_per_row;
+      std::copy_n(inputs.a.words + line * options_.a_words, words, to);
+      std::fill(to + words, to + filled.words_per_row, 0u);
+    });
+    return filled;
   }
 
   /// Calls sum_block(first_row, rows, sums) for every block, and stores what it gave.
   template <class SumBlock>
-  void for_blocks(const BitInputs& inputs, const BitOutputs& outputs,
+  void for_blocks(const Codes& a, const BitInputs& inputs, const BitOutputs& outputs,
                   const WorkspaceView& workspace, SumBlock&& sum_block,
                   const OwnCodes& own = {}) const {
-    const BitStore store(options_, inputs, outputs, own);
+    const BitStore store(options_, a, inputs.epilogue, outputs, own);
     parallel_tasks(workers_, [&](std::int64_t worker) {
       std::int64_t* const sums = sums_.in(workspace) + worker * block_rows * options_.cols;
       for (std::int64_t block = worker; block < blocks_; block += workers_) {
@@ -63,6 +84,8 @@ class CpuBits : public PreparedBits {
   std::int64_t blocks_;
   std::int64_t workers_;
   WorkspacePart<std::int64_t> sums_;
+  quant::BitTensor filled_;  ///< shape of an A whose rows come shorter
+  WorkspacePart<std::uint32_t> filled_words_;
 };
 
 /// Every plane of A with every plane of B.
@@ -72,19 +95,20 @@ class GemmOfPlanes final : public CpuBits {
 
   void run(const BitInputs& inputs, const BitOutputs& outputs, Stream,
            const WorkspaceView& workspace) const override {
-    const Codes a = left(inputs);
+    const Codes a = left(inputs, workspace);
     const Codes& b = inputs.b;
-    for_blocks(
-        inputs, outputs, workspace, [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-          for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
-            for (std::int64_t r = 0; r < rows; ++r) {
-              std::int64_t totals[columns_at_once] = {};
-              add_planes(a, first + r, b, j, start_of(inputs, first + r), totals);
-              const std::int64_t count = std::min<std::int64_t>(columns_at_once, options_.cols - j);
-              std::copy_n(totals, count, sums + r * options_.cols + j);
-            }
-          }
-        });
+    for_blocks(a, inputs, outputs, workspace,
+               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
+                   for (std::int64_t r = 0; r < rows; ++r) {
+                     std::int64_t totals[columns_at_once] = {};
+                     add_planes(a, first + r, b, j, start_of(inputs, first + r), totals);
+                     const std::int64_t count =
+                         std::min<std::int64_t>(columns_at_once, options_.cols - j);
+                     std::copy_n(totals, count, sums + r * options_.cols + j);
+                   }
+                 }
+               });
   }
 
  private:
@@ -120,19 +144,21 @@ class GemmOfBytes final : public CpuBits {
            const WorkspaceView& workspace) const override {
     std::uint8_t* const a = a_bytes_.in(workspace);
     std::uint8_t* const b = b_bytes_.in(workspace);
-    spread_rows(left(inputs), options_.rows, a);
+    const Codes codes = left(inputs, workspace);
+    spread_rows(codes, options_.rows, a);
     spread_rows(inputs.b, padded_cols_, b);
-    for_blocks(
-        inputs, outputs, workspace, [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-          for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
-            for (std::int64_t r = 0; r < rows; ++r) {
-              std::int64_t products[columns_at_once];
-              loops_.dot(a + (first + r) * depth_, b + j * depth_, depth_, depth_, products);
-              const std::int64_t count = std::min<std::int64_t>(columns_at_once, options_.cols - j);
-              std::copy_n(products, count, sums + r * options_.cols + j);
-            }
-          }
-        });
+    for_blocks(codes, inputs, outputs, workspace,
+               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
+                   for (std::int64_t r = 0; r < rows; ++r) {
+                     std::int64_t products[columns_at_once];
+                     loops_.dot(a + (first + r) * depth_, b + j * depth_, depth_, depth_, products);
+                     const std::int64_t count =
+                         std::min<std::int64_t>(columns_at_once, options_.cols - j);
+                     std::copy_n(products, count, sums + r * options_.cols + j);
+                   }
+                 }
+               });
   }
 
  private:
@@ -176,7 +202,7 @@ class AggregateRows final : public CpuBits {
                       bytes + row * width_);
       }
     });
-    for_blocks(inputs, outputs, workspace,
+    for_blocks({}, inputs, outputs, workspace,
                [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
                  for (std::int64_t r = 0; r < rows; ++r) {
                    sum_row(static_cast<VertexId>(first + r), bytes, words,

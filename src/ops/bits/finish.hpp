@@ -25,6 +25,7 @@ struct BitFinish {
   const float* col_terms = nullptr;
   std::int64_t col_terms_stride = 0;
   int terms = 0;
+  bool terms_of_a = false;  ///< they are made of the sum of the codes of A's row
   const float* bias = nullptr;
   const float* norm_scale = nullptr;
   const float* norm_shift = nullptr;
@@ -43,13 +44,18 @@ struct BitFinish {
   bool floors = false;
   float last_code = 0;
 
-  TESSERA_ANYWHERE float value(std::int64_t row, std::int64_t col, float sum) const {
+  /// `row_sum`: of the codes in the row of A, where terms are made of it.
+  TESSERA_ANYWHERE float value(std::int64_t row, std::int64_t col, float sum,
+                               float row_sum = 0) const {
     if (own != 0) sum = fmaf(own, own_code(row, col), sum);
     const float by_row = row_scale == nullptr ? 1.0f : row_scale[row * row_scale_stride];
     const float by_col = col_scale == nullptr ? 1.0f : col_scale[col];
     float v = fmaf(by_row * by_col, sum, bias == nullptr ? 0.0f : bias[col]);
     for (int t = 0; t < terms; ++t) {
-      v = fmaf(row_terms[row * row_terms_stride + t], col_terms[t * col_terms_stride + col], v);
+      const float term = !terms_of_a ? row_terms[row * row_terms_stride + t]
+                         : t == 0    ? by_row * row_sum
+                                     : by_row;
+      v = fmaf(term, col_terms[t * col_terms_stride + col], v);
     }
     if (norm_scale != nullptr || norm_shift != nullptr) {
       v = fmaf(norm_scale == nullptr ? 1.0f : norm_scale[col], v,

@@ -107,6 +107,25 @@ void check_blocks(const BitProblem& problem) {
   }
 }
 
+void check_a(const BitProblem& problem) {
+  const BitOptions& options = problem.options;
+  if (options.a_words != 0) {
+    if (problem.aggregates || problem.a != nullptr || options.block > 0) {
+      refuse("words of an A that no run brings, or that has blocks", "a_words", "give 0");
+    }
+    if (options.a_words < (options.depth + 31) / 32) {
+      refuse(fmt::format("rows of {} words for {} codes", options.a_words, options.depth),
+             "a_words", "give as many as the codes fill, or 0");
+    }
+  }
+  if (!options.terms_of_a) return;
+  const bool sums = options.output == BitOutput::sums32 || options.output == BitOutput::sums64;
+  if (problem.aggregates || sums || options.terms == 0) {
+    refuse("terms of an A that is a graph, or of sums, or none", "terms_of_a",
+           "ask for values or codes of a product with 1 or 2 terms");
+  }
+}
+
 void check_overflow(const BitProblem& problem) {
   const int bits = problem.sum_bits();
   if (bits <= 31 || problem.options.output != BitOutput::sums32) return;
@@ -119,6 +138,7 @@ BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   check_options(problem.options);
   check_own(problem);
   check_blocks(problem);
+  check_a(problem);
   check_overflow(problem);
   auto record = std::make_shared<BitRecord>();
   record->graph = problem.graph;
@@ -214,7 +234,7 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   const Checker check(record.aggregates ? "bit_aggregate" : "bit_gemm", options.device);
   if (!record.aggregates && !record.has_a) {
     check_tensor(check, inputs.a, "a", options.device, options.a_bits, options.rows,
-                 depth_of_a(options));
+                 depth_of_a(options), options.a_words);
     if (options.block > 0) check_starts(check, inputs.block_starts, options);
   } else {
     check.that(inputs.a.words == nullptr, "a comes with the run, but the plan has one",

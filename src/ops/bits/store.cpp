@@ -5,6 +5,8 @@
 
 #include "tessera/core/parallel.hpp"
 
+#include "ops/bits/row_sums.hpp"
+
 namespace tessera::ops {
 
 BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, const float* lower,
@@ -18,7 +20,8 @@ BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, co
   finish.col_terms = epilogue.col_terms.data;
   finish.col_terms_stride = epilogue.col_terms.stride;
   // Trials of planning have no terms.
-  finish.terms = epilogue.row_terms.data == nullptr ? 0 : options.terms;
+  finish.terms = epilogue.col_terms.data == nullptr ? 0 : options.terms;
+  finish.terms_of_a = epilogue.row_terms.data == nullptr;
   finish.bias = epilogue.bias.data;
   finish.norm_scale = epilogue.norm_scale.data;
   finish.norm_shift = epilogue.norm_shift.data;
@@ -43,11 +46,12 @@ void add_own(const BitOptions& options, const OwnCodes& own, BitFinish& finish) 
   finish.own_stride = own.stride;
 }
 
-BitStore::BitStore(const BitOptions& options, const BitInputs& inputs, const BitOutputs& outputs,
-                   const OwnCodes& own)
+BitStore::BitStore(const BitOptions& options, quant::BitTensorView<const std::uint32_t> a,
+                   const BitEpilogue& epilogue, const BitOutputs& outputs, const OwnCodes& own)
     : options_(options),
+      a_(a),
       outputs_(outputs),
-      finish_(make_finish(options, inputs.epilogue,
+      finish_(make_finish(options, epilogue,
                           options.requantise ? options.requantise->lower.data() : nullptr,
                           options.requantise ? options.requantise->scale.data() : nullptr)) {
   add_own(options, own, finish_);
@@ -60,6 +64,7 @@ void BitStore::operator()(std::int64_t first_row, const std::int64_t* sums) cons
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t* of_row = sums + r * options_.cols;
     const std::int64_t row = first_row + r;
+    const float row_sum = sum_of_row(row);
     for (std::int64_t j = 0; j < options_.cols; ++j) {
       switch (options_.output) {
         case BitOutput::sums32:
@@ -67,7 +72,7 @@ void BitStore::operator()(std::int64_t first_row, const std::int64_t* sums) cons
           break;
         case BitOutput::sums64: outputs_.sums64(row, j) = of_row[j]; break;
         default:
-          outputs_.values(row, j) = finish_.value(row, j, static_cast<float>(of_row[j]));
+          outputs_.values(row, j) = finish_.value(row, j, static_cast<float>(of_row[j]), row_sum);
           break;
       }
     }
@@ -79,12 +84,13 @@ void BitStore::store_codes_by_rows(std::int64_t first_row, std::int64_t rows,
   const auto& codes = outputs_.codes;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t row = first_row + r;
+    const float row_sum = sum_of_row(row);
     for (std::int64_t word = 0; word < codes.words_per_row; ++word) {
       std::uint32_t planes[quant::max_bits] = {};
       for (std::int64_t k = 0; k < 32 && word * 32 + k < options_.cols; ++k) {
         const std::int64_t j = word * 32 + k;
         const auto sum = static_cast<float>(sums[r * options_.cols + j]);
-        const std::uint32_t code = finish_.code(j, finish_.value(row, j, sum));
+        const std::uint32_t code = finish_.code(j, finish_.value(row, j, sum, row_sum));
         for (int p = 0; p < codes.bits; ++p) planes[p] |= (code >> p & 1u) << k;
       }
       for (int p = 0; p < codes.bits; ++p) codes.row(p, row)[word] = planes[p];
@@ -95,15 +101,22 @@ void BitStore::store_codes_by_rows(std::int64_t first_row, std::int64_t rows,
 void BitStore::store_codes_by_columns(std::int64_t first_row, std::int64_t rows,
                                       const std::int64_t* sums) const {
   const auto& codes = outputs_.codes;
+  float row_sums[block_rows];
+  for (std::int64_t r = 0; r < rows; ++r) row_sums[r] = sum_of_row(first_row + r);
   for (std::int64_t j = 0; j < options_.cols; ++j) {
     std::uint32_t planes[quant::max_bits] = {};
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto sum = static_cast<float>(sums[r * options_.cols + j]);
-      const std::uint32_t code = finish_.code(j, finish_.value(first_row + r, j, sum));
+      const std::uint32_t code = finish_.code(j, finish_.value(first_row + r, j, sum, row_sums[r]));
       for (int p = 0; p < codes.bits; ++p) planes[p] |= (code >> p & 1u) << r;
     }
     for (int p = 0; p < codes.bits; ++p) codes.row(p, j)[first_row / 32] = planes[p];
   }
+}
+
+float BitStore::sum_of_row(std::int64_t row) const {
+  if (finish_.terms == 0 || !finish_.terms_of_a) return 0;
+  return static_cast<float>(code_sum(a_, row));
 }
 
 void BitStore::clear_padding() const {

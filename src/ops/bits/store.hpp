@@ -27,8 +27,9 @@ void add_own(const BitOptions& options, const OwnCodes& own, BitFinish& finish);
 /// Where the sums of a run on the CPU go.
 class BitStore {
  public:
-  BitStore(const BitOptions& options, const BitInputs& inputs, const BitOutputs& outputs,
-           const OwnCodes& own = {});
+  /// `a`: the operand on the left, of bit_gemm.
+  BitStore(const BitOptions& options, quant::BitTensorView<const std::uint32_t> a,
+           const BitEpilogue& epilogue, const BitOutputs& outputs, const OwnCodes& own = {});
 
   /// `sums` has `cols` numbers for each row from `first_row` on, at most `block_rows` of them.
   /// `first_row` is a multiple of `block_rows`.
@@ -42,7 +43,11 @@ class BitStore {
   void store_codes_by_columns(std::int64_t first_row, std::int64_t rows,
                               const std::int64_t* sums) const;
 
+  /// Of the codes in A, where terms are made of it.
+  float sum_of_row(std::int64_t row) const;
+
   const BitOptions& options_;
+  quant::BitTensorView<const std::uint32_t> a_;
   const BitOutputs& outputs_;
   BitFinish finish_;
 };

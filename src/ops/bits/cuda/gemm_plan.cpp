@@ -8,6 +8,7 @@
 #include "ops/bits/cuda/cost.hpp"
 #include "ops/bits/cuda/kernels.hpp"
 #include "ops/bits/cuda/launch.hpp"
+#include "ops/bits/cuda/row_terms.hpp"
 #include "ops/bits/tile_index.hpp"
 
 namespace tessera::ops {
@@ -57,7 +58,16 @@ class CudaGemm final : public CudaBits {
         function_(function),
         split_(split_of(function, options_, device_traits(options_.device))) {
     product_.a = shape_of(options_.a_bits, options_.rows, depth_of_a(options_));
+    if (options_.a_words > 0) {
+      const quant::BitTensor shape =
+          quant::bit_tensor_shape(options_.a_bits, options_.rows, options_.depth);
+      product_.a.plane_words = shape.padded_rows * options_.a_words;
+      product_.a.row_words = options_.a_words;
+    }
     product_.b = shape_of(options_.b_bits, options_.cols, options_.depth);
+    if (options_.terms_of_a && function.launch_finished == nullptr) {
+      terms_ = need_.add<float>(checked_area(options_.rows, options_.terms));
+    }
     if (as_bytes) {
       bytes_ = need_.add<std::uint8_t>(
           byte_operand_bytes(options_.cols, product_.b.row_words, function.width));
@@ -83,10 +93,21 @@ class CudaGemm final : public CudaBits {
       planes_to_bytes(product.b, function_.width, bytes_.in(workspace), stream);
     }
     function_.launch(product, split_, stream);
-    finish(inputs, outputs, stream, workspace);
+    if (terms_.size == 0) return finish(inputs, outputs, stream, workspace);
+    BitInputs with_terms = inputs;
+    with_terms.epilogue.row_terms = make_terms(product.a, inputs.epilogue, stream, workspace);
+    finish(with_terms, outputs, stream, workspace);
   }
 
  private:
+  MatrixView<const float> make_terms(const BitRows& a, const BitEpilogue& epilogue, Stream stream,
+                                     const WorkspaceView& workspace) const {
+    float* const terms = terms_.in(workspace);
+    cuda_row_terms(a, {epilogue.row_scale.data, epilogue.row_scale.stride},
+                   {terms, options_.terms, options_.terms > 1}, stream);
+    return {terms, options_.rows, options_.terms, options_.device};
+  }
+
   void keep(const quant::BitTensor& a) {
     const Place place = options_.place();
     constant_ = cuda::to_device(a.words.span(), place);
@@ -105,6 +126,7 @@ class CudaGemm final : public CudaBits {
   Buffer<std::uint32_t> constant_;
   Buffer<std::int32_t> offsets_, parts_;
   WorkspacePart<std::uint8_t> bytes_;
+  WorkspacePart<float> terms_;  ///< of A, where the product does not make them by itself
 };
 
 std::string why_not_wgmma(const BitProblem& problem) {
@@ -113,6 +135,7 @@ std::string why_not_wgmma(const BitProblem& problem) {
   }
   if (problem.options.a_bits != 1) return "takes one plane on the left";
   if (problem.options.block > 0) return "takes no blocks";
+  if (problem.options.a_words > 0) return "takes rows that are filled up";
   return why_not_on_gpu(problem);
 }
 

@@ -39,6 +39,13 @@ constexpr int pairs_shared_bytes(int a_planes, int b_planes) {
 
 static_assert(pairs_shared_bytes(16, 16) <= pairs_most_bytes);
 
+/// Copies 4 bytes to shared memory as cuda::copy_16_async does, or writes zeros there.
+__device__ inline void copy_4_async(std::uint32_t shared, const void* global, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global),
+               "r"(exists ? 4 : 0)
+               : "memory");
+}
+
 class PairsLoader {
  public:
   __device__ PairsLoader(const BitProduct& product, std::int64_t first_row, std::int64_t first_col,
@@ -86,11 +93,20 @@ class PairsLoader {
     const int row = static_cast<int>(threadIdx.x) / 2;
     const int unit = static_cast<int>(threadIdx.x) % 2;
     const std::uint32_t at = to + cuda::RowLayout<32>::offset(row, unit);
-    if (first + row < from.rows && word + unit * 4 < from.row_words) {
-      cuda::copy_16_async(at, from.words + plane * from.plane_words +
-                                  (first + row) * from.row_words + word + unit * 4);
-    } else {
+    const std::int64_t column = word + unit * 4;
+    const std::uint32_t* const source =
+        from.words + plane * from.plane_words + (first + row) * from.row_words + column;
+    if (first + row >= from.rows || column >= from.row_words) {
       cuda::zero_16_async(at, from.words);
+    } else if (from.row_words % 4 == 0) {
+      cuda::copy_16_async(at, source);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const bool exists = column + i < from.row_words;
+        copy_4_async(at + static_cast<std::uint32_t>(i) * 4, exists ? source + i : from.words,
+                     exists);
+      }
     }
   }
 
@@ -102,9 +118,11 @@ class PairsLoader {
   PairsShape shape_;
 };
 
-/// counts += what a warp's 32 rows and 32 columns of two planes share in one step.
-__device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::uint32_t a_plane,
-                                  std::uint32_t b_plane, int first_row, int first_col) {
+/// counts += what a warp's 32 rows and 32 columns of two planes share in one step. With
+/// `counts_rows` row_counts += the bits of every row, the same in all columns.
+__device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::int32_t (&row_counts)[2][4],
+                                  bool counts_rows, std::uint32_t a_plane, std::uint32_t b_plane,
+                                  int first_row, int first_col) {
   using Layout = cuda::RowLayout<32>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   std::uint32_t b[4][2];
@@ -124,6 +142,10 @@ __device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::uint32_t
     cuda::load_fragment(a, a_plane + Layout::offset(first_row + half * 16 + lane % 16, lane / 16));
 #pragma unroll
     for (int n = 0; n < 4; ++n) count_16x8(counts[half][n], a, b[n]);
+    if (counts_rows) {
+      const std::uint32_t ones[2] = {~0u, ~0u};
+      count_16x8(row_counts[half], a, ones);
+    }
   }
 }
 
@@ -156,16 +178,18 @@ __device__ inline void pack_tile(const CodeTile& tile, const PackedCodes& to, bo
   }
 }
 
-/// Calls visit(row, col, sum) for what a lane has of a block's tile, both counted from its corner.
+/// Calls visit(row, col, sum, row_sum) for what a lane has of a block's tile, row and column
+/// counted from its corner.
 template <class Visit>
-__device__ void visit_sums(const std::int32_t (&sums)[2][4][4], int warp_row, int warp_col,
+__device__ void visit_sums(const std::int32_t (&sums)[2][4][4],
+                           const std::int32_t (&row_sums)[2][4], int warp_row, int warp_col,
                            Visit&& visit) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const int row = warp_row + i / 16 * 16 + lane / 4 + i % 4 / 2 * 8;
     const int col = warp_col + i / 4 % 4 * 8 + lane % 4 * 2 + i % 2;
-    visit(row, col, sums[i / 16][i / 4 % 4][i % 4]);
+    visit(row, col, sums[i / 16][i / 4 % 4][i % 4], row_sums[i / 16][i % 4]);
   }
 }
 
@@ -185,6 +209,8 @@ __global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const Bit
   const int turns = loader.num_turns();
 
   std::int32_t sums[2][4][4] = {};
+  std::int32_t row_sums[2][4] = {};
+  const bool sums_rows = finishes && result.finish.terms > 0 && result.finish.terms_of_a;
   if (loader.stages() == 2 && turns > 0) loader.load(0);
   cuda::commit_copies();
   for (int turn = 0; turn < turns; ++turn) {
@@ -199,15 +225,20 @@ __global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const Bit
     }
     __syncthreads();
     std::int32_t counts[2][4][4] = {};
+    std::int32_t row_counts[2][4] = {};
     for (int weight = product.a.planes + product.b.planes - 2; weight >= 0; --weight) {
 #pragma unroll
       for (int i = 0; i < 32; ++i) counts[i / 16][i / 4 % 4][i % 4] *= 2;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) row_counts[i / 4][i % 4] *= 2;
       const int first = max(0, weight - product.b.planes + 1);
       const int last = min(product.a.planes - 1, weight);
       for (int plane = first; plane <= last; ++plane) {
         for (int step = 0; step < loader.steps(); ++step) {
-          count_pair(counts, loader.a_plane(turn, step, plane),
-                     loader.b_plane(turn, step, weight - plane), warp_row, warp_col);
+          // Once for every plane of A: with the lightest of B, when both together weigh as much.
+          count_pair(counts, row_counts, sums_rows && plane == weight,
+                     loader.a_plane(turn, step, plane), loader.b_plane(turn, step, weight - plane),
+                     warp_row, warp_col);
         }
       }
     }
@@ -215,31 +246,37 @@ __global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const Bit
     for (int i = 0; i < 32; ++i) {
       sums[i / 16][i / 4 % 4][i % 4] += counts[i / 16][i / 4 % 4][i % 4];
     }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) row_sums[i / 4][i % 4] += row_counts[i / 4][i % 4];
     __syncthreads();
   }
   cuda::wait_for_copies<0>();
   if constexpr (finishes) {
-    const auto value_at = [&](std::int64_t row, std::int64_t col, std::int32_t sum) {
-      return result.finish.value(row, col, static_cast<float>(sum));
+    const auto value_at = [&](std::int64_t row, std::int64_t col, std::int32_t sum,
+                              std::int32_t row_sum) {
+      return result.finish.value(row, col, static_cast<float>(sum), static_cast<float>(row_sum));
     };
     if (result.kind == BitResultKind::values) {
-      visit_sums(sums, warp_row, warp_col, [&](int r, int c, std::int32_t sum) {
-        const std::int64_t row = first_row + r;
-        const std::int64_t col = first_col + c;
-        if (row >= product.a.rows || col >= product.b.rows) return;
-        result.values[row * result.stride + col] = value_at(row, col, sum);
-      });
+      visit_sums(sums, row_sums, warp_row, warp_col,
+                 [&](int r, int c, std::int32_t sum, std::int32_t row_sum) {
+                   const std::int64_t row = first_row + r;
+                   const std::int64_t col = first_col + c;
+                   if (row >= product.a.rows || col >= product.b.rows) return;
+                   result.values[row * result.stride + col] = value_at(row, col, sum, row_sum);
+                 });
       return;
     }
     // All copies into this memory are done, and all who read it have passed the last barrier.
     auto& tile = *reinterpret_cast<CodeTile*>(shared);
     __syncthreads();
-    visit_sums(sums, warp_row, warp_col, [&](int r, int c, std::int32_t sum) {
-      const std::int64_t row = first_row + r;
-      const std::int64_t col = first_col + c;
-      const bool exists = row < product.a.rows && col < product.b.rows;
-      tile.codes[r][c] = exists ? result.finish.code(col, value_at(row, col, sum)) : 0u;
-    });
+    visit_sums(sums, row_sums, warp_row, warp_col,
+               [&](int r, int c, std::int32_t sum, std::int32_t row_sum) {
+                 const std::int64_t row = first_row + r;
+                 const std::int64_t col = first_col + c;
+                 const bool exists = row < product.a.rows && col < product.b.rows;
+                 tile.codes[r][c] =
+                     exists ? result.finish.code(col, value_at(row, col, sum, row_sum)) : 0u;
+               });
     __syncthreads();
     if (result.kind == BitResultKind::rows) {
       pack_tile(tile, result.codes, true, first_row, blockIdx.y, gridDim.y);

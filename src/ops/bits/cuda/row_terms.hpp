@@ -19,7 +19,7 @@ struct RowTerms {
   bool has_scale = false;  ///< as a second column
 };
 
-/// See `bit_row_terms`.
+/// Row terms of A's codes: see `BitOptions::terms_of_a`.
 void cuda_row_terms(const BitRows& codes, const RowNumbers& row_scale, const RowTerms& terms,
                     Stream stream);
 
