@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "nn/bit_epilogue.hpp"
+#include "ops/bits/chain.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::nn {
@@ -26,6 +27,32 @@ Buffer<T> on_device(const T* values, std::int64_t count, const Place& place) {
   copy_bytes(buffer.data(), values, static_cast<std::size_t>(count) * sizeof(T), place.device,
              place.stream);
   return buffer;
+}
+
+/// Steps as they run in one kernel.
+ops::BitChainProblem chain_of(const BitSteps& chain, std::int64_t vertices, std::int64_t block,
+                              const ops::PlanOptions& plans,
+                              const std::vector<EpilogueNumbers>& numbers) {
+  ops::BitChainProblem problem{{}, vertices, block, plans};
+  for (std::size_t i = 0; i < chain.steps().size(); ++i) {
+    const BitStep& given = chain.steps()[i];
+    ops::BitChainStep step;
+    step.aggregates = given.aggregates;
+    step.in = given.in;
+    step.out = given.out;
+    step.bits = given.input.bits;
+    step.weights = given.weights;
+    step.columns = numbers[i].parts(numbers[i].all.data(), {});
+    step.terms = static_cast<int>(numbers[i].terms);
+    step.activation = given.activation;
+    if (i + 1 < chain.steps().size()) {
+      const BitStep& next = chain.steps()[i + 1];
+      step.requantise = next.input;
+      step.scales_result = next.aggregates;
+    }
+    problem.steps.push_back(std::move(step));
+  }
+  return problem;
 }
 
 /// A step with its plan, and what it keeps on the device.
@@ -72,27 +99,40 @@ struct BitNetwork::State {
     const std::size_t kept = given.keeps_last_input && chain.last_layer() > 0
                                  ? static_cast<std::size_t>(chain.last_layer()) - 1
                                  : count;
+    std::vector<EpilogueNumbers> numbers;
+    for (std::size_t i = 0; i < count; ++i) {
+      const BitStep& step = chain.steps()[i];
+      check_own(step, pattern == nullptr);
+      numbers.push_back(epilogue_numbers(step, i == 0 && given.scales_features,
+                                         pattern == nullptr ? 0 : step.own));
+    }
+    if (pattern == nullptr && kept == count && !given.scales_features) {
+      whole = ops::make_bit_chain(chain_of(chain, vertices, block, plans, numbers));
+    }
     for (std::size_t i = 0; i < count; ++i) {
       const BitStep* const next = i + 1 < count ? &chain.steps()[i + 1] : nullptr;
-      add(chain.steps()[i], next, pattern, i == 0 && given.scales_features);
+      add(chain.steps()[i], next, pattern, numbers[i]);
       steps.back().slot = i == kept ? 2 : i % 2;
     }
     if (kept < count) last_input = kept;
-    make_room();
+    if (whole == nullptr) make_room();
   }
 
-  void add(const BitStep& step, const BitStep* next, const Graph* pattern, bool scales_rows) {
+  static void check_own(const BitStep& step, bool dense) {
+    if (!dense || step.own == 0 || step.own == 1) return;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a vertex that counts {} times in a dense adjacency", step.own),
+                step.layer, "use eps 0, or the edges of a graph");
+  }
+
+  void add(const BitStep& step, const BitStep* next, const Graph* pattern,
+           const EpilogueNumbers& numbers) {
     PlannedStep planned;
     planned.name = fmt::format("{}: {}", step.layer, step.aggregates ? "sum" : "product");
     planned.aggregates = step.aggregates;
     planned.out = step.out;
+    if (whole != nullptr) return steps.push_back(std::move(planned));
     const bool dense = pattern == nullptr;
-    if (dense && step.own != 0 && step.own != 1) {
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("a vertex that counts {} times in a dense adjacency", step.own),
-                  step.layer, "use eps 0, or the edges of a graph");
-    }
-    const EpilogueNumbers numbers = epilogue_numbers(step, scales_rows, dense ? 0 : step.own);
     planned.adds_own = !dense && step.own != 0;
     planned.terms = numbers.terms;
     ops::BitOptions options;
@@ -158,6 +198,11 @@ struct BitNetwork::State {
   }
 
   void run(const BitVertices& given, MatrixView<float> values, Stream stream) {
+    if (whole != nullptr) {
+      return whole->run({given.features, given.adjacency, given.row_scale.data,
+                         given.col_scale.data, given.row_weights.data},
+                        values, stream);
+    }
     Codes codes = given.features;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       PlannedStep& step = steps[i];
@@ -194,6 +239,7 @@ struct BitNetwork::State {
   std::int64_t block;  ///< of a dense adjacency
   ops::PlanOptions plans;
   Place place;
+  std::unique_ptr<const ops::BitChain> whole;  ///< all steps in one kernel; null: one by one
   std::vector<PlannedStep> steps;
   std::optional<std::size_t> last_input;  ///< the step that makes it
   /// Codes alternate between two; a third keeps those that somebody asks for.
@@ -252,6 +298,7 @@ Codes BitNetwork::last_input() const {
 }
 
 std::int64_t BitNetwork::weight_bytes() const {
+  if (state_->whole != nullptr) return state_->whole->weight_bytes();
   std::int64_t bytes = 0;
   for (const PlannedStep& step : state_->steps) {
     bytes += step.weight_words.size() * 4 + step.numbers.size() * 4;
@@ -268,8 +315,10 @@ std::int64_t BitNetwork::activation_bytes() const {
 ops::Explanation BitNetwork::explain() const {
   ops::Explanation explanation;
   explanation.summary = fmt::format("{} products of codes in integers", state_->steps.size());
+  if (state_->whole != nullptr) explanation.summary += ", all in " + state_->whole->name();
   for (const PlannedStep& step : state_->steps) {
-    explanation.children.push_back(step.plan.explain());
+    explanation.children.push_back(state_->whole == nullptr ? step.plan.explain()
+                                                            : ops::Explanation());
     explanation.children.back().name = step.name;
   }
   return explanation;

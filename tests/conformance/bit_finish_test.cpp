@@ -150,8 +150,7 @@ TEST_P(BitGemmFinish, MakesTermsOfTheCodesOfA) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BitGemmFinish,
-                         ::testing::ValuesIn(testing::kernel_names("bit_gemm")),
+INSTANTIATE_TEST_SUITE_P(All, BitGemmFinish, ::testing::ValuesIn(testing::kernel_names("bit_gemm")),
                          testing::kernel_test_name);
 
 TEST_P(BitAggregateFinish, AddsCodesOfTheTarget) {

@@ -49,7 +49,8 @@ class BitNetwork {
   /// Sums run over the edges of this graph.
   BitNetwork(const BitSteps& steps, const Graph& pattern, const BitNetworkOptions& options = {});
   /// Sums run over blocks of bits that come with every run, rows of `block` columns each: the
-  /// adjacency of a batch. Where the codes of a vertex itself count once besides its sources'
+  /// adjacency of a batch. Every vertex lies in its block, which begins at a multiple of 128. Where
+  /// the codes of a vertex itself count once besides its sources'
   /// (`BitStep::own` is 1), the diagonal has them; any other number of times is an `unsupported`
   /// error.
   BitNetwork(const BitSteps& steps, std::int64_t vertices, std::int64_t block,

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/bits/cuda/chain.hpp"
+
+#include "cuda/async_copy.cuh"
+#include "ops/bits/cuda/instances.cuh"
+#include "ops/bits/cuda/integer_mma.cuh"
+#include "ops/bits/finish.hpp"
+
+/// A block has one part of a batch: 128 vertices, the edges between them and all steps of a model.
+/// Codes are bytes in shared memory, in lines of rows where weights multiply them and in lines of
+/// columns where the adjacency sums them. A warp has 16 rows, all columns, 64 at a time.
+namespace tessera::ops {
+namespace {
+
+constexpr int tile_columns = 64;
+constexpr int tiles = tile_columns / 8;
+constexpr int adjacency_words = chain_rows / 32;
+
+/// Where everything lies in shared memory.
+struct ChainMemory {
+  std::uint8_t* image;
+  std::uint8_t* codes[2];
+  std::uint32_t* adjacency;
+  float* row_scale;
+  float* col_scale;
+  float* row_weights;
+
+  __device__ ChainMemory(std::uint8_t* memory, int image_bytes)
+      : image(memory),
+        codes{memory + image_bytes, memory + image_bytes + chain_codes_bytes},
+        adjacency(reinterpret_cast<std::uint32_t*>(codes[1] + chain_codes_bytes)),
+        row_scale(reinterpret_cast<float*>(adjacency + chain_rows * adjacency_words)),
+        col_scale(row_scale + chain_rows),
+        row_weights(col_scale + chain_rows) {}
+
+  __device__ const float* numbers(int place) const {
+    return place < 0 ? nullptr : reinterpret_cast<const float*>(image) + place;
+  }
+};
+
+/// Four bits as four bytes.
+__device__ std::uint32_t spread(std::uint32_t bits) {
+  return (bits & 15u) * 0x00204081u & 0x01010101u;
+}
+
+/// Features as bytes: a thread makes those of a word of every plane.
+__device__ void load_features(const ChainLaunch& launch, std::uint8_t* codes) {
+  const BitRows& from = launch.features;
+  const bool by_columns = launch.steps[0].weights < 0;
+  const int lines = by_columns ? launch.steps[0].in : chain_rows;
+  const int words = by_columns ? chain_rows / 32 : static_cast<int>(from.row_words);
+  const int pitch = chain_pitch(by_columns ? chain_rows : launch.steps[0].in);
+  const std::uint32_t* const first =
+      by_columns ? from.words + std::int64_t{blockIdx.x} * words
+                 : from.words + std::int64_t{blockIdx.x} * chain_rows * from.row_words;
+  for (int item = static_cast<int>(threadIdx.x); item < lines * words; item += chain_threads) {
+    const int line = item / words;
+    const int word = item % words;
+    const std::uint32_t* const at = first + line * from.row_words + word;
+    std::uint32_t bytes[8] = {};
+    for (int plane = 0; plane < from.planes; ++plane) {
+      const std::uint32_t bits = __ldg(at + plane * from.plane_words);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) bytes[i] |= spread(bits >> (i * 4)) << plane;
+    }
+    auto* const to = reinterpret_cast<uint4*>(codes + line * pitch + word * 32);
+    to[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
+    to[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
+  }
+}
+
+__device__ void load_vertices(const ChainLaunch& launch, const ChainMemory& memory) {
+  const int row = static_cast<int>(threadIdx.x);
+  if (row >= chain_rows) return;
+  const std::int64_t vertex = std::int64_t{blockIdx.x} * chain_rows + row;
+  reinterpret_cast<uint4*>(memory.adjacency)[row] =
+      __ldg(reinterpret_cast<const uint4*>(launch.adjacency) + vertex);
+  if (launch.row_scale != nullptr) memory.row_scale[row] = launch.row_scale[vertex];
+  if (launch.col_scale != nullptr) memory.col_scale[row] = launch.col_scale[vertex];
+  if (launch.row_weights != nullptr) memory.row_weights[row] = launch.row_weights[vertex];
+}
+
+/// sums[16][8] += a[16][32] b[8][32] of unsigned bytes, in the fragments of `count_16x8`.
+__device__ void multiply_16x8(std::int32_t (&sums)[4], const std::uint32_t (&a)[4],
+                              const std::uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ std::uint32_t word_at(const std::uint8_t* bytes) {
+  return *reinterpret_cast<const std::uint32_t*>(bytes);
+}
+
+/// A one in every byte whose number is below `count`, of four that begin at `first`.
+__device__ std::uint32_t ones_below(int first, int count) {
+  const int left = min(max(count - first, 0), 4);
+  return left == 4 ? 0x01010101u : 0x01010101u & ((1u << (left * 8)) - 1);
+}
+
+/// What a warp has of 64 columns: in every tile of 8 two columns of two rows for each lane.
+struct WarpSums {
+  std::int32_t of[tiles][4] = {};
+  std::int32_t rows[4] = {};  ///< the sum of the codes on the left, the same in both columns
+};
+
+struct LanePlace {
+  int row;
+  int line;  ///< of a tile's eight columns
+  int quad;
+
+  __device__ LanePlace()
+      : row(static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4),
+        line(static_cast<int>(threadIdx.x) % 32 / 4),
+        quad(static_cast<int>(threadIdx.x) % 4) {}
+};
+
+/// B's fragments come from lines of `pitch` bytes each, A's from `a_of(step)`.
+template <class FragmentOf>
+__device__ void add_products(WarpSums& sums, int steps, int used_tiles, const std::uint8_t* lines,
+                             int pitch, const LanePlace& at, FragmentOf&& a_of, int row_codes) {
+  for (int step = 0; step < steps; ++step) {
+    std::uint32_t a[4];
+    a_of(step, a);
+    const std::uint8_t* const line = lines + at.line * pitch + step * 32 + at.quad * 4;
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) {
+      if (n >= used_tiles) break;
+      const std::uint8_t* const of_tile = line + n * 8 * pitch;
+      const std::uint32_t b[2] = {word_at(of_tile), word_at(of_tile + 16)};
+      multiply_16x8(sums.of[n], a, b);
+    }
+    if (row_codes == 0) continue;
+    const int first = step * 32 + at.quad * 4;
+    const std::uint32_t ones[2] = {ones_below(first, row_codes), ones_below(first + 16, row_codes)};
+    multiply_16x8(sums.rows, a, ones);
+  }
+}
+
+__device__ BitFinish finish_of(const ChainLaunch& launch, const ChainStep& step,
+                               const ChainMemory& memory) {
+  BitFinish finish;
+  const bool sums = step.weights < 0;
+  finish.row_scale = sums && launch.row_scale != nullptr ? memory.row_scale : nullptr;
+  finish.row_scale_stride = 1;
+  finish.col_scale = memory.numbers(step.col_scale);
+  finish.row_terms = memory.row_weights;
+  finish.row_terms_stride = 1;
+  finish.col_terms = memory.numbers(step.col_terms);
+  finish.col_terms_stride = step.out;
+  finish.terms = step.terms;
+  finish.terms_of_a = !sums;
+  finish.bias = memory.numbers(step.bias);
+  finish.norm_scale = memory.numbers(step.norm_scale);
+  finish.norm_shift = memory.numbers(step.norm_shift);
+  finish.activation = step.activation;
+  finish.result_scale =
+      step.scales_result && launch.col_scale != nullptr ? memory.col_scale : nullptr;
+  finish.result_scale_stride = 1;
+  finish.lower = memory.numbers(step.lower);
+  finish.step = memory.numbers(step.step);
+  finish.range_stride = step.range_stride;
+  finish.floors = step.floors;
+  finish.last_code = step.last_code;
+  return finish;
+}
+
+/// Codes for the next step, or the values of the last one.
+__device__ void store(const ChainLaunch& launch, const ChainStep& step, const BitFinish& finish,
+                      const WarpSums& sums, int first_col, const LanePlace& at, std::uint8_t* to) {
+  const int pitch = chain_pitch(step.to_columns ? chain_rows : step.out);
+#pragma unroll
+  for (int n = 0; n < tiles; ++n) {
+    if (first_col + n * 8 >= step.out) break;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = at.row + i / 2 * 8;
+      const int col = first_col + n * 8 + at.quad * 2 + i % 2;
+      if (col >= step.out) continue;
+      const float value = finish.value(row, col, static_cast<float>(sums.of[n][i]),
+                                       static_cast<float>(sums.rows[i]));
+      if (step.lower < 0) {
+        launch.values[(std::int64_t{blockIdx.x} * chain_rows + row) * launch.stride + col] = value;
+      } else {
+        to[step.to_columns ? col * pitch + row : row * pitch + col] =
+            static_cast<std::uint8_t>(finish.code(col, value));
+      }
+    }
+  }
+}
+
+__device__ void run_step(const ChainLaunch& launch, const ChainStep& step,
+                         const ChainMemory& memory, const std::uint8_t* from, std::uint8_t* to) {
+  const LanePlace at;
+  const BitFinish finish = finish_of(launch, step, memory);
+  for (int first = 0; first < step.out; first += tile_columns) {
+    WarpSums sums;
+    const int used = min(tiles, (step.out - first + 7) / 8);
+    if (step.weights < 0) {
+      const std::uint32_t* const edges = memory.adjacency + at.row * adjacency_words;
+      const auto fragment = [&](int k, std::uint32_t(&a)[4]) {
+        const std::uint32_t upper = edges[k] >> (at.quad * 4);
+        const std::uint32_t lower = edges[8 * adjacency_words + k] >> (at.quad * 4);
+        a[0] = spread(upper);
+        a[1] = spread(lower);
+        a[2] = spread(upper >> 16);
+        a[3] = spread(lower >> 16);
+      };
+      const int pitch = chain_pitch(chain_rows);
+      add_products(sums, chain_rows / 32, used, from + first * pitch, pitch, at, fragment, 0);
+    } else {
+      const int pitch = chain_pitch(step.in);
+      const std::uint8_t* const codes = from + at.row * pitch + at.quad * 4;
+      const auto fragment = [&](int k, std::uint32_t(&a)[4]) {
+        a[0] = word_at(codes + k * 32);
+        a[1] = word_at(codes + 8 * pitch + k * 32);
+        a[2] = word_at(codes + k * 32 + 16);
+        a[3] = word_at(codes + 8 * pitch + k * 32 + 16);
+      };
+      add_products(sums, (step.in + 31) / 32, used, memory.image + step.weights + first * pitch,
+                   pitch, at, fragment, step.terms > 0 ? step.in : 0);
+    }
+    store(launch, step, finish, sums, first, at, to);
+  }
+}
+
+__global__ __launch_bounds__(chain_threads) void bit_chain_kernel(
+    const __grid_constant__ ChainLaunch launch) {
+  extern __shared__ __align__(16) std::uint8_t shared[];
+  const ChainMemory memory(shared, launch.image_bytes);
+  cuda::let_next_begin();
+  for (int i = static_cast<int>(threadIdx.x) * 16; i < launch.image_bytes; i += chain_threads * 16) {
+    cuda::copy_16_async(cuda::shared_address(memory.image + i), launch.image + i);
+  }
+  cuda::commit_copies();
+  cuda::wait_for_previous();
+  load_vertices(launch, memory);
+  load_features(launch, memory.codes[0]);
+  cuda::wait_for_copies<0>();
+  __syncthreads();
+  for (int i = 0; i < launch.num_steps; ++i) {
+    run_step(launch, launch.steps[i], memory, memory.codes[i % 2], memory.codes[(i + 1) % 2]);
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+int allow_chains() {
+  int device = 0;
+  int bytes = 0;
+  cuda_check(cudaGetDevice(&device), "asking for the device");
+  cuda_check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "asking for shared memory");
+  allow_shared(bit_chain_kernel, bytes);
+  return bytes;
+}
+
+void launch_chain(const ChainLaunch& launch, Stream stream) {
+  cuda::launch_overlapped(bit_chain_kernel, dim3(static_cast<unsigned>(launch.num_parts)),
+                          chain_threads,
+                          static_cast<std::size_t>(chain_shared_bytes(launch.image_bytes)), stream,
+                          launch);
+}
+
+}  // namespace tessera::ops
