@@ -15,6 +15,7 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
+#include "tessera/reorder/layout.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
 
@@ -27,8 +28,10 @@ struct ReorderOptions {
   std::string method = "rcm";
   std::string permutation_path;
   std::string picture;
+  int vertex_window = reorder::LoaOptions::default_vertex_window;
   NmCommand nm;
 
+  bool fills_windows() const { return method == "loa" || method == "layout"; }
   bool is_nm() const { return method == nm_method; }
   static constexpr const char* nm_method = "nm";
 };
@@ -65,6 +68,12 @@ std::string compared(const Locality& before, const Locality& after) {
 }
 
 Ordering find_order(Session& session, const ReorderOptions& options, const Graph& graph) {
+  if (options.fills_windows()) {
+    const reorder::LoaOptions loa{options.vertex_window, session.progress()};
+    if (options.method == "loa") return {reorder::loa(graph, loa), 0, "", {}};
+    const reorder::Layout layout = reorder::best_layout(graph, loa);
+    return {layout.order, 0, fmt::format("  densest order: {}\n", layout.method), layout.method};
+  }
   if (!options.is_nm()) {
     return {reorder::compute(options.method, graph, session.seed(), session.progress()), 0, "", {}};
   }
@@ -124,6 +133,7 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   json["before"] = to_json(before);
   json["after"] = to_json(after);
   if (options.is_nm()) json["nm"] = ordering.json;
+  if (options.method == "layout") json["layout"] = ordering.json;
   json["load_seconds"] = data.seconds;
   json["order_seconds"] = seconds;
   for (const auto& [key, path] : {std::pair{"output", options.output.path},
@@ -160,21 +170,28 @@ Action setup(CLI::App& app) {
                  "picture of the adjacency matrix before and after, .svg or .png")
       ->type_name("FILE");
   add_dataset_output_options(app, options->output);
+  app.add_option("--vertex-window", options->vertex_window,
+                 "of --method loa and layout: vertices that compete for a place in a row window")
+      ->type_name("N")
+      ->check(CLI::Range(16, 1 << 20))
+      ->capture_default_str();
   add_nm_options(app, options->nm);
-  return {
-      [&app, options](Session& session) {
-        reject_useless(
-            app, {{"--graph-only", options->output.path.empty(), "without -o", "give -o FILE"}});
-        reject_useless_nm_options(app, options->nm, options->is_nm(),
-                                  !options->output.path.empty() && !options->output.graph_only);
-        return run_reorder(session, *options);
-      },
-      [options] {
-        return std::vector<FileUse>{source_file(options->data.source),
-                                    {"-o", options->output.path, FileRole::output},
-                                    {"--permutation", options->permutation_path, FileRole::output},
-                                    {"--picture", options->picture, FileRole::picture}};
-      }};
+  return {[&app, options](Session& session) {
+            reject_useless(
+                app, {{"--graph-only", options->output.path.empty(), "without -o", "give -o FILE"},
+                      {"--vertex-window", !options->fills_windows(),
+                       fmt::format("for --method {}", options->method), "use --method loa"}});
+            reject_useless_nm_options(app, options->nm, options->is_nm(),
+                                      !options->output.path.empty() && !options->output.graph_only);
+            return run_reorder(session, *options);
+          },
+          [options] {
+            return std::vector<FileUse>{
+                source_file(options->data.source),
+                {"-o", options->output.path, FileRole::output},
+                {"--permutation", options->permutation_path, FileRole::output},
+                {"--picture", options->picture, FileRole::picture}};
+          }};
 }
 
 }  // namespace
@@ -184,6 +201,7 @@ const Verb reorder_verb{
     "[options] SOURCE [-o FILE]",
     "tessera reorder embedded:citation\n"
     "tessera reorder --data graph.npz --method rcm -o ordered.tsr --picture order.svg\n"
+    "tessera reorder --data graph.npz --method layout -o ordered.tsr\n"
     "tessera reorder --data graph.npz --method degree --permutation order.txt\n"
     "tessera reorder --data graph.npz --method nm --pattern 16:2:16",
     setup};

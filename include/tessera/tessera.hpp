@@ -92,6 +92,7 @@
 #include "tessera/ops/unit_rows.hpp"
 #include "tessera/quant/affine.hpp"
 #include "tessera/quant/bit_tensor.hpp"
+#include "tessera/reorder/layout.hpp"
 #include "tessera/reorder/nm.hpp"
 #include "tessera/reorder/orders.hpp"
 #include "tessera/reorder/permutation.hpp"

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/reorder/layout.hpp"
 
 #include "graph/requirements.hpp"
 #include "graph/symmetry.hpp"
@@ -36,18 +37,30 @@ std::vector<VertexId> sorted_by_degree(const Graph& graph, Before&& before) {
 struct Method {
   const char* name;
   const char* summary;
-  Permutation (*run)(const Graph& graph, std::uint64_t seed);
+  Permutation (*run)(const Graph& graph, std::uint64_t seed, const Progress& progress);
 };
 
 constexpr Method all_methods[] = {
     {"degree", "highest degree first",
-     [](const Graph& graph, std::uint64_t) { return by_degree(graph); }},
+     [](const Graph& graph, std::uint64_t, const Progress&) { return by_degree(graph); }},
     {"rcm", "reverse Cuthill-McKee: neighbours get near numbers, the bandwidth falls",
-     [](const Graph& graph, std::uint64_t) { return rcm(graph); }},
+     [](const Graph& graph, std::uint64_t, const Progress&) { return rcm(graph); }},
     {"bfs", "breadth-first from the vertex of highest degree of each component",
-     [](const Graph& graph, std::uint64_t) { return bfs(graph); }},
+     [](const Graph& graph, std::uint64_t, const Progress&) { return bfs(graph); }},
+    {"loa", "row windows of 16 vertices that share neighbours, after HyGNN",
+     [](const Graph& graph, std::uint64_t, const Progress& progress) {
+       return loa(graph, {.progress = progress});
+     }},
+    {"communities", "vertices of a community together, and within it those of smaller ones",
+     [](const Graph& graph, std::uint64_t, const Progress& progress) {
+       return communities(graph, progress);
+     }},
+    {"layout", "the densest of loa, communities and both; the order stays where none is denser",
+     [](const Graph& graph, std::uint64_t, const Progress& progress) {
+       return best_layout(graph, {.progress = progress}).order;
+     }},
     {"random", "any order, by the seed: destroys locality, for comparison",
-     [](const Graph& graph, std::uint64_t seed) {
+     [](const Graph& graph, std::uint64_t seed, const Progress&) {
        tessera::detail::require_square(graph, "reordering");
        return Permutation::random(graph.num_rows(), seed);
      }},
@@ -105,7 +118,7 @@ Permutation compute(const std::string& method, const Graph& graph, std::uint64_t
                 "use one of " + names_of_methods());
   }
   report(progress, "ordering vertices", 0, graph.num_rows());
-  Permutation permutation = found->run(graph, seed);
+  Permutation permutation = found->run(graph, seed, progress);
   report(progress, "ordering vertices", graph.num_rows(), graph.num_rows());
   return permutation;
 }

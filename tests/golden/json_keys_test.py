@@ -62,6 +62,7 @@ class Keys(cli.CliTest):
         yield "reorder", ["reorder", KARATE, "-o", at("ordered.npz"), "--permutation", at("order.txt"),
                           "--picture", at("order.png")]
         yield "reorder", ["reorder", KARATE, "--method", "nm", "--pattern", "best"]
+        yield "reorder", ["reorder", KARATE, "--method", "layout"]
         yield "prune", ["prune", KARATE, "-o", at("pruned.tsr")]
         yield "partition", ["partition", KARATE, "--parts", "3", "-o", at("parts.txt")]
         yield "tiles", ["tiles", KARATE]

@@ -230,7 +230,8 @@ __global__ __launch_bounds__(chain_threads) void bit_chain_kernel(
   extern __shared__ __align__(16) std::uint8_t shared[];
   const ChainMemory memory(shared, launch.image_bytes);
   cuda::let_next_begin();
-  for (int i = static_cast<int>(threadIdx.x) * 16; i < launch.image_bytes; i += chain_threads * 16) {
+  for (int i = static_cast<int>(threadIdx.x) * 16; i < launch.image_bytes;
+       i += chain_threads * 16) {
     cuda::copy_16_async(cuda::shared_address(memory.image + i), launch.image + i);
   }
   cuda::commit_copies();
@@ -258,10 +259,9 @@ int allow_chains() {
 }
 
 void launch_chain(const ChainLaunch& launch, Stream stream) {
-  cuda::launch_overlapped(bit_chain_kernel, dim3(static_cast<unsigned>(launch.num_parts)),
-                          chain_threads,
-                          static_cast<std::size_t>(chain_shared_bytes(launch.image_bytes)), stream,
-                          launch);
+  cuda::launch_overlapped(
+      bit_chain_kernel, dim3(static_cast<unsigned>(launch.num_parts)), chain_threads,
+      static_cast<std::size_t>(chain_shared_bytes(launch.image_bytes)), stream, launch);
 }
 
 }  // namespace tessera::ops
