@@ -29,6 +29,9 @@ LAYERS = {
     "SAGE min": ("SAGEConv", (12, 5), {"aggr": "min", "root_weight": False}),
     "SAGE sum": ("SAGEConv", (12, 5), {"aggr": "sum", "project": True}),
     "GIN": ("GINConv", (mlp,), {"train_eps": True, "eps": 0.25}),
+    "GIN fixed": ("GINConv", (mlp,), {"eps": 0.25}),
+    "GIN of means": ("GINConv", (mlp,), {"eps": -0.5, "aggr": "mean"}),
+    "GCN wide": ("GCNConv", (12, 20), {}),
     "GAT": ("GATConv", (12, 5), {"heads": 3}),
     "GAT mean": ("GATConv", (12, 5), {"heads": 3, "concat": False, "residual": True}),
     "GAT without loops": ("GATConv", (12, 5), {"add_self_loops": False, "bias": False}),
@@ -265,3 +268,46 @@ def test_training_follows_pyg(kind, device):
             optimiser.step()
         losses.append(loss.item())
     assert abs(losses[0] - losses[1]) <= 1e-4 * losses[0]
+
+
+def test_linear_layers_that_are_more_than_that_are_called(device):
+    """Hooks, parametrisations and replaced layers work inside of ours as inside of PyG's."""
+    index, x = random_edges(40, 40, 200, device), torch.randn(40, 12, device=device)
+    for name, lin in (("GCN", "lin"), ("SAGE", "lin_l"), ("SAGE", "lin_r")):
+        theirs, mine = pair(name, device)
+        seen = []
+        for layer in (theirs, mine):
+            getattr(layer, lin).register_forward_hook(lambda *_: seen.append(1))
+        same([mine(x, index)], [theirs(x, index)])
+        assert len(seen) == 2
+        theirs, mine = pair(name, device)
+        for layer in (theirs, mine):
+            setattr(layer, lin, torch.nn.Sequential(getattr(layer, lin), torch.nn.ReLU()))
+        same([mine(x, index)], [theirs(x, index)])
+
+
+@pytest.mark.parametrize("name", ["GCN", "SAGE", "SAGE wide", "GIN fixed", "Cluster"])
+def test_a_first_layer_whose_features_need_no_gradient(name, device):
+    """Features are then summed before the product, in more cases than otherwise."""
+    theirs, mine = pair(name, device)
+    index, x = random_edges(40, 40, 200, device), torch.randn(40, 12, device=device)
+    found = []
+    for layer in (mine, theirs):
+        out = layer(x, index)
+        out.square().sum().backward()
+        found.append([out.detach()] + [p.grad for p in layer.parameters()])
+    same(*found)
+
+
+@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN fixed", "GAT"])
+def test_layers_under_autocast(name, device):
+    theirs, mine = pair(name, device)
+    index, x = random_edges(40, 40, 200, device), torch.randn(40, 12, device=device)
+    found = []
+    for layer in (mine, theirs):
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            out = layer(x, index)
+        out.float().square().sum().backward()
+        assert all(p.grad.dtype == p.dtype for p in layer.parameters())
+        found.append([out.detach().float()] + [p.grad for p in layer.parameters()])
+    same(*found, tolerance=5e-2)

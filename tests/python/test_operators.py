@@ -7,6 +7,7 @@ from conftest import gathered, random_edges, tolerance
 from torch.autograd import gradcheck, gradgradcheck
 
 import tessera
+from tessera import _operators
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 ON_GPU = [torch.float32, torch.bfloat16, torch.float16]
@@ -174,6 +175,71 @@ def test_opcheck_spmm(device, dtype, reduce, weighted):
                     None if weight is None else weight.detach(), 12, 9, 0, 0, 1.0, 0, reduce, 0,
                     True, weighted)
         torch.library.opcheck(torch.ops.tessera.spmm_backward.default, backward, test_utils=CHECKS)
+
+
+LAYER_KINDS = ["plain", "root", "own", "pair"]
+
+
+def layer_arguments(kind, dtype, device, sum_first, grad=True):
+    """Arguments of spmm_linear: nothing of a vertex's own, its features, a scale, others' features."""
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_(grad)
+
+    targets = 12 if kind == "pair" else 9
+    index = random_edges(targets, 9, 60, device)
+    root = draw(12, 3) if kind == "pair" else None
+    root_weight = {"pair": lambda: draw(4, 3), "root": lambda: draw(4, 5)}.get(kind, lambda: None)()
+    own_scale = torch.tensor([0.25], device=device).to(dtype) if kind == "own" else None
+    return (draw(9, 5), draw(4, 5), root, root_weight, draw(4), own_scale, None, index, None, targets,
+            9, 0, 0, 1.0, 0, 1, sum_first, 0)
+
+
+@pytest.mark.parametrize("sum_first", [False, True])
+@pytest.mark.parametrize("kind", LAYER_KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_layer_in_one_operator(device, dtype, kind, sum_first):
+    supported(device, dtype)
+    arguments = layer_arguments(kind, dtype, device, sum_first)
+    torch.library.opcheck(torch.ops.tessera.spmm_linear.default, arguments, test_utils=CHECKS)
+    x, weight, root, root_weight, bias, own_scale, _, index, _, targets, *_ = arguments
+    y, sums = torch.ops.tessera.spmm_linear(*arguments)
+    means = gathered(index, x, targets, reduce="mean")
+    if own_scale is not None:
+        means = means + (1 + own_scale.double()) * x.double()
+    expected = means @ weight.double().t() + bias.double()
+    if root_weight is not None:
+        expected = expected + (x if root is None else root).double() @ root_weight.double().t()
+    close(y, expected, dtype)
+    needed = sum(1 << i for i in range(5) if arguments[i] is not None)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    backward = (torch.randn_like(y).detach(), *detached[:4], *detached[5:7], sums.detach(),
+                *detached[7:], needed)
+    torch.library.opcheck(torch.ops.tessera.spmm_linear_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("sum_first", [False, True])
+@pytest.mark.parametrize("kind", LAYER_KINDS)
+def test_derivatives_of_a_layer_in_fp64(kind, sum_first):
+    arguments = layer_arguments(kind, torch.float64, "cpu", sum_first)
+    places = [i for i in range(5) if arguments[i] is not None]
+
+    def run(*tensors):
+        given = list(arguments[:9])
+        for place, tensor in zip(places, tensors):
+            given[place] = tensor
+        return _operators.spmm_linear(*given, arguments[9:])
+
+    tensors = [arguments[i] for i in places]
+    assert gradcheck(run, tensors)
+    assert gradgradcheck(run, tensors)
+
+
+def test_a_layer_has_no_derivative_of_its_scale():
+    arguments = list(layer_arguments("own", torch.float32, "cpu", False))
+    arguments[5].requires_grad_()
+    y, _ = torch.ops.tessera.spmm_linear(*arguments)
+    with pytest.raises(NotImplementedError, match="own_scale"):
+        y.sum().backward()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -3,7 +3,6 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <tuple>
 
 #include "structure.hpp"
@@ -41,14 +40,12 @@ struct Key {
 };
 
 struct Versions {
-  std::optional<std::int64_t> index;
-  std::optional<std::int64_t> offsets;
-  bool known = true;
+  std::int64_t index;
+  std::int64_t offsets;
 
-  explicit Versions(const GraphArguments& arguments) : index(version_of(arguments.index)) {
-    if (arguments.offsets) offsets = version_of(*arguments.offsets);
-    known = index.has_value() && (!arguments.offsets || offsets.has_value());
-  }
+  explicit Versions(const GraphArguments& arguments)
+      : index(version_of(arguments.index)),
+        offsets(arguments.offsets ? version_of(*arguments.offsets) : 0) {}
   friend bool operator==(const Versions&, const Versions&) = default;
 };
 
@@ -62,20 +59,26 @@ class Cache {
  public:
   std::shared_ptr<Structure> find(const GraphArguments& arguments) {
     const Key key(arguments);
-    const Versions versions(arguments);
-    // Nobody counts changes of tensors made in inference mode: such a graph is built for each use.
-    if (!versions.known) return std::make_shared<Structure>(arguments);
-    const std::scoped_lock lock(mutex_);
-    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-      if (!(entry->key == key)) continue;
-      if (entry->versions == versions) {
-        entries_.splice(entries_.begin(), entries_, entry);
-        return entries_.front().structure;
+    {
+      const std::scoped_lock lock(mutex_);
+      for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+        if (!(entry->key == key)) continue;
+        if (entry->versions == Versions(arguments)) {
+          if (entry != entries_.begin()) entries_.splice(entries_.begin(), entries_, entry);
+          return entries_.front().structure;
+        }
+        if (entry->structure->pinned()) continue;
+        entries_.erase(entry);
+        break;
       }
-      if (entry->structure->pinned()) continue;
-      entries_.erase(entry);
-      break;
     }
+    // Nobody counts changes of tensors made in inference mode: such a graph is built for each use.
+    // Memory that an entry holds is none of theirs.
+    if (is_inference(arguments.index) || (arguments.offsets && is_inference(*arguments.offsets))) {
+      return std::make_shared<Structure>(arguments);
+    }
+    const Versions versions(arguments);
+    const std::scoped_lock lock(mutex_);
     auto structure = std::make_shared<Structure>(arguments);
     entries_.push_front({key, versions, structure});
     shrink();

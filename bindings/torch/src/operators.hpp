@@ -22,11 +22,13 @@ enum Flags : std::int64_t {
 };
 
 void register_spmm(torch::stable::detail::StableLibrary& library);
+void register_spmm_linear(torch::stable::detail::StableLibrary& library);
 void register_edges(torch::stable::detail::StableLibrary& library);
 void register_attention(torch::stable::detail::StableLibrary& library);
 
 inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_spmm(library);
+  register_spmm_linear(library);
   register_edges(library);
   register_attention(library);
 }

@@ -12,6 +12,10 @@ namespace tessera::torch_ops {
 Place place_of(const Tensor& tensor);
 /// Whether the stream's work is being captured into a CUDA graph.
 bool is_capturing(const Place& place);
+/// out = a b, by torch.
+void multiply(Tensor& out, const Tensor& a, const Tensor& b);
+/// out = start + a b, by torch; `start` may be `out`, or a vector that every row gets.
+void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b);
 
 /// Makes the device of a tensor the current one.
 class DeviceScope {

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place.hpp"
 
+#include <torch/csrc/inductor/aoti_torch/generated/c_shim_cpu.h>
+
 #include "operators.hpp"
 
 namespace tessera::torch_ops {
 
 Place place_of(const Tensor&) { return {}; }
 bool is_capturing(const Place&) { return false; }
+void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
+  TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(out.get(), a.get(), b.get()));
+}
+void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b) {
+  TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(out.get(), start.get(), a.get(), b.get(), 1, 1));
+}
 DeviceScope::DeviceScope(const Tensor&) {}
 DeviceScope::~DeviceScope() = default;
 

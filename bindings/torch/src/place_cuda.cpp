@@ -16,6 +16,11 @@ __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(std::int
 __attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(std::uint64_t,
                                                                                  void**);
 __attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void*);
+__attribute__((weak))
+AOTITorchError aoti_torch_cuda_mm_out(AtenTensorHandle, AtenTensorHandle, AtenTensorHandle);
+__attribute__((weak)) AOTITorchError aoti_torch_cuda_addmm_out(AtenTensorHandle, AtenTensorHandle,
+                                                               AtenTensorHandle, AtenTensorHandle,
+                                                               double, double);
 }
 
 namespace tessera::torch_ops {
@@ -81,6 +86,14 @@ bool is_capturing(const Place& place) {
   const cudaError_t error =
       cudaStreamIsCapturing(static_cast<cudaStream_t>(place.stream.handle), &status);
   return error == cudaSuccess && status != cudaStreamCaptureStatusNone;
+}
+
+void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
+  TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_mm_out(out.get(), a.get(), b.get()));
+}
+
+void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b) {
+  TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_addmm_out(out.get(), start.get(), a.get(), b.get(), 1, 1));
 }
 
 DeviceScope::DeviceScope(const Tensor& tensor)

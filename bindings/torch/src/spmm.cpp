@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/ops/spmm.hpp"
+#include "spmm.hpp"
 
 #include <tuple>
 
@@ -8,18 +8,6 @@
 
 namespace tessera::torch_ops {
 namespace {
-
-/// What an spmm is besides its tensors.
-struct SpmmSettings {
-  Norm norm;
-  double loop_weight;
-  ops::Reduction reduction;
-  std::int64_t flags;
-
-  bool picks() const {
-    return reduction == ops::Reduction::max || reduction == ops::Reduction::min;
-  }
-};
 
 Graph graph_for(Structure& structure, const SpmmSettings& settings, bool weighted) {
   if (!settings.picks()) return structure.graph(settings.norm, settings.loop_weight);
@@ -32,35 +20,44 @@ Graph graph_for(Structure& structure, const SpmmSettings& settings, bool weighte
   return graph;
 }
 
+/// What of a plan depends on which tensors a run brings.
+struct Brought {
+  bool weight = false;
+  ops::SpmmEpilogue epilogue = {};
+  bool backward = false;
+  bool weight_gradient = false;
+
+  int number() const {
+    return (weight ? 1 : 0) + (epilogue.bias ? 2 : 0) + (epilogue.residual ? 4 : 0) +
+           (epilogue.residual_scale ? 8 : 0) + (backward ? 16 : 0) + (weight_gradient ? 32 : 0);
+  }
+};
+
 std::shared_ptr<Planned<ops::SpmmPlan>> plan_for(Structure& structure, const Tensor& x,
-                                                 std::int64_t features,
-                                                 const SpmmSettings& settings, bool weighted,
-                                                 bool bias, bool backward, bool weight_gradient) {
+                                                 const SpmmSettings& settings,
+                                                 const Brought& brought) {
   const Place place = place_of(x);
   const Precision precision = planned_precision(x, settings.flags);
   const PlanNumbers numbers{1,
                             static_cast<double>(precision),
-                            static_cast<double>(features),
+                            static_cast<double>(x.size(1)),
                             static_cast<double>(settings.norm),
                             settings.loop_weight,
                             static_cast<double>(settings.reduction),
                             static_cast<double>(settings.flags),
-                            weighted ? 1.0 : 0.0,
-                            bias ? 1.0 : 0.0,
-                            backward ? 1.0 : 0.0,
-                            weight_gradient ? 1.0 : 0.0};
+                            static_cast<double>(brought.number())};
   return structure.plan<ops::SpmmPlan>(numbers, place, [&] {
     ops::SpmmOptions options;
     set_common(options, place, settings.flags);
     options.reduction = settings.reduction;
     options.precision = precision;
-    options.features = features;
-    options.edge_values_at_run = weighted;
-    options.edge_values_expected = weighted;
-    options.edge_value_gradient = weight_gradient;
-    options.epilogue.bias = bias;
-    options.backward = backward;
-    return ops::plan_spmm(graph_for(structure, settings, weighted), options);
+    options.features = x.size(1);
+    options.edge_values_at_run = brought.weight;
+    options.edge_values_expected = brought.weight;
+    options.edge_value_gradient = brought.weight_gradient;
+    options.backward = brought.backward;
+    (brought.backward ? options.backward_epilogue : options.epilogue) = brought.epilogue;
+    return ops::plan_spmm(graph_for(structure, settings, brought.weight), options);
   });
 }
 
@@ -71,6 +68,37 @@ Tensor weights_in_rows(const Structure& structure, const Tensor& weight, ScalarT
                              std::array<std::int64_t, 2>{structure.edges(), 1});
 }
 
+MatrixView<VertexId> winners_of(const Tensor& winners) {
+  return {static_cast<VertexId*>(winners.data_ptr()), winners.size(0), winners.size(1),
+          device_of(winners)};
+}
+
+/// A vector in the type of the features, as an operand of one row.
+class Row {
+ public:
+  Row(const std::optional<Tensor>& vector, ScalarType type) {
+    if (vector) kept_ = torch::stable::contiguous(in_type(*vector, type));
+  }
+  operator ops::ConstOperand() const { return kept_ ? row_operand(*kept_) : ops::ConstOperand{}; }
+
+ private:
+  std::optional<Tensor> kept_;
+};
+
+/// A matrix in the type of the features, with rows as kernels take them.
+class Matrix {
+ public:
+  Matrix(const std::optional<Tensor>& matrix, ScalarType type) {
+    if (matrix) kept_ = with_rows(in_type(*matrix, type));
+  }
+  operator ops::ConstOperand() const { return kept_ ? operand(*kept_) : ops::ConstOperand{}; }
+
+ private:
+  std::optional<Tensor> kept_;
+};
+
+}  // namespace
+
 void check_weight(const Structure& structure, const std::optional<Tensor>& weight) {
   if (!weight || weight->numel() == structure.caller_edges()) return;
   throw Error(ErrorCode::invalid_argument,
@@ -79,10 +107,92 @@ void check_weight(const Structure& structure, const std::optional<Tensor>& weigh
               "edge_weight", "give one for each edge");
 }
 
-MatrixView<VertexId> winners_of(const Tensor& winners) {
-  return {static_cast<VertexId*>(winners.data_ptr()), winners.size(0), winners.size(1),
-          device_of(winners)};
+Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
+              const std::optional<Tensor>& weight, const Added& added, Tensor* winners) {
+  check_weight(structure, weight);
+  const ScalarType given_type = x.scalar_type();
+  if (is_widened(x)) x = in_type(x, ScalarType::Float);
+  x = with_rows(x);
+  const ScalarType type = x.scalar_type();
+  Tensor y = empty_beside(x, structure.targets(), x.size(1), type);
+  if (y.numel() == 0) return in_type(y, given_type);
+
+  Brought brought{.weight = weight.has_value()};
+  brought.epilogue.bias = added.bias.has_value();
+  brought.epilogue.residual = added.residual.has_value();
+  brought.epilogue.residual_scale = added.residual_scale.has_value();
+  const auto planned = plan_for(structure, x, settings, brought);
+  ops::SpmmInputs inputs;
+  inputs.x = operand(x);
+  std::optional<Tensor> values;
+  if (weight) {
+    values = weights_in_rows(structure, *weight, type);
+    if (structure.edges() > 0) inputs.edge_values = operand(*values);
+  }
+  const Row bias(added.bias, type);
+  const Matrix residual(added.residual, type);
+  const Row scale(added.residual_scale, type);
+  inputs.bias = bias;
+  inputs.residual = residual;
+  inputs.residual_scale = scale;
+  ops::SpmmOutputs outputs{operand(y)};
+  if (settings.picks() && winners != nullptr) outputs.winners = winners_of(*winners);
+  const BorrowedWorkspace workspace(x, planned->plan);
+  {
+    const std::scoped_lock lock(planned->mutex);
+    ops::run(planned->plan, inputs, outputs, place_of(x).stream, workspace);
+  }
+  note_run(planned->plan, "forward");
+  return in_type(y, given_type);
 }
+
+FoundGradients summed_backward(Structure& structure, const SpmmSettings& settings, Tensor grad,
+                               const std::optional<Tensor>& weight, const WantedGradients& wanted) {
+  check_weight(structure, weight);
+  const ScalarType given_type = grad.scalar_type();
+  if (is_widened(grad)) grad = in_type(grad, ScalarType::Float);
+  grad = with_rows(grad);
+  const ScalarType type = grad.scalar_type();
+  FoundGradients found;
+  if (wanted.need_x) found.x = empty_beside(grad, structure.sources(), grad.size(1), type);
+  if (wanted.need_weight) found.weight = empty_beside(grad, structure.edges(), 1, type);
+  const bool nothing = grad.numel() == 0 || (structure.edges() == 0 && !wanted.residual);
+  if (nothing || structure.sources() == 0) {
+    if (found.x) torch::stable::zero_(*found.x);
+    if (found.weight) torch::stable::zero_(*found.weight);
+  } else if (wanted.need_x || wanted.need_weight) {
+    Brought brought{.weight = weight.has_value(), .backward = true};
+    brought.epilogue.residual = wanted.residual.has_value();
+    brought.epilogue.residual_scale = wanted.residual_scale.has_value();
+    brought.weight_gradient = wanted.need_weight;
+    const auto planned = plan_for(structure, grad, settings, brought);
+    ops::SpmmGradInputs inputs;
+    inputs.grad_y = operand(grad);
+    std::optional<Tensor> values;
+    if (weight) {
+      values = weights_in_rows(structure, *weight, type);
+      inputs.edge_values = operand(*values);
+    }
+    const Matrix features(wanted.x, type);
+    const Matrix residual(wanted.residual, type);
+    const Row scale(wanted.residual_scale, type);
+    inputs.x = features;
+    inputs.residual = residual;
+    inputs.residual_scale = scale;
+    if (settings.picks() && wanted.winners) inputs.winners = winners_of(*wanted.winners);
+    ops::SpmmGradOutputs outputs;
+    if (wanted.need_x) outputs.grad_x = operand(*found.x);
+    if (wanted.need_weight) outputs.grad_edge_values = operand(*found.weight);
+    const BorrowedWorkspace workspace(grad, planned->plan);
+    const std::scoped_lock lock(planned->mutex);
+    ops::run_backward(planned->plan, inputs, outputs, place_of(grad).stream, workspace);
+    note_run(planned->plan, "backward");
+  }
+  if (found.x) found.x = in_type(*found.x, given_type);
+  return found;
+}
+
+namespace {
 
 std::tuple<Tensor, Tensor> spmm(Tensor x, Tensor index, std::optional<Tensor> offsets,
                                 std::optional<Tensor> weight, std::optional<Tensor> bias,
@@ -90,43 +200,12 @@ std::tuple<Tensor, Tensor> spmm(Tensor x, Tensor index, std::optional<Tensor> of
                                 std::int64_t loops, double loop_weight, std::int64_t norm,
                                 std::int64_t reduce, std::int64_t flags) {
   const DeviceScope scope(x);
-  const ScalarType given_type = x.scalar_type();
-  if (is_widened(x)) x = in_type(x, ScalarType::Float);
-  x = with_rows(x);
-  const ScalarType type = x.scalar_type();
-  const SpmmSettings settings{static_cast<Norm>(norm), loop_weight,
-                              static_cast<ops::Reduction>(reduce), flags};
+  const SpmmSettings settings(loop_weight, norm, reduce, flags);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
-  check_weight(*structure, weight);
-  Tensor y = empty_beside(x, targets, x.size(1), type);
-  Tensor winners = settings.picks() ? empty_beside(x, targets, x.size(1), ScalarType::Int)
-                                    : empty_beside(x, 0, 0, ScalarType::Int);
-  if (y.numel() == 0) return {in_type(y, given_type), winners};
-
-  const auto planned = plan_for(*structure, x, x.size(1), settings, weight.has_value(),
-                                bias.has_value(), false, false);
-  ops::SpmmInputs inputs;
-  inputs.x = operand(x);
-  std::optional<Tensor> values;
-  if (weight) {
-    values = weights_in_rows(*structure, *weight, type);
-    if (structure->edges() > 0) inputs.edge_values = operand(*values);
-  }
-  std::optional<Tensor> row;
-  if (bias) {
-    row = torch::stable::view(torch::stable::contiguous(in_type(*bias, type)),
-                              std::array<std::int64_t, 2>{1, x.size(1)});
-    inputs.bias = operand(*row);
-  }
-  ops::SpmmOutputs outputs{operand(y)};
-  if (settings.picks()) outputs.winners = winners_of(winners);
-  const BorrowedWorkspace workspace(x, planned->plan);
-  {
-    const std::scoped_lock lock(planned->mutex);
-    ops::run(planned->plan, inputs, outputs, place_of(x).stream, workspace);
-  }
-  note_run(planned->plan, "forward");
-  return {in_type(y, given_type), winners};
+  Tensor winners = empty_beside(x, settings.picks() ? targets : 0, settings.picks() ? x.size(1) : 0,
+                                ScalarType::Int);
+  Tensor y = summed(*structure, settings, x, weight, {.bias = bias}, &winners);
+  return {y, winners};
 }
 
 std::tuple<Tensor, Tensor> spmm_backward(
@@ -135,51 +214,16 @@ std::tuple<Tensor, Tensor> spmm_backward(
     std::int64_t sources, std::int64_t layout, std::int64_t loops, double loop_weight,
     std::int64_t norm, std::int64_t reduce, std::int64_t flags, bool need_x, bool need_weight) {
   const DeviceScope scope(grad);
-  const ScalarType given_type = grad.scalar_type();
-  if (is_widened(grad)) grad = in_type(grad, ScalarType::Float);
-  grad = with_rows(grad);
-  const ScalarType type = grad.scalar_type();
-  const SpmmSettings settings{static_cast<Norm>(norm), loop_weight,
-                              static_cast<ops::Reduction>(reduce), flags};
+  const SpmmSettings settings(loop_weight, norm, reduce, flags);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
-  check_weight(*structure, weight);
-  const ScalarType weight_type = weight ? weight->scalar_type() : given_type;
-  Tensor grad_x = empty_beside(grad, need_x ? sources : 0, need_x ? grad.size(1) : 0, type);
-  Tensor grad_weight = empty_beside(grad, need_weight ? structure->edges() : 0, 1, type);
-  const bool nothing = targets == 0 || sources == 0 || grad.size(1) == 0;
-  if (nothing || structure->edges() == 0) {
-    torch::stable::zero_(grad_x);
-    torch::stable::zero_(grad_weight);
-  } else if (need_x || need_weight) {
-    const auto planned = plan_for(*structure, grad, grad.size(1), settings, weight.has_value(),
-                                  false, true, need_weight);
-    ops::SpmmGradInputs inputs;
-    inputs.grad_y = operand(grad);
-    std::optional<Tensor> values;
-    std::optional<Tensor> features;
-    if (weight) {
-      values = weights_in_rows(*structure, *weight, type);
-      inputs.edge_values = operand(*values);
-    }
-    if (x) {
-      features = with_rows(in_type(*x, type));
-      inputs.x = operand(*features);
-    }
-    if (settings.picks() && winners) inputs.winners = winners_of(*winners);
-    ops::SpmmGradOutputs outputs;
-    if (need_x) outputs.grad_x = operand(grad_x);
-    if (need_weight) outputs.grad_edge_values = operand(grad_weight);
-    const BorrowedWorkspace workspace(grad, planned->plan);
-    const std::scoped_lock lock(planned->mutex);
-    ops::run_backward(planned->plan, inputs, outputs, place_of(grad).stream, workspace);
-    note_run(planned->plan, "backward");
-  }
-  if (need_weight) {
-    grad_weight = torch::stable::flatten(structure->to_caller(grad_weight), 0, -1);
-  } else {
-    grad_weight = torch::stable::flatten(grad_weight, 0, -1);
-  }
-  return {in_type(grad_x, given_type), in_type(grad_weight, weight_type)};
+  const FoundGradients found =
+      summed_backward(*structure, settings, grad, weight,
+                      {.x = x, .winners = winners, .need_x = need_x, .need_weight = need_weight});
+  const ScalarType type = weight ? weight->scalar_type() : grad.scalar_type();
+  const Tensor grad_x = found.x ? *found.x : empty_beside(grad, 0, 0, grad.scalar_type());
+  if (!found.weight) return {grad_x, empty_beside(grad, 0, type)};
+  const Tensor in_order = structure->to_caller(*found.weight);
+  return {grad_x, in_type(torch::stable::flatten(in_order, 0, -1), type)};
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ class Structure {
   /// How many values the caller has for edges: those given, then one for each loop that was added.
   std::int64_t caller_edges() const { return caller_edges_; }
   std::int64_t edges() const { return graph_.num_edges(); }
+  std::int64_t targets() const { return arguments_.targets; }
+  std::int64_t sources() const { return arguments_.sources; }
 
   /// Values of the caller's edges (one or more for each) in the order of rows.
   Tensor in_rows(const Tensor& values) const;

@@ -19,6 +19,19 @@ ElementType element_type_of(const Tensor& tensor) {
               "use float64, float32, bfloat16 or float16");
 }
 
+/// torch's functions for its own compiler, which take no turn through its dispatcher.
+template <std::size_t dimensions>
+Tensor new_tensor(const Tensor& other, const std::array<std::int64_t, dimensions>& sizes,
+                  const std::array<std::int64_t, dimensions>& strides, ScalarType type) {
+  std::int32_t device = 0;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(other.get(), &device));
+  AtenTensorHandle made = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
+      static_cast<std::int64_t>(dimensions), sizes.data(), strides.data(),
+      static_cast<std::int32_t>(type), device, other.get_device_index(), &made));
+  return Tensor(made);
+}
+
 }  // namespace
 
 Device device_of(const Tensor& tensor) {
@@ -53,14 +66,28 @@ ops::Operand operand(const Tensor& tensor) {
           tensor.size(0),    tensor.size(1),          stride};
 }
 
+ops::Operand row_operand(const Tensor& tensor) {
+  const std::int64_t size = tensor.numel();
+  return {tensor.data_ptr(), element_type_of(tensor), device_of(tensor), 1, size, size};
+}
+
 Tensor empty_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type) {
-  return torch::stable::empty(std::array<std::int64_t, 2>{rows, cols}, type, std::nullopt,
-                              other.device());
+  return new_tensor<2>(other, {rows, cols}, {cols, 1}, type);
 }
 
 Tensor empty_beside(const Tensor& other, std::int64_t size, ScalarType type) {
-  return torch::stable::empty(std::array<std::int64_t, 1>{size}, type, std::nullopt,
-                              other.device());
+  return new_tensor<1>(other, {size}, {1}, type);
+}
+
+Tensor transposed(const Tensor& matrix) {
+  std::int64_t offset = 0;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_storage_offset(matrix.get(), &offset));
+  const std::array<std::int64_t, 2> sizes{matrix.size(1), matrix.size(0)};
+  const std::array<std::int64_t, 2> strides{matrix.stride(1), matrix.stride(0)};
+  AtenTensorHandle view = nullptr;
+  TORCH_ERROR_CODE_CHECK(
+      aoti_torch__reinterpret_tensor(matrix.get(), 2, sizes.data(), strides.data(), offset, &view));
+  return Tensor(view);
 }
 
 Tensor zeros_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type) {
@@ -98,8 +125,9 @@ Tensor joined(const Tensor& first, const Tensor& second) {
 
 bool equal(const Tensor& a, const Tensor& b) { return call<bool>("aten::equal", "", a, b); }
 
-std::optional<std::int64_t> version_of(const Tensor& tensor) {
-  if (call<bool>("aten::is_inference", "", tensor)) return std::nullopt;
+bool is_inference(const Tensor& tensor) { return call<bool>("aten::is_inference", "", tensor); }
+
+std::int64_t version_of(const Tensor& tensor) {
   return call<std::int64_t>("aten::_version", "", tensor);
 }
 

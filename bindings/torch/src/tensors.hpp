@@ -38,12 +38,16 @@ Precision precision_of(const Tensor& tensor);
 Tensor with_rows(const Tensor& tensor);
 /// A matrix with such rows as an operand.
 ops::Operand operand(const Tensor& tensor);
+/// All numbers of a tensor that lies in one piece, as an operand of one row.
+ops::Operand row_operand(const Tensor& tensor);
 
 /// A new tensor without a value, or zeros, on the device of another.
 Tensor empty_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type);
 Tensor empty_beside(const Tensor& other, std::int64_t size, ScalarType type);
 Tensor zeros_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type);
 
+/// The same numbers, with rows and columns exchanged.
+Tensor transposed(const Tensor& matrix);
 Tensor in_type(const Tensor& tensor, ScalarType type);
 /// 0, 1, …, size - 1 as 64-bit numbers.
 Tensor counting(const Tensor& beside, std::int64_t size);
@@ -52,8 +56,9 @@ Tensor selected(const Tensor& tensor, const Tensor& positions);
 Tensor joined(const Tensor& first, const Tensor& second);
 bool equal(const Tensor& a, const Tensor& b);
 
-/// How often a tensor was changed in place; nothing for tensors of inference mode, which do not
-/// count.
-std::optional<std::int64_t> version_of(const Tensor& tensor);
+/// Whether a tensor was made in inference mode, where nobody counts changes.
+bool is_inference(const Tensor& tensor);
+/// How often a tensor was changed in place.
+std::int64_t version_of(const Tensor& tensor);
 
 }  // namespace tessera::torch_ops

@@ -20,6 +20,13 @@ _SCHEMAS = {
     "spmm_backward": "(Tensor grad, Tensor? x, Tensor? winners, Tensor index, Tensor? offsets, "
     f"Tensor? weight, {_GRAPH}, float loop_weight, int norm, int reduce, int flags, bool need_x, "
     "bool need_weight) -> (Tensor, Tensor)",
+    "spmm_linear": "(Tensor x, Tensor weight, Tensor? root, Tensor? root_weight, Tensor? bias, "
+    f"Tensor? own_scale, Tensor? edge_weight, Tensor index, Tensor? offsets, {_GRAPH}, "
+    "float loop_weight, int norm, int reduce, bool sum_first, int flags) -> (Tensor, Tensor)",
+    "spmm_linear_backward": "(Tensor grad, Tensor x, Tensor weight, Tensor? root, "
+    "Tensor? root_weight, Tensor? own_scale, Tensor? edge_weight, Tensor? sums, Tensor index, "
+    f"Tensor? offsets, {_GRAPH}, float loop_weight, int norm, int reduce, bool sum_first, "
+    "int flags, int needs) -> Tensor[]",
     "sddmm": f"(Tensor u, Tensor v, Tensor index, Tensor? offsets, {_GRAPH}, int heads, "
     "int function, int flags) -> Tensor",
     "sddmm_backward": "(Tensor grad, Tensor u, Tensor v, Tensor index, Tensor? offsets, "
@@ -81,6 +88,21 @@ def _(grad, x, winners, index, offsets, weight, targets, sources, layout, loops,
     edges = caller_edges(index, targets, sources, loops) if need_weight else 0
     dtype = grad.dtype if weight is None else weight.dtype
     return grad_x, grad.new_empty((edges,), dtype=dtype)
+
+
+@_fake("spmm_linear")
+def _(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets, targets, sources,
+      layout, loops, loop_weight, norm, reduce, sum_first, flags):
+    sums = x.new_empty((targets, x.size(1)) if sum_first else (0, 0))
+    return x.new_empty((targets, weight.size(0))), sums
+
+
+@_fake("spmm_linear_backward")
+def _(grad, x, weight, root, root_weight, own_scale, edge_weight, sums, index, offsets, targets,
+      sources, layout, loops, loop_weight, norm, reduce, sum_first, flags, needs):
+    like = (x, weight, root, root_weight)
+    shapes = [() if tensor is None else tensor.shape for tensor in like] + [(weight.size(0),)]
+    return [grad.new_empty(shape) for bit, shape in enumerate(shapes) if needs >> bit & 1]
 
 
 @_fake("sddmm")
@@ -161,6 +183,23 @@ def _backward_of(name: str) -> Callable[..., Any]:
     return run
 
 
+def _tensors_of(op: Any) -> int:
+    """How many of an operator's first arguments are tensors."""
+    return sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
+
+
+def _applied(name: str, forward, backward) -> Callable[..., Any]:
+    """A function with a derivative, as torch's own ``apply`` calls it where no transform of functions
+    (torch.func) is at work: that one looks at every argument first."""
+    function = type(f"Tessera_{name}", (torch.autograd.Function,),
+                    {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    transforms = getattr(torch._C, "_are_functorch_transforms_active", None)
+    plain = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    if transforms is None:
+        return function.apply
+    return lambda *arguments: (function.apply if transforms() else plain)(*arguments)
+
+
 def _autograd(name: str, setup, backward) -> Operator:
     torch.library.register_autograd(
         f"tessera::{name}", backward, setup_context=setup, lib=_definitions
@@ -168,21 +207,26 @@ def _autograd(name: str, setup, backward) -> Operator:
     op = getattr(torch.ops.tessera, name).default
     if setup is None:
         return Operator(op, op)
+    tensors = _tensors_of(op)
 
     def forward(ctx, *arguments):
+        arguments = arguments[:tensors] + arguments[tensors]
         output = _direct(op, *arguments)
         setup(ctx, arguments, output)
         return output
 
-    function = type(f"Tessera_{name}", (torch.autograd.Function,),
-                    {"forward": staticmethod(forward), "backward": staticmethod(backward)})
-    tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
+    # What is no tensor goes in one piece: torch looks at each argument, and wants something for it
+    # from the derivative.
+    def eager_backward(ctx, *grads):
+        return backward(ctx, *grads)[: tensors + 1]
+
+    apply = _applied(name, forward, eager_backward)
 
     def eager(*arguments):
         if torch.is_grad_enabled():
             for argument in arguments[:tensors]:
                 if argument is not None and argument.requires_grad:
-                    return function.apply(*arguments)
+                    return apply(*arguments[:tensors], arguments[tensors:])
         return _direct(op, *arguments)
 
     return Operator(op, eager)
@@ -269,6 +313,99 @@ def _spmm_second(ctx, of_grad_x, of_grad_weight):
 
 
 _autograd("spmm_backward", _spmm_backward_setup, _spmm_second)
+
+
+def _spmm_linear_keep(ctx, tensors, rest, sums):
+    x, weight, root, root_weight, _, own_scale, edge_weight, index, offsets = tensors
+    ctx.rest = rest
+    ctx.save_for_backward(x, weight, root, root_weight, own_scale, edge_weight, sums, index, offsets)
+
+
+def _spmm_linear_setup(ctx, inputs, output):
+    ctx.mark_non_differentiable(output[1])
+    _spmm_linear_keep(ctx, inputs[:9], inputs[9:], output[1])
+
+
+def _spmm_linear_backward(ctx, grad, *_):
+    x, weight, root, root_weight, bias, own_scale, edge_weight, *_ = ctx.needs_input_grad
+    if own_scale or edge_weight:
+        raise NotImplementedError("spmm_linear has no derivatives of own_scale and edge_weight: use "
+                                  "spmm and a product of its own")
+    needs = x + 2 * weight + 4 * root + 8 * root_weight + 16 * bias
+    if torch.is_grad_enabled():
+        found = list(_spmm_linear_gradients(ctx, grad, needs))
+    else:
+        found = _direct(_spmm_linear_gradient, grad, *ctx.saved_tensors, *ctx.rest, needs)
+    found.reverse()
+    return tuple([found.pop() if needed else None for needed in ctx.needs_input_grad])
+
+
+def _spmm_linear_gradients(ctx, grad, needs):
+    """The gradients by operators that have derivatives themselves, one after the other."""
+    x, weight, root, root_weight, own_scale, edge_weight, sums, index, offsets = ctx.saved_tensors
+    *numbers, sum_first, flags = ctx.rest
+
+    def back(gradient):
+        moved = _spmm_gradient(gradient, None, None, index, offsets, edge_weight, *numbers, flags,
+                               True, False)[0]
+        return moved if own_scale is None else moved + (1 + own_scale) * gradient
+
+    def forth(features):
+        moved = torch.ops.tessera.spmm.default(features, index, offsets, edge_weight, None, *numbers,
+                                               flags)[0]
+        return moved if own_scale is None else moved + (1 + own_scale) * features
+
+    moved = None if sum_first else back(grad)
+    own = x if root is None else root
+    if needs & 1:
+        to_x = back(grad @ weight) if sum_first else moved @ weight
+        yield to_x if root_weight is None or root is not None else to_x + grad @ root_weight
+    if needs & 2:
+        yield grad.t() @ forth(x) if sum_first else moved.t() @ x
+    if needs & 4:
+        yield grad @ root_weight
+    if needs & 8:
+        yield grad.t() @ own
+    if needs & 16:
+        yield grad.sum(0)
+
+
+_spmm_linear = torch.ops.tessera.spmm_linear.default
+_spmm_linear_gradient = torch.ops.tessera.spmm_linear_backward.default
+
+
+def _run_spmm_linear(tensors, rest, dtype):
+    """Under autocast, in its type."""
+    if dtype is not None:
+        tensors = tuple([None if tensor is None else tensor.to(dtype) for tensor in tensors[:4]]
+                        ) + tensors[4:]
+    return tensors, _direct(_spmm_linear, *tensors, *rest)
+
+
+def _spmm_linear_forward(ctx, *arguments):
+    *tensors, rest, dtype = arguments
+    tensors, (y, sums) = _run_spmm_linear(tuple(tensors), rest, dtype)
+    _spmm_linear_keep(ctx, tensors, rest, sums)
+    return y
+
+
+_apply_spmm_linear = _applied("spmm_linear", _spmm_linear_forward, _spmm_linear_backward)
+
+
+def spmm_linear(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets,
+                rest, dtype=None) -> Tensor:
+    """The operator for code that is not compiled; ``dtype`` is that of autocast."""
+    tensors = (x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets)
+    if torch.is_grad_enabled() and (
+            weight.requires_grad or x.requires_grad or bias is not None and bias.requires_grad
+            or root is not None and root.requires_grad
+            or root_weight is not None and root_weight.requires_grad):
+        return _apply_spmm_linear(*tensors, rest, dtype)
+    return _run_spmm_linear(tensors, rest, dtype)[1][0]
+
+
+_autograd("spmm_linear", _spmm_linear_setup, _spmm_linear_backward)
+_autograd("spmm_linear_backward", None, _refuse_second_derivative("spmm_linear"))
 
 
 def _sddmm_setup(ctx, inputs, output):

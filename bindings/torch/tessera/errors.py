@@ -36,14 +36,19 @@ def _translated(error: RuntimeError) -> Exception | None:
     return _KINDS[kind](message) if kind in _KINDS else None
 
 
-def run(operator: Any, *arguments: Any) -> Any:
-    """Calls an operator of :mod:`tessera._operators`; compiled code calls it as it is."""
-    if torch.compiler.is_compiling():
-        return operator.op(*arguments)
+def direct(function: Any, *arguments: Any) -> Any:
+    """Calls a function that runs operators, outside of compiled code."""
     try:
-        return operator.eager(*arguments)
+        return function(*arguments)
     except RuntimeError as error:
         translated = _translated(error)
         if translated is None:
             raise
         raise translated from None
+
+
+def run(operator: Any, *arguments: Any) -> Any:
+    """Calls an operator of :mod:`tessera._operators`; compiled code calls it as it is."""
+    if torch.compiler.is_compiling():
+        return operator.op(*arguments)
+    return direct(operator.eager, *arguments)

@@ -26,14 +26,19 @@ def _flags(tune: bool, device: torch.device) -> int:
     return flags
 
 
-def _autocast(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-    """Under autocast, features come to its type, as those of a matrix product would."""
-    first = next(tensor for tensor in tensors if tensor is not None)
-    kind = first.device.type
-    if not torch.is_autocast_enabled(kind) or first.dtype == torch.float64:
-        return tensors
-    dtype = torch.get_autocast_dtype(kind)
-    return tuple(None if tensor is None else tensor.to(dtype) for tensor in tensors)
+def autocast_dtype(features: Tensor) -> torch.dtype | None:
+    """The type that features get under autocast, as those of a matrix product would."""
+    kind = features.device.type
+    if not torch.is_autocast_enabled(kind) or features.dtype == torch.float64:
+        return None
+    return torch.get_autocast_dtype(kind)
+
+
+def _autocast(first: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+    dtype = autocast_dtype(first)
+    if dtype is None:
+        return first, *others
+    return tuple(None if tensor is None else tensor.to(dtype) for tensor in (first, *others))
 
 
 def _graph_numbers(graph: Graph, loops: str) -> tuple[int, int, int, int]:

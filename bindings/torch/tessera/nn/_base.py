@@ -17,7 +17,8 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from .._library import has_cuda
 from ..functional import FLOATS
-from ..graph import Graph
+from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
+from ._fused import matrix_of
 
 _HOOKS = (
     "_propagate_forward_pre_hooks",
@@ -86,10 +87,8 @@ class Accelerated:
         """Why the kernels cannot run this call, whatever the layer; None if they can."""
         if torch.jit.is_scripting() or torch.jit.is_tracing():
             return "TorchScript"
-        own = self.__dict__
-        for hooks in _HOOKS:
-            if own.get(hooks):
-                return "hooks on messages"
+        if any(map(self.__dict__.get, _HOOKS)):
+            return "hooks on messages"
         if getattr(self, "_explain", None):
             return "an explainer looks at messages"
         if getattr(self, "_decomposed_layers", 1) > 1:
@@ -129,10 +128,12 @@ class Accelerated:
             return adjacency
         if not isinstance(adjacency, Tensor) or adjacency.layout != torch.strided:
             return Graph.of(adjacency)
-        flows_back = getattr(self, "flow", "source_to_target") != "source_to_target"
-        if flows_back:
-            return Graph.of(adjacency, num_sources, num_targets).reversed()
-        return Graph.of(adjacency, num_targets, num_sources)
+        if type(adjacency) is not Tensor:  # an EdgeIndex; it has a size of its own
+            if self.flow != "source_to_target":
+                return Graph.of(adjacency, num_sources, num_targets).reversed()
+            return Graph.of(adjacency, num_targets, num_sources)
+        layout = SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
+        return Graph._make(adjacency, None, None, num_targets, num_sources, layout)
 
     def _obstacle_of_cache(self, edge_index: Any) -> str | None:
         """Why a layer with ``cached=True`` cannot run on the kernels."""
@@ -165,6 +166,14 @@ class Accelerated:
             else:
                 tally.fallbacks += 1
         return obstacle is None
+
+    def _matrix(self, lin: torch.nn.Module, edge_weight: Tensor | None = None) -> Tensor | None:
+        """The matrix of a linear layer where one operator can run this one with it; else None."""
+        if torch.compiler.is_compiling() or self._tessera_dtype is not None:
+            return None
+        if edge_weight is not None and edge_weight.requires_grad:
+            return None
+        return matrix_of(lin)
 
     def _narrowed(self, x: Tensor) -> Tensor:
         """In the type that accelerate() was asked for."""

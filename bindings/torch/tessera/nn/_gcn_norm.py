@@ -26,12 +26,17 @@ def propagate(
     ``sums_loops``: loops are added to those that are there, as PyG does with sparse tensors; otherwise
     each vertex keeps the one it has.
     """
-    loops = ("one_more" if sums_loops else "one_each") if add_self_loops else "given"
+    loops = loops_of(add_self_loops, sums_loops)
     if weight is None:
         return spmm(graph, x, bias=bias, loops=loops, loop_weight=loop_weight, norm="symmetric",
                     tune=tune)
     weight = normalised(graph, weight.view(-1), x.dtype, add_self_loops, loop_weight, sums_loops)
     return spmm(graph, x, weight, bias=bias, loops=loops, tune=tune)
+
+
+def loops_of(add_self_loops: bool, sums_loops: bool) -> str:
+    """What becomes of self loops, as :func:`tessera.spmm` has it."""
+    return ("one_more" if sums_loops else "one_each") if add_self_loops else "given"
 
 
 def normalised(

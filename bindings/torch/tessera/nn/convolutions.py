@@ -10,10 +10,11 @@ import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from ..functional import spmm
-from ..graph import Graph
+from ..functional import REDUCTIONS, spmm
+from ..graph import LOOPS, NORMS, Graph
 from . import _gcn_norm
 from ._base import Accelerated, sizes
+from ._fused import linear_sum, matrix_of
 
 
 def _is_list_of_edges(adjacency: Any) -> bool:
@@ -21,6 +22,9 @@ def _is_list_of_edges(adjacency: Any) -> bool:
     if isinstance(adjacency, Graph):
         return adjacency.offsets is None
     return isinstance(adjacency, Tensor) and adjacency.layout == torch.strided
+
+
+_SUMS = ("sum", "add", "mean")
 
 
 def _weight(graph: Graph, edge_weight: Tensor | None) -> Tensor | None:
@@ -51,20 +55,31 @@ class GCNConv(Accelerated, pyg.GCNConv):
             edge_index, edge_weight, x.size(0), self.improved, self.add_self_loops, self.flow,
             x.dtype)
         graph = self._graph(edge_index, x.size(0), x.size(0))
+        weight = _weight(graph, edge_weight)
+        sums_loops = not _is_list_of_edges(edge_index)
+        # PyG gives loops the weight 1 where an edge_index comes without weights.
+        doubled = self.improved and (sums_loops or weight is not None)
+        options = dict(add_self_loops=bool(self.add_self_loops), sums_loops=sums_loops,
+                       loop_weight=2.0 if doubled else 1.0)
+        matrix = self._matrix(self.lin, weight)
+        if matrix is not None:
+            loops, norm = "given", None
+            if self.normalize:
+                loops = _gcn_norm.loops_of(options["add_self_loops"], sums_loops)
+                if weight is None:
+                    norm = "symmetric"
+                else:
+                    weight = _gcn_norm.normalised(graph, weight.view(-1), x.dtype, **options)
+            return linear_sum(graph, x, matrix, self.bias, edge_weight=weight, loops=LOOPS[loops],
+                              loop_weight=options["loop_weight"] if norm is not None else 1.0,
+                              norm=NORMS[norm], tune=self._tessera_tune)
         x = self.lin(x)
         dtype = x.dtype
-        weight = _weight(graph, edge_weight)
         bias = self.bias if self._tessera_dtype is None else None
         narrow = self._narrowed(x)
         if self.normalize:
-            sums_loops = not _is_list_of_edges(edge_index)
-            # PyG gives loops the weight 1 where an edge_index comes without weights.
-            doubled = self.improved and (sums_loops or weight is not None)
-            out = _gcn_norm.propagate(
-                graph, narrow, weight, add_self_loops=bool(self.add_self_loops),
-                loop_weight=2.0 if doubled else 1.0, sums_loops=sums_loops, bias=bias,
-                tune=self._tessera_tune,
-            )
+            out = _gcn_norm.propagate(graph, narrow, weight, bias=bias, tune=self._tessera_tune,
+                                      **options)
         else:
             out = spmm(graph, narrow, weight, bias=bias, tune=self._tessera_tune)
         if bias is None and self.bias is not None:
@@ -95,12 +110,31 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
             pair = (self.lin(pair[0]).relu(), pair[1])
         graph = self._graph(edge_index, *sizes(x, size))
         sources, targets = pair
+        out = self._in_one(graph, sources, targets) if self.aggr in _SUMS else None
+        if out is None:
+            out = self._step_by_step(graph, sources, targets)
+        return F.normalize(out, p=2.0, dim=-1) if self.normalize else out
+
+    def _in_one(self, graph: Graph, sources: Tensor, targets: Tensor | None) -> Tensor | None:
+        """By one operator, where that can be."""
+        matrix, root, root_matrix = self._matrix(self.lin_l), None, None
+        if self.root_weight and targets is not None:
+            root = None if targets is sources else targets
+            root_matrix = self._matrix(self.lin_r)
+            if root_matrix is None:
+                return None
+        if matrix is None:
+            return None
+        return linear_sum(graph, sources, matrix, self.lin_l.bias, root=root,
+                          root_weight=root_matrix, reduce=REDUCTIONS[self.aggr],
+                          tune=self._tessera_tune)
+
+    def _step_by_step(self, graph: Graph, sources: Tensor, targets: Tensor | None) -> Tensor:
         # A matrix product and a sum over neighbours commute: the narrower side goes first.
-        out_channels, in_channels = self.lin_l.out_channels, self.lin_l.in_channels
-        first = self.aggr in ("sum", "add", "mean") and 0 < out_channels < in_channels
+        matrix = matrix_of(self.lin_l) if self.aggr in _SUMS else None
         dtype = sources.dtype
-        if first:
-            moved = F.linear(sources, self.lin_l.weight)
+        if matrix is not None and 0 < matrix.size(0) < matrix.size(1):
+            moved = F.linear(sources, matrix)
             bias = self.lin_l.bias
             if self._tessera_dtype is None:
                 out = self._aggregate(graph, moved, bias)
@@ -111,12 +145,20 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
             out = self.lin_l(self._widened(self._aggregate(graph, sources), dtype))
         if self.root_weight and targets is not None:
             out = out + self.lin_r(targets)
-        if self.normalize:
-            out = F.normalize(out, p=2.0, dim=-1)
         return out
 
     def _aggregate(self, graph: Graph, x: Tensor, bias: Tensor | None = None) -> Tensor:
         return spmm(graph, self._narrowed(x), reduce=self.aggr, bias=bias, tune=self._tessera_tune)
+
+
+def _first_of(network: torch.nn.Module) -> tuple[torch.nn.Module | None, list[torch.nn.Module]]:
+    """The first layer of a plain sequence that nobody looks at, and the others."""
+    if type(network) is not torch.nn.Sequential:
+        return network, []
+    hooks = (network._forward_hooks or network._forward_pre_hooks or network._backward_hooks
+             or network._backward_pre_hooks)
+    modules = list(network._modules.values())
+    return (None, []) if hooks or not modules else (modules[0], modules[1:])
 
 
 class GINConv(Accelerated, pyg.GINConv):
@@ -139,6 +181,15 @@ class GINConv(Accelerated, pyg.GINConv):
             return super().forward(x, edge_index, size)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = self._graph(edge_index, *sizes(x, size))
+        first, rest = _first_of(self.nn)
+        if first is not None and sources is targets and self.aggr in _SUMS:
+            matrix = None if self.eps.requires_grad else self._matrix(first)
+            if matrix is not None:
+                out = linear_sum(graph, x, matrix, first.bias, own_scale=self.eps,
+                                 reduce=REDUCTIONS[self.aggr], tune=self._tessera_tune)
+                for module in rest:
+                    out = module(out)
+                return out
         out = spmm(graph, self._narrowed(sources), reduce=self.aggr, tune=self._tessera_tune)
         out = self._widened(out, sources.dtype)
         if targets is not None:
@@ -303,6 +354,11 @@ class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
         if not self._notice(obstacle):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0))
+        matrix, root = self._matrix(self.lin_out), self._matrix(self.lin_root)
+        if matrix is not None and root is not None:
+            return linear_sum(graph, x, matrix, self.lin_out.bias, root_weight=root,
+                              loops=LOOPS["one_each"], loop_weight=1.0 + self.diag_lambda,
+                              norm=NORMS["mean"], tune=self._tessera_tune)
         out = spmm(graph, self._narrowed(x), loops="one_each", loop_weight=1.0 + self.diag_lambda,
                    norm="mean", tune=self._tessera_tune).to(x.dtype)
         return self.lin_out(out) + self.lin_root(x)
