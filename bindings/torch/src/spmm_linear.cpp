@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole layer in one operator: neighbours are summed and multiplied by a matrix, in the order that
-// has the narrower sums, and what a vertex has itself, times another matrix, and a bias are added.
+// A whole layer in one operator: neighbours are summed and multiplied by a matrix, in the order
+// that has the narrower sums, and what a vertex has itself, times another matrix, and a bias are
+// added.
 //
 //     Y = B X W^T + R V^T + bias,    B the graph's matrix, or that plus (1 + own_scale) I
 #include <tuple>
@@ -38,17 +39,20 @@ void check(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& r
                 "use outputs x features");
   }
   if (own_scale && root_weight) {
-    throw Error(ErrorCode::invalid_argument, "both a scale and a matrix for a vertex's own features",
-                "own_scale", "give one of them");
+    throw Error(ErrorCode::invalid_argument,
+                "both a scale and a matrix for a vertex's own features", "own_scale",
+                "give one of them");
   }
 }
 
-std::tuple<Tensor, Tensor> spmm_linear(
-    Tensor x, Tensor weight, std::optional<Tensor> root, std::optional<Tensor> root_weight,
-    std::optional<Tensor> bias, std::optional<Tensor> own_scale, std::optional<Tensor> edge_weight,
-    Tensor index, std::optional<Tensor> offsets, std::int64_t targets, std::int64_t sources,
-    std::int64_t layout, std::int64_t loops, double loop_weight, std::int64_t norm,
-    std::int64_t reduce, bool sum_first, std::int64_t flags) {
+std::tuple<Tensor, Tensor> spmm_linear(Tensor x, Tensor weight, std::optional<Tensor> root,
+                                       std::optional<Tensor> root_weight,
+                                       std::optional<Tensor> bias, std::optional<Tensor> own_scale,
+                                       std::optional<Tensor> edge_weight, Tensor index,
+                                       std::optional<Tensor> offsets, std::int64_t targets,
+                                       std::int64_t sources, std::int64_t layout,
+                                       std::int64_t loops, double loop_weight, std::int64_t norm,
+                                       std::int64_t reduce, bool sum_first, std::int64_t flags) {
   const DeviceScope scope(x);
   const SpmmSettings settings(loop_weight, norm, reduce, flags);
   check(x, weight, root_weight, own_scale, settings);
