@@ -18,7 +18,6 @@ std::span<const SpmmKernel> spmm_kernels() {
     append_cuda_heads_kernels(kernels);
     append_cuda_tall_kernels(kernels);
     append_cuda_short_kernels(kernels);
-    append_cuda_nm_kernels(kernels);
 #endif
     return kernels;
   }();

@@ -108,7 +108,7 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
       predict_short_dots_us(sddmm, false, traits) + predict_short_dots_us(sddmm, true, traits);
   return {rows,
           tall,
-          predict_short_us(spmm, traits),
+          predict_short_us(spmm, ShortEncoding::bits, traits),
           predict_tall_dots_us(sddmm, traits),
           short_dots,
           edges,

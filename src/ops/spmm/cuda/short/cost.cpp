@@ -5,9 +5,9 @@
 #include <array>
 #include <cmath>
 
-#include "ops/spmm/cuda/short/launch.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
+#include "tessera/tiles/quad_tiles.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -26,7 +26,8 @@ struct ShortCoefficients {
   double warp_step_us;
   double warp_piece_us;
   double second_launch_us;
-  double power;  ///< the longer of working and moving counts, and a little of the other
+  double padding;  ///< places for each distinct column
+  double power;    ///< the longer of working and moving counts, and a little of the other
 
   ShortCoefficients scaled(DeviceRatio ratio) const {
     ShortCoefficients scaled = *this;
@@ -35,7 +36,7 @@ struct ShortCoefficients {
   }
 };
 
-constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients = {
+constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_bits = {
     {{fitted_on_h200(
           "2026-11-15",
           "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
@@ -48,25 +49,50 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients = {
        .warp_step_us = 0.1111,
        .warp_piece_us = 0.2869,
        .second_launch_us = 1.053,
+       .padding = 1,
+       .power = 4.223}}}};
+
+constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
+    {{fitted_on_h200(
+          "2026-11-16",
+          "an upper bound from the fit of windows of 8 rows: 32 columns a step, 16 rows; "
+          "padding measured on 156 matrices"),
+      {.start_us = 9.0,
+       .moved_bytes_per_us = 3.1e6,
+       .step_us = 0.0022,
+       .step_us_per_byte = 0.0014,
+       .window_us = 0.0065,
+       .window_us_per_byte = 0.000134,
+       .warp_step_us = 0.24,
+       .warp_piece_us = 0.57,
+       .second_launch_us = 1.1,
+       .padding = 1.05,
        .power = 4.223}}}};
 
 }  // namespace
 
-double predict_short_us(const SpmmProblem& problem, const DeviceTraits& traits) {
-  const ShortCoefficients fit = coefficients_for(coefficients, traits);
+ShortShape shape_of(ShortEncoding encoding) {
+  if (encoding == ShortEncoding::bits) return {8, tiles::step_columns, 32, 32};
+  return {16, tiles::quad_step_columns, 64, 16};
+}
+
+double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
+                        const DeviceTraits& traits) {
+  const ShortCoefficients fit = coefficients_for(
+      encoding == ShortEncoding::bits ? coefficients_of_bits : coefficients_of_quads, traits);
+  const ShortShape shape = shape_of(encoding);
   const double processors = traits.processors;
   const bool forward = problem.pass == SpmmPass::forward;
   const tiles::Side side = tile_side(problem.pass);
-  const tiles::WindowSample sample = tiles::sample_windows(problem.graph, short_height, side);
+  const tiles::WindowSample sample = tiles::sample_windows(problem.graph, shape.height, side);
   const auto features = static_cast<double>(problem.features);
   const auto rows =
       static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
-  const double chunks = std::max(1.0, std::ceil(features / short_widths.back()));
-  const double chunk_bytes =
-      2 * std::clamp<double>(features, short_widths.front(), short_widths.back());
-  const double windows = std::ceil(rows / short_height);
+  const double chunks = std::max(1.0, std::ceil(features / max_short_width));
+  const double chunk_bytes = 2 * std::clamp<double>(features, shape.min_width, max_short_width);
+  const double windows = std::ceil(rows / shape.height);
   // The last step of a window is half full.
-  const double steps = sample.columns / tiles::step_columns + windows / 2;
+  const double steps = fit.padding * sample.columns / shape.step_columns + windows / 2;
   const double work_us = chunks / processors *
                          (steps * (fit.step_us + fit.step_us_per_byte * chunk_bytes) +
                           windows * (fit.window_us + fit.window_us_per_byte * chunk_bytes));
@@ -75,8 +101,8 @@ double predict_short_us(const SpmmProblem& problem, const DeviceTraits& traits) 
       static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
   const double move_us = vertices * features * 2 / fit.moved_bytes_per_us;
   // The longest window keeps a warp busy, or several and one that adds up.
-  const double longest = sample.longest_columns / tiles::step_columns + 1;
-  const double cut = static_cast<double>(short_min_cut_steps);
+  const double longest = fit.padding * sample.longest_columns / shape.step_columns + 1;
+  const auto cut = static_cast<double>(shape.min_cut_steps);
   double longest_us = std::min(longest, cut) * fit.warp_step_us;
   if (longest > cut) longest_us += fit.second_launch_us + longest / cut * fit.warp_piece_us;
   const double both_us =

@@ -4,15 +4,27 @@
 #include <cstdint>
 
 #include "core/device_traits.hpp"
+#include "ops/spmm/cuda/short/launch.hpp"
 #include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {
 
-/// Windows of up to this many steps stay whole: a warp needs about as long for so many as the last
-/// warp of a window of a thousand steps does to add up its pieces.
-inline constexpr std::int64_t short_min_cut_steps = 32;
+/// Windows of one encoding.
+struct ShortShape {
+  int height = 8;
+  int step_columns = 16;
+  int min_width = 32;  ///< features of the narrowest kernel
+  /// Windows of up to this many steps stay whole: a warp needs about as long for so many as the
+  /// last warp of a window of a thousand steps does to add up its pieces.
+  std::int64_t min_cut_steps = 32;
+};
+ShortShape shape_of(ShortEncoding encoding);
 
-/// What windows of 8 rows should take, from a sample of them.
-double predict_short_us(const SpmmProblem& problem, const DeviceTraits& traits);
+/// Features of the widest kernel of any encoding.
+inline constexpr int max_short_width = 128;
+
+/// What windows of an encoding should take, from a sample of them.
+double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
+                        const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 
@@ -12,7 +11,9 @@
 
 namespace tessera::ops {
 
-inline constexpr int short_height = 8;
+/// How the edges of a window stand in its words, and with it the instruction that takes them:
+/// windows of 8 rows in bits (`mma`), or of 16 rows in quads of columns (`mma.sp`).
+enum class ShortEncoding { bits, quads };
 
 /// Everything a launch needs; passed to the GPU by value.
 struct ShortLaunch {
@@ -57,16 +58,14 @@ struct ShortFunction {
 
 /// What sets kernels apart.
 struct ShortKey {
+  ShortEncoding encoding = ShortEncoding::bits;
   Precision precision = Precision::bf16;  ///< or fp16
   bool epilogue = false;
 
   friend constexpr bool operator==(const ShortKey&, const ShortKey&) = default;
 };
 
-/// Features of a warp, by which a key's kernels are ordered.
-inline constexpr std::array<int, 3> short_widths = {32, 64, 128};
-
-/// Compiled in units of their own (inst/).
+/// Compiled in units of their own (inst/), in the order of their widths.
 template <ShortKey key>
 struct ShortKernels {
   static std::span<const ShortFunction> all();

@@ -2,6 +2,7 @@
 #include "ops/spmm/cuda/short/launch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,46 +16,80 @@
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr std::array<ShortKey, 4> short_keys = {{{Precision::bf16, false},
-                                                 {Precision::bf16, true},
-                                                 {Precision::fp16, false},
-                                                 {Precision::fp16, true}}};
+constexpr std::array<ShortKey, 8> short_keys = {{{ShortEncoding::bits, Precision::bf16, false},
+                                                 {ShortEncoding::bits, Precision::bf16, true},
+                                                 {ShortEncoding::bits, Precision::fp16, false},
+                                                 {ShortEncoding::bits, Precision::fp16, true},
+                                                 {ShortEncoding::quads, Precision::bf16, false},
+                                                 {ShortEncoding::quads, Precision::bf16, true},
+                                                 {ShortEncoding::quads, Precision::fp16, false},
+                                                 {ShortEncoding::quads, Precision::fp16, true}}};
 
-const ShortFunction& short_function(const SpmmProblem& problem) {
-  const ShortKey key = {problem.precision, !problem.is_plain()};
+/// The narrowest that takes all features, or the widest.
+const ShortFunction& short_function(const SpmmProblem& problem, ShortEncoding encoding) {
+  const ShortKey key = {encoding, problem.precision, !problem.is_plain()};
   const auto kernels =
       kernels_of<short_keys>(key, []<ShortKey k>() { return ShortKernels<k>::all(); });
-  const auto width =
-      std::lower_bound(short_widths.begin(), short_widths.end() - 1, problem.features);
-  return kernels[static_cast<std::size_t>(width - short_widths.begin())];
+  for (const ShortFunction& function : kernels) {
+    if (problem.features <= function.width) return function;
+  }
+  return kernels.back();
+}
+
+/// The windows of a graph on the GPU, in either encoding.
+struct EncodedWindows {
+  std::shared_ptr<const void> memory;
+  tiles::WindowSteps steps;
+  const VertexId* columns = nullptr;
+  const std::uint32_t* words = nullptr;
+};
+
+EncodedWindows encode(const SpmmProblem& problem, ShortEncoding encoding) {
+  const int height = shape_of(encoding).height;
+  const tiles::Side side = tile_side(problem.pass);
+  const auto windows = [&](const auto& encoded, int steps_per_tile) -> EncodedWindows {
+    return {encoded,
+            {.num_rows = encoded->host.num_rows,
+             .height = height,
+             .steps_per_tile = steps_per_tile,
+             .step_offsets = encoded->host.step_offsets.span(),
+             .tile_offsets = encoded->host.tile_offsets.span()},
+            encoded->columns.data(),
+            encoded->words.data()};
+  };
+  if (encoding == ShortEncoding::bits) {
+    return windows(tiles::device_tiles(problem.graph, {height, side, 1}, problem.place()), 4);
+  }
+  return windows(tiles::device_quads(problem.graph, height, side, problem.place()), 2);
 }
 
 /// Sums over windows of A, or of A^T in the backward pass, with rows on 16-byte boundaries.
 class CudaShort final : public PreparedSpmm {
  public:
-  explicit CudaShort(const SpmmProblem& problem)
+  CudaShort(const SpmmProblem& problem, ShortEncoding encoding)
       : problem_(problem),
-        function_(short_function(problem)),
-        tiles_(tiles::device_tiles(problem.graph, {short_height, tile_side(problem.pass), 1},
-                                   problem.place())) {
+        function_(short_function(problem, encoding)),
+        windows_(encode(problem, encoding)) {
     const Place place = problem.place();
+    const ShortShape shape = shape_of(encoding);
     row_scale_ = cuda::array_in(scales_of_rows(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
     const tiles::PieceSchedule schedule =
-        tiles::make_pieces(tiles_->host, {std::max(1, warps), short_min_cut_steps});
+        tiles::make_pieces(windows_.steps, {std::max(1, warps), shape.min_cut_steps});
     pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets_ =
         cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
     cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), place);
     num_slots_ = schedule.num_slots;
     slots_ = workspace_.add<float>(
-        checked_area(std::int64_t{num_slots_} * short_height, chunks * function_.width));
+        checked_area(std::int64_t{num_slots_} * shape.height, chunks * function_.width));
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
@@ -62,13 +97,13 @@ class CudaShort final : public PreparedSpmm {
     launch.work.pieces = pieces_.data();
     launch.work.worker_offsets = worker_offsets_.data();
     launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
-    launch.matrix.columns = tiles_->columns.data();
-    launch.matrix.words = tiles_->words.data();
+    launch.matrix.columns = windows_.columns;
+    launch.matrix.words = windows_.words;
     launch.features.x = call.x.data;
     launch.features.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(call.x));
     launch.features.y = call.y.data;
     launch.features.y_stride = call.y.stride;
-    launch.matrix.num_rows = tiles_->host.num_rows;
+    launch.matrix.num_rows = windows_.steps.num_rows;
     launch.features.count = static_cast<std::int32_t>(problem_.features);
     launch.epilogue.row_scale = row_scale_.data();
     set_epilogue(problem_, call, launch.epilogue);
@@ -84,7 +119,7 @@ class CudaShort final : public PreparedSpmm {
  private:
   SpmmProblem problem_;
   const ShortFunction& function_;
-  std::shared_ptr<const tiles::DeviceTiles> tiles_;
+  EncodedWindows windows_;
   SharedArray<float> row_scale_;
   Buffer<tiles::Piece> pieces_;
   Buffer<std::int32_t> worker_offsets_;
@@ -94,13 +129,11 @@ class CudaShort final : public PreparedSpmm {
   WorkspacePart<float> slots_;
 };
 
-}  // namespace
-
-void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
+template <ShortEncoding encoding>
+SpmmKernel short_kernel(const char* name, const char* description) {
   SpmmKernel kernel;
-  kernel.info.name = "spmm/cuda/short_8";
-  kernel.info.description =
-      "windows of 8 rows on mma.sync, rows of X gathered from memory to registers; 16-bit features";
+  kernel.info.name = name;
+  kernel.info.description = description;
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
@@ -108,12 +141,25 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
   kernel.info.repeated_edges = false;
   kernel.why_not = why_not_half_pattern;
   kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predict_short_us(problem, device_traits(problem.device));
+    return predict_short_us(problem, encoding, device_traits(problem.device));
   };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-    return std::make_unique<CudaShort>(problem);
+    return std::make_unique<CudaShort>(problem, encoding);
   };
-  table.push_back(std::move(kernel));
+  return kernel;
+}
+
+}  // namespace
+
+void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
+  table.push_back(short_kernel<ShortEncoding::bits>(
+      "spmm/cuda/short_8",
+      "windows of 8 rows on mma.sync, rows of X gathered from memory to registers; 16-bit "
+      "features"));
+  table.push_back(short_kernel<ShortEncoding::quads>(
+      "spmm/cuda/nm_16",
+      "windows of 16 rows on sparse tensor cores (mma.sp), columns in an order in which every row "
+      "is 2:4; 16-bit features"));
 }
 
 }  // namespace tessera::ops

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/short/kernel.cuh"
-
-namespace tessera::ops {
-
-template struct ShortKernels<ShortKey{Precision::bf16, false}>;
-template struct ShortKernels<ShortKey{Precision::bf16, true}>;
-
-}  // namespace tessera::ops

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ops/spmm/cuda/short/launch.hpp"
+
+namespace tessera::ops {
+
+/// What a lane adds up of a window: four sums of each of some tiles, and where they are left when a
+/// window has several pieces.
+template <int num_tiles>
+class WindowSums {
+ public:
+  __device__ explicit WindowSums(const ShortLaunch& launch) : launch_(launch) { clear(); }
+
+  __device__ void clear() {
+#pragma unroll
+    for (auto& tile : sums_) {
+#pragma unroll
+      for (float& sum : tile) sum = 0;
+    }
+  }
+
+  /// Leaves the sums of a piece in its slot.
+  __device__ void to_slot(int slot) const {
+    float4* const own = place(slot);
+#pragma unroll
+    for (int i = 0; i < num_tiles; ++i) {
+      own[i * 32] = make_float4(sums_[i][0], sums_[i][1], sums_[i][2], sums_[i][3]);
+    }
+  }
+
+  __device__ void add_slot(int slot) {
+    const float4* const piece = place(slot);
+#pragma unroll
+    for (int i = 0; i < num_tiles; ++i) {
+      const float4 part = __ldcg(piece + i * 32);
+      sums_[i][0] += part.x;
+      sums_[i][1] += part.y;
+      sums_[i][2] += part.z;
+      sums_[i][3] += part.w;
+    }
+  }
+
+ protected:
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+
+  /// Multiplies the sums of a row, which are two of each tile, by the row's scale.
+  __device__ void scale_row(VertexId row, int first, int second) {
+    if (launch_.epilogue.row_scale == nullptr) return;
+    const float scale = __ldg(launch_.epilogue.row_scale + row);
+#pragma unroll
+    for (auto& tile : sums_) {
+      tile[first] *= scale;
+      tile[second] *= scale;
+    }
+  }
+
+  const ShortLaunch& launch_;
+  float sums_[num_tiles][4];
+
+ private:
+  __device__ float4* place(int slot) const {
+    const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * launch_.work.num_slots;
+    return reinterpret_cast<float4*>(launch_.work.slots) +
+           (first_of_chunk + slot) * num_tiles * 32 + lane();
+  }
+};
+
+}  // namespace tessera::ops
