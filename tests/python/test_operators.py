@@ -234,6 +234,75 @@ def test_derivatives_of_a_layer_in_fp64(kind, sum_first):
     assert gradgradcheck(run, tensors)
 
 
+def gat_arguments(dtype, device, heads, bias, dropout=0.0, seed=None):
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_()
+
+    index = random_edges(12, 12, 60, device)
+    return (draw(12, 5), draw(4 * heads, 5), draw(1, heads, 4), draw(1, heads, 4),
+            draw(4 * heads) if bias else None, seed, index, None, 12, 12, 0, 1, heads, 0.2, dropout, 0)
+
+
+def gat_in_parts(x, weight, att_src, att_dst, bias, seed, index, heads, **options):
+    moved = x @ weight.t()
+    scores = [(moved.view(-1, heads, 4) * att).sum(-1) for att in (att_dst, att_src)]
+    out = tessera.attention(tessera.Graph(index, 12, 12), *scores, moved, heads=heads,
+                            loops="one_each", **options)
+    return out if bias is None else out + bias
+
+
+@pytest.mark.parametrize("heads, bias", [(1, True), (3, True), (2, False)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gat_in_one_operator(device, dtype, heads, bias):
+    supported(device, dtype)
+    arguments = gat_arguments(dtype, device, heads, bias)
+    torch.library.opcheck(torch.ops.tessera.gat.default, arguments, test_utils=CHECKS)
+    close(torch.ops.tessera.gat(*arguments)[0],
+          gat_in_parts(*(a.float() if i < 5 and a is not None and dtype != torch.float64 else a
+                         for i, a in enumerate(arguments[:7])), heads), dtype)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    y, before, *others = torch.ops.tessera.gat(*detached)
+    needed = 31 if bias else 15
+    backward = (torch.randn_like(y), *detached[:2], None, before if bias else y, *others,
+                *detached[6:], needed)
+    torch.library.opcheck(torch.ops.tessera.gat_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("heads, bias", [(1, True), (3, True), (2, False)])
+def test_derivatives_of_gat_in_fp64(heads, bias):
+    arguments = gat_arguments(torch.float64, "cpu", heads, bias)
+    tensors = [a for a in arguments[:5] if a is not None]
+
+    def run(*tensors):
+        given = tensors if bias else (*tensors, None)
+        return _operators.gat(*given, *arguments[5:8], arguments[8:])
+
+    assert gradcheck(run, tensors)
+    first = torch.autograd.grad(run(*tensors).square().sum(), tensors[0], create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        first.sum().backward()
+
+
+def test_gat_drops_what_attention_drops(device):
+    seed = torch.tensor([5, 7], device=device)
+    arguments = gat_arguments(torch.float32, device, 2, True, dropout=0.5, seed=seed)
+    y = torch.ops.tessera.gat(*arguments)[0]
+    assert not torch.allclose(y, torch.ops.tessera.gat(*arguments[:14], 0.0, 0)[0])
+    y.sum().backward()
+    found = [a.grad.clone() for a in arguments[:5]]
+    for a in arguments[:5]:
+        a.grad = None
+    x, weight, att_src, att_dst, bias, _, index, *_ = arguments
+    moved = x @ weight.t()
+    scores = [(moved.view(-1, 2, 4) * att).sum(-1) for att in (att_dst, att_src)]
+    parts = torch.ops.tessera.attention(*scores, moved, None, seed, index, None, 12, 12, 0, 1, 0, 2,
+                                        1.0, 0.2, 0.5, 0)[0] + bias
+    close(y, parts, torch.float32)
+    parts.sum().backward()
+    for mine, theirs in zip(found, (a.grad for a in arguments[:5])):
+        close(mine, theirs, torch.float32)
+
+
 def test_a_layer_has_no_derivative_of_its_scale():
     arguments = list(layer_arguments("own", torch.float32, "cpu", False))
     arguments[5].requires_grad_()

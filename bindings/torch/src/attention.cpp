@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/ops/attention.hpp"
+#include "attention.hpp"
 
 #include <tuple>
 
@@ -8,16 +8,6 @@
 
 namespace tessera::torch_ops {
 namespace {
-
-/// What an attention is besides its tensors.
-struct AttentionSettings {
-  ops::AttentionForm form;
-  std::int64_t heads;
-  double scale;
-  double slope;
-  double dropout;
-  std::int64_t flags;
-};
 
 std::shared_ptr<Planned<ops::AttentionPlan>> plan_for(Structure& structure, const Tensor& value,
                                                       const AttentionSettings& settings,
@@ -47,51 +37,81 @@ std::shared_ptr<Planned<ops::AttentionPlan>> plan_for(Structure& structure, cons
   });
 }
 
-/// The tensors of one run, in the layout and type that kernels take.
-struct AttentionTensors {
-  Tensor target;
-  Tensor source;
-  Tensor value;
-  std::optional<Tensor> vector;
-  std::optional<Tensor> seed;
+}  // namespace
 
-  AttentionTensors(const Tensor& of_target, const Tensor& of_source, const Tensor& of_value,
-                   const std::optional<Tensor>& of_vector, const std::optional<Tensor>& of_seed)
-      : target(of_target), source(of_source), value(of_value), seed(of_seed) {
-    if (is_widened(value)) value = in_type(value, ScalarType::Float);
-    value = with_rows(value);
-    target = with_rows(in_type(target, value.scalar_type()));
-    source = with_rows(in_type(source, value.scalar_type()));
-    if (of_vector) {
-      vector =
-          torch::stable::view(torch::stable::contiguous(in_type(*of_vector, value.scalar_type())),
-                              std::array<std::int64_t, 2>{1, of_vector->numel()});
-    }
-  }
+AttentionTensors::AttentionTensors(const Tensor& of_target, const Tensor& of_source,
+                                   const Tensor& of_value, const std::optional<Tensor>& of_vector,
+                                   const std::optional<Tensor>& of_seed)
+    : target(of_target), source(of_source), value(of_value), seed(of_seed) {
+  if (is_widened(value)) value = in_type(value, ScalarType::Float);
+  value = with_rows(value);
+  target = with_rows(in_type(target, value.scalar_type()));
+  source = with_rows(in_type(source, value.scalar_type()));
+  if (of_vector) vector = torch::stable::contiguous(in_type(*of_vector, value.scalar_type()));
+}
 
-  /// The seed lies on the device: its first number takes the place of a step's.
-  ops::AttentionInputs inputs(const AttentionSettings& settings) const {
-    ops::AttentionInputs in;
-    in.target = operand(target);
-    in.source = operand(source);
-    in.value = operand(value);
-    if (vector) in.vector = operand(*vector);
-    in.scale = settings.scale;
-    if (settings.dropout > 0) {
-      if (!seed || seed->scalar_type() != ScalarType::Long || seed->numel() != 2) {
-        throw Error(ErrorCode::invalid_argument, "dropout without two random numbers", "seed",
-                    "give an int64 tensor of two");
-      }
-      static_assert(sizeof(ops::StepClock) == 2 * sizeof(std::int64_t));
-      in.clock = static_cast<const ops::StepClock*>(seed->const_data_ptr());
+/// The seed lies on the device: its first number takes the place of a step's.
+ops::AttentionInputs AttentionTensors::inputs(const AttentionSettings& settings) const {
+  ops::AttentionInputs in;
+  in.target = operand(target);
+  in.source = operand(source);
+  in.value = operand(value);
+  if (vector) in.vector = row_operand(*vector);
+  in.scale = settings.scale;
+  if (settings.dropout > 0) {
+    if (!seed || seed->scalar_type() != ScalarType::Long || seed->numel() != 2) {
+      throw Error(ErrorCode::invalid_argument, "dropout without two random numbers", "seed",
+                  "give an int64 tensor of two");
     }
-    return in;
+    static_assert(sizeof(ops::StepClock) == 2 * sizeof(std::int64_t));
+    in.clock = static_cast<const ops::StepClock*>(seed->const_data_ptr());
   }
-};
+  return in;
+}
 
 ScalarType sum_type(const Tensor& value) {
   return value.scalar_type() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
 }
+
+void attend(Structure& structure, const AttentionSettings& settings,
+            const AttentionTensors& tensors, Tensor& output, Tensor& log_sum) {
+  if (output.numel() == 0) return;
+  const auto planned = plan_for(structure, tensors.value, settings, false);
+  const BorrowedWorkspace workspace(tensors.value, planned->plan);
+  const std::scoped_lock lock(planned->mutex);
+  ops::run(planned->plan, tensors.inputs(settings), {operand(output), operand(log_sum)},
+           place_of(tensors.value).stream, workspace);
+  note_run(planned->plan, "forward");
+}
+
+void attend_backward(Structure& structure, const AttentionSettings& settings,
+                     const AttentionTensors& tensors, const Tensor& output, const Tensor& log_sum,
+                     const Tensor& grad, AttentionGradients& gradients) {
+  if (output.numel() == 0 || structure.edges() == 0) {
+    for (Tensor* tensor : {&gradients.target, &gradients.source, &gradients.value}) {
+      torch::stable::zero_(*tensor);
+    }
+    if (gradients.vector) torch::stable::zero_(*gradients.vector);
+    return;
+  }
+  const ScalarType type = tensors.value.scalar_type();
+  const auto planned = plan_for(structure, tensors.value, settings, true);
+  const Tensor out = with_rows(in_type(output, type));
+  const Tensor grad_out = with_rows(in_type(grad, type));
+  const Tensor sums = with_rows(log_sum);
+  ops::AttentionGradOutputs outputs;
+  outputs.target = operand(gradients.target);
+  outputs.source = operand(gradients.source);
+  outputs.value = operand(gradients.value);
+  if (gradients.vector) outputs.vector = row_operand(*gradients.vector);
+  const BorrowedWorkspace workspace(tensors.value, planned->plan);
+  const std::scoped_lock lock(planned->mutex);
+  ops::run_backward(planned->plan, tensors.inputs(settings), operand(out), operand(sums),
+                    operand(grad_out), outputs, place_of(tensors.value).stream, workspace);
+  note_run(planned->plan, "backward");
+}
+
+namespace {
 
 std::tuple<Tensor, Tensor> attention(Tensor target, Tensor source, Tensor value,
                                      std::optional<Tensor> vector, std::optional<Tensor> seed,
@@ -109,14 +129,7 @@ std::tuple<Tensor, Tensor> attention(Tensor target, Tensor source, Tensor value,
   const Tensor& v = tensors.value;
   Tensor output = empty_beside(v, targets, v.size(1), v.scalar_type());
   Tensor log_sum = empty_beside(v, targets, heads, sum_type(v));
-  if (output.numel() > 0) {
-    const auto planned = plan_for(*structure, v, settings, false);
-    const BorrowedWorkspace workspace(v, planned->plan);
-    const std::scoped_lock lock(planned->mutex);
-    ops::run(planned->plan, tensors.inputs(settings), {operand(output), operand(log_sum)},
-             place_of(v).stream, workspace);
-    note_run(planned->plan, "forward");
-  }
+  attend(*structure, settings, tensors, output, log_sum);
   return {in_type(output, given_type), log_sum};
 }
 
@@ -136,34 +149,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
   const auto like = [&](const Tensor& other) {
     return empty_beside(other, other.size(0), other.size(1), type);
   };
-  Tensor grad_target = like(tensors.target);
-  Tensor grad_source = like(tensors.source);
-  Tensor grad_value = like(tensors.value);
-  Tensor grad_vector =
-      empty_beside(tensors.value, vector ? 1 : 0, vector ? vector->numel() : 0, type);
-  if (output.numel() == 0 || structure->edges() == 0) {
-    for (Tensor* tensor : {&grad_target, &grad_source, &grad_value, &grad_vector}) {
-      torch::stable::zero_(*tensor);
-    }
-  } else {
-    const auto planned = plan_for(*structure, tensors.value, settings, true);
-    const Tensor out = with_rows(in_type(output, type));
-    const Tensor grad_out = with_rows(in_type(grad, type));
-    const Tensor sums = with_rows(log_sum);
-    ops::AttentionGradOutputs gradients;
-    gradients.target = operand(grad_target);
-    gradients.source = operand(grad_source);
-    gradients.value = operand(grad_value);
-    if (vector) gradients.vector = operand(grad_vector);
-    const BorrowedWorkspace workspace(tensors.value, planned->plan);
-    const std::scoped_lock lock(planned->mutex);
-    ops::run_backward(planned->plan, tensors.inputs(settings), operand(out), operand(sums),
-                      operand(grad_out), gradients, place_of(tensors.value).stream, workspace);
-    note_run(planned->plan, "backward");
-  }
-  return {in_type(grad_target, given_type), in_type(grad_source, given_type),
-          in_type(grad_value, given_type),
-          in_type(torch::stable::flatten(grad_vector, 0, -1), given_type)};
+  AttentionGradients found{like(tensors.target), like(tensors.source), like(tensors.value)};
+  if (vector) found.vector = empty_beside(tensors.value, vector->numel(), type);
+  attend_backward(*structure, settings, tensors, output, log_sum, grad, found);
+  if (!found.vector) found.vector = empty_beside(tensors.value, 0, type);
+  return {in_type(found.target, given_type), in_type(found.source, given_type),
+          in_type(found.value, given_type), in_type(*found.vector, given_type)};
 }
 
 /// The weights before dropout, for those who want to look at them.

@@ -25,12 +25,14 @@ void register_spmm(torch::stable::detail::StableLibrary& library);
 void register_spmm_linear(torch::stable::detail::StableLibrary& library);
 void register_edges(torch::stable::detail::StableLibrary& library);
 void register_attention(torch::stable::detail::StableLibrary& library);
+void register_gat(torch::stable::detail::StableLibrary& library);
 
 inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_spmm(library);
   register_spmm_linear(library);
   register_edges(library);
   register_attention(library);
+  register_gat(library);
 }
 
 /// The function, with errors of the library as ones that Python can tell apart by their first word.

@@ -14,6 +14,13 @@ Place place_of(const Tensor& tensor);
 bool is_capturing(const Place& place);
 /// out = a b, by torch.
 void multiply(Tensor& out, const Tensor& a, const Tensor& b);
+inline Tensor product(const Tensor& a, const Tensor& b) {
+  Tensor result = empty_beside(a, a.size(0), b.size(1), a.scalar_type());
+  multiply(result, a, b);
+  return result;
+}
+/// a + b, by torch; `b` may be a vector that every row gets.
+Tensor sum_of(const Tensor& a, const Tensor& b);
 /// out = start + a b, by torch; `start` may be `out`, or a vector that every row gets.
 void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b);
 

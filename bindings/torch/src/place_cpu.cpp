@@ -15,6 +15,11 @@ void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
 void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(out.get(), start.get(), a.get(), b.get(), 1, 1));
 }
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  AtenTensorHandle made = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_add_Tensor(a.get(), b.get(), 1, &made));
+  return Tensor(made);
+}
 DeviceScope::DeviceScope(const Tensor&) {}
 DeviceScope::~DeviceScope() = default;
 

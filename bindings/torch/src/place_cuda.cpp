@@ -18,6 +18,8 @@ __attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc
 __attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void*);
 __attribute__((weak))
 AOTITorchError aoti_torch_cuda_mm_out(AtenTensorHandle, AtenTensorHandle, AtenTensorHandle);
+__attribute__((weak)) AOTITorchError aoti_torch_cuda_add_Tensor(AtenTensorHandle, AtenTensorHandle,
+                                                                double, AtenTensorHandle*);
 __attribute__((weak)) AOTITorchError aoti_torch_cuda_addmm_out(AtenTensorHandle, AtenTensorHandle,
                                                                AtenTensorHandle, AtenTensorHandle,
                                                                double, double);
@@ -94,6 +96,12 @@ void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
 
 void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_addmm_out(out.get(), start.get(), a.get(), b.get(), 1, 1));
+}
+
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  AtenTensorHandle made = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_add_Tensor(a.get(), b.get(), 1, &made));
+  return Tensor(made);
 }
 
 DeviceScope::DeviceScope(const Tensor& tensor)

@@ -22,12 +22,6 @@ enum Needs : std::int64_t {
   need_bias = 16,
 };
 
-Tensor product(const Tensor& a, const Tensor& b) {
-  Tensor result = empty_beside(a, a.size(0), b.size(1), a.scalar_type());
-  multiply(result, a, b);
-  return result;
-}
-
 void check(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& root_weight,
            const std::optional<Tensor>& own_scale, const SpmmSettings& settings) {
   if (settings.picks()) {

@@ -79,15 +79,18 @@ Tensor empty_beside(const Tensor& other, std::int64_t size, ScalarType type) {
   return new_tensor<1>(other, {size}, {1}, type);
 }
 
-Tensor transposed(const Tensor& matrix) {
-  std::int64_t offset = 0;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_storage_offset(matrix.get(), &offset));
-  const std::array<std::int64_t, 2> sizes{matrix.size(1), matrix.size(0)};
-  const std::array<std::int64_t, 2> strides{matrix.stride(1), matrix.stride(0)};
+Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
+               const std::array<std::int64_t, 2>& strides, std::int64_t offset) {
+  std::int64_t begin = 0;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_storage_offset(tensor.get(), &begin));
   AtenTensorHandle view = nullptr;
-  TORCH_ERROR_CODE_CHECK(
-      aoti_torch__reinterpret_tensor(matrix.get(), 2, sizes.data(), strides.data(), offset, &view));
+  TORCH_ERROR_CODE_CHECK(aoti_torch__reinterpret_tensor(tensor.get(), 2, sizes.data(),
+                                                        strides.data(), begin + offset, &view));
   return Tensor(view);
+}
+
+Tensor transposed(const Tensor& matrix) {
+  return view_of(matrix, {matrix.size(1), matrix.size(0)}, {matrix.stride(1), matrix.stride(0)}, 0);
 }
 
 Tensor zeros_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type) {

@@ -46,6 +46,9 @@ Tensor empty_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, S
 Tensor empty_beside(const Tensor& other, std::int64_t size, ScalarType type);
 Tensor zeros_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, ScalarType type);
 
+/// Other rows and columns of the same memory, from `offset` behind where the tensor begins.
+Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
+               const std::array<std::int64_t, 2>& strides, std::int64_t offset);
 /// The same numbers, with rows and columns exchanged.
 Tensor transposed(const Tensor& matrix);
 Tensor in_type(const Tensor& tensor, ScalarType type);

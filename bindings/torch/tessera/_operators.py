@@ -41,6 +41,12 @@ _SCHEMAS = {
     f"Tensor value, Tensor? vector, Tensor? seed, Tensor index, Tensor? offsets, {_GRAPH}, int form, "
     "int heads, float scale, float slope, float dropout, int flags) "
     "-> (Tensor, Tensor, Tensor, Tensor)",
+    "gat": "(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst, Tensor? bias, Tensor? seed, "
+    f"Tensor index, Tensor? offsets, {_GRAPH}, int heads, float slope, float dropout, int flags) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "gat_backward": "(Tensor grad, Tensor x, Tensor weight, Tensor? seed, Tensor output, "
+    "Tensor moved, Tensor scores, Tensor log_sum, Tensor matrix, Tensor index, Tensor? offsets, "
+    f"{_GRAPH}, int heads, float slope, float dropout, int flags, int needs) -> Tensor[]",
     "attention_weights": "(Tensor target, Tensor source, Tensor value, Tensor log_sum, "
     f"Tensor? vector, Tensor index, Tensor? offsets, {_GRAPH}, int form, int heads, float scale, "
     "float slope, int flags) -> Tensor",
@@ -142,6 +148,25 @@ def _(grad, output, log_sum, target, source, value, vector, seed, index, offsets
     vector_size = 0 if vector is None else vector.numel()
     return (value.new_empty(target.shape), value.new_empty(source.shape),
             value.new_empty(value.shape), value.new_empty((vector_size,)))
+
+
+@_fake("gat")
+def _(x, weight, att_src, att_dst, bias, seed, index, offsets, targets, sources, layout, loops,
+      heads, slope, dropout, flags):
+    features = weight.size(0)
+    output = x.new_empty((targets, features))
+    before_bias = x.new_empty((0, 0) if bias is None else (targets, features))
+    return (output, before_bias, x.new_empty((sources, features)), x.new_empty((sources, 2 * heads)),
+            x.new_empty((targets, heads), dtype=_sum_dtype(x)), x.new_empty((2 * heads, features)))
+
+
+@_fake("gat_backward")
+def _(grad, x, weight, seed, output, moved, scores, log_sum, matrix, index, offsets, targets, sources,
+      layout, loops, heads, slope, dropout, flags, needs):
+    features = weight.size(0)
+    vectors = (heads, features // heads)
+    shapes = (x.shape, weight.shape, vectors, vectors, (features,))
+    return [x.new_empty(shape) for bit, shape in enumerate(shapes) if needs >> bit & 1]
 
 
 @_fake("attention_weights")
@@ -465,3 +490,61 @@ attention = _autograd("attention", _attention_setup, _attention_backward)
 _autograd("attention_backward", None, _refuse_second_derivative("attention"))
 attention_weights = _autograd("attention_weights", None,
                               _refuse_second_derivative("attention_weights"))
+
+
+def _gat_keep(ctx, tensors, rest, output):
+    x, weight, att_src, _, bias, seed, index, offsets = tensors
+    y, before_bias, *others = output
+    ctx.rest = rest
+    ctx.shape = att_src.shape
+    ctx.save_for_backward(x, weight, seed, y if bias is None else before_bias, *others, index, offsets)
+
+
+def _gat_setup(ctx, inputs, output):
+    ctx.mark_non_differentiable(*output[1:])
+    _gat_keep(ctx, inputs[:8], inputs[8:], output)
+
+
+def _gat_gradients(ctx, grad, *_):
+    needed = ctx.needs_input_grad
+    needs = sum([1 << i for i in range(5) if needed[i]])
+    arguments = grad, *ctx.saved_tensors, *ctx.rest, needs
+    found = _gat_gradient(*arguments) if torch.is_grad_enabled() else _direct(_gat_gradient, *arguments)
+    found = list(reversed(found))
+    return tuple([None if not needed[i] else found.pop().view(ctx.shape) if i in (2, 3)
+                  else found.pop() for i in range(len(needed))])
+
+
+_gat = torch.ops.tessera.gat.default
+_gat_gradient = torch.ops.tessera.gat_backward.default
+
+
+def _run_gat(tensors, rest, dtype):
+    """Under autocast, in its type."""
+    if dtype is not None:
+        tensors = tuple([tensor.to(dtype) for tensor in tensors[:4]]) + tensors[4:]
+    return tensors, _direct(_gat, *tensors, *rest)
+
+
+def _gat_forward(ctx, *arguments):
+    *tensors, rest, dtype = arguments
+    tensors, output = _run_gat(tuple(tensors), rest, dtype)
+    _gat_keep(ctx, tensors, rest, output)
+    return output[0]
+
+
+_apply_gat = _applied("gat", _gat_forward, _gat_gradients)
+
+
+def gat(x, weight, att_src, att_dst, bias, seed, index, offsets, rest, dtype=None) -> Tensor:
+    """The operator for code that is not compiled; ``dtype`` is that of autocast."""
+    tensors = (x, weight, att_src, att_dst, bias, seed, index, offsets)
+    if torch.is_grad_enabled() and (
+            weight.requires_grad or x.requires_grad or att_src.requires_grad
+            or att_dst.requires_grad or bias is not None and bias.requires_grad):
+        return _apply_gat(*tensors, rest, dtype)
+    return _run_gat(tensors, rest, dtype)[1][0]
+
+
+_autograd("gat", _gat_setup, _gat_gradients)
+_autograd("gat_backward", None, _refuse_second_derivative("gat"))

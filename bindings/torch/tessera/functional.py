@@ -41,6 +41,11 @@ def _autocast(first: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...
     return tuple(None if tensor is None else tensor.to(dtype) for tensor in (first, *others))
 
 
+def dropout_seed(device: torch.device) -> Tensor:
+    """What dropout inside of an operator draws from, on the device: two numbers of torch's generator."""
+    return torch.randint(0, 2**31 - 1, (2,), dtype=torch.int64, device=device)
+
+
 def _graph_numbers(graph: Graph, loops: str) -> tuple[int, int, int, int]:
     return graph.num_targets, graph.num_sources, graph.layout, LOOPS[loops]
 
@@ -239,9 +244,7 @@ def attention(
         if dropout > 0:
             weights = torch.nn.functional.dropout(weights, dropout)
         return spmm(graph, value, weights, loops=loops, tune=tune)
-    seed = None
-    if dropout > 0:
-        seed = torch.randint(0, 2**31 - 1, (2,), dtype=torch.int64, device=value.device)
+    seed = dropout_seed(value.device) if dropout > 0 else None
     value, target, source, vector = _autocast(value, target, source, vector)
     return errors.run(
         _operators.attention, target, source, value, vector, seed, graph.index,

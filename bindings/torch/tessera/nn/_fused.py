@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
 
 from .. import _operators, errors
-from ..functional import _flags, autocast_dtype
+from ..functional import _flags, autocast_dtype, dropout_seed
 from ..graph import Graph
 
 _LINEAR = (Linear, torch.nn.Linear)
@@ -25,6 +25,13 @@ def matrix_of(lin: torch.nn.Module) -> Tensor | None:
             or lin._backward_pre_hooks):
         return None  # PyG's layers without a size have such a hook until they have one
     return lin._parameters.get("weight")
+
+
+def check_device(graph: Graph, x: Tensor) -> torch.device:
+    device = x.device
+    if device != graph.index.device:
+        raise ValueError(f"x lies on {device}, the graph on {graph.index.device}: move one of them")
+    return device
 
 
 def linear_sum(
@@ -45,9 +52,7 @@ def linear_sum(
 ) -> Tensor:
     """``B x weight^T + root root_weight^T + bias``, with ``B`` the graph's matrix, or that plus
     ``1 + own_scale`` on its diagonal. Without a ``root``, that is ``x``."""
-    device = x.device
-    if device != graph.index.device:
-        raise ValueError(f"x lies on {device}, the graph on {graph.index.device}: move one of them")
+    device = check_device(graph, x)
     outputs, inputs = weight.shape
     # The sum and the product commute: what has the narrower sums goes first. A backward pass sums
     # once more, unless nobody wants the gradient of features that were summed first.
@@ -58,5 +63,30 @@ def linear_sum(
         graph.index, graph.offsets,
         (graph.num_targets, graph.num_sources, graph.layout, loops, loop_weight, norm, reduce,
          sum_first, _flags(tune, device)),
+        autocast_dtype(x),
+    )
+
+
+def gat(
+    graph: Graph,
+    x: Tensor,
+    weight: Tensor,
+    att_src: Tensor,
+    att_dst: Tensor,
+    bias: Tensor | None,
+    *,
+    loops: int,
+    heads: int,
+    negative_slope: float,
+    dropout: float = 0.0,
+    tune: bool = False,
+) -> Tensor:
+    """GAT's layer, heads side by side, on a graph whose targets are its sources."""
+    device = check_device(graph, x)
+    seed = dropout_seed(device) if dropout > 0 else None
+    return errors.direct(
+        _operators.gat, x, weight, att_src, att_dst, bias, seed, graph.index, graph.offsets,
+        (graph.num_targets, graph.num_sources, graph.layout, loops, heads, negative_slope, dropout,
+         _flags(tune, device)),
         autocast_dtype(x),
     )

@@ -12,7 +12,9 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from ..functional import attention, attention_weights
+from ..graph import LOOPS
 from ._base import Accelerated, sizes
+from ._fused import gat
 
 
 def _by_heads(vectors: Tensor) -> Tensor:
@@ -146,6 +148,10 @@ class GATConv(_Attentive, pyg.GATConv):
         single = isinstance(x, Tensor)
         sources, targets = (x, x) if single else x
         num_sources, num_targets = sizes(x, size)
+        if single and edge_attr is None and not return_attention_weights and self.lin is not None:
+            matrix = self._matrix(self.lin)
+            if matrix is not None:
+                return self._in_one(x, edge_index, matrix)
         if single and self.lin is not None:
             value = goal = self.lin(x)
         elif self.lin is not None:
@@ -177,6 +183,20 @@ class GATConv(_Attentive, pyg.GATConv):
             return self._with_weights(out, graph, edge_index, self._loops, target, source, value,
                                       **score)
         return out
+
+    def _in_one(self, x: Tensor, edge_index: Any, matrix: Tensor) -> Tensor:
+        """By one operator; the bias is a part of it where nothing comes between."""
+        whole = self.res is None and (self.concat or self.heads == 1)
+        out = gat(self._graph(edge_index, x.size(0), x.size(0)), x, matrix, self.att_src,
+                  self.att_dst, self.bias if whole else None, loops=LOOPS[self._loops],
+                  heads=self.heads, negative_slope=self.negative_slope, dropout=self._dropout,
+                  tune=self._tessera_tune)
+        if whole:
+            return out
+        out = self._joined(out)
+        if self.res is not None:
+            out = out + self.res(x)
+        return out if self.bias is None else out + self.bias
 
 
 class GATv2Conv(_Attentive, pyg.GATv2Conv):

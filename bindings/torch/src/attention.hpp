@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "structure.hpp"
+#include "tessera/ops/attention.hpp"
+
+/// Attention over torch's tensors, for the operators that have one in them.
+namespace tessera::torch_ops {
+
+/// What an attention is besides its tensors.
+struct AttentionSettings {
+  ops::AttentionForm form;
+  std::int64_t heads;
+  double scale;
+  double slope;
+  double dropout;
+  std::int64_t flags;
+};
+
+/// The tensors of one run, in the layout and type that kernels take.
+struct AttentionTensors {
+  Tensor target;
+  Tensor source;
+  Tensor value;
+  std::optional<Tensor> vector;
+  std::optional<Tensor> seed;
+
+  AttentionTensors(const Tensor& of_target, const Tensor& of_source, const Tensor& of_value,
+                   const std::optional<Tensor>& of_vector, const std::optional<Tensor>& of_seed);
+
+  ops::AttentionInputs inputs(const AttentionSettings& settings) const;
+};
+
+/// What sums of exponentials are kept as.
+ScalarType sum_type(const Tensor& value);
+
+/// Writes the weighted sums of `tensors.value`, and the logarithms that a backward run needs.
+void attend(Structure& structure, const AttentionSettings& settings,
+            const AttentionTensors& tensors, Tensor& output, Tensor& log_sum);
+
+/// Where a backward run writes; each of the shape of what it is the gradient of.
+struct AttentionGradients {
+  Tensor target;
+  Tensor source;
+  Tensor value;
+  std::optional<Tensor> vector = {};
+};
+
+void attend_backward(Structure& structure, const AttentionSettings& settings,
+                     const AttentionTensors& tensors, const Tensor& output, const Tensor& log_sum,
+                     const Tensor& grad, AttentionGradients& gradients);
+
+}  // namespace tessera::torch_ops

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// GAT's layer in one operator, for a graph whose targets are its sources:
+//
+//     H = X W^T,  O[i] = sum over j of softmax_j(leaky_relu(a_t . H[i] + a_s . H[j])) H[j],  Y = O + bias
+//
+// with each head on its own. Both scores of all heads are one product of H with a matrix that has the
+// vectors of the heads in its blocks.
+#include <array>
+#include <tuple>
+#include <vector>
+
+#include "attention.hpp"
+#include "operators.hpp"
+
+namespace tessera::torch_ops {
+namespace {
+
+/// Bits of `needs`, and the order in which gradients are returned.
+enum Needs : std::int64_t {
+  need_x = 1,
+  need_weight = 2,
+  need_source = 4,
+  need_target = 8,
+  need_bias = 16,
+};
+
+/// Of a matrix of 2 heads x (heads * w), the blocks of one half that belong to one head both ways.
+Tensor head_blocks(const Tensor& matrix, std::int64_t half, std::int64_t heads) {
+  const std::int64_t columns = matrix.size(1);
+  const std::int64_t width = columns / heads;
+  return view_of(matrix, {heads, width}, {columns + width, 1}, half * heads * columns);
+}
+
+/// Multiplied from the left, both scores of every head: sources in the first half.
+Tensor score_matrix(const Tensor& source, const Tensor& target, std::int64_t heads,
+                    ScalarType type) {
+  Tensor matrix = empty_beside(source, 2 * heads, source.numel(), type);
+  if (heads > 1) torch::stable::zero_(matrix);
+  std::int64_t half = 0;
+  for (const Tensor* vectors : {&source, &target}) {
+    const Tensor whole = torch::stable::contiguous(*vectors);
+    const std::int64_t width = whole.numel() / heads;
+    Tensor blocks = head_blocks(matrix, half++, heads);
+    torch::stable::copy_(blocks, view_of(whole, {heads, width}, {width, 1}, 0));
+  }
+  return matrix;
+}
+
+/// Half of the columns of all scores.
+Tensor scores_of(const Tensor& scores, std::int64_t half, std::int64_t heads) {
+  return view_of(scores, {scores.size(0), heads}, {2 * heads, 1}, half * heads);
+}
+
+AttentionSettings settings_of(std::int64_t heads, double slope, double dropout,
+                              std::int64_t flags) {
+  return {ops::AttentionForm::gat, heads, 1, slope, dropout, flags};
+}
+
+void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Tensor& target,
+           std::int64_t heads, std::int64_t vertices) {
+  if (x.dim() != 2 || weight.dim() != 2 || weight.size(1) != x.size(1) || x.size(0) != vertices) {
+    throw Error(ErrorCode::invalid_argument, "a matrix that does not fit the features", "weight",
+                "use outputs x features, and as many rows of features as vertices");
+  }
+  const std::int64_t outputs = weight.size(0);
+  if (heads < 1 || outputs % heads != 0 || source.numel() != outputs ||
+      target.numel() != outputs) {
+    throw Error(ErrorCode::invalid_argument, "vectors that do not fit the outputs of the matrix",
+                "att_src", "use one number for each output");
+  }
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> gat(
+    Tensor x, Tensor weight, Tensor att_src, Tensor att_dst, std::optional<Tensor> bias,
+    std::optional<Tensor> seed, Tensor index, std::optional<Tensor> offsets, std::int64_t targets,
+    std::int64_t sources, std::int64_t layout, std::int64_t loops, std::int64_t heads, double slope,
+    double dropout, std::int64_t flags) {
+  const DeviceScope scope(x);
+  check(x, weight, att_src, att_dst, heads, sources);
+  const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
+  const ScalarType type = x.scalar_type();
+  const Tensor matrix = score_matrix(att_src, att_dst, heads, type);
+  const Tensor moved = product(x, transposed(weight));
+  const Tensor scores = product(moved, transposed(matrix));
+  const AttentionTensors tensors(scores_of(scores, 1, heads), scores_of(scores, 0, heads), moved,
+                                 std::nullopt, seed);
+  const ScalarType run_type = tensors.value.scalar_type();
+  Tensor summed = empty_beside(x, targets, moved.size(1), run_type);
+  Tensor log_sum = empty_beside(x, targets, heads, sum_type(tensors.value));
+  attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum);
+  summed = in_type(summed, type);
+  if (!bias) return {summed, empty_beside(x, 0, 0, type), moved, scores, log_sum, matrix};
+  return {sum_of(summed, in_type(*bias, type)), summed, moved, scores, log_sum, matrix};
+}
+
+std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::optional<Tensor> seed,
+                                 Tensor output, Tensor moved, Tensor scores, Tensor log_sum,
+                                 Tensor matrix, Tensor index, std::optional<Tensor> offsets,
+                                 std::int64_t targets, std::int64_t sources, std::int64_t layout,
+                                 std::int64_t loops, std::int64_t heads, double slope,
+                                 double dropout, std::int64_t flags, std::int64_t needs) {
+  const DeviceScope scope(x);
+  const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
+  const ScalarType type = x.scalar_type();
+  const AttentionTensors tensors(scores_of(scores, 1, heads), scores_of(scores, 0, heads), moved,
+                                 std::nullopt, seed);
+  const ScalarType run_type = tensors.value.scalar_type();
+  Tensor grad_scores = empty_beside(x, sources, 2 * heads, run_type);
+  AttentionGradients found{scores_of(grad_scores, 1, heads), scores_of(grad_scores, 0, heads),
+                           empty_beside(x, sources, moved.size(1), run_type)};
+  attend_backward(*structure, settings_of(heads, slope, dropout, flags), tensors, output, log_sum,
+                  grad, found);
+  Tensor grad_moved = in_type(found.value, type);
+  grad_scores = in_type(grad_scores, type);
+  std::vector<Tensor> gradients;
+  if ((needs & (need_x | need_weight)) != 0) {
+    add_product(grad_moved, grad_moved, grad_scores, matrix);
+  }
+  if ((needs & need_x) != 0) gradients.push_back(product(grad_moved, weight));
+  if ((needs & need_weight) != 0) gradients.push_back(product(transposed(grad_moved), x));
+  if ((needs & (need_source | need_target)) != 0) {
+    const Tensor grad_matrix = product(transposed(grad_scores), moved);
+    for (const std::int64_t half : {0, 1}) {
+      if ((needs & (half == 0 ? need_source : need_target)) == 0) continue;
+      Tensor vectors = empty_beside(x, heads, moved.size(1) / heads, type);
+      torch::stable::copy_(vectors, head_blocks(grad_matrix, half, heads));
+      gradients.push_back(vectors);
+    }
+  }
+  if ((needs & need_bias) != 0) {
+    const std::array<std::int64_t, 1> rows{0};
+    gradients.push_back(torch::stable::sum(grad, rows));
+  }
+  return gradients;
+}
+
+}  // namespace
+
+void register_gat(torch::stable::detail::StableLibrary& library) {
+  library.impl("gat", TORCH_BOX(&Guarded<&gat>::run));
+  library.impl("gat_backward", TORCH_BOX(&Guarded<&gat_backward>::run));
+}
+
+}  // namespace tessera::torch_ops
