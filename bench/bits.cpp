@@ -2,6 +2,8 @@
 #include "tessera/ops/bits.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <string>
 
 #include "tessera/core/error.hpp"
@@ -28,15 +30,106 @@ quant::BitTensor drawn(std::int64_t rows, std::int64_t depth, int bits, std::uin
   return quant::pack_rows({codes.data(), rows, depth}, bits);
 }
 
-/// The sums of a graph's pattern and drawn codes: on its edges, or as a dense matrix of bits.
-class BitSums final : public Trial {
+/// Codes of sums: of so many steps each, as one range from 0 on has them.
+constexpr float sum_step = 64;
+
+/// Rows of bytes as bit_aggregate takes and gives them.
+std::int64_t byte_stride(std::int64_t cols) { return (cols + 15) / 16 * 16; }
+
+Matrix<std::uint8_t> drawn_bytes(std::int64_t rows, std::int64_t cols, int bits,
+                                 std::uint64_t seed) {
+  const Random random(seed);
+  Matrix<std::uint8_t> codes(rows, byte_stride(cols));
+  parallel_for(codes.size(), 1 << 14, [&](std::int64_t i) {
+    codes.data()[i] = static_cast<std::uint8_t>(random.uniform(static_cast<std::uint64_t>(i)) *
+                                                static_cast<double>(1 << bits));
+  });
+  return codes;
+}
+
+Graph pattern_of(const Graph& graph) {
+  return {graph.num_rows(), graph.num_cols(), graph.row_offsets(), graph.col_indices()};
+}
+
+/// Every target adds its sources' codes, bytes in and codes of as many bits out: what stands
+/// between two layers of a model.
+class ByteSums final : public Trial {
  public:
-  BitSums(const Problem& problem, int bits, bool dense)
-      : graph_(problem.graph),
-        dense_(dense),
+  ByteSums(const Problem& problem, int bits)
+      : graph_(pattern_of(problem.graph)),
+        bits_(bits),
+        features_(problem.features),
         device_(problem.device),
-        codes_(dense ? drawn(problem.features, graph_.num_cols(), bits, problem.seed)
-                     : drawn(graph_.num_cols(), problem.features, bits, problem.seed)),
+        codes_(drawn_bytes(graph_.num_cols(), features_, bits, problem.seed)),
+        given_(codes_.size(), Place(device_)),
+        result_(graph_.num_rows(), byte_stride(features_), device_),
+        plan_(make_plan(problem)) {
+    copy_bytes(given_.data(), codes_.data(), static_cast<std::size_t>(codes_.size()), device_);
+    synchronise(device_);
+  }
+
+  Gate check() override {
+    run({});
+    const Matrix<std::uint8_t>& computed = result_.fetch();
+    Gate gate{0, 0, 0, graph_.num_rows()};
+    for (const std::int64_t row : spread_rows(graph_.num_rows(), checked_rows)) {
+      for (std::int64_t j = 0; j < features_; ++j) {
+        std::int64_t sum = 0;
+        for (const VertexId source : graph_.neighbours(static_cast<VertexId>(row))) {
+          sum += codes_(source, j);
+        }
+        const float code = std::rint(static_cast<float>(sum) / sum_step);
+        const float last = static_cast<float>((1 << bits_) - 1);
+        if (static_cast<float>(computed(row, j)) != std::min(code, last)) gate.max_error = 1;
+      }
+      ++gate.rows_checked;
+    }
+    return gate;
+  }
+
+  void run(Stream stream) override {
+    ops::BitInputs inputs;
+    inputs.b_bytes = {given_.data(), graph_.num_cols(), features_, codes_.cols(), device_};
+    ops::BitOutputs outputs;
+    outputs.bytes = {result_.view().data, graph_.num_rows(), features_, codes_.cols(), device_};
+    ops::run(plan_, inputs, outputs, stream);
+  }
+
+  std::int64_t bytes() const override {
+    return structure_bytes(graph_, device_) + codes_.size() + result_.bytes();
+  }
+  std::string kernel() const override { return plan_.kernel().name; }
+  std::string plan() const override { return plan_.explain().summary; }
+
+ private:
+  ops::BitPlan make_plan(const Problem& problem) const {
+    ops::BitOptions options;
+    set_plan_options(problem, options);
+    options.cols = features_;
+    options.b_bits = bits_;
+    options.b_bytes = true;
+    options.output = ops::BitOutput::bytes;
+    options.requantise = quant::Affine{.bits = bits_, .lower = {0}, .scale = {sum_step}};
+    return ops::plan_bit_aggregate(graph_, options);
+  }
+
+  Graph graph_;
+  int bits_;
+  std::int64_t features_;
+  Device device_;
+  Matrix<std::uint8_t> codes_;
+  Buffer<std::uint8_t> given_;
+  Placed<std::uint8_t> result_;
+  ops::BitPlan plan_;
+};
+
+/// The adjacency as a dense matrix of bits times drawn codes.
+class DenseSums final : public Trial {
+ public:
+  DenseSums(const Problem& problem, int bits)
+      : graph_(problem.graph),
+        device_(problem.device),
+        codes_(drawn(problem.features, graph_.num_cols(), bits, problem.seed)),
         words_(codes_.words.size(), Place(device_)),
         sums_(graph_.num_rows(), problem.features, device_),
         plan_(make_plan(problem, bits)) {
@@ -53,7 +146,7 @@ class BitSums final : public Trial {
       for (std::int64_t j = 0; j < computed.cols(); ++j) {
         std::int64_t expected = 0;
         for (const VertexId source : graph_.neighbours(static_cast<VertexId>(row))) {
-          expected += dense_ ? codes_.view().code(j, source) : codes_.view().code(source, j);
+          expected += codes_.view().code(j, source);
         }
         if (computed(row, j) != expected) gate.max_error = 1;
       }
@@ -73,9 +166,8 @@ class BitSums final : public Trial {
   }
 
   std::int64_t bytes() const override {
-    const std::int64_t pattern = dense_ ? std::int64_t{graph_.num_rows()} * graph_.num_cols() / 8
-                                        : structure_bytes(graph_, device_);
-    return pattern + codes_.num_bytes() + sums_.bytes();
+    return std::int64_t{graph_.num_rows()} * graph_.num_cols() / 8 + codes_.num_bytes() +
+           sums_.bytes();
   }
   std::string kernel() const override { return plan_.kernel().name; }
   std::string plan() const override { return plan_.explain().summary; }
@@ -86,7 +178,6 @@ class BitSums final : public Trial {
     set_plan_options(problem, options);
     options.cols = problem.features;
     options.b_bits = bits;
-    if (!dense_) return ops::plan_bit_aggregate(pattern_of(graph_), options);
     if (std::int64_t{graph_.num_rows()} * graph_.num_cols() > most_dense_bits) {
       throw Error(ErrorCode::unsupported, "a dense matrix of more than 2^33 bits", "bit_gemm",
                   "use a smaller graph");
@@ -94,12 +185,7 @@ class BitSums final : public Trial {
     return ops::plan_bit_gemm(quant::pack_pattern(graph_), options);
   }
 
-  static Graph pattern_of(const Graph& graph) {
-    return {graph.num_rows(), graph.num_cols(), graph.row_offsets(), graph.col_indices()};
-  }
-
   Graph graph_;
-  bool dense_;
   Device device_;
   quant::BitTensor codes_;
   Buffer<std::uint32_t> words_;
@@ -111,12 +197,13 @@ Suite suite_of(int bits, bool dense) {
   const std::string name = dense ? "bit_gemm" : "bit_aggregate";
   return {name + "_" + std::to_string(bits),
           dense ? "the adjacency as a dense matrix of bits times codes of so many bits"
-                : "every target adds its sources' codes of so many bits",
+                : "every target adds its sources' codes of so many bits, bytes in and out",
           {name},
           {Precision::fp32},
           0,
-          [bits, dense](const Problem& problem) {
-            return std::make_unique<BitSums>(problem, bits, dense);
+          [bits, dense](const Problem& problem) -> std::unique_ptr<Trial> {
+            if (dense) return std::make_unique<DenseSums>(problem, bits);
+            return std::make_unique<ByteSums>(problem, bits);
           },
           {32, 64, 128},
           true};

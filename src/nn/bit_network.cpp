@@ -67,7 +67,9 @@ struct PlannedStep {
   Buffer<float> numbers;  ///< of the epilogue, as it is built
   ops::BitEpilogue epilogue;
   std::optional<quant::BitTensor> output;  ///< shape; absent: values
-  std::size_t slot = 0;                    ///< where its codes go
+  bool gives_bytes = false;                ///< in place of planes
+  bool takes_bytes = false;
+  std::size_t slot = 0;  ///< where its codes go
   bool scales_result = false;
   bool adds_own = false;
 };
@@ -111,7 +113,7 @@ struct BitNetwork::State {
     }
     for (std::size_t i = 0; i < count; ++i) {
       const BitStep* const next = i + 1 < count ? &chain.steps()[i + 1] : nullptr;
-      add(chain.steps()[i], next, pattern, numbers[i]);
+      add(chain.steps()[i], next, pattern, numbers[i], i == kept);
       steps.back().slot = i == kept ? 2 : i % 2;
     }
     if (kept < count) last_input = kept;
@@ -125,8 +127,9 @@ struct BitNetwork::State {
                 step.layer, "use eps 0, or the edges of a graph");
   }
 
+  /// `kept`: somebody asks for the codes that come out.
   void add(const BitStep& step, const BitStep* next, const Graph* pattern,
-           const EpilogueNumbers& numbers) {
+           const EpilogueNumbers& numbers, bool kept) {
     PlannedStep planned;
     planned.name = fmt::format("{}: {}", step.layer, step.aggregates ? "sum" : "product");
     planned.aggregates = step.aggregates;
@@ -144,7 +147,10 @@ struct BitNetwork::State {
     options.output = ops::BitOutput::values;
     if (next != nullptr) {
       const bool by_columns = next->aggregates && dense;
-      options.output = by_columns ? ops::BitOutput::columns : ops::BitOutput::rows;
+      planned.gives_bytes = next->aggregates && !dense && next->input.bits <= 8 && !kept;
+      options.output = by_columns            ? ops::BitOutput::columns
+                       : planned.gives_bytes ? ops::BitOutput::bytes
+                                             : ops::BitOutput::rows;
       options.requantise = next->input;
       planned.output = quant::bit_tensor_shape(next->input.bits, by_columns ? step.out : vertices,
                                                by_columns ? vertices : step.out);
@@ -154,6 +160,7 @@ struct BitNetwork::State {
       options.b_bits = step.input.bits;
       if (!dense) {
         options.own = step.own;
+        options.b_bytes = planned.takes_bytes = !steps.empty() && steps.back().gives_bytes;
         planned.plan = ops::plan_bit_aggregate(*pattern, options);
       } else {
         options.depth = vertices;
@@ -176,11 +183,18 @@ struct BitNetwork::State {
     steps.push_back(std::move(planned));
   }
 
+  /// Words.
+  static std::int64_t room_of(const PlannedStep& step) {
+    if (!step.gives_bytes) return words_of(*step.output);
+    return checked_area(step.output->rows, byte_stride(step.out)) / 4;
+  }
+  static std::int64_t byte_stride(std::int64_t cols) { return (cols + 15) / 16 * 16; }
+
   void make_room() {
     std::int64_t words[3] = {};
     std::int64_t bytes = 0;
     for (const PlannedStep& step : steps) {
-      if (step.output) words[step.slot] = std::max(words[step.slot], words_of(*step.output));
+      if (step.output) words[step.slot] = std::max(words[step.slot], room_of(step));
       bytes = std::max(bytes, step.plan.workspace_bytes());
     }
     for (std::size_t slot = 0; slot < 3; ++slot) {
@@ -204,6 +218,7 @@ struct BitNetwork::State {
                         values, stream);
     }
     Codes codes = given.features;
+    MatrixView<const std::uint8_t> bytes;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       PlannedStep& step = steps[i];
       ops::BitInputs inputs;
@@ -211,7 +226,11 @@ struct BitNetwork::State {
       if (step.aggregates) {
         inputs.a = given.adjacency;
         inputs.block_starts = given.block_starts;
-        inputs.b = codes;
+        if (step.takes_bytes) {
+          inputs.b_bytes = bytes;
+        } else {
+          inputs.b = codes;
+        }
         if (step.adds_own && given.row_scale.data != nullptr) {
           throw Error(ErrorCode::unsupported, "vertices of their own in sums that are scaled",
                       step.name, "use a pattern without scales");
@@ -225,7 +244,11 @@ struct BitNetwork::State {
       }
       if (step.scales_result) inputs.epilogue.result_scale = given.col_scale;
       ops::BitOutputs outputs;
-      if (step.output) {
+      if (step.gives_bytes) {
+        outputs.bytes = {reinterpret_cast<std::uint8_t*>(slots[step.slot].data()), vertices,
+                         step.out, byte_stride(step.out), place.device};
+        bytes = outputs.bytes;
+      } else if (step.output) {
         outputs.codes = view_of(*step.output, slots[step.slot].data(), place.device);
       } else {
         outputs.values = values;

@@ -37,7 +37,8 @@ TEST_P(BitGemmFinish, IsItsFormula) {
   EpilogueCase numbers(shape.rows, shape.cols, device_);
   PlacedBits a_there(a, device_), b_there(b, device_);
   for (const BitActivation activation : {BitActivation::none, BitActivation::relu}) {
-    for (const BitOutput output : {BitOutput::values, BitOutput::rows, BitOutput::columns}) {
+    for (const BitOutput output :
+         {BitOutput::values, BitOutput::rows, BitOutput::columns, BitOutput::bytes}) {
       SCOPED_TRACE(std::string(to_string(activation)) + ", " + to_string(output));
       BitOptions wanted = options(shape, 1, 3);
       wanted.output = output;
@@ -66,6 +67,19 @@ TEST_P(BitGemmFinish, IsItsFormula) {
         for (std::int64_t i = 0; i < shape.rows; ++i) {
           for (std::int64_t j = 0; j < shape.cols; ++j) {
             ASSERT_EQ(values(i, j), finish.value(i, j, static_cast<float>(sums(i, j))));
+          }
+        }
+        continue;
+      }
+      if (output == BitOutput::bytes) {
+        const Matrix<std::uint8_t> bytes = run_bytes(plan, inputs);
+        for (std::int64_t i = 0; i < shape.rows; ++i) {
+          for (std::int64_t j = 0; j < bytes.cols(); ++j) {
+            const std::uint32_t expected =
+                j >= shape.cols
+                    ? 0
+                    : finish.code(j, finish.value(i, j, static_cast<float>(sums(i, j))));
+            ASSERT_EQ(bytes(i, j), expected) << i << ' ' << j;
           }
         }
         continue;
@@ -188,6 +202,94 @@ TEST_P(BitAggregateFinish, AddsCodesOfTheTarget) {
           const auto code = static_cast<float>(b.view().code(i, j));
           const float sum = std::fma(own, code, static_cast<float>(sums(i, j)));
           ASSERT_EQ(values(i, j), finish.value(i, j, sum)) << i << ' ' << j;
+        }
+      }
+    }
+  }
+}
+
+/// Planes or bytes in, codes in every form out.
+TEST_P(BitAggregateFinish, GivesCodes) {
+  std::vector<testing::NamedGraph> graphs;
+  graphs.push_back({"random", testing::random_graph(90, 90, 700, 9, false)});
+  graphs.push_back({"hub", testing::hub_graph(300, 700, 3)});
+  for (const testing::NamedGraph& named : graphs) {
+    const Graph& graph = named.graph;
+    const std::int64_t rows = graph.num_rows();
+    for (const std::int64_t cols : {1, 16, 21, 48, 64, 130, 300, 600}) {
+      const quant::BitTensor b = drawn_bits(graph.num_cols(), cols, 7, 8);
+      Matrix<std::int64_t> sums(rows, cols);
+      reference::bit_aggregate(graph, b, {sums.data(), rows, cols});
+      EpilogueCase numbers(rows, cols, device_);
+      for (const BitOutput output :
+           {BitOutput::sums32, BitOutput::rows, BitOutput::columns, BitOutput::bytes}) {
+        for (const bool as_bytes : {false, true}) {
+          SCOPED_TRACE(named.name + ", " + std::to_string(cols) + ", " + to_string(output) +
+                       (as_bytes ? " of bytes" : ""));
+          BitOptions wanted = options(cols, 7);
+          wanted.output = output;
+          wanted.b_bytes = as_bytes;
+          const bool codes_out = output != BitOutput::sums32;
+          quant::Affine range{.bits = 6};
+          range.lower = {-40.0f};
+          range.scale = {9.3f};
+          if (codes_out) {
+            wanted.requantise = range;
+            wanted.own = rows == graph.num_cols() ? 1.25f : 0.0f;
+            wanted.terms = 2;
+          }
+          Matrix<std::uint8_t> bytes(graph.num_cols(), (cols + 15) / 16 * 16, std::uint8_t{0xEE});
+          for (std::int64_t i = 0; i < bytes.rows(); ++i) {
+            for (std::int64_t j = 0; j < cols; ++j) {
+              bytes(i, j) = static_cast<std::uint8_t>(b.view().code(i, j));
+            }
+          }
+          PlacedBits planes_there(b, device_);
+          OnDeviceArray<std::uint8_t> bytes_there(bytes.data(), bytes.size(), device_);
+          BitInputs inputs;
+          if (codes_out) inputs.epilogue = numbers.parts();
+          if (as_bytes) {
+            inputs.b_bytes = {bytes_there.data(), bytes.rows(), cols, bytes.cols(), device_};
+          } else {
+            inputs.b = planes_there.view();
+          }
+          const BitPlan plan = plan_bit_aggregate(graph, wanted);
+          if (!codes_out) {
+            EXPECT_EQ(run_sums(plan, inputs), narrow(sums));
+            continue;
+          }
+          BitOptions plain = wanted;
+          plain.own = 0;
+          const BitFinish finish =
+              make_finish(plain, numbers.host_parts(), range.lower.data(), range.scale.data());
+          const auto expected = [&](std::int64_t i, std::int64_t j) {
+            const auto own = wanted.own != 0 ? static_cast<float>(b.view().code(i, j)) : 0.0f;
+            const float sum = std::fma(wanted.own, own, static_cast<float>(sums(i, j)));
+            return finish.code(j, finish.value(i, j, sum));
+          };
+          if (output == BitOutput::bytes) {
+            const Matrix<std::uint8_t> result = run_bytes(plan, inputs);
+            for (std::int64_t i = 0; i < rows; ++i) {
+              for (std::int64_t j = 0; j < result.cols(); ++j) {
+                ASSERT_EQ(result(i, j), j < cols ? expected(i, j) : 0u) << i << ' ' << j;
+              }
+            }
+            continue;
+          }
+          const bool by_rows = output == BitOutput::rows;
+          PlacedBits there(6, by_rows ? rows : cols, by_rows ? cols : rows, device_);
+          BitOutputs outputs;
+          outputs.codes = there.view();
+          run(plan, inputs, outputs);
+          const quant::BitTensor result = there.fetch();
+          result.validate();
+          for (std::int64_t i = 0; i < rows; ++i) {
+            for (std::int64_t j = 0; j < cols; ++j) {
+              ASSERT_EQ(by_rows ? result.view().code(i, j) : result.view().code(j, i),
+                        expected(i, j))
+                  << i << ' ' << j;
+            }
+          }
         }
       }
     }

@@ -84,6 +84,40 @@ TEST(BitProducts, SayWhatIsWrongWithBlocks) {
                         [&] { run(plan, inputs, outputs); });
 }
 
+TEST(BitProducts, SayWhatIsWrongWithBytesAndRowsThatComeShort) {
+  const auto invalid = ErrorCode::invalid_argument;
+  BitOptions options;
+  options.rows = options.cols = options.depth = 40;
+  options.b_bytes = true;
+  testing::expect_error(invalid, {"bytes in a product of two matrices"},
+                        [&] { plan_bit_gemm(options); });
+  const Graph graph = testing::random_graph(40, 40, 90, 1, false);
+  const BitPlan plan = plan_bit_aggregate(graph, options);
+  Matrix<std::uint8_t> bytes(40, 48, std::uint8_t{1});
+  Matrix<std::int32_t> sums(40, 40);
+  BitInputs inputs;
+  BitOutputs outputs;
+  outputs.sums32 = sums.view();
+  inputs.b_bytes = {bytes.data(), 40, 40, 40};
+  testing::expect_error(invalid, {"multiples of 16 bytes"}, [&] { run(plan, inputs, outputs); });
+  inputs.b_bytes = {bytes.data(), 39, 40, 48};
+  testing::expect_error(invalid, {"b_bytes is 39 x 40"}, [&] { run(plan, inputs, outputs); });
+  options.b_bits = 9;
+  testing::expect_error(invalid, {"more than 8 bits"}, [&] { plan_bit_aggregate(graph, options); });
+  options.b_bits = 8;
+  options.output = BitOutput::bytes;
+  options.requantise = quant::Affine{.bits = 9, .lower = {0}, .scale = {1}};
+  testing::expect_error(invalid, {"codes of 9 bits as bytes"},
+                        [&] { plan_bit_aggregate(graph, options); });
+  BitOptions product;
+  product.rows = product.cols = product.depth = 40;
+  product.a_words = 1;
+  testing::expect_error(invalid, {"rows of 1 words for 40 codes"}, [&] { plan_bit_gemm(product); });
+  product.a_words = 2;
+  product.terms_of_a = true;
+  testing::expect_error(invalid, {"terms_of_a"}, [&] { plan_bit_gemm(product); });
+}
+
 TEST(BitProducts, SayWhatIsWrong) {
   const auto invalid = ErrorCode::invalid_argument;
   BitOptions options;

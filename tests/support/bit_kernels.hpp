@@ -42,6 +42,18 @@ inline std::vector<std::int32_t> run_sums(const BitPlan& plan, const BitInputs& 
   return sums;
 }
 
+/// Runs a plan of codes as bytes and brings them back, with what fills rows up.
+inline Matrix<std::uint8_t> run_bytes(const BitPlan& plan, const BitInputs& inputs) {
+  const BitOptions& options = plan.options();
+  Matrix<std::uint8_t> bytes(options.rows, padded_bytes(options.cols), std::uint8_t{0xA5});
+  OnDeviceArray<std::uint8_t> there(bytes.data(), bytes.size(), options.device);
+  BitOutputs outputs;
+  outputs.bytes = {there.data(), options.rows, options.cols, bytes.cols(), options.device};
+  run(plan, inputs, outputs);
+  there.fetch(bytes.data());
+  return bytes;
+}
+
 inline std::vector<std::int32_t> narrow(const Matrix<std::int64_t>& sums) {
   return {sums.span().begin(), sums.span().end()};
 }

@@ -15,6 +15,7 @@ enum class BitOutput {
   values,   ///< v as fp32
   rows,     ///< v as codes, packed along each row: the left operand of the next product
   columns,  ///< v as codes, packed along each column: the right operand
+  bytes,    ///< v as codes of up to 8 bits, a byte each: what bit_aggregate gathers
 };
 
 const char* to_string(BitOutput output) noexcept;

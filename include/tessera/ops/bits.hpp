@@ -40,9 +40,11 @@ struct BitOptions : PlanOptions {
   std::int64_t a_words = 0;
   int a_bits = 1;
   int b_bits = 8;
+  /// bit_aggregate: B comes as codes of a byte each, not as planes.
+  bool b_bytes = false;
   BitOutput output = BitOutput::sums32;
   BitActivation activation = BitActivation::none;
-  /// How values become codes, for `rows` and `columns`: one range, or one per column.
+  /// How values become codes, for `rows`, `columns` and `bytes`: one range, or one per column.
   std::optional<quant::Affine> requantise = {};
   int terms = 0;  ///< of the epilogue, 0 to 2
   /// bit_gemm with values or codes as output: runs bring no row terms. The first is the row scale
@@ -82,11 +84,14 @@ struct BitEpilogue {
 
 struct BitInputs {
   quant::BitTensorView<const std::uint32_t> a = {};  ///< absent where the plan has it
-  quant::BitTensorView<const std::uint32_t> b = {};
+  quant::BitTensorView<const std::uint32_t> b = {};  ///< absent where bytes come
   BitEpilogue epilogue = {};
   /// Of an A in blocks, on the device: the column of the whole that the block of every 64 rows
   /// begins at, a multiple of 128 below `depth`. (rows + 63) / 64 of them.
   MatrixView<const std::int32_t> block_starts = {};
+  /// depth x cols, in rows that begin at multiples of 16 bytes. What is behind the last column may
+  /// be anything.
+  MatrixView<const std::uint8_t> b_bytes = {};
 };
 
 /// The one that the plan's output names.
@@ -95,6 +100,9 @@ struct BitOutputs {
   MatrixView<std::int64_t> sums64 = {};
   MatrixView<float> values = {};
   quant::BitTensorView<std::uint32_t> codes = {};
+  /// rows x cols, in rows that begin at multiples of 16 bytes. Behind the last column zeros fill 16
+  /// bytes up.
+  MatrixView<std::uint8_t> bytes = {};
 };
 
 void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs,

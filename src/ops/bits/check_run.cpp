@@ -67,6 +67,25 @@ void check_tensor(const Checker& check, const quant::BitTensorView<const std::ui
   }
 }
 
+void check_bytes(const Checker& check, const MatrixView<const std::uint8_t>& bytes,
+                 const char* name, Device device, std::int64_t rows, std::int64_t cols) {
+  if (bytes.device != device) {
+    check.fail(fmt::format("{} lies on {}", name, to_string(bytes.device)),
+               fmt::format("the plan is for {}", to_string(device)));
+  }
+  if (bytes.rows != rows || bytes.cols != cols) {
+    check.fail(
+        fmt::format("{} is {} x {}, expected {} x {}", name, bytes.rows, bytes.cols, rows, cols));
+  }
+  if (bytes.data == nullptr && rows > 0 && cols > 0) {
+    check.fail(fmt::format("{} has no memory", name));
+  }
+  if (bytes.stride % 16 != 0 || bytes.stride < cols ||
+      reinterpret_cast<std::uintptr_t>(bytes.data) % 16 != 0) {
+    check.fail(fmt::format("rows of {} do not begin at multiples of 16 bytes", name));
+  }
+}
+
 void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts) {
   check_part(check, parts.row_scale, "row_scale", options.rows, 1, false);
   check_part(check, parts.col_scale, "col_scale", 1, options.cols, false);
@@ -108,6 +127,8 @@ void check_outputs(const Checker& check, const BitOptions& options, const BitOut
     case BitOutput::columns:
       return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
                           options.cols, options.rows);
+    case BitOutput::bytes:
+      return check_bytes(check, outputs.bytes, "bytes", device, options.rows, options.cols);
   }
 }
 

@@ -14,6 +14,9 @@ namespace tessera::ops {
 void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
                   const char* name, Device device, int bits, std::int64_t rows, std::int64_t depth,
                   std::int64_t words = 0);
+/// Rows that begin at multiples of 16 bytes.
+void check_bytes(const Checker& check, const MatrixView<const std::uint8_t>& bytes,
+                 const char* name, Device device, std::int64_t rows, std::int64_t cols);
 void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts);
 void check_starts(const Checker& check, const MatrixView<const std::int32_t>& starts,
                   const BitOptions& options);

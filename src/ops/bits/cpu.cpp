@@ -186,10 +186,15 @@ class AggregateRows final : public CpuBits {
         width_((options_.cols + 127) / 128 * 128),
         wide_(options_.b_bits > 8),
         codes_(need_.add<std::uint8_t>(
-            checked_area(checked_area(options_.depth, width_), wide_ ? 2 : 1))) {}
+            options_.b_bytes ? 0
+                             : checked_area(checked_area(options_.depth, width_), wide_ ? 2 : 1))) {
+  }
 
   void run(const BitInputs& inputs, const BitOutputs& outputs, Stream,
            const WorkspaceView& workspace) const override {
+    if (options_.b_bytes) {
+      return add(inputs, outputs, workspace, {inputs.b_bytes.data, nullptr, inputs.b_bytes.stride});
+    }
     std::uint8_t* const bytes = codes_.in(workspace);
     auto* const words = reinterpret_cast<std::uint16_t*>(bytes);
     const Codes& b = inputs.b;
@@ -202,23 +207,27 @@ class AggregateRows final : public CpuBits {
                       bytes + row * width_);
       }
     });
-    for_blocks({}, inputs, outputs, workspace,
-               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-                 for (std::int64_t r = 0; r < rows; ++r) {
-                   sum_row(static_cast<VertexId>(first + r), bytes, words,
-                           sums + r * options_.cols);
-                 }
-               },
-               {wide_ ? nullptr : bytes, wide_ ? words : nullptr, width_});
+    add(inputs, outputs, workspace, {wide_ ? nullptr : bytes, wide_ ? words : nullptr, width_});
   }
 
  private:
+  void add(const BitInputs& inputs, const BitOutputs& outputs, const WorkspaceView& workspace,
+           const OwnCodes& codes) const {
+    for_blocks(
+        {}, inputs, outputs, workspace,
+        [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+          for (std::int64_t r = 0; r < rows; ++r) {
+            sum_row(static_cast<VertexId>(first + r), codes, sums + r * options_.cols);
+          }
+        },
+        codes);
+  }
+
   /// As many features at once, and as many sources before their sums leave 32 bits.
   static constexpr std::int64_t features_at_once = 256;
   static constexpr std::int64_t sources_at_once = 1 << 16;
 
-  void sum_row(VertexId row, const std::uint8_t* bytes, const std::uint16_t* words,
-               std::int64_t* sums) const {
+  void sum_row(VertexId row, const OwnCodes& codes, std::int64_t* sums) const {
     const auto sources = graph_.neighbours(row);
     const auto num_sources = static_cast<std::int64_t>(sources.size());
     for (std::int64_t from = 0; from < options_.cols; from += features_at_once) {
@@ -228,11 +237,11 @@ class AggregateRows final : public CpuBits {
         const std::int64_t end = std::min(begin + sources_at_once, num_sources);
         std::uint32_t few[features_at_once] = {};
         for (std::int64_t e = begin; e < end; ++e) {
-          const std::int64_t at = sources[static_cast<std::size_t>(e)] * width_ + from;
+          const std::int64_t at = sources[static_cast<std::size_t>(e)] * codes.stride + from;
           if (wide_) {
-            loops_.add_wide(words + at, count, few);
+            loops_.add_wide(codes.words + at, count, few);
           } else {
-            loops_.add_bytes(bytes + at, count, few);
+            loops_.add_bytes(codes.bytes + at, count, few);
           }
         }
         for (std::int64_t j = 0; j < count; ++j) sums[from + j] += few[j];

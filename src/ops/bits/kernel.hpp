@@ -28,6 +28,12 @@ struct BitProblem {
 inline std::int64_t depth_of_a(const BitOptions& options) {
   return options.block > 0 ? options.block : options.depth;
 }
+/// Whether values become codes.
+inline bool gives_codes(BitOutput output) {
+  return output == BitOutput::rows || output == BitOutput::columns || output == BitOutput::bytes;
+}
+/// Bytes that a row of so many codes takes.
+inline std::int64_t padded_bytes(std::int64_t cols) { return (cols + 15) / 16 * 16; }
 /// Rows of an A in blocks that begin at the same column.
 inline constexpr std::int64_t rows_of_start = 64;
 

@@ -37,13 +37,17 @@ struct BitRecord final : PlanRecord {
 }
 
 void check_requantisation(const BitOptions& options) {
-  const bool packs = options.output == BitOutput::rows || options.output == BitOutput::columns;
+  const bool packs = gives_codes(options.output);
   if (packs != options.requantise.has_value()) {
     refuse(packs ? "codes as output, but no ranges for them" : "ranges for an output without codes",
            "requantise", "give ranges exactly where the output is packed");
   }
   if (!packs) return;
   options.requantise->validate();
+  if (options.output == BitOutput::bytes && options.requantise->bits > 8) {
+    refuse(fmt::format("codes of {} bits as bytes", options.requantise->bits), "requantise",
+           "use 8 bits or fewer, or codes packed along rows");
+  }
   if (options.requantise->granularity == quant::Granularity::classes) {
     refuse("ranges for classes of rows", "requantise", "use one range, or one for each column");
   }
@@ -59,7 +63,7 @@ void check_options(const BitOptions& options) {
   check_plan_options(options, Precision::fp32);
   quant::check_bits(options.a_bits, "a_bits");
   quant::check_bits(options.b_bits, "b_bits");
-  check_enum("output", options.output, BitOutput::columns);
+  check_enum("output", options.output, BitOutput::bytes);
   check_enum("activation", options.activation, BitActivation::tanh);
   if (options.rows < 0 || options.cols < 0 || options.depth < 0) {
     refuse(fmt::format("a product of {} x {} x {}", options.rows, options.cols, options.depth),
@@ -107,7 +111,7 @@ void check_blocks(const BitProblem& problem) {
   }
 }
 
-void check_a(const BitProblem& problem) {
+void check_operands(const BitProblem& problem) {
   const BitOptions& options = problem.options;
   if (options.a_words != 0) {
     if (problem.aggregates || problem.a != nullptr || options.block > 0) {
@@ -117,6 +121,10 @@ void check_a(const BitProblem& problem) {
       refuse(fmt::format("rows of {} words for {} codes", options.a_words, options.depth),
              "a_words", "give as many as the codes fill, or 0");
     }
+  }
+  if (options.b_bytes && (!problem.aggregates || options.b_bits > 8)) {
+    refuse("bytes in a product of two matrices, or of more than 8 bits", "b_bytes",
+           "give planes of bits");
   }
   if (!options.terms_of_a) return;
   const bool sums = options.output == BitOutput::sums32 || options.output == BitOutput::sums64;
@@ -138,7 +146,7 @@ BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   check_options(problem.options);
   check_own(problem);
   check_blocks(problem);
-  check_a(problem);
+  check_operands(problem);
   check_overflow(problem);
   auto record = std::make_shared<BitRecord>();
   record->graph = problem.graph;
@@ -173,6 +181,7 @@ const char* to_string(BitOutput output) noexcept {
     case BitOutput::values: return "values";
     case BitOutput::rows: return "rows";
     case BitOutput::columns: return "columns";
+    case BitOutput::bytes: return "bytes";
   }
   return "?";
 }
@@ -240,9 +249,13 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
     check.that(inputs.a.words == nullptr, "a comes with the run, but the plan has one",
                "leave it out");
   }
-  check_tensor(check, inputs.b, "b", options.device, options.b_bits,
-               record.aggregates ? options.depth : options.cols,
-               record.aggregates ? options.cols : options.depth);
+  if (options.b_bytes) {
+    check_bytes(check, inputs.b_bytes, "b_bytes", options.device, options.depth, options.cols);
+  } else {
+    check_tensor(check, inputs.b, "b", options.device, options.b_bits,
+                 record.aggregates ? options.depth : options.cols,
+                 record.aggregates ? options.cols : options.depth);
+  }
   check_epilogue(check, options, inputs.epilogue);
   check_outputs(check, options, outputs);
   if (plans_only()) return;

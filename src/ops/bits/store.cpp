@@ -5,6 +5,7 @@
 
 #include "tessera/core/parallel.hpp"
 
+#include "ops/bits/kernel.hpp"
 #include "ops/bits/row_sums.hpp"
 
 namespace tessera::ops {
@@ -61,6 +62,7 @@ void BitStore::operator()(std::int64_t first_row, const std::int64_t* sums) cons
   const std::int64_t rows = std::min(block_rows, options_.rows - first_row);
   if (options_.output == BitOutput::rows) return store_codes_by_rows(first_row, rows, sums);
   if (options_.output == BitOutput::columns) return store_codes_by_columns(first_row, rows, sums);
+  if (options_.output == BitOutput::bytes) return store_bytes(first_row, rows, sums);
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t* of_row = sums + r * options_.cols;
     const std::int64_t row = first_row + r;
@@ -95,6 +97,20 @@ void BitStore::store_codes_by_rows(std::int64_t first_row, std::int64_t rows,
       }
       for (int p = 0; p < codes.bits; ++p) codes.row(p, row)[word] = planes[p];
     }
+  }
+}
+
+void BitStore::store_bytes(std::int64_t first_row, std::int64_t rows,
+                           const std::int64_t* sums) const {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::uint8_t* const to = outputs_.bytes.row(first_row + r);
+    const float row_sum = sum_of_row(first_row + r);
+    for (std::int64_t j = 0; j < options_.cols; ++j) {
+      const auto sum = static_cast<float>(sums[r * options_.cols + j]);
+      to[j] =
+          static_cast<std::uint8_t>(finish_.code(j, finish_.value(first_row + r, j, sum, row_sum)));
+    }
+    std::fill(to + options_.cols, to + padded_bytes(options_.cols), std::uint8_t{0});
   }
 }
 

@@ -40,6 +40,7 @@ class BitStore {
  private:
   void store_codes_by_rows(std::int64_t first_row, std::int64_t rows,
                            const std::int64_t* sums) const;
+  void store_bytes(std::int64_t first_row, std::int64_t rows, const std::int64_t* sums) const;
   void store_codes_by_columns(std::int64_t first_row, std::int64_t rows,
                               const std::int64_t* sums) const;
 

@@ -26,6 +26,10 @@ class BitTrial {
         device_(place.device),
         a_(words_of(a_shape_), place),
         b_(words_of(b_shape_), place),
+        bytes_(problem.options.b_bytes
+                   ? checked_area(problem.options.depth, padded_bytes(problem.options.cols))
+                   : 0,
+               place),
         result_(checked_area(problem.options.rows, problem.options.cols) * 2 +
                     (problem.options.cols + 128) * (problem.options.rows + 128) / 2,
                 place),
@@ -57,10 +61,19 @@ class BitTrial {
         outputs_.codes = view_of(shape, result_.data());
         break;
       }
+      case BitOutput::bytes:
+        outputs_.bytes = {reinterpret_cast<std::uint8_t*>(result_.data()), options.rows,
+                          options.cols, padded_bytes(options.cols), device_};
+        break;
       case BitOutput::sums32:
         outputs_.sums32 = {reinterpret_cast<std::int32_t*>(result_.data()), options.rows,
                            options.cols, device_};
         break;
+    }
+    if (problem.options.b_bytes) {
+      fill_zero(bytes_.data(), static_cast<std::size_t>(bytes_.size()), device_, place.stream);
+      inputs_.b_bytes = {bytes_.data(), options.depth, options.cols, padded_bytes(options.cols),
+                         device_};
     }
     inputs_.a = view_of(a_shape_, a_.data());
     inputs_.b = view_of(b_shape_, b_.data());
@@ -76,8 +89,9 @@ class BitTrial {
   }
   static std::string details(const BitProblem& problem) {
     const BitOptions& options = problem.options;
-    return fmt::format("{} x {} x {}, {} by {} bits, {}{}{}", options.rows, options.cols,
-                       options.depth, options.a_bits, options.b_bits, to_string(options.output),
+    return fmt::format("{} x {} x {}, {} by {} bits{}, {}{}{}", options.rows, options.cols,
+                       options.depth, options.a_bits, options.b_bits,
+                       options.b_bytes ? " as bytes" : "", to_string(options.output),
                        problem.a ? ", A stays" : "",
                        options.block > 0 ? fmt::format(", blocks of {}", options.block) : "");
   }
@@ -94,7 +108,9 @@ class BitTrial {
 
   quant::BitTensor b_shape_, a_shape_;
   Device device_;
-  Buffer<std::uint32_t> a_, b_, result_;
+  Buffer<std::uint32_t> a_, b_;
+  Buffer<std::uint8_t> bytes_;
+  Buffer<std::uint32_t> result_;
   Buffer<std::int32_t> starts_;
   TrialWorkspace workspace_;
   BitInputs inputs_;

@@ -13,71 +13,91 @@
 namespace tessera::ops {
 namespace {
 
-/// Longer rows are cut; the sums of integers are the same in every order.
-constexpr EdgeOffset longest_piece = 2048;
-
 class CudaAggregateRows final : public CudaBits {
  public:
   explicit CudaAggregateRows(const BitProblem& problem)
-      : CudaBits(problem),
+      : CudaBits(problem, finishes(problem.options)),
         rows_(cuda::device_rows(problem.graph, options_.place())),
-        width_((options_.cols + 15) / 16 * 16),
-        codes_(need_.add<std::uint8_t>(checked_area(options_.depth, width_))) {
+        codes_(
+            need_.add<std::uint8_t>(options_.b_bytes ? 0 : checked_area(options_.depth, width()))) {
     cut(problem.graph.row_offsets().span());
   }
 
   void run(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
            const WorkspaceView& workspace) const override {
-    const BitRows from{inputs.b.words, inputs.b.plane_words(), inputs.b.words_per_row,
-                       inputs.b.rows, inputs.b.bits};
-    spread_rows(from, width_, codes_.in(workspace), stream);
-    const Sums sums = sums_in(outputs, workspace);
+    OwnCodes codes{inputs.b_bytes.data, nullptr, inputs.b_bytes.stride};
+    if (!options_.b_bytes) {
+      const BitRows from{inputs.b.words, inputs.b.plane_words(), inputs.b.words_per_row,
+                         inputs.b.rows, inputs.b.bits};
+      codes = {codes_.in(workspace), nullptr, width()};
+      spread_rows(from, width(), codes_.in(workspace), stream);
+    }
     AggregateLaunch launch;
+    launch.narrow_offsets = rows_->narrow_offsets.data();
+    launch.wide_offsets = rows_->wide_offsets.data();
+    launch.sources = rows_->indices.data();
+    launch.rows = launch.all_rows = options_.rows;
     launch.pieces = pieces_.data();
     launch.num_pieces = pieces_.size();
-    launch.num_whole = num_whole_;
-    launch.shared_rows = shared_rows_.data();
-    launch.num_shared_rows = shared_rows_.size();
-    launch.sources = rows_->indices.data();
-    launch.codes = codes_.in(workspace);
-    launch.width = width_;
+    launch.slots = slots_.in(workspace);
+    launch.counters = workspace.counters;
+    launch.codes = codes.bytes;
+    launch.code_stride = codes.stride;
     launch.cols = options_.cols;
-    launch.sums = sums.data;
-    launch.stride = sums.stride;
+    launch.width = width();
+    if (finishes(options_)) {
+      launch.result = result(inputs, outputs);
+      add_own(options_, codes, launch.result.finish);
+      if (options_.output == BitOutput::rows) launch.all_rows = outputs.codes.padded_rows;
+      return aggregate_rows(launch, stream);
+    }
+    const Sums sums = sums_in(outputs, workspace);
+    launch.result.kind = BitResultKind::sums;
+    launch.result.sums = sums.data;
+    launch.result.stride = sums.stride;
     aggregate_rows(launch, stream);
-    finish(inputs, outputs, stream, workspace, {codes_.in(workspace), nullptr, width_});
+    finish(inputs, outputs, stream, workspace, codes);
   }
 
  private:
+  /// Whether the kernel makes the result by itself.
+  static bool finishes(const BitOptions& options) {
+    if (options.output == BitOutput::columns) return false;
+    return options.output != BitOutput::rows || options.requantise->bits <= 8;
+  }
+  std::int64_t width() const { return padded_bytes(options_.cols); }
+
   void cut(std::span<const EdgeOffset> offsets) {
-    std::vector<RowPiece> whole, parts;
-    std::vector<VertexId> shared;
+    std::vector<RowPiece> pieces;
+    std::int32_t slots = 0;
+    std::int32_t counters = 0;
     for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-      const auto id = static_cast<VertexId>(row);
       const EdgeOffset degree = offsets[row + 1] - offsets[row];
+      if (degree <= longest_short_row) continue;
+      RowPiece piece{offsets[row], static_cast<std::int32_t>(degree), static_cast<VertexId>(row)};
       if (degree <= longest_piece) {
-        whole.push_back({offsets[row], static_cast<std::int32_t>(degree), id});
+        pieces.push_back(piece);
         continue;
       }
-      shared.push_back(id);
+      piece.num_slots = static_cast<std::int32_t>((degree + longest_piece - 1) / longest_piece);
+      piece.first_slot = slots;
+      piece.counter = counters++;
       for (EdgeOffset begin = 0; begin < degree; begin += longest_piece) {
-        const auto count = static_cast<std::int32_t>(std::min(longest_piece, degree - begin));
-        parts.push_back({offsets[row] + begin, count, id});
+        piece.begin = offsets[row] + begin;
+        piece.count = static_cast<std::int32_t>(std::min(longest_piece, degree - begin));
+        piece.slot = slots++;
+        pieces.push_back(piece);
       }
     }
-    num_whole_ = static_cast<std::int64_t>(whole.size());
-    whole.insert(whole.end(), parts.begin(), parts.end());
-    const Place place = options_.place();
-    pieces_ = cuda::to_device(std::span<const RowPiece>(whole), place);
-    shared_rows_ = cuda::to_device(std::span<const VertexId>(shared), place);
+    pieces_ = cuda::to_device(std::span<const RowPiece>(pieces), options_.place());
+    slots_ = need_.add<std::int32_t>(checked_area(slots, width()));
+    need_.add_counters(checked_area(counters, (width() + 511) / 512));
   }
 
   std::shared_ptr<const cuda::DeviceRows> rows_;
-  std::int64_t width_;
   WorkspacePart<std::uint8_t> codes_;
-  std::int64_t num_whole_ = 0;
   Buffer<RowPiece> pieces_;
-  Buffer<VertexId> shared_rows_;
+  WorkspacePart<std::int32_t> slots_;
 };
 
 std::string why_not_rows(const BitProblem& problem) {
@@ -88,16 +108,16 @@ std::string why_not_rows(const BitProblem& problem) {
 }  // namespace
 
 void append_cuda_bit_aggregate_kernels(std::vector<BitKernel>& table) {
-  table.push_back(
-      {{"bit_aggregate/cuda/rows", "codes are spread to bytes once, a warp adds a row's sources",
-        "bit_aggregate", DeviceKind::cuda, true},
-       why_not_rows,
-       [](const BitProblem& problem) {
-         return predict_bit_rows_us(problem, device_traits(problem.options.device));
-       },
-       [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-         return std::make_unique<CudaAggregateRows>(problem);
-       }});
+  table.push_back({{"bit_aggregate/cuda/rows",
+                    "codes as bytes, a few lanes add a row's sources and finish the sums",
+                    "bit_aggregate", DeviceKind::cuda, true},
+                   why_not_rows,
+                   [](const BitProblem& problem) {
+                     return predict_bit_rows_us(problem, device_traits(problem.options.device));
+                   },
+                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+                     return std::make_unique<CudaAggregateRows>(problem);
+                   }});
 }
 
 }  // namespace tessera::ops

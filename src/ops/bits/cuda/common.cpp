@@ -40,6 +40,18 @@ BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) c
     result.stride = outputs.values.stride;
     return result;
   }
+  if (options_.output == BitOutput::bytes) {
+    result.kind = BitResultKind::bytes;
+    result.bytes = outputs.bytes.data;
+    result.stride = outputs.bytes.stride;
+    return result;
+  }
+  if (options_.output == BitOutput::sums32) {
+    result.kind = BitResultKind::sums;
+    result.sums = outputs.sums32.data;
+    result.stride = outputs.sums32.stride;
+    return result;
+  }
   result.kind = options_.output == BitOutput::rows ? BitResultKind::rows : BitResultKind::columns;
   const auto& codes = outputs.codes;
   result.codes = {codes.words, codes.bits, codes.padded_rows, codes.words_per_row};
@@ -54,6 +66,9 @@ void CudaBits::finish(const BitInputs& inputs, const BitOutputs& outputs, Stream
   add_own(options_, own, launch.finish);
   if (options_.output == BitOutput::values) {
     return finish_values(launch, outputs.values.data, outputs.values.stride, stream);
+  }
+  if (options_.output == BitOutput::bytes) {
+    return finish_bytes(launch, outputs.bytes.data, outputs.bytes.stride, stream);
   }
   const auto& codes = outputs.codes;
   finish_codes(launch, {codes.words, codes.bits, codes.padded_rows, codes.words_per_row},

@@ -19,6 +19,25 @@ __global__ void values_kernel(const FinishLaunch launch, float* values, std::int
   values[row * stride + col] = launch.finish.value(row, col, static_cast<float>(launch.sums[i]));
 }
 
+/// A thread makes four codes.
+__global__ void bytes_kernel(const FinishLaunch launch, std::uint8_t* bytes, std::int64_t stride) {
+  cuda::begin_overlapped();
+  const std::int64_t units = (launch.cols + 15) / 16 * 4;
+  const std::int64_t i = std::int64_t{blockIdx.x} * value_threads + threadIdx.x;
+  if (i >= launch.rows * units) return;
+  const std::int64_t row = i / units;
+  const std::int64_t first = i % units * 4;
+  std::uint32_t codes = 0;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const std::int64_t col = first + k;
+    if (col >= launch.cols) break;
+    const auto sum = static_cast<float>(launch.sums[row * launch.cols + col]);
+    codes |= launch.finish.code(col, launch.finish.value(row, col, sum)) << (k * 8);
+  }
+  *reinterpret_cast<std::uint32_t*>(bytes + row * stride + first) = codes;
+}
+
 /// A block has 32 x 32 sums; outside of the matrix codes are 0, which fills the padding. A warp
 /// then makes a word of every plane of the codes of one row, or of one column.
 template <bool by_rows>
@@ -58,6 +77,13 @@ __global__ void codes_kernel(const FinishLaunch launch, const PackedCodes codes)
 void finish_values(const FinishLaunch& launch, float* values, std::int64_t stride, Stream stream) {
   cuda::launch_overlapped(values_kernel, cuda::num_blocks(launch.rows * launch.cols, value_threads),
                           value_threads, stream, launch, values, stride);
+}
+
+void finish_bytes(const FinishLaunch& launch, std::uint8_t* bytes, std::int64_t stride,
+                  Stream stream) {
+  const std::int64_t units = (launch.cols + 15) / 16 * 4;
+  cuda::launch_overlapped(bytes_kernel, cuda::num_blocks(launch.rows * units, value_threads),
+                          value_threads, stream, launch, bytes, stride);
 }
 
 void finish_codes(const FinishLaunch& launch, const PackedCodes& codes, bool by_rows,

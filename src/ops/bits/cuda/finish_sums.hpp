@@ -23,16 +23,21 @@ struct PackedCodes {
 };
 
 /// What a product makes of its sums by itself.
-enum class BitResultKind { values, rows, columns };
+enum class BitResultKind { values, rows, columns, bytes, sums };
 struct BitResult {
   BitResultKind kind = BitResultKind::values;
   BitFinish finish;
-  float* values = nullptr;
-  std::int64_t stride = 0;
-  PackedCodes codes;  ///< along rows or columns
+  float* values = nullptr;  ///< one of these, or packed codes
+  std::uint8_t* bytes = nullptr;
+  std::int32_t* sums = nullptr;
+  std::int64_t stride = 0;  ///< of what is not packed
+  PackedCodes codes;        ///< along rows or columns
 };
 
 void finish_values(const FinishLaunch& launch, float* values, std::int64_t stride, Stream stream);
+/// Zeros fill rows up to multiples of 16.
+void finish_bytes(const FinishLaunch& launch, std::uint8_t* bytes, std::int64_t stride,
+                  Stream stream);
 void finish_codes(const FinishLaunch& launch, const PackedCodes& codes, bool by_rows,
                   Stream stream);
 

@@ -178,6 +178,21 @@ __device__ inline void pack_tile(const CodeTile& tile, const PackedCodes& to, bo
   }
 }
 
+/// Writes a tile as bytes, zeros up to the next multiple of 16 columns included.
+__device__ inline void store_tile(const CodeTile& tile, const BitResult& result, std::int64_t rows,
+                                  std::int64_t cols, std::int64_t first_row,
+                                  std::int64_t first_col) {
+  for (int i = static_cast<int>(threadIdx.x); i < pairs_rows * 16; i += pairs_threads) {
+    const int row = i / 16;
+    const int col = i % 16 * 4;
+    if (row >= rows || first_col + col >= (cols + 15) / 16 * 16) continue;
+    const std::uint32_t* const codes = tile.codes[row] + col;
+    *reinterpret_cast<std::uint32_t*>(result.bytes + (first_row + row) * result.stride + first_col +
+                                      col) =
+        codes[0] | codes[1] << 8 | codes[2] << 16 | codes[3] << 24;
+  }
+}
+
 /// Calls visit(row, col, sum, row_sum) for what a lane has of a block's tile, row and column
 /// counted from its corner.
 template <class Visit>
@@ -278,7 +293,9 @@ __global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const Bit
                      exists ? result.finish.code(col, value_at(row, col, sum, row_sum)) : 0u;
                });
     __syncthreads();
-    if (result.kind == BitResultKind::rows) {
+    if (result.kind == BitResultKind::bytes) {
+      store_tile(tile, result, product.a.rows - first_row, product.b.rows, first_row, first_col);
+    } else if (result.kind == BitResultKind::rows) {
       pack_tile(tile, result.codes, true, first_row, blockIdx.y, gridDim.y);
     } else {
       pack_tile(tile, result.codes, false, first_col, blockIdx.x, gridDim.x);
