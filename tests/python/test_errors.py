@@ -54,7 +54,7 @@ def test_shapes_of_heads_and_terms():
         tessera.attention(INDEX, scores, scores, X, heads=2, edge_term=torch.ones(3, 2).long())
     with pytest.raises(ValueError, match="u has 4 features, v has 2"):
         tessera.sddmm(INDEX, X, scores)
-    with pytest.raises(ValueError, match="a vector belongs to the form v2"):
+    with pytest.raises(ValueError, match="a vector belongs to the forms v2"):
         tessera.attention(INDEX, X, X, X, form="v2")
 
 

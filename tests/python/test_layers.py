@@ -89,7 +89,8 @@ def test_layer_is_pygs(name, device):
         assert (tally.kernels, tally.fallbacks) == (before[0] + 1, before[1])
 
 
-@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GAT", "GATv2", "AGNN", "SGC", "APPNP"])
+@pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GIN fixed", "GAT", "GATv2", "AGNN", "SGC", "APPNP",
+                                  "Cluster", "Transformer"])
 @pytest.mark.parametrize("layout", ["csr", "coo"])
 def test_sparse_tensors(name, layout, device):
     theirs, mine = pair(name, device)
@@ -100,6 +101,21 @@ def test_sparse_tensors(name, layout, device):
     before = tally.fallbacks
     same([mine(x, adjacency)], [theirs(x, adjacency)])
     same(gradients(mine, x, tessera.Graph(index, 30, 30)), gradients(theirs, x, index))
+    assert tally.fallbacks == before
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_chebyshev_polynomials_of_sparse_tensors(weighted, device):
+    """PyG's own code takes an edge_index alone."""
+    theirs, mine = pair("Cheb", device)
+    index = random_edges(30, 30, 150, device, repeated=False)
+    x = torch.randn(30, 12, device=device)
+    weight = torch.rand(index.size(1), device=device) if weighted else None
+    values = torch.ones(index.size(1), device=device) if weight is None else weight
+    coo = torch.sparse_coo_tensor(index.flip(0), values, (30, 30)).coalesce()
+    before = tally.fallbacks
+    for adjacency in (coo, coo.to_sparse_csr(), coo.to_sparse_csc()):
+        same(gradients(mine, x, adjacency), gradients(theirs, x, index, weight))
     assert tally.fallbacks == before
 
 

@@ -109,6 +109,26 @@ def test_attention_and_its_weights(device, form, dtype):
     close(rows[has_edges], torch.ones_like(rows[has_edges]), dtype)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_by_cosines(device, dtype):
+    index = random_edges(25, 25, 160, device)
+    graph = tessera.Graph(index, 25, 25)
+    value = torch.randn(25, 8, device=device).to(dtype).requires_grad_()
+    factor = torch.tensor([1.5], device=device).to(dtype).requires_grad_()
+    out = tessera.attention(graph, None, None, value, factor, form="cosine", loops="one_each")
+    out.float().square().sum().backward()
+    found = [out, value.grad, factor.grad]
+    wide = [t.detach().float().requires_grad_() for t in (value, factor)]
+    unit = torch.nn.functional.normalize(wide[0], dim=-1)
+    expected = tessera.attention(graph, wide[1] * unit, unit, wide[0], form="dot", loops="one_each")
+    expected.square().sum().backward()
+    for mine, theirs in zip(found, [expected, wide[0].grad, wide[1].grad]):
+        close(mine, theirs, dtype)
+    for wrong, what in [((value, None, value, factor), "alone"), ((None, None, value, None), "number")]:
+        with pytest.raises(ValueError, match=what):
+            tessera.attention(graph, *wrong, form="cosine")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_weight_for_each_head(device, dtype):
     supported(device, dtype)

@@ -53,8 +53,10 @@ AttentionTensors::AttentionTensors(const Tensor& of_target, const Tensor& of_sou
 /// The seed lies on the device: its first number takes the place of a step's.
 ops::AttentionInputs AttentionTensors::inputs(const AttentionSettings& settings) const {
   ops::AttentionInputs in;
-  in.target = operand(target);
-  in.source = operand(source);
+  if (settings.form != ops::AttentionForm::cosine) {
+    in.target = operand(target);
+    in.source = operand(source);
+  }
   in.value = operand(value);
   if (vector) in.vector = row_operand(*vector);
   in.scale = settings.scale;
@@ -100,8 +102,10 @@ void attend_backward(Structure& structure, const AttentionSettings& settings,
   const Tensor grad_out = with_rows(in_type(grad, type));
   const Tensor sums = with_rows(log_sum);
   ops::AttentionGradOutputs outputs;
-  outputs.target = operand(gradients.target);
-  outputs.source = operand(gradients.source);
+  if (settings.form != ops::AttentionForm::cosine) {
+    outputs.target = operand(gradients.target);
+    outputs.source = operand(gradients.source);
+  }
   outputs.value = operand(gradients.value);
   if (gradients.vector) outputs.vector = row_operand(*gradients.vector);
   const BorrowedWorkspace workspace(tensors.value, planned->plan);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // GAT's layer in one operator, for a graph whose targets are its sources:
 //
-//     H = X W^T,  O[i] = sum over j of softmax_j(leaky_relu(a_t . H[i] + a_s . H[j])) H[j],  Y = O + bias
+//     H = X W^T,  O[i] = sum over j of softmax_j(leaky_relu(a_t . H[i] + a_s . H[j])) H[j],  Y = O
+//     + bias
 //
-// with each head on its own. Both scores of all heads are one product of H with a matrix that has the
-// vectors of the heads in its blocks.
+// with each head on its own. Both scores of all heads are one product of H with a matrix that has
+// the vectors of the heads in its blocks.
 #include <array>
 #include <tuple>
 #include <vector>
@@ -63,8 +64,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
                 "use outputs x features, and as many rows of features as vertices");
   }
   const std::int64_t outputs = weight.size(0);
-  if (heads < 1 || outputs % heads != 0 || source.numel() != outputs ||
-      target.numel() != outputs) {
+  if (heads < 1 || outputs % heads != 0 || source.numel() != outputs || target.numel() != outputs) {
     throw Error(ErrorCode::invalid_argument, "vectors that do not fit the outputs of the matrix",
                 "att_src", "use one number for each output");
   }

@@ -31,26 +31,25 @@ def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) ->
         raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
 
 
-def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
-    if not weight.is_floating_point():
-        raise TypeError(f"edge_weight has type {weight.dtype}: use a float")
-    if weight.device != graph.device:
-        raise ValueError(f"edge_weight lies on {weight.device}, the graph on {graph.device}")
+def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | None:
+    """How many edges numbers are wanted for; None in compiled code, where sizes are not known."""
+    if not numbers.is_floating_point():
+        raise TypeError(f"{name} has type {numbers.dtype}: use a float")
+    if numbers.device != graph.device:
+        raise ValueError(f"{name} lies on {numbers.device}, the graph on {graph.device}")
     if torch.compiler.is_compiling():
-        return
-    expected = caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
-    if weight.dim() not in (1, 2) or weight.size(0) != expected:
+        return None
+    return caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
+
+
+def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
+    expected = _edges_of("edge_weight", weight, graph, loops)
+    if expected is not None and (weight.dim() not in (1, 2) or weight.size(0) != expected):
         rows = weight.size(0) if weight.dim() > 0 else 1
         raise ValueError(f"edge_weight has {rows} numbers for {expected} edges")
 
 
 def check_edge_term(term: Tensor, graph: Graph, loops: int, width: int) -> None:
-    if not term.is_floating_point():
-        raise TypeError(f"edge_term has type {term.dtype}: use a float")
-    if term.device != graph.device:
-        raise ValueError(f"edge_term lies on {term.device}, the graph on {graph.device}")
-    if torch.compiler.is_compiling():
-        return
-    expected = caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
-    if tuple(term.shape) != (expected, width):
+    expected = _edges_of("edge_term", term, graph, loops)
+    if expected is not None and tuple(term.shape) != (expected, width):
         raise ValueError(f"edge_term has shape {tuple(term.shape)}: use ({expected}, {width})")

@@ -14,7 +14,7 @@ from ._operators import ADDED_LOOPS
 from .graph import LOOPS, NORMS, Graph
 
 REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
-FORMS = {"additive": 0, "v2": 1, "dot": 2}
+FORMS = {"additive": 0, "v2": 1, "dot": 2, "cosine": 3}
 
 TUNE, TF32, STRICT = 1, 2, 4
 
@@ -191,8 +191,8 @@ def edge_softmax(
 
 def attention(
     graph: Any,
-    target: Tensor,
-    source: Tensor,
+    target: Tensor | None,
+    source: Tensor | None,
     value: Tensor,
     vector: Tensor | None = None,
     *,
@@ -211,7 +211,9 @@ def attention(
 
     - ``"additive"`` (GAT): ``leaky_relu(target + source)``, one number for each head and vertex;
     - ``"v2"`` (GATv2): ``vector . leaky_relu(target + source)``, ``w`` numbers;
-    - ``"dot"`` (AGNN, transformers): ``scale * target . source``, ``w`` numbers.
+    - ``"dot"`` (transformers): ``scale * target . source``, ``w`` numbers;
+    - ``"cosine"`` (AGNN): ``vector`` times the cosine of both ends' values, with ``vector`` one number
+      that lies on the device; ``target`` and ``source`` are None, and there is one head.
 
     Nothing of the size of edges x features is kept, neither for the backward pass.
 
@@ -227,16 +229,21 @@ def attention(
         tensor([[2.],
                 [0.]])
     """
-    graph = _graph_for(graph, target.size(0), value.size(0))
     if form not in FORMS:
-        raise ValueError(f"unknown form {form!r}: use additive, v2 or dot")
+        raise ValueError(f"unknown form {form!r}: use additive, v2, dot or cosine")
+    if form == "cosine":
+        return _attention_by_cosines(graph, target, source, value, vector, heads, dropout, edge_term,
+                                     loops, tune)
+    if target is None or source is None:
+        raise ValueError(f"the form {form} needs features of targets and sources")
+    graph = _graph_for(graph, target.size(0), value.size(0))
     check_features("target", target, graph, graph.num_targets)
     check_features("source", source, graph, graph.num_sources)
     check_features("value", value, graph, graph.num_sources)
     if value.size(1) % heads != 0:
         raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
     if (vector is not None) != (form == "v2"):
-        raise ValueError("a vector belongs to the form v2, and to no other")
+        raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")
     if edge_term is not None:
         weights = attention_weights(graph, target, source, value, vector, form=form, heads=heads,
                                     scale=scale, negative_slope=negative_slope,
@@ -250,6 +257,30 @@ def attention(
         _operators.attention, target, source, value, vector, seed, graph.index,
         graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
         dropout, _flags(tune, value.device),
+    )[0]
+
+
+def _attention_by_cosines(
+    graph: Any, target: Tensor | None, source: Tensor | None, value: Tensor, factor: Tensor | None,
+    heads: int, dropout: float, edge_term: Tensor | None, loops: str, tune: bool
+) -> Tensor:
+    if target is not None or source is not None or heads != 1:
+        raise ValueError("the form cosine has values alone, and one head")
+    if factor is None or factor.numel() != 1:
+        raise ValueError("the form cosine needs a vector of one number")
+    if value.device.type != "cuda" or edge_term is not None:
+        unit = torch.nn.functional.normalize(value, p=2.0, dim=-1)
+        return attention(graph, (factor * unit).to(unit.dtype), unit, value, form="dot",
+                         dropout=dropout, edge_term=edge_term, loops=loops, tune=tune)
+    graph = _graph_for(graph, value.size(0), value.size(0))
+    check_features("value", value, graph, graph.num_sources)
+    seed = dropout_seed(value.device) if dropout > 0 else None
+    value, factor = _autocast(value, factor)
+    nothing = value.new_empty((0, 0))
+    return errors.run(
+        _operators.attention, nothing, nothing, value, factor, seed, graph.index, graph.offsets,
+        *_graph_numbers(graph, loops), FORMS["cosine"], 1, 1.0, 0.0, dropout,
+        _flags(tune, value.device),
     )[0]
 
 

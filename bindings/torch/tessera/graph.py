@@ -173,6 +173,19 @@ class Graph:
         return Graph._make(self.index, self.offsets, self.weight, self.num_sources,
                            self.num_targets, layout)
 
+    def without_weight(self) -> Graph:
+        """The same edges, each of weight 1.
+
+        Example:
+            >>> import torch, tessera
+            >>> tessera.Graph(torch.tensor([[0], [1]]), 2, 2, torch.tensor([0.5])).without_weight()
+            Graph(targets=2, sources=2, edges=1)
+        """
+        if self.weight is None:
+            return self
+        return Graph._make(self.index, self.offsets, None, self.num_targets, self.num_sources,
+                           self.layout)
+
     def targets_and_sources(self) -> tuple[Tensor, Tensor]:
         """Both ends of every edge, in the caller's order."""
         if self.layout == SOURCE_TARGET:

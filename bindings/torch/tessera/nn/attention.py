@@ -28,16 +28,15 @@ def _by_heads(vectors: Tensor) -> Tensor:
 
 
 class _Attentive(Accelerated):
-    def _attend(self, graph: Any, target: Tensor, source: Tensor, value: Tensor, **options: Any):
+    def _attend(self, graph: Any, *tensors: Tensor | None, **options: Any) -> Tensor:
         """Attention in the type that accelerate() was asked for."""
-        dtype = value.dtype
-        vector = options.pop("vector", None)
-        if options.get("edge_term") is not None:
-            options["edge_term"] = self._narrowed(options["edge_term"])
-        out = attention(
-            graph, self._narrowed(target), self._narrowed(source), self._narrowed(value),
-            None if vector is None else self._narrowed(vector), tune=self._tessera_tune, **options,
-        )
+        def narrowed(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else self._narrowed(tensor)
+
+        dtype = tensors[2].dtype  # of the values
+        options["edge_term"] = narrowed(options.get("edge_term"))
+        vector = narrowed(options.pop("vector", None))
+        out = attention(graph, *map(narrowed, tensors), vector, tune=self._tessera_tune, **options)
         return out.to(dtype) if self._tessera_dtype is not None else out
 
     def _obstacle_of_edges(self, x: Any, edge_index: Any, edge_attr: Any, weights: Any):
@@ -259,10 +258,8 @@ class AGNNConv(_Attentive, pyg.AGNNConv):
             obstacle = "a pair of features"
         if not self._notice(obstacle):
             return super().forward(x, edge_index)
-        unit = F.normalize(x, p=2.0, dim=-1)
         graph = self._graph(edge_index, x.size(0), x.size(0))
-        return self._attend(graph, (self.beta * unit).to(unit.dtype), unit, x, form="dot",
-                            loops=self._loops)
+        return self._attend(graph, None, None, x, vector=self.beta, form="cosine", loops=self._loops)
 
 
 class TransformerConv(_Attentive, pyg.TransformerConv):

@@ -287,8 +287,6 @@ class ChebConv(Accelerated, pyg.ChebConv):
         lambda_max: Any = None,
     ) -> Tensor:
         obstacle = self._obstacle(x, edge_index)
-        if obstacle is None and not _is_list_of_edges(edge_index):
-            obstacle = "a sparse matrix"
         if obstacle is None and self.normalization != "sym":
             obstacle = f"the normalisation {self.normalization}"
         if obstacle is None and batch is not None:
@@ -347,13 +345,11 @@ class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and not self.add_self_loops:
             obstacle = "loops that are not added"
-        if obstacle is None and not _is_list_of_edges(edge_index):
-            obstacle = "a sparse matrix"
         if obstacle is None and self.flow != "source_to_target":
             obstacle = "a reversed flow"
         if not self._notice(obstacle):
             return super().forward(x, edge_index)
-        graph = self._graph(edge_index, x.size(0), x.size(0))
+        graph = self._graph(edge_index, x.size(0), x.size(0)).without_weight()
         matrix, root = self._matrix(self.lin_out), self._matrix(self.lin_root)
         if matrix is not None and root is not None:
             return linear_sum(graph, x, matrix, self.lin_out.bias, root_weight=root,
