@@ -26,6 +26,7 @@ std::span<const BitKernel> bit_aggregate_kernels() {
                                    cpu_bit_aggregate_kernels().end());
 #ifdef TESSERA_WITH_CUDA
     append_cuda_bit_aggregate_kernels(kernels);
+    append_cuda_byte_windows(kernels);
 #endif
     return kernels;
   }();

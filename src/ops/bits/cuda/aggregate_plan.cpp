@@ -16,7 +16,7 @@ namespace {
 class CudaAggregateRows final : public CudaBits {
  public:
   explicit CudaAggregateRows(const BitProblem& problem)
-      : CudaBits(problem, finishes(problem.options)),
+      : CudaBits(problem, finishes_in_registers(problem.options)),
         rows_(cuda::device_rows(problem.graph, options_.place())),
         codes_(
             need_.add<std::uint8_t>(options_.b_bytes ? 0 : checked_area(options_.depth, width()))) {
@@ -45,7 +45,7 @@ class CudaAggregateRows final : public CudaBits {
     launch.code_stride = codes.stride;
     launch.cols = options_.cols;
     launch.width = width();
-    if (finishes(options_)) {
+    if (finishes_in_registers(options_)) {
       launch.result = result(inputs, outputs);
       add_own(options_, codes, launch.result.finish);
       if (options_.output == BitOutput::rows) launch.all_rows = outputs.codes.padded_rows;
@@ -60,11 +60,6 @@ class CudaAggregateRows final : public CudaBits {
   }
 
  private:
-  /// Whether the kernel makes the result by itself.
-  static bool finishes(const BitOptions& options) {
-    if (options.output == BitOutput::columns) return false;
-    return options.output != BitOutput::rows || options.requantise->bits <= 8;
-  }
   std::int64_t width() const { return padded_bytes(options_.cols); }
 
   void cut(std::span<const EdgeOffset> offsets) {

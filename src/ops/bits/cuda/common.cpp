@@ -18,6 +18,11 @@ std::string why_not_on_gpu(const BitProblem& problem) {
   return {};
 }
 
+bool finishes_in_registers(const BitOptions& options) {
+  if (options.output == BitOutput::columns) return false;
+  return options.output != BitOutput::rows || options.requantise->bits <= 8;
+}
+
 CudaBits::CudaBits(const BitProblem& problem, bool finishes)
     : options_(problem.options),
       lower_(ranges_on(options_, &quant::Affine::lower)),

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/spmm/cuda/tall/cost.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
@@ -18,6 +19,7 @@ struct BitCoefficients {
   double byte_per_us;   ///< products of bytes in one processor
   double convert_us;    ///< planes to bytes, per million of them
   double gather_bytes_per_us;
+  double window_share;  ///< of what windows of 16-bit features take
 
   BitCoefficients scaled(DeviceRatio ratio) const {
     BitCoefficients scaled = *this;
@@ -34,7 +36,8 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .pair_per_us = 6e6,
        .byte_per_us = 4.95e6,
        .convert_us = 1.5,
-       .gather_bytes_per_us = 5e6}}}};
+       .gather_bytes_per_us = 7e6,
+       .window_share = 0.85}}}};
 
 /// Products that the busiest processor has.
 double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
@@ -44,6 +47,20 @@ double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& 
   // Two blocks share K where there are too few for all processors.
   const double waves = std::ceil(2 * tiles / std::max(1, traits.processors)) / 2;
   return waves * tile * std::ceil(static_cast<double>(depth_of_a(options)) / 1024) * 1024;
+}
+
+/// Planes to bytes, where planes come.
+double spread_us(const BitProblem& problem, const BitCoefficients& fit) {
+  if (problem.options.b_bytes) return 0;
+  return fit.launch_us + 2e-6 * fit.convert_us * static_cast<double>(problem.options.depth) *
+                             static_cast<double>(padded_bytes(problem.options.cols)) / 6;
+}
+
+/// The result, which nothing overlaps at the end.
+double stored_us(const BitProblem& problem, const BitCoefficients& fit) {
+  const double bytes = gives_codes(problem.options.output) ? 1 : 4;
+  return bytes * static_cast<double>(problem.options.rows) *
+         static_cast<double>(problem.options.cols) / fit.gather_bytes_per_us;
 }
 
 }  // namespace
@@ -73,10 +90,21 @@ double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
 double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
   const double gathered = static_cast<double>(problem.graph.num_edges()) *
-                          (static_cast<double>(problem.options.cols) + 4);
-  const double spread =
-      static_cast<double>(problem.options.depth) * static_cast<double>(problem.options.cols) * 2;
-  return 2 * fit.launch_us + (gathered + spread) / fit.gather_bytes_per_us;
+                          (static_cast<double>(padded_bytes(problem.options.cols)) + 4);
+  return fit.launch_us + spread_us(problem, fit) + gathered / fit.gather_bytes_per_us +
+         stored_us(problem, fit);
+}
+
+/// As windows of 16-bit features, which take twice the bytes.
+double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  SpmmProblem half;
+  half.graph = problem.graph;
+  half.precision = Precision::fp16;
+  half.features = problem.options.cols;
+  half.set_place(problem.options.place());
+  return spread_us(problem, fit) +
+         fit.window_share * predict_tall_us(half, tall_policies[0], traits);
 }
 
 }  // namespace tessera::ops

@@ -12,9 +12,13 @@ namespace tessera::ops {
 
 void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table);
 void append_cuda_bit_aggregate_kernels(std::vector<BitKernel>& table);
+void append_cuda_byte_windows(std::vector<BitKernel>& table);
 
 /// What both ops ask before anything else; empty where nothing speaks against a GPU.
 std::string why_not_on_gpu(const BitProblem& problem);
+
+/// Whether kernels of bit_aggregate make the result by themselves.
+bool finishes_in_registers(const BitOptions& options);
 
 /// From 32-bit sums to what the plan gives: the sums themselves, or what the epilogue makes of
 /// them, in a pass of its own unless the product `finishes` by itself.
