@@ -8,7 +8,6 @@
 
 #include "core/side_stream.hpp"
 #include "core/transfer_memory.hpp"
-#include "tessera/core/error.hpp"
 #include "tessera/core/recording.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/graph/transform.hpp"
@@ -189,10 +188,6 @@ class FloatBatchTrial final : public Trial {
  public:
   FloatBatchTrial(const Problem& problem, nn::ModelKind kind, Precision precision)
       : load_(problem, kind, 0), device_(problem.device), precision_(precision) {
-    if (device_.kind == DeviceKind::cpu && precision != Precision::fp32) {
-      throw Error(ErrorCode::unsupported, "models in bf16 on the CPU", "batches",
-                  "use --device cuda");
-    }
     // As many as BitBatchRunner has.
     const std::size_t count = device_.kind == DeviceKind::cpu ? 1 : 4;
     for (std::size_t i = 0; i < count; ++i) lanes_.push_back(std::make_unique<Lane>(*this));

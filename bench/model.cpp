@@ -115,7 +115,9 @@ class ModelTrial : public Trial {
     options_.task = train::Task::node;
     options_.seed = seed_;
     options_.placement.memory = &default_memory(problem.device);
+    options_.placement.precision = problem.precision;
     options_.plans = problem.plans;
+    train::validate(options_);
     problem_ = train::prepare(dataset_, config_, options_);
     trainer_ = std::make_unique<train::Trainer>(problem_, problem_.split, config_, options_, seed_);
   }
@@ -156,7 +158,7 @@ class ModelTrial : public Trial {
     const std::int64_t entries =
         shape.feature_entries > 0 ? 2 * shape.feature_entries : shape.vertices * shape.features;
     const std::int64_t passes = evaluates_ ? 3 : 2;
-    const auto word = static_cast<std::int64_t>(sizeof(float));
+    const auto word = static_cast<std::int64_t>(bytes_per_element(options_.placement.precision));
     return passes * (word * entries + structure_bytes(problem_.graph, device()));
   }
   std::int64_t features() const override { return problem_.num_features(); }
@@ -196,7 +198,7 @@ Suite model_suite(const std::string& name, const std::string& summary, nn::Model
   Suite suite;
   suite.op = name + "_" + nn::to_string(kind);
   suite.summary = summary;
-  suite.precisions = {Precision::fp32};
+  suite.precisions = {Precision::fp32, Precision::tf32, Precision::bf16};
   suite.features = {0};
   suite.on_request = true;
   suite.has_shape = true;

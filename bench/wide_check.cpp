@@ -10,7 +10,14 @@ namespace tessera::bench {
 namespace {
 
 /// Several sums one after the other, each with its own rounding.
-constexpr double bound = 1e-4;
+double bound_of(Precision precision) {
+  switch (precision) {
+    case Precision::bf16: return 0x1p-5;
+    case Precision::tf32:
+    case Precision::fp16: return 0x1p-8;
+    default: return 1e-4;
+  }
+}
 
 }  // namespace
 
@@ -33,7 +40,8 @@ Gate wide_gate(const nn::Tensor& computed, const nn::Tensor& expected) {
       error = std::max(error, measure.error_of(static_cast<double>(narrow(i, j)), wide(i, j), 1));
     }
   }
-  return {error / (largest > 0 ? largest : 1), bound, wide.rows, wide.rows};
+  return {error / (largest > 0 ? largest : 1), bound_of(computed.precision()), wide.rows,
+          wide.rows};
 }
 
 }  // namespace tessera::bench

@@ -11,7 +11,7 @@ namespace tessera::bench {
 /// Gives `wide` the parameters of `narrow`.
 void copy_state(nn::Layer& narrow, nn::Layer& wide);
 
-/// Compares fp32 with fp64, relative to the largest number expected.
+/// Compares with fp64, relative to the largest number expected.
 Gate wide_gate(const nn::Tensor& computed, const nn::Tensor& expected);
 
 }  // namespace tessera::bench

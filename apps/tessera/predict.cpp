@@ -27,7 +27,7 @@ struct PredictArguments {
   bool embeddings = false;
   std::string bits;
   bool rounded = false;
-  std::string device = "cpu";
+  std::string device = "cpu", precision = "fp32";
   PlanningOptions planning;
 };
 
@@ -218,6 +218,7 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   train::PredictOptions options;
   options.embeddings = arguments.embeddings;
   options.placement.memory = &default_memory(checked_device(arguments.device));
+  options.placement.precision = parse_precision(arguments.precision);
   options.plans = arguments.planning.options();
   if (!arguments.bits.empty()) options.bits = nn::parse_bits(arguments.bits);
   options.integers = !arguments.rounded;
@@ -262,6 +263,12 @@ Action setup(CLI::App& app) {
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--precision", arguments->precision,
+                 "fp32, tf32 (products on a GPU's tensor cores), or bf16 (features and activations "
+                 "in 16 bits); the checkpoint's own plays no part")
+      ->type_name("NAME")
+      ->check(one_of({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
   add_planning_options(app, arguments->planning);
   return {[arguments](Session& session) { return run_predict(session, *arguments); },

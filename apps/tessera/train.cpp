@@ -40,7 +40,8 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   shape_only.config.precomputed = false;
   nn::DataShape shape = train::prepare(dataset, shape_only.config, plan.options).shape();
   if (plan.config.precomputed) shape.feature_entries = 0;
-  const nn::PredictedMemory memory = nn::predicted_memory(plan.config, shape);
+  const nn::PredictedMemory memory =
+      nn::predicted_memory(plan.config, shape, plan.options.placement.precision);
   session.deliver(dry_run_text(dataset, plan, memory),
                   dry_run_json(arguments, dataset, plan, memory));
   return ExitCode::ok;

@@ -163,6 +163,12 @@ void add_run_options(CLI::App& app, TrainArguments& a) {
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))
       ->capture_default_str();
+  app.add_option("--precision", a.precision,
+                 "fp32, tf32 (products on a GPU's tensor cores), or bf16 (features and activations "
+                 "in 16 bits, weights in fp32)")
+      ->type_name("NAME")
+      ->check(one_of({"fp32", "tf32", "bf16"}))
+      ->capture_default_str();
   app.add_option("-c,--checkpoint", a.checkpoint,
                  "file for the trained model and the state of the training")
       ->type_name("FILE");
@@ -242,6 +248,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.runs = a.runs.value_or(std::max<std::int64_t>(a.folds, 1));
   options.parallel_runs = a.parallel_runs;
   options.checkpoint = {a.checkpoint, a.checkpoint_every, a.resume};
+  options.placement.precision = parse_precision(a.precision);
 }
 
 }  // namespace

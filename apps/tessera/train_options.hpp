@@ -35,7 +35,7 @@ struct TrainArguments {
   std::int64_t folds = 0;
   std::optional<std::int64_t> runs;  ///< 1, or one for each fold
   bool parallel_runs = false;
-  std::string device = "cpu";
+  std::string device = "cpu", precision = "fp32";
   PlanningOptions planning;
 
   std::string checkpoint;

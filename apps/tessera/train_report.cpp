@@ -27,6 +27,9 @@ std::string training_line(const train::TrainOptions& options) {
   if (options.evaluate_every > 1) {
     text += fmt::format(", evaluated every {}", options.evaluate_every);
   }
+  if (options.placement.precision != Precision::fp32) {
+    text += fmt::format(", {}", to_string(options.placement.precision));
+  }
   if (options.patience > 0) text += fmt::format(", early stopping after {}", options.patience);
   return text + fmt::format(", {} batch", train::to_string(options.batching));
 }

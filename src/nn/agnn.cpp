@@ -11,7 +11,7 @@ Agnn::Agnn(const AgnnOptions& options, Placement placement)
       beta_("beta", 1, 1, Initial::constant(1), placement),
       epilogue_(options.output, options.width, placement),
       attended_(placement),
-      log_sum_(placement),
+      log_sum_(placement.wide()),
       grad_input_(placement) {
   beta_.trainable = options.requires_grad;
   register_parameter(beta_);
@@ -31,7 +31,7 @@ ops::AttentionPlan Agnn::plan(const Context& context, bool backward) const {
 ops::AttentionInputs Agnn::attention_inputs() const {
   ops::AttentionInputs inputs;
   inputs.value = *input_;
-  inputs.vector = beta_.value;
+  inputs.vector = beta_.used();
   return inputs;
 }
 

@@ -28,7 +28,7 @@ Parameter* Epilogue::leave_bias() {
 }
 
 ops::ConstOperand Epilogue::bias_value() const {
-  return adds_bias() ? ops::ConstOperand(std::as_const(bias->value)) : ops::ConstOperand();
+  return adds_bias() ? ops::ConstOperand(bias->used()) : ops::ConstOperand();
 }
 
 ops::ActivationOptions Epilogue::pass_options(std::uint32_t layer_number,

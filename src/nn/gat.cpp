@@ -64,13 +64,13 @@ const Tensor& Gat::forward_pair(const Input& sources, const Input& targets,
 // What attention sees of sources and targets.
 void Gat::forward_scores(const Context& context) {
   if (!targets_.absent() && one_value()) {
-    return ops::head_dots(value_, att_source_.value, att_target_.value, score_source_,
+    return ops::head_dots(value_, att_source_.used(), att_target_.used(), score_source_,
                           score_target_, device(), context.stream);
   }
-  ops::head_dot(value_, att_source_.value, score_source_, device(), context.stream);
+  ops::head_dot(value_, att_source_.used(), score_source_, device(), context.stream);
   if (targets_.absent()) return score_target_.fill(0, context.stream);
   target_projection().forward(targets_, 0, target_value_, context);
-  ops::head_dot(target_value_, att_target_.value, score_target_, device(), context.stream);
+  ops::head_dot(target_value_, att_target_.used(), score_target_, device(), context.stream);
 }
 
 Tensor* Gat::backward_pair(Tensor& grad_output, const Context& context) {
@@ -93,17 +93,17 @@ Tensor* Gat::backward_pair(Tensor& grad_output, const Context& context) {
 // From the scores to the attention vectors and the products they were computed from.
 void Gat::backward_scores(const Context& context) {
   if (!targets_.absent() && one_value()) {
-    return ops::head_dots_backward(value_, att_source_.value, att_target_.value, grad_score_source_,
-                                   grad_score_target_, grad_value_, att_source_.gradient,
-                                   att_target_.gradient, device(), context.stream,
-                                   context.workspace);
+    return ops::head_dots_backward(value_, att_source_.used(), att_target_.used(),
+                                   grad_score_source_, grad_score_target_, grad_value_,
+                                   att_source_.gradient, att_target_.gradient, device(),
+                                   context.stream, context.workspace);
   }
-  ops::head_dot_backward(value_, att_source_.value, grad_score_source_, grad_value_,
+  ops::head_dot_backward(value_, att_source_.used(), grad_score_source_, grad_value_,
                          att_source_.gradient, device(), context.stream, context.workspace);
   if (targets_.absent()) return att_target_.gradient.fill(0, context.stream);
   grad_target_value_.resize(target_value_.rows(), target_value_.cols());
   grad_target_value_.fill(0, context.stream);
-  ops::head_dot_backward(target_value_, att_target_.value, grad_score_target_, grad_target_value_,
+  ops::head_dot_backward(target_value_, att_target_.used(), grad_score_target_, grad_target_value_,
                          att_target_.gradient, device(), context.stream, context.workspace);
 }
 

@@ -54,7 +54,7 @@ ops::AttentionInputs Gatv2::attention_inputs() const {
   inputs.target = one_value() ? source_value_ : target_value_;
   inputs.source = source_value_;
   inputs.value = source_value_;
-  inputs.vector = att_.value;
+  inputs.vector = att_.used();
   return inputs;
 }
 

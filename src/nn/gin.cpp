@@ -120,7 +120,7 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
   if (targets_.absent()) return eps_.gradient.fill(0, context.stream);
   if (has_own_targets()) {
     grad_targets.resize(grad.rows(), grad.cols());
-    ops::add_scaled_by(eps_.value, 1, grad, 0, grad_targets, device(), context.stream);
+    ops::add_scaled_by(eps_.used(), 1, grad, 0, grad_targets, device(), context.stream);
   }
   if (eps_.trainable) {
     ops::dot(grad, summed_targets(), eps_.gradient, device(), context.stream, context.workspace);

@@ -50,6 +50,10 @@ std::vector<NamedTensor> Layer::state() {
   return state;
 }
 
+void Layer::round_parameters(Stream stream) {
+  for (const auto& [path, parameter] : parameters()) parameter->round(stream);
+}
+
 std::int64_t Layer::num_parameters() {
   std::int64_t count = 0;
   for (const auto& [path, parameter] : parameters()) {

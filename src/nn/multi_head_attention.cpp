@@ -16,7 +16,7 @@ MultiHeadAttention::MultiHeadAttention(const char* layer, ops::AttentionForm for
       form_(form),
       options_(options),
       attended_(placement),
-      log_sum_(placement),
+      log_sum_(placement.wide()),
       combined_(placement),
       grad_attended_(placement) {
   if (options.residual) {

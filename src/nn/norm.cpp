@@ -15,14 +15,14 @@ namespace tessera::nn {
 BatchNorm::BatchNorm(const BatchNormLayerOptions& options, Placement placement)
     : Layer(placement),
       options_(options),
-      weight_("weight", 1, options.width, Initial::constant(1), placement),
-      bias_("bias", 1, options.width, Initial::constant(0), placement),
-      running_mean_(1, options.width, placement),
-      running_variance_(1, options.width, placement),
+      weight_("weight", 1, options.width, Initial::constant(1), placement.wide()),
+      bias_("bias", 1, options.width, Initial::constant(0), placement.wide()),
+      running_mean_(1, options.width, placement.wide()),
+      running_variance_(1, options.width, placement.wide()),
       epilogue_(options.output, options.width, placement),
       normalised_(placement),
-      mean_(1, options.width, placement),
-      inverse_deviation_(1, options.width, placement),
+      mean_(1, options.width, placement.wide()),
+      inverse_deviation_(1, options.width, placement.wide()),
       grad_input_(placement) {
   running_mean_.fill(0);
   running_variance_.fill(1);
@@ -41,8 +41,7 @@ const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
       x, weight_.value, bias_.value, {options_.epsilon, options_.momentum, context.training},
       {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_, device(),
       context.stream, context.workspace, activation.value_or(ops::ActivationOptions{}),
-      input_bias_ != nullptr ? ops::ConstOperand(std::as_const(input_bias_->value))
-                             : ops::ConstOperand());
+      input_bias_ != nullptr ? ops::ConstOperand(input_bias_->used()) : ops::ConstOperand());
   return activation ? normalised_ : epilogue_.forward_in_place(normalised_, number(), context);
 }
 

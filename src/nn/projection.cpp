@@ -16,7 +16,7 @@ using ops::Transpose;
 
 ops::SpmmOptions product_options(const Parameter& weight, bool backward) {
   ops::SpmmOptions options;
-  options.precision = weight.value.precision();
+  options.precision = weight.used().precision();
   options.features = weight.value.rows();
   options.edge_value_gradient = false;
   options.backward = backward;
@@ -70,7 +70,7 @@ void Projection::forward_and_finish(const Input& x, Epilogue& epilogue, std::uin
 }
 
 const Tensor& Projection::used_weight(const Context& context) {
-  return rounder_(weight.value, context, ops::RoundingRange::rows);
+  return rounder_(weight.used(), context, ops::RoundingRange::rows);
 }
 
 const Tensor& Projection::turned_weight(const Context& context) {

@@ -57,7 +57,7 @@ void propagate(const Propagation& propagation, const Tensor& x, const ScaledResi
                Tensor& y, const Context& context) {
   if (!finishes_cheaply(x)) {
     propagate(propagation, x, y, context);
-    ops::add_scaled_by(residual.scale.value, 1, residual.rows, 1, y, y.device(), context.stream);
+    ops::add_scaled_by(residual.scale.used(), 1, residual.rows, 1, y, y.device(), context.stream);
     return;
   }
   Topology& graph = context.required_graph(propagation.layer);
@@ -70,7 +70,7 @@ void propagate(const Propagation& propagation, const Tensor& x, const ScaledResi
   if (&residual.rows == &x) options.backward_epilogue = scaled_residual();
   ops::SpmmInputs inputs{x};
   inputs.residual = residual.rows;
-  inputs.residual_scale = residual.scale.value;
+  inputs.residual_scale = residual.scale.used();
   ops::run(graph.spmm(propagation.derivation, options), inputs, {y}, context.stream);
 }
 
@@ -107,7 +107,7 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y,
                         const ScaledResidual& residual, Tensor& grad_x, const Context& context) {
   if (!finishes_cheaply(grad_y)) {
     propagate_backward(propagation, grad_y, grad_x, context);
-    ops::add_scaled_by(residual.scale.value, 1, residual.rows, 1, grad_x, grad_x.device(),
+    ops::add_scaled_by(residual.scale.used(), 1, residual.rows, 1, grad_x, grad_x.device(),
                        context.stream);
     return;
   }
@@ -117,7 +117,7 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y,
   options.backward_epilogue = scaled_residual();
   ops::SpmmGradInputs inputs{grad_y};
   inputs.residual = residual.rows;
-  inputs.residual_scale = residual.scale.value;
+  inputs.residual_scale = residual.scale.used();
   ops::run_backward(graph.spmm_gradient(propagation.derivation, options), inputs, {grad_x, {}},
                     context.stream);
 }

@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/rounder.hpp"
 
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+
 namespace tessera::nn {
+
+Rounder::Rounder(int bits, Placement placement) : bits_(bits), rounded_(placement) {
+  if (bits == 0 || bytes_per_element(placement.precision) >= sizeof(float)) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("{} bits of numbers that are stored as {}", bits, to_string(placement.precision)),
+      "model", "use fp32, or all bits");
+}
 
 void Rounder::round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
                     const Context& context) {

@@ -20,6 +20,12 @@ Result operand_of(Data* data, const Tensor& tensor) {
 
 }  // namespace
 
+Placement Placement::wide() const {
+  Placement wide = *this;
+  if (bytes_per_element(precision) < sizeof(float)) wide.precision = Precision::fp32;
+  return wide;
+}
+
 void Tensor::resize(std::int64_t rows, std::int64_t cols) {
   const std::int64_t elements = checked_area(rows, cols);
   const auto needed =
@@ -63,8 +69,8 @@ Tensor::operator ops::ConstOperand() const noexcept {
   return operand_of<ops::ConstOperand>(memory_.data(), *this);
 }
 
-void Tensor::require_precision(Precision asked) const {
-  if (asked != precision()) {
+void Tensor::require_type(ElementType asked) const {
+  if (asked != storage_of(precision())) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("a tensor of {} was read as {}", to_string(precision()), to_string(asked)),
@@ -83,22 +89,33 @@ Initial Initial::linear(std::int64_t fan_in) {
 Parameter::Parameter(std::string parameter_name, std::int64_t rows, std::int64_t cols,
                      Initial start, Placement placement)
     : name(std::move(parameter_name)),
-      value(rows, cols, placement),
+      value(rows, cols, placement.wide()),
       gradient(rows, cols, placement),
       initial(start) {
+  if (value.precision() != placement.precision) rounded_.emplace(rows, cols, placement);
   gradient.fill(0, placement.stream);
   reset(Random(0));
 }
 
 void Parameter::reset(const Random& random) {
-  if (initial.kind == Initial::Kind::constant)
-    return value.fill(initial.value, value.placement().stream);
-  Matrix<double> drawn(value.rows(), value.cols());
-  for (std::int64_t i = 0; i < drawn.size(); ++i) {
-    const double unit = random.uniform(static_cast<std::uint64_t>(i));
-    drawn.data()[i] = initial.value * (2 * unit - 1);
+  const Stream stream = value.placement().stream;
+  if (initial.kind == Initial::Kind::constant) {
+    value.fill(initial.value, stream);
+  } else {
+    Matrix<double> drawn(value.rows(), value.cols());
+    for (std::int64_t i = 0; i < drawn.size(); ++i) {
+      const double unit = random.uniform(static_cast<std::uint64_t>(i));
+      drawn.data()[i] = initial.value * (2 * unit - 1);
+    }
+    value.upload(drawn, stream);
   }
-  value.upload(drawn, value.placement().stream);
+  round(stream);
+}
+
+ops::Operand Parameter::rounded() { return rounded_ ? ops::Operand(*rounded_) : ops::Operand(); }
+
+void Parameter::round(Stream stream) {
+  if (rounded_) rounded_->copy_from(value, stream);
 }
 
 }  // namespace tessera::nn

@@ -105,19 +105,11 @@ void Checker::floating(const ConstOperand& operand, const char* name) const {
   readable(operand, name);
   const bool on_cpu = device_.kind == DeviceKind::cpu;
   const bool taken =
-      on_cpu ? is_among(operand.type, {ElementType::fp32, ElementType::fp64})
+      on_cpu ? is_among(operand.type, {ElementType::fp64, ElementType::fp32, ElementType::bf16})
              : is_among(operand.type, {ElementType::fp32, ElementType::bf16, ElementType::fp16});
   if (taken) return;
   fail(fmt::format("{} is {}, expected {}", name, to_string(operand.type),
-                   on_cpu ? "fp32 or fp64" : "fp32, bf16 or fp16 on a GPU"));
-}
-
-void Checker::stored(const ConstOperand& operand, const char* name) const {
-  if (device_.kind != DeviceKind::cpu) return floating(operand, name);
-  readable(operand, name);
-  if (is_among(operand.type, {ElementType::fp64, ElementType::fp32, ElementType::bf16})) return;
-  fail(fmt::format("{} is {}, expected fp64, fp32 or bf16 on the CPU", name,
-                   to_string(operand.type)));
+                   on_cpu ? "fp64, fp32 or bf16 on the CPU" : "fp32, bf16 or fp16 on a GPU"));
 }
 
 void Checker::apart(const ConstOperand& output, const char* output_name, const ConstOperand& other,
@@ -137,6 +129,7 @@ std::string why_not_cpu_precision(Precision precision) {
   switch (precision) {
     case Precision::fp64:
     case Precision::fp32:
+    case Precision::tf32:
     case Precision::bf16: return {};
     default:
       return fmt::format("{} is not stored on the CPU, only fp64, fp32 and bf16",

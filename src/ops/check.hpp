@@ -34,12 +34,9 @@ class Checker {
   void optional_matrix(const ConstOperand& operand, const char* name,
                        const Expected& expected) const;
 
-  /// Readable, and of a type that dense ops compute in: fp32 or fp64 on the CPU; fp32, bf16 or
+  /// Readable, and of a type that ops compute with: fp64, fp32 or bf16 on the CPU; fp32, bf16 or
   /// fp16 on a GPU. Throws `backend_unavailable` first where there is no such device.
   void floating(const ConstOperand& operand, const char* name) const;
-
-  /// Readable, and of a type that sparse ops store: those of `floating`, and bf16 on the CPU, too.
-  void stored(const ConstOperand& operand, const char* name) const;
 
   /// No byte of `output` is one of `other`. Different columns of one matrix are apart.
   void apart(const ConstOperand& output, const char* output_name, const ConstOperand& other,
@@ -64,13 +61,14 @@ class Checker {
 /// "3 x 4".
 std::string shape_text(std::int64_t rows, std::int64_t cols);
 
-/// The precisions CPU kernels of sparse ops store: fp64, fp32 and bf16. Says why not otherwise.
+/// The precisions of CPU kernels of sparse ops: fp64, fp32, tf32 (computed as fp32) and bf16. Says
+/// why not otherwise.
 std::string why_not_cpu_precision(Precision precision);
 
 /// Throws unless `features` is not negative.
 void check_features(std::int64_t features);
 
-/// Calls `visit.template operator()<T>()` with an element type that sparse ops store on the CPU.
+/// Calls `visit.template operator()<T>()` with an element type that ops take on the CPU.
 template <class Visit>
 decltype(auto) visit_stored(ElementType type, Visit&& visit) {
   switch (type) {
@@ -86,10 +84,15 @@ decltype(auto) visit_precision(Precision precision, Visit&& visit) {
   return visit_stored(storage_of(precision), visit);
 }
 
-/// Calls `body` with a value of an element type: the one place where the CPU's dense ops part into
-/// fp32 and fp64. Check with `Checker::floating` first.
+/// Calls `body` with a value of such a type. Check with `Checker::floating` first.
 template <class Body>
 decltype(auto) visit_floating(ElementType type, Body&& body) {
+  return visit_stored(type, [&]<class T>() -> decltype(auto) { return body(T{}); });
+}
+
+/// The same for ops that take fp32 and fp64 alone.
+template <class Body>
+decltype(auto) visit_wide(ElementType type, Body&& body) {
   if (type == ElementType::fp64) return body(double{});
   return body(float{});
 }

@@ -50,12 +50,15 @@ bool may_grow(const std::string& name) {
   return name == "training.epochs" || name == "training.runs";
 }
 
+/// What is learned is kept in fp32, so that a training can go on in another precision.
+bool may_change(const std::string& name) { return name == "training.precision"; }
+
 void require_same(const SettingsReader& then, const std::vector<Setting>& now,
                   const std::string& path) {
   constexpr std::string_view prefix = fingerprint_prefix;
   for (const Setting& wanted : now) {
     const std::string& had = then.text(wanted.name);
-    if (had == wanted.value) continue;
+    if (had == wanted.value || may_change(wanted.name)) continue;
     if (wanted.name.starts_with(prefix)) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the checkpoint was made with other data: its {} are not these ({} "
@@ -116,6 +119,10 @@ class Fit {
   TrainReport run() {
     report_.metric = problem_.metric;
     report_.notes = problem_.notes;
+    if (options_.placement.precision == Precision::tf32 &&
+        options_.placement.device().kind == DeviceKind::cpu) {
+      report_.notes.emplace_back("a CPU computes tf32 as fp32");
+    }
     resume();
     report_.runs.resize(static_cast<std::size_t>(options_.runs));
     const auto one = [&](std::int64_t run) { train_run(run); };
@@ -207,6 +214,7 @@ class Fit {
     Trainer trainer(problem_, split_of(run), new_model(seed_of(run)), options_, seed_of(run));
     if (state != nullptr) {
       restore(state->model, trainer.model().state(), options_.checkpoint.path);
+      trainer.model().round_parameters(options_.placement.stream);
       restore(state->moments, trainer.optimiser().state(), options_.checkpoint.path);
       trainer.optimiser().set_steps(state->step);
       trainer.set_position(position.epoch, state->step);

@@ -52,8 +52,8 @@ void Optimiser::step(Stream stream) {
   targets_.clear();
   for (Slot& slot : slots_) {
     nn::Parameter& parameter = *slot.parameter;
-    targets_.push_back(
-        {parameter.gradient, parameter.value, slot.first, slot.second, parameter.decay});
+    targets_.push_back({parameter.gradient, parameter.value, slot.first, slot.second,
+                        parameter.decay, parameter.rounded()});
   }
   ops::step_and_advance(options_, clock_.data(), counter_.data(), targets_, place_.device, stream);
   ++now_.step;

@@ -101,6 +101,8 @@ void validate(const TrainOptions& options) {
   require_not_negative("weight_decay", options.optimiser.weight_decay);
   require_not_negative("momentum", options.optimiser.momentum);
   require_not_negative("rate_decay", options.rate_decay);
+  require(options.placement.precision != Precision::fp16, "training in fp16 would lose gradients",
+          "use bf16, which has fp32's range");
   require(options.folds == 0 || options.folds >= 3, fmt::format("folds is {}", options.folds),
           "give 0 for none, or at least 3");
   require(!options.parallel_runs || options.checkpoint.path.empty(),

@@ -152,10 +152,11 @@ struct Predictor::State {
         graph(problem.graph, placement.place(), options.plans),
         workspace(placement.place()),
         uploaded(in_fp32(placement)),
+        next(in_fp32(placement)),
         input(placement),
-        next(placement),
         downloaded(in_fp32(placement)) {
     restore(checkpoint.weights, model.state(), "checkpoint");
+    model.round_parameters(placement.stream);
     if (feature_bits > 0 && options.integers) {
       rounded = std::make_unique<State>(checkpoint, config, problem, for_ranges(options));
     }
@@ -192,16 +193,14 @@ struct Predictor::State {
     }
     uploaded.upload(x, placement.stream);
     nn::Tensor* now = &uploaded;
-    if (converts()) {
-      input.copy_from(uploaded, placement.stream);
-      now = &input;
-    }
     nn::Tensor* other = &next;
     for (std::int64_t hop = 0; hop < hops; ++hop) {
       nn::propagate({"propagated", nn::gcn_adjacency}, *now, *other, context);
       std::swap(now, other);
     }
-    return *now;
+    if (!converts()) return *now;
+    input.copy_from(*now, placement.stream);
+    return input;
   }
 
   void run(const nn::Input& x, MatrixView<float> logits) {
@@ -267,8 +266,8 @@ struct Predictor::State {
   Matrix<float> treated;                   ///< features after normalising and rounding
   Matrix<float> range{1, 2};
   nn::Tensor uploaded;
-  nn::Tensor input;  ///< in the model's precision
   nn::Tensor next;   ///< hops alternate between the two
+  nn::Tensor input;  ///< in the model's precision
   nn::Tensor downloaded;
   /// The same model with rounded numbers on the CPU, where this one is to run in integers.
   std::unique_ptr<State> rounded;

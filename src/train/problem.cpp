@@ -65,9 +65,11 @@ void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& opt
   report(options.progress, "propagating features");
   ops::PlanOptions once = options.plans;
   once.epochs = hops;
-  nn::InputFeatures features(problem.features, options.placement, false, once);
-  nn::Topology topology(problem.graph, options.placement.place(), once);
-  const nn::Tensor product = nn::propagated(features.input(), topology, hops, options.placement);
+  // What is computed once is rounded once, at the end.
+  const nn::Placement placement = options.placement.wide();
+  nn::InputFeatures features(problem.features, placement, false, once);
+  nn::Topology topology(problem.graph, placement.place(), once);
+  const nn::Tensor product = nn::propagated(features.input(), topology, hops, placement);
   problem.features = std::make_shared<const Matrix<float>>(to_host(product));
   problem.notes.push_back(
       fmt::format("features propagated {} {} beforehand", hops, hops == 1 ? "hop" : "hops"));

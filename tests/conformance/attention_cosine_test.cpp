@@ -146,8 +146,8 @@ void check(const Graph& graph, AttentionOptions options, std::uint64_t seed) {
 
 void check_all_precisions(const Graph& graph, const AttentionOptions& options, std::uint64_t seed) {
   check<float>(graph, options, seed);
-  if (on_cpu(options.kernel)) return check<double>(graph, options, seed);
   check<Bfloat16>(graph, options, seed);
+  if (on_cpu(options.kernel)) return check<double>(graph, options, seed);
   check<Float16>(graph, options, seed);
 }
 

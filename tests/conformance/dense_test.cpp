@@ -438,6 +438,57 @@ TEST_P(Steps, optimisers_agree_with_the_reference) {
   });
 }
 
+/// bf16 beside fp32: the step is that of the same gradient in fp32, and the copy is its rounding.
+TEST_P(Steps, gradients_and_copies_may_have_16_bits) {
+  if (GetParam().precision != Precision::fp32) GTEST_SKIP() << "fp32 alone has copies of 16 bits";
+  const Device device = GetParam().device;
+  OptimiserOptions sgd;
+  sgd.kind = OptimiserKind::sgd;
+  for (const OptimiserOptions& options : {sgd, OptimiserOptions{}}) {
+    for (const std::int64_t cols : {1, 16, 257}) {
+      for (const std::int64_t margin : margins) {
+        SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(options.kind) << ", "
+                                          << cols << " columns, margin " << margin);
+        const auto start = normal_matrix<float>(15, cols, 1);
+        const auto slopes = normal_matrix<Bfloat16>(15, cols, 2);
+        Matrix<float> wide_slopes(15, cols);
+        std::copy(slopes.span().begin(), slopes.span().end(), wide_slopes.span().begin());
+        const Matrix<float> zeros(15, cols, 0.0f);
+        DeviceMatrix<float> wide_gradient(wide_slopes, device, margin);
+        DeviceMatrix<float> expected(start, device, margin), parameter(start, device, margin);
+        DeviceMatrix<float> m(zeros, device, 0), v(zeros, device, 0);
+        DeviceMatrix<float> m_expected(zeros, device, 0), v_expected(zeros, device, 0);
+        DeviceMatrix<Bfloat16> gradient(slopes, device, margin), rounded(15, cols, device, margin);
+        const StepClock clock{};
+        Buffer<StepClock> there(1, default_memory(device));
+        copy_bytes(there.data(), &clock, sizeof(clock), device);
+        const std::vector<OptimiserTarget> wide = {
+            {wide_gradient, expected, m_expected, v_expected}};
+        const std::vector<OptimiserTarget> narrow = {{gradient, parameter, m, v, 1.0, rounded}};
+        optimiser_step(options, there.data(), wide, device);
+        optimiser_step(options, there.data(), narrow, device);
+        const Matrix<float> result = parameter.values();
+        EXPECT_TRUE(test::same_bits(result, expected.values()));
+        const Matrix<Bfloat16> copy = rounded.values();
+        for (std::int64_t i = 0; i < result.size(); ++i) {
+          ASSERT_EQ(copy.data()[i].bits, Bfloat16(result.data()[i]).bits) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(StepErrors, only_fp32_has_copies_of_16_bits) {
+  Matrix<double> wide(2, 2, 0.0), of_wide(2, 2, 0.0);
+  Matrix<Bfloat16> narrow(2, 2);
+  OptimiserOptions sgd;
+  sgd.kind = OptimiserKind::sgd;
+  testing::expect_error(ErrorCode::invalid_argument, {"gradient is bf16", "expected fp64"},
+                        [&] { optimiser_step(sgd, 1, narrow, wide, {}, {}); });
+  testing::expect_error(ErrorCode::invalid_argument, {"parameter is bf16", "keep"},
+                        [&] { optimiser_step(sgd, 1, narrow, narrow, {}, {}); });
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, Steps, ::testing::ValuesIn(test::wide_dense_backends()),
                          test::backend_name);
 

@@ -24,7 +24,8 @@ struct DenseBackend {
 
 /// All that this machine has.
 inline std::vector<DenseBackend> dense_backends() {
-  std::vector<DenseBackend> backends = {{{}, Precision::fp32}, {{}, Precision::fp64}};
+  std::vector<DenseBackend> backends = {
+      {{}, Precision::fp32}, {{}, Precision::fp64}, {{}, Precision::bf16}};
   const Device gpu{DeviceKind::cuda, 0};
   if (num_gpus() > 0) {
     for (const Precision p : {Precision::fp32, Precision::bf16, Precision::fp16}) {

@@ -61,8 +61,11 @@ class Layer {
 
   /// Parameters of this layer and the layers in it, in a fixed order.
   std::vector<NamedParameter> parameters();
-  /// Parameters and the rest that a checkpoint keeps, such as running means.
+  /// Parameters and the rest that a checkpoint keeps, such as running means. Whoever writes to them
+  /// calls `round_parameters` then.
   std::vector<NamedTensor> state();
+  /// As `Parameter::round` for all of them.
+  void round_parameters(Stream stream = {});
   std::int64_t num_parameters();
 
   /// Draws every parameter afresh; the same seed gives the same numbers on any device.

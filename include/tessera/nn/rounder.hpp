@@ -13,7 +13,7 @@ namespace tessera::nn {
 /// everything as it is.
 class Rounder {
  public:
-  Rounder(int bits, Placement placement) : bits_(bits), rounded_(placement) {}
+  Rounder(int bits, Placement placement);
 
   bool rounds() const noexcept { return bits_ > 0; }
   int bits() const noexcept { return bits_; }

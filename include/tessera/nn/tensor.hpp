@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tessera/core/matrix.hpp"
@@ -22,6 +23,8 @@ struct Placement {
 
   Device device() const noexcept { return memory->device(); }
   Place place() const { return {memory->device(), memory, stream}; }
+  /// The same for what is learned and for sums that are kept: fp32 in place of 16 bits.
+  Placement wide() const;
 };
 
 /// An owned, contiguous, row-major matrix whose element type is known at run time. Resizing keeps
@@ -55,15 +58,15 @@ class Tensor {
   /// The only element of a 1 x 1 tensor. Waits for the device.
   double item() const;
 
-  /// Throws unless T is the element type.
+  /// Throws unless T is what its elements are stored as.
   template <class T>
   MatrixView<T> as() {
-    require_precision(ops::PrecisionOf<T>::value);
+    require_type(ElementTypeOf<T>::value);
     return {reinterpret_cast<T*>(memory_.data()), rows_, cols_, device()};
   }
   template <class T>
   MatrixView<const T> as() const {
-    require_precision(ops::PrecisionOf<T>::value);
+    require_type(ElementTypeOf<T>::value);
     return {reinterpret_cast<const T*>(memory_.data()), rows_, cols_, device()};
   }
 
@@ -71,7 +74,7 @@ class Tensor {
   operator ops::ConstOperand() const noexcept;
 
  private:
-  void require_precision(Precision asked) const;
+  void require_type(ElementType asked) const;
 
   Placement placement_;
   Buffer<std::byte> memory_;
@@ -99,8 +102,8 @@ struct Parameter {
             Placement placement = {});
 
   std::string name;  ///< within its layer, as in PyG's state_dict: "lin.weight"
-  Tensor value;
-  Tensor gradient;  ///< written, not added to, by each backward pass
+  Tensor value;      ///< fp32 where the layer stores 16 bits
+  Tensor gradient;   ///< stored as the layer does; written, not added to, by each backward pass
   Initial initial;
   bool trainable = true;
   /// Which share of the optimiser's weight decay applies; 0 exempts the parameter.
@@ -108,6 +111,16 @@ struct Parameter {
 
   /// `random` belongs to this parameter alone.
   void reset(const Random& random);
+
+  /// The value as passes read it: a rounded copy where the layer stores 16 bits.
+  const Tensor& used() const noexcept { return rounded_ ? *rounded_ : value; }
+  /// The copy, for the optimiser, which writes both; absent where there is none.
+  ops::Operand rounded();
+  /// Makes the copy anew: for those who write the value by other means.
+  void round(Stream stream = {});
+
+ private:
+  std::optional<Tensor> rounded_;
 };
 
 }  // namespace tessera::nn

@@ -7,8 +7,8 @@
 #include "tessera/ops/operand.hpp"
 
 /// batch_norm over the rows, for each column: y = gamma * (x - mean) / sqrt(variance + epsilon) +
-/// beta. fp32 or fp64 on the CPU; fp32, bf16 or fp16 on a GPU, where what belongs to a column
-/// (gamma, beta, statistics and their gradients) is fp32.
+/// beta. fp64, fp32 or bf16 on the CPU; fp32, bf16 or fp16 on a GPU. Of 16-bit features, what
+/// belongs to a column (gamma, beta, statistics and their gradients) is fp32.
 namespace tessera::ops {
 
 struct BatchNormOptions {

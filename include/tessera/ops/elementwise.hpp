@@ -5,14 +5,14 @@
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 
-/// Small dense helpers of layers. All operands have one precision unless said: fp32 or fp64 on the
-/// CPU; fp32, bf16 or fp16 on a GPU.
+/// Small dense helpers of layers. All operands have one precision unless said: fp64, fp32 or bf16
+/// on the CPU; fp32, bf16 or fp16 on a GPU.
 namespace tessera::ops {
 
 /// Every element becomes `value`.
 void fill(Operand y, double value, Device device = {}, Stream stream = {});
 
-/// Y = X, converted where the precisions differ. On the CPU bf16 is known too.
+/// Y = X, converted where the precisions differ.
 void copy(ConstOperand x, Operand y, Device device = {}, Stream stream = {});
 
 /// Y = X, where X lies in memory of this process and Y on the device. X may be fp64 wherever Y is.

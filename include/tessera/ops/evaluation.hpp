@@ -12,7 +12,7 @@
 #include "tessera/ops/operand.hpp"
 
 /// How predictions do, counted where the logits are, so that a few numbers come back instead of
-/// them. fp32 or fp64 on the CPU; fp32, bf16 or fp16 on a GPU.
+/// them. fp64, fp32 or bf16 on the CPU; fp32, bf16 or fp16 on a GPU.
 namespace tessera::ops {
 
 /// The rows of the three parts of a split. A row listed twice counts twice.

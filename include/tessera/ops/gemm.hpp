@@ -12,12 +12,14 @@ enum class Transpose { no, yes };
 /// C = alpha * op(A) * op(B) + beta * C. With beta = 0 what C held plays no part, not even a
 /// not-a-number. Empty shapes are allowed; an inner size of 0, or alpha = 0, gives beta * C.
 ///
-/// On the CPU fp32 or fp64: the product is cut into BLAS calls by its sizes alone, so the result is
-/// the same bits for any number of threads. Rows may number more than 2^31; a row longer than
-/// 2^31 - 1 elements is an `unsupported` error.
+/// C of 16-bit factors may be fp32.
 ///
-/// On a GPU fp32 (never rounded to tf32), bf16 or fp16, with sums in fp32; C of 16-bit factors may
-/// be fp32. The same bits at every call. Small fp32 products, and those of very many rows with a
+/// On the CPU fp64, fp32, or bf16 with sums in fp32: the product is cut into BLAS calls by its
+/// sizes alone, so the result is the same bits for any number of threads. Rows may number more than
+/// 2^31; a row longer than 2^31 - 1 elements is an `unsupported` error.
+///
+/// On a GPU fp32 (never rounded to tf32), bf16 or fp16, with sums in fp32. The same bits at every
+/// call. Small fp32 products, and those of very many rows with a
 /// small matrix, run on tensor cores as exactly as fp32, the others by cuBLAS.
 void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
           ConstOperand b, double beta, Operand c, Device device = {}, Stream stream = {},

@@ -6,7 +6,7 @@
 #include "tessera/ops/operand.hpp"
 
 /// Products and means over the heads of a row: X is rows x (heads * w), head h of row i being
-/// X[i][h*w .. h*w+w). fp32 or fp64 on the CPU; fp32, bf16 or fp16 on a GPU.
+/// X[i][h*w .. h*w+w). fp64, fp32 or bf16 on the CPU; fp32, bf16 or fp16 on a GPU.
 namespace tessera::ops {
 
 /// Y[i][h] = X[i][h] . vector[h]: what GAT scores its vertices with. `vector` is 1 x (heads * w),

@@ -13,7 +13,8 @@
 
 /// Losses over chosen rows, as means, with their gradients in the same pass. A row chosen twice
 /// counts twice. `grad_logits` may be the memory of `logits`, or absent; if present it is written
-/// whole: 0 in rows that were not chosen. fp32 or fp64 on the CPU; fp32, bf16 or fp16 on a GPU.
+/// whole: 0 in rows that were not chosen. fp64, fp32 or bf16 on the CPU; fp32, bf16 or fp16 on a
+/// GPU.
 namespace tessera::ops {
 
 /// What is wanted of the chosen rows: checked once and kept where the loss is computed, so that

@@ -25,7 +25,8 @@ struct OptimiserOptions {
 
 /// One step on one parameter, as PyTorch's optimisers of the same names. `step` counts from 1.
 /// `first` (momentum) and `second` (adam) have the parameter's shape and start as 0; sgd without
-/// momentum needs neither. fp32 or fp64 on the CPU, fp32 on a GPU.
+/// momentum needs neither. fp32 or fp64 on the CPU, fp32 on a GPU; the gradient of an fp32
+/// parameter may be bf16.
 void optimiser_step(const OptimiserOptions& options, std::int64_t step, ConstOperand gradient,
                     Operand parameter, Operand first, Operand second, Device device = {},
                     Stream stream = {});
@@ -37,6 +38,8 @@ struct OptimiserTarget {
   Operand first = {};
   Operand second = {};
   double decay = 1;  ///< what the weight decay of the options is multiplied by
+  /// A bf16 copy of the parameter, written with it, for products of 16 bits. Absent: none.
+  Operand rounded = {};
 };
 
 /// The same on several parameters at once, by a clock in the memory of the device: it is step

@@ -5,7 +5,7 @@
 #include "tessera/ops/operand.hpp"
 
 /// The two sides of a cosine with a learned sharpness, as AGNN has it, in one pass each way.
-/// Operands have one precision: fp32 or fp64 on the CPU; fp32, bf16 or fp16 on a GPU.
+/// Operands have one precision: fp64, fp32 or bf16 on the CPU; fp32, bf16 or fp16 on a GPU.
 namespace tessera::ops {
 
 /// unit = x / max(|x|, epsilon) for each row, and scaled = factor * unit, where the factor is a

@@ -73,6 +73,7 @@ struct TrainOptions {
   std::int64_t runs = 1;
   /// As many runs at a time as there are threads, one thread each, instead of one run on all.
   bool parallel_runs = false;
+  /// Where and in what precision: fp32, tf32, or bf16 beside fp32 weights (fp64 on the CPU).
   nn::Placement placement;
   /// How plans are made; device, kernel, backward and epochs are the training's own affair.
   ops::PlanOptions plans;

@@ -3,6 +3,7 @@
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/row_ranges.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -16,20 +17,19 @@ ActivationFormula at_present(const ActivationFormula& formula) {
 
 /// The bias as an array of its own, zeros if absent, so that kernels need not ask.
 template <class T>
-Buffer<T> bias_values(const ConstOperand& bias, std::int64_t cols) {
-  Buffer<T> values(cols, T{0});
-  for (std::int64_t j = 0; j < bias.cols; ++j) values[j] = bias.as<T>()(0, j);
-  return values;
+Buffer<Wide<T>> bias_values(const ConstOperand& bias, std::int64_t cols) {
+  if (!bias.absent()) return wide_values(bias.as<T>());
+  return Buffer<Wide<T>>(cols, 0);
 }
 
-template <class T>
-ActivationRows<T> rows_of(MatrixView<const T> x, const Buffer<T>& bias, std::int64_t begin,
-                          std::int64_t end) {
-  ActivationRows<T> rows;
-  rows.rows = end - begin;
+/// Rows of x, of which `first` is the first of the matrix's.
+template <class W>
+ActivationRows<W> rows_of(MatrixView<const W> x, const Buffer<W>& bias, std::int64_t first) {
+  ActivationRows<W> rows;
+  rows.rows = x.rows;
   rows.cols = x.cols;
-  rows.first_element = static_cast<std::uint64_t>(begin * x.cols);
-  rows.x = x.row(begin);
+  rows.first_element = static_cast<std::uint64_t>(first * x.cols);
+  rows.x = x.data;
   rows.x_stride = x.stride;
   rows.bias = bias.data();
   return rows;
@@ -49,18 +49,22 @@ void backward(const ActivationFormula& formula, const ActivationRows<double>& ro
 }
 
 template <class T>
-void run_backward(const ActivationFormula& formula, MatrixView<const T> x, const Buffer<T>& bias,
-                  MatrixView<const T> grad_y, MatrixView<T> grad_x, MatrixView<T> grad_bias) {
+void run_backward(const ActivationFormula& formula, MatrixView<const T> x,
+                  const Buffer<Wide<T>>& bias, MatrixView<const T> grad_y, MatrixView<T> grad_x,
+                  MatrixView<T> grad_bias) {
   const auto do_rows = [&](std::int64_t begin, std::int64_t end, double* sums) {
-    ActivationRows<T> rows = rows_of(x, bias, begin, end);
-    rows.grad_y = grad_y.row(begin);
-    rows.grad_y_stride = grad_y.stride;
-    if (grad_x.data != nullptr) {
-      rows.output = grad_x.row(begin);
-      rows.output_stride = grad_x.stride;
-    }
-    rows.bias_sums = sums;
-    backward(formula, rows);
+    for_wide_rows<T>(begin, end, x.cols, [&](std::int64_t first, std::int64_t last) {
+      const ReadRows<T> values(x, first, last);
+      const ReadRows<T> gradients(grad_y, first, last);
+      const WrittenRows<T> output(grad_x, first, last);
+      ActivationRows<Wide<T>> rows = rows_of(values.rows(), bias, first);
+      rows.grad_y = gradients.rows().data;
+      rows.grad_y_stride = gradients.rows().stride;
+      rows.output = output.rows().data;
+      rows.output_stride = output.rows().stride;
+      rows.bias_sums = sums;
+      backward(formula, rows);
+    });
   };
   if (grad_bias.data == nullptr) {
     for_row_ranges(x.rows, x.cols,
@@ -68,7 +72,7 @@ void run_backward(const ActivationFormula& formula, MatrixView<const T> x, const
     return;
   }
   const Buffer<double> sums = sum_over_rows(x.rows, x.cols, do_rows);
-  for (std::int64_t j = 0; j < x.cols; ++j) grad_bias(0, j) = static_cast<T>(sums[j]);
+  for (std::int64_t j = 0; j < x.cols; ++j) grad_bias(0, j) = rounded_to<T>(sums[j]);
 }
 
 }  // namespace
@@ -78,12 +82,16 @@ void CpuDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFo
   const ActivationFormula present = at_present(formula);
   visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
-    const Buffer<T> values = bias_values<T>(bias, x.cols);
+    const auto values = bias_values<T>(bias, x.cols);
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-      ActivationRows<T> rows = rows_of(x.as<T>(), values, begin, end);
-      rows.output = y.as<T>().row(begin);
-      rows.output_stride = y.stride;
-      forward(present, rows);
+      for_wide_rows<T>(begin, end, x.cols, [&](std::int64_t first, std::int64_t last) {
+        const ReadRows<T> from(x.as<T>(), first, last);
+        const WrittenRows<T> to(y.as<T>(), first, last);
+        ActivationRows<Wide<T>> rows = rows_of(from.rows(), values, first);
+        rows.output = to.rows().data;
+        rows.output_stride = to.rows().stride;
+        forward(present, rows);
+      });
     });
   });
 }
@@ -94,7 +102,7 @@ void CpuDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                     const DenseWorkspace*) const {
   visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
-    const Buffer<T> values = bias_values<T>(bias, x.cols);
+    const auto values = bias_values<T>(bias, x.cols);
     run_backward(at_present(formula), x.as<T>(), values, grad_y.as<T>(), grad_x.as<T>(),
                  grad_bias.as<T>());
   });

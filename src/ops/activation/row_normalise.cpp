@@ -4,14 +4,15 @@
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/row_ranges.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
 
 /// a . b in double, so that squares neither overflow nor vanish. Eight sums side by side, because
 /// the compiler may not reorder one.
-template <class T>
-double row_dot(const T* a, const T* b, std::int64_t count) {
+template <class A, class B>
+double row_dot(const A* a, const B* b, std::int64_t count) {
   constexpr int lanes = 8;
   double sums[lanes] = {};
   std::int64_t j = 0;
@@ -26,6 +27,36 @@ double row_dot(const T* a, const T* b, std::int64_t count) {
   return sum;
 }
 
+/// A row of x divided by its length, or by epsilon where it is shorter.
+struct UnitRow {
+  double factor = 1;
+  bool is_short = false;
+
+  template <class T>
+  UnitRow(const T* x, std::int64_t count, double epsilon) {
+    const double length = std::sqrt(row_dot(x, x, count));
+    is_short = length < epsilon;
+    factor = 1 / (is_short ? epsilon : length);
+  }
+
+  /// Calls `take(j, gradient of x[j])` for a gradient of the divided row.
+  template <class T, class G, class Take>
+  void backward(const T* x, const G* gradient, std::int64_t count, Take&& take) const {
+    // Part of the gradient along the row; it cannot change a row of fixed length.
+    const double along = is_short ? 0 : row_dot(gradient, x, count) * factor * factor;
+    for (std::int64_t j = 0; j < count; ++j) {
+      const double across = static_cast<double>(gradient[j]) - along * static_cast<double>(x[j]);
+      take(j, across * factor);
+    }
+  }
+};
+
+/// The element of a 1 x 1 matrix.
+template <class T>
+double only_element(const ConstOperand& matrix) {
+  return static_cast<double>(matrix.as<T>()(0, 0));
+}
+
 }  // namespace
 
 void CpuDenseOps::row_normalise(ConstOperand x, Operand y, double epsilon, Stream) const {
@@ -35,10 +66,9 @@ void CpuDenseOps::row_normalise(ConstOperand x, Operand y, double epsilon, Strea
       for (std::int64_t i = begin; i < end; ++i) {
         const T* const from = x.as<T>().row(i);
         T* const to = y.as<T>().row(i);
-        const double length = std::sqrt(row_dot(from, from, x.cols));
-        const double factor = 1 / (length < epsilon ? epsilon : length);
+        const UnitRow unit(from, x.cols, epsilon);
         for (std::int64_t j = 0; j < x.cols; ++j) {
-          to[j] = static_cast<T>(static_cast<double>(from[j]) * factor);
+          to[j] = rounded_to<T>(static_cast<double>(from[j]) * unit.factor);
         }
       }
     });
@@ -52,18 +82,54 @@ void CpuDenseOps::row_normalise_backward(ConstOperand x, ConstOperand grad_y, Op
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const T* const value = x.as<T>().row(i);
-        const T* const gradient = grad_y.as<T>().row(i);
         T* const to = grad_x.as<T>().row(i);
-        const double length = std::sqrt(row_dot(value, value, x.cols));
-        const bool is_short = length < epsilon;
-        const double factor = 1 / (is_short ? epsilon : length);
-        // Part of the gradient along the row; it cannot change a row of fixed length.
-        const double along = is_short ? 0 : row_dot(gradient, value, x.cols) * factor * factor;
+        UnitRow(value, x.cols, epsilon)
+            .backward(value, grad_y.as<T>().row(i), x.cols,
+                      [&](std::int64_t j, double gradient) { to[j] = rounded_to<T>(gradient); });
+      }
+    });
+  });
+}
+
+void CpuDenseOps::unit_rows(ConstOperand x, ConstOperand factor, Operand unit, Operand scaled,
+                            double epsilon, Stream) const {
+  visit_floating(x.type, [&](auto element) {
+    using T = decltype(element);
+    const double scale = only_element<T>(factor);
+    for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T* const from = x.as<T>().row(i);
+        const UnitRow row(from, x.cols, epsilon);
         for (std::int64_t j = 0; j < x.cols; ++j) {
-          const double across =
-              static_cast<double>(gradient[j]) - along * static_cast<double>(value[j]);
-          to[j] = static_cast<T>(across * factor);
+          const T value = rounded_to<T>(static_cast<double>(from[j]) * row.factor);
+          unit.as<T>()(i, j) = value;
+          scaled.as<T>()(i, j) = rounded_to<T>(scale * static_cast<double>(value));
         }
+      }
+    });
+  });
+}
+
+void CpuDenseOps::unit_rows_backward(ConstOperand x, ConstOperand factor, Operand grad_unit,
+                                     Operand grad_scaled, Operand grad_x, double epsilon,
+                                     Stream) const {
+  visit_floating(x.type, [&](auto element) {
+    using T = decltype(element);
+    const double scale = only_element<T>(factor);
+    for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+      Buffer<double> gradient(x.cols);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T* const value = x.as<T>().row(i);
+        const T* const of_unit = grad_unit.as<T>().row(i);
+        const T* const of_scaled = grad_scaled.as<T>().row(i);
+        for (std::int64_t j = 0; j < x.cols; ++j) {
+          gradient[j] = static_cast<double>(of_unit[j]) + scale * static_cast<double>(of_scaled[j]);
+        }
+        T* const to = grad_x.as<T>().row(i);
+        UnitRow(value, x.cols, epsilon)
+            .backward(value, gradient.data(), x.cols, [&](std::int64_t j, double through) {
+              to[j] = rounded_to<T>(static_cast<double>(to[j]) + through);
+            });
       }
     });
   });

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
 #include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
@@ -50,20 +49,6 @@ void unit_rows_backward(ConstOperand x, ConstOperand factor, Operand grad_unit, 
   }
   check.apart(grad_x, "grad_x", x, "x");
   dense_ops(device).unit_rows_backward(x, factor, grad_unit, grad_scaled, grad_x, epsilon, stream);
-}
-
-void CpuDenseOps::unit_rows(ConstOperand x, ConstOperand factor, Operand unit, Operand scaled,
-                            double epsilon, Stream stream) const {
-  row_normalise(x, unit, epsilon, stream);
-  add_scaled({0, factor}, unit, 0, scaled, stream);
-}
-
-void CpuDenseOps::unit_rows_backward(ConstOperand x, ConstOperand factor, Operand grad_unit,
-                                     Operand grad_scaled, Operand grad_x, double epsilon,
-                                     Stream stream) const {
-  add_scaled({0, factor}, grad_scaled, 1, grad_unit, stream);
-  row_normalise_backward(x, grad_unit, grad_scaled, epsilon, stream);
-  add_scaled({1}, grad_scaled, 1, grad_x, stream);
 }
 
 }  // namespace tessera::ops

@@ -372,11 +372,7 @@ class FusedAttention final : public PreparedAttention {
 };
 
 std::string why_not_fused(const AttentionProblem& problem) {
-  const AttentionOptions& options = problem.options;
-  if (options.form == AttentionForm::cosine && bytes_per_element(options.precision) == 2) {
-    return "rows of unit length in 16 bits exist on a GPU only";
-  }
-  return why_not_cpu_precision(options.precision);
+  return why_not_cpu_precision(problem.options.precision);
 }
 
 /// Nanoseconds per edge on one core of about 3 GHz: a part for each exponential, and one for each

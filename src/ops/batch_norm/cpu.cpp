@@ -2,10 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/activation/kernels.hpp"
+#include "ops/batch_norm/normalisation.hpp"
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/row_ranges.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -22,7 +23,7 @@ void set(const Operand& row, std::int64_t j, double value) {
   if (row.absent()) return;
   visit_floating(row.type, [&](auto element) {
     using T = decltype(element);
-    row.as<T>()(0, j) = static_cast<T>(value);
+    row.as<T>()(0, j) = rounded_to<T>(value);
   });
 }
 
@@ -80,118 +81,153 @@ void update_running(const Moments& moments, const ConstOperand& shift, std::int6
   }
 }
 
-/// y = (x - mean) * factor + beta, where factor is gamma / deviation. The distance is taken before
-/// the product: folding the mean into beta would lose digits of columns far from 0.
 template <class T>
-void normalise_rows(MatrixView<const T> x, const Moments& moments, const ConstOperand& gamma,
-                    const ConstOperand& beta, double epsilon, MatrixView<T> y) {
-  Buffer<T> mean(x.cols), factor(x.cols), shift(x.cols);
-  for (std::int64_t j = 0; j < x.cols; ++j) {
-    mean[j] = static_cast<T>(moments.mean[j]);
-    factor[j] = static_cast<T>(value_or(gamma, j, 1) / std::sqrt(moments.variance[j] + epsilon));
-    // What the mean lost when it was rounded to T.
-    const double lost = moments.mean[j] - static_cast<double>(mean[j]);
-    shift[j] = static_cast<T>(value_or(beta, j, 0) - lost * static_cast<double>(factor[j]));
+void write_y(const BatchNormCall& call, const Moments& moments) {
+  using W = Wide<T>;
+  const std::int64_t cols = call.x.cols;
+  Normalisation<W> columns(cols, call.formula);
+  for (std::int64_t j = 0; j < cols; ++j) {
+    columns.mean[j] = static_cast<W>(moments.mean[j]);
+    columns.factor[j] = static_cast<W>(value_or(call.gamma, j, 1) /
+                                       std::sqrt(moments.variance[j] + call.options.epsilon));
+    // What the mean lost when it was rounded.
+    const double lost = moments.mean[j] - static_cast<double>(columns.mean[j]);
+    columns.shift[j] =
+        static_cast<W>(value_or(call.beta, j, 0) - lost * static_cast<double>(columns.factor[j]));
   }
-  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const from = x.row(i);
-      T* const to = y.row(i);
-      for (std::int64_t j = 0; j < x.cols; ++j) to[j] = (from[j] - mean[j]) * factor[j] + shift[j];
-    }
+  for_row_ranges(call.x.rows, cols, [&](std::int64_t begin, std::int64_t end) {
+    for_wide_rows<T>(begin, end, cols, [&](std::int64_t first, std::int64_t last) {
+      const ReadRows<T> x(call.x.as<T>(), first, last);
+      const WrittenRows<T> y(call.y.as<T>(), first, last);
+      columns.normalise(x.rows(), y.rows());
+      if (columns.formula.does_nothing()) return;
+      ActivationRows<W> rows = columns.rows(y.rows(), first);
+      rows.output = y.rows().data;
+      rows.output_stride = y.rows().stride;
+      activate_forward(columns.formula, rows);
+    });
   });
 }
 
 /// The gradient of what was normalised, from that of what the activation made of it.
 template <class T>
-void differentiate_activation(const BatchNormGradCall& call) {
-  ActivationFormula formula = call.formula;
-  formula.dropout = formula.dropout.at_present();
-  const MatrixView<const T> x = call.x.as<T>();
-  const std::int64_t cols = x.cols;
-  Buffer<T> factor(cols), shift(cols), no_bias(cols, T{0});
+class InnerGradient {
+ public:
+  using W = Wide<T>;
+
+  explicit InnerGradient(const BatchNormGradCall& call)
+      : call_(call), columns_(call.x.cols, call.formula) {
+    for (std::int64_t j = 0; j < call.x.cols; ++j) {
+      columns_.mean[j] = call.saved_mean.as<W>()(0, j);
+      columns_.factor[j] =
+          static_cast<W>(value_or(call.gamma, j, 1) * value_or(call.saved_inverse_deviation, j, 1));
+      columns_.shift[j] = static_cast<W>(value_or(call.beta, j, 0));
+    }
+  }
+
+  const W* mean() const noexcept { return columns_.mean.data(); }
+
+  /// Calls `body(first, x, gradient)` on pieces of rows [begin, end), of which `first` is the first
+  /// of each. The gradient of y is no longer needed then.
+  template <class Body>
+  void for_rows(std::int64_t begin, std::int64_t end, Body&& body) const {
+    constexpr std::int64_t at_once = 4096;  // elements
+    const std::int64_t cols = call_.x.cols;
+    const std::int64_t height =
+        std::max<std::int64_t>(1, at_once / std::max<std::int64_t>(cols, 1));
+    const bool is_given = columns_.formula.does_nothing();
+    Buffer<W> made(is_given ? 0 : 2 * height * cols);
+    for (std::int64_t first = begin; first < end; first += height) {
+      const std::int64_t last = std::min(first + height, end);
+      const ReadRows<T> x(call_.x.as<T>(), first, last);
+      const ReadRows<T> grad_y(call_.grad_y.as<T>(), first, last);
+      if (is_given) {
+        body(first, x.rows(), grad_y.rows());
+        continue;
+      }
+      const MatrixView<W> normalised(made.data(), last - first, cols);
+      const MatrixView<W> gradient(made.data() + height * cols, last - first, cols);
+      columns_.normalise(x.rows(), normalised);
+      ActivationRows<W> rows = columns_.rows(normalised, first);
+      rows.grad_y = grad_y.rows().data;
+      rows.grad_y_stride = grad_y.rows().stride;
+      rows.output = gradient.data;
+      rows.output_stride = gradient.stride;
+      activate_backward(columns_.formula, rows);
+      body(first, x.rows(), MatrixView<const W>(gradient));
+    }
+  }
+
+ private:
+  const BatchNormGradCall& call_;
+  Normalisation<W> columns_;
+};
+
+/// The sums of the inner gradient and of it times normalised x, of each column: 2 * cols numbers.
+template <class T>
+Buffer<double> gradient_sums(const InnerGradient<T>& inner, std::int64_t rows, std::int64_t cols,
+                             const Wide<T>* inverse_deviation) {
+  using W = Wide<T>;
+  const W* const mean = inner.mean();
+  return sum_over_rows(rows, 2 * cols, [&](auto begin, auto end, double* sums) {
+    double* const weighted = sums + cols;
+    inner.for_rows(begin, end, [&](std::int64_t, const auto& x, const auto& grad) {
+      for (std::int64_t i = 0; i < x.rows; ++i) {
+        const W* const value = x.row(i);
+        const W* const gradient = grad.row(i);
+        for (std::int64_t j = 0; j < cols; ++j) {
+          sums[j] += static_cast<double>(gradient[j]);
+          weighted[j] +=
+              static_cast<double>(gradient[j] * ((value[j] - mean[j]) * inverse_deviation[j]));
+        }
+      }
+    });
+  });
+}
+
+/// Writes grad_x, and its sum over the rows where the shift's gradient is asked for.
+template <class T>
+void write_grad_x(const BatchNormGradCall& call, const InnerGradient<T>& inner,
+                  const Wide<T>* inverse_deviation, const Buffer<double>& sums) {
+  using W = Wide<T>;
+  const std::int64_t cols = call.x.cols;
+  const W* const mean = inner.mean();
+  const double count = std::max(1.0, static_cast<double>(call.x.rows));
+  Buffer<W> factor(cols), mean_gradient(cols), mean_weighted(cols);
   for (std::int64_t j = 0; j < cols; ++j) {
     factor[j] =
-        static_cast<T>(value_or(call.gamma, j, 1) * value_or(call.saved_inverse_deviation, j, 1));
-    shift[j] = static_cast<T>(value_or(call.beta, j, 0));
+        static_cast<W>(value_or(call.gamma, j, 1) * static_cast<double>(inverse_deviation[j]));
+    mean_gradient[j] = static_cast<W>(sums[j] / count);
+    mean_weighted[j] = static_cast<W>(sums[cols + j] / count);
   }
-  const T* const mean = call.saved_mean.as<T>().data;
-  constexpr std::int64_t at_once = 4096;  // elements
-  for_row_ranges(x.rows, cols, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t height = std::max<std::int64_t>(1, at_once / cols);
-    Buffer<T> normalised(height * cols);
-    for (std::int64_t first = begin; first < end; first += height) {
-      ActivationRows<T> rows;
-      rows.rows = std::min(height, end - first);
-      rows.cols = cols;
-      rows.first_element = static_cast<std::uint64_t>(first * cols);
-      for (std::int64_t i = 0; i < rows.rows; ++i) {
-        const T* const from = x.row(first + i);
-        T* const to = normalised.data() + i * cols;
-        for (std::int64_t j = 0; j < cols; ++j) to[j] = (from[j] - mean[j]) * factor[j] + shift[j];
+  const auto write = [&](std::int64_t begin, std::int64_t end, double* totals) {
+    inner.for_rows(begin, end, [&](std::int64_t first, const auto& x, const auto& grad) {
+      const WrittenRows<T> grad_x(call.grad_x.as<T>(), first, first + x.rows);
+      for (std::int64_t i = 0; i < x.rows; ++i) {
+        const W* const value = x.row(i);
+        const W* const gradient = grad.row(i);
+        W* const to = grad_x.rows().row(i);
+        for (std::int64_t j = 0; j < cols; ++j) {
+          const W normalised = (value[j] - mean[j]) * inverse_deviation[j];
+          to[j] = factor[j] * (gradient[j] - mean_gradient[j] - normalised * mean_weighted[j]);
+        }
+        if (totals == nullptr) continue;
+        for (std::int64_t j = 0; j < cols; ++j) totals[j] += static_cast<double>(to[j]);
       }
-      rows.x = normalised.data();
-      rows.x_stride = cols;
-      rows.bias = no_bias.data();
-      rows.grad_y = call.grad_y.as<T>().row(first);
-      rows.grad_y_stride = call.grad_y.stride;
-      rows.output = call.grad_x.as<T>().row(first);
-      rows.output_stride = call.grad_x.stride;
-      if constexpr (std::is_same_v<T, float>) {
-        activation().backward_fp32(formula, rows);
-      } else {
-        activation().backward_fp64(formula, rows);
-      }
-    }
-  });
-}
-
-/// The sums of grad_y and of grad_y * normalised x, of each column: 2 * cols numbers.
-template <class T>
-Buffer<double> gradient_sums(MatrixView<const T> x, const T* mean, const T* inverse_deviation,
-                             MatrixView<const T> grad_y) {
-  return sum_over_rows(x.rows, 2 * x.cols, [&](auto begin, auto end, double* sums) {
-    double* const weighted = sums + x.cols;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const value = x.row(i);
-      const T* const gradient = grad_y.row(i);
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        sums[j] += static_cast<double>(gradient[j]);
-        weighted[j] +=
-            static_cast<double>(gradient[j] * ((value[j] - mean[j]) * inverse_deviation[j]));
-      }
-    }
-  });
-}
-
-template <class T>
-void write_grad_x(MatrixView<const T> x, const ConstOperand& gamma, const T* mean,
-                  const T* inverse_deviation, const Buffer<double>& sums,
-                  MatrixView<const T> grad_y, MatrixView<T> grad_x) {
-  const double count = std::max(1.0, static_cast<double>(x.rows));
-  Buffer<T> factor(x.cols), mean_gradient(x.cols), mean_weighted(x.cols);
-  for (std::int64_t j = 0; j < x.cols; ++j) {
-    factor[j] = static_cast<T>(value_or(gamma, j, 1) * static_cast<double>(inverse_deviation[j]));
-    mean_gradient[j] = static_cast<T>(sums[j] / count);
-    mean_weighted[j] = static_cast<T>(sums[x.cols + j] / count);
+    });
+  };
+  if (call.grad_shift.absent()) {
+    for_row_ranges(call.x.rows, cols,
+                   [&](std::int64_t begin, std::int64_t end) { write(begin, end, nullptr); });
+    return;
   }
-  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const value = x.row(i);
-      const T* const gradient = grad_y.row(i);
-      T* const to = grad_x.row(i);
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        const T normalised = (value[j] - mean[j]) * inverse_deviation[j];
-        to[j] = factor[j] * (gradient[j] - mean_gradient[j] - normalised * mean_weighted[j]);
-      }
-    }
-  });
+  const Buffer<double> totals = sum_over_rows(call.x.rows, cols, write);
+  for (std::int64_t j = 0; j < cols; ++j) set(call.grad_shift, j, totals[j]);
 }
 
 }  // namespace
 
-void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
-                             const DenseWorkspace*) const {
+void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorkspace*) const {
   const ConstOperand& x = call.x;
   const BatchNormOptions& options = call.options;
   visit_floating(x.type, [&](auto element) {
@@ -205,35 +241,24 @@ void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
         set(call.saved_inverse_deviation, j, 1 / std::sqrt(moments.variance[j] + options.epsilon));
       }
     }
-    normalise_rows(x.as<T>(), moments, call.gamma, call.beta, options.epsilon, call.y.as<T>());
+    write_y<T>(call, moments);
   });
-  if (!call.formula.does_nothing()) activate(call.y, {}, call.formula, call.y, stream);
 }
 
-void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream stream,
-                                      const DenseWorkspace* workspace) const {
+void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream,
+                                      const DenseWorkspace*) const {
   const ConstOperand& x = call.x;
-  ConstOperand grad_normalised = call.grad_y;
-  if (!call.formula.does_nothing()) {
-    visit_floating(x.type,
-                   [&](auto element) { differentiate_activation<decltype(element)>(call); });
-    grad_normalised = call.grad_x;
-  }
   visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
-    const T* const mean = call.saved_mean.as<T>().data;
-    const T* const inverse_deviation = call.saved_inverse_deviation.as<T>().data;
-    const MatrixView<const T> grad_y = grad_normalised.as<T>();
-    const Buffer<double> sums = gradient_sums(x.as<T>(), mean, inverse_deviation, grad_y);
+    const InnerGradient<T> inner(call);
+    const Wide<T>* const inverse_deviation = call.saved_inverse_deviation.as<Wide<T>>().data;
+    const Buffer<double> sums = gradient_sums(inner, x.rows, x.cols, inverse_deviation);
     for (std::int64_t j = 0; j < x.cols; ++j) {
       set(call.grad_beta, j, sums[j]);
       set(call.grad_gamma, j, sums[x.cols + j]);
     }
-    if (call.grad_x.absent()) return;
-    write_grad_x(x.as<T>(), call.gamma, mean, inverse_deviation, sums, grad_y, call.grad_x.as<T>());
+    if (!call.grad_x.absent()) write_grad_x(call, inner, inverse_deviation, sums);
   });
-  if (call.grad_shift.absent()) return;
-  activate_backward(call.grad_x, {}, {}, call.grad_x, {}, call.grad_shift, stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -5,6 +5,7 @@
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/row_ranges.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -14,12 +15,8 @@ void copy_rows(MatrixView<const From> x, MatrixView<To> y) {
   for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       for (std::int64_t j = 0; j < x.cols; ++j) {
-        // Through fp32 where either side is narrower: there is no direct way to bf16.
-        if constexpr (std::is_same_v<To, Bfloat16>) {
-          y(i, j) = Bfloat16(static_cast<float>(x(i, j)));
-        } else {
-          y(i, j) = static_cast<To>(x(i, j));
-        }
+        // There is no direct way from fp64 to bf16, nor back.
+        y(i, j) = To(static_cast<Wide<To>>(static_cast<Wide<From>>(x(i, j))));
       }
     }
   });
@@ -45,15 +42,15 @@ void transpose_tiles(MatrixView<const T> x, MatrixView<T> y) {
 }
 
 template <class T>
-void add_scaled_rows(T alpha, MatrixView<const T> x, T beta, MatrixView<T> y) {
+void add_scaled_rows(Wide<T> alpha, MatrixView<const T> x, Wide<T> beta, MatrixView<T> y) {
   for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const T* const from = x.row(i);
       T* const to = y.row(i);
-      if (beta == T{0}) {
-        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = alpha * from[j];
+      if (beta == 0) {
+        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = T(alpha * from[j]);
       } else {
-        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = alpha * from[j] + beta * to[j];
+        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = T(alpha * from[j] + beta * to[j]);
       }
     }
   });
@@ -67,7 +64,7 @@ void CpuDenseOps::fill(Operand y, double value, Stream) const {
     const MatrixView<T> view = y.as<T>();
     for_row_ranges(y.rows, y.cols, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        std::fill_n(view.row(i), view.cols, static_cast<T>(value));
+        std::fill_n(view.row(i), view.cols, rounded_to<T>(value));
       }
     });
   });
@@ -96,7 +93,7 @@ void CpuDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double be
     using T = decltype(element);
     double factor = alpha.offset;
     if (!alpha.learned.absent()) factor += static_cast<double>(alpha.learned.as<T>()(0, 0));
-    add_scaled_rows(static_cast<T>(factor), x.as<T>(), static_cast<T>(beta), y.as<T>());
+    add_scaled_rows(static_cast<Wide<T>>(factor), x.as<T>(), static_cast<Wide<T>>(beta), y.as<T>());
   });
 }
 
@@ -113,7 +110,7 @@ void CpuDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream,
         }
       }
     };
-    result.as<T>()(0, 0) = static_cast<T>(sum_over_rows(a.rows, 1, add_rows)[0]);
+    result.as<T>()(0, 0) = rounded_to<T>(sum_over_rows(a.rows, 1, add_rows)[0]);
   });
 }
 

@@ -11,8 +11,8 @@ namespace {
 void check_copy(const char* op, ConstOperand x, Device from, Operand y, Device to) {
   const Checker check_x(op, from);
   const Checker check_y(op, to);
-  check_x.stored(x, "x");
-  check_y.stored(y, "y");
+  check_x.floating(x, "x");
+  check_y.floating(y, "y");
   check_y.matrix(y, "y", {y.type, x.rows, x.cols});
   check_y.apart(y, "y", x, "x");
 }

@@ -6,6 +6,7 @@
 #include "ops/evaluation/targets.hpp"
 #include "ops/loss/targets.hpp"
 #include "ops/row_ranges.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -17,7 +18,7 @@ template <class T>
 std::int64_t predicted(const T* logits, std::int64_t classes) {
   std::int64_t best = -1;
   for (std::int64_t k = 0; k < classes; ++k) {
-    if (std::isnan(logits[k])) return -1;
+    if (std::isnan(static_cast<Wide<T>>(logits[k]))) return -1;
     if (best < 0 || logits[k] > logits[best]) best = k;
   }
   return best;

@@ -8,6 +8,7 @@
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/gemm/blas.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -48,73 +49,167 @@ Blocks choose_blocks(std::int64_t rows, std::int64_t cols, std::int64_t inner) {
   return blocks;
 }
 
+/// A product of matrices stored as F whose result is stored as C: where they differ, or have 16
+/// bits, it is computed in fp32. `sizes` has no pointers.
+template <class F, class C>
+struct Whole {
+  blas::Product<Wide<F>> sizes;
+  const F* a;
+  const F* b;
+  C* c;
+};
+
+/// Rows and columns of C, and a piece of the sum.
+struct Block {
+  std::int64_t row, rows, col, cols, first, inner;
+};
+
 template <class T>
-blas::Product<T> part_of(const blas::Product<T>& whole, std::int64_t row, std::int64_t rows,
-                         std::int64_t col, std::int64_t cols, std::int64_t first,
-                         std::int64_t inner) {
-  blas::Product<T> part = whole;
-  part.rows = rows;
-  part.cols = cols;
-  part.inner = inner;
-  part.a += whole.transpose_a == Transpose::yes ? first * whole.stride_a + row
-                                                : row * whole.stride_a + first;
-  part.b += whole.transpose_b == Transpose::yes ? col * whole.stride_b + first
-                                                : first * whole.stride_b + col;
-  part.c += row * whole.stride_c + col;
-  return part;
+const T* place_in_a(const T* a, Transpose transposed, std::int64_t stride, std::int64_t row,
+                    std::int64_t first) {
+  return a + (transposed == Transpose::yes ? first * stride + row : row * stride + first);
+}
+
+template <class T>
+const T* place_in_b(const T* b, Transpose transposed, std::int64_t stride, std::int64_t first,
+                    std::int64_t col) {
+  return b + (transposed == Transpose::yes ? col * stride + first : first * stride + col);
+}
+
+/// The block of op(A) op(B) to a C of this stride, with the beta of `sizes`.
+template <class T>
+void multiply_block(const Whole<T, T>& whole, const Block& block, T beta, T* c,
+                    std::int64_t stride_c) {
+  blas::Product<T> part = whole.sizes;
+  part.rows = block.rows;
+  part.cols = block.cols;
+  part.inner = block.inner;
+  part.a = place_in_a(whole.a, part.transpose_a, part.stride_a, block.row, block.first);
+  part.b = place_in_b(whole.b, part.transpose_b, part.stride_b, block.first, block.col);
+  part.beta = beta;
+  part.c = c;
+  part.stride_c = stride_c;
+  blas::multiply(part);
+}
+
+/// A piece of a matrix as floats one row after the other, in memory that is kept.
+const float* widened(const Bfloat16* from, std::int64_t stride, std::int64_t rows,
+                     std::int64_t cols, Buffer<float>& to) {
+  if (to.size() < rows * cols) to = Buffer<float>(rows * cols);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    std::copy_n(from + i * stride, cols, to.data() + i * cols);
+  }
+  return to.data();
+}
+
+/// The same of 16-bit factors, which are widened a piece of the sum at a time, without beta.
+template <class C>
+void multiply_widened(const Whole<Bfloat16, C>& whole, const Block& block, float* c,
+                      std::int64_t stride_c) {
+  constexpr std::int64_t most_inner = 2048;
+  static thread_local Buffer<float> a, b;
+  blas::Product<float> part = whole.sizes;
+  const bool a_turned = part.transpose_a == Transpose::yes;
+  const bool b_turned = part.transpose_b == Transpose::yes;
+  part.rows = block.rows;
+  part.cols = block.cols;
+  part.c = c;
+  part.stride_c = stride_c;
+  for (std::int64_t done = 0; done < block.inner; done += most_inner) {
+    part.inner = std::min(most_inner, block.inner - done);
+    const std::int64_t first = block.first + done;
+    const std::int64_t a_cols = a_turned ? part.rows : part.inner;
+    const std::int64_t b_cols = b_turned ? part.inner : part.cols;
+    part.a = widened(place_in_a(whole.a, part.transpose_a, whole.sizes.stride_a, block.row, first),
+                     whole.sizes.stride_a, a_turned ? part.inner : part.rows, a_cols, a);
+    part.b = widened(place_in_b(whole.b, part.transpose_b, whole.sizes.stride_b, first, block.col),
+                     whole.sizes.stride_b, b_turned ? part.cols : part.inner, b_cols, b);
+    part.stride_a = a_cols;
+    part.stride_b = b_cols;
+    part.beta = done == 0 ? 0.0f : 1.0f;
+    blas::multiply(part);
+  }
+}
+
+/// c = sums + beta * c. With beta = 0 what c held plays no part.
+template <class C>
+void finish_row(const Wide<C>* sums, Wide<C> beta, std::int64_t cols, C* c) {
+  for (std::int64_t j = 0; j < cols; ++j) c[j] = C(beta == 0 ? sums[j] : sums[j] + beta * c[j]);
+}
+
+/// A block of C itself.
+template <class F, class C>
+void multiply_into_c(const Whole<F, C>& whole, const Block& block) {
+  const std::int64_t stride = whole.sizes.stride_c;
+  C* const c = whole.c + block.row * stride + block.col;
+  if constexpr (is_wide<F>) {
+    multiply_block(whole, block, whole.sizes.beta, c, stride);
+  } else {
+    static thread_local Buffer<float> sums;
+    if (sums.size() < block.rows * block.cols) sums = Buffer<float>(block.rows * block.cols);
+    multiply_widened(whole, block, sums.data(), block.cols);
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      finish_row(sums.data() + i * block.cols, whole.sizes.beta, block.cols, c + i * stride);
+    }
+  }
 }
 
 /// C = beta * C + the partial products, added in order.
-template <class T>
-void add_partials(const blas::Product<T>& whole, const Buffer<T>& partials, std::int64_t count) {
-  const std::int64_t area = whole.rows * whole.cols;
-  parallel_for(whole.rows, even_grain(whole.rows, 1 + 4096 / whole.cols), [&](std::int64_t i) {
-    T* const c = whole.c + i * whole.stride_c;
-    const T* const first = partials.data() + i * whole.cols;
-    for (std::int64_t j = 0; j < whole.cols; ++j) {
-      T sum = first[j];
+template <class F, class C>
+void add_partials(const Whole<F, C>& whole, const Buffer<Wide<F>>& partials, std::int64_t count) {
+  using W = Wide<F>;
+  const blas::Product<W>& sizes = whole.sizes;
+  const std::int64_t area = sizes.rows * sizes.cols;
+  parallel_for(sizes.rows, even_grain(sizes.rows, 1 + 4096 / sizes.cols), [&](std::int64_t i) {
+    C* const c = whole.c + i * sizes.stride_c;
+    const W* const first = partials.data() + i * sizes.cols;
+    for (std::int64_t j = 0; j < sizes.cols; ++j) {
+      W sum = first[j];
       for (std::int64_t part = 1; part < count; ++part) sum += first[part * area + j];
-      c[j] = whole.beta == 0 ? sum : sum + whole.beta * c[j];
+      c[j] = C(sizes.beta == 0 ? sum : sum + sizes.beta * c[j]);
     }
   });
 }
 
-template <class T>
-void multiply_in_blocks(const blas::Product<T>& whole) {
-  const Blocks blocks = choose_blocks(whole.rows, whole.cols, whole.inner);
+template <class F, class C>
+void multiply_in_blocks(const Whole<F, C>& whole) {
+  using W = Wide<F>;
+  const blas::Product<W>& sizes = whole.sizes;
+  const Blocks blocks = choose_blocks(sizes.rows, sizes.cols, sizes.inner);
   const std::int64_t blocks_of_c = blocks.row_blocks * blocks.col_blocks;
   const bool cut = blocks.inner_blocks > 1;
-  const std::int64_t area = whole.rows * whole.cols;
+  const std::int64_t area = sizes.rows * sizes.cols;
   // Kept, so that the same product allocates nothing the next time.
-  static thread_local Buffer<T> partials;
+  static thread_local Buffer<W> partials;
   const std::int64_t needed = cut ? checked_area(blocks.inner_blocks, area) : 0;
-  if (needed > partials.size()) partials = Buffer<T>(needed);
-  Buffer<T>& own_partials = partials;
+  if (needed > partials.size()) partials = Buffer<W>(needed);
+  Buffer<W>& own_partials = partials;
   const blas::SingleThread single_thread;
   parallel_tasks(blocks_of_c * blocks.inner_blocks, [&](std::int64_t task) {
     const std::int64_t slice = task / blocks_of_c;
     const std::int64_t row = task % blocks_of_c / blocks.col_blocks * blocks.rows;
     const std::int64_t col = task % blocks_of_c % blocks.col_blocks * blocks.cols;
     const std::int64_t first = slice * blocks.inner;
-    blas::Product<T> target = whole;
-    if (cut) {
-      target.beta = 0;
-      target.c = own_partials.data() + slice * area;
-      target.stride_c = whole.cols;
+    const Block block{row,   std::min(blocks.rows, sizes.rows - row),
+                      col,   std::min(blocks.cols, sizes.cols - col),
+                      first, std::min(blocks.inner, sizes.inner - first)};
+    if (!cut) return multiply_into_c(whole, block);
+    W* const part = own_partials.data() + slice * area + row * sizes.cols + col;
+    if constexpr (is_wide<F>) {
+      multiply_block(whole, block, W{0}, part, sizes.cols);
+    } else {
+      multiply_widened(whole, block, part, sizes.cols);
     }
-    blas::multiply(part_of(target, row, std::min(blocks.rows, whole.rows - row), col,
-                           std::min(blocks.cols, whole.cols - col), first,
-                           std::min(blocks.inner, whole.inner - first)));
   });
   if (cut) add_partials(whole, partials, blocks.inner_blocks);
 }
 
 /// What remains when there is nothing to multiply.
-template <class T>
-void scale(MatrixView<T> c, T beta) {
+template <class C>
+void scale(MatrixView<C> c, Wide<C> beta) {
   parallel_for(c.rows, even_grain(c.rows, 1 + 4096 / c.cols), [&](std::int64_t i) {
-    T* const row = c.row(i);
-    for (std::int64_t j = 0; j < c.cols; ++j) row[j] = beta == 0 ? T{0} : beta * row[j];
+    C* const row = c.row(i);
+    for (std::int64_t j = 0; j < c.cols; ++j) row[j] = C(beta == 0 ? Wide<C>{0} : beta * row[j]);
   });
 }
 
@@ -126,6 +221,32 @@ void require_stride(const ConstOperand& operand, const char* name) {
   }
 }
 
+template <class F, class C>
+void multiply(const GemmCall& call) {
+  using W = Wide<F>;
+  if (call.inner == 0 || call.alpha == 0) {
+    return scale(call.c.as<C>(), static_cast<W>(call.beta));
+  }
+  const auto stride_of = [](const auto& operand) {
+    return std::max<std::int64_t>({operand.stride, operand.cols, 1});
+  };
+  const blas::Product<W> sizes{call.transpose_a,
+                               call.transpose_b,
+                               call.c.rows,
+                               call.c.cols,
+                               call.inner,
+                               static_cast<W>(call.alpha),
+                               nullptr,
+                               stride_of(call.a),
+                               nullptr,
+                               stride_of(call.b),
+                               static_cast<W>(call.beta),
+                               nullptr,
+                               stride_of(call.c)};
+  multiply_in_blocks(Whole<F, C>{sizes, static_cast<const F*>(call.a.data),
+                                 static_cast<const F*>(call.b.data), static_cast<C*>(call.c.data)});
+}
+
 }  // namespace
 
 void CpuDenseOps::gemm(const GemmCall& call, Stream, const DenseWorkspace*) const {
@@ -133,19 +254,11 @@ void CpuDenseOps::gemm(const GemmCall& call, Stream, const DenseWorkspace*) cons
   require_stride(call.b, "b");
   require_stride(call.c, "c");
   if (call.c.rows == 0 || call.c.cols == 0) return;
-  visit_floating(call.c.type, [&](auto element) {
-    using T = decltype(element);
-    if (call.inner == 0 || call.alpha == 0) {
-      return scale(call.c.as<T>(), static_cast<T>(call.beta));
-    }
-    const auto at_least_one_row = [](const auto& operand) {
-      return std::max<std::int64_t>({operand.stride, operand.cols, 1});
-    };
-    multiply_in_blocks(blas::Product<T>{
-        call.transpose_a, call.transpose_b, call.c.rows, call.c.cols, call.inner,
-        static_cast<T>(call.alpha), static_cast<const T*>(call.a.data), at_least_one_row(call.a),
-        static_cast<const T*>(call.b.data), at_least_one_row(call.b), static_cast<T>(call.beta),
-        static_cast<T*>(call.c.data), at_least_one_row(call.c)});
+  visit_floating(call.a.type, [&](auto element) {
+    using F = decltype(element);
+    // The factors' own type, or fp32 for 16-bit factors.
+    if (call.c.type == call.a.type) return multiply<F, F>(call);
+    multiply<F, Wide<F>>(call);
   });
 }
 

@@ -8,10 +8,9 @@ namespace {
 
 bool is_half(ElementType type) { return type == ElementType::bf16 || type == ElementType::fp16; }
 
-/// That of the factors: C's own, but 16-bit factors may have an fp32 product on a GPU.
-ElementType factor_type(const ConstOperand& a, const Operand& c, Device device) {
-  const bool wide_product = device.kind == DeviceKind::cuda && c.type == ElementType::fp32;
-  return wide_product && is_half(a.type) ? a.type : c.type;
+/// That of the factors: C's own, but 16-bit factors may have an fp32 product.
+ElementType factor_type(const ConstOperand& a, const Operand& c) {
+  return c.type == ElementType::fp32 && is_half(a.type) ? a.type : c.type;
 }
 
 }  // namespace
@@ -21,11 +20,11 @@ void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOpera
           const DenseWorkspace* workspace) {
   const Checker check("gemm", device);
   check.floating(c, "c");
-  check.readable(a, "a");
+  check.floating(a, "a");
   const bool a_turned = transpose_a == Transpose::yes;
   const bool b_turned = transpose_b == Transpose::yes;
   const std::int64_t inner = a_turned ? a.rows : a.cols;
-  const ElementType type = factor_type(a, c, device);
+  const ElementType type = factor_type(a, c);
   check.matrix(a, a_turned ? "a (transposed)" : "a",
                {type, a_turned ? inner : c.rows, a_turned ? c.rows : inner});
   check.matrix(b, b_turned ? "b (transposed)" : "b",

@@ -6,6 +6,7 @@
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/loss/targets.hpp"
 #include "ops/row_ranges.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -33,22 +34,27 @@ double row_loss(const T* logits, std::int64_t classes, std::int64_t label, T* pr
 template <class T>
 double cross_entropy(MatrixView<const T> logits, const LossTargets::State& chosen,
                      MatrixView<T> gradient) {
+  using W = Wide<T>;
   const Buffer<std::int32_t>& times = chosen.times;
   const bool wants_gradient = gradient.data != nullptr;
   const auto add_rows = [&](std::int64_t begin, std::int64_t end, double* sum) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      T* const row = wants_gradient ? gradient.row(i) : nullptr;
-      if (times[i] == 0) {
-        if (wants_gradient) std::fill_n(row, gradient.cols, T{0});
-        continue;
+    for_wide_rows<T>(begin, end, logits.cols, [&](std::int64_t first, std::int64_t last) {
+      const ReadRows<T> read(logits, first, last);
+      const WrittenRows<T> written(gradient, first, last);
+      for (std::int64_t i = first; i < last; ++i) {
+        W* const row = wants_gradient ? written.rows().row(i - first) : nullptr;
+        if (times[i] == 0) {
+          if (wants_gradient) std::fill_n(row, gradient.cols, W{0});
+          continue;
+        }
+        const std::int64_t label = chosen.labels[i];
+        *sum += times[i] * row_loss(read.rows().row(i - first), logits.cols, label, row);
+        if (!wants_gradient) continue;
+        row[label] -= W{1};
+        const auto share = static_cast<W>(times[i] / chosen.count);
+        for (std::int64_t j = 0; j < gradient.cols; ++j) row[j] *= share;
       }
-      const std::int64_t label = chosen.labels[i];
-      *sum += times[i] * row_loss(logits.row(i), logits.cols, label, row);
-      if (!wants_gradient) continue;
-      row[label] -= T{1};
-      const auto share = static_cast<T>(times[i] / chosen.count);
-      for (std::int64_t j = 0; j < gradient.cols; ++j) row[j] *= share;
-    }
+    });
   };
   return sum_over_rows(logits.rows, 1, add_rows)[0] / chosen.count;
 }
@@ -56,6 +62,7 @@ double cross_entropy(MatrixView<const T> logits, const LossTargets::State& chose
 template <class T>
 double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State& chosen,
                             MatrixView<T> gradient) {
+  using W = Wide<T>;
   const Buffer<std::int32_t>& times = chosen.times;
   const MatrixView<const float> targets(chosen.targets.data(), chosen.rows, chosen.cols);
   const bool wants_gradient = gradient.data != nullptr;
@@ -63,20 +70,20 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
     for (std::int64_t i = begin; i < end; ++i) {
       T* const row = wants_gradient ? gradient.row(i) : nullptr;
       if (times[i] == 0) {
-        if (wants_gradient) std::fill_n(row, gradient.cols, T{0});
+        if (wants_gradient) std::fill_n(row, gradient.cols, T(W{0}));
         continue;
       }
       double row_sum = 0;
-      const auto share = static_cast<T>(times[i] / chosen.count);
+      const auto share = static_cast<W>(times[i] / chosen.count);
       for (std::int64_t j = 0; j < logits.cols; ++j) {
-        const T z = logits(i, j);
-        const auto target = static_cast<T>(targets(i, j));
+        const W z = logits(i, j);
+        const auto target = static_cast<W>(targets(i, j));
         // Written with exp(-|z|), which cannot overflow.
-        const T power = std::exp(-std::abs(z));
-        row_sum += static_cast<double>(std::max(z, T{0}) - z * target + std::log1p(power));
+        const W power = std::exp(-std::abs(z));
+        row_sum += static_cast<double>(std::max(z, W{0}) - z * target + std::log1p(power));
         if (!wants_gradient) continue;
-        const T sigmoid = (z < 0 ? power : T{1}) / (T{1} + power);
-        row[j] = (sigmoid - target) * share;
+        const W sigmoid = (z < 0 ? power : W{1}) / (W{1} + power);
+        row[j] = T((sigmoid - target) * share);
       }
       *sum += times[i] * row_sum;
     }

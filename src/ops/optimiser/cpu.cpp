@@ -6,6 +6,7 @@
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/row_ranges.hpp"
+#include "ops/wide_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -66,11 +67,15 @@ struct Adam {
   }
 };
 
-/// Calls `body(gradient, parameter, first, second, count)` on runs of consecutive elements; where a
+/// Calls `step(gradient, parameter, first, second, count)` on runs of consecutive elements; where a
 /// state is absent its pointer is null.
-template <class T, class Body>
-void for_each_run(MatrixView<const T> gradient, MatrixView<T> parameter, MatrixView<T> first,
-                  MatrixView<T> second, Body&& body) {
+template <class G, class T, class Step>
+void for_each_run(MatrixView<const G> gradient, MatrixView<T> parameter, MatrixView<T> first,
+                  MatrixView<T> second, Step&& step) {
+  const auto body = [&](const G* given, T* p, T* m, T* v, std::int64_t count) {
+    const ReadRows<G> wide(MatrixView<const G>(given, 1, count), 0, 1);
+    step(wide.rows().data, p, m, v, count);
+  };
   const auto at = [](auto view, std::int64_t row, std::int64_t col) {
     return view.data == nullptr ? nullptr : view.row(row) + col;
   };
@@ -91,8 +96,8 @@ void for_each_run(MatrixView<const T> gradient, MatrixView<T> parameter, MatrixV
   });
 }
 
-template <class T>
-void run(const OptimiserOptions& options, std::int64_t step, MatrixView<const T> gradient,
+template <class G, class T>
+void run(const OptimiserOptions& options, std::int64_t step, MatrixView<const G> gradient,
          MatrixView<T> parameter, MatrixView<T> first, MatrixView<T> second) {
   if (options.kind != OptimiserKind::sgd) {
     const Adam<T> adam(options, step);
@@ -126,11 +131,13 @@ void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream stream) cons
   for (const OptimiserTarget& target : call.targets) {
     OptimiserOptions options = call.options;
     options.weight_decay *= target.decay;
-    visit_floating(target.parameter.type, [&](auto element) {
-      using T = decltype(element);
-      run(options, call.step, target.gradient.as<T>(), target.parameter.as<T>(),
+    visit_floating(target.gradient.type, [&](auto element) {
+      using G = decltype(element);
+      using T = Wide<G>;
+      run(options, call.step, target.gradient.as<G>(), target.parameter.as<T>(),
           target.first.as<T>(), target.second.as<T>());
     });
+    if (!target.rounded.absent()) copy(target.parameter, target.rounded, stream);
   }
   if (call.advancing != nullptr) advance(call.advancing, stream);
 }

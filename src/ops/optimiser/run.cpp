@@ -43,14 +43,25 @@ void check_target(const Checker& check, const OptimiserOptions& options,
   check.floating(parameter, "parameter");
   check.that(parameter.type == ElementType::fp32 || parameter.type == ElementType::fp64,
              fmt::format("parameter is {}, expected fp32", to_string(parameter.type)),
-             "keep parameters in fp32 and copy them to 16 bits");
+             "keep parameters in fp32 and have them rounded to bf16 (OptimiserTarget::rounded)");
   check.that(std::isfinite(target.decay) && target.decay >= 0,
              fmt::format("decay is {}, expected a number from 0", target.decay));
   const auto like_parameter = [&](const ConstOperand& operand, const char* name) {
     check.matrix(operand, name, {parameter.type, parameter.rows, parameter.cols});
     check.apart(parameter, "parameter", operand, name);
   };
-  like_parameter(target.gradient, "gradient");
+  // bf16 beside an fp32 parameter, or as the parameter is.
+  const auto type_beside = [&](ElementType type) {
+    const bool is_narrow = type == ElementType::bf16 && parameter.type == ElementType::fp32;
+    return is_narrow ? type : parameter.type;
+  };
+  check.matrix(target.gradient, "gradient",
+               {type_beside(target.gradient.type), parameter.rows, parameter.cols});
+  check.apart(parameter, "parameter", target.gradient, "gradient");
+  check.optional_matrix(target.rounded, "rounded",
+                        {ElementType::bf16, parameter.rows, parameter.cols});
+  check.apart(target.rounded, "rounded", parameter, "parameter");
+  check.apart(target.rounded, "rounded", target.gradient, "gradient");
   if (needs_first(options)) {
     like_parameter(target.first, "first");
     check.apart(target.first, "first", target.gradient, "gradient");

@@ -82,7 +82,7 @@ void keep(const Reach<T>& reach, float* range) {
 }  // namespace
 
 void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
-  visit_floating(call.x.type, [&](auto element) {
+  visit_wide(call.x.type, [&](auto element) {
     using T = decltype(element);
     const auto y = call.y.as<T>();
     Scaled<T> from{call.x.as<T>(), {}};

@@ -16,6 +16,8 @@ void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<fl
   quant::check_bits(bits, "round_to_codes");
   check_enum("range", range, RoundingRange::columns);
   check.floating(x, "x");
+  check.that(device.kind != DeviceKind::cpu || x.type != ElementType::bf16,
+             "x is bf16, expected fp32 or fp64 on the CPU");
   check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
   const std::int64_t num_ranges = range == RoundingRange::matrix ? 1

@@ -155,9 +155,9 @@ TEST(GemmErrors, NameTheOperandAndBothShapes) {
   Matrix<double> d(4, 2);
   EXPECT_EQ(test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, a, d, 0, c); }),
             "gemm: b is fp64, expected fp32");
-  Matrix<Bfloat16> half(3, 2);
+  Matrix<Float16> half(3, 2);
   EXPECT_EQ(test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, a, b, 0, half); }),
-            "gemm: c is bf16, expected fp32 or fp64");
+            "gemm: c is fp16, expected fp64, fp32 or bf16 on the CPU");
   const MatrixView<float> nowhere(nullptr, 3, 4);
   EXPECT_EQ(
       test::argument_problem([&] { gemm(Transpose::no, Transpose::no, 1, nowhere, b, 0, c); }),

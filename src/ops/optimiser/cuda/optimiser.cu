@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cuda_bf16.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -18,9 +20,11 @@ constexpr std::int64_t block_elements = std::int64_t{cuda::element_threads} * wi
 /// (adamw).
 struct Target {
   cuda::Rows<const float> gradient;
+  cuda::Rows<const __nv_bfloat16> narrow_gradient;  ///< if there is one, it takes its place
   cuda::Rows<float> parameter, first, second;
-  std::int64_t size, cols;  ///< one long row where all is contiguous
-  bool chunks;              ///< on 16-byte boundaries
+  cuda::Rows<__nv_bfloat16> rounded;  ///< may be absent
+  std::int64_t size, cols;            ///< one long row where all is contiguous
+  bool chunks;                        ///< on 16-byte boundaries
   double weight_decay;
   std::int64_t last_block;  ///< the first that belongs to the next parameter
 };
@@ -67,13 +71,30 @@ __device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
 }
 
 template <bool aligned>
+__device__ void load_gradient(const Target& target, const cuda::Elements<width, aligned>& place,
+                              float (&values)[width]) {
+  if (target.narrow_gradient.data != nullptr) {
+    place.load(target.narrow_gradient, values);
+  } else {
+    place.load(target.gradient, values);
+  }
+}
+
+template <bool aligned>
+__device__ void store_parameter(const float (&values)[width], const Target& target,
+                                const cuda::Elements<width, aligned>& place) {
+  place.store(values, target.parameter);
+  if (target.rounded.data != nullptr) place.store(values, target.rounded);
+}
+
+template <bool aligned>
 __device__ void descend(const StepRule& rule, const Target& target,
                         const cuda::Elements<width, aligned>& place) {
   const auto rate = static_cast<float>(rule.rate());
   const auto weight_decay = static_cast<float>(target.weight_decay);
   float p[width], g[width];
   place.load(read(target.parameter), p);
-  place.load(target.gradient, g);
+  load_gradient(target, place, g);
 #pragma unroll
   for (int i = 0; i < width; ++i) g[i] += weight_decay * p[i];
   if (target.first.data != nullptr) {
@@ -85,7 +106,7 @@ __device__ void descend(const StepRule& rule, const Target& target,
   }
 #pragma unroll
   for (int i = 0; i < width; ++i) p[i] -= rate * g[i];
-  place.store(p, target.parameter);
+  store_parameter(p, target, place);
 }
 
 template <bool aligned>
@@ -100,7 +121,7 @@ __device__ void adapt(const StepRule& rule, const Target& target,
   const auto root_correction = static_cast<float>(1 / sqrt(-expm1(rule.number() * rule.log_beta2)));
   float p[width], g[width], m[width], v[width];
   place.load(read(target.parameter), p);
-  place.load(target.gradient, g);
+  load_gradient(target, place, g);
   place.load(read(target.first), m);
   place.load(read(target.second), v);
 #pragma unroll
@@ -113,7 +134,7 @@ __device__ void adapt(const StepRule& rule, const Target& target,
   }
   place.store(m, target.first);
   place.store(v, target.second);
-  place.store(p, target.parameter);
+  store_parameter(p, target, place);
 }
 
 template <bool aligned>
@@ -165,7 +186,12 @@ __global__ void advance_clock(StepClock* clock) {
 
 Target target_of(const OptimiserTarget& given, const OptimiserOptions& options) {
   Target target{};
-  target.gradient = rows_of<float>(given.gradient);
+  if (given.gradient.type == ElementType::bf16) {
+    target.narrow_gradient = rows_of<__nv_bfloat16>(given.gradient);
+  } else {
+    target.gradient = rows_of<float>(given.gradient);
+  }
+  target.rounded = rows_of<__nv_bfloat16>(given.rounded);
   target.parameter = rows_of<float>(given.parameter);
   if (options.kind != OptimiserKind::sgd || options.momentum != 0) {
     target.first = rows_of<float>(given.first);
@@ -173,6 +199,8 @@ Target target_of(const OptimiserTarget& given, const OptimiserOptions& options) 
   if (options.kind != OptimiserKind::sgd) target.second = rows_of<float>(given.second);
   const cuda::Extent extent = cuda::Extent{given.parameter.rows, given.parameter.cols}
                                   .with(target.gradient)
+                                  .with(target.narrow_gradient)
+                                  .with(target.rounded)
                                   .with(target.parameter)
                                   .with(target.first)
                                   .with(target.second)
