@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-MODULES = ["tessera", "tessera._library", "tessera.files", "tessera.functional", "tessera.graph", "tessera.models", "tessera.trained_model",
+MODULES = ["tessera", "tessera._library", "tessera.bits", "tessera.files", "tessera.functional", "tessera.graph", "tessera.models", "tessera.trained_model",
            "tessera.nn", "tessera.nn.attention", "tessera.nn.convolutions"]
 
 

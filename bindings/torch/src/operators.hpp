@@ -26,6 +26,7 @@ void register_spmm_linear(torch::stable::detail::StableLibrary& library);
 void register_edges(torch::stable::detail::StableLibrary& library);
 void register_attention(torch::stable::detail::StableLibrary& library);
 void register_gat(torch::stable::detail::StableLibrary& library);
+void register_bits(torch::stable::detail::StableLibrary& library);
 
 inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_spmm(library);
@@ -33,6 +34,7 @@ inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_edges(library);
   register_attention(library);
   register_gat(library);
+  register_bits(library);
 }
 
 /// The function, with errors of the library as ones that Python can tell apart by their first word.

@@ -12,7 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from . import _operators
+from . import _operators, bits
 from ._library import clear_cache, counters, has_cuda, set_cache_limits, trace
 from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
 from .graph import Graph
@@ -24,6 +24,7 @@ __all__ = [
     "accelerate",
     "attention",
     "attention_weights",
+    "bits",
     "clear_cache",
     "counters",
     "edge_softmax",
