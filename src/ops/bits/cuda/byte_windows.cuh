@@ -118,7 +118,9 @@ class ByteWindowStore {
       const std::int64_t target = std::int64_t{first_row_} + row;
       const bool exists = row <= last_row_;
       switch (out_.result.kind) {
-        case BitResultKind::sums: store_numbers(sums, half, target, exists, out_.result.sums); break;
+        case BitResultKind::sums:
+          store_numbers(sums, half, target, exists, out_.result.sums);
+          break;
         case BitResultKind::values:
           store_numbers(sums, half, target, exists, out_.result.values);
           break;
@@ -161,8 +163,7 @@ class ByteWindowStore {
         for (int k = 0; k < 2; ++k) {
           const std::int64_t col = first_col_ + (block + i) * 8 + quad_ * 2 + k;
           if (!exists || col >= out_.cols) continue;
-          const float value =
-              result.finish.value(target, col, sums[place(half, block + i) + k]);
+          const float value = result.finish.value(target, col, sums[place(half, block + i) + k]);
           words[i] |= result.finish.code(col, value) << (k * 8);
         }
       }

@@ -33,11 +33,9 @@ class CudaByteWindows final : public CudaBits {
         tiles_(tiles::device_tiles(problem.graph, {window_rows, tile_side(SpmmPass::forward), 1},
                                    options_.place())),
         codes_(need_.add<std::uint8_t>(
-            options_.b_bytes ? 0
-                             : checked_area(options_.depth, padded_bytes(options_.cols)))) {
+            options_.b_bytes ? 0 : checked_area(options_.depth, padded_bytes(options_.cols)))) {
     const Place place = options_.place();
-    const auto chunks =
-        static_cast<int>((options_.cols + function_.width - 1) / function_.width);
+    const auto chunks = static_cast<int>((options_.cols + function_.width - 1) / function_.width);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
         tiles_->host,
         {std::max(1, function_.resident_blocks() / std::max(1, chunks)), min_cut_steps});
@@ -116,17 +114,16 @@ std::string why_not(const BitProblem& problem) {
 }  // namespace
 
 void append_cuda_byte_windows(std::vector<BitKernel>& table) {
-  table.push_back(
-      {{"bit_aggregate/cuda/windows",
-        "windows of 64 rows on wgmma, codes gathered once as bytes for all of them",
-        "bit_aggregate", DeviceKind::cuda, true},
-       why_not,
-       [](const BitProblem& problem) {
-         return predict_bit_windows_us(problem, device_traits(problem.options.device));
-       },
-       [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-         return std::make_unique<CudaByteWindows>(problem);
-       }});
+  table.push_back({{"bit_aggregate/cuda/windows",
+                    "windows of 64 rows on wgmma, codes gathered once as bytes for all of them",
+                    "bit_aggregate", DeviceKind::cuda, true},
+                   why_not,
+                   [](const BitProblem& problem) {
+                     return predict_bit_windows_us(problem, device_traits(problem.options.device));
+                   },
+                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+                     return std::make_unique<CudaByteWindows>(problem);
+                   }});
 }
 
 }  // namespace tessera::ops

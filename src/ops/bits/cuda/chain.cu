@@ -80,15 +80,6 @@ __device__ void load_vertices(const ChainLaunch& launch, const ChainMemory& memo
   if (launch.row_weights != nullptr) memory.row_weights[row] = launch.row_weights[vertex];
 }
 
-/// sums[16][8] += a[16][32] b[8][32] of unsigned bytes, in the fragments of `count_16x8`.
-__device__ void multiply_16x8(std::int32_t (&sums)[4], const std::uint32_t (&a)[4],
-                              const std::uint32_t (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 __device__ std::uint32_t word_at(const std::uint8_t* bytes) {
   return *reinterpret_cast<const std::uint32_t*>(bytes);
 }

@@ -13,11 +13,13 @@ namespace {
 
 struct BitCoefficients {
   double launch_us;
-  double start_us;      ///< until the first products, and for storing the last
-  double count_per_us;  ///< products of bits in one processor, by pairs of planes on wgmma
-  double pair_per_us;   ///< the same on mma.sync
-  double byte_per_us;   ///< products of bytes in one processor
-  double convert_us;    ///< planes to bytes, per million of them
+  double start_us;          ///< until the first products, and for storing the last
+  double count_per_us;      ///< products of bits in one processor, by pairs of planes on wgmma
+  double pair_per_us;       ///< the same on mma.sync
+  double byte_per_us;       ///< products of bytes in one processor
+  double byte_pair_per_us;  ///< the same on mma.sync
+  double convert_us;        ///< planes to bytes, per million of them
+  double spread_us;         ///< the same in rows
   double gather_bytes_per_us;
   double window_share;  ///< of what windows of 16-bit features take
 
@@ -35,7 +37,9 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .count_per_us = 3.5e7,
        .pair_per_us = 6e6,
        .byte_per_us = 4.95e6,
+       .byte_pair_per_us = 2e6,
        .convert_us = 1.5,
+       .spread_us = 0.5,
        .gather_bytes_per_us = 7e6,
        .window_share = 0.85}}}};
 
@@ -52,8 +56,8 @@ double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& 
 /// Planes to bytes, where planes come.
 double spread_us(const BitProblem& problem, const BitCoefficients& fit) {
   if (problem.options.b_bytes) return 0;
-  return fit.launch_us + 2e-6 * fit.convert_us * static_cast<double>(problem.options.depth) *
-                             static_cast<double>(padded_bytes(problem.options.cols)) / 6;
+  return fit.launch_us + fit.spread_us * 1e-6 * static_cast<double>(problem.options.depth) *
+                             static_cast<double>(padded_bytes(problem.options.cols));
 }
 
 /// The result, which nothing overlaps at the end.
@@ -85,6 +89,15 @@ double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
   const double pairs = problem.options.a_bits * problem.options.b_bits;
   return fit.launch_us + fit.start_us +
          pairs * busiest(problem.options, {64, 64}, traits) / fit.pair_per_us;
+}
+
+double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitOptions& options = problem.options;
+  const double codes =
+      static_cast<double>(options.rows + options.cols) * static_cast<double>(options.depth);
+  return 3 * fit.launch_us + fit.start_us + fit.spread_us * codes * 1e-6 +
+         busiest(options, {64, 64}, traits) / fit.byte_pair_per_us;
 }
 
 double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits) {

@@ -5,6 +5,7 @@
 #include "core/device_traits.hpp"
 #include "cuda/array.hpp"
 #include "cuda/wgmma_device.hpp"
+#include "ops/bits/cuda/aggregate.hpp"
 #include "ops/bits/cuda/cost.hpp"
 #include "ops/bits/cuda/kernels.hpp"
 #include "ops/bits/cuda/launch.hpp"
@@ -51,9 +52,12 @@ int split_of(const BitFunction& function, const BitOptions& options, const Devic
   return fits && turns >= 16 ? 2 : 1;
 }
 
+enum class Operands { planes, bits_and_bytes, bytes };
+
 class CudaGemm final : public CudaBits {
  public:
-  CudaGemm(const BitProblem& problem, const BitFunction& function, bool as_bytes)
+  /// `operands`: what the function multiplies in place of planes.
+  CudaGemm(const BitProblem& problem, const BitFunction& function, Operands operands)
       : CudaBits(problem, function.launch_finished != nullptr),
         function_(function),
         split_(split_of(function, options_, device_traits(options_.device))) {
@@ -68,7 +72,11 @@ class CudaGemm final : public CudaBits {
     if (options_.terms_of_a && function.launch_finished == nullptr) {
       terms_ = need_.add<float>(checked_area(options_.rows, options_.terms));
     }
-    if (as_bytes) {
+    if (operands == Operands::bytes) {
+      a_bytes_ = need_.add<std::uint8_t>(checked_area(options_.rows, depth_bytes()));
+      bytes_ = need_.add<std::uint8_t>(checked_area(options_.cols, depth_bytes()));
+    }
+    if (operands == Operands::bits_and_bytes) {
       bytes_ = need_.add<std::uint8_t>(
           byte_operand_bytes(options_.cols, product_.b.row_words, function.width));
     }
@@ -82,13 +90,17 @@ class CudaGemm final : public CudaBits {
     if (constant_.empty()) product.a.words = inputs.a.words;
     product.b.words = inputs.b.words;
     if (options_.block > 0) product.block_starts = inputs.block_starts.data;
+    if (a_bytes_.size > 0) {
+      product.a = spread(product.a, a_bytes_.in(workspace), stream);
+      product.b = spread(product.b, bytes_.in(workspace), stream);
+    }
     if (function_.launch_finished != nullptr && options_.output != BitOutput::sums32) {
       return function_.launch_finished(product, result(inputs, outputs), stream);
     }
     const Sums sums = sums_in(outputs, workspace);
     product.sums = sums.data;
     product.stride = sums.stride;
-    if (bytes_.size > 0) {
+    if (bytes_.size > 0 && a_bytes_.size == 0) {
       product.b_bytes = bytes_.in(workspace);
       planes_to_bytes(product.b, function_.width, bytes_.in(workspace), stream);
     }
@@ -100,6 +112,14 @@ class CudaGemm final : public CudaBits {
   }
 
  private:
+  /// Whole steps of the matrix unit.
+  std::int64_t depth_bytes() const { return (options_.depth + 31) / 32 * 32; }
+
+  BitRows spread(const BitRows& planes, std::uint8_t* to, Stream stream) const {
+    spread_rows(planes, depth_bytes(), to, stream);
+    return {reinterpret_cast<const std::uint32_t*>(to), 0, depth_bytes() / 4, planes.rows, 1};
+  }
+
   MatrixView<const float> make_terms(const BitRows& a, const BitEpilogue& epilogue, Stream stream,
                                      const WorkspaceView& workspace) const {
     float* const terms = terms_.in(workspace);
@@ -125,6 +145,7 @@ class CudaGemm final : public CudaBits {
   BitProduct product_;
   Buffer<std::uint32_t> constant_;
   Buffer<std::int32_t> offsets_, parts_;
+  WorkspacePart<std::uint8_t> a_bytes_;
   WorkspacePart<std::uint8_t> bytes_;
   WorkspacePart<float> terms_;  ///< of A, where the product does not make them by itself
 };
@@ -144,6 +165,12 @@ std::string why_not_bytes(const BitProblem& problem) {
   return why_not_wgmma(problem);
 }
 
+std::string why_not_byte_pairs(const BitProblem& problem) {
+  if (problem.options.a_bits > 8 || problem.options.b_bits > 8) return "more than 8 bits";
+  if (problem.options.block > 0) return "takes no blocks";
+  return why_not_on_gpu(problem);
+}
+
 BitBlocks blocks_of(const BitFunction& function) { return {function.rows, function.width}; }
 
 }  // namespace
@@ -158,7 +185,8 @@ void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table) {
                                   device_traits(problem.options.device));
        },
        [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-         return std::make_unique<CudaGemm>(problem, planes_function_of(problem.options), false);
+         return std::make_unique<CudaGemm>(problem, planes_function_of(problem.options),
+                                           Operands::planes);
        }});
   table.push_back({{"bit_gemm/cuda/bytes", "bits expanded in registers times bytes on wgmma",
                     "bit_gemm", DeviceKind::cuda, true},
@@ -169,7 +197,7 @@ void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table) {
                    },
                    [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
                      return std::make_unique<CudaGemm>(problem, bytes_function_of(problem.options),
-                                                       true);
+                                                       Operands::bits_and_bytes);
                    }});
   table.push_back({{"bit_gemm/cuda/pairs", "every two planes counted on mma.sync", "bit_gemm",
                     DeviceKind::cuda, true},
@@ -178,7 +206,17 @@ void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table) {
                      return predict_pairs_us(problem, device_traits(problem.options.device));
                    },
                    [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-                     return std::make_unique<CudaGemm>(problem, pairs_function, false);
+                     return std::make_unique<CudaGemm>(problem, pairs_function, Operands::planes);
+                   }});
+  table.push_back({{"bit_gemm/cuda/byte_pairs", "both sides as bytes on mma.sync", "bit_gemm",
+                    DeviceKind::cuda, true},
+                   why_not_byte_pairs,
+                   [](const BitProblem& problem) {
+                     return predict_byte_pairs_us(problem, device_traits(problem.options.device));
+                   },
+                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+                     return std::make_unique<CudaGemm>(problem, byte_pairs_function,
+                                                       Operands::bytes);
                    }});
 }
 

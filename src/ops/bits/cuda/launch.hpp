@@ -63,6 +63,8 @@ inline constexpr int num_bytes_shapes = 2;
 extern const BitFunction bytes_functions[num_bytes_shapes];
 /// Any planes on both sides.
 extern const BitFunction pairs_function;
+/// Bytes on both sides: one plane each, whose words hold four of them.
+extern const BitFunction byte_pairs_function;
 
 /// Makes bytes of b's planes, in the order that the kernel of this width reads.
 void planes_to_bytes(const BitRows& b, int width, std::uint8_t* bytes, Stream stream);

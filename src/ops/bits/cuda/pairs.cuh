@@ -12,7 +12,8 @@
 
 /// Several planes times several, on the matrix units of every GPU from Ampere on. A block of four
 /// warps has 64 rows and 64 columns, a warp 32 of each. Pairs of planes of equal weight are counted
-/// together, from the heaviest to the lightest; what was counted doubles in between.
+/// together, from the heaviest to the lightest; what was counted doubles in between. Codes as bytes
+/// are one plane on either side, whose steps the matrix unit multiplies.
 namespace tessera::ops {
 
 inline constexpr int pairs_rows = 64;
@@ -118,8 +119,20 @@ class PairsLoader {
   PairsShape shape_;
 };
 
+/// One step of 16 rows and 8 columns.
+template <bool bytes>
+__device__ void add_16x8(std::int32_t (&sums)[4], const std::uint32_t (&a)[4],
+                         const std::uint32_t (&b)[2]) {
+  if constexpr (bytes) {
+    multiply_16x8(sums, a, b);
+  } else {
+    count_16x8(sums, a, b);
+  }
+}
+
 /// counts += what a warp's 32 rows and 32 columns of two planes share in one step. With
 /// `counts_rows` row_counts += the bits of every row, the same in all columns.
+template <bool bytes>
 __device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::int32_t (&row_counts)[2][4],
                                   bool counts_rows, std::uint32_t a_plane, std::uint32_t b_plane,
                                   int first_row, int first_col) {
@@ -141,10 +154,11 @@ __device__ inline void count_pair(std::int32_t (&counts)[2][4][4], std::int32_t 
     std::uint32_t a[4];
     cuda::load_fragment(a, a_plane + Layout::offset(first_row + half * 16 + lane % 16, lane / 16));
 #pragma unroll
-    for (int n = 0; n < 4; ++n) count_16x8(counts[half][n], a, b[n]);
+    for (int n = 0; n < 4; ++n) add_16x8<bytes>(counts[half][n], a, b[n]);
     if (counts_rows) {
-      const std::uint32_t ones[2] = {~0u, ~0u};
-      count_16x8(row_counts[half], a, ones);
+      constexpr std::uint32_t one = bytes ? 0x01010101u : ~0u;
+      const std::uint32_t ones[2] = {one, one};
+      add_16x8<bytes>(row_counts[half], a, ones);
     }
   }
 }
@@ -155,26 +169,44 @@ struct CodeTile {
 };
 static_assert(sizeof(CodeTile) <= static_cast<std::size_t>(pairs_shared_bytes(1, 1)));
 
-/// Writes the words of a tile: a warp has one line of 64 codes at a time, a row or a column of the
-/// tile, and makes two words of each plane. The last tile along a line also clears what the
-/// padding of the tensor has behind it.
+/// Bit `plane` of four bytes as four bits.
+__device__ inline std::uint32_t plane_of(std::uint32_t bytes, int plane) {
+  return (bytes >> plane & 0x01010101u) * 0x01020408u >> 24;
+}
+
+/// Writes the words of a tile: a thread has 32 codes of one line, a row or a column of the tile,
+/// and makes a word of each plane. The last tile along a line also clears what the padding of the
+/// tensor has behind it.
 __device__ inline void pack_tile(const CodeTile& tile, const PackedCodes& to, bool by_rows,
                                  std::int64_t first_line, unsigned along, unsigned tiles) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  static_assert(pairs_threads == pairs_rows * 2);
+  const int i = static_cast<int>(threadIdx.x) % pairs_rows;
+  const int half = static_cast<int>(threadIdx.x) / pairs_rows;
+  const std::int64_t line = first_line + i;
+  if (line >= to.padded_rows) return;
+  std::uint32_t low[8], high[8];
+#pragma unroll
+  for (int word = 0; word < 8; ++word) {
+    low[word] = high[word] = 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int at = half * 32 + word * 4 + k;
+      const std::uint32_t code = by_rows ? tile.codes[i][at] : tile.codes[at][i];
+      low[word] |= (code & 255u) << (k * 8);
+      high[word] |= (code >> 8) << (k * 8);
+    }
+  }
   const std::int64_t first_word = std::int64_t{along} * (pairs_rows / 32);
   const std::int64_t end_word = along + 1 == tiles ? to.words_per_row : first_word + 2;
-  for (int i = static_cast<int>(threadIdx.x) / 32; i < pairs_rows; i += pairs_threads / 32) {
-    const std::int64_t line = first_line + i;
-    if (line >= to.padded_rows) continue;
-    for (std::int64_t word = first_word; word < end_word; ++word) {
-      const int at = static_cast<int>(word - first_word) * 32 + lane;
-      std::uint32_t code = 0;
-      if (at < pairs_rows) code = by_rows ? tile.codes[i][at] : tile.codes[at][i];
-      for (int plane = 0; plane < to.bits; ++plane) {
-        const std::uint32_t bits = __ballot_sync(0xFFFFFFFFu, code >> plane & 1u);
-        if (lane == 0) to.words[(plane * to.padded_rows + line) * to.words_per_row + word] = bits;
-      }
+  for (int plane = 0; plane < to.bits; ++plane) {
+    std::uint32_t bits = 0;
+#pragma unroll
+    for (int word = 0; word < 8; ++word) {
+      bits |= plane_of(plane < 8 ? low[word] : high[word], plane % 8) << (word * 4);
     }
+    std::uint32_t* const words = to.words + (plane * to.padded_rows + line) * to.words_per_row;
+    if (first_word + half < end_word) words[first_word + half] = bits;
+    for (std::int64_t word = first_word + 2 + half; word < end_word; word += 2) words[word] = 0;
   }
 }
 
@@ -209,7 +241,7 @@ __device__ void visit_sums(const std::int32_t (&sums)[2][4][4],
 }
 
 /// With `finishes` the result is what the epilogue makes of the sums, otherwise the sums.
-template <bool finishes>
+template <bool finishes, bool bytes>
 __global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const BitProduct product,
                                                                        const BitResult result) {
   extern __shared__ __align__(1024) char shared[];
@@ -251,9 +283,9 @@ __global__ __launch_bounds__(pairs_threads) void multiply_pairs_kernel(const Bit
       for (int plane = first; plane <= last; ++plane) {
         for (int step = 0; step < loader.steps(); ++step) {
           // Once for every plane of A: with the lightest of B, when both together weigh as much.
-          count_pair(counts, row_counts, sums_rows && plane == weight,
-                     loader.a_plane(turn, step, plane), loader.b_plane(turn, step, weight - plane),
-                     warp_row, warp_col);
+          count_pair<bytes>(counts, row_counts, sums_rows && plane == weight,
+                            loader.a_plane(turn, step, plane),
+                            loader.b_plane(turn, step, weight - plane), warp_row, warp_col);
         }
       }
     }
