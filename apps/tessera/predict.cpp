@@ -14,6 +14,7 @@
 #include "options.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/printable.hpp"
 #include "train_options.hpp"
 #include "verb.hpp"
 
@@ -141,6 +142,12 @@ std::map<std::int64_t, std::int64_t> class_counts(const train::Prediction& predi
   return counts;
 }
 
+/// The name of a class where it has one, or else its number.
+std::string class_name(const train::Prediction& prediction, std::int64_t label) {
+  const bool has_name = label >= 0 && label < prediction.class_names.size();
+  return has_name ? printable(prediction.class_names[label]) : fmt::to_string(label);
+}
+
 const char* metric_name(const train::Prediction& prediction) {
   return prediction.multi_label ? "micro_f1" : "accuracy";
 }
@@ -155,7 +162,8 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
   table.add({prediction.graph_task ? "graphs" : "vertices", grouped(prediction.logits.rows())});
   std::string counts;
   for (const auto& [label, count] : class_counts(prediction)) {
-    counts += fmt::format("{}{}: {}", counts.empty() ? "" : ", ", label, grouped(count));
+    counts += fmt::format("{}{}: {}", counts.empty() ? "" : ", ", class_name(prediction, label),
+                          grouped(count));
   }
   if (!counts.empty()) table.add({"classes", counts});
   if (const auto quality = assess(dataset, checkpoint, prediction)) {

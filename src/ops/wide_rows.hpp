@@ -29,8 +29,9 @@ T rounded_to(double value) {
 template <class T, class Body>
 void for_wide_rows(std::int64_t begin, std::int64_t end, std::int64_t cols, Body&& body) {
   constexpr std::int64_t at_once = 8192;  // elements
-  const std::int64_t height = is_wide<T> ? std::max<std::int64_t>(end - begin, 1)
-                                         : std::max<std::int64_t>(at_once / std::max<std::int64_t>(cols, 1), 1);
+  const std::int64_t height =
+      is_wide<T> ? std::max<std::int64_t>(end - begin, 1)
+                 : std::max<std::int64_t>(at_once / std::max<std::int64_t>(cols, 1), 1);
   for (std::int64_t first = begin; first < end; first += height) {
     body(first, std::min(first + height, end));
   }

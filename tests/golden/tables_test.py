@@ -41,7 +41,8 @@ class Tables(cli.CliTest):
         # Names of classes come from the checkpoint: this data has none.
         self.write_tables(labelled=False)
         self.convert("--symmetrise")
-        self.succeed("predict", data, "-c", model, "-o", self.folder / "out.csv")
+        said = self.succeed("predict", data, "-c", model, "-o", self.folder / "out.csv").out
+        self.assertRegex(said, rf"classes +({'|'.join(CLASSES)}): ")
         with open(self.folder / "out.csv", newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))
         self.assertEqual(rows[0], ["id", "label", "probability"])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of codes of few bits, exact in integers. Codes come as planes of bits: a tensor of int32,
-// bits x padded rows x words, as quant::BitTensor has them.
+// Products of codes of few bits, exact in integers. Codes come as planes of bits: a tensor of
+// int32, bits x padded rows x words, as quant::BitTensor has them.
 #include "tessera/ops/bits.hpp"
 
 #include <map>
@@ -239,8 +239,7 @@ Tensor bit_gemm(Tensor a, Tensor b, std::optional<Tensor> row_scale,
       {numbers_of(ending, factors.terms(), cols, inputs.b.bits), rows, depth, inputs.a.bits,
        place.device.kind == DeviceKind::cpu ? -1 : place.device.index},
       place, [&] {
-        ops::BitOptions options =
-            options_for(place, ending, factors.terms(), cols, inputs.b.bits);
+        ops::BitOptions options = options_for(place, ending, factors.terms(), cols, inputs.b.bits);
         options.rows = rows;
         options.depth = depth;
         options.a_bits = inputs.a.bits;

@@ -19,7 +19,8 @@ inline void activate_forward(const ActivationFormula& formula, const ActivationR
 inline void activate_backward(const ActivationFormula& formula, const ActivationRows<float>& rows) {
   activation().backward_fp32(formula, rows);
 }
-inline void activate_backward(const ActivationFormula& formula, const ActivationRows<double>& rows) {
+inline void activate_backward(const ActivationFormula& formula,
+                              const ActivationRows<double>& rows) {
   activation().backward_fp64(formula, rows);
 }
 

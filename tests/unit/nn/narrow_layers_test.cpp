@@ -127,7 +127,8 @@ TEST_P(NarrowLayersOnDevice, agree_with_double_precision) {
       for (const auto& [name, matrix] : expected) largest = std::max(largest, length(matrix));
       for (std::size_t i = 0; i < got.size(); ++i) {
         const double size = std::max(length(expected[i].second), 0.1 * largest);
-        EXPECT_LE(distance(got[i].second, expected[i].second), tolerance(entry.name) * size) << got[i].first;
+        EXPECT_LE(distance(got[i].second, expected[i].second), tolerance(entry.name) * size)
+            << got[i].first;
       }
     }
   }
@@ -159,13 +160,12 @@ std::string case_name(const ::testing::TestParamInfo<std::pair<DeviceKind, Preci
          to_string(info.param.second);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Precisions, NarrowLayersOnDevice,
-    ::testing::Values(std::pair{DeviceKind::cpu, Precision::bf16},
-                      std::pair{DeviceKind::cpu, Precision::tf32},
-                      std::pair{DeviceKind::cuda, Precision::bf16},
-                      std::pair{DeviceKind::cuda, Precision::tf32}),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Precisions, NarrowLayersOnDevice,
+                         ::testing::Values(std::pair{DeviceKind::cpu, Precision::bf16},
+                                           std::pair{DeviceKind::cpu, Precision::tf32},
+                                           std::pair{DeviceKind::cuda, Precision::bf16},
+                                           std::pair{DeviceKind::cuda, Precision::tf32}),
+                         case_name);
 
 TEST(NarrowLayers, few_bits_need_fp32) {
   nn::ModelConfig config;

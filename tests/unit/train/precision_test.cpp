@@ -96,8 +96,7 @@ TEST_P(Precisions, checkpoints_move_between_precisions_and_devices) {
   for (const StoredTensor& tensor : first.weights) EXPECT_EQ(tensor.array.type, "<f4");
   for (const StoredTensor& tensor : first.runs[0].moments) EXPECT_EQ(tensor.array.type, "<f4");
   const Prediction expected = predict(first, data);
-  std::vector<std::pair<Device, Precision>> others = {{{}, Precision::bf16},
-                                                      {{}, Precision::tf32}};
+  std::vector<std::pair<Device, Precision>> others = {{{}, Precision::bf16}, {{}, Precision::tf32}};
   if (num_gpus() > 0) {
     for (const Precision p : {Precision::fp32, Precision::tf32, Precision::bf16}) {
       others.push_back({gpu, p});
