@@ -302,10 +302,10 @@ Action setup(CLI::App& app) {
       ->check(offers({"cpu", "cuda"}));
   app.add_option(
          "--precision", arguments->precisions,
-         "fp32, fp64, bf16 or, on a GPU, fp16, or several (default fp32); fp16@128 means at "
-         "that width alone")
+         "fp32, fp64, bf16, of training steps tf32 or, on a GPU, fp16, or several (default fp32); "
+         "fp16@128 means at that width alone")
       ->type_name("NAMES")
-      ->check(offers({"fp32", "fp64", "bf16", "fp16"}))
+      ->check(offers({"fp32", "fp64", "tf32", "bf16", "fp16"}))
       ->delimiter(',');
   app.add_option("--threads", arguments->threads,
                  "numbers of threads, such as 1,2; 0, the default, is one per core")

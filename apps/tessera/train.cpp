@@ -7,6 +7,7 @@
 #include "picture/training_plot.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/train/fit.hpp"
+#include "tessera/train/memory.hpp"
 #include "train_options.hpp"
 #include "train_report.hpp"
 #include "verb.hpp"
@@ -38,10 +39,9 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   nn::validate(plan.config);
   TrainPlan shape_only = plan;
   shape_only.config.precomputed = false;
-  nn::DataShape shape = train::prepare(dataset, shape_only.config, plan.options).shape();
-  if (plan.config.precomputed) shape.feature_entries = 0;
-  const nn::PredictedMemory memory =
-      nn::predicted_memory(plan.config, shape, plan.options.placement.precision);
+  session.stage("planning");
+  const train::TrainingMemory memory = train::predict_memory(
+      train::prepare(dataset, shape_only.config, plan.options), plan.config, plan.options);
   session.deliver(dry_run_text(dataset, plan, memory),
                   dry_run_json(arguments, dataset, plan, memory));
   return ExitCode::ok;

@@ -214,12 +214,14 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
 }
 
 std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
-                         const nn::PredictedMemory& memory) {
+                         const train::TrainingMemory& memory) {
   Table table("lr");
   table.add({"parameters", human_bytes(memory.parameters)});
   table.add({"activations", human_bytes(memory.activations)});
   table.add({"graph", human_bytes(memory.graph)});
   table.add({"features", human_bytes(memory.features)});
+  table.add({"rest", human_bytes(memory.rest)});
+  if (memory.data > 0) table.add({"data", human_bytes(memory.data)});
   table.add({"together", human_bytes(memory.total())});
   return fmt::format("{}\n{}\ntraining it would take about\n", headline(dataset),
                      nn::describe(plan.config)) +
@@ -227,13 +229,15 @@ std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
 }
 
 Json dry_run_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
-                  const nn::PredictedMemory& memory) {
+                  const train::TrainingMemory& memory) {
   Json json = beginning(arguments, dataset, plan);
   json["dry_run"] = true;
   json["predicted_memory_bytes"] = {{"parameters", memory.parameters},
                                     {"activations", memory.activations},
                                     {"graph", memory.graph},
                                     {"features", memory.features},
+                                    {"rest", memory.rest},
+                                    {"data", memory.data},
                                     {"total", memory.total()}};
   json["config"] = config_json(plan);
   return json;

@@ -5,6 +5,7 @@
 
 #include "session.hpp"
 #include "tessera/data/dataset.hpp"
+#include "tessera/train/memory.hpp"
 #include "tessera/train/problem.hpp"
 #include "tessera/train/report.hpp"
 #include "train_options.hpp"
@@ -20,8 +21,8 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
                 const train::TrainReport& report);
 
 std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
-                         const nn::PredictedMemory& memory);
+                         const train::TrainingMemory& memory);
 Json dry_run_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
-                  const nn::PredictedMemory& memory);
+                  const train::TrainingMemory& memory);
 
 }  // namespace tessera::app

@@ -102,6 +102,7 @@
 #include "tessera/train/bit_batches.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/fit.hpp"
+#include "tessera/train/memory.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/normalisation.hpp"
 #include "tessera/train/optimiser.hpp"

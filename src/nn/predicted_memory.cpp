@@ -142,7 +142,9 @@ PredictedMemory predicted_memory(const ModelConfig& config, const DataShape& sha
   const double vertices = real(shape.vertices);
   const double graphs = real(shape.graphs);
   PredictedMemory memory;
-  memory.parameters = limited(4 * element * (layers.parameters + head.parameters));
+  // Value and two moments are never of 16 bits, the gradient and a copy may be.
+  const double learned = element < 4 ? 3 * 4 + 2 * element : 4 * element;
+  memory.parameters = limited(learned * (layers.parameters + head.parameters));
   // The gradient of the loss is one more matrix of logits.
   memory.activations = limited(
       element * ((layers.per_vertex + hidden) * vertices + (head.per_vertex + hidden) * graphs +

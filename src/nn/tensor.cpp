@@ -10,6 +10,8 @@
 #include "tessera/core/recording.hpp"
 #include "tessera/ops/elementwise.hpp"
 
+#include "ops/plan_only.hpp"
+
 namespace tessera::nn {
 namespace {
 
@@ -35,6 +37,9 @@ void Tensor::resize(std::int64_t rows, std::int64_t cols) {
       throw Error(ErrorCode::invalid_argument, "a buffer cannot grow while recording", "tensor",
                   "make it before: Layer::prepare makes all plans and buffers of a model");
     }
+    // What it held is of no use any more: two at a time could be too many.
+    rows_ = cols_ = 0;
+    memory_ = {};
     memory_ = Buffer<std::byte>(needed, placement_.place());
   }
   rows_ = rows;
@@ -98,6 +103,7 @@ Parameter::Parameter(std::string parameter_name, std::int64_t rows, std::int64_t
 }
 
 void Parameter::reset(const Random& random) {
+  if (ops::plans_only()) return;
   const Stream stream = value.placement().stream;
   if (initial.kind == Initial::Kind::constant) {
     value.fill(initial.value, stream);

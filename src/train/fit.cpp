@@ -387,7 +387,12 @@ TrainReport fit(const Problem& problem, const nn::ModelConfig& config,
   require_possible(options);
   nn::validate(config);
   require_memory(config, problem.shape(), options);
-  return Fit(problem, config, options).run();
+  try {
+    return Fit(problem, config, options).run();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    throw explained(error, config, problem.shape(), options);
+  }
 }
 
 TrainReport fit(const Dataset& dataset, const ModelMaker& maker, const TrainOptions& options) {

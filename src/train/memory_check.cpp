@@ -3,11 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include <fmt/format.h>
-
-#include "tessera/core/error.hpp"
 
 namespace tessera::train {
 namespace {
@@ -28,7 +28,43 @@ void require_room(double bytes, const std::string& what, const char* fix) {
               "training", fix);
 }
 
+struct Consumer {
+  const char* name;
+  std::int64_t bytes;
+  const char* fix;
+};
+
+constexpr const char* fewer_numbers =
+    "use --precision bf16, lower --hidden, --layers or --heads, or use --batch clusters";
+
+std::string size_text(std::int64_t bytes) {
+  constexpr double mib = 1 << 20;
+  const double size = static_cast<double>(bytes) / mib;
+  return size < 1024 ? fmt::format("{:.3g} MiB", size) : fmt::format("{:.3g} GiB", size / 1024);
+}
+
 }  // namespace
+
+Error explained(const Error& error, const nn::ModelConfig& config, const nn::DataShape& shape,
+                const TrainOptions& options) {
+  const nn::PredictedMemory memory =
+      nn::predicted_memory(config, shape, options.placement.precision);
+  std::array<Consumer, 4> consumers = {
+      {{"activations", memory.activations, fewer_numbers},
+       {"features", memory.features, "use --precision bf16, fewer features, or sparse ones"},
+       {"graph", memory.graph, "use --batch clusters, or a smaller graph"},
+       {"parameters", memory.parameters, "lower --hidden, --layers or --heads"}}};
+  std::stable_sort(consumers.begin(), consumers.end(),
+                   [](const Consumer& a, const Consumer& b) { return a.bytes > b.bytes; });
+  std::string parts;
+  for (const Consumer& each : consumers) {
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", each.name, size_text(each.bytes));
+  }
+  return Error(ErrorCode::out_of_memory,
+               fmt::format("training takes about {} ({}): {}", size_text(memory.total()), parts,
+                           error.what()),
+               "training", consumers.front().fix);
+}
 
 void require_memory(const nn::ModelConfig& config, const nn::DataShape& shape,
                     const TrainOptions& options) {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tessera/core/memory.hpp"
+
+/// Memory that tells how much of it was asked for.
+namespace tessera::train {
+
+class CountedMemory : public MemoryResource {
+ public:
+  std::int64_t current_bytes() const noexcept { return current_; }
+  std::int64_t peak_bytes() const noexcept { return peak_; }
+
+ protected:
+  void count(std::int64_t bytes) noexcept {
+    current_ += bytes;
+    peak_ = current_ > peak_ ? current_ : peak_;
+  }
+
+ private:
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+/// That of another resource.
+class ForwardedMemory final : public CountedMemory {
+ public:
+  explicit ForwardedMemory(MemoryResource& from) noexcept : from_(from) {}
+
+  void* allocate(std::size_t bytes, Stream stream) override;
+  void deallocate(void* memory, std::size_t bytes, Stream stream) noexcept override;
+  Device device() const noexcept override { return from_.device(); }
+
+ private:
+  MemoryResource& from_;
+};
+
+/// For buffers that are planned and never used: addresses of this process, behind which there is no
+/// memory until somebody writes there.
+class UnusedMemory final : public CountedMemory {
+ public:
+  /// It says that it lies on `device`.
+  explicit UnusedMemory(Device device) noexcept : device_(device) {}
+
+  void* allocate(std::size_t bytes, Stream stream) override;
+  void deallocate(void* memory, std::size_t bytes, Stream stream) noexcept override;
+  Device device() const noexcept override { return device_; }
+
+ private:
+  Device device_;
+};
+
+}  // namespace tessera::train

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+#include <variant>
+
+#include "ops/plan_only.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/nn/model.hpp"
+#include "tessera/ops/dense_workspace.hpp"
+#include "tessera/train/memory.hpp"
+
+#include "train/counted_memory.hpp"
+
+namespace tessera::train {
+namespace {
+
+/// How many moments the optimiser keeps of each number.
+std::int64_t num_moments(const ops::OptimiserOptions& options) {
+  if (options.kind != ops::OptimiserKind::sgd) return 2;
+  return options.momentum != 0 ? 1 : 0;
+}
+
+/// How often each item is chosen and its class, for the steps and for the evaluation; there also
+/// which part it is in. Several labels are a number each.
+std::int64_t label_bytes(const Problem& problem) {
+  const std::int64_t of_item = problem.multi_label() ? 4 + 4 * problem.outputs : 4 + 4;
+  return problem.num_items * (2 * of_item + 16);
+}
+
+/// Which part of everything a step sees.
+double batch_share(const Problem& problem, const TrainOptions& options) {
+  const auto share = [](std::int64_t part, std::int64_t whole) {
+    return std::min(1.0, static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(whole, 1)));
+  };
+  switch (options.batching) {
+    case Batching::clusters:
+      return share(options.parts_per_batch,
+                   options.partition ? options.partition->parts : options.parts);
+    case Batching::graphs: return share(options.graphs_per_batch, problem.num_items);
+    default: return 1;
+  }
+}
+
+std::int64_t scaled(std::int64_t bytes, double factor) {
+  return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
+}
+
+/// A model and the data that it sees, of which only plans are real.
+class Rehearsal {
+ public:
+  Rehearsal(const Problem& problem, const nn::ModelConfig& config, const TrainOptions& options)
+      : options_(options),
+        placement_(options.placement),
+        unused_(options.placement.device()),
+        for_plans_(*options.placement.memory),
+        tensors_{placement_.precision, &unused_, placement_.stream},
+        plans_(options.plans) {
+    plans_.epochs = options.epochs;
+    const ops::PlanOnly nothing_is_computed;
+    model_.emplace(config, problem.num_features(), problem.outputs, options.seed, tensors_);
+    memory_.parameters = unused_.current_bytes();
+    for (const auto& [path, parameter] : model_->parameters()) {
+      if (!parameter->trainable) continue;
+      memory_.parameters += num_moments(options.optimiser) * parameter->value.num_bytes();
+    }
+    take_features(problem, config);
+    graph_.emplace(problem.graph, for_plans(), plans_);
+    if (problem.graph_task) {
+      pooling_.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), for_plans(),
+                       plans_);
+    }
+  }
+
+  TrainingMemory run(const Problem& problem) {
+    const std::int64_t before = unused_.current_bytes();
+    const ops::PlanOnly nothing_is_computed;
+    nn::Context context;
+    context.graph = &*graph_;
+    context.pooling = pooling_ ? &*pooling_ : nullptr;
+    context.stream = placement_.stream;
+    // Evaluation sees everything, a step its batch. Plans of steps serve evaluation, too, but not
+    // the other way round: whatever comes first in training comes first here.
+    const bool is_full = options_.batching == Batching::full;
+    if (!is_full) model_->forward(input(), context);
+    const std::int64_t forward = unused_.peak_bytes() - before;
+    context.training = true;
+    model_->prepare(input(), context);
+    context.training = false;
+    model_->forward(input(), context);
+    const std::int64_t both = unused_.peak_bytes() - before;
+    const double share = batch_share(problem, options_);
+    memory_.activations = forward + scaled(both - forward, share);
+    memory_.graph = for_plans_.peak_bytes();
+    // On the CPU labels stay where this process has them.
+    const bool on_cpu = placement_.device().kind == DeviceKind::cpu;
+    if (!on_cpu || placement_.memory == &host_memory()) {
+      memory_.rest = label_bytes(problem) + ops::DenseWorkspace::num_bytes(placement_.device());
+    }
+    if (!is_full) add_batches(share);
+    const std::int64_t at_once =
+        options_.parallel_runs ? std::min<std::int64_t>(options_.runs, num_threads()) : 1;
+    for (std::int64_t* bytes : {&memory_.parameters, &memory_.activations, &memory_.graph,
+                                &memory_.features, &memory_.rest}) {
+      *bytes *= at_once;
+    }
+    if (placement_.memory == &host_memory()) {
+      memory_.data = host_memory_use().current_bytes - for_plans_.current_bytes();
+      if (model_->config().precomputed) memory_.data += propagated_bytes(problem);
+    } else if (model_->config().precomputed) {
+      // Hops alternate between two matrices, before there is a model.
+      const std::int64_t beforehand = 2 * propagated_bytes(problem) + memory_.graph;
+      memory_.features += std::max<std::int64_t>(beforehand - memory_.total(), 0);
+    }
+    return memory_;
+  }
+
+ private:
+  Place for_plans() { return {placement_.device(), &for_plans_, placement_.stream}; }
+
+  void take_features(const Problem& problem, const nn::ModelConfig& config) {
+    const auto* const sparse = std::get_if<SparseFeatures>(&problem.features);
+    if (sparse != nullptr && model_->accepts_sparse() && !config.precomputed) {
+      sparse_.emplace(*sparse, for_plans(), plans_);
+      return;
+    }
+    const std::int64_t before = unused_.current_bytes();
+    dense_.emplace(problem.graph.num_rows(), problem.num_features(), tensors_);
+    memory_.features = unused_.current_bytes() - before;
+  }
+
+  static std::int64_t propagated_bytes(const Problem& problem) {
+    return problem.graph.num_rows() * problem.num_features() *
+           static_cast<std::int64_t>(sizeof(float));
+  }
+
+  /// Parts are kept where a step sees one alone, or are made anew for every step.
+  void add_batches(double share) {
+    const bool keeps =
+        options_.batching == Batching::clusters && options_.parts_per_batch == 1;
+    memory_.features += scaled(memory_.features, keeps ? 1 : share);
+    memory_.graph += scaled(memory_.graph, keeps ? 1 : share);
+  }
+
+  nn::Input input() { return dense_ ? nn::Input(*dense_) : nn::Input(*sparse_); }
+
+  const TrainOptions& options_;
+  const nn::Placement& placement_;
+  UnusedMemory unused_;
+  ForwardedMemory for_plans_;
+  nn::Placement tensors_;
+  ops::PlanOptions plans_;
+  TrainingMemory memory_;
+  std::optional<nn::Model> model_;
+  std::optional<nn::Tensor> dense_;
+  std::optional<nn::Topology> sparse_;
+  std::optional<nn::Topology> graph_;
+  std::optional<nn::Topology> pooling_;
+};
+
+}  // namespace
+
+TrainingMemory predict_memory(const Problem& problem, const nn::ModelConfig& config,
+                              const TrainOptions& options) {
+  return Rehearsal(problem, config, options).run(problem);
+}
+
+}  // namespace tessera::train

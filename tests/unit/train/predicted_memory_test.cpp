@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "support/counting_memory.hpp"
+#include "support/expect_error.hpp"
+#include "support/training_data.hpp"
+#include "tessera/train/fit.hpp"
+#include "tessera/train/memory.hpp"
+
+/// What training will take is known before it begins.
+namespace tessera::train {
+namespace {
+
+using test::CountingMemory;
+
+/// Wide enough that tensors are most of it, as in any training whose memory matters.
+nn::ModelConfig wide_model(nn::ModelKind kind) {
+  nn::ModelConfig config = test::small_model(kind);
+  config.hidden = 32;
+  return config;
+}
+
+class PredictedMemoryOnDevice
+    : public ::testing::TestWithParam<std::tuple<nn::ModelKind, Precision, DeviceKind>> {
+ protected:
+  void SetUp() override {
+    if (device().kind == DeviceKind::cuda && num_gpus() == 0) {
+      GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+    }
+  }
+  static Device device() { return {std::get<2>(GetParam()), 0}; }
+
+  void expect_prediction(const Dataset& data, const nn::ModelConfig& config,
+                         TrainOptions options) {
+    options.placement.precision = std::get<1>(GetParam());
+    CountingMemory planned{device()};
+    options.placement.memory = &planned;
+    const Problem problem = prepare(data, config, options);
+    const TrainingMemory predicted = predict_memory(problem, config, options);
+    EXPECT_EQ(planned.num_live(), 0) << "a prediction keeps nothing";
+    EXPECT_LE(planned.peak_bytes(), predicted.graph) << "tensors are not made";
+    CountingMemory used{device()};
+    options.placement.memory = &used;
+    fit(problem, config, options);
+    const auto measured = static_cast<double>(used.peak_bytes());
+    EXPECT_NEAR(static_cast<double>(predicted.total()), measured, 0.1 * measured)
+        << "parameters " << predicted.parameters << ", activations " << predicted.activations
+        << ", graph " << predicted.graph << ", features " << predicted.features << ", rest "
+        << predicted.rest;
+  }
+};
+
+TEST_P(PredictedMemoryOnDevice, is_that_of_full_batches) {
+  const nn::ModelConfig config = wide_model(std::get<0>(GetParam()));
+  const Dataset data = test::learnable_vertices(3000);
+  for (const Dataset& each : {data, test::with_sparse_features(data)}) {
+    expect_prediction(each, config, test::short_training(3));
+  }
+}
+
+TEST_P(PredictedMemoryOnDevice, follows_the_optimiser_and_the_evaluation) {
+  const nn::ModelConfig config = wide_model(std::get<0>(GetParam()));
+  TrainOptions options = test::short_training(4);
+  options.optimiser.kind = ops::OptimiserKind::sgd;
+  options.evaluate_every = 2;
+  expect_prediction(test::learnable_vertices(3000), config, options);
+}
+
+std::string case_name(
+    const ::testing::TestParamInfo<std::tuple<nn::ModelKind, Precision, DeviceKind>>& info) {
+  const auto& [kind, precision, device] = info.param;
+  return std::string(nn::to_string(kind)) + "_" + to_string(precision) + "_" +
+         (device == DeviceKind::cpu ? "cpu" : "cuda");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, PredictedMemoryOnDevice,
+    ::testing::Combine(::testing::Values(nn::ModelKind::gcn, nn::ModelKind::sage,
+                                         nn::ModelKind::gin, nn::ModelKind::gat,
+                                         nn::ModelKind::gatv2, nn::ModelKind::agnn,
+                                         nn::ModelKind::sgc, nn::ModelKind::cheb),
+                       ::testing::Values(Precision::fp32, Precision::bf16),
+                       ::testing::Values(DeviceKind::cpu, DeviceKind::cuda)),
+    case_name);
+
+TEST(PredictedMemory, names_the_largest_consumers_when_memory_ends) {
+  CountingMemory memory{Device{}};
+  TrainOptions options = test::short_training(3);
+  options.placement.memory = &memory;
+  const nn::ModelConfig config = wide_model(nn::ModelKind::gcn);
+  const Problem problem = prepare(test::learnable_vertices(3000), config, options);
+  memory.fail_from(12);
+  testing::expect_error(ErrorCode::out_of_memory,
+                        {"run dry", "activations", "features", "graph", "bf16"},
+                        [&] { fit(problem, config, options); });
+}
+
+}  // namespace
+}  // namespace tessera::train
