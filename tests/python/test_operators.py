@@ -7,7 +7,7 @@ from conftest import gathered, random_edges, tolerance
 from torch.autograd import gradcheck, gradgradcheck
 
 import tessera
-from tessera import _operators
+from tessera import _layer_operators
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 ON_GPU = [torch.float32, torch.bfloat16, torch.float16]
@@ -247,7 +247,7 @@ def test_derivatives_of_a_layer_in_fp64(kind, sum_first):
         given = list(arguments[:9])
         for place, tensor in zip(places, tensors):
             given[place] = tensor
-        return _operators.spmm_linear(*given, arguments[9:])
+        return _layer_operators.spmm_linear(*given, arguments[9:])
 
     tensors = [arguments[i] for i in places]
     assert gradcheck(run, tensors)
@@ -295,7 +295,7 @@ def test_derivatives_of_gat_in_fp64(heads, bias):
 
     def run(*tensors):
         given = tensors if bias else (*tensors, None)
-        return _operators.gat(*given, *arguments[5:8], arguments[8:])
+        return _layer_operators.gat(*given, *arguments[5:8], arguments[8:])
 
     assert gradcheck(run, tensors)
     first = torch.autograd.grad(run(*tensors).square().sum(), tensors[0], create_graph=True)[0]

@@ -12,7 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from . import _operators, bits
+from . import _layer_operators, _operators, bits
 from ._library import clear_cache, counters, has_cuda, set_cache_limits, trace
 from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
 from .graph import Graph
@@ -39,7 +39,7 @@ __all__ = [
     "trace",
 ]
 
-del _operators
+del _layer_operators, _operators
 
 
 def __getattr__(name: str):

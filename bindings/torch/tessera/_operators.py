@@ -188,14 +188,17 @@ class Operator(NamedTuple):
 
 # What torch calls its own kernels under, once derivatives are taken care of. It saves a turn through
 # Python; where a torch should lack it, that turn is taken.
-_below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext)
+below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext)
+
+
+PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def _direct(op: Any, *arguments: Any) -> Any:
     """Calls an operator whose derivative nobody wants, or somebody else has taken care of."""
-    if type(arguments[0]) is not Tensor:
+    if type(arguments[0]) not in PLAIN:
         return op(*arguments)
-    with _below_autograd():
+    with below_autograd():
         return op(*arguments)
 
 
@@ -208,31 +211,30 @@ def _backward_of(name: str) -> Callable[..., Any]:
     return run
 
 
-def _tensors_of(op: Any) -> int:
-    """How many of an operator's first arguments are tensors."""
-    return sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
-
-
-def _applied(name: str, forward, backward) -> Callable[..., Any]:
-    """A function with a derivative, as torch's own ``apply`` calls it where no transform of functions
-    (torch.func) is at work: that one looks at every argument first."""
+def applied(name: str, forward, backward) -> Callable[..., Any]:
+    """A function with a derivative. torch's own ``apply`` looks at every argument for transforms of
+    functions (torch.func) first; this one must not be called while one is at work."""
     function = type(f"Tessera_{name}", (torch.autograd.Function,),
                     {"forward": staticmethod(forward), "backward": staticmethod(backward)})
-    transforms = getattr(torch._C, "_are_functorch_transforms_active", None)
-    plain = super(torch.autograd.Function, function).apply  # type: ignore[misc]
-    if transforms is None:
-        return function.apply
-    return lambda *arguments: (function.apply if transforms() else plain)(*arguments)
+    return super(torch.autograd.Function, function).apply  # type: ignore[misc]
 
 
-def _autograd(name: str, setup, backward) -> Operator:
+transforms_at_work = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+
+
+def derive(name: str, setup, backward) -> Any:
+    """Registers the derivative of an operator."""
     torch.library.register_autograd(
         f"tessera::{name}", backward, setup_context=setup, lib=_definitions
     )
-    op = getattr(torch.ops.tessera, name).default
+    return getattr(torch.ops.tessera, name).default
+
+
+def _autograd(name: str, setup, backward) -> Operator:
+    op = derive(name, setup, backward)
     if setup is None:
         return Operator(op, op)
-    tensors = _tensors_of(op)
+    tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
 
     def forward(ctx, *arguments):
         arguments = arguments[:tensors] + arguments[tensors]
@@ -245,19 +247,21 @@ def _autograd(name: str, setup, backward) -> Operator:
     def eager_backward(ctx, *grads):
         return backward(ctx, *grads)[: tensors + 1]
 
-    apply = _applied(name, forward, eager_backward)
+    apply = applied(name, forward, eager_backward)
 
     def eager(*arguments):
         if torch.is_grad_enabled():
             for argument in arguments[:tensors]:
                 if argument is not None and argument.requires_grad:
+                    if transforms_at_work():
+                        return op(*arguments)
                     return apply(*arguments[:tensors], arguments[tensors:])
         return _direct(op, *arguments)
 
     return Operator(op, eager)
 
 
-def _refuse_second_derivative(name: str):
+def refuse_second_derivative(name: str):
     def backward(ctx, *grads):
         raise NotImplementedError(
             f"tessera has no second derivative of {name}; use PyG's layer where one is needed "
@@ -267,7 +271,7 @@ def _refuse_second_derivative(name: str):
     return backward
 
 
-_spmm_gradient, _sddmm_gradient, _edge_softmax_gradient, _attention_gradient = map(
+spmm_gradient, _sddmm_gradient, _edge_softmax_gradient, _attention_gradient = map(
     _backward_of, ("spmm", "sddmm", "edge_softmax", "attention"))
 
 
@@ -292,7 +296,7 @@ def _spmm_backward(ctx, grad, _):
     need_weight = weight is not None and ctx.needs_input_grad[3]
     grad_x = grad_weight = grad_bias = None
     if need_x or need_weight:
-        grad_x, grad_weight = _spmm_gradient(
+        grad_x, grad_weight = spmm_gradient(
             grad, x, winners, index, offsets, weight, *ctx.rest, need_x, need_weight
         )
         grad_weight = grad_weight.view(weight.shape) if need_weight else None
@@ -316,7 +320,7 @@ def _spmm_second(ctx, of_grad_x, of_grad_weight):
     grad, x, index, offsets, weight = ctx.saved_tensors
     *rest, need_x, need_weight = ctx.rest
     if rest[6] >= 2:
-        _refuse_second_derivative("spmm with max or min")(ctx)
+        refuse_second_derivative("spmm with max or min")(ctx)
     to_grad = to_x = to_weight = None
 
     def product(features, values):
@@ -325,112 +329,19 @@ def _spmm_second(ctx, of_grad_x, of_grad_weight):
     if need_x and of_grad_x is not None:
         to_grad = product(of_grad_x, weight)
         if weight is not None:
-            to_weight = _spmm_gradient(
+            to_weight = spmm_gradient(
                 grad, of_grad_x, None, index, offsets, weight, *rest, False, True
             )[1].view(weight.shape)
     if need_weight and of_grad_weight is not None:
         more = product(x, of_grad_weight)
         to_grad = more if to_grad is None else to_grad + more
-        to_x = _spmm_gradient(
+        to_x = spmm_gradient(
             grad, None, None, index, offsets, of_grad_weight, *rest, True, False
         )[0]
     return (to_grad, to_x, None, None, None, to_weight) + (None,) * 10
 
 
 _autograd("spmm_backward", _spmm_backward_setup, _spmm_second)
-
-
-def _spmm_linear_keep(ctx, tensors, rest, sums):
-    x, weight, root, root_weight, _, own_scale, edge_weight, index, offsets = tensors
-    ctx.rest = rest
-    ctx.save_for_backward(x, weight, root, root_weight, own_scale, edge_weight, sums, index, offsets)
-
-
-def _spmm_linear_setup(ctx, inputs, output):
-    ctx.mark_non_differentiable(output[1])
-    _spmm_linear_keep(ctx, inputs[:9], inputs[9:], output[1])
-
-
-def _spmm_linear_backward(ctx, grad, *_):
-    x, weight, root, root_weight, bias, own_scale, edge_weight, *_ = ctx.needs_input_grad
-    if own_scale or edge_weight:
-        raise NotImplementedError("spmm_linear has no derivatives of own_scale and edge_weight: use "
-                                  "spmm and a product of its own")
-    needs = x + 2 * weight + 4 * root + 8 * root_weight + 16 * bias
-    if torch.is_grad_enabled():
-        found = list(_spmm_linear_gradients(ctx, grad, needs))
-    else:
-        found = _direct(_spmm_linear_gradient, grad, *ctx.saved_tensors, *ctx.rest, needs)
-    found.reverse()
-    return tuple([found.pop() if needed else None for needed in ctx.needs_input_grad])
-
-
-def _spmm_linear_gradients(ctx, grad, needs):
-    """The gradients by operators that have derivatives themselves, one after the other."""
-    x, weight, root, root_weight, own_scale, edge_weight, sums, index, offsets = ctx.saved_tensors
-    *numbers, sum_first, flags = ctx.rest
-
-    def back(gradient):
-        moved = _spmm_gradient(gradient, None, None, index, offsets, edge_weight, *numbers, flags,
-                               True, False)[0]
-        return moved if own_scale is None else moved + (1 + own_scale) * gradient
-
-    def forth(features):
-        moved = torch.ops.tessera.spmm.default(features, index, offsets, edge_weight, None, *numbers,
-                                               flags)[0]
-        return moved if own_scale is None else moved + (1 + own_scale) * features
-
-    moved = None if sum_first else back(grad)
-    own = x if root is None else root
-    if needs & 1:
-        to_x = back(grad @ weight) if sum_first else moved @ weight
-        yield to_x if root_weight is None or root is not None else to_x + grad @ root_weight
-    if needs & 2:
-        yield grad.t() @ forth(x) if sum_first else moved.t() @ x
-    if needs & 4:
-        yield grad @ root_weight
-    if needs & 8:
-        yield grad.t() @ own
-    if needs & 16:
-        yield grad.sum(0)
-
-
-_spmm_linear = torch.ops.tessera.spmm_linear.default
-_spmm_linear_gradient = torch.ops.tessera.spmm_linear_backward.default
-
-
-def _run_spmm_linear(tensors, rest, dtype):
-    """Under autocast, in its type."""
-    if dtype is not None:
-        tensors = tuple([None if tensor is None else tensor.to(dtype) for tensor in tensors[:4]]
-                        ) + tensors[4:]
-    return tensors, _direct(_spmm_linear, *tensors, *rest)
-
-
-def _spmm_linear_forward(ctx, *arguments):
-    *tensors, rest, dtype = arguments
-    tensors, (y, sums) = _run_spmm_linear(tuple(tensors), rest, dtype)
-    _spmm_linear_keep(ctx, tensors, rest, sums)
-    return y
-
-
-_apply_spmm_linear = _applied("spmm_linear", _spmm_linear_forward, _spmm_linear_backward)
-
-
-def spmm_linear(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets,
-                rest, dtype=None) -> Tensor:
-    """The operator for code that is not compiled; ``dtype`` is that of autocast."""
-    tensors = (x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets)
-    if torch.is_grad_enabled() and (
-            weight.requires_grad or x.requires_grad or bias is not None and bias.requires_grad
-            or root is not None and root.requires_grad
-            or root_weight is not None and root_weight.requires_grad):
-        return _apply_spmm_linear(*tensors, rest, dtype)
-    return _run_spmm_linear(tensors, rest, dtype)[1][0]
-
-
-_autograd("spmm_linear", _spmm_linear_setup, _spmm_linear_backward)
-_autograd("spmm_linear_backward", None, _refuse_second_derivative("spmm_linear"))
 
 
 def _sddmm_setup(ctx, inputs, output):
@@ -446,7 +357,7 @@ def _sddmm_backward(ctx, grad):
 
 
 sddmm = _autograd("sddmm", _sddmm_setup, _sddmm_backward)
-_autograd("sddmm_backward", None, _refuse_second_derivative("sddmm"))
+_autograd("sddmm_backward", None, refuse_second_derivative("sddmm"))
 
 
 def _edge_softmax_setup(ctx, inputs, output):
@@ -462,7 +373,7 @@ def _edge_softmax_backward(ctx, grad):
 
 
 edge_softmax = _autograd("edge_softmax", _edge_softmax_setup, _edge_softmax_backward)
-_autograd("edge_softmax_backward", None, _refuse_second_derivative("edge_softmax"))
+_autograd("edge_softmax_backward", None, refuse_second_derivative("edge_softmax"))
 
 
 def _attention_setup(ctx, inputs, output):
@@ -487,64 +398,7 @@ def _attention_backward(ctx, grad, _):
 
 
 attention = _autograd("attention", _attention_setup, _attention_backward)
-_autograd("attention_backward", None, _refuse_second_derivative("attention"))
+_autograd("attention_backward", None, refuse_second_derivative("attention"))
 attention_weights = _autograd("attention_weights", None,
-                              _refuse_second_derivative("attention_weights"))
+                              refuse_second_derivative("attention_weights"))
 
-
-def _gat_keep(ctx, tensors, rest, output):
-    x, weight, att_src, _, bias, seed, index, offsets = tensors
-    y, before_bias, *others = output
-    ctx.rest = rest
-    ctx.shape = att_src.shape
-    ctx.save_for_backward(x, weight, seed, y if bias is None else before_bias, *others, index, offsets)
-
-
-def _gat_setup(ctx, inputs, output):
-    ctx.mark_non_differentiable(*output[1:])
-    _gat_keep(ctx, inputs[:8], inputs[8:], output)
-
-
-def _gat_gradients(ctx, grad, *_):
-    needed = ctx.needs_input_grad
-    needs = sum([1 << i for i in range(5) if needed[i]])
-    arguments = grad, *ctx.saved_tensors, *ctx.rest, needs
-    found = _gat_gradient(*arguments) if torch.is_grad_enabled() else _direct(_gat_gradient, *arguments)
-    found = list(reversed(found))
-    return tuple([None if not needed[i] else found.pop().view(ctx.shape) if i in (2, 3)
-                  else found.pop() for i in range(len(needed))])
-
-
-_gat = torch.ops.tessera.gat.default
-_gat_gradient = torch.ops.tessera.gat_backward.default
-
-
-def _run_gat(tensors, rest, dtype):
-    """Under autocast, in its type."""
-    if dtype is not None:
-        tensors = tuple([tensor.to(dtype) for tensor in tensors[:4]]) + tensors[4:]
-    return tensors, _direct(_gat, *tensors, *rest)
-
-
-def _gat_forward(ctx, *arguments):
-    *tensors, rest, dtype = arguments
-    tensors, output = _run_gat(tuple(tensors), rest, dtype)
-    _gat_keep(ctx, tensors, rest, output)
-    return output[0]
-
-
-_apply_gat = _applied("gat", _gat_forward, _gat_gradients)
-
-
-def gat(x, weight, att_src, att_dst, bias, seed, index, offsets, rest, dtype=None) -> Tensor:
-    """The operator for code that is not compiled; ``dtype`` is that of autocast."""
-    tensors = (x, weight, att_src, att_dst, bias, seed, index, offsets)
-    if torch.is_grad_enabled() and (
-            weight.requires_grad or x.requires_grad or att_src.requires_grad
-            or att_dst.requires_grad or bias is not None and bias.requires_grad):
-        return _apply_gat(*tensors, rest, dtype)
-    return _run_gat(tensors, rest, dtype)[1][0]
-
-
-_autograd("gat", _gat_setup, _gat_gradients)
-_autograd("gat_backward", None, _refuse_second_derivative("gat"))

@@ -9,7 +9,8 @@ import torch.nn.modules.module as modules
 from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
 
-from .. import _operators, errors
+from .. import _layer_operators, errors
+from .._operators import PLAIN
 from ..functional import _flags, autocast_dtype, dropout_seed
 from ..graph import Graph
 
@@ -24,7 +25,8 @@ def matrix_of(lin: torch.nn.Module) -> Tensor | None:
     if (lin._forward_hooks or lin._forward_pre_hooks or lin._backward_hooks
             or lin._backward_pre_hooks):
         return None  # PyG's layers without a size have such a hook until they have one
-    return lin._parameters.get("weight")
+    weight = lin._parameters.get("weight")
+    return weight if type(weight) in PLAIN else None
 
 
 def check_device(graph: Graph, x: Tensor) -> torch.device:
@@ -59,7 +61,7 @@ def linear_sum(
     only_forward = not x.requires_grad and torch.is_grad_enabled()
     sum_first = inputs <= 2 * outputs if only_forward else inputs < outputs
     return errors.direct(
-        _operators.spmm_linear, x, weight, root, root_weight, bias, own_scale, edge_weight,
+        _layer_operators.spmm_linear, x, weight, root, root_weight, bias, own_scale, edge_weight,
         graph.index, graph.offsets,
         (graph.num_targets, graph.num_sources, graph.layout, loops, loop_weight, norm, reduce,
          sum_first, _flags(tune, device)),
@@ -85,7 +87,7 @@ def gat(
     device = check_device(graph, x)
     seed = dropout_seed(device) if dropout > 0 else None
     return errors.direct(
-        _operators.gat, x, weight, att_src, att_dst, bias, seed, graph.index, graph.offsets,
+        _layer_operators.gat, x, weight, att_src, att_dst, bias, seed, graph.index, graph.offsets,
         (graph.num_targets, graph.num_sources, graph.layout, loops, heads, negative_slope, dropout,
          _flags(tune, device)),
         autocast_dtype(x),

@@ -181,12 +181,10 @@ class GINConv(Accelerated, pyg.GINConv):
             return super().forward(x, edge_index, size)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = self._graph(edge_index, *sizes(x, size))
-        first, rest = _first_of(self.nn)
-        if first is not None and sources is targets and self.aggr in _SUMS:
-            matrix = None if self.eps.requires_grad else self._matrix(first)
-            if matrix is not None:
-                out = linear_sum(graph, x, matrix, first.bias, own_scale=self.eps,
-                                 reduce=REDUCTIONS[self.aggr], tune=self._tessera_tune)
+        if sources is targets and self.aggr in _SUMS:
+            first, rest = _first_of(self.nn)
+            out = None if first is None else self._through(first, graph, sources)
+            if out is not None:
                 for module in rest:
                     out = module(out)
                 return out
@@ -195,6 +193,20 @@ class GINConv(Accelerated, pyg.GINConv):
         if targets is not None:
             out = out + (1 + self.eps) * targets
         return self.nn(out)
+
+    def _through(self, first: torch.nn.Module, graph: Graph, x: Tensor) -> Tensor | None:
+        """What the first layer of the network makes of the sums, where they commute with it."""
+        matrix = None if self.eps.requires_grad else self._matrix(first)
+        if matrix is not None:
+            return linear_sum(graph, x, matrix, first.bias, own_scale=self.eps,
+                              reduce=REDUCTIONS[self.aggr], tune=self._tessera_tune)
+        matrix = matrix_of(first)
+        if matrix is None or matrix.size(0) >= matrix.size(1):
+            return None
+        moved = F.linear(x, matrix)
+        out = spmm(graph, self._narrowed(moved), reduce=self.aggr, tune=self._tessera_tune)
+        out = self._widened(out, moved.dtype) + (1 + self.eps) * moved
+        return out if first.bias is None else out + first.bias
 
 
 class SGConv(Accelerated, pyg.SGConv):
