@@ -16,6 +16,27 @@
 /// one fused operation, so that no compiler has a choice. tanh alone may differ by its last digit.
 namespace tessera::ops {
 
+/// What all numbers of a row have in common ...
+struct FinishRow {
+  float scale = 1;
+  float first_term = 0;
+  float second_term = 0;
+  float result_scale = 1;
+};
+/// ... or of a column.
+struct FinishColumn {
+  float scale = 1;
+  float bias = 0;
+  float first_term = 0;
+  float second_term = 0;
+  float norm_scale = 1;
+  float norm_shift = 0;
+};
+struct FinishRange {
+  float lower;
+  float step;
+};
+
 struct BitFinish {
   const float* row_scale = nullptr;
   std::int64_t row_scale_stride = 0;
@@ -45,34 +66,66 @@ struct BitFinish {
   float last_code = 0;
 
   /// `row_sum`: of the codes in the row of A, where terms are made of it.
-  TESSERA_ANYWHERE float value(std::int64_t row, std::int64_t col, float sum,
-                               float row_sum = 0) const {
-    if (own != 0) sum = fmaf(own, own_code(row, col), sum);
-    const float by_row = row_scale == nullptr ? 1.0f : row_scale[row * row_scale_stride];
-    const float by_col = col_scale == nullptr ? 1.0f : col_scale[col];
-    float v = fmaf(by_row * by_col, sum, bias == nullptr ? 0.0f : bias[col]);
-    for (int t = 0; t < terms; ++t) {
-      const float term = !terms_of_a ? row_terms[row * row_terms_stride + t]
-                         : t == 0    ? by_row * row_sum
-                                     : by_row;
-      v = fmaf(term, col_terms[t * col_terms_stride + col], v);
+  TESSERA_ANYWHERE FinishRow row(std::int64_t row, float row_sum = 0) const {
+    FinishRow numbers;
+    if (row_scale != nullptr) numbers.scale = row_scale[row * row_scale_stride];
+    if (terms > 0) {
+      numbers.first_term = terms_of_a ? numbers.scale * row_sum : row_terms[row * row_terms_stride];
     }
+    if (terms > 1) {
+      numbers.second_term = terms_of_a ? numbers.scale : row_terms[row * row_terms_stride + 1];
+    }
+    if (result_scale != nullptr) numbers.result_scale = result_scale[row * result_scale_stride];
+    return numbers;
+  }
+
+  TESSERA_ANYWHERE FinishColumn column(std::int64_t col) const {
+    FinishColumn numbers;
+    if (col_scale != nullptr) numbers.scale = col_scale[col];
+    if (bias != nullptr) numbers.bias = bias[col];
+    if (terms > 0) numbers.first_term = col_terms[col];
+    if (terms > 1) numbers.second_term = col_terms[col_terms_stride + col];
+    if (norm_scale != nullptr) numbers.norm_scale = norm_scale[col];
+    if (norm_shift != nullptr) numbers.norm_shift = norm_shift[col];
+    return numbers;
+  }
+
+  TESSERA_ANYWHERE float value(const FinishRow& of_row, const FinishColumn& of_col,
+                               float sum) const {
+    float v = fmaf(of_row.scale * of_col.scale, sum, of_col.bias);
+    if (terms > 0) v = fmaf(of_row.first_term, of_col.first_term, v);
+    if (terms > 1) v = fmaf(of_row.second_term, of_col.second_term, v);
     if (norm_scale != nullptr || norm_shift != nullptr) {
-      v = fmaf(norm_scale == nullptr ? 1.0f : norm_scale[col], v,
-               norm_shift == nullptr ? 0.0f : norm_shift[col]);
+      v = fmaf(of_col.norm_scale, v, of_col.norm_shift);
     }
     if (activation == BitActivation::relu) v = v > 0 ? v : 0.0f;
     if (activation == BitActivation::tanh) v = tanhf(v);
-    if (result_scale != nullptr) v = fmaf(v, result_scale[row * result_scale_stride], 0.0f);
+    if (result_scale != nullptr) v = fmaf(v, of_row.result_scale, 0.0f);
     return v;
   }
 
-  TESSERA_ANYWHERE std::uint32_t code(std::int64_t col, float v) const {
-    const float steps = (v - lower[col * range_stride]) / step[col * range_stride];
+  TESSERA_ANYWHERE float value(std::int64_t row_index, std::int64_t col, float sum,
+                               float row_sum = 0) const {
+    return value(row(row_index, row_sum), column(col), with_own(row_index, col, sum));
+  }
+  /// A sum with the codes of the target itself, where these are added.
+  TESSERA_ANYWHERE float with_own(std::int64_t row_index, std::int64_t col, float sum) const {
+    return own == 0 ? sum : fmaf(own, own_code(row_index, col), sum);
+  }
+
+  TESSERA_ANYWHERE FinishRange range(std::int64_t col) const {
+    return {lower[col * range_stride], step[col * range_stride]};
+  }
+
+  TESSERA_ANYWHERE std::uint32_t code(const FinishRange& range, float v) const {
+    const float steps = (v - range.lower) / range.step;
     const float whole = floors ? floorf(steps) : rintf(steps);
     // What is no number becomes the lowest code.
     if (!(whole > 0)) return 0;
     return static_cast<std::uint32_t>(whole < last_code ? whole : last_code);
+  }
+  TESSERA_ANYWHERE std::uint32_t code(std::int64_t col, float v) const {
+    return code(range(col), v);
   }
 
  private:

@@ -157,25 +157,43 @@ __device__ BitFinish finish_of(const ChainLaunch& launch, const ChainStep& step,
   return finish;
 }
 
-/// Codes for the next step, or the values of the last one.
+/// Codes for the next step, or the values of the last one. A lane has two neighbouring columns of
+/// two rows in every tile: what belongs to these is read once.
 __device__ void store(const ChainLaunch& launch, const ChainStep& step, const BitFinish& finish,
                       const WarpSums& sums, int first_col, const LanePlace& at, std::uint8_t* to) {
   const int pitch = chain_pitch(step.to_columns ? chain_rows : step.out);
+  const FinishRow rows[2] = {finish.row(at.row, static_cast<float>(sums.rows[0])),
+                             finish.row(at.row + 8, static_cast<float>(sums.rows[2]))};
+  const bool last = step.lower < 0;
 #pragma unroll
   for (int n = 0; n < tiles; ++n) {
+    const int col = first_col + n * 8 + at.quad * 2;
     if (first_col + n * 8 >= step.out) break;
+    float values[4];
+    std::uint32_t codes[4];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      // Columns behind the last are computed and left out.
+      const int read = min(col + k, step.out - 1);
+      const FinishColumn column = finish.column(read);
+      const FinishRange range = last ? FinishRange{0, 1} : finish.range(read);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int i = half * 2 + k;
+        values[i] = finish.value(rows[half], column, static_cast<float>(sums.of[n][i]));
+        codes[i] = last ? 0u : finish.code(range, values[i]);
+      }
+    }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int row = at.row + i / 2 * 8;
-      const int col = first_col + n * 8 + at.quad * 2 + i % 2;
-      if (col >= step.out) continue;
-      const float value = finish.value(row, col, static_cast<float>(sums.of[n][i]),
-                                       static_cast<float>(sums.rows[i]));
-      if (step.lower < 0) {
-        launch.values[(std::int64_t{blockIdx.x} * chain_rows + row) * launch.stride + col] = value;
+      if (col + i % 2 >= step.out) continue;
+      if (last) {
+        launch.values[(std::int64_t{blockIdx.x} * chain_rows + row) * launch.stride + col + i % 2] =
+            values[i];
       } else {
-        to[step.to_columns ? col * pitch + row : row * pitch + col] =
-            static_cast<std::uint8_t>(finish.code(col, value));
+        to[step.to_columns ? (col + i % 2) * pitch + row : row * pitch + col + i % 2] =
+            static_cast<std::uint8_t>(codes[i]);
       }
     }
   }

@@ -64,8 +64,10 @@ __device__ void emit(const AggregateLaunch& launch, std::int64_t row, std::int64
                      bool takes, const std::int32_t (&sums)[16]) {
   const BitResult& result = launch.result;
   const std::int64_t left = takes && row < launch.rows ? launch.cols - column : 0;
+  const FinishRow of_row = left > 0 ? result.finish.row(row) : FinishRow();
   const auto value_of = [&](int i) {
-    return result.finish.value(row, column + i, static_cast<float>(sums[i]));
+    const float sum = result.finish.with_own(row, column + i, static_cast<float>(sums[i]));
+    return result.finish.value(of_row, result.finish.column(column + i), sum);
   };
   if (result.kind == BitResultKind::sums) {
     if (left <= 0) return;
