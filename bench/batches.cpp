@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -154,7 +155,9 @@ class BitBatchTrial final : public Trial {
   bool only_queues() const override { return false; }
   std::vector<Figure> figures() const override {
     return {{"batches", static_cast<double>(batches_.size())},
-            {"bytes_to_device", static_cast<double>(batches_.size() * batches_.bytes())}};
+            {"bytes_to_device", static_cast<double>(batches_.size() * batches_.bytes())},
+            {"tiles_with_edges", tiles_with_edges()},
+            {"tiles_stored", tiles_stored()}};
   }
   std::int64_t bytes() const override { return batches_.size() * batches_.bytes(); }
   std::int64_t features() const override { return load_.features.cols(); }
@@ -162,6 +165,37 @@ class BitBatchTrial final : public Trial {
   std::string plan() const override { return runner_.explain().summary; }
 
  private:
+  /// Of the tiles of 8 x 128 that a batch's adjacency has as one matrix, its parts one after
+  /// another (QGTC's Figure 8): the share that has an edge ...
+  double tiles_with_edges() const {
+    double with_edges = 0;
+    double all = 0;
+    for (std::int64_t batch = 0; batch < batches_.size(); ++batch) {
+      std::vector<std::int64_t> place(static_cast<std::size_t>(load_.graph.num_rows()));
+      std::vector<VertexId> vertices;
+      for (const VertexId vertex : batches_.members(batch)) {
+        if (vertex < 0) continue;
+        place[static_cast<std::size_t>(vertex)] = std::ssize(vertices);
+        vertices.push_back(vertex);
+      }
+      const std::int64_t across = (std::ssize(vertices) + 127) / 128;
+      std::vector<bool> tiles(static_cast<std::size_t>((std::ssize(vertices) + 7) / 8 * across));
+      for (std::size_t row = 0; row < vertices.size(); ++row) {
+        for (const VertexId source : load_.graph.neighbours(vertices[row])) {
+          const std::int64_t col = place[static_cast<std::size_t>(source)] / 128;
+          tiles[row / 8 * static_cast<std::size_t>(across) + static_cast<std::size_t>(col)] = true;
+        }
+      }
+      with_edges += static_cast<double>(std::count(tiles.begin(), tiles.end(), true));
+      all += static_cast<double>(tiles.size());
+    }
+    return all > 0 ? with_edges / all : 0;
+  }
+  /// ... and the share that the blocks of a batch hold.
+  double tiles_stored() const {
+    return static_cast<double>(batches_.block()) / static_cast<double>(batches_.vertices());
+  }
+
   static nn::BitSteps steps_of(const Workload& load, int bits) {
     nn::BitSteps steps;
     load.model->append_to(steps);
