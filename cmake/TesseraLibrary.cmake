@@ -27,6 +27,12 @@ else()
   list(APPEND TESSERA_SOURCES ${TESSERA_COST_SOURCES})
 endif()
 
+# What runs once for a file or an epoch, and not for every edge, element or plan, is compiled with less effort.
+set(cold ${TESSERA_SOURCES})
+list(FILTER cold INCLUDE REGEX "/src/(data|train)/|/src/io/(formats|index_file|npz|ogb|open)\\.cpp$")
+list(FILTER cold EXCLUDE REGEX "/(batch|bit_batch_runner|bit_features|dataset|features|late_numbers|metrics|planted|predictor|standardise)\\.cpp$")
+set_source_files_properties(${cold} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+
 add_library(tessera ${TESSERA_SOURCES})
 set(TESSERA_OBJECTS $<TARGET_OBJECTS:tessera>)
 add_library(tessera::tessera ALIAS tessera)

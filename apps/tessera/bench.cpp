@@ -53,6 +53,9 @@ class Report {
                            {"kernel", record.kernel},
                            {"max_error", record.max_error},
                            {"bound", result.gate.bound}});
+      failure_notes_ +=
+          fmt::format("FAILED: {} on {}: error {:.1e}, allowed {:.1e}; not measured\n",
+                      record.kernel, record.graph, record.max_error, result.gate.bound);
     }
     cells.push_back(fmt::format("{:.1e}", record.max_error));
     cells.push_back(record.kernel + (one.baseline ? " (baseline)" : ""));
@@ -62,9 +65,11 @@ class Report {
   /// Something that no kernel of the device can do; noted once for all widths and graphs.
   void skip(const Case& one, const std::string& reason) {
     const std::string precision = to_string(one.problem.precision);
-    for (const Json& known : skipped_) {
-      if (known.at("op") == one.suite->op && known.at("precision") == precision) return;
+    const std::string what = fmt::format("{} in {}", one.suite->op, precision);
+    for (const auto& [known, why] : skips_) {
+      if (known == what) return;
     }
+    skips_.emplace_back(what, reason);
     skipped_.push_back({{"op", one.suite->op},
                         {"graph", one.problem.graph_name},
                         {"features", one.problem.features},
@@ -72,25 +77,18 @@ class Report {
                         {"reason", reason}});
   }
 
-  bool failed() const { return !failures_.empty(); }
+  bool failed() const { return !failure_notes_.empty(); }
   std::int64_t measured() const { return measured_; }
   const Json& records() const { return records_; }
   const Json& failures() const { return failures_; }
   const Json& skipped() const { return skipped_; }
+  /// Why the first of what was skipped was.
+  const std::string& first_reason() const { return skips_.front().second; }
 
   std::string text() const {
     std::string text = table_.text() + notes_;
-    for (const Json& failure : failures_) {
-      text += fmt::format("FAILED: {} on {}: error {:.1e}, allowed {:.1e}; not measured\n",
-                          failure.at("kernel").get<std::string>(),
-                          failure.at("graph").get<std::string>(),
-                          failure.at("max_error").get<double>(), failure.at("bound").get<double>());
-    }
-    for (const Json& skipped : skipped_) {
-      text += fmt::format("skipped: {} in {}: {}\n", skipped.at("op").get<std::string>(),
-                          skipped.at("precision").get<std::string>(),
-                          skipped.at("reason").get<std::string>());
-    }
+    text += failure_notes_;
+    for (const auto& [what, why] : skips_) text += fmt::format("skipped: {}: {}\n", what, why);
     return text;
   }
 
@@ -106,6 +104,8 @@ class Report {
   }
 
   std::string notes_;
+  std::string failure_notes_;
+  std::vector<std::pair<std::string, std::string>> skips_;  ///< what, and why
   Table table_{"llrlrrrrrrl"};
   Json records_ = Json::array();
   Json failures_ = Json::array();
@@ -178,8 +178,8 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   json["failures"] = report.failures();
   json["skipped"] = report.skipped();
   if (report.measured() == 0 && !report.failed()) {
-    if (!report.skipped().empty()) {
-      throw Error(ErrorCode::unsupported, report.skipped()[0].at("reason").get<std::string>());
+    if (!report.skipped().items().empty()) {
+      throw Error(ErrorCode::unsupported, report.first_reason());
     }
     throw Error(ErrorCode::invalid_argument, "nothing to measure with these options", "",
                 "see 'tessera doctor' for kernels, or leave out --kernel and --precision");
@@ -204,7 +204,7 @@ bool has_heads(const BenchArguments& arguments) {
                      [](const bench::Suite* suite) { return suite->usual_heads > 0; });
 }
 
-void reject_useless_options(const CLI::App& app, const BenchArguments& arguments) {
+void reject_useless_options(const Arguments& app, const BenchArguments& arguments) {
   const bool comparing = compares(arguments);
   std::vector<Useless> options{
       {"--fail-under", !comparing, "but for compare", "use tessera bench compare A.json B.json"},
@@ -239,7 +239,7 @@ void reject_useless_options(const CLI::App& app, const BenchArguments& arguments
   reject_useless(app, options);
 }
 
-ExitCode route(Session& session, const CLI::App& app, const BenchArguments& arguments) {
+ExitCode route(Session& session, const Arguments& app, const BenchArguments& arguments) {
   reject_useless_options(app, arguments);
   if (!compares(arguments)) return run_bench(session, arguments);
   if (arguments.words.size() != 3) {
@@ -274,7 +274,7 @@ std::vector<std::string> all_words() {
   return words;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto arguments = std::make_shared<BenchArguments>();
   app.add_option(
          "OP", arguments->words,
@@ -289,9 +289,7 @@ Action setup(CLI::App& app) {
       ->check(offers(all_words()));
   app.add_option("-d,--data", arguments->sources, "data to measure on; may be given several times")
       ->type_name("SOURCE")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->repeatable();
   add_nonfinite_option(app, arguments->nonfinite);
   app.add_option("--features", arguments->features, "widths of the features, such as 16,64,256")
       ->type_name("LIST")

@@ -173,7 +173,7 @@ ExitCode run_check(Session& session, const CheckArguments& arguments) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto arguments = std::make_shared<CheckArguments>();
   add_data_options(app, arguments->data);
   add_nonfinite_option(app, arguments->data.nonfinite);

@@ -4,12 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "verb.hpp"
 
-/// The options of every verb as data: what help, completion, the manual page and suggestions are
-/// made from.
+/// The options of every verb as data: what help, completion and the manual page are made from.
 namespace tessera::app {
 
 struct OptionEntry {
@@ -24,7 +22,7 @@ struct OptionEntry {
 };
 
 /// The options of one verb, in the order of its help.
-std::vector<OptionEntry> entries_of(const CLI::App& app);
+std::vector<OptionEntry> entries_of(const Arguments& app);
 
 struct VerbEntry {
   const Verb* verb;
@@ -34,10 +32,7 @@ struct VerbEntry {
 /// All verbs with all their options.
 std::vector<VerbEntry> command_table();
 
-/// Every spelling of every option, for suggestions.
-std::vector<std::string> option_names(const CLI::App& app);
-
 /// The options of a verb and those of all verbs, ready to parse.
-Action set_up(const Verb& verb, CLI::App& app, CommonOptions& common);
+Action set_up(const Verb& verb, Arguments& app, CommonOptions& common);
 
 }  // namespace tessera::app

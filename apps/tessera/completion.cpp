@@ -216,7 +216,7 @@ std::string fish_script(const std::vector<VerbEntry>& table) {
                      fish_quoted(names));
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto shell = std::make_shared<std::string>();
   app.add_option("SHELL", *shell, "bash, zsh or fish")
       ->type_name("SHELL")

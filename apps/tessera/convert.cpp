@@ -84,7 +84,7 @@ ExitCode convert(Session& session, const ConvertOptions& options) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto options = std::make_shared<ConvertOptions>();
   add_data_options(app, options->data);
   add_table_options(app, options->data.tables);

@@ -179,7 +179,7 @@ ExitCode run_doctor(Session& session) {
   return broken ? ExitCode::check_failed : ExitCode::ok;
 }
 
-Action setup(CLI::App&) { return {run_doctor}; }
+Action setup(Arguments&) { return {run_doctor}; }
 
 }  // namespace
 

@@ -7,12 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "json.hpp"
 #include "picture/picture.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/writing.hpp"
@@ -38,11 +37,6 @@ std::string identity(const std::string& path) {
   const fs::path place = io::written_path(path);
   const fs::path folder = fs::weakly_canonical(folder_of(place), problem);
   return (problem ? place : folder / place.filename()).lexically_normal().string();
-}
-
-bool holds_json(const std::string& path) {
-  std::ifstream file(path);
-  return file.peek() == std::ifstream::traits_type::eof() || nlohmann::json::accept(file);
 }
 
 void require_place(const FileUse& use) {

@@ -96,7 +96,7 @@ ExitCode generate(Session& session, const GenerateOptions& options) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto options = std::make_shared<GenerateOptions>();
   app.add_option("--what,WHAT", options->what,
                  "KIND?PARAMETERS of a random graph, twin:NAME or embedded:NAME; --what itself may "

@@ -46,7 +46,11 @@ std::string describe_group(const std::vector<OptionEntry>& entries, const std::s
 std::string program_summary() { return "graph neural networks, fast on CPUs and GPUs"; }
 
 std::string data_help() {
-  return "  path/to/file.npz | .mtx | .mtx.gz | .tsr      a file\n"
+  return "  path/to/file                                  edge lists (.csv, .tsv, .txt), .npz, "
+         ".mtx,\n"
+         "                                                .graphml, METIS, .tsr; texts also "
+         "gzipped\n"
+         "  path/to/folder                                a data set of OGB\n"
          "  embedded:karate                               a data set inside the program\n"
          "  'generate:rmat?scale=17&edges=2e6&seed=1'     a random graph\n"
          "  twin:reddit                                   a random graph of a known size\n";
@@ -65,7 +69,7 @@ std::string program_help() {
       program_summary(), table.text(), data_help(), exit_code_help());
 }
 
-std::string verb_help(const Verb& verb, const CLI::App& app) {
+std::string verb_help(const Verb& verb, const Arguments& app) {
   std::string text = fmt::format("tessera {} - {}\n\nUsage: tessera {} {}\n", verb.name,
                                  verb.summary, verb.name, verb.usage);
   const std::vector<OptionEntry> entries = entries_of(app);

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "verb.hpp"
 
 /// Help texts. CLI11's own differ from release to release; these do not.
@@ -18,6 +17,6 @@ std::string program_summary();
 std::string data_help();
 
 /// What `tessera VERB --help` prints; `app` holds the verb's options.
-std::string verb_help(const Verb& verb, const CLI::App& app);
+std::string verb_help(const Verb& verb, const Arguments& app);
 
 }  // namespace tessera::app

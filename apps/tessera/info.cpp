@@ -164,7 +164,7 @@ void draw(Session& session, const Dataset& dataset, const std::string& path) {
                  path);
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto arguments = std::make_shared<InfoArguments>();
   add_data_options(app, arguments->data);
   add_table_options(app, arguments->data.tables);

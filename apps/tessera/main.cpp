@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
-#include <regex>
 #include <string>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
+#include "arguments.hpp"
 #include "colour.hpp"
 #include "command_table.hpp"
 #include "exit_code.hpp"
@@ -13,50 +12,17 @@
 #include "interrupt.hpp"
 #include "option_errors.hpp"
 #include "output.hpp"
-#include "suggest.hpp"
 #include "tessera/core/version.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
 namespace {
 
-// "--data: 1 required SOURCE missing" as "--data needs a value: --data SOURCE", and the like.
-std::string in_plain_words(const std::string& problem) {
-  static const std::regex twice("(-[^ :]*): At Most 1 required but received .*");
-  static const std::regex missing("(-[^ :]*): 1 required ([^ :]+)[^ ]* missing");
-  std::smatch parts;
-  if (std::regex_match(problem, parts, twice)) return parts[1].str() + " was given more than once";
-  if (!std::regex_match(problem, parts, missing)) return problem;
-  return fmt::format("{0} needs a value: {0} {1}", parts[1].str(), parts[2].str());
-}
-
-// False when help was asked for and nothing is to be run.
-bool parse(CLI::App& app, const Verb& verb, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-    return true;
-  } catch (const CLI::CallForHelp&) {
-    return false;
-  } catch (const CLI::ExtrasError&) {
-    const std::string extra = app.remaining().front();
-    const std::string near_name = suggestion(extra.substr(0, extra.find('=')), option_names(app));
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} '{}'", extra[0] == '-' ? "unknown option" : "unexpected argument", extra),
-        "", near_name.empty() ? fmt::format("see 'tessera help {}'", verb.name) : near_name);
-  } catch (const CLI::ParseError& error) {
-    const std::string problem = in_plain_words(error.what());
-    const bool says_how = problem.find("; use ") != std::string::npos;
-    throw Error(ErrorCode::invalid_argument, problem, "",
-                says_how ? "" : fmt::format("see 'tessera help {}'", verb.name));
-  }
-}
-
 ExitCode run_verb(const Verb& verb, int argc, char** argv) {
-  CLI::App app(verb.summary, verb.name);
+  Arguments app(verb.summary, verb.name);
   CommonOptions common;
   const Action action = set_up(verb, app, common);
-  if (!parse(app, verb, argc, argv)) {
+  if (!app.parse(argc, argv)) {
     write_stdout(verb_help(verb, app));
     return ExitCode::ok;
   }

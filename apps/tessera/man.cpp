@@ -85,7 +85,7 @@ std::string manual_page() {
   return text;
 }
 
-Action setup(CLI::App&) {
+Action setup(Arguments&) {
   return {[](Session& session) {
     const std::string page = manual_page();
     session.deliver_text(page, {{"verb", "man"}, {"page", page}});

@@ -18,9 +18,9 @@ constexpr std::pair<const char*, const char*> other_names[] = {
 };
 
 /// "--parts-per-batch" for parts_per_batch; empty where the verb has no such option.
-std::string option_for(const CLI::App& app, std::string field) {
+std::string option_for(const Arguments& app, std::string field) {
   for (const auto& [name, option] : other_names) {
-    if (field == name) return app.get_option_no_throw(option) == nullptr ? "" : option;
+    if (field == name) return app.find(option) == nullptr ? "" : option;
   }
   if (field.empty() ||
       field.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
@@ -28,7 +28,7 @@ std::string option_for(const CLI::App& app, std::string field) {
   }
   std::replace(field.begin(), field.end(), '_', '-');
   const std::string option = "--" + field;
-  return app.get_option_no_throw(option) == nullptr ? "" : option;
+  return app.find(option) == nullptr ? "" : option;
 }
 
 /// What happened, without where and how to fix it.
@@ -47,7 +47,7 @@ std::string word(const std::string& text, std::size_t begin) {
 
 }  // namespace
 
-Error naming_option(const CLI::App& app, const Error& error) {
+Error naming_option(const Arguments& app, const Error& error) {
   constexpr const char* unknown = "unknown ";
   const std::string problem = problem_of(error);
   std::string option;

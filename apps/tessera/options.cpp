@@ -73,6 +73,10 @@ std::string problem_of(const std::string& value, const std::string& placeholder)
   if (is_negative && has_no_sign) return fmt::format("'{}' is negative", value);
   const std::string digits = value.substr(is_negative || value[0] == '+' ? 1 : 0);
   if (!digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos) {
+    // Some would read it as an octal number.
+    if (whole && digits[0] == '0' && digits.size() > 1) {
+      return fmt::format("'{}' begins with a zero", value);
+    }
     errno = 0;
     has_no_sign ? void(std::strtoull(value.c_str(), nullptr, 10))
                 : void(std::strtoll(value.c_str(), nullptr, 10));
@@ -86,11 +90,6 @@ std::string problem_of(const std::string& value, const std::string& placeholder)
   return std::isfinite(real) ? std::string() : fmt::format("'{}' is no finite number", value);
 }
 
-/// "{a,b,c}", from which completion takes the words.
-std::string in_braces(const std::vector<std::string>& words) {
-  return fmt::format("{{{}}}", fmt::join(words, ","));
-}
-
 /// "a, b or c"
 std::string listed(const std::vector<std::string>& words) {
   std::string text;
@@ -100,42 +99,48 @@ std::string listed(const std::vector<std::string>& words) {
   return text;
 }
 
+bool read_number(const std::string& value, std::int64_t& number) {
+  char* end = nullptr;
+  errno = 0;
+  number = std::strtoll(value.c_str(), &end, 10);
+  return end == value.c_str() + value.size() && errno != ERANGE;
+}
+
+bool read_number(const std::string& value, double& number) {
+  char* end = nullptr;
+  number = std::strtod(value.c_str(), &end);
+  return end == value.c_str() + value.size();
+}
+
 template <class Number>
-CLI::Validator within(Number low, Number high, const char* kind) {
-  return CLI::Validator(
-      [low, high, kind](std::string& value) {
-        Number number{};
-        const bool fits =
-            CLI::detail::lexical_cast(value, number) && number >= low && number <= high;
-        return fits ? std::string()
-                    : fmt::format("'{}' is no {} from {} to {}", value, kind, low, high);
-      },
-      "");
+Check within(Number low, Number high, const char* kind) {
+  return {[low, high, kind](const std::string& value) {
+    Number number{};
+    const bool fits = read_number(value, number) && number >= low && number <= high;
+    return fits ? std::string()
+                : fmt::format("'{}' is no {} from {} to {}", value, kind, low, high);
+  }};
 }
 
 }  // namespace
 
-CLI::Validator one_of(std::vector<std::string> words) {
-  const std::string braces = in_braces(words);
-  return CLI::Validator(
-      [words = std::move(words)](std::string& value) {
-        if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
-        return fmt::format("unknown value '{}'; use {}", value, listed(words));
-      },
-      braces);
+Check one_of(std::vector<std::string> words) {
+  return {[words](const std::string& value) {
+            if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
+            return fmt::format("unknown value '{}'; use {}", value, listed(words));
+          },
+          words};
 }
 
-CLI::Validator offers(std::vector<std::string> words) {
-  return CLI::Validator([](std::string&) { return std::string(); }, in_braces(words));
+Check offers(std::vector<std::string> words) {
+  return {[](const std::string&) { return std::string(); }, std::move(words)};
 }
 
-CLI::Validator between(std::int64_t low, std::int64_t high) {
-  return within(low, high, "whole number");
-}
+Check between(std::int64_t low, std::int64_t high) { return within(low, high, "whole number"); }
 
-CLI::Validator between(double low, double high) { return within(low, high, "number"); }
+Check between(double low, double high) { return within(low, high, "number"); }
 
-void add_common_options(CLI::App& app, CommonOptions& options) {
+void add_common_options(Arguments& app, CommonOptions& options) {
   const std::string group = "Common options";
   app.add_option(
          "--json", options.json,
@@ -143,7 +148,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
       ->type_name("FILE|-")
       ->group(group);
   // `bench` has one of its own, which takes several numbers.
-  if (app.get_option_no_throw("--threads") == nullptr) {
+  if (app.find("--threads") == nullptr) {
     app.add_option("--threads", options.threads, "threads to use; 0 is one per core")
         ->type_name("N")
         ->check(between(std::int64_t{0}, std::int64_t{4096}))
@@ -161,20 +166,19 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
       ->group(group);
   app.add_flag("--force,-f", options.force, "replace output files that exist")->group(group);
   app.add_flag("--quiet,-q", options.quiet, "no progress and no report, only errors")->group(group);
-  app.set_help_flag("-h,--help", "show this text")->group(group);
+  app.add_help_flag("-h,--help", "show this text")->group(group);
 }
 
-void guard_values(CLI::App& app) {
-  for (CLI::Option* const option : app.get_options()) {
-    if (option->get_items_expected_max() == 0) continue;
-    const std::string type = option->get_type_name();
-    const std::string placeholder = type.substr(0, type.find(':'));
-    option->check(CLI::Validator(
-        [placeholder](std::string& value) { return problem_of(value, placeholder); }, ""));
+void guard_values(Arguments& app) {
+  for (const auto& option : app.options()) {
+    const std::string placeholder = option->placeholder();
+    if (placeholder.empty()) continue;
+    option->check(
+        {[placeholder](const std::string& value) { return problem_of(value, placeholder); }});
   }
 }
 
-void add_data_options(CLI::App& app, DataOptions& options) {
+void add_data_options(Arguments& app, DataOptions& options) {
   app.add_option("-d,--data,SOURCE", options.source,
                  "a file or folder in any known format, embedded:NAME, "
                  "generate:KIND?PARAMETERS or twin:NAME; --data itself may be left out")
@@ -191,7 +195,7 @@ void add_data_options(CLI::App& app, DataOptions& options) {
       ->capture_default_str();
 }
 
-void add_nonfinite_option(CLI::App& app, std::string& nonfinite) {
+void add_nonfinite_option(Arguments& app, std::string& nonfinite) {
   app.add_option(
          "--nonfinite", nonfinite,
          "what to do with weights that are infinite or not a number: reject, or allow, with "
@@ -235,7 +239,7 @@ std::string with_seed(const std::string& description, std::uint64_t seed) {
   return seeded + fmt::format("seed={}", seed);
 }
 
-void add_dataset_output_options(CLI::App& app, OutputOptions& options) {
+void add_dataset_output_options(Arguments& app, OutputOptions& options) {
   app.add_option("-o,--output", options.path,
                  "file to write; its ending says the format: .npz, .mtx, .mtx.gz or .tsr")
       ->type_name("FILE");

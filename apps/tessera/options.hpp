@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "session.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/io/open.hpp"
@@ -13,19 +12,19 @@
 /// Options that several verbs share, each defined once.
 namespace tessera::app {
 
-void add_common_options(CLI::App& app, CommonOptions& options);
+void add_common_options(Arguments& app, CommonOptions& options);
 
 /// Makes every option refuse values that are empty, and those for numbers whatever is none, fits no
 /// 64 bits or is not finite.
-void guard_values(CLI::App& app);
+void guard_values(Arguments& app);
 
 /// One of these words.
-CLI::Validator one_of(std::vector<std::string> words);
+Check one_of(std::vector<std::string> words);
 /// The words that the library takes, which checks them itself: for completion.
-CLI::Validator offers(std::vector<std::string> words);
+Check offers(std::vector<std::string> words);
 /// A number within these limits, both included.
-CLI::Validator between(std::int64_t low, std::int64_t high);
-CLI::Validator between(double low, double high);
+Check between(std::int64_t low, std::int64_t high);
+Check between(double low, double high);
 
 /// How tables in text files are to be read, as given on the command line.
 struct TableArguments {
@@ -46,13 +45,13 @@ struct DataOptions {
 };
 
 /// `--data SOURCE`, also accepted without the `--data`, and `--duplicates`.
-void add_data_options(CLI::App& app, DataOptions& options);
+void add_data_options(Arguments& app, DataOptions& options);
 
 /// `--separator`, `--nodes` and the like, for verbs that people meet their files with.
-void add_table_options(CLI::App& app, TableArguments& tables);
+void add_table_options(Arguments& app, TableArguments& tables);
 
 /// `--nonfinite`, for verbs that can make something of weights that are not finite.
-void add_nonfinite_option(CLI::App& app, std::string& nonfinite);
+void add_nonfinite_option(Arguments& app, std::string& nonfinite);
 Nonfinite parse_nonfinite(const std::string& text);
 
 struct LoadedData {
@@ -72,7 +71,7 @@ struct OutputOptions {
 };
 
 /// `-o FILE` and `--graph-only`, for verbs that write a data set.
-void add_dataset_output_options(CLI::App& app, OutputOptions& options);
+void add_dataset_output_options(Arguments& app, OutputOptions& options);
 
 /// Finds what would stop `save` before the work starts. No path means no output, and passes.
 void require_savable(const OutputOptions& options);

@@ -108,7 +108,7 @@ ExitCode run_partition(Session& session, const PartitionArguments& arguments) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto arguments = std::make_shared<PartitionArguments>();
   add_data_options(app, arguments->data);
   add_nonfinite_option(app, arguments->data.nonfinite);

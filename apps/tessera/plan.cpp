@@ -165,7 +165,7 @@ Json to_json(const PlanArguments& arguments, const Dataset& dataset,
   return json;
 }
 
-void reject_useless_options(const CLI::App& app, const std::string& op) {
+void reject_useless_options(const Arguments& app, const std::string& op) {
   const bool spmm = op == "spmm" || op == "spmm_backward";
   const std::string here = "for " + op;
   reject_useless(app, {{"--heads", spmm, here, "use --op attention, sddmm or edge_softmax"},
@@ -190,7 +190,7 @@ ExitCode run_plan(Session& session, const PlanArguments& arguments) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto arguments = std::make_shared<PlanArguments>();
   add_data_options(app, arguments->data);
   add_nonfinite_option(app, arguments->data.nonfinite);

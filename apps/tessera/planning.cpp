@@ -18,7 +18,7 @@ ops::PlanOptions PlanningOptions::options() const {
   return options;
 }
 
-void add_planning_options(CLI::App& app, PlanningOptions& planning) {
+void add_planning_options(Arguments& app, PlanningOptions& planning) {
   const std::string group = "Plans";
   app.add_option("--tune", planning.tune,
                  "how kernels are chosen: predicted (by the cost model, the default) or measured "

@@ -4,8 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "files.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/plan_store.hpp"
@@ -24,7 +23,7 @@ struct PlanningOptions {
   ops::PlanOptions options() const;
 };
 
-void add_planning_options(CLI::App& app, PlanningOptions& planning);
+void add_planning_options(Arguments& app, PlanningOptions& planning);
 
 /// The file of plans as a use of a file.
 FileUse plans_file(const PlanningOptions& planning);

@@ -249,7 +249,7 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto arguments = std::make_shared<PredictArguments>();
   add_data_options(app, arguments->data);
   app.add_option("-c,--checkpoint", arguments->checkpoint,

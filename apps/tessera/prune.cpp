@@ -62,7 +62,7 @@ ExitCode prune(Session& session, const PruneOptions& options) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto options = std::make_shared<PruneOptions>();
   add_data_options(app, options->data);
   add_nonfinite_option(app, options->data.nonfinite);

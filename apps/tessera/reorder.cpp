@@ -147,7 +147,7 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto options = std::make_shared<ReorderOptions>();
   std::vector<std::string> names;
   std::string summaries;
@@ -173,7 +173,7 @@ Action setup(CLI::App& app) {
   app.add_option("--vertex-window", options->vertex_window,
                  "of --method loa and layout: vertices that compete for a place in a row window")
       ->type_name("N")
-      ->check(CLI::Range(16, 1 << 20))
+      ->check(between(std::int64_t{16}, std::int64_t{1} << 20))
       ->capture_default_str();
   add_nm_options(app, options->nm);
   return {[&app, options](Session& session) {

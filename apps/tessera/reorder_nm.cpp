@@ -53,7 +53,7 @@ std::string patterns_tried(const std::vector<NmOrder>& tried) {
 
 }  // namespace
 
-void add_nm_options(CLI::App& app, NmCommand& command) {
+void add_nm_options(Arguments& app, NmCommand& command) {
   constexpr const char* group = "Options of --method nm";
   app.add_option("--pattern", command.pattern,
                  "pattern to fit: V:2:M such as 1:2:4 or 16:2:16, or best, which searches")
@@ -91,7 +91,7 @@ void add_nm_options(CLI::App& app, NmCommand& command) {
       ->group(group);
 }
 
-void reject_useless_nm_options(const CLI::App& app, const NmCommand& command, bool is_nm,
+void reject_useless_nm_options(const Arguments& app, const NmCommand& command, bool is_nm,
                                bool writes_data) {
   std::vector<Useless> options;
   for (const char* name : {"--pattern", "--algorithm", "--search", "--ignore-loops", "--pad",

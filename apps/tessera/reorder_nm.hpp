@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "output.hpp"
 #include "session.hpp"
 #include "tessera/reorder/nm.hpp"
@@ -22,11 +21,11 @@ struct NmCommand {
   double time_limit = 0;
 };
 
-void add_nm_options(CLI::App& app, NmCommand& command);
+void add_nm_options(Arguments& app, NmCommand& command);
 
 /// Throws `invalid_argument` for options that say nothing without `--method nm`, or nothing with
 /// the pattern that was given.
-void reject_useless_nm_options(const CLI::App& app, const NmCommand& command, bool is_nm,
+void reject_useless_nm_options(const Arguments& app, const NmCommand& command, bool is_nm,
                                bool writes_data);
 
 /// Throws where a pattern cannot be read, before any work is done.

@@ -37,10 +37,11 @@ void Session::deliver_text(const std::string& text, const Json& json) {
   line_.clear();
   const bool json_on_stdout = options_.json == "-";
   if (!options_.json.empty()) {
-    Json numbered{{"verb", json.at("verb")}, {"schema", schema_number}};
+    Json numbered = Json::object();
+    numbered["verb"];  // stands first, whatever else there is
+    numbered["schema"] = schema_number;
     numbered.update(json);
-    // File names may hold bytes that are no UTF-8; JSON may not.
-    const std::string record = numbered.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+    const std::string record = numbered.written();
     json_on_stdout ? write_stdout(record) : write_report(options_.json, record);
   }
   if (!json_on_stdout && !options_.quiet) write_stdout(text);

@@ -6,17 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "interrupt.hpp"
+#include "json.hpp"
 #include "progress_line.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/progress.hpp"
 
 namespace tessera::app {
-
-/// Keeps its keys in the order they were added, so that reports read well and compare as text.
-using Json = nlohmann::ordered_json;
 
 /// Options that every verb has.
 struct CommonOptions {

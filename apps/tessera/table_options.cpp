@@ -24,7 +24,7 @@ io::IdKind parse_ids(const std::string& text) {
 
 }  // namespace
 
-void add_table_options(CLI::App& app, TableArguments& tables) {
+void add_table_options(Arguments& app, TableArguments& tables) {
   const std::string edges = "Edge lists (default: found out from the file)";
   app.add_option("--separator", tables.separator, "what parts columns: a character, tab or blank")
       ->type_name("CHAR")

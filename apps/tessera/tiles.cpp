@@ -195,7 +195,7 @@ std::string to_text(const Dataset& dataset, const TilesReport& report) {
   return text;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto options = std::make_shared<TilesOptions>();
   add_data_options(app, options->data);
   add_nonfinite_option(app, options->data.nonfinite);

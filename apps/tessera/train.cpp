@@ -47,7 +47,7 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   return ExitCode::ok;
 }
 
-ExitCode run_train(Session& session, const CLI::App& app, TrainArguments arguments) {
+ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
   const LoadedData data = load(session, arguments.data);
@@ -74,7 +74,7 @@ ExitCode run_train(Session& session, const CLI::App& app, TrainArguments argumen
   return ExitCode::ok;
 }
 
-Action setup(CLI::App& app) {
+Action setup(Arguments& app) {
   auto arguments = std::make_shared<TrainArguments>();
   add_train_options(app, *arguments);
   return {[&app, arguments](Session& session) { return run_train(session, app, *arguments); },

@@ -16,7 +16,7 @@
 namespace tessera::app {
 namespace {
 
-void add_model_options(CLI::App& app, TrainArguments& a) {
+void add_model_options(Arguments& app, TrainArguments& a) {
   const std::string group = "Model options (default: as in the model's paper)";
   app.add_option("-m,--model", a.model, "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb")
       ->type_name("NAME")
@@ -74,7 +74,7 @@ void add_model_options(CLI::App& app, TrainArguments& a) {
       ->group(group);
 }
 
-void add_training_options(CLI::App& app, TrainArguments& a) {
+void add_training_options(Arguments& app, TrainArguments& a) {
   const std::string group = "Training options (default: as in the model's paper)";
   app.add_option("-e,--epochs", a.epochs, "maximum number of epochs")->type_name("N")->group(group);
   app.add_option("--lr", a.learning_rate, "learning rate")->type_name("RATE")->group(group);
@@ -120,7 +120,7 @@ void add_training_options(CLI::App& app, TrainArguments& a) {
       ->group(group);
 }
 
-void add_task_options(CLI::App& app, TrainArguments& a) {
+void add_task_options(Arguments& app, TrainArguments& a) {
   const std::string group = "Data and evaluation";
   app.add_option("--task", a.task,
                  "what to classify: node, graph, or auto: graphs where they have labels")
@@ -153,7 +153,7 @@ void add_task_options(CLI::App& app, TrainArguments& a) {
       ->group(group);
 }
 
-void add_run_options(CLI::App& app, TrainArguments& a) {
+void add_run_options(Arguments& app, TrainArguments& a) {
   app.add_option("-n,--runs", a.runs,
                  "number of runs, each with the next seed (default 1, or one for each fold)")
       ->type_name("N");
@@ -253,7 +253,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
 
 }  // namespace
 
-void add_train_options(CLI::App& app, TrainArguments& arguments) {
+void add_train_options(Arguments& app, TrainArguments& arguments) {
   add_data_options(app, arguments.data);
   add_run_options(app, arguments);
   add_model_options(app, arguments);

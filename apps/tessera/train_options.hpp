@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "files.hpp"
 #include "options.hpp"
 #include "planning.hpp"
@@ -45,7 +44,7 @@ struct TrainArguments {
   std::string plot;
 };
 
-void add_train_options(CLI::App& app, TrainArguments& arguments);
+void add_train_options(Arguments& app, TrainArguments& arguments);
 
 /// The files that training reads and writes.
 std::vector<FileUse> files_of(const TrainArguments& arguments);
@@ -64,7 +63,7 @@ TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
                         std::uint64_t seed);
 
 /// Throws where an option was given that changes nothing for this model and this data.
-void reject_useless_options(const CLI::App& app, const TrainArguments& arguments,
+void reject_useless_options(const Arguments& app, const TrainArguments& arguments,
                             const Dataset& dataset, const TrainPlan& plan);
 
 /// The device named, which must be there.

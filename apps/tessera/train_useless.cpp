@@ -18,7 +18,7 @@ bool has_residual(const nn::ModelConfig& config, std::int64_t features) {
 
 }  // namespace
 
-void reject_useless_options(const CLI::App& app, const TrainArguments& a, const Dataset& dataset,
+void reject_useless_options(const Arguments& app, const TrainArguments& a, const Dataset& dataset,
                             const TrainPlan& plan) {
   using nn::ModelKind;
   const nn::ModelConfig& config = plan.config;

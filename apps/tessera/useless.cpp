@@ -7,9 +7,9 @@
 
 namespace tessera::app {
 
-void reject_useless(const CLI::App& app, const std::vector<Useless>& options) {
+void reject_useless(const Arguments& app, const std::vector<Useless>& options) {
   for (const Useless& one : options) {
-    if (!one.is_useless || app.get_option(one.option)->count() == 0) continue;
+    if (!one.is_useless || !app.is_given(one.option)) continue;
     throw Error(ErrorCode::invalid_argument, fmt::format("does nothing {}", one.where), one.option,
                 one.alternative.empty() ? "leave it out"
                                         : fmt::format("leave it out, or {}", one.alternative));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
+#include "arguments.hpp"
 
 namespace tessera::app {
 
@@ -17,6 +17,6 @@ struct Useless {
 };
 
 /// Throws `invalid_argument` for the first of these that was given and changes nothing.
-void reject_useless(const CLI::App& app, const std::vector<Useless>& options);
+void reject_useless(const Arguments& app, const std::vector<Useless>& options);
 
 }  // namespace tessera::app

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "arguments.hpp"
 #include "exit_code.hpp"
 #include "files.hpp"
 #include "session.hpp"
@@ -29,7 +28,7 @@ struct Verb {
   const char* usage;     ///< what follows "tessera NAME"
   const char* examples;  ///< full command lines, one per line
   /// Adds the verb's own options and returns what to do once they are parsed.
-  Action (*setup)(CLI::App& app);
+  Action (*setup)(Arguments& app);
 };
 
 extern const Verb info_verb;

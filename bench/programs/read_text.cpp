@@ -102,6 +102,7 @@ std::int64_t bytes_of(const Graph& graph) {
 int main(int argc, char** argv) {
   const std::int64_t edges = argc > 1 ? std::atoll(argv[1]) : 20'000'000;
   const std::string folder = argc > 2 ? argv[2] : "/tmp";
+  const int cores = num_threads();
   struct File {
     const char* name;
     const char* separator;
@@ -142,7 +143,7 @@ int main(int argc, char** argv) {
     io::ReadOptions options;
     options.duplicates = Duplicates::first;
     const std::size_t bytes = std::filesystem::file_size(path);
-    for (const int threads : {1, 2}) {
+    for (int threads = 1; threads <= cores; threads *= 2) {
       set_num_threads(threads);
       double share = 0;
       const Seconds seconds = measure([&] {

@@ -11,7 +11,6 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
-#include "graph/device_build.hpp"
 #include "graph/requirements.hpp"
 
 namespace tessera::detail {
@@ -208,8 +207,8 @@ Graph RowFiller::merged(VertexId num_cols, bool summed) && {
           has_values ? first_of(std::move(values_), count) : SharedArray<float>()};
 }
 
-Graph RowFiller::finish(VertexId num_cols, Duplicates duplicates, const char* row_word,
-                        const char* col_word) && {
+Graph RowFiller::finish(VertexId num_cols, Duplicates duplicates,
+                        FunctionRef<void(VertexId row, VertexId col)> report_duplicate) && {
   // Each counter stands where its row ends, which is where the next one begins.
   std::copy_backward(offsets_.begin(), offsets_.end() - 1, offsets_.end());
   offsets_[0] = 0;
@@ -224,7 +223,7 @@ Graph RowFiller::finish(VertexId num_cols, Duplicates duplicates, const char* ro
   for (VertexId row = 0; duplicates == Duplicates::reject; ++row) {
     for (EdgeOffset k = offsets_[row] + 1; k < offsets_[row + 1]; ++k) {
       if (cols_[k] != cols_[k - 1]) continue;
-      report_duplicate({num_rows, num_cols, {}, {}, {}, row_word, col_word}, row, cols_[k]);
+      report_duplicate(row, cols_[k]);
     }
   }
   return std::move(*this).merged(num_cols, duplicates == Duplicates::sum);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/core/memory.hpp"
+#include "tessera/core/parallel.hpp"
 #include "tessera/graph/build.hpp"
 
 namespace tessera::detail {
@@ -55,9 +56,9 @@ class RowFiller {
   std::int64_t highest_index() const noexcept { return highest_; }
   bool all_placed() const noexcept { return placed_ == cols_.size(); }
 
-  /// Sorts the rows and merges duplicates. `row_word` and `col_word` name the two in errors.
-  Graph finish(VertexId num_cols, Duplicates duplicates, const char* row_word,
-               const char* col_word) &&;
+  /// Sorts the rows and merges duplicates. Where they are rejected, `report_duplicate` throws.
+  Graph finish(VertexId num_cols, Duplicates duplicates,
+               FunctionRef<void(VertexId row, VertexId col)> report_duplicate) &&;
 
  private:
   void grow_to(std::int64_t rows);

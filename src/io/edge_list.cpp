@@ -2,7 +2,10 @@
 #include "io/edge_list.hpp"
 
 #include <memory>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 
@@ -31,14 +34,18 @@ std::unique_ptr<NameIndex> collect_names(TextSource& source, std::int64_t begin,
   return names;
 }
 
+std::string in_quotes(const Names& names, VertexId vertex) {
+  return fmt::format("'{}'", names[vertex].substr(0, 40));
+}
+
 /// What the two ways of naming vertices have in common: `parse` puts the edges of a chunk into a
-/// list.
-template <class Parse>
+/// list, `name` says what the text calls a vertex.
+template <class Name, class Parse>
 Graph build(TextSource& source, std::int64_t begin, std::int64_t vertices, bool weighted,
-            std::int64_t& entries, const ReadOptions& options, Parse&& parse) {
+            std::int64_t& entries, const ReadOptions& options, Name&& name, Parse&& parse) {
   const auto keep_count = [&](std::int64_t count) { entries = count; };
   return build_from_text(
-      source, {begin, vertices, vertices, weighted, 0, "target", "source", parse, keep_count},
+      source, {begin, vertices, vertices, weighted, 0, "target", "source", name, parse, keep_count},
       options);
 }
 
@@ -68,11 +75,12 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
                                options.nodes.unknown == UnknownIds::drop};
   Dataset dataset = std::move(table.dataset);
   dataset.name = stem_of(path);
-  dataset.graph =
-      build(source, begin, table.ids->size(), layout.weight >= 0, dataset.edges_stored, options,
-            [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-              lines.parse(chunk, vertices, with_values, out);
-            });
+  dataset.graph = build(
+      source, begin, table.ids->size(), layout.weight >= 0, dataset.edges_stored, options,
+      [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); },
+      [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+        lines.parse(chunk, vertices, with_values, out);
+      });
   dataset.validate(options.nonfinite);
   return dataset;
 }
@@ -94,10 +102,12 @@ Dataset read_numbered_edges(const std::string& path, VertexId vertices,
   const NumberedVertices ids{0, std::int64_t{vertices} - 1, true};
   Dataset dataset;
   dataset.name = stem_of(path);
-  dataset.graph = build(source, begin, vertices, false, dataset.edges_stored, options,
-                        [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-                          lines.parse(chunk, ids, with_values, out);
-                        });
+  dataset.graph = build(
+      source, begin, vertices, false, dataset.edges_stored, options,
+      [](VertexId vertex) { return std::to_string(vertex); },
+      [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+        lines.parse(chunk, ids, with_values, out);
+      });
   return dataset;
 }
 
@@ -116,13 +126,16 @@ Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
     const auto index = collect_names(source, begin, lines, options.progress);
     dataset.vertex_names = index->names();
     const NamedVertices vertices{*index, path, false};
-    dataset.graph = build(source, begin, index->size(), weighted, dataset.edges_stored, options,
-                          [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-                            lines.parse(chunk, vertices, with_values, out);
-                          });
+    dataset.graph = build(
+        source, begin, index->size(), weighted, dataset.edges_stored, options,
+        [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); },
+        [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+          lines.parse(chunk, vertices, with_values, out);
+        });
   } else {
     dataset.graph = build(
         source, begin, -1, weighted, dataset.edges_stored, options,
+        [&](VertexId vertex) { return std::to_string(std::int64_t{vertex} + options.edges.base); },
         [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
           const NumberedVertices vertices{options.edges.base, most_vertices(chunk.text_bytes) - 1};
           lines.parse(chunk, vertices, with_values, out);

@@ -2,6 +2,7 @@
 #include "tessera/io/index_file.hpp"
 
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -48,9 +49,9 @@ std::vector<std::int64_t> read_index_file(const std::string& path, std::int64_t 
 }
 
 void write_index_file(const std::string& path, std::span<const std::int64_t> values) {
-  fmt::memory_buffer text;
-  for (const std::int64_t value : values) fmt::format_to(std::back_inserter(text), "{}\n", value);
-  write_text_file(path, {text.data(), text.size()});
+  std::string text;
+  for (const std::int64_t value : values) text += std::to_string(value) + '\n';
+  write_text_file(path, text);
 }
 
 }  // namespace tessera::io

@@ -132,12 +132,13 @@ Dataset read_matrix_market(const std::string& path, const ReadOptions& options) 
                 path, damaged_file_fix);
   };
   const EntryParser parser{header, options.nonfinite};
+  const auto from_one = [](VertexId index) { return std::to_string(std::int64_t{index} + 1); };
   Dataset dataset;
   dataset.name = stem_of(path);
   dataset.graph =
       build_from_text(source,
                       {begin, header.rows, header.cols, header.field != MatrixField::pattern,
-                       mirror_of(header.symmetry), "row", "column", parser, check_count},
+                       mirror_of(header.symmetry), "row", "column", from_one, parser, check_count},
                       options);
   dataset.edges_stored = header.entries;
   return dataset;

@@ -193,12 +193,13 @@ Dataset read_metis(const std::string& path, const ReadOptions& options) {
                             entries, header.edges),
                 path, damaged_file_fix);
   };
+  const auto from_one = [](VertexId vertex) { return std::to_string(std::int64_t{vertex} + 1); };
   Dataset dataset;
   dataset.name = stem_of(path);
   dataset.graph =
       build_from_text(source,
                       {header.begin, header.vertices, header.vertices, header.edge_weights, 0,
-                       "vertex", "neighbour", parse, check_count},
+                       "vertex", "neighbour", from_one, parse, check_count},
                       options);
   dataset.edges_stored = header.edges;
   return dataset;

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "tessera/core/error.hpp"
 
 #include "graph/device_build.hpp"
@@ -79,7 +81,12 @@ Graph build_from_text(TextSource& source, const TextEdges& edges, const ReadOpti
   report(options.progress, "sorting rows");
   return naming_file(source.path(), [&] {
     Graph graph =
-        std::move(filler).finish(cols, options.duplicates, edges.row_word, edges.col_word);
+        std::move(filler).finish(cols, options.duplicates, [&](VertexId row, VertexId col) {
+          throw Error(ErrorCode::bad_data,
+                      fmt::format("the edge with {} {} and {} {} occurs more than once",
+                                  edges.row_word, edges.name(row), edges.col_word, edges.name(col)),
+                      "", "merge duplicates with 'sum' or 'first' (--duplicates)");
+        });
     // Sums of finite values may be too large.
     if (options.nonfinite == Nonfinite::reject && options.duplicates == Duplicates::sum) {
       detail::require_finite(graph.values().span(), "values", "building a graph",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tessera/io/open.hpp"
@@ -22,6 +23,8 @@ struct TextEdges {
   int mirror = 0;  ///< RowFiller's
   const char* row_word = "target";
   const char* col_word = "source";
+  /// What the text calls a vertex.
+  FunctionRef<std::string(VertexId)> name;
   /// Puts the edges of a chunk behind those in `out`; the values may be left out where they are not
   /// asked for. May throw a LineProblem. Called by several threads.
   FunctionRef<void(const TextChunk& chunk, bool with_values, std::vector<Entry>& out)> parse;

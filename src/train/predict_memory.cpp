@@ -30,7 +30,8 @@ std::int64_t label_bytes(const Problem& problem) {
 /// Which part of everything a step sees.
 double batch_share(const Problem& problem, const TrainOptions& options) {
   const auto share = [](std::int64_t part, std::int64_t whole) {
-    return std::min(1.0, static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(whole, 1)));
+    return std::min(
+        1.0, static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(whole, 1)));
   };
   switch (options.batching) {
     case Batching::clusters:
@@ -135,8 +136,7 @@ class Rehearsal {
 
   /// Parts are kept where a step sees one alone, or are made anew for every step.
   void add_batches(double share) {
-    const bool keeps =
-        options_.batching == Batching::clusters && options_.parts_per_batch == 1;
+    const bool keeps = options_.batching == Batching::clusters && options_.parts_per_batch == 1;
     memory_.features += scaled(memory_.features, keeps ? 1 : share);
     memory_.graph += scaled(memory_.graph, keeps ? 1 : share);
   }

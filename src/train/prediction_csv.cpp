@@ -3,14 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <string>
 
 #include <fmt/format.h>
 
 namespace tessera::train {
 namespace {
 
-void append_field(fmt::memory_buffer& text, std::string_view field) {
+void append_field(std::string& text, std::string_view field) {
   const bool plain =
       !field.empty() && field.find_first_of(",\"\r\n#%/ \t") == std::string_view::npos;
   if (plain) {
@@ -26,11 +26,11 @@ void append_field(fmt::memory_buffer& text, std::string_view field) {
 }
 
 /// The name of a number, where there are names.
-void append_name(fmt::memory_buffer& text, const Names& names, std::int64_t number) {
+void append_name(std::string& text, const Names& names, std::int64_t number) {
   if (number >= 0 && number < names.size()) {
     append_field(text, names[number]);
   } else {
-    fmt::format_to(std::back_inserter(text), "{}", number);
+    text += std::to_string(number);
   }
 }
 
@@ -46,17 +46,16 @@ double probability_of_best(const float* logits, std::int64_t classes) {
 }  // namespace
 
 std::string prediction_csv(const Prediction& prediction) {
-  fmt::memory_buffer text;
-  text.append(std::string_view("id,label,probability\n"));
+  std::string text = "id,label,probability\n";
   for (std::size_t i = 0; i < prediction.classes.size(); ++i) {
     const auto item = static_cast<std::int64_t>(i);
     append_name(text, prediction.item_names, item);
     text.push_back(',');
     append_name(text, prediction.class_names, prediction.classes[i]);
-    fmt::format_to(std::back_inserter(text), ",{:.6g}\n",
-                   probability_of_best(prediction.logits.row(item), prediction.logits.cols()));
+    text += fmt::format(",{:.6g}\n",
+                        probability_of_best(prediction.logits.row(item), prediction.logits.cols()));
   }
-  return fmt::to_string(text);
+  return text;
 }
 
 }  // namespace tessera::train

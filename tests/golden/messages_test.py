@@ -62,6 +62,7 @@ MISTAKES = [
     ["reorder", KARATE, "--method", "nm", "--pad", "-o", "new.npz"],
     ["info", KARATE, "--color", "maybe"],
     ["train", KARATE, "--epochs", "1.5"],
+    ["train", KARATE, "--epochs", "010"],
     ["train", KARATE, "--dropout", "much"],
     ["info", KARATE, "--picture", "out.jpg"],
     ["train", KARATE, "--plot", "out.pdf"],

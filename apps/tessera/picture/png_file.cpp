@@ -55,7 +55,10 @@ std::string png_file(int width, int height, std::span<const std::uint8_t> bytes,
   header += {8, static_cast<char>(has_palette ? 3 : 2), 0, 0, 0};
   std::string file(png_signature, sizeof(png_signature) - 1);
   file += chunk("IHDR", header);
-  file += chunk("tEXt", std::string("Software") + '\0' + maker);
+  std::string program = "Software";
+  program += '\0';
+  program += maker;
+  file += chunk("tEXt", program);
   if (has_palette) {
     std::string colours;
     for (const Colour& colour : palette) {

@@ -19,9 +19,7 @@ struct TrainingMemory {
   /// What this process holds beside all that, where training takes its memory, too: the data.
   std::int64_t data = 0;
 
-  std::int64_t total() const {
-    return parameters + activations + graph + features + rest + data;
-  }
+  std::int64_t total() const { return parameters + activations + graph + features + rest + data; }
 };
 
 /// What `fit` will take of the options' memory. All plans are made, so that what they hold is known

@@ -9,8 +9,10 @@ namespace {
 /// Edges ahead whose features are asked for.
 constexpr EdgeOffset prefetch_distance = 16;
 
-/// Vectors that one turn of the inner loop multiplies.
-constexpr int vectors_per_turn = 8;
+/// Vectors that one turn of the inner loop multiplies. Doubles check gradients, where no time
+/// counts: few instances serve them.
+template <class T>
+constexpr int vectors_per_turn = std::is_same_v<T, double> ? 2 : 8;
 
 template <class T>
 TESSERA_INLINE const T* source_of(const SddmmEdges& operands, EdgeOffset edge) {
@@ -75,17 +77,17 @@ TESSERA_INLINE void multiply_edges(const SddmmEdges& operands, const T* u, EdgeO
     coming[e.value] = source_of<T>(operands, later) + columns.first;
   });
   for (std::int64_t turn = 0; turn < columns.turns; ++turn) {
-    unrolled<vectors_per_turn>([&](auto i) __attribute__((always_inline)) {
+    unrolled<vectors_per_turn<T>>([&](auto i) __attribute__((always_inline)) {
       const Vector left = load_lanes<N>(u + i.value * N);
       unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
         sums[i.value % ways][e.value] += left * load_lanes<N>(v[e.value] + i.value * N);
       });
     });
-    u += vectors_per_turn * N;
+    u += vectors_per_turn<T> * N;
     unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-      prefetch_bytes<vectors_per_turn * bytes>(coming[e.value]);
-      coming[e.value] += vectors_per_turn * N;
-      v[e.value] += vectors_per_turn * N;
+      prefetch_bytes<vectors_per_turn<T> * bytes>(coming[e.value]);
+      coming[e.value] += vectors_per_turn<T> * N;
+      v[e.value] += vectors_per_turn<T> * N;
     });
   }
   unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
@@ -133,12 +135,12 @@ void dot_columns(const SddmmEdges& operands, const RowRange& range, std::int64_t
   if constexpr (N > 1) {
     if (end - begin < N) return dot_columns<T, N / 2>(operands, range, begin, end, sums);
   }
-  const std::int64_t turns = (end - begin) / (vectors_per_turn * N);
-  const std::int64_t rest = begin + turns * vectors_per_turn * N;
+  const std::int64_t turns = (end - begin) / (vectors_per_turn<T> * N);
+  const std::int64_t rest = begin + turns * vectors_per_turn<T> * N;
   const auto vectors = static_cast<int>((end - rest + N - 1) / N);
   const std::int64_t beyond = rest + vectors * N - end;
   // Fewer columns than a full vector fill at most two of half its width.
-  constexpr int max_vectors = N == lanes<ScalarOf<T>> ? vectors_per_turn : 2;
+  constexpr int max_vectors = N == lanes<ScalarOf<T>> ? vectors_per_turn<T> : 2;
   unrolled<max_vectors + 1>([&](auto v) __attribute__((always_inline)) {
     if (vectors != v.value) return;
     if (beyond == 0) {

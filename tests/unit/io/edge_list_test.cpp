@@ -157,6 +157,11 @@ TEST_F(EdgeList, TheSameForAnyNumberOfThreads) {
 TEST_F(EdgeList, DuplicatesFollowTheOption) {
   const std::string text = "0 1 2.5\n2 1 1\n0 1 4\n";
   EXPECT_THAT(error_of(text), AllOf(HasSubstr("more than once"), HasSubstr("--duplicates")));
+  EXPECT_THAT(error_of("ann,bob\nbob,ann\nann,bob\n"),
+              HasSubstr("target 'bob' and source 'ann' occurs more than once"));
+  io::ReadOptions from_one;
+  from_one.edges.base = 1;
+  EXPECT_THAT(error_of("1 2\n3 2\n1 2\n", from_one), HasSubstr("target 2 and source 1 occurs"));
   io::ReadOptions options;
   options.duplicates = Duplicates::sum;
   EXPECT_THAT(read(text, options).graph.values().span(), ElementsAre(6.5f, 1.0f));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstring>
 #include <map>
 
 #include "io/checksum.hpp"
@@ -238,7 +240,9 @@ TEST_F(HostileArrays, NpyDictionaries) {
 /// Overwrites a number somewhere in a string.
 template <class T>
 void patch(std::string& bytes, std::size_t position, T value) {
-  bytes.replace(position, sizeof(T), reinterpret_cast<const char*>(&value), sizeof(T));
+  std::array<char, sizeof(T)> parts;
+  std::memcpy(parts.data(), &value, sizeof(T));
+  for (std::size_t i = 0; i < sizeof(T); ++i) bytes.at(position + i) = parts[i];
 }
 
 TEST_F(HostileArrays, ZipDirectoriesThatLie) {

@@ -33,8 +33,7 @@ class PredictedMemoryOnDevice
   }
   static Device device() { return {std::get<2>(GetParam()), 0}; }
 
-  void expect_prediction(const Dataset& data, const nn::ModelConfig& config,
-                         TrainOptions options) {
+  void expect_prediction(const Dataset& data, const nn::ModelConfig& config, TrainOptions options) {
     options.placement.precision = std::get<1>(GetParam());
     CountingMemory planned{device()};
     options.placement.memory = &planned;
