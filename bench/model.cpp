@@ -161,6 +161,14 @@ class ModelTrial : public Trial {
     const auto word = static_cast<std::int64_t>(bytes_per_element(options_.placement.precision));
     return passes * (word * entries + structure_bytes(problem_.graph, device()));
   }
+  std::vector<Figure> figures() const override {
+    const train::FirstStep& first = trainer_->first_step();
+    return {{"first_upload_us", first.upload * 1e6},
+            {"first_build_us", first.build * 1e6},
+            {"first_plan_us", first.plan * 1e6},
+            {"first_step_us", first.step * 1e6},
+            {"first_capture_us", first.capture * 1e6}};
+  }
   std::int64_t features() const override { return problem_.num_features(); }
   std::string kernel() const override {
     return device().kind == DeviceKind::cpu ? "train/cpu/full" : "train/cuda/full";

@@ -2,6 +2,7 @@
 #include "train_report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -48,6 +49,29 @@ std::string shares_of_time(const train::PhaseTimes& times) {
   std::string text;
   for (const auto& [share, name] : shares) {
     text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", name, share * 100);
+  }
+  return text;
+}
+
+struct NamedSeconds {
+  const char* name;
+  double seconds;
+};
+
+std::array<NamedSeconds, 5> parts_of(const train::FirstStep& first) {
+  return {{{"upload", first.upload},
+           {"build", first.build},
+           {"plan", first.plan},
+           {"step", first.step},
+           {"capture", first.capture}}};
+}
+
+std::string first_step_line(const train::FirstStep& first) {
+  std::string text = human_seconds(first.total()) + ":";
+  for (const NamedSeconds& part : parts_of(first)) {
+    if (part.seconds == 0) continue;
+    text += fmt::format("{} {} {}", text.ends_with(':') ? "" : ",", part.name,
+                        human_seconds(part.seconds));
   }
   return text;
 }
@@ -174,6 +198,7 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
     table.add({"time per epoch",
                fmt::format("{}, {} of it the training step", human_seconds(report.epoch_ms / 1e3),
                            human_seconds(report.step_ms / 1e3))});
+    table.add({"first step", first_step_line(report.first_step)});
     table.add({"time spent on", shares_of_time(report.times)});
   }
   table.add({"peak memory", human_bytes(report.peak_memory_bytes)});
@@ -198,6 +223,9 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
   // A training that was resumed when it was finished has no times.
   json["step_ms"] = report.epochs > 0 ? Json(report.step_ms) : Json();
   json["epoch_ms"] = report.epochs > 0 ? Json(report.epoch_ms) : Json();
+  for (const NamedSeconds& part : parts_of(report.first_step)) {
+    json["first_step_ms"][part.name] = part.seconds * 1e3;
+  }
   json["epochs"] = report.epochs;
   for (std::size_t i = 0; i < train::num_phases; ++i) {
     const auto phase = static_cast<train::Phase>(i);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/parts_clock.hpp"
 #include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/nn/context.hpp"
@@ -79,7 +80,10 @@ Topology::~Topology() = default;
 const Graph& Topology::graph() const noexcept { return state_->graph; }
 
 const Graph& Topology::derived(Derivation derivation) {
-  return found_or_made(state_->derived, derivation, [&] { return derivation(state_->graph); });
+  return found_or_made(state_->derived, derivation, [&] {
+    const TimedPart part("building");
+    return derivation(state_->graph);
+  });
 }
 
 const Tensor& Topology::values(const Placement& placement) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,13 +17,15 @@ class CountedMemory : public MemoryResource {
 
  protected:
   void count(std::int64_t bytes) noexcept {
-    current_ += bytes;
-    peak_ = current_ > peak_ ? current_ : peak_;
+    const std::int64_t now = current_ += bytes;
+    std::int64_t peak = peak_;
+    while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+    }
   }
 
  private:
-  std::int64_t current_ = 0;
-  std::int64_t peak_ = 0;
+  std::atomic<std::int64_t> current_ = 0;
+  std::atomic<std::int64_t> peak_ = 0;
 };
 
 /// That of another resource.

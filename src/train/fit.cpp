@@ -88,6 +88,7 @@ struct Samples {
   std::vector<double> steps;
   std::vector<double> epochs;
   PhaseTimes times;
+  FirstStep first_step;
 };
 
 /// All runs of one call of `fit`.
@@ -211,7 +212,10 @@ class Fit {
       position = position_after(curve);
       if (is_over(position)) return report_run(run, position, std::move(curve));
     }
-    Trainer trainer(problem_, split_of(run), new_model(seed_of(run)), options_, seed_of(run));
+    const Stopwatch watch;
+    std::unique_ptr<nn::Layer> model = new_model(seed_of(run));
+    const double building = watch.seconds();
+    Trainer trainer(problem_, split_of(run), std::move(model), options_, seed_of(run));
     if (state != nullptr) {
       restore(state->model, trainer.model().state(), options_.checkpoint.path);
       trainer.model().round_parameters(options_.placement.stream);
@@ -233,6 +237,8 @@ class Fit {
     }
     write_checkpoint(trainer, run, curve, samples);
     samples.times += trainer.times();
+    samples.first_step = trainer.first_step();
+    samples.first_step.build += building;
     finish_run(trainer, samples);
     report_run(run, position, std::move(curve));
   }
@@ -312,6 +318,7 @@ class Fit {
     report_.model = trainer.model().describe();
     report_.parameters = trainer.model().num_parameters();
     report_.times += samples.times;
+    if (all_steps_.empty()) report_.first_step = samples.first_step;
     note_once(trainer.recording_note());
     all_steps_.insert(all_steps_.end(), samples.steps.begin(), samples.steps.end());
     all_epochs_.insert(all_epochs_.end(), samples.epochs.begin(), samples.epochs.end());

@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
 
+#include "core/parts_clock.hpp"
 #include "train/batch.hpp"
 #include "train/host.hpp"
 #include "train/late_numbers.hpp"
@@ -41,6 +43,14 @@ template <class Work>
 decltype(auto) timed(PhaseTimes& times, Phase phase, Work&& work) {
   const PhaseTimer timer(times, phase);
   return work();
+}
+
+/// What parts of this name took: devices copy, a `Topology` builds.
+double seconds_of(std::string_view name, const PartsClock& clock) {
+  for (const PartsClock::Part& part : clock.parts()) {
+    if (part.name == name) return part.microseconds * 1e-6;
+  }
+  return 0;
 }
 
 /// A graph that every step sees is used once in an epoch, others about as often.
@@ -132,6 +142,7 @@ struct Trainer::State {
                 given_seed),
         gradient(given_options.placement),
         numbers(place) {
+    first_step.upload = before_batches.seconds();
     may_record =
         options.record_steps && batches.is_full() && why_not_recorded(place.device).empty();
   }
@@ -226,13 +237,22 @@ struct Trainer::State {
   /// Makes all plans and buffers of a step on this batch.
   void plan_step(Batch& batch) {
     if (batch.planned) return;
+    const PartsClock clock;
+    const Stopwatch watch;
     model.prepare(batch.features.input(), step_context(batch, place.stream));
     batch.planned = true;
+    if (has_stepped) return;
+    const double copying = seconds_of("copying", clock);
+    const double building = seconds_of("building", clock);
+    first_step.upload += copying;
+    first_step.build += building;
+    first_step.plan += watch.seconds() - copying - building;
   }
 
   /// Gives the device one step to do.
   void start_step(Batch& batch) {
     timed(times, Phase::batches, [&] { plan_step(batch); });
+    planned.restart();
     if (!batch.train_targets) {
       batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
     }
@@ -250,8 +270,12 @@ struct Trainer::State {
     start_step(batch);
     const double value =
         timed(times, Phase::device, [&] { return numbers.now(place.stream).loss; });
+    if (!has_stepped) first_step.step = planned.seconds();
+    has_stepped = true;
     if (may_record && recorded_step.empty()) {
+      const Stopwatch watch;
       record(recorded_step, [&](Stream stream) { queue_step(batch, stream); });
+      first_step.capture = watch.seconds();
     }
     return value;
   }
@@ -290,9 +314,9 @@ struct Trainer::State {
       numbers.end(place.stream);
     } else {
       const Stopwatch watch;
-      const std::int64_t first_step = step;
+      const std::int64_t before = step;
       started.numbers.loss = train_epoch();
-      const std::int64_t steps = std::max<std::int64_t>(step - first_step, 1);
+      const std::int64_t steps = std::max<std::int64_t>(step - before, 1);
       started.numbers.step_seconds = watch.seconds() / static_cast<double>(steps);
       if (evaluates) started.numbers.evaluation = evaluate();
       started.numbers.seconds = watch.seconds();
@@ -332,6 +356,7 @@ struct Trainer::State {
   std::unique_ptr<nn::Layer> owned_model;
   nn::Layer& model;
   Optimiser optimiser;
+  Stopwatch before_batches;
   BatchSource batches;
   nn::Tensor gradient;
   LateNumbers numbers;
@@ -343,16 +368,23 @@ struct Trainer::State {
   bool may_record = false;
   std::string recording_note;
   PhaseTimes times;
+  FirstStep first_step;
+  Stopwatch planned;  ///< since the last step was planned
+  bool has_stepped = false;
   std::int64_t epoch = 0;
   std::int64_t step = 0;
 };
 
 Trainer::Trainer(const Problem& problem, const Split& split, const nn::ModelConfig& config,
-                 const TrainOptions& options, std::uint64_t seed)
-    : Trainer(problem, split,
-              std::make_unique<nn::Model>(config, problem.num_features(), problem.outputs, seed,
-                                          options.placement),
-              options, seed) {}
+                 const TrainOptions& options, std::uint64_t seed) {
+  const Stopwatch watch;
+  auto model = std::make_unique<nn::Model>(config, problem.num_features(), problem.outputs, seed,
+                                           options.placement);
+  const double seconds = watch.seconds();
+  state_ = std::make_unique<State>(
+      problem, split, started(problem, std::move(model), options, seed), options, seed);
+  state_->first_step.build = seconds;
+}
 
 Trainer::Trainer(const Problem& problem, const Split& split, std::unique_ptr<nn::Layer> model,
                  const TrainOptions& options, std::uint64_t seed)
@@ -387,6 +419,7 @@ Optimiser& Trainer::optimiser() noexcept { return state_->optimiser; }
 std::int64_t Trainer::epoch() const noexcept { return state_->epoch; }
 std::int64_t Trainer::step() const noexcept { return state_->step; }
 const PhaseTimes& Trainer::times() const noexcept { return state_->times; }
+const FirstStep& Trainer::first_step() const noexcept { return state_->first_step; }
 const std::string& Trainer::recording_note() const noexcept { return state_->recording_note; }
 
 void Trainer::set_position(std::int64_t epoch, std::int64_t step) noexcept {

@@ -28,6 +28,17 @@ struct PhaseTimes {
   PhaseTimes& operator+=(const PhaseTimes& other);
 };
 
+/// What the first step took beside what every step takes, in seconds.
+struct FirstStep {
+  double upload = 0;   ///< features, graph and what plans made of it, to the device
+  double build = 0;    ///< the model, and the adjacencies that its layers derive
+  double plan = 0;     ///< choosing kernels and making what they read: schedules, tiles
+  double step = 0;     ///< the step itself
+  double capture = 0;  ///< recording it, to be replayed
+
+  double total() const { return upload + build + plan + step + capture; }
+};
+
 /// The metric on the three parts of the split, and the loss on the validation part.
 struct Evaluation {
   double train = 0;
@@ -75,6 +86,7 @@ struct TrainReport {
   double step_ms = 0;       ///< median: the batches, forward, backward and optimiser of a step
   double epoch_ms = 0;      ///< median: all steps of an evaluated epoch and its evaluation
   std::int64_t epochs = 0;  ///< those trained here, in all runs
+  FirstStep first_step;     ///< of the first run trained here
   PhaseTimes times;
   std::int64_t peak_memory_bytes = 0;
   std::vector<std::string> notes;  ///< what was decided for the user, in words

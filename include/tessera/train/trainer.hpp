@@ -60,6 +60,7 @@ class Trainer {
   void set_position(std::int64_t epoch, std::int64_t step) noexcept;
   std::int64_t step() const noexcept;
   const PhaseTimes& times() const noexcept;
+  const FirstStep& first_step() const noexcept;
   /// Whether steps are recorded (core/recording.hpp), or why not, in words; empty before the first
   /// step and where it was not tried.
   const std::string& recording_note() const noexcept;

@@ -334,5 +334,15 @@ TEST(Fit, plans_are_made_as_the_options_say_and_kept_in_their_store) {
   expect_error(ErrorCode::bad_data, {"no stored plan"}, [&] { fit(dataset, config, options); });
 }
 
+TEST(Fit, reports_the_first_step_in_its_parts) {
+  const FirstStep first =
+      fit(learnable_vertices(), small_model(nn::ModelKind::gcn), short_training(2)).first_step;
+  EXPECT_GT(first.upload, 0);
+  EXPECT_GT(first.build, 0);
+  EXPECT_GT(first.plan, 0);
+  EXPECT_GT(first.step, 0);
+  EXPECT_EQ(first.capture, 0) << "a CPU records nothing";
+}
+
 }  // namespace
 }  // namespace tessera::train

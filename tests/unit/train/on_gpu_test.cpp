@@ -77,6 +77,7 @@ TEST_P(OnGpu, follows_the_curve_of_the_cpu) {
   expect_same_curve(cpu, cuda, 2e-4, evaluates_alike());
   EXPECT_TRUE(has_note(cuda, "recorded and replayed")) << joined_notes(cuda);
   EXPECT_FALSE(has_note(cpu, "recorded"));
+  EXPECT_GT(cuda.first_step.capture, 0);
 }
 
 TEST_P(OnGpu, replays_what_it_would_have_done) {
