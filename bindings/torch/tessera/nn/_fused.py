@@ -29,10 +29,13 @@ def matrix_of(lin: torch.nn.Module) -> Tensor | None:
     return weight if type(weight) in PLAIN else None
 
 
-def check_device(graph: Graph, x: Tensor) -> torch.device:
+def _checked(graph: Graph, x: Tensor) -> torch.device:
+    """The device of both, where they fit each other."""
     device = x.device
     if device != graph.index.device:
         raise ValueError(f"x lies on {device}, the graph on {graph.index.device}: move one of them")
+    if x.size(0) != graph.num_sources:
+        raise ValueError(f"x has {x.size(0)} rows for {graph.num_sources} vertices")
     return device
 
 
@@ -54,12 +57,12 @@ def linear_sum(
 ) -> Tensor:
     """``B x weight^T + root root_weight^T + bias``, with ``B`` the graph's matrix, or that plus
     ``1 + own_scale`` on its diagonal. Without a ``root``, that is ``x``."""
-    device = check_device(graph, x)
+    device = _checked(graph, x)
     outputs, inputs = weight.shape
     # The sum and the product commute: what has the narrower sums goes first. A backward pass sums
     # once more, unless nobody wants the gradient of features that were summed first.
     only_forward = not x.requires_grad and torch.is_grad_enabled()
-    sum_first = inputs <= 2 * outputs if only_forward else inputs < outputs
+    sum_first = inputs < (2 * outputs if only_forward else outputs)
     return errors.direct(
         _layer_operators.spmm_linear, x, weight, root, root_weight, bias, own_scale, edge_weight,
         graph.index, graph.offsets,
@@ -84,7 +87,7 @@ def gat(
     tune: bool = False,
 ) -> Tensor:
     """GAT's layer, heads side by side, on a graph whose targets are its sources."""
-    device = check_device(graph, x)
+    device = _checked(graph, x)
     seed = dropout_seed(device) if dropout > 0 else None
     return errors.direct(
         _layer_operators.gat, x, weight, att_src, att_dst, bias, seed, graph.index, graph.offsets,
