@@ -167,10 +167,13 @@ std::shared_ptr<const void> GraphAccess::known(const Graph& graph, const std::st
 
 void GraphAccess::release_unused(const Graph& graph) {
   const std::scoped_lock lock(graph.derived_->mutex);
-  // New users come through this lock alone, so one that is the last stays the last.
-  std::erase_if(graph.derived_->others, [](const auto& entry) {
+  // New users come through this lock alone, so one that is the last stays the last. What is let go
+  // may have used something else.
+  const auto has_no_user = [](const auto& entry) {
     return entry.second.for_users && entry.second.value.use_count() == 1;
-  });
+  };
+  while (std::erase_if(graph.derived_->others, has_no_user) > 0) {
+  }
 }
 
 SharedArray<EdgeOffset> GraphAccess::col_offsets(const Graph& graph) {

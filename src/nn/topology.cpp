@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/parts_clock.hpp"
+#include "graph/access.hpp"
 #include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/nn/context.hpp"
@@ -53,6 +54,20 @@ struct Topology::State {
   std::vector<Derived<ops::AttentionPlan>> attention;
   std::optional<Tensor> values;
   std::map<Derivation, Tensor> col_scales;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  /// Graphs may live on, but not with what the plans made of them: the memory that it came from may
+  /// end first.
+  ~State() {
+    spmm.clear();
+    attention.clear();
+    tessera::detail::GraphAccess::release_unused(graph);
+    for (const auto& [derivation, of_graph] : derived) {
+      tessera::detail::GraphAccess::release_unused(of_graph);
+    }
+  }
 
   /// The options of a plan, of which the topology has most.
   template <class Options>

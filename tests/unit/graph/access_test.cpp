@@ -2,6 +2,7 @@
 #include "graph/access.hpp"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -47,6 +48,23 @@ TEST(GraphAccess, LetsGoOfWhatIsKeptForUsersWhenItHasNone) {
   user.reset();
   GraphAccess::release_unused(graph);
   EXPECT_EQ(GraphAccess::known(graph, "used"), nullptr);
+}
+
+TEST(GraphAccess, LetsGoOfWhatOnlyTheUnusedUsed) {
+  const Graph graph = some_graph();
+  for (const char* const order : {"ab", "ba"}) {  // whichever comes first among all that is kept
+    const std::string user{order[0]}, used{order[1]};
+    GraphAccess::derived(
+        graph, user,
+        [&]() -> std::shared_ptr<const void> {
+          return std::make_shared<std::shared_ptr<const void>>(GraphAccess::derived(
+              graph, used, [] { return number(1); }, Keeping::for_users));
+        },
+        Keeping::for_users);
+    GraphAccess::release_unused(graph);
+    EXPECT_EQ(GraphAccess::known(graph, user), nullptr);
+    EXPECT_EQ(GraphAccess::known(graph, used), nullptr);
+  }
 }
 
 TEST(GraphAccess, ColumnOffsetsAreThoseOfTheCscOrWhatIsKnownOfThem) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/recording_scope.hpp"
+#include "graph/access.hpp"
 #include "support/expect_error.hpp"
 #include "support/gradient_check.hpp"
 #include "support/layer_zoo.hpp"
@@ -230,6 +231,25 @@ TEST_F(TwoGraphs, more_targets_than_sources_is_an_error) {
   Sage layer(SageOptions{.in = in, .out = 3}, double_placement());
   testing::expect_error(ErrorCode::invalid_argument, {"30 targets among 20 sources"},
                         [&] { layer.forward(normal_tensor(20, in, 3), context); });
+}
+
+TEST(Topologies, leave_nothing_with_their_graphs_that_nobody_uses) {
+  using tessera::detail::GraphAccess;
+  const Graph graph = weighted_graph(20, 20, 70, 1);
+  const auto keep = [&](const Graph& with) {
+    GraphAccess::derived(
+        with, "of plans", [] { return std::make_shared<const int>(1); },
+        tessera::detail::Keeping::for_users);
+  };
+  Graph with_loops;
+  {
+    Topology topology(graph);
+    with_loops = topology.derived(pattern_with_self_loops);
+    keep(graph);
+    keep(with_loops);
+  }
+  EXPECT_EQ(GraphAccess::known(graph, "of plans"), nullptr);
+  EXPECT_EQ(GraphAccess::known(with_loops, "of plans"), nullptr);
 }
 
 }  // namespace
