@@ -358,3 +358,18 @@ def test_features_that_do_not_lie_in_rows(name, device):
         same([mine(x, index)], [theirs(x, index)])
         out = mine(x, index)
         out.sum().backward()  # the gradient of a sum is expanded: stride 0
+
+
+def test_second_derivatives_of_layers():
+    index, x = random_edges(20, 20, 90), torch.randn(20, 12, requires_grad=True)
+    found = []
+    theirs, mine = pair("SAGE")
+    for layer in (mine, theirs):
+        first = torch.autograd.grad(layer(x, index).square().sum(), x, create_graph=True)[0]
+        found.append(list(torch.autograd.grad(first.square().sum(), [x, *layer.parameters()],
+                                              allow_unused=True, materialize_grads=True)))
+    same(*found)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = mine(x, index)
+    with pytest.raises(NotImplementedError, match="under autocast"):
+        torch.autograd.grad(out.float().square().sum(), x, create_graph=True)

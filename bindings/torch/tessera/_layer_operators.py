@@ -45,6 +45,8 @@ def _spmm_linear_gradients(ctx, grad, *_):
                                   "spmm and a product of its own")
     needs = x + 2 * weight + 4 * root + 8 * root_weight + 16 * bias
     if torch.is_grad_enabled():
+        if getattr(ctx, "has_cast", False):  # what was kept has no history
+            refuse_second_derivative("layers under autocast")(ctx)
         found = _differentiable_gradients(ctx, grad, needs)
     elif type(grad) in PLAIN:
         with below_autograd():
@@ -64,7 +66,7 @@ def _differentiable_gradients(ctx, grad, needs):
 
     def back(gradient):
         moved = spmm_gradient(gradient, None, None, index, offsets, edge_weight, *numbers, flags,
-                               True, False)[0]
+                              True, False)[0]
         return moved if own_scale is None else moved + (1 + own_scale) * gradient
 
     def forth(features):
@@ -91,6 +93,7 @@ def _spmm_linear_forward(ctx, x, weight, root, root_weight, bias, own_scale, edg
                          offsets, rest, dtype):
     if dtype is not None:
         x, weight, root, root_weight = _cast(dtype, x, weight, root, root_weight)
+        ctx.has_cast = True
     with below_autograd():
         y, sums = _spmm_linear(x, weight, root, root_weight, bias, own_scale, edge_weight, index,
                                offsets, *rest)
