@@ -11,13 +11,13 @@ namespace tessera::train {
 
 void* ForwardedMemory::allocate(std::size_t bytes, Stream stream) {
   void* const memory = from_.allocate(bytes, stream);
-  count(static_cast<std::int64_t>(bytes));
+  add(static_cast<std::int64_t>(bytes));
   return memory;
 }
 
 void ForwardedMemory::deallocate(void* memory, std::size_t bytes, Stream stream) noexcept {
   from_.deallocate(memory, bytes, stream);
-  count(-static_cast<std::int64_t>(bytes));
+  add(-static_cast<std::int64_t>(bytes));
 }
 
 void* UnusedMemory::allocate(std::size_t bytes, Stream) {
@@ -30,14 +30,14 @@ void* UnusedMemory::allocate(std::size_t bytes, Stream) {
                 fmt::format("no machine has {:.3g} GiB", static_cast<double>(bytes) / gib),
                 "training", "use fewer or narrower layers");
   }
-  count(static_cast<std::int64_t>(bytes));
+  add(static_cast<std::int64_t>(bytes));
   return memory;
 }
 
 void UnusedMemory::deallocate(void* memory, std::size_t bytes, Stream) noexcept {
   if (memory == nullptr) return;
   munmap(memory, bytes);
-  count(-static_cast<std::int64_t>(bytes));
+  add(-static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace tessera::train

@@ -10,13 +10,13 @@
 /// Memory that tells how much of it was asked for.
 namespace tessera::train {
 
-class CountedMemory : public MemoryResource {
+/// Bytes of one resource, or of several together.
+class ByteCount {
  public:
-  std::int64_t current_bytes() const noexcept { return current_; }
-  std::int64_t peak_bytes() const noexcept { return peak_; }
+  std::int64_t current() const noexcept { return current_; }
+  std::int64_t peak() const noexcept { return peak_; }
 
- protected:
-  void count(std::int64_t bytes) noexcept {
+  void add(std::int64_t bytes) noexcept {
     const std::int64_t now = current_ += bytes;
     std::int64_t peak = peak_;
     while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
@@ -28,10 +28,29 @@ class CountedMemory : public MemoryResource {
   std::atomic<std::int64_t> peak_ = 0;
 };
 
+class CountedMemory : public MemoryResource {
+ public:
+  /// `together` counts what several take.
+  explicit CountedMemory(ByteCount& together) noexcept : together_(together) {}
+
+  const ByteCount& count() const noexcept { return own_; }
+
+ protected:
+  void add(std::int64_t bytes) noexcept {
+    own_.add(bytes);
+    together_.add(bytes);
+  }
+
+ private:
+  ByteCount own_;
+  ByteCount& together_;
+};
+
 /// That of another resource.
 class ForwardedMemory final : public CountedMemory {
  public:
-  explicit ForwardedMemory(MemoryResource& from) noexcept : from_(from) {}
+  ForwardedMemory(MemoryResource& from, ByteCount& together) noexcept
+      : CountedMemory(together), from_(from) {}
 
   void* allocate(std::size_t bytes, Stream stream) override;
   void deallocate(void* memory, std::size_t bytes, Stream stream) noexcept override;
@@ -46,7 +65,8 @@ class ForwardedMemory final : public CountedMemory {
 class UnusedMemory final : public CountedMemory {
  public:
   /// It says that it lies on `device`.
-  explicit UnusedMemory(Device device) noexcept : device_(device) {}
+  UnusedMemory(Device device, ByteCount& together) noexcept
+      : CountedMemory(together), device_(device) {}
 
   void* allocate(std::size_t bytes, Stream stream) override;
   void deallocate(void* memory, std::size_t bytes, Stream stream) noexcept override;

@@ -52,14 +52,14 @@ class Rehearsal {
   Rehearsal(const Problem& problem, const nn::ModelConfig& config, const TrainOptions& options)
       : options_(options),
         placement_(options.placement),
-        unused_(options.placement.device()),
-        for_plans_(*options.placement.memory),
+        unused_(options.placement.device(), together_),
+        for_plans_(*options.placement.memory, together_),
         tensors_{placement_.precision, &unused_, placement_.stream},
         plans_(options.plans) {
     plans_.epochs = options.epochs;
     const ops::PlanOnly nothing_is_computed;
     model_.emplace(config, problem.num_features(), problem.outputs, options.seed, tensors_);
-    memory_.parameters = unused_.current_bytes();
+    memory_.parameters = unused_.count().current();
     for (const auto& [path, parameter] : model_->parameters()) {
       if (!parameter->trainable) continue;
       memory_.parameters += num_moments(options.optimiser) * parameter->value.num_bytes();
@@ -73,7 +73,7 @@ class Rehearsal {
   }
 
   TrainingMemory run(const Problem& problem) {
-    const std::int64_t before = unused_.current_bytes();
+    const std::int64_t before = unused_.count().current();
     const ops::PlanOnly nothing_is_computed;
     nn::Context context;
     context.graph = &*graph_;
@@ -83,15 +83,16 @@ class Rehearsal {
     // the other way round: whatever comes first in training comes first here.
     const bool is_full = options_.batching == Batching::full;
     if (!is_full) model_->forward(input(), context);
-    const std::int64_t forward = unused_.peak_bytes() - before;
+    const std::int64_t forward = unused_.count().peak() - before;
     context.training = true;
     model_->prepare(input(), context);
     context.training = false;
     model_->forward(input(), context);
-    const std::int64_t both = unused_.peak_bytes() - before;
+    const std::int64_t both = unused_.count().peak() - before;
     const double share = batch_share(problem, options_);
     memory_.activations = forward + scaled(both - forward, share);
-    memory_.graph = for_plans_.peak_bytes();
+    // What planning takes for a while counts where there is not more of everything later.
+    memory_.graph = together_.peak() - unused_.count().peak();
     // On the CPU labels stay where this process has them.
     const bool on_cpu = placement_.device().kind == DeviceKind::cpu;
     if (!on_cpu || placement_.memory == &host_memory()) {
@@ -105,7 +106,7 @@ class Rehearsal {
       *bytes *= at_once;
     }
     if (placement_.memory == &host_memory()) {
-      memory_.data = host_memory_use().current_bytes - for_plans_.current_bytes();
+      memory_.data = host_memory_use().current_bytes - for_plans_.count().current();
       if (model_->config().precomputed) memory_.data += propagated_bytes(problem);
     } else if (model_->config().precomputed) {
       // Hops alternate between two matrices, before there is a model.
@@ -124,9 +125,9 @@ class Rehearsal {
       sparse_.emplace(*sparse, for_plans(), plans_);
       return;
     }
-    const std::int64_t before = unused_.current_bytes();
+    const std::int64_t before = unused_.count().current();
     dense_.emplace(problem.graph.num_rows(), problem.num_features(), tensors_);
-    memory_.features = unused_.current_bytes() - before;
+    memory_.features = unused_.count().current() - before;
   }
 
   static std::int64_t propagated_bytes(const Problem& problem) {
@@ -145,6 +146,7 @@ class Rehearsal {
 
   const TrainOptions& options_;
   const nn::Placement& placement_;
+  ByteCount together_;
   UnusedMemory unused_;
   ForwardedMemory for_plans_;
   nn::Placement tensors_;
