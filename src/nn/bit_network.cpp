@@ -200,7 +200,7 @@ struct BitNetwork::State {
     for (std::size_t slot = 0; slot < 3; ++slot) {
       slots[slot] = Buffer<std::uint32_t>(words[slot], place);
     }
-    workspace = Buffer<std::byte>(bytes + workspace_boundary, place);
+    workspace = Buffer<std::byte>(bytes + static_cast<std::int64_t>(workspace_boundary), place);
   }
 
   Workspace lent_workspace() {

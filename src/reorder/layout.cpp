@@ -24,7 +24,7 @@ std::int64_t distinct_columns(const Graph& graph, const Permutation& order, std:
     columns.clear();
     const std::int64_t last = std::min<std::int64_t>(graph.num_rows(), (window + 1) * window_rows);
     for (std::int64_t row = window * window_rows; row < last; ++row) {
-      const auto neighbours = graph.neighbours(order.new_to_old()[static_cast<std::size_t>(row)]);
+      const auto neighbours = graph.neighbours(order.new_to_old()[row]);
       columns.insert(columns.end(), neighbours.begin(), neighbours.end());
     }
     std::sort(columns.begin(), columns.end());

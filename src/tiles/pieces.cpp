@@ -65,7 +65,7 @@ void assign(int workers, PieceSchedule& schedule) {
   const auto size_class = [&](std::size_t i) -> std::int64_t {
     const std::int64_t cost = cost_of(schedule.pieces[i]);
     if (4 * cost * workers > total) return 64 + cost;
-    return std::bit_width(static_cast<std::uint64_t>(cost));
+    return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(cost)));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return size_class(a) > size_class(b); });
