@@ -47,9 +47,10 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
 }
 
 /// A model and the data that it sees, of which only plans are real.
-class Rehearsal {
+class CountedTraining {
  public:
-  Rehearsal(const Problem& problem, const nn::ModelConfig& config, const TrainOptions& options)
+  CountedTraining(const Problem& problem, const nn::ModelConfig& config,
+                  const TrainOptions& options)
       : options_(options),
         placement_(options.placement),
         unused_(options.placement.device(), together_),
@@ -163,7 +164,7 @@ class Rehearsal {
 
 TrainingMemory predict_memory(const Problem& problem, const nn::ModelConfig& config,
                               const TrainOptions& options) {
-  return Rehearsal(problem, config, options).run(problem);
+  return CountedTraining(problem, config, options).run(problem);
 }
 
 }  // namespace tessera::train
