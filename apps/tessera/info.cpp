@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include "describe.hpp"
+#include "describe_checkpoint.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
 #include "picture/graph_picture.hpp"
 #include "table.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/graph/stats.hpp"
+#include "tessera/train/checkpoint.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -174,6 +177,16 @@ Action setup(Arguments& app) {
       ->type_name("FILE");
   const auto run = [arguments](Session& session) {
     picture::require_picture_ending(arguments->picture, "--picture");
+    const std::string& source = arguments->data.source;
+    if (arguments->data.format.empty() && train::holds_checkpoint(source)) {
+      if (!arguments->picture.empty()) {
+        throw Error(ErrorCode::invalid_argument, "a trained model has no picture", "--picture",
+                    "leave it out, or name the data");
+      }
+      const train::Checkpoint checkpoint = train::load_checkpoint(source);
+      session.deliver(checkpoint_text(checkpoint, source), checkpoint_json(checkpoint, source));
+      return ExitCode::ok;
+    }
     const LoadedData data = load(session, arguments->data);
     session.stage("counting");
     const GraphStats stats = compute_stats(data.dataset.graph);

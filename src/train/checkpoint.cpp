@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/checkpoint.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -255,6 +256,15 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
   }
   add_tensors(std::string(weights_prefix), checkpoint.weights);
   io::write_sections(path, arrays);
+}
+
+bool holds_checkpoint(const std::string& path) {
+  if (!path.ends_with(".tsr")) return false;
+  const io::InputFile file(path);
+  const std::vector<io::Section> sections = io::read_container_header(file);
+  return std::any_of(sections.begin(), sections.end(), [](const io::Section& section) {
+    return section.name == io::checkpoint_section;
+  });
 }
 
 Checkpoint load_checkpoint(const std::string& path) {

@@ -87,7 +87,7 @@ class Keys(cli.CliTest):
 
     def test_page_and_program_agree(self):
         sections = page()
-        self.assertEqual(set(sections) - {"Every verb", "Verbs that read a graph"}, {*cli.verbs(), "bench compare"})
+        self.assertEqual(set(sections) - {"Every verb", "Verbs that read a graph"}, {*cli.verbs(), "bench compare", "info of a checkpoint"})
         seen = {}
         for verb, arguments in self.runs():
             with self.subTest(arguments=arguments):

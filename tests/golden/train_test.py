@@ -77,6 +77,19 @@ class Train(cli.CliTest):
             self.assertEqual(set(archive.namelist()),
                              {"prediction.npy", "logits.npy", "embeddings.npy"})
 
+    def test_info_of_a_model_says_its_bits_and_size(self):
+        model = str(self.folder / "model.tsr")
+        self.succeed("train", *KARATE, *SHORT, "--bits", "8,4", "--checkpoint", model)
+        found = self.json("info", model)
+        self.assertEqual((found["verb"], found["model"], found["epochs"]), ("info", "gcn", 5))
+        self.assertEqual(found["bits"]["layers"], [8, 4])
+        self.assertLess(found["bits"]["weight_bytes"], found["full_weight_bytes"])
+        self.assertGreaterEqual(found["best"]["epoch"], 1)
+        text = self.succeed("info", model).out
+        for part in ["a trained model", "8,4", "1 run, 5 epochs", "% of fp32"]:
+            self.assertIn(part, text)
+        self.fail_with(cli.USAGE, "info", model, "--picture", str(self.folder / "model.svg"))
+
     def test_features_are_scaled_as_asked_and_again_for_predictions(self):
         checkpoint = self.folder / "model.tsr"
         best = {}

@@ -70,6 +70,8 @@ void save(const Checkpoint& checkpoint, const std::string& path);
 /// A file is hostile until proven otherwise: damaged ones, those that are no checkpoints, and those
 /// that do not pass `validate` are `bad_data` errors.
 Checkpoint load_checkpoint(const std::string& path);
+/// Whether a file is a container (.tsr) that says of itself that it is a checkpoint.
+bool holds_checkpoint(const std::string& path);
 
 /// Copies tensors out of and into memory of any device. `restore` throws `invalid_argument` where a
 /// tensor is missing, left over or of another shape; `require_same_tensors` is that check alone.
