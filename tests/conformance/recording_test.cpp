@@ -148,7 +148,7 @@ TEST_F(GpuReplay, evaluations) {
   };
   const Recording recording = Recording::of(gpu, work);
   EvaluationNumbers last;
-  for (const std::uint64_t seed : {2, 3}) {
+  for (const std::uint64_t seed : {2u, 3u}) {
     logits.set(normal_matrix<float>(2000, 7, seed));
     recording.replay();
     const EvaluationNumbers replayed = read();

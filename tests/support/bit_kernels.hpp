@@ -130,7 +130,10 @@ class BitAggregateKernels : public ::testing::TestWithParam<std::string> {
 /// Everything that an epilogue can have, against its formula.
 struct EpilogueCase {
   explicit EpilogueCase(std::int64_t rows, std::int64_t cols, Device device)
-      : rows_(rows), cols_(cols), device_(device), numbers_(2 * (4 * rows + 7 * cols)) {
+      : rows_(rows),
+        cols_(cols),
+        device_(device),
+        numbers_(static_cast<std::size_t>(2 * (4 * rows + 7 * cols))) {
     for (std::size_t i = 0; i < numbers_.size(); ++i) {
       numbers_[i] = static_cast<float>(static_cast<double>(i * 37 % 101) / 40.0 - 1.1);
     }

@@ -9,7 +9,7 @@ namespace tessera {
 namespace {
 
 TEST(IndexShuffle, MeetsEveryNumberOnce) {
-  for (const std::uint64_t size : {0, 1, 2, 3, 15, 16, 17, 100, 101, 4096, 99991}) {
+  for (const std::uint64_t size : {0u, 1u, 2u, 3u, 15u, 16u, 17u, 100u, 101u, 4096u, 99991u}) {
     SCOPED_TRACE(size);
     const IndexShuffle shuffle(size, Random(5));
     std::vector<bool> seen(size);

@@ -124,7 +124,7 @@ TEST(SpmmScheduleTest, EveryRowOnceForEveryPolicy) {
 }
 
 TEST(SpmmScheduleTest, FewRowsAndNone) {
-  for (const std::size_t count : {0, 1, 15, 16, 17, 31, 33}) {
+  for (const std::size_t count : {0u, 1u, 15u, 16u, 17u, 31u, 33u}) {
     const auto offsets = offsets_of(skewed_degrees(count, 300, 7));
     for (const RowsPolicy& policy : rows_policies) {
       const RowsCut cut = chosen_cut(offsets, policy);
