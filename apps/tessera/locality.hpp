@@ -7,11 +7,9 @@ namespace tessera::app {
 
 /// How near the neighbours of a graph's rows lie to each other: what a reordering improves.
 struct Locality {
-  static constexpr VertexId window_rows = 16;
-
   VertexId bandwidth = 0;   ///< max |i - j| over edges
   double mean_gap = 0;      ///< mean |i - j|
-  double window_reuse = 0;  ///< edges / distinct columns, over windows of 16 rows
+  double window_reuse = 0;  ///< edges / distinct columns, over row windows
 };
 
 Locality measure_locality(const Graph& graph);

@@ -62,7 +62,7 @@ std::string compared(const Locality& before, const Locality& after) {
   table.add({"bandwidth", grouped(before.bandwidth), grouped(after.bandwidth)});
   table.add(
       {"mean distance of neighbours", human_real(before.mean_gap), human_real(after.mean_gap)});
-  table.add({fmt::format("reuse in {}-row windows", Locality::window_rows),
+  table.add({fmt::format("reuse in {}-row windows", reorder::row_window),
              human_real(before.window_reuse), human_real(after.window_reuse)});
   return table.text();
 }
@@ -95,7 +95,7 @@ picture::Side drawn(const char* title, const Graph& graph, const Locality& local
           picture::density_of(graph),
           {fmt::format("bandwidth {}, mean distance of neighbours {}", grouped(locality.bandwidth),
                        human_real(locality.mean_gap)),
-           fmt::format("reuse in windows of {} rows: {}", Locality::window_rows,
+           fmt::format("reuse in windows of {} rows: {}", reorder::row_window,
                        human_real(locality.window_reuse))}};
 }
 

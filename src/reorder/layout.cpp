@@ -13,8 +13,6 @@
 namespace tessera::reorder {
 namespace {
 
-constexpr std::int64_t window_rows = 16;
-
 /// Of the row windows [begin, end).
 std::int64_t distinct_columns(const Graph& graph, const Permutation& order, std::int64_t begin,
                               std::int64_t end) {
@@ -22,8 +20,8 @@ std::int64_t distinct_columns(const Graph& graph, const Permutation& order, std:
   std::vector<VertexId> columns;
   for (std::int64_t window = begin; window < end; ++window) {
     columns.clear();
-    const std::int64_t last = std::min<std::int64_t>(graph.num_rows(), (window + 1) * window_rows);
-    for (std::int64_t row = window * window_rows; row < last; ++row) {
+    const std::int64_t last = std::min<std::int64_t>(graph.num_rows(), (window + 1) * row_window);
+    for (std::int64_t row = window * row_window; row < last; ++row) {
       const auto neighbours = graph.neighbours(order.new_to_old()[row]);
       columns.insert(columns.end(), neighbours.begin(), neighbours.end());
     }
@@ -38,7 +36,7 @@ std::int64_t distinct_columns(const Graph& graph, const Permutation& order, std:
 double computing_intensity(const Graph& graph, const Permutation& order) {
   constexpr std::int64_t windows_per_range = 256;
   tessera::detail::require_square(graph, "reordering");
-  const std::int64_t windows = (graph.num_rows() + window_rows - 1) / window_rows;
+  const std::int64_t windows = (graph.num_rows() + row_window - 1) / row_window;
   const std::int64_t columns = parallel_reduce(
       windows, windows_per_range, std::int64_t{0},
       [&](std::int64_t begin, std::int64_t end) {

@@ -17,8 +17,6 @@
 namespace tessera::reorder {
 namespace {
 
-constexpr int window_rows = 16;
-
 /// Windows are formed within ranges of this many ranks, so that ranges can be filled in parallel.
 /// Candidates reach a few hundred ranks ahead: what a border costs is nothing beside that.
 constexpr std::int64_t range_ranks = 1 << 14;
@@ -116,7 +114,7 @@ class WindowFiller {
       while (first < end && is_placed(first)) ++first;
       if (first == end) return;
       open_window(first, std::min(end, first + vertex_window_));
-      for (int row = 0; row < window_rows; ++row) {
+      for (int row = 0; row < row_window; ++row) {
         const std::int64_t rank = row == 0 ? first : best_candidate();
         if (rank < 0) break;
         order[filled++] = place(rank);
@@ -202,11 +200,11 @@ class WindowFiller {
 }  // namespace
 
 Permutation loa(const Graph& given, const LoaOptions& options) {
-  if (options.vertex_window < window_rows) {
+  if (options.vertex_window < row_window) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a vertex window of {} cannot fill a row window of {} vertices",
-                            options.vertex_window, window_rows),
-                "loa", fmt::format("give at least {}", window_rows));
+                            options.vertex_window, row_window),
+                "loa", fmt::format("give at least {}", row_window));
   }
   tessera::detail::require_square(given, "reordering");
   const Graph graph = tessera::detail::undirected(given);

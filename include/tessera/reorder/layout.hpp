@@ -11,6 +11,9 @@
 /// of threads.
 namespace tessera::reorder {
 
+/// Rows of a window, as tiles have them.
+inline constexpr int row_window = 16;
+
 struct LoaOptions {
   static constexpr int default_vertex_window = 256;
 
@@ -30,7 +33,7 @@ Permutation loa(const Graph& graph, const LoaOptions& options = {});
 /// each within it, gets consecutive numbers.
 Permutation communities(const Graph& graph, const Progress& progress = {});
 
-/// Edges over distinct columns, summed over row windows of 16 vertices in that order: how often a
+/// Edges over distinct columns, summed over row windows in that order: how often a
 /// column that a window reads is used. It does not depend on the numbers of columns.
 double computing_intensity(const Graph& graph, const Permutation& order);
 
