@@ -95,7 +95,7 @@ struct Workload {
     for (std::size_t i = 0; i < vertices.size(); ++i) {
       if (vertices[i] < 0) continue;
       for (std::int64_t j = 0; j < right.cols; ++j, ++count) {
-        sum += std::abs(static_cast<double>(computed(row_of(i), j)) -
+        sum += std::abs(static_cast<double>(computed(static_cast<std::int64_t>(row_of(i)), j)) -
                         static_cast<double>(right(vertices[i], j)));
       }
     }
