@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/activation/kernels.hpp"
+#include "ops/activation/rows.hpp"
 #include "ops/check.hpp"
 #include "ops/cpu_dense_ops.hpp"
 #include "ops/row_ranges.hpp"
@@ -22,32 +22,6 @@ Buffer<Wide<T>> bias_values(const ConstOperand& bias, std::int64_t cols) {
   return Buffer<Wide<T>>(cols, 0);
 }
 
-/// Rows of x, of which `first` is the first of the matrix's.
-template <class W>
-ActivationRows<W> rows_of(MatrixView<const W> x, const Buffer<W>& bias, std::int64_t first) {
-  ActivationRows<W> rows;
-  rows.rows = x.rows;
-  rows.cols = x.cols;
-  rows.first_element = static_cast<std::uint64_t>(first * x.cols);
-  rows.x = x.data;
-  rows.x_stride = x.stride;
-  rows.bias = bias.data();
-  return rows;
-}
-
-void forward(const ActivationFormula& formula, const ActivationRows<float>& rows) {
-  activation().forward_fp32(formula, rows);
-}
-void forward(const ActivationFormula& formula, const ActivationRows<double>& rows) {
-  activation().forward_fp64(formula, rows);
-}
-void backward(const ActivationFormula& formula, const ActivationRows<float>& rows) {
-  activation().backward_fp32(formula, rows);
-}
-void backward(const ActivationFormula& formula, const ActivationRows<double>& rows) {
-  activation().backward_fp64(formula, rows);
-}
-
 template <class T>
 void run_backward(const ActivationFormula& formula, MatrixView<const T> x,
                   const Buffer<Wide<T>>& bias, MatrixView<const T> grad_y, MatrixView<T> grad_x,
@@ -57,13 +31,13 @@ void run_backward(const ActivationFormula& formula, MatrixView<const T> x,
       const ReadRows<T> values(x, first, last);
       const ReadRows<T> gradients(grad_y, first, last);
       const WrittenRows<T> output(grad_x, first, last);
-      ActivationRows<Wide<T>> rows = rows_of(values.rows(), bias, first);
+      ActivationRows<Wide<T>> rows = activation_rows(values.rows(), bias, first);
       rows.grad_y = gradients.rows().data;
       rows.grad_y_stride = gradients.rows().stride;
       rows.output = output.rows().data;
       rows.output_stride = output.rows().stride;
       rows.bias_sums = sums;
-      backward(formula, rows);
+      activate_backward(formula, rows);
     });
   };
   if (grad_bias.data == nullptr) {
@@ -87,10 +61,10 @@ void CpuDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFo
       for_wide_rows<T>(begin, end, x.cols, [&](std::int64_t first, std::int64_t last) {
         const ReadRows<T> from(x.as<T>(), first, last);
         const WrittenRows<T> to(y.as<T>(), first, last);
-        ActivationRows<Wide<T>> rows = rows_of(from.rows(), values, first);
+        ActivationRows<Wide<T>> rows = activation_rows(from.rows(), values, first);
         rows.output = to.rows().data;
         rows.output_stride = to.rows().stride;
-        forward(present, rows);
+        activate_forward(present, rows);
       });
     });
   });

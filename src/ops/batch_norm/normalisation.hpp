@@ -5,24 +5,10 @@
 
 #include "tessera/core/matrix.hpp"
 
-#include "ops/activation/kernels.hpp"
+#include "ops/activation/rows.hpp"
 
 /// What batch norm does to rows on the CPU, in fp32 or fp64.
 namespace tessera::ops {
-
-inline void activate_forward(const ActivationFormula& formula, const ActivationRows<float>& rows) {
-  activation().forward_fp32(formula, rows);
-}
-inline void activate_forward(const ActivationFormula& formula, const ActivationRows<double>& rows) {
-  activation().forward_fp64(formula, rows);
-}
-inline void activate_backward(const ActivationFormula& formula, const ActivationRows<float>& rows) {
-  activation().backward_fp32(formula, rows);
-}
-inline void activate_backward(const ActivationFormula& formula,
-                              const ActivationRows<double>& rows) {
-  activation().backward_fp64(formula, rows);
-}
 
 /// y = (x - mean) * factor + shift for each column, and an activation of it. The distance is taken
 /// before the product: folding the mean into the shift would lose digits of columns far from 0.
@@ -46,14 +32,7 @@ struct Normalisation {
 
   /// Normalised rows of which `first` is the first of the matrix's.
   ActivationRows<W> rows(const MatrixView<const W>& normalised, std::int64_t first) const {
-    ActivationRows<W> rows;
-    rows.rows = normalised.rows;
-    rows.cols = normalised.cols;
-    rows.first_element = static_cast<std::uint64_t>(first * normalised.cols);
-    rows.x = normalised.data;
-    rows.x_stride = normalised.stride;
-    rows.bias = no_bias.data();
-    return rows;
+    return activation_rows(normalised, no_bias, first);
   }
 };
 
