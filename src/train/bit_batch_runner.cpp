@@ -12,7 +12,7 @@ namespace tessera::train {
 namespace {
 
 /// Products of a batch leave most of a GPU idle: as many batches run side by side.
-constexpr std::int64_t most_lanes = 4;
+constexpr std::int64_t most_lanes = 12;
 
 nn::BitNetworkOptions on_stream(nn::BitNetworkOptions options, Stream stream) {
   options.plans.stream = stream;

@@ -8,12 +8,13 @@
 
 /// A block has one part of a batch: 128 vertices, the edges between them and all steps of a model.
 /// Codes are bytes in shared memory, in lines of rows where weights multiply them and in lines of
-/// columns where the adjacency sums them. A warp has 16 rows, all columns, 64 at a time.
+/// columns where the adjacency sums them. A warp has 16 rows and every other tile of 8 columns.
 namespace tessera::ops {
 namespace {
 
-constexpr int tile_columns = 64;
-constexpr int tiles = tile_columns / 8;
+constexpr int row_groups = chain_rows / 16;
+constexpr int column_groups = chain_threads / 32 / row_groups;
+constexpr int most_tiles = most_chain_width / 8 / column_groups;  ///< of a warp
 constexpr int adjacency_words = chain_rows / 32;
 
 /// Where everything lies in shared memory.
@@ -90,7 +91,8 @@ __device__ std::uint32_t ones_below(int first, int count) {
   return left == 4 ? 0x01010101u : 0x01010101u & ((1u << (left * 8)) - 1);
 }
 
-/// What a warp has of 64 columns: in every tile of 8 two columns of two rows for each lane.
+/// What a warp has of its tiles: in each two columns of two rows for each lane.
+template <int tiles>
 struct WarpSums {
   std::int32_t of[tiles][4] = {};
   std::int32_t rows[4] = {};  ///< the sum of the codes on the left, the same in both columns
@@ -100,28 +102,41 @@ struct LanePlace {
   int row;
   int line;  ///< of a tile's eight columns
   int quad;
+  int group;  ///< of the warp's tiles
 
   __device__ LanePlace()
-      : row(static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4),
+      : row(static_cast<int>(threadIdx.x) / 32 % row_groups * 16 +
+            static_cast<int>(threadIdx.x) % 32 / 4),
         line(static_cast<int>(threadIdx.x) % 32 / 4),
-        quad(static_cast<int>(threadIdx.x) % 4) {}
+        quad(static_cast<int>(threadIdx.x) % 4),
+        group(static_cast<int>(threadIdx.x) / 32 / row_groups) {}
+
+  __device__ int first_column(int tile) const { return (tile * column_groups + group) * 8; }
+  /// The warp's tiles of so many columns.
+  __device__ int tiles_of(int columns) const {
+    const int all = (columns + 7) / 8;
+    return (all - group + column_groups - 1) / column_groups;
+  }
 };
 
 /// B's fragments come from lines of `pitch` bytes each, A's from `a_of(step)`.
-template <class FragmentOf>
-__device__ void add_products(WarpSums& sums, int steps, int used_tiles, const std::uint8_t* lines,
-                             int pitch, const LanePlace& at, FragmentOf&& a_of, int row_codes) {
+template <int tiles, class FragmentOf>
+__device__ void add_products(WarpSums<tiles>& sums, int steps, int used_tiles,
+                             const std::uint8_t* lines, int pitch, const LanePlace& at,
+                             FragmentOf&& a_of, int row_codes) {
+  const std::uint8_t* const first_line = lines + (at.group * 8 + at.line) * pitch + at.quad * 4;
   for (int step = 0; step < steps; ++step) {
     std::uint32_t a[4];
+    std::uint32_t b[tiles][2];
     a_of(step, a);
-    const std::uint8_t* const line = lines + at.line * pitch + step * 32 + at.quad * 4;
 #pragma unroll
     for (int n = 0; n < tiles; ++n) {
-      if (n >= used_tiles) break;
-      const std::uint8_t* const of_tile = line + n * 8 * pitch;
-      const std::uint32_t b[2] = {word_at(of_tile), word_at(of_tile + 16)};
-      multiply_16x8(sums.of[n], a, b);
+      const std::uint8_t* const line = first_line + n * column_groups * 8 * pitch + step * 32;
+      b[n][0] = n < used_tiles ? word_at(line) : 0u;
+      b[n][1] = n < used_tiles ? word_at(line + 16) : 0u;
     }
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) multiply_16x8(sums.of[n], a, b[n]);
     if (row_codes == 0) continue;
     const int first = step * 32 + at.quad * 4;
     const std::uint32_t ones[2] = {ones_below(first, row_codes), ones_below(first + 16, row_codes)};
@@ -159,16 +174,18 @@ __device__ BitFinish finish_of(const ChainLaunch& launch, const ChainStep& step,
 
 /// Codes for the next step, or the values of the last one. A lane has two neighbouring columns of
 /// two rows in every tile: what belongs to these is read once.
+template <int tiles>
 __device__ void store(const ChainLaunch& launch, const ChainStep& step, const BitFinish& finish,
-                      const WarpSums& sums, int first_col, const LanePlace& at, std::uint8_t* to) {
+                      const WarpSums<tiles>& sums, int used_tiles, const LanePlace& at,
+                      std::uint8_t* to) {
   const int pitch = chain_pitch(step.to_columns ? chain_rows : step.out);
   const FinishRow rows[2] = {finish.row(at.row, static_cast<float>(sums.rows[0])),
                              finish.row(at.row + 8, static_cast<float>(sums.rows[2]))};
   const bool last = step.lower < 0;
 #pragma unroll
   for (int n = 0; n < tiles; ++n) {
-    const int col = first_col + n * 8 + at.quad * 2;
-    if (first_col + n * 8 >= step.out) break;
+    if (n >= used_tiles) break;
+    const int col = at.first_column(n) + at.quad * 2;
     float values[4];
     std::uint32_t codes[4];
 #pragma unroll
@@ -199,38 +216,49 @@ __device__ void store(const ChainLaunch& launch, const ChainStep& step, const Bi
   }
 }
 
+template <int tiles>
+__device__ void run_tiles(const ChainLaunch& launch, const ChainStep& step,
+                          const ChainMemory& memory, int used_tiles, const LanePlace& at,
+                          const std::uint8_t* from, std::uint8_t* to) {
+  WarpSums<tiles> sums;
+  if (step.weights < 0) {
+    const std::uint32_t* const edges = memory.adjacency + at.row * adjacency_words;
+    const auto fragment = [&](int k, std::uint32_t(&a)[4]) {
+      const std::uint32_t upper = edges[k] >> (at.quad * 4);
+      const std::uint32_t lower = edges[8 * adjacency_words + k] >> (at.quad * 4);
+      a[0] = spread(upper);
+      a[1] = spread(lower);
+      a[2] = spread(upper >> 16);
+      a[3] = spread(lower >> 16);
+    };
+    add_products(sums, chain_rows / 32, used_tiles, from, chain_pitch(chain_rows), at, fragment, 0);
+  } else {
+    const int pitch = chain_pitch(step.in);
+    const std::uint8_t* const codes = from + at.row * pitch + at.quad * 4;
+    const auto fragment = [&](int k, std::uint32_t(&a)[4]) {
+      a[0] = word_at(codes + k * 32);
+      a[1] = word_at(codes + 8 * pitch + k * 32);
+      a[2] = word_at(codes + k * 32 + 16);
+      a[3] = word_at(codes + 8 * pitch + k * 32 + 16);
+    };
+    add_products(sums, (step.in + 31) / 32, used_tiles, memory.image + step.weights, pitch, at,
+                 fragment, step.terms > 0 ? step.in : 0);
+  }
+  store(launch, step, finish_of(launch, step, memory), sums, used_tiles, at, to);
+}
+
 __device__ void run_step(const ChainLaunch& launch, const ChainStep& step,
                          const ChainMemory& memory, const std::uint8_t* from, std::uint8_t* to) {
+  static_assert(most_tiles == 8);
   const LanePlace at;
-  const BitFinish finish = finish_of(launch, step, memory);
-  for (int first = 0; first < step.out; first += tile_columns) {
-    WarpSums sums;
-    const int used = min(tiles, (step.out - first + 7) / 8);
-    if (step.weights < 0) {
-      const std::uint32_t* const edges = memory.adjacency + at.row * adjacency_words;
-      const auto fragment = [&](int k, std::uint32_t(&a)[4]) {
-        const std::uint32_t upper = edges[k] >> (at.quad * 4);
-        const std::uint32_t lower = edges[8 * adjacency_words + k] >> (at.quad * 4);
-        a[0] = spread(upper);
-        a[1] = spread(lower);
-        a[2] = spread(upper >> 16);
-        a[3] = spread(lower >> 16);
-      };
-      const int pitch = chain_pitch(chain_rows);
-      add_products(sums, chain_rows / 32, used, from + first * pitch, pitch, at, fragment, 0);
-    } else {
-      const int pitch = chain_pitch(step.in);
-      const std::uint8_t* const codes = from + at.row * pitch + at.quad * 4;
-      const auto fragment = [&](int k, std::uint32_t(&a)[4]) {
-        a[0] = word_at(codes + k * 32);
-        a[1] = word_at(codes + 8 * pitch + k * 32);
-        a[2] = word_at(codes + k * 32 + 16);
-        a[3] = word_at(codes + 8 * pitch + k * 32 + 16);
-      };
-      add_products(sums, (step.in + 31) / 32, used, memory.image + step.weights + first * pitch,
-                   pitch, at, fragment, step.terms > 0 ? step.in : 0);
-    }
-    store(launch, step, finish, sums, first, at, to);
+  const int used = at.tiles_of(step.out);
+  if (used <= 0) return;
+  if (used == 1) {
+    run_tiles<1>(launch, step, memory, used, at, from, to);
+  } else if (used <= 4) {
+    run_tiles<4>(launch, step, memory, used, at, from, to);
+  } else {
+    run_tiles<8>(launch, step, memory, used, at, from, to);
   }
 }
 

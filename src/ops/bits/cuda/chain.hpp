@@ -16,7 +16,7 @@ struct BitChainProblem;
 std::unique_ptr<const BitChain> make_cuda_bit_chain(const BitChainProblem& problem);
 
 inline constexpr int chain_rows = 128;  ///< vertices of a block, and of a part of the graph
-inline constexpr int chain_threads = 256;
+inline constexpr int chain_threads = 512;
 inline constexpr int most_chain_steps = 12;
 inline constexpr int most_chain_width = 128;
 
