@@ -165,7 +165,7 @@ TEST_P(IntegersOf, OnDeviceAreThoseOfTheCpu) {
   const Dataset plain = learnable_vertices();
   for (const Dataset& dataset : {plain, with_signs(plain), with_sparse_features(plain)}) {
     const Checkpoint checkpoint = trained_checkpoint(dataset, config());
-    for (const int bits : {8, 4, 2, 1}) {
+    for (const int bits : {12, 8, 4, 2, 1}) {
       const Prediction here = predicted(checkpoint, dataset, {bits}, true);
       const Prediction there = predicted(checkpoint, dataset, {bits}, true, {DeviceKind::cuda, 0});
       for (std::int64_t i = 0; i < here.logits.size(); ++i) {

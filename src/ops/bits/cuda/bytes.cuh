@@ -37,18 +37,39 @@ inline constexpr int bytes_slot_bytes = Policy::width* group_bits;
 template <class Policy>
 inline constexpr int bytes_shared_bytes = Policy::slots* bytes_slot_bytes<Policy> + 1024;
 
-/// Makes bytes of planes: a thread has one word of one column. Lines of columns behind the last
-/// become 0.
+/// Four numbers of each of four neighbouring lanes: lane q gets number q of all four.
+__device__ inline uint4 turn_quad(const std::uint32_t* numbers, int lane) {
+  std::uint32_t of[4] = {numbers[0], numbers[1], numbers[2], numbers[3]};
+#pragma unroll
+  for (int distance = 1; distance <= 2; distance *= 2) {
+    const bool upper = (lane & distance) != 0;
+#pragma unroll
+    for (int low = 0; low < 4; ++low) {
+      if ((low & distance) != 0) continue;
+      const int high = low + distance;
+      const std::uint32_t other =
+          __shfl_xor_sync(0xFFFFFFFFu, upper ? of[low] : of[high], distance);
+      of[low] = upper ? other : of[low];
+      of[high] = upper ? of[high] : other;
+    }
+  }
+  return make_uint4(of[0], of[1], of[2], of[3]);
+}
+
+/// Makes bytes of planes: a thread has one word of one column, and with its neighbours the words
+/// that meet in 16 bytes. Lines of columns behind the last become 0. `padded_columns` is a multiple
+/// of 8, so that a warp stays together.
 template <int width>
 __global__ void planes_to_bytes_kernel(const BitRows from, std::uint8_t* to,
                                        std::int64_t padded_columns, std::int64_t groups) {
   cuda::begin_overlapped();
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const int in_group = static_cast<int>(thread % group_words);
+  const int quarter = static_cast<int>(thread % 4);
+  const int tile = static_cast<int>(thread / 4 % 4);
   const std::int64_t column = thread / group_words % padded_columns;
   const std::int64_t group = thread / group_words / padded_columns;
   if (group >= groups) return;
-  const std::int64_t word = group * group_words + in_group;
+  const std::int64_t word = group * group_words + quarter * 4 + tile;
   std::uint32_t bytes[8] = {};
   if (column < from.rows && word < from.row_words) {
     const std::uint32_t* at = from.words + column * from.row_words + word;
@@ -61,12 +82,13 @@ __global__ void planes_to_bytes_kernel(const BitRows from, std::uint8_t* to,
     }
   }
   const int line = static_cast<int>(column % width);
-  std::uint8_t* of_word =
+  std::uint8_t* of_line =
       to + (group * (padded_columns / width) + column / width) * (width * group_bits) +
-      in_group % 4 * width * 128 + line * 128 + in_group / 4 * 4;
+      tile * width * 128 + line * 128;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    *reinterpret_cast<std::uint32_t*>(of_word + (i ^ line % 8) * 16) = bytes[i];
+  for (int half = 0; half < 2; ++half) {
+    const uint4 unit = turn_quad(bytes + half * 4, quarter);
+    *reinterpret_cast<uint4*>(of_line + ((half * 4 + quarter) ^ line % 8) * 16) = unit;
   }
 }
 

@@ -108,6 +108,14 @@ double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits
          stored_us(problem, fit);
 }
 
+double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const double gathered = static_cast<double>(problem.graph.num_edges()) *
+                          (static_cast<double>(padded_bytes(problem.options.cols)) * 2 + 4);
+  return fit.launch_us + 2 * spread_us(problem, fit) + gathered / fit.gather_bytes_per_us +
+         stored_us(problem, fit);
+}
+
 /// As windows of 16-bit features, which take twice the bytes.
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);

@@ -17,6 +17,7 @@ double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const Devic
 double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits);
+double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops
