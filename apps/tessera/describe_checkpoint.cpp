@@ -46,6 +46,11 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
     table.add({"size in bits",
                fmt::format("{} bytes, {:.0f} % of fp32", grouped(bytes),
                            100 * static_cast<double>(bytes) / static_cast<double>(full))});
+    table.add({"ranges", checkpoint.ranges.empty() ? "found when predicting" : "of the training"});
+    table.add({"lost", checkpoint.lost ? fmt::format("{:.2f} points of {} against all bits",
+                                                     *checkpoint.lost * 100,
+                                                     train::to_string(checkpoint.metric))
+                                       : "unknown ('tessera train --baseline' compares)"});
   }
   return fmt::format("{}: a trained model\n{}", path, table.text());
 }
@@ -71,7 +76,9 @@ Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& pat
   }
   if (!checkpoint.model.bits.empty()) {
     json["bits"] = {{"layers", checkpoint.model.bits},
-                    {"weight_bytes", train::weight_bytes(checkpoint, checkpoint.model.bits)}};
+                    {"weight_bytes", train::weight_bytes(checkpoint, checkpoint.model.bits)},
+                    {"has_ranges", !checkpoint.ranges.empty()}};
+    if (checkpoint.lost) json["bits"]["lost"] = *checkpoint.lost;
   }
   return json;
 }

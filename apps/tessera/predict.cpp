@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,6 +29,8 @@ struct PredictArguments {
   bool embeddings = false;
   std::string bits;
   bool rounded = false;
+  bool calibrate = false;
+  std::string quantised;
   std::string device = "cpu", precision = "fp32";
   PlanningOptions planning;
 };
@@ -104,18 +107,22 @@ struct Quantised {
   std::vector<std::int64_t> bits;
   std::int64_t bytes = 0;
   std::int64_t full_bytes = 0;
-  std::optional<double> loss = {};  ///< of the metric, against all bits after the same training
+  std::optional<double> loss = {};  ///< of the metric, against all bits
 };
 
 /// Predicts once more with the bits that rounding left out. A model that was trained for its bits
-/// has no other to be compared with.
+/// has no other to be compared with, but may say what it lost.
 Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& dataset,
                        train::PredictOptions options, const std::vector<std::int64_t>& bits,
                        const train::Prediction& prediction) {
   Quantised quantised{bits, train::weight_bytes(checkpoint, bits),
                       train::weight_bytes(checkpoint, {})};
   const auto quality = assess(dataset, checkpoint, prediction);
-  if (!quality || !checkpoint.model.bits.empty()) return quantised;
+  if (!checkpoint.model.bits.empty()) {
+    if (bits == checkpoint.model.bits) quantised.loss = checkpoint.lost;
+    return quantised;
+  }
+  if (!quality) return quantised;
   options.bits.clear();
   options.embeddings = false;
   const train::Prediction unrounded = train::predict(checkpoint, dataset, options);
@@ -174,6 +181,14 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
     table.add({"bits", nn::bits_text(quantised->bits)});
     table.add({"weights in bits", fmt::format("{} bytes instead of {}", grouped(quantised->bytes),
                                               grouped(quantised->full_bytes))});
+    if (prediction.memory) {
+      const train::CodeMemory& memory = *prediction.memory;
+      table.add({"features in bits", fmt::format("{} bytes instead of {}", grouped(memory.features),
+                                                 grouped(memory.full_features))});
+      table.add(
+          {"activations in bits", fmt::format("{} bytes instead of {}", grouped(memory.activations),
+                                              grouped(memory.full_activations))});
+    }
     table.add({"computed", prediction.computed.summary});
     const std::vector<std::string> kernels = kernels_of(prediction);
     if (!kernels.empty()) table.add({"kernels", fmt::format("{}", fmt::join(kernels, ", "))});
@@ -182,6 +197,7 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
     }
   }
   if (!arguments.output.empty()) table.add({"written", arguments.output});
+  if (!arguments.quantised.empty()) table.add({"model written", arguments.quantised});
   return headline(dataset) + "\n" + table.text();
 }
 
@@ -208,8 +224,15 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
                     {"computed", prediction.computed.summary},
                     {"kernels", kernels_of(prediction)}};
     if (quantised->loss) json["bits"]["lost"] = *quantised->loss;
+    if (prediction.memory) {
+      json["bits"]["feature_bytes"] = prediction.memory->features;
+      json["bits"]["activation_bytes"] = prediction.memory->activations;
+      json["bits"]["full_feature_bytes"] = prediction.memory->full_features;
+      json["bits"]["full_activation_bytes"] = prediction.memory->full_activations;
+    }
   }
   if (!arguments.output.empty()) json["output"] = arguments.output;
+  if (!arguments.quantised.empty()) json["quantised"] = arguments.quantised;
   return json;
 }
 
@@ -230,10 +253,15 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   options.plans = arguments.planning.options();
   if (!arguments.bits.empty()) options.bits = nn::parse_bits(arguments.bits);
   options.integers = !arguments.rounded;
+  options.calibrate = arguments.calibrate;
   const std::vector<std::int64_t> bits =
       options.bits.empty() ? checkpoint.model.bits : options.bits;
-  if (arguments.rounded && bits.empty()) {
-    throw Error(ErrorCode::invalid_argument, "does nothing for a model with all bits", "--rounded",
+  const std::pair<bool, const char*> for_bits[] = {{arguments.rounded, "--rounded"},
+                                                   {arguments.calibrate, "--calibrate"},
+                                                   {!arguments.quantised.empty(), "--quantised"}};
+  for (const auto& [given, name] : for_bits) {
+    if (!given || !bits.empty()) continue;
+    throw Error(ErrorCode::invalid_argument, "does nothing for a model with all bits", name,
                 "leave it out, or give --bits");
   }
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
@@ -243,6 +271,10 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   if (!arguments.output.empty()) {
     session.stage("writing");
     train::save(prediction, arguments.output);
+  }
+  if (!arguments.quantised.empty()) {
+    train::save(train::quantised(checkpoint, bits, prediction.ranges, quantised->loss),
+                arguments.quantised);
   }
   session.deliver(to_text(arguments, data.dataset, checkpoint, prediction, quantised),
                   to_json(arguments, data.dataset, checkpoint, prediction, quantised));
@@ -268,6 +300,13 @@ Action setup(Arguments& app) {
       ->type_name("B");
   app.add_flag("--rounded", arguments->rounded,
                "with bits: rounded numbers in floating point, as in training, instead of integers");
+  app.add_flag("--calibrate", arguments->calibrate,
+               "with bits: ranges of these features and what follows from them, not those of the "
+               "training");
+  app.add_option("--quantised", arguments->quantised,
+                 "with bits: write the model with its bits, ranges and what they cost as a "
+                 "checkpoint")
+      ->type_name("FILE");
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))
@@ -284,6 +323,7 @@ Action setup(Arguments& app) {
             return std::vector<FileUse>{source_file(arguments->data.source),
                                         {"--checkpoint", arguments->checkpoint, FileRole::input},
                                         {"-o", arguments->output, FileRole::output},
+                                        {"--quantised", arguments->quantised, FileRole::output},
                                         plans_file(arguments->planning)};
           }};
 }

@@ -5,9 +5,11 @@
 
 #include "options.hpp"
 #include "picture/training_plot.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/memory.hpp"
+#include "tessera/train/predict.hpp"
 #include "train_options.hpp"
 #include "train_report.hpp"
 #include "verb.hpp"
@@ -47,6 +49,23 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   return ExitCode::ok;
 }
 
+/// What the same model reaches with all bits.
+double full_test_of(const std::string& path, const Dataset& dataset, const TrainPlan& plan) {
+  const auto reject = [&](const char* problem) {
+    throw Error(ErrorCode::invalid_argument, problem, path,
+                "train the same model on the same data without --bits, with --checkpoint");
+  };
+  const train::Checkpoint baseline = train::load_checkpoint(path);
+  if (!baseline.model.bits.empty()) reject("the baseline has few bits itself");
+  if (baseline.model.kind != plan.config.kind) reject("the baseline is of another model");
+  if (train::test_items(baseline, dataset).empty()) {
+    reject("the baseline was not trained on this graph");
+  }
+  const train::BestEpoch best = train::best_epoch(baseline);
+  if (best.run < 0) reject("the baseline was never evaluated");
+  return best.evaluation.test;
+}
+
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
@@ -56,6 +75,9 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   plan.options.progress = session.progress();
   if (arguments.dry_run) return predict_memory(session, arguments, data.dataset, plan);
   session.stage("preparing");
+  if (!arguments.baseline.empty()) {
+    plan.options.checkpoint.full_test = full_test_of(arguments.baseline, data.dataset, plan);
+  }
   plan.options.on_epoch = epoch_line(session, plan.options);
   reset_host_memory_peak();
   session.files_are_progress();

@@ -176,6 +176,10 @@ void add_run_options(Arguments& app, TrainArguments& a) {
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--resume", a.resume, "continue from the checkpoint, if there is one");
+  app.add_option("--baseline", a.baseline,
+                 "with --bits: a checkpoint of the same model with all bits, so that the new one "
+                 "says what its bits cost")
+      ->type_name("FILE");
   app.add_flag("--dry-run", a.dry_run, "only report how much memory training would take");
   app.add_flag("--curve", a.curve, "draw loss and accuracy over the epochs, as text");
   app.add_option("--plot", a.plot, "picture of loss and accuracy over the epochs, .svg or .png")
@@ -247,7 +251,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.folds = a.folds;
   options.runs = a.runs.value_or(std::max<std::int64_t>(a.folds, 1));
   options.parallel_runs = a.parallel_runs;
-  options.checkpoint = {a.checkpoint, a.checkpoint_every, a.resume};
+  options.checkpoint = {a.checkpoint, a.checkpoint_every, a.resume, {}};
   options.placement.precision = parse_precision(a.precision);
 }
 
@@ -276,6 +280,10 @@ void require_sense(const TrainArguments& arguments) {
     throw Error(ErrorCode::invalid_argument, "--resume without a checkpoint", "",
                 "name the file with --checkpoint");
   }
+  if (!arguments.baseline.empty() && (arguments.checkpoint.empty() || !arguments.bits)) {
+    throw Error(ErrorCode::invalid_argument, "--baseline without --bits and --checkpoint", "",
+                "give all three: the checkpoint says what its bits cost");
+  }
   train::TrainOptions options;
   apply_training_options(arguments, options);
   train::validate(options);
@@ -285,6 +293,7 @@ std::vector<FileUse> files_of(const TrainArguments& arguments) {
   const FileRole role = arguments.resume ? FileRole::state : FileRole::output;
   return {source_file(arguments.data.source),
           {"--partition", arguments.partition_file, FileRole::input},
+          {"--baseline", arguments.baseline, FileRole::input},
           {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
           {"--plot", arguments.dry_run ? "" : arguments.plot, FileRole::picture},
           plans_file(arguments.planning)};

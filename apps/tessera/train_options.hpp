@@ -37,7 +37,7 @@ struct TrainArguments {
   std::string device = "cpu", precision = "fp32";
   PlanningOptions planning;
 
-  std::string checkpoint;
+  std::string checkpoint, baseline;
   std::int64_t checkpoint_every = 10;
   bool resume = false;
   bool dry_run = false, curve = false;

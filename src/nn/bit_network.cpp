@@ -335,6 +335,15 @@ std::int64_t BitNetwork::activation_bytes() const {
   return bytes;
 }
 
+std::int64_t BitNetwork::full_activation_bytes() const {
+  std::int64_t numbers[3] = {};
+  for (const PlannedStep& step : state_->steps) {
+    if (!step.output) continue;
+    numbers[step.slot] = std::max(numbers[step.slot], checked_area(state_->vertices, step.out));
+  }
+  return (numbers[0] + numbers[1] + numbers[2]) * static_cast<std::int64_t>(sizeof(float));
+}
+
 ops::Explanation BitNetwork::explain() const {
   ops::Explanation explanation;
   explanation.summary = fmt::format("{} products of codes in integers", state_->steps.size());

@@ -22,6 +22,8 @@ Gcn::Gcn(const GcnOptions& options, Placement placement)
       grad_input_(placement) {
   if (epilogue_.bias) register_parameter(*epilogue_.bias);
   register_parameter(projection_.weight);
+  register_rounder("input", input_rounder_);
+  register_rounder("inner", inner_rounder_);
 }
 
 Derivation Gcn::adjacency() const {

@@ -61,6 +61,9 @@ Gin::Gin(const GinOptions& options, Placement placement)
     register_layer("nn.1", *norm_);
   }
   register_layer(options.batch_norm ? "nn.3" : "nn.2", second_);
+  register_rounder("source", source_rounder_);
+  register_rounder("target", target_rounder_);
+  register_rounder("inner", inner_rounder_);
 }
 
 bool Gin::transforms_first(const Input& sources, const Input& targets) const {

@@ -5,6 +5,7 @@
 
 #include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/nn/rounder.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
@@ -31,6 +32,19 @@ void Layer::collect(const std::string& prefix, std::vector<NamedParameter>& para
   for (const auto& [name, layer] : layers_) {
     layer->collect(joined(prefix, name), parameters, buffers);
   }
+}
+
+void Layer::collect(const std::string& prefix, std::vector<NamedRounder>& rounders) const {
+  for (const auto& [name, rounder] : rounders_) {
+    if (rounder->rounds()) rounders.push_back({joined(prefix, name), rounder});
+  }
+  for (const auto& [name, layer] : layers_) layer->collect(joined(prefix, name), rounders);
+}
+
+std::vector<NamedRounder> Layer::rounders() {
+  std::vector<NamedRounder> rounders;
+  collect("", rounders);
+  return rounders;
 }
 
 std::vector<NamedParameter> Layer::parameters() {

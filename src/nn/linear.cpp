@@ -18,6 +18,7 @@ Linear::Linear(const LinearOptions& options, Placement placement)
       grad_input_(placement) {
   register_parameter(projection_.weight);
   if (epilogue_.bias) register_parameter(*epilogue_.bias);
+  register_rounder("input", input_rounder_);
 }
 
 const Tensor& Linear::forward(const Input& input, const Context& context) {

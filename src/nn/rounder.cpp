@@ -7,7 +7,8 @@
 
 namespace tessera::nn {
 
-Rounder::Rounder(int bits, Placement placement) : bits_(bits), rounded_(placement) {
+Rounder::Rounder(int bits, Placement placement)
+    : bits_(bits), place_(placement.place()), rounded_(placement) {
   if (bits == 0 || bytes_per_element(placement.precision) >= sizeof(float)) return;
   throw Error(
       ErrorCode::unsupported,
@@ -17,15 +18,28 @@ Rounder::Rounder(int bits, Placement placement) : bits_(bits), rounded_(placemen
 
 void Rounder::round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
                     const Context& context) {
-  num_ranges_ = range == ops::RoundingRange::matrix ? 1
-                : range == ops::RoundingRange::rows ? x.rows()
-                                                    : x.cols();
+  const std::int64_t needed = range == ops::RoundingRange::matrix ? 1
+                              : range == ops::RoundingRange::rows ? x.rows()
+                                                                  : x.cols();
+  const ops::ConstOperand scale =
+      row_scale == nullptr ? ops::ConstOperand() : ops::ConstOperand(*row_scale);
+  if (has_ranges_) {
+    if (needed != num_ranges_) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} ranges were given where {} are needed", num_ranges_, needed),
+                  "quantised model",
+                  "give features in the form of the training (dense or sparse), or find the "
+                  "ranges anew (--calibrate)");
+    }
+    const MatrixView<const float> ranges = matrix_in(ranges_, num_ranges_, 2);
+    return ops::round_within(x, bits_, range, ranges, y, x.device(), context.stream, scale);
+  }
+  num_ranges_ = needed;
   if (ranges_.size() < num_ranges_ * 2) {
     ranges_ = Buffer<float>(num_ranges_ * 2, x.placement().place());
   }
   ops::round_to_codes(x, bits_, range, matrix_in(ranges_, num_ranges_, 2), y, x.device(),
-                      context.stream,
-                      row_scale == nullptr ? ops::ConstOperand() : ops::ConstOperand(*row_scale));
+                      context.stream, scale);
 }
 
 const Tensor& Rounder::operator()(const Tensor& x, const Context& context, ops::RoundingRange range,
@@ -47,6 +61,14 @@ std::vector<float> Rounder::last_ranges() const {
   copy_bytes(ranges.data(), ranges_.data(), ranges.size() * sizeof(float), device);
   synchronise(device);
   return ranges;
+}
+
+void Rounder::set_ranges(const std::vector<float>& ranges) {
+  num_ranges_ = std::ssize(ranges) / 2;
+  ranges_ = Buffer<float>(num_ranges_ * 2, place_);
+  copy_bytes(ranges_.data(), ranges.data(), ranges.size() * sizeof(float), place_.device,
+             place_.stream);
+  has_ranges_ = true;
 }
 
 }  // namespace tessera::nn

@@ -59,7 +59,8 @@ struct RoundingCall {
   ConstOperand x;
   int bits = 8;
   RoundingRange range = RoundingRange::matrix;
-  float* ranges = nullptr;  ///< 2 for each range
+  const float* ranges = nullptr;  ///< 2 for each range
+  float* found_ranges = nullptr;  ///< the same memory; null: they are given
   Operand y;
   ConstOperand row_scale = {};
 };

@@ -29,6 +29,8 @@ constexpr std::string_view curve_prefix = "curve:";
 constexpr std::string_view model_prefix = "model:";
 constexpr std::string_view moments_prefix = "moments:";
 constexpr std::string_view weights_prefix = "weights:";
+constexpr std::string_view ranges_prefix = "ranges:";
+constexpr const char* lost_section = "lost";
 
 constexpr std::pair<std::string_view, std::vector<std::int64_t> Split::*> split_parts[] = {
     {"split:train", &Split::train},
@@ -255,6 +257,11 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
     add_tensors(fmt::format("{}{}:", moments_prefix, i), run.moments);
   }
   add_tensors(std::string(weights_prefix), checkpoint.weights);
+  add_tensors(std::string(ranges_prefix), checkpoint.ranges);
+  if (checkpoint.lost) {
+    arrays.emplace_back(lost_section,
+                        io::stored(SharedArray<double>(std::vector<double>{*checkpoint.lost})));
+  }
   io::write_sections(path, arrays);
 }
 
@@ -301,6 +308,14 @@ Checkpoint load_checkpoint(const std::string& path) {
     } else if (section.name.starts_with(weights_prefix)) {
       checkpoint.weights.push_back(
           {section.name.substr(weights_prefix.size()), io::read_as_is(array)});
+    } else if (section.name.starts_with(ranges_prefix)) {
+      checkpoint.ranges.push_back(
+          {section.name.substr(ranges_prefix.size()), io::read_as_is(array)});
+    } else if (section.name == lost_section) {
+      if (array.type() != io::type_name<double>() || array.num_elements() != 1) {
+        array.reject("must be one number of double precision");
+      }
+      array.copy_to(reinterpret_cast<std::byte*>(&checkpoint.lost.emplace()));
     } else if (!take_normalisation(array, checkpoint.normalisation)) {
       take_run_part(array, checkpoint);
     }

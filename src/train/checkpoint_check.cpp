@@ -14,6 +14,7 @@
 #include "io/array.hpp"
 #include "io/file.hpp"
 #include "train/settings.hpp"
+#include "train/stored_ranges.hpp"
 
 namespace tessera::train {
 namespace {
@@ -37,6 +38,7 @@ class CheckpointCheck {
     check_tensors(c_.weights, "weights");
     for (const StoredTensor& tensor : c_.weights) weights_[tensor.path] = form_of(tensor);
     check_model();
+    check_ranges();
     check_runs();
   }
 
@@ -132,6 +134,25 @@ class CheckpointCheck {
     if (!fits) {
       reject(fmt::format("{} tensors of {} numbers are not those of a model with {}", tensors,
                          elements, nn::describe(c_.model)));
+    }
+  }
+
+  void check_ranges() const {
+    if (c_.model.bits.empty() && (!c_.ranges.empty() || c_.lost)) {
+      reject("ranges or a loss of a model with all bits");
+    }
+    if (c_.lost && !(std::abs(*c_.lost) <= 1)) reject(fmt::format("a loss of {}", *c_.lost));
+    for (const StoredTensor& ranges : c_.ranges) {
+      const auto& [type, shape, bytes] = ranges.array;
+      const bool fits = type == "<f4" && shape.size() == 2 && shape[0] > 0 && shape[1] == 2 &&
+                        bytes.size() / (2 * std::int64_t{sizeof(float)}) == shape[0];
+      if (!fits || (ranges.path == "features" && shape[0] != 1)) {
+        reject(fmt::format("'{}' are no ranges", ranges.path));
+      }
+      for (const float reach : numbers_in(ranges)) {
+        if (std::isfinite(reach) && reach >= 0) continue;
+        reject(fmt::format("'{}' have a bound of {}", ranges.path, reach));
+      }
     }
   }
 

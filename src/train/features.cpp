@@ -136,20 +136,40 @@ Features row_normalised(const Features& features) {
   return features;
 }
 
-Features rounded(const Features& features, int bits) {
+void round_features(MatrixView<const float> from, int bits, std::vector<float>& reach,
+                    MatrixView<float> to) {
   constexpr auto whole = ops::RoundingRange::matrix;
-  Matrix<float> scratch(1, 2);
+  const bool given = !reach.empty();
+  reach.resize(2);
+  const MatrixView<float> range(reach.data(), 1, 2);
+  if (given) {
+    ops::round_within(from, bits, whole, range, to);
+  } else {
+    ops::round_to_codes(from, bits, whole, range, to);
+  }
+}
+
+Features rounded(const Features& features, int bits, std::vector<float>& reach) {
   if (const Matrix<float>* dense = dense_of(features)) {
     auto to = std::make_shared<Matrix<float>>(dense->rows(), dense->cols());
-    ops::round_to_codes(*dense, bits, whole, scratch, *to);
+    round_features(*dense, bits, reach, *to);
     return DenseFeatures(std::move(to));
   }
   const auto* sparse = std::get_if<SparseFeatures>(&features);
-  if (sparse == nullptr || !sparse->has_values()) return features;
+  if (sparse == nullptr) return features;
+  if (!sparse->has_values()) {
+    if (reach.empty()) reach = {1, 0};
+    // Ones have a code of their own in their own range.
+    if (reach == std::vector<float>{1, 0}) return features;
+  }
   Buffer<float> values(sparse->num_edges());
-  ops::round_to_codes(MatrixView<const float>(sparse->values().data(), sparse->num_edges(), 1),
-                      bits, whole, scratch,
-                      MatrixView<float>(values.data(), sparse->num_edges(), 1));
+  if (sparse->has_values()) {
+    std::copy_n(sparse->values().data(), values.size(), values.data());
+  } else {
+    std::fill_n(values.data(), values.size(), 1.0f);
+  }
+  const MatrixView<float> numbers(values.data(), values.size(), 1);
+  round_features(numbers, bits, reach, numbers);
   return sparse->with_values(std::move(values));
 }
 

@@ -23,7 +23,11 @@ Features row_normalised(const Features& features);
 void row_normalise(MatrixView<const float> from, MatrixView<float> to);
 
 /// Every number as a code of so many bits would give it back: one range for all, 0 a part of it.
-Features rounded(const Features& features, int bits);
+/// `reach` is how far that goes above and below 0; where it is empty, it is found.
+Features rounded(const Features& features, int bits, std::vector<float>& reach);
+/// The same of dense features; the shapes are equal.
+void round_features(MatrixView<const float> from, int bits, std::vector<float>& reach,
+                    MatrixView<float> to);
 
 /// Row i is 1 in column `columns[i]`, or empty where that is negative.
 Features one_hot(std::span<const std::int64_t> columns, std::int64_t width);

@@ -162,7 +162,11 @@ class Fit {
     checkpoint_.runs = std::move(loaded.runs);
     checkpoint_.weights = std::move(loaded.weights);
     checkpoint_.split = std::move(loaded.split);
+    checkpoint_.ranges = std::move(loaded.ranges);
     best_ = best_epoch(checkpoint_);
+    if (loaded.lost && !options_.checkpoint.full_test) {
+      options_.checkpoint.full_test = *loaded.lost + best_.evaluation.test;
+    }
     const std::size_t begun = checkpoint_.runs.size();
     report_.notes.push_back(begun == 0 ? "resumed from the beginning"
                                        : fmt::format("resumed after {} epochs of run {}",
@@ -279,6 +283,8 @@ class Fit {
     if (best_.run >= 0 && !is_first && !better(epoch.evaluation, best_.evaluation)) return;
     best_ = epoch;
     keep_weights(trainer, epoch.run);
+    // The last pass was the evaluation.
+    checkpoint_.ranges = store_ranges(trainer.model().rounders(), problem_.feature_reach);
   }
 
   void keep_weights(Trainer& trainer, std::int64_t run) {
@@ -296,6 +302,8 @@ class Fit {
                                store(trainer.optimiser().state())};
     // Before the first evaluation no epoch is better than the last.
     if (best_.run < 0) keep_weights(trainer, run);
+    const std::optional<double>& full_test = options_.checkpoint.full_test;
+    if (full_test && best_.run >= 0) checkpoint_.lost = *full_test - best_.evaluation.test;
     if (keeps_plans_) checkpoint_.plans = options_.plans.store->to_text();
     save(checkpoint_, options_.checkpoint.path);
     samples.times[Phase::checkpoint] += watch.seconds();

@@ -99,6 +99,13 @@ const nn::Tensor& IntegerModel::run() {
   return values_;
 }
 
+CodeMemory IntegerModel::memory() const {
+  const auto codes = features_->codes();
+  return {words_.size() * 4, network_->activation_bytes(),
+          checked_area(codes.rows, codes.depth) * static_cast<std::int64_t>(sizeof(float)),
+          network_->full_activation_bytes()};
+}
+
 const nn::Tensor& IntegerModel::embeddings() {
   const auto there = network_->last_input();
   Buffer<std::uint32_t> words(there.num_words());

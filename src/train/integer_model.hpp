@@ -37,6 +37,7 @@ class IntegerModel {
   /// What went into the last layer in the last run, where it was asked for.
   const nn::Tensor& embeddings();
   ops::Explanation explain() const { return network_->explain(); }
+  CodeMemory memory() const;
 
  private:
   nn::BitSteps steps_;

@@ -84,6 +84,18 @@ std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::i
   return bytes;
 }
 
+Checkpoint quantised(Checkpoint checkpoint, const std::vector<std::int64_t>& bits,
+                     std::vector<StoredTensor> ranges, std::optional<double> lost) {
+  checkpoint.model.bits = bits;
+  for (Setting& setting : checkpoint.settings) {
+    if (setting.name == "model.bits") setting.value = nn::bits_text(bits);
+  }
+  checkpoint.ranges = std::move(ranges);
+  checkpoint.lost = lost;
+  validate(checkpoint, "quantised model");
+  return checkpoint;
+}
+
 Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
                    const PredictOptions& options) {
   Predictor predictor(checkpoint, dataset, options);
@@ -98,6 +110,8 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   if (!prediction.graph_task) prediction.item_names = dataset.vertex_names;
   prediction.class_names = checkpoint.class_names;
   prediction.computed = predictor.explain();
+  prediction.ranges = predictor.ranges();
+  prediction.memory = predictor.code_memory();
   if (options.embeddings) {
     prediction.embeddings = to_host(predictor.embeddings(), options.placement.stream);
   }

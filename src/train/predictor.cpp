@@ -14,7 +14,6 @@
 #include "tessera/nn/model.hpp"
 #include "tessera/nn/propagate.hpp"
 #include "tessera/ops/elementwise.hpp"
-#include "tessera/ops/rounding.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/problem.hpp"
 
@@ -42,6 +41,23 @@ const DenseFeatures* dense_of(const Dataset& dataset) {
   return std::get_if<DenseFeatures>(&dataset.features);
 }
 
+/// Whether predictions with these bits have the ranges of the training.
+bool has_ranges(const Checkpoint& checkpoint, const nn::ModelConfig& config,
+                const PredictOptions& options) {
+  if (options.calibrate || checkpoint.ranges.empty()) return false;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    if (nn::layer_bits(config, layer) != nn::layer_bits(checkpoint.model, layer)) return false;
+  }
+  return true;
+}
+
+/// How far the features reached in training; empty: unknown.
+std::vector<float> known_reach(const Checkpoint& checkpoint, const nn::ModelConfig& config,
+                               const PredictOptions& options) {
+  if (!has_ranges(checkpoint, config, options)) return {};
+  return stored_feature_reach(checkpoint.ranges);
+}
+
 /// What a data set brings. Its features are made ready here only if they are not dense: dense ones
 /// are treated in every run.
 Problem problem_of(const Checkpoint& checkpoint, const nn::ModelConfig& model,
@@ -56,7 +72,8 @@ Problem problem_of(const Checkpoint& checkpoint, const nn::ModelConfig& model,
     config.bits.clear();
   }
   Problem problem = prepare_features(dataset, config, checkpoint.graph_task,
-                                     is_dense ? Normalisation() : checkpoint.normalisation, how);
+                                     is_dense ? Normalisation() : checkpoint.normalisation, how,
+                                     known_reach(checkpoint, model, options));
   if (problem.num_features() != checkpoint.features) {
     reject(fmt::format("the data has {} features, the checkpoint's model {}",
                        problem.num_features(), checkpoint.features),
@@ -115,26 +132,6 @@ PredictOptions for_ranges(PredictOptions options) {
   return options;
 }
 
-/// How far the features reach above and below 0.
-Matrix<float> range_of(const Features& features) {
-  Matrix<float> range(1, 2, 0.0f);
-  const auto take = [&](std::span<const float> values) {
-    for (const float value : values) {
-      range(0, 0) = std::max(range(0, 0), value);
-      range(0, 1) = std::max(range(0, 1), -value);
-    }
-  };
-  if (const auto* dense = std::get_if<DenseFeatures>(&features)) take((*dense)->span());
-  if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
-    if (sparse->has_values()) {
-      take(sparse->values().span());
-    } else {
-      range(0, 0) = 1;
-    }
-  }
-  return range;
-}
-
 }  // namespace
 
 struct Predictor::State {
@@ -147,6 +144,8 @@ struct Predictor::State {
         normalisation(checkpoint.normalisation),
         feature_bits(config.bits.empty() ? 0 : nn::layer_bits(config, 0)),
         hops(config.precomputed ? nn::precomputed_hops(config) : 0),
+        is_calibrated(has_ranges(checkpoint, config, options)),
+        reach(known_reach(checkpoint, config, options)),
         class_values(checkpoint.class_values),
         model(config, checkpoint.features, checkpoint.outputs, 0, placement),
         graph(problem.graph, placement.place(), options.plans),
@@ -157,6 +156,7 @@ struct Predictor::State {
         downloaded(in_fp32(placement)) {
     restore(checkpoint.weights, model.state(), "checkpoint");
     model.round_parameters(placement.stream);
+    if (is_calibrated) restore_ranges(checkpoint.ranges, model.rounders(), "checkpoint");
     if (feature_bits > 0 && options.integers) {
       rounded = std::make_unique<State>(checkpoint, config, problem, for_ranges(options));
     }
@@ -184,7 +184,8 @@ struct Predictor::State {
       x = treated;
     }
     if (feature_bits > 0) {
-      ops::round_to_codes(x, feature_bits, ops::RoundingRange::matrix, range, treated);
+      if (!is_calibrated) reach.clear();
+      round_features(x, feature_bits, reach, treated);
       x = treated;
     }
     if (normalisation.kind == Normalise::rows) {
@@ -213,17 +214,17 @@ struct Predictor::State {
     ops::download(narrow ? downloaded : result, logits, placement.device(), placement.stream);
   }
 
-  /// Ranges come from a pass with rounded numbers, whose features reach as far as `reach` says.
-  void make_integers(const nn::Input& x, const Matrix<float>& reach) {
+  /// Ranges are those of a pass with rounded numbers, which found them unless they are given.
+  void make_integers(const nn::Input& x) {
     Matrix<float> logits(items, model.output_width());
     rounded->run(x, logits);
-    integers.emplace(rounded->model, graph.graph(), nn::affine_of(reach.span(), feature_bits),
+    integers.emplace(rounded->model, graph.graph(), nn::affine_of(rounded->reach, feature_bits),
                      normalisation.kind == Normalise::rows, options);
   }
 
   void run_in_integers(MatrixView<const float> x, MatrixView<float> logits) {
     require_finite(x);
-    if (!integers) make_integers(rounded->made_ready(x), rounded->range);
+    if (!integers) make_integers(rounded->made_ready(x));
     if (!integers->takes_plain_features()) {
       integers->take_treated(rounded->made_ready(x).as<float>());
     } else if (normalisation.kind == Normalise::standard) {
@@ -255,6 +256,8 @@ struct Predictor::State {
   Normalisation normalisation;
   int feature_bits;  ///< 0: features are not rounded
   std::int64_t hops;
+  bool is_calibrated;        ///< with the ranges of the checkpoint
+  std::vector<float> reach;  ///< of features before they are rounded, of the last run if not given
   std::vector<std::int64_t> class_values;
   nn::Model model;
   nn::Topology graph;
@@ -264,7 +267,6 @@ struct Predictor::State {
   DenseFeatures own;                       ///< of the data set, as they came
   std::optional<nn::InputFeatures> ready;  ///< of the data set, where they are not dense
   Matrix<float> treated;                   ///< features after normalising and rounding
-  Matrix<float> range{1, 2};
   nn::Tensor uploaded;
   nn::Tensor next;   ///< hops alternate between the two
   nn::Tensor input;  ///< in the model's precision
@@ -291,7 +293,7 @@ Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& dataset,
     state_->own = *dense;
     if (state_->rounded) {
       require_finite(**dense);
-      state_->make_integers(state_->rounded->made_ready(**dense), state_->rounded->range);
+      state_->make_integers(state_->rounded->made_ready(**dense));
     }
     return;
   }
@@ -309,7 +311,8 @@ Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& dataset,
                            .features;
   state_->has_own_codes = true;
   nn::InputFeatures treated(problem.features, {}, !state_->model.accepts_sparse());
-  state_->make_integers(treated.input(), range_of(raw));
+  state_->rounded->reach = problem.feature_reach;
+  state_->make_integers(treated.input());
   IntegerModel& integers = *state_->integers;
   if (!integers.takes_plain_features()) {
     integers.take_treated(treated.input().dense("Predictor").as<float>());
@@ -357,12 +360,28 @@ const nn::Tensor& Predictor::embeddings() const {
 }
 
 ops::Explanation Predictor::explain() const {
-  if (state_->integers) return state_->integers->explain();
   ops::Explanation explanation;
+  if (state_->integers) {
+    explanation = state_->integers->explain();
+    explanation.summary += state_->is_calibrated ? ", with the ranges of the training"
+                                                 : ", with the ranges of the first features";
+    return explanation;
+  }
   explanation.summary = state_->rounded ? "in integers, once the first run has found the ranges"
                         : state_->feature_bits > 0 ? "with rounded numbers in floating point"
                                                    : "in floating point";
   return explanation;
+}
+
+std::vector<StoredTensor> Predictor::ranges() const {
+  if (state_->feature_bits == 0) return {};
+  State& finder = state_->rounded ? *state_->rounded : *state_;
+  return store_ranges(finder.model.rounders(), finder.reach);
+}
+
+std::optional<CodeMemory> Predictor::code_memory() const {
+  if (!state_->integers) return {};
+  return state_->integers->memory();
 }
 
 std::int64_t Predictor::class_of(std::span<const float> logits) const {

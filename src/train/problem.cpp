@@ -270,7 +270,9 @@ void finish_features(const nn::ModelConfig& config, const Normalisation& normali
     problem.features = standardised(problem.features, normalisation);
   }
   // Before rows are normalised: their factors are no part of the codes.
-  if (!config.bits.empty()) problem.features = rounded(problem.features, nn::layer_bits(config, 0));
+  if (!config.bits.empty()) {
+    problem.features = rounded(problem.features, nn::layer_bits(config, 0), problem.feature_reach);
+  }
   if (normalisation.kind == Normalise::rows) problem.features = row_normalised(problem.features);
   if (config.precomputed) propagate_beforehand(config, options, problem);
 }
@@ -328,7 +330,8 @@ Problem prepare(const Dataset& dataset, const TrainOptions& options) {
 }
 
 Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,
-                         const Normalisation& normalisation, const TrainOptions& options) {
+                         const Normalisation& normalisation, const TrainOptions& options,
+                         const std::vector<float>& feature_reach) {
   Problem problem = start(dataset, config, graph_task);
   if (graph_task && dataset.graph_ids.empty()) {
     reject("the data set is one graph, but the model classifies graphs of a union", dataset.name,
@@ -337,6 +340,7 @@ Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, 
   problem.graph_ids = dataset.graph_ids;
   problem.num_items = graph_task ? dataset.num_graphs() : dataset.graph.num_rows();
   require_width(normalisation, problem);
+  problem.feature_reach = feature_reach;
   finish_features(config, normalisation, options, problem);
   return problem;
 }

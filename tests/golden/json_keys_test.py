@@ -70,7 +70,7 @@ class Keys(cli.CliTest):
         yield "train", ["train", KARATE, *SHORT, "--evaluate-every", "2", "--runs", "2"]
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "-o", at("classes.txt")]
-        yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4"]
+        yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4", "--quantised", at("few.tsr")]
         yield "check", ["check", KARATE, "--features", "3"]
         for op in ["spmm", "attention"]:
             yield "plan", ["plan", KARATE, "--op", op, "--backward", "--tune", "measured"]

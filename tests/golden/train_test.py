@@ -90,6 +90,37 @@ class Train(cli.CliTest):
             self.assertIn(part, text)
         self.fail_with(cli.USAGE, "info", model, "--picture", str(self.folder / "model.svg"))
 
+    def test_a_model_of_few_bits_keeps_its_ranges_and_says_what_they_cost(self):
+        full, few, later = (str(self.folder / name) for name in ["full.tsr", "few.tsr", "later.tsr"])
+        self.succeed("train", "embedded:citation", *SHORT, "--checkpoint", full)
+        self.succeed("train", "embedded:citation", *SHORT, "--bits", "8", "--checkpoint", few,
+                     "--baseline", full)
+        found = self.json("info", few)
+        cost = self.json("info", full)["best"]["test"] - found["best"]["test"]
+        self.assertAlmostEqual(found["bits"]["lost"], cost)
+        self.assertTrue(found["bits"]["has_ranges"])
+        self.assertIn("points of accuracy against all bits", self.succeed("info", few).out)
+        self.assertIn("ranges of the training",
+                      self.json("predict", "embedded:citation", "-c", few)["bits"]["computed"])
+        self.assertIn("ranges of the first features",
+                      self.json("predict", "embedded:citation", "-c", few, "--calibrate")["bits"]["computed"])
+        bytes_of = {}
+        for bits in ["8", "2"]:
+            quantised = self.json("predict", "embedded:citation", "-c", full, "--bits", bits,
+                                  "--quantised", later, "--force")
+            self.assertEqual(quantised["quantised"], later)
+            bytes_of[bits] = quantised["bits"]["feature_bytes"]
+            self.assertAlmostEqual(self.json("info", later)["bits"]["lost"], quantised["bits"]["lost"])
+        self.assertEqual(bytes_of["8"], 4 * bytes_of["2"])
+        self.assertEqual(self.json("predict", "embedded:citation", "-c", later)["predicted"],
+                         quantised["predicted"])
+        for wrong in [["--calibrate"], ["--quantised", str(self.folder / "no.tsr")]]:
+            self.assertIn("all bits", self.fail_with(
+                cli.USAGE, "predict", "embedded:citation", "-c", full, *wrong).err)
+        self.fail_with(cli.USAGE, "train", "embedded:citation", *SHORT, "--baseline", full)
+        self.fail_with(cli.USAGE, "train", "embedded:citation", *SHORT, "--bits", "8", "--checkpoint",
+                       str(self.folder / "new.tsr"), "--baseline", few)
+
     def test_features_are_scaled_as_asked_and_again_for_predictions(self):
         checkpoint = self.folder / "model.tsr"
         best = {}

@@ -68,6 +68,8 @@ class BitNetwork {
   /// What weights and activations take on the device, in bytes.
   std::int64_t weight_bytes() const;
   std::int64_t activation_bytes() const;
+  /// The same activations in fp32.
+  std::int64_t full_activation_bytes() const;
   /// Which kernels run: a child for each product.
   ops::Explanation explain() const;
 

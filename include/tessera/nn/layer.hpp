@@ -23,6 +23,13 @@ struct NamedTensor {
   Tensor* tensor;
 };
 
+class Rounder;
+
+struct NamedRounder {
+  std::string path;  ///< "convs.0.inner"
+  Rounder* rounder;
+};
+
 class BitSteps;
 
 /// A differentiable function with parameters. A layer owns its output and its gradients; both stay
@@ -64,6 +71,8 @@ class Layer {
   /// Parameters and the rest that a checkpoint keeps, such as running means. Whoever writes to them
   /// calls `round_parameters` then.
   std::vector<NamedTensor> state();
+  /// What rounds features and activations to few bits; nothing where all bits stay.
+  std::vector<NamedRounder> rounders();
   /// As `Parameter::round` for all of them.
   void round_parameters(Stream stream = {});
   std::int64_t num_parameters();
@@ -99,8 +108,12 @@ class Layer {
   void register_layer(std::string name, Layer& layer) {
     layers_.emplace_back(std::move(name), &layer);
   }
+  void register_rounder(std::string name, Rounder& rounder) {
+    rounders_.emplace_back(std::move(name), &rounder);
+  }
 
  private:
+  void collect(const std::string& prefix, std::vector<NamedRounder>& rounders) const;
   void collect(const std::string& prefix, std::vector<NamedParameter>& parameters,
                std::vector<NamedTensor>& buffers);
 
@@ -108,6 +121,7 @@ class Layer {
   std::vector<Parameter*> parameters_;
   std::vector<std::pair<std::string, Tensor*>> buffers_;
   std::vector<std::pair<std::string, Layer*>> layers_;
+  std::vector<std::pair<std::string, Rounder*>> rounders_;
   std::uint32_t number_ = 0;
   bool needs_input_gradient_ = true;
 };

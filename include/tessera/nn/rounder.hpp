@@ -27,17 +27,22 @@ class Rounder {
                 ops::RoundingRange range = ops::RoundingRange::matrix,
                 const Tensor* row_scale = nullptr);
 
-  /// The ranges of the last call, two numbers each. Waits for the device.
+  /// The ranges of the last call, two numbers each; none before the first. Waits for the device.
   std::vector<float> last_ranges() const;
+  /// From now on calls take these ranges and find none. A call that needs another number of them
+  /// is an error.
+  void set_ranges(const std::vector<float>& ranges);
 
  private:
   void round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
              const Context& context);
 
   int bits_;
+  Place place_;
   Tensor rounded_;
   Buffer<float> ranges_;
   std::int64_t num_ranges_ = 0;  ///< of the last call
+  bool has_ranges_ = false;      ///< that are given
 };
 
 }  // namespace tessera::nn

@@ -22,4 +22,9 @@ enum class RoundingRange { matrix, rows, columns };
 void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<float> ranges,
                     Operand y, Device device = {}, Stream stream = {}, ConstOperand row_scale = {});
 
+/// The same with ranges that are given, as `round_to_codes` found them; numbers outside become the
+/// ends of their range.
+void round_within(ConstOperand x, int bits, RoundingRange range, MatrixView<const float> ranges,
+                  Operand y, Device device = {}, Stream stream = {}, ConstOperand row_scale = {});
+
 }  // namespace tessera::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,11 @@ struct Checkpoint {
   std::string plans;
   std::vector<RunState> runs;         ///< those that have begun; finished ones can be prolonged
   std::vector<StoredTensor> weights;  ///< of the best epoch of all runs
+  /// Of a model with bits: how far features and activations reach above and below 0, two numbers
+  /// for each range, as the evaluation of the best epoch found them. Empty: predictions find them.
+  std::vector<StoredTensor> ranges;
+  /// Of the metric on the test items, against the same model with all bits; absent: not compared.
+  std::optional<double> lost;
 };
 
 BestEpoch best_epoch(const Checkpoint& checkpoint);
@@ -80,5 +86,13 @@ void require_same_tensors(const std::vector<StoredTensor>& stored,
                           const std::vector<nn::NamedTensor>& tensors, const std::string& where);
 void restore(const std::vector<StoredTensor>& stored, const std::vector<nn::NamedTensor>& tensors,
              const std::string& where);
+
+/// The ranges of the last pass, and those of the features before it. `restore_ranges` fixes them.
+std::vector<StoredTensor> store_ranges(const std::vector<nn::NamedRounder>& rounders,
+                                       const std::vector<float>& feature_reach);
+void restore_ranges(const std::vector<StoredTensor>& ranges,
+                    const std::vector<nn::NamedRounder>& rounders, const std::string& where);
+/// How far the features reach; empty: no such range is stored.
+std::vector<float> stored_feature_reach(const std::vector<StoredTensor>& ranges);
 
 }  // namespace tessera::train

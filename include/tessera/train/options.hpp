@@ -39,6 +39,9 @@ struct CheckpointOptions {
   std::string path;         ///< empty: none is written
   std::int64_t every = 10;  ///< epochs; one is always written at the end
   bool resume = false;      ///< go on from the file at `path`, if there is one
+  /// With bits: what the same model reaches on the test items with all bits, so that the checkpoint
+  /// says what they cost.
+  std::optional<double> full_test = {};
 };
 
 struct TrainOptions {

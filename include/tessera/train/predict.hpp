@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,14 @@
 
 namespace tessera::train {
 
+/// What features and activations of a model in integers take, in bytes.
+struct CodeMemory {
+  std::int64_t features = 0;
+  std::int64_t activations = 0;    ///< of the layer that runs and the one before it
+  std::int64_t full_features = 0;  ///< the same in fp32
+  std::int64_t full_activations = 0;
+};
+
 struct Prediction {
   bool graph_task = false;
   bool multi_label = false;
@@ -23,6 +32,9 @@ struct Prediction {
   Names class_names;          ///< what the classes were called in the data the model was trained on
   Matrix<float> embeddings;   ///< what went into the last layer, where asked for
   ops::Explanation computed;  ///< as `Predictor::explain`
+  /// With bits: those that it was computed with, as a checkpoint keeps them.
+  std::vector<StoredTensor> ranges = {};
+  std::optional<CodeMemory> memory = {};  ///< in integers
 };
 
 struct PredictOptions {
@@ -32,16 +44,23 @@ struct PredictOptions {
   ops::PlanOptions plans;
   /// As `ModelConfig::bits`, instead of the checkpoint's own: quantisation after training.
   std::vector<std::int64_t> bits = {};
-  /// Models of few bits are computed in integers, the same on every device, with the ranges that a
-  /// pass over the first features finds. Otherwise with rounded numbers in floating point, as in
-  /// training, and with the ranges of every run. Only the latter can have edges with weights of
+  /// Models of few bits are computed in integers, the same on every device. Otherwise with rounded
+  /// numbers in floating point, as in training. Only the latter can have edges with weights of
   /// their own, residuals, and activations other than relu.
   bool integers = true;
+  /// Ranges are those of the checkpoint, where it has some for these bits. With `calibrate`, or
+  /// where it has none, a pass over the first features finds those of integers, and rounded numbers
+  /// have the ranges of every run.
+  bool calibrate = false;
 };
 
 /// What the weights of a model take in bytes: those of layers with bits in so many, ranges
 /// included, all others in fp32.
 std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::int64_t>& bits);
+
+/// The checkpoint as a model of so many bits: with these ranges, and what was lost by them.
+Checkpoint quantised(Checkpoint checkpoint, const std::vector<std::int64_t>& bits,
+                     std::vector<StoredTensor> ranges, std::optional<double> lost);
 
 /// Runs a checkpoint's best weights on a data set, which needs no labels. Features of another width
 /// than the model's are an `invalid_argument` error.

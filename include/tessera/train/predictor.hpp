@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
@@ -16,8 +18,8 @@ namespace tessera::train {
 
 /// A checkpoint's best weights made ready for one graph, to be run again and again: it plans once,
 /// treats features as training did, and allocates nothing after the first run. The results are
-/// those of `predict`, bit for bit; in integers they are if the first features were the same, whose
-/// ranges stay.
+/// those of `predict`, bit for bit; in integers without ranges of the checkpoint they are if the
+/// first features were the same, whose ranges stay.
 ///
 /// One thread at a time; for several threads make several, which share the graph's memory. Nothing
 /// of the checkpoint is needed after the constructor.
@@ -50,6 +52,12 @@ class Predictor {
   /// How it computes: for a model in integers a child for every product, which names its kernel,
   /// from the first run on, or at once where it was made for a data set.
   ops::Explanation explain() const;
+
+  /// Of a model with bits, as a checkpoint keeps them: the ranges that it computes with, once they
+  /// are known.
+  std::vector<StoredTensor> ranges() const;
+  /// Of a model in integers, from the first run on, or at once where it was made for a data set.
+  std::optional<CodeMemory> code_memory() const;
 
   /// What went into the last layer in the last run; a model in integers keeps it only where
   /// `PredictOptions::embeddings` asks for it. Throws `unsupported` for a model of one layer.

@@ -29,6 +29,8 @@ struct Problem {
   Split split;
   Metric metric = Metric::accuracy;
   Normalisation normalisation;  ///< that `features` went through
+  /// How far they reached above and below 0 before they were rounded; empty: they were not.
+  std::vector<float> feature_reach;
   /// What a resumed training must find again of the data as it came, part by part.
   std::vector<Setting> fingerprint;
   std::vector<std::string> notes;  ///< what was decided for the user, in words
@@ -51,8 +53,9 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config, const Tra
 Problem prepare(const Dataset& dataset, const TrainOptions& options);
 
 /// The features alone, for predictions: no labels and no split are needed. `normalisation`
-/// is what training did.
+/// is what training did. Where they are rounded, it is within `feature_reach`; empty: their own.
 Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,
-                         const Normalisation& normalisation, const TrainOptions& options = {});
+                         const Normalisation& normalisation, const TrainOptions& options = {},
+                         const std::vector<float>& feature_reach = {});
 
 }  // namespace tessera::train

@@ -79,6 +79,33 @@ void keep(const Reach<T>& reach, float* range) {
   range[1] = static_cast<float>(reach.below);
 }
 
+template <class T>
+Reach<T> given(const float* range) {
+  return {static_cast<T>(range[0]), static_cast<T>(range[1])};
+}
+
+template <class T>
+Reaches<T> find_reaches(const Scaled<T>& from, bool by_columns) {
+  if (by_columns) return reaches_of_columns(from);
+  return {parallel_reduce(
+      from.x.rows, 256, Reach<T>(),
+      [&](std::int64_t begin, std::int64_t end) { return reach_of(from, begin, end); }, both<T>)};
+}
+
+/// Found and kept, or given.
+template <class T>
+Reaches<T> reaches_for(const RoundingCall& call, const Scaled<T>& from, bool by_columns) {
+  Reaches<T> reaches;
+  if (call.found_ranges == nullptr) {
+    const std::int64_t count = by_columns ? from.x.cols : 1;
+    for (std::int64_t i = 0; i < count; ++i) reaches.push_back(given<T>(call.ranges + i * 2));
+    return reaches;
+  }
+  reaches = find_reaches(from, by_columns);
+  for (std::size_t i = 0; i < reaches.size(); ++i) keep(reaches[i], call.found_ranges + i * 2);
+  return reaches;
+}
+
 }  // namespace
 
 void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
@@ -91,8 +118,9 @@ void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
     if (call.range == RoundingRange::rows) {
       for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
-          const Reach<T> reach = reach_of(from, i, i + 1);
-          keep(reach, call.ranges + i * 2);
+          const bool finds = call.found_ranges != nullptr;
+          const Reach<T> reach = finds ? reach_of(from, i, i + 1) : given<T>(call.ranges + i * 2);
+          if (finds) keep(reach, call.found_ranges + i * 2);
           const CodeSteps<T> steps(reach.above, reach.below, call.bits);
           const T factor = from.factor(i);
           for (std::int64_t j = 0; j < x.cols; ++j) y(i, j) = steps(x(i, j), factor);
@@ -101,16 +129,8 @@ void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
       return;
     }
     const bool by_columns = call.range == RoundingRange::columns;
-    const Reaches<T> reaches =
-        by_columns
-            ? reaches_of_columns(from)
-            : Reaches<T>{parallel_reduce(
-                  x.rows, 256, Reach<T>(),
-                  [&](std::int64_t begin, std::int64_t end) { return reach_of(from, begin, end); },
-                  both<T>)};
     std::vector<CodeSteps<T>> steps;
-    for (const Reach<T>& reach : reaches) {
-      keep(reach, call.ranges + steps.size() * 2);
+    for (const Reach<T>& reach : reaches_for(call, from, by_columns)) {
       steps.emplace_back(reach.above, reach.below, call.bits);
     }
     for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {

@@ -10,22 +10,39 @@
 
 namespace tessera::ops {
 
-void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<float> ranges,
-                    Operand y, Device device, Stream stream, ConstOperand row_scale) {
-  const Checker check("round_to_codes", device);
-  quant::check_bits(bits, "round_to_codes");
-  check_enum("range", range, RoundingRange::columns);
+namespace {
+
+void round(const char* op, const RoundingCall& call, const ConstOperand& ranges, Device device,
+           Stream stream) {
+  const ConstOperand& x = call.x;
+  const Checker check(op, device);
+  quant::check_bits(call.bits, op);
+  check_enum("range", call.range, RoundingRange::columns);
   check.floating(x, "x");
   check.that(device.kind != DeviceKind::cpu || x.type != ElementType::bf16,
              "x is bf16, expected fp32 or fp64 on the CPU");
-  check.matrix(y, "y", {x.type, x.rows, x.cols});
-  check.apart_or_same(y, "y", x, "x");
-  const std::int64_t num_ranges = range == RoundingRange::matrix ? 1
-                                  : range == RoundingRange::rows ? x.rows
-                                                                 : x.cols;
+  check.matrix(call.y, "y", {x.type, x.rows, x.cols});
+  check.apart_or_same(call.y, "y", x, "x");
+  const std::int64_t num_ranges = call.range == RoundingRange::matrix ? 1
+                                  : call.range == RoundingRange::rows ? x.rows
+                                                                      : x.cols;
   check.matrix(ranges, "ranges", {ElementType::fp32, num_ranges, 2});
-  check.optional_matrix(row_scale, "row_scale", {ElementType::fp32, x.rows, 1});
-  dense_ops(device).round_to_codes({x, bits, range, ranges.data, y, row_scale}, stream);
+  check.optional_matrix(call.row_scale, "row_scale", {ElementType::fp32, x.rows, 1});
+  dense_ops(device).round_to_codes(call, stream);
+}
+
+}  // namespace
+
+void round_to_codes(ConstOperand x, int bits, RoundingRange range, MatrixView<float> ranges,
+                    Operand y, Device device, Stream stream, ConstOperand row_scale) {
+  round("round_to_codes", {x, bits, range, ranges.data, ranges.data, y, row_scale}, ranges, device,
+        stream);
+}
+
+void round_within(ConstOperand x, int bits, RoundingRange range, MatrixView<const float> ranges,
+                  Operand y, Device device, Stream stream, ConstOperand row_scale) {
+  round("round_within", {x, bits, range, ranges.data, nullptr, y, row_scale}, ranges, device,
+        stream);
 }
 
 }  // namespace tessera::ops

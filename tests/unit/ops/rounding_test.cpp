@@ -22,21 +22,29 @@ Matrix<float> drawn(std::int64_t rows, std::int64_t cols, std::uint32_t seed, fl
   return x;
 }
 
+/// `found` takes the ranges; `given` are ranges to be taken instead.
 Matrix<float> rounded(const Matrix<float>& x, int bits, RoundingRange range, Device device = {},
-                      const std::vector<float>& row_scale = {},
-                      std::vector<float>* found = nullptr) {
+                      const std::vector<float>& row_scale = {}, std::vector<float>* found = nullptr,
+                      const std::vector<float>* given = nullptr) {
   const std::int64_t ranges = range == RoundingRange::rows      ? x.rows()
                               : range == RoundingRange::columns ? x.cols()
                                                                 : 1;
   testing::OnDeviceArray<float> from(x.data(), x.size(), device), to(x.data(), x.size(), device);
   const std::vector<float> nothing(static_cast<std::size_t>(ranges * 2), -1.0f);
-  testing::OnDeviceArray<float> scratch(nothing.data(), ranges * 2, device);
+  testing::OnDeviceArray<float> scratch(given == nullptr ? nothing.data() : given->data(),
+                                        ranges * 2, device);
   testing::OnDeviceArray<float> scale(row_scale.data(), std::ssize(row_scale), device);
-  round_to_codes(MatrixView<const float>(from.data(), x.rows(), x.cols(), device), bits, range,
-                 {scratch.data(), ranges, 2, device},
-                 MatrixView<float>(to.data(), x.rows(), x.cols(), device), device, {},
-                 row_scale.empty() ? ConstOperand()
-                                   : MatrixView<const float>(scale.data(), x.rows(), 1, device));
+  const MatrixView<const float> numbers(from.data(), x.rows(), x.cols(), device);
+  const MatrixView<float> result(to.data(), x.rows(), x.cols(), device);
+  const MatrixView<float> of(scratch.data(), ranges, 2, device);
+  const ConstOperand factors = row_scale.empty()
+                                   ? ConstOperand()
+                                   : MatrixView<const float>(scale.data(), x.rows(), 1, device);
+  if (given == nullptr) {
+    round_to_codes(numbers, bits, range, of, result, device, {}, factors);
+  } else {
+    round_within(numbers, bits, range, of, result, device, {}, factors);
+  }
   if (found != nullptr) {
     found->resize(static_cast<std::size_t>(ranges * 2));
     scratch.fetch(found->data());
@@ -164,6 +172,51 @@ TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
         EXPECT_EQ(reach_here, reach_there);
       }
     }
+  }
+}
+
+TEST(RoundWithin, ItsOwnRangesRoundsTheSame) {
+  const Matrix<float> x = drawn(65, 19, 12);
+  std::vector<float> scale(65);
+  for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = static_cast<float>(i % 5);
+  for (const RoundingRange range :
+       {RoundingRange::matrix, RoundingRange::rows, RoundingRange::columns}) {
+    for (const auto& row_scale : {std::vector<float>(), scale}) {
+      std::vector<float> found;
+      const Matrix<float> once = rounded(x, 3, range, {}, row_scale, &found);
+      std::vector<float> kept;
+      const Matrix<float> again = rounded(x, 3, range, {}, row_scale, &kept, &found);
+      EXPECT_TRUE(std::equal(once.span().begin(), once.span().end(), again.span().begin()));
+      EXPECT_EQ(kept, found);
+    }
+  }
+}
+
+TEST(RoundWithin, NumbersOutsideBecomeTheEnds) {
+  Matrix<float> x(1, 4);
+  x(0, 0) = -5;
+  x(0, 1) = 0.4f;
+  x(0, 2) = 1.6f;
+  x(0, 3) = 50;
+  const std::vector<float> given = {2, 1};  // steps of 1 from -1 to 2
+  const Matrix<float> y = rounded(x, 2, RoundingRange::matrix, {}, {}, nullptr, &given);
+  EXPECT_EQ(y(0, 0), -1);
+  EXPECT_EQ(y(0, 1), 0);
+  EXPECT_EQ(y(0, 2), 2);
+  EXPECT_EQ(y(0, 3), 2);
+}
+
+TEST(RoundWithin, OnDeviceGivesTheSameNumbers) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  const Matrix<float> x = drawn(77, 35, 13);
+  for (const RoundingRange range :
+       {RoundingRange::matrix, RoundingRange::rows, RoundingRange::columns}) {
+    std::vector<float> found;
+    rounded(drawn(77, 35, 14), 4, range, {}, {}, &found);
+    for (float& reach : found) reach *= 0.5f;
+    const Matrix<float> here = rounded(x, 4, range, {}, {}, nullptr, &found);
+    const Matrix<float> there = rounded(x, 4, range, {DeviceKind::cuda, 0}, {}, nullptr, &found);
+    EXPECT_TRUE(std::equal(here.span().begin(), here.span().end(), there.span().begin()));
   }
 }
 

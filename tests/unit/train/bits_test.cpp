@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include "support/expect_error.hpp"
 #include "support/files.hpp"
 #include "support/sections.hpp"
+#include "support/trained.hpp"
 #include "support/training_data.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/train/fit.hpp"
@@ -129,6 +131,179 @@ TEST(Bits, MakeWeightsSmaller) {
   expect_error(ErrorCode::invalid_argument, {"bits of 3 layers"}, [&] {
     weight_bytes(checkpoint, {1, 2, 3});
   });
+}
+
+/// The same with features that reach three times as far.
+Dataset stretched(const Dataset& dataset) {
+  Dataset far = dataset;
+  const Matrix<float>& from = *std::get<DenseFeatures>(dataset.features);
+  auto features = std::make_shared<Matrix<float>>(from.rows(), from.cols());
+  for (std::int64_t i = 0; i < from.size(); ++i) features->data()[i] = 3 * from.data()[i];
+  far.features = DenseFeatures(std::move(features));
+  return far;
+}
+
+std::vector<std::string> paths_of(const std::vector<StoredTensor>& tensors) {
+  std::vector<std::string> paths;
+  for (const StoredTensor& tensor : tensors) paths.push_back(tensor.path);
+  return paths;
+}
+
+bool same_numbers(const Matrix<float>& a, const Matrix<float>& b) {
+  return std::equal(a.span().begin(), a.span().end(), b.span().begin(), b.span().end());
+}
+
+TEST(RangesOfBits, AreKeptAndUsed) {
+  for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::gin}) {
+    SCOPED_TRACE(nn::to_string(kind));
+    const Checkpoint checkpoint = trained(with_bits(kind, {4}));
+    ASSERT_FALSE(checkpoint.ranges.empty());
+    EXPECT_EQ(checkpoint.ranges.front().path, "features");
+    const Dataset dataset = learnable_vertices();
+    for (const bool integers : {true, false}) {
+      PredictOptions options;
+      options.integers = integers;
+      // On the data of the training both ranges are the same, but for how devices round.
+      const Prediction with_kept = predict(checkpoint, dataset, options);
+      EXPECT_EQ(paths_of(with_kept.ranges), paths_of(checkpoint.ranges));
+      for (std::size_t i = 0; i < checkpoint.ranges.size(); ++i) {
+        EXPECT_EQ(with_kept.ranges[i].array, checkpoint.ranges[i].array);
+      }
+      // Features that reach further are cut off, unless ranges are found anew.
+      const Prediction cut = predict(checkpoint, stretched(dataset), options);
+      options.calibrate = true;
+      const Prediction found = predict(checkpoint, stretched(dataset), options);
+      EXPECT_FALSE(same_numbers(cut.logits, found.logits));
+      EXPECT_NE(found.ranges.front().array, checkpoint.ranges.front().array);
+    }
+  }
+}
+
+TEST(RangesOfBits, AreFoundAnewForOtherBits) {
+  const Checkpoint checkpoint = trained(with_bits(nn::ModelKind::gcn, {8}));
+  PredictOptions options;
+  options.bits = {2};
+  const Prediction two = predict(checkpoint, stretched(learnable_vertices()), options);
+  options.calibrate = true;
+  EXPECT_TRUE(same_numbers(two.logits,
+                           predict(checkpoint, stretched(learnable_vertices()), options).logits));
+  EXPECT_NE(two.computed.summary.find("first features"), std::string::npos);
+  // One number for all layers and the same for each say the same.
+  options.calibrate = false;
+  options.bits = {8, 8};
+  EXPECT_NE(predict(checkpoint, learnable_vertices(), options)
+                .computed.summary.find("ranges of the training"),
+            std::string::npos);
+}
+
+TEST(RangesOfBits, OfSparseFeaturesAreKept) {
+  const Dataset sparse = test::with_sparse_features(learnable_vertices());
+  const Checkpoint checkpoint =
+      test::trained_checkpoint(sparse, with_bits(nn::ModelKind::gcn, {4}));
+  PredictOptions options;
+  const Prediction kept = predict(checkpoint, sparse, options);
+  options.calibrate = true;
+  EXPECT_TRUE(same_numbers(kept.logits, predict(checkpoint, sparse, options).logits));
+}
+
+TEST(RangesOfBits, SayWhereTheyDoNotFit) {
+  // Wide layers sum dense features first, and multiply sparse ones first.
+  nn::ModelConfig config = with_bits(nn::ModelKind::gcn, {4});
+  config.hidden = 16;
+  const Dataset dense = learnable_vertices();
+  const Checkpoint checkpoint = test::trained_checkpoint(test::with_sparse_features(dense), config);
+  PredictOptions options;
+  expect_error(ErrorCode::invalid_argument, {"ranges were given", "--calibrate"},
+               [&] { predict(checkpoint, dense, options); });
+  options.calibrate = true;
+  EXPECT_NO_THROW(predict(checkpoint, dense, options));
+}
+
+TEST(RangesOfBits, StayWhenTrainingGoesOn) {
+  const TemporaryFolder folder;
+  const nn::ModelConfig config = with_bits(nn::ModelKind::gcn, {4});
+  TrainOptions options = short_training(6);
+  options.checkpoint.path = folder / "whole";
+  options.checkpoint.full_test = 0.9;
+  fit(learnable_vertices(), config, options);
+  const Checkpoint whole = load_checkpoint(options.checkpoint.path);
+  ASSERT_TRUE(whole.lost);
+  EXPECT_DOUBLE_EQ(*whole.lost, 0.9 - best_epoch(whole).evaluation.test);
+  options.checkpoint.path = folder / "parts";
+  options.epochs = 3;
+  fit(learnable_vertices(), config, options);
+  options.epochs = 6;
+  options.checkpoint.resume = true;
+  options.checkpoint.full_test.reset();
+  fit(learnable_vertices(), config, options);
+  const Checkpoint parts = load_checkpoint(options.checkpoint.path);
+  ASSERT_EQ(paths_of(parts.ranges), paths_of(whole.ranges));
+  for (std::size_t i = 0; i < whole.ranges.size(); ++i) {
+    EXPECT_EQ(parts.ranges[i].array, whole.ranges[i].array) << whole.ranges[i].path;
+  }
+  ASSERT_TRUE(parts.lost);
+  EXPECT_NEAR(*parts.lost, *whole.lost, 1e-12);
+}
+
+TEST(RangesOfBits, AreThoseOfAModelThatWasQuantisedAfterTraining) {
+  const Checkpoint full = trained(small_model(nn::ModelKind::gcn));
+  EXPECT_TRUE(full.ranges.empty());
+  PredictOptions options;
+  options.bits = {4};
+  const Prediction prediction = predict(full, learnable_vertices(), options);
+  const TemporaryFolder folder;
+  save(quantised(full, {4}, prediction.ranges, 0.01), folder / "model");
+  const Checkpoint few = load_checkpoint(folder / "model");
+  EXPECT_EQ(few.model.bits, std::vector<std::int64_t>{4});
+  EXPECT_EQ(few.lost, 0.01);
+  EXPECT_TRUE(same_numbers(predict(few, learnable_vertices()).logits, prediction.logits));
+}
+
+TEST(RangesOfBits, OfAHostileCheckpointAreRefused) {
+  const Checkpoint whole = trained(with_bits(nn::ModelKind::gcn, {8}));
+  const TemporaryFolder folder;
+  const auto refuse = [&](const Checkpoint& checkpoint, const char* what) {
+    save(checkpoint, folder / "model");
+    expect_error(ErrorCode::bad_data, {what}, [&] { load_checkpoint(folder / "model"); });
+  };
+  const auto with_numbers = [&](std::vector<float> numbers, std::vector<std::int64_t> shape) {
+    Checkpoint checkpoint = whole;
+    Buffer<std::byte> bytes(std::ssize(numbers) * 4);
+    std::memcpy(bytes.data(), numbers.data(), numbers.size() * 4);
+    checkpoint.ranges.front().array = {"<f4", std::move(shape), std::move(bytes)};
+    return checkpoint;
+  };
+  refuse(with_numbers({1, -1}, {1, 2}), "a bound of -1");
+  refuse(with_numbers({1, NAN}, {1, 2}), "a bound of nan");
+  refuse(with_numbers({1, 2, 3}, {1, 3}), "are no ranges");
+  refuse(with_numbers({1, 2, 3, 4}, {2, 2}), "are no ranges");
+  Checkpoint lost = whole;
+  lost.lost = NAN;
+  refuse(lost, "a loss of");
+  Checkpoint other = whole;
+  other.ranges.front().path = "convs.9.input";
+  expect_error(ErrorCode::invalid_argument, {"convs.9.input", "--calibrate"},
+               [&] { predict(other, learnable_vertices()); });
+}
+
+TEST(Bits, MakeFeaturesAndActivationsSmaller) {
+  const Checkpoint checkpoint = trained(small_model(nn::ModelKind::gcn));
+  PredictOptions options;
+  std::optional<CodeMemory> before;
+  for (const std::int64_t bits : {16, 8, 4, 2, 1}) {
+    options.bits = {bits};
+    const auto memory = predict(checkpoint, learnable_vertices(), options).memory;
+    ASSERT_TRUE(memory);
+    EXPECT_GT(memory->features, 0);
+    EXPECT_GT(memory->activations, 0);
+    if (before) {
+      EXPECT_EQ(memory->features * 2, before->features) << bits;
+      EXPECT_LE(memory->activations, before->activations) << bits;
+      EXPECT_EQ(memory->full_features, before->full_features);
+    }
+    before = memory;
+  }
+  EXPECT_FALSE(predict(checkpoint, learnable_vertices()).memory);
 }
 
 TEST(Bits, OfAHostileCheckpointAreRefused) {

@@ -122,6 +122,33 @@ __global__ void round_numbers(const Scaled<T> x, std::int64_t rows, std::int64_t
   y.data[row * y.stride + i % cols] = cuda::narrow<T>(rounded);
 }
 
+template <class T>
+void find_ranges(const RoundingCall& call, const Scaled<T>& x, Stream stream) {
+  const std::int64_t rows = call.x.rows;
+  const std::int64_t cols = call.x.cols;
+  const std::int64_t blocks =
+      std::min<std::int64_t>(most_blocks, (rows * cols + threads - 1) / threads);
+  switch (call.range) {
+    case RoundingRange::rows:
+      cuda::launch_overlapped(row_ranges<T>, cuda::num_blocks(rows * 32, threads), threads, stream,
+                              x, rows, cols, call.found_ranges);
+      break;
+    case RoundingRange::columns:
+      cuda::launch_overlapped(clear_ranges, cuda::num_blocks(cols * 2, threads), threads, stream,
+                              call.found_ranges, cols * 2);
+      cuda::launch_overlapped(
+          column_ranges<T>,
+          dim3(static_cast<unsigned>(std::min(most_blocks, rows)), cuda::num_blocks(cols, threads)),
+          threads, stream, x, rows, cols, call.found_ranges);
+      break;
+    case RoundingRange::matrix:
+      cuda::launch_overlapped(clear_ranges, 1, threads, stream, call.found_ranges, std::int64_t{2});
+      cuda::launch_overlapped(matrix_range<T>, static_cast<unsigned>(blocks), threads, stream, x,
+                              rows, cols, call.found_ranges);
+      break;
+  }
+}
+
 }  // namespace
 
 void CudaDenseOps::round_to_codes(const RoundingCall& call, Stream stream) const {
@@ -133,27 +160,7 @@ void CudaDenseOps::round_to_codes(const RoundingCall& call, Stream stream) const
     using T = decltype(element);
     Scaled<T> x{rows_of<T>(call.x), {}};
     if (call.row_scale.data != nullptr) x.scale = rows_of<float>(call.row_scale);
-    const std::int64_t blocks =
-        std::min<std::int64_t>(most_blocks, (rows * cols + threads - 1) / threads);
-    switch (call.range) {
-      case RoundingRange::rows:
-        cuda::launch_overlapped(row_ranges<T>, cuda::num_blocks(rows * 32, threads), threads,
-                                stream, x, rows, cols, call.ranges);
-        break;
-      case RoundingRange::columns:
-        cuda::launch_overlapped(clear_ranges, cuda::num_blocks(cols * 2, threads), threads, stream,
-                                call.ranges, cols * 2);
-        cuda::launch_overlapped(column_ranges<T>,
-                                dim3(static_cast<unsigned>(std::min(most_blocks, rows)),
-                                     cuda::num_blocks(cols, threads)),
-                                threads, stream, x, rows, cols, call.ranges);
-        break;
-      case RoundingRange::matrix:
-        cuda::launch_overlapped(clear_ranges, 1, threads, stream, call.ranges, std::int64_t{2});
-        cuda::launch_overlapped(matrix_range<T>, static_cast<unsigned>(blocks), threads, stream, x,
-                                rows, cols, call.ranges);
-        break;
-    }
+    if (call.found_ranges != nullptr) find_ranges(call, x, stream);
     cuda::launch_overlapped(round_numbers<T>, cuda::num_blocks(rows * cols, threads), threads,
                             stream, x, rows, cols, call.bits, call.ranges, call.range,
                             rows_of<T>(call.y));
