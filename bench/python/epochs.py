@@ -13,8 +13,11 @@ processor counts what the processor works (with OMP_NUM_THREADS=1).
 
 Losses are compared after 50 epochs. Where they differ by more than 1e-4 (bf16: 2e-2), PyG is trained once
 more with its edges in another order, which changes nothing but how sums are rounded: "PyG itself" is what
-that makes of PyG's loss. Eager models come first and captured ones last, since a capture leaves memory of
-its own behind; what waits for the GPU cannot be captured, which is found out before trying.
+that makes of PyG's loss. In bf16 PyG is then trained in fp32 as well, and "from fp32" says how far PyG's loss
+and ours are from that. Training may blow up what was rounded, so gradients of the first step are compared as
+well: the largest difference of an element, relative to the largest element of its parameter, from PyG in
+fp32. Eager models come first and captured ones last, since a capture leaves memory of its own behind; what
+waits for the GPU cannot be captured, which is found out before trying.
 """
 
 import argparse
@@ -185,14 +188,54 @@ def measured(case, data, accelerated, options, clock):
         return {"error": f"{type(error).__name__}: {error}"[:200]}
 
 
-def loss_of_reordered(case, data):
-    """PyG's loss after 50 epochs, with the edges in another order."""
-    graph, kind, dtype, mode = case
+def pyg_loss(kind, data, dtype):
+    """PyG's loss after 50 epochs."""
     fresh(data[0].device)
+    return Training(kind, False, "eager", data, dtype).run(50).item()
+
+
+def reordered(data):
+    """The same graph with its edges in another order."""
     x, index, labels = data
     order = torch.randperm(index.size(1), generator=torch.Generator().manual_seed(5))
-    training = Training(kind, False, "eager", (x, index[:, order.to(index.device)], labels), dtype)
-    return training.run(50).item()
+    return x, index[:, order.to(index.device)], labels
+
+
+def first_gradients(kind, accelerated, data, dtype):
+    fresh(data[0].device)
+    training = Training(kind, accelerated, "eager", data, dtype)
+    training.step()
+    return [parameter.grad for parameter in training.net.parameters()]
+
+
+def gradient_differences(kind, data, dtype):
+    """How far gradients of the first step are from PyG's in fp32: ours, and PyG's in another type."""
+    def distance(gradients):
+        return max(((a - b).abs().max() / b.abs().max().clamp(min=1e-30)).item()
+                   for a, b in zip(gradients, expected))
+
+    try:
+        expected = first_gradients(kind, False, data, "fp32")
+        found = {"tessera": distance(first_gradients(kind, True, data, dtype))}
+        if dtype != "fp32":
+            found["pyg"] = distance(first_gradients(kind, False, data, dtype))
+        return found
+    except torch.OutOfMemoryError:
+        return None
+
+
+def compare_losses(record, case, data):
+    """What else losses after 50 epochs tell, where they differ by more than they should."""
+    graph, kind, dtype, mode = case
+    difference = loss_difference(record)
+    if difference is None or difference <= LOSS_BOUNDS[dtype]:
+        return
+    theirs = record["pyg"]["loss_after_50"]
+    record["pyg_itself"] = apart(pyg_loss(kind, reordered(data), dtype), theirs)
+    if dtype != "fp32":
+        wide = pyg_loss(kind, data, "fp32")
+        record["from_fp32"] = {who: apart(record[who]["loss_after_50"], wide)
+                               for who in ("pyg", "tessera")}
 
 
 def main():
@@ -216,7 +259,7 @@ def main():
     device = torch.device(options.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     begin = time.perf_counter()
-    data, records = {}, []
+    data, records, gradients = {}, [], {}
     cases = [(graph, kind, dtype, mode) for mode in ("eager", "compiled", "captured")
              for graph in options.graphs for dtype in options.precisions for kind in options.models
              if mode in options.modes]
@@ -232,11 +275,10 @@ def main():
                   "versions": f"torch {torch.__version__}, PyG {torch_geometric.__version__}"}
         for who, accelerated in (("pyg", False), ("tessera", True)):
             record[who] = measured(case, data[graph], accelerated, options, clock)
-        difference = loss_difference(record)
-        if difference is not None and difference > LOSS_BOUNDS[dtype]:
-            theirs = record["pyg"]["loss_after_50"]
-            again = loss_of_reordered(case, data[graph])
-            record["pyg_itself"] = abs(again - theirs) / abs(theirs)
+        compare_losses(record, case, data[graph])
+        if (graph, kind, dtype) not in gradients:
+            gradients[graph, kind, dtype] = gradient_differences(kind, data[graph], dtype)
+        record["gradients"] = gradients[graph, kind, dtype]
         records.append(record)
         print(line(record, options.shortest), flush=True)
         if options.json:
@@ -268,16 +310,32 @@ def ratio(record, shortest):
     return "-" if theirs is None or ours is None else f"{theirs / ours:.2f}"
 
 
+def apart(found, expected):
+    return abs(found - expected) / max(abs(expected), 1e-6)
+
+
 def loss_difference(record):
     theirs, ours = (record[who].get("loss_after_50") for who in ("pyg", "tessera"))
-    return None if theirs is None or ours is None else abs(ours - theirs) / max(abs(theirs), 1e-6)
+    return None if theirs is None or ours is None else apart(ours, theirs)
 
 
 def loss_text(record):
     difference = loss_difference(record)
     text = "-" if difference is None else f"{difference:.1e}"
-    itself = record.get("pyg_itself")
-    return text if itself is None else f"{text} (PyG itself {itself:.1e})"
+    if "pyg_itself" in record:
+        text += f" (PyG itself {record['pyg_itself']:.1e})"
+    if "from_fp32" in record:
+        found = record["from_fp32"]
+        text += f" (from fp32: PyG {found['pyg']:.1e}, tessera {found['tessera']:.1e})"
+    return text
+
+
+def gradient_text(record):
+    found = record["gradients"]
+    if found is None:
+        return "-"
+    text = f"{found['tessera']:.1e}"
+    return text if "pyg" not in found else f"{text} (PyG {found['pyg']:.1e})"
 
 
 def memory(record):
@@ -289,7 +347,7 @@ def line(record, shortest):
     return (f"{record['graph']:8} {record['model']:6} {record['precision']} {record['mode']:9} "
             f"PyG {text_of(record['pyg'], shortest):>9} ms, tessera "
             f"{text_of(record['tessera'], shortest):>9} ms, {ratio(record, shortest)} x, "
-            f"loss {loss_text(record)}, MiB {memory(record)}")
+            f"loss {loss_text(record)}, gradients {gradient_text(record)}, MiB {memory(record)}")
 
 
 def write_table(records, shortest, path):
@@ -299,17 +357,17 @@ def write_table(records, shortest, path):
     lines = [
         f"Epochs on {first['device']}, {first['threads']} threads, {first['versions']}; made by "
         f"`bench/python/epochs.py`. {what} in ms; the relative difference of the losses after 50 "
-        "epochs; peak memory of PyG and tessera in MiB. Waits: for the GPU in every step, which "
-        "cannot be captured.",
+        "epochs, and of the first gradients from PyG's in fp32; peak memory of PyG and tessera in MiB. "
+        "Waits: for the GPU in every step, which cannot be captured.",
         "",
-        "| graph | model | precision | mode | PyG | tessera | times as fast | loss | memory |",
-        "|---|---|---|---|---:|---:|---:|---:|---:|",
+        "| graph | model | precision | mode | PyG | tessera | times as fast | loss | gradients | memory |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for record in records:
         lines.append(f"| {record['graph']} | {record['model']} | {record['precision']} | "
                      f"{record['mode']} | {text_of(record['pyg'], shortest)} | "
                      f"{text_of(record['tessera'], shortest)} | {ratio(record, shortest)} | "
-                     f"{loss_text(record)} | {memory(record)} |")
+                     f"{loss_text(record)} | {gradient_text(record)} | {memory(record)} |")
     with open(path, "w") as file:
         file.write("\n".join(lines) + "\n")
 

@@ -68,6 +68,34 @@ Tensor weights_in_rows(const Structure& structure, const Tensor& weight, ScalarT
                              std::array<std::int64_t, 2>{structure.edges(), 1});
 }
 
+/// The values of edges that a run brings, and what is left of the settings beside them. A graph's
+/// scales are of single precision: in double precision they are brought as values instead.
+class EdgeValues {
+ public:
+  EdgeValues(Structure& structure, const SpmmSettings& given, const std::optional<Tensor>& weight,
+             ScalarType type)
+      : settings(given) {
+    const bool scaled = given.norm != Norm::none || given.loop_weight != 1;
+    if (weight) {
+      values_ = weights_in_rows(structure, *weight, type);
+    } else if (scaled && type == ScalarType::Double && !given.picks()) {
+      values_ = structure.entries(given.norm, given.loop_weight);
+      settings.norm = Norm::none;
+      settings.loop_weight = 1;
+    }
+  }
+
+  bool present() const { return values_.has_value(); }
+  operator ops::ConstOperand() const {
+    return values_ && values_->numel() > 0 ? operand(*values_) : ops::ConstOperand{};
+  }
+
+  SpmmSettings settings;
+
+ private:
+  std::optional<Tensor> values_;
+};
+
 MatrixView<VertexId> winners_of(const Tensor& winners) {
   return {static_cast<VertexId*>(winners.data_ptr()), winners.size(0), winners.size(1),
           device_of(winners)};
@@ -117,18 +145,15 @@ Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
   Tensor y = empty_beside(x, structure.targets(), x.size(1), type);
   if (y.numel() == 0) return in_type(y, given_type);
 
-  Brought brought{.weight = weight.has_value()};
+  const EdgeValues values(structure, settings, weight, type);
+  Brought brought{.weight = values.present()};
   brought.epilogue.bias = added.bias.has_value();
   brought.epilogue.residual = added.residual.has_value();
   brought.epilogue.residual_scale = added.residual_scale.has_value();
-  const auto planned = plan_for(structure, x, settings, brought);
+  const auto planned = plan_for(structure, x, values.settings, brought);
   ops::SpmmInputs inputs;
   inputs.x = operand(x);
-  std::optional<Tensor> values;
-  if (weight) {
-    values = weights_in_rows(structure, *weight, type);
-    if (structure.edges() > 0) inputs.edge_values = operand(*values);
-  }
+  inputs.edge_values = values;
   const Row bias(added.bias, type);
   const Matrix residual(added.residual, type);
   const Row scale(added.residual_scale, type);
@@ -161,18 +186,15 @@ FoundGradients summed_backward(Structure& structure, const SpmmSettings& setting
     if (found.x) torch::stable::zero_(*found.x);
     if (found.weight) torch::stable::zero_(*found.weight);
   } else if (wanted.need_x || wanted.need_weight) {
-    Brought brought{.weight = weight.has_value(), .backward = true};
+    const EdgeValues values(structure, settings, weight, type);
+    Brought brought{.weight = values.present(), .backward = true};
     brought.epilogue.residual = wanted.residual.has_value();
     brought.epilogue.residual_scale = wanted.residual_scale.has_value();
     brought.weight_gradient = wanted.need_weight;
-    const auto planned = plan_for(structure, grad, settings, brought);
+    const auto planned = plan_for(structure, grad, values.settings, brought);
     ops::SpmmGradInputs inputs;
     inputs.grad_y = operand(grad);
-    std::optional<Tensor> values;
-    if (weight) {
-      values = weights_in_rows(structure, *weight, type);
-      inputs.edge_values = operand(*values);
-    }
+    inputs.edge_values = values;
     const Matrix features(wanted.x, type);
     const Matrix residual(wanted.residual, type);
     const Row scale(wanted.residual_scale, type);

@@ -218,17 +218,22 @@ void Structure::build(const Tensor& targets, const Tensor& sources, const Tensor
   order_ = order;
 }
 
-Graph Structure::with_loop_weight(double weight) const {
-  const std::int64_t loops = added_loops();
-  if (loops == 0 || weight == 1) return graph_;
-  Tensor values = empty_beside(arguments_.index, caller_edges_, ScalarType::Float);
+Tensor Structure::loop_weights(double weight, ScalarType type) const {
+  Tensor values = empty_beside(arguments_.index, caller_edges_, type);
   torch::stable::fill_(values, 1);
-  torch::stable::fill_(torch::stable::narrow(values, 0, caller_edges_ - loops, loops), weight);
-  const Tensor ordered = torch::stable::contiguous(in_rows(values));
+  if (const std::int64_t loops = added_loops(); loops > 0) {
+    torch::stable::fill_(torch::stable::narrow(values, 0, caller_edges_ - loops, loops), weight);
+  }
+  return torch::stable::contiguous(in_rows(values));
+}
+
+Graph Structure::with_loop_weight(double weight) const {
+  if (added_loops() == 0 || weight == 1) return graph_;
+  const Tensor ordered = loop_weights(weight, ScalarType::Float);
   return graph_.with_values(PlacedArray<float>(borrowed<float>(ordered), graph_.place()));
 }
 
-std::vector<double> Structure::degrees(Norm norm, double loop_weight) const {
+std::vector<double> Structure::scales(Norm norm, double loop_weight) const {
   const bool by_source = norm == Norm::symmetric_by_source;
   std::vector<double> degrees(
       static_cast<std::size_t>(by_source ? graph_.num_cols() : graph_.num_rows()));
@@ -239,37 +244,61 @@ std::vector<double> Structure::degrees(Norm norm, double loop_weight) const {
       degrees[static_cast<std::size_t>(row)] = static_cast<double>(graph_.degree(row));
     }
   }
-  if (norm == Norm::mean) return degrees;  // by the number of edges, whatever they weigh
-  for (std::int64_t i = 0; i < added_loops(); ++i) {
+  // A mean is one over the number of edges, whatever they weigh.
+  for (std::int64_t i = 0; norm != Norm::mean && i < added_loops(); ++i) {
     degrees[static_cast<std::size_t>(i)] += loop_weight - 1;
+  }
+  for (double& degree : degrees) {
+    const double inverse = degree > 0 ? 1 / degree : 0;
+    degree = norm == Norm::mean ? inverse : std::sqrt(inverse);
   }
   return degrees;
 }
 
+void Structure::require_square(Norm norm) const {
+  if (norm == Norm::none || norm == Norm::mean || graph_.is_square()) return;
+  throw Error(ErrorCode::invalid_argument, "symmetric normalisation of a graph that is not square",
+              "graph", "use as many sources as targets");
+}
+
 Graph Structure::graph(Norm norm, double loop_weight) {
   if (norm == Norm::none && loop_weight == 1) return graph_;
-  if (norm != Norm::none && norm != Norm::mean && !graph_.is_square()) {
-    throw Error(ErrorCode::invalid_argument,
-                "symmetric normalisation of a graph that is not square", "graph",
-                "use as many sources as targets");
-  }
+  require_square(norm);
   const std::scoped_lock lock(mutex_);
   const auto found = graphs_.find({static_cast<int>(norm), loop_weight});
   if (found != graphs_.end()) return found->second;
   require_no_capture(place_of(arguments_.index), "this normalisation was not used before");
   Graph graph = with_loop_weight(loop_weight);
   if (norm != Norm::none) {
-    const std::vector<double> sums = degrees(norm, loop_weight);
-    Buffer<float> scales(static_cast<std::int64_t>(sums.size()));
-    for (std::int64_t i = 0; i < scales.size(); ++i) {
-      const double degree = sums[static_cast<std::size_t>(i)];
-      const double inverse = degree > 0 ? 1 / degree : 0;
-      scales[i] = static_cast<float>(norm == Norm::mean ? inverse : std::sqrt(inverse));
-    }
-    const SharedArray<float> shared(std::move(scales));
+    const std::vector<double> wide = scales(norm, loop_weight);
+    Buffer<float> narrow(static_cast<std::int64_t>(wide.size()));
+    std::transform(wide.begin(), wide.end(), narrow.data(),
+                   [](double scale) { return static_cast<float>(scale); });
+    const SharedArray<float> shared(std::move(narrow));
     graph = norm == Norm::mean ? graph.with_scales(shared, {}) : graph.with_scales(shared, shared);
   }
   return graphs_.emplace(std::pair{static_cast<int>(norm), loop_weight}, graph).first->second;
+}
+
+Tensor Structure::entries(Norm norm, double loop_weight) {
+  require_square(norm);
+  const std::scoped_lock lock(mutex_);
+  const auto found = entries_.find({static_cast<int>(norm), loop_weight});
+  if (found != entries_.end()) return found->second;
+  const Tensor values = torch::stable::view(loop_weights(loop_weight, ScalarType::Double),
+                                            std::array<std::int64_t, 2>{edges(), 1});
+  if (norm != Norm::none) {
+    const std::vector<double> by = scales(norm, loop_weight);
+    auto* entry = static_cast<double*>(values.data_ptr());
+    for (VertexId row = 0; row < graph_.num_rows(); ++row) {
+      for (const VertexId column : graph_.neighbours(row)) {
+        *entry *= by[static_cast<std::size_t>(row)];
+        if (norm != Norm::mean) *entry *= by[static_cast<std::size_t>(column)];
+        ++entry;
+      }
+    }
+  }
+  return entries_.emplace(std::pair{static_cast<int>(norm), loop_weight}, values).first->second;
 }
 
 Graph Structure::unique_graph() {

@@ -71,6 +71,9 @@ class Structure {
 
   /// As scaled by `norm`, with added loops of this weight.
   Graph graph(Norm norm, double loop_weight);
+  /// The entries of that graph's matrix in the order of rows, one column, in double precision: the
+  /// graph itself keeps its scales in single precision. For a graph on the CPU.
+  Tensor entries(Norm norm, double loop_weight);
   /// Each edge once, for max and min, where weights of edges play no part.
   Graph unique_graph();
 
@@ -106,14 +109,18 @@ class Structure {
   bool pinned() const { return pinned_; }
 
  private:
+  void require_square(Norm norm) const;
   static void require_no_capture(const Place& place, const char* what);
   static void count_plan();
   void build(const Tensor& targets, const Tensor& sources, const Tensor* caller_positions,
              const Place& place);
   Graph with_loop_weight(double weight) const;
+  /// 1 for each edge given and this weight for each added loop, in the order of rows.
+  Tensor loop_weights(double weight, ScalarType type) const;
   /// How many loops were added: to vertices 0, 1, …
   std::int64_t added_loops() const;
-  std::vector<double> degrees(Norm norm, double loop_weight) const;
+  /// What rows are scaled by, and columns where the norm is symmetric.
+  std::vector<double> scales(Norm norm, double loop_weight) const;
 
   std::vector<Tensor> held_;  ///< so that their memory is nobody else's
   GraphArguments arguments_;
@@ -124,6 +131,7 @@ class Structure {
   std::atomic<bool> pinned_{false};
   std::recursive_mutex mutex_;  ///< making a plan asks for the graph
   std::map<std::pair<int, double>, Graph> graphs_;
+  std::map<std::pair<int, double>, Tensor> entries_;
   std::optional<Graph> unique_;
   std::map<PlanNumbers, std::shared_ptr<void>> plans_;
 };
