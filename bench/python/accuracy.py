@@ -5,13 +5,15 @@
     TESSERA_DATA=FOLDER python bench/python/accuracy.py --graphs cora citeseer pubmed --runs 10
 
 FOLDER holds NAME/NAME.npz as docs/formats.md has them. Test accuracy at the epoch with the best validation
-accuracy (of equals, the one with the least validation loss), mean and standard deviation, over seeds 1, 2, …; --plain trains the same models on PyG's own code.
+accuracy (of equals, the one with the least validation loss), mean and standard deviation, over seeds 1, 2, …;
+--plain trains the same models on PyG's own code.
 """
 
 import argparse
 import json
 import os
 import statistics
+import time
 from typing import Callable, NamedTuple
 
 import numpy as np
@@ -21,34 +23,22 @@ import torch_geometric.nn as pyg
 
 import tessera
 
+
 class Settings(NamedTuple):
     """What docs/training.md has of a model's paper."""
 
-    layers: Callable[[int, int], list[torch.nn.Module]]
-    activation: Callable
+    net: Callable[[int, int], torch.nn.Module]
     rate: float
     decay: float
-    dropout: float
     epochs: int = 200
     patience: int | None = None  # epochs without a validation accuracy or loss as good as the best
     decay_of_first_alone: bool = False
 
 
-def settings_of(kind: str, graph: str) -> Settings:
-    if kind == "GCN":
-        return Settings(lambda f, c: [pyg.GCNConv(f, 16), pyg.GCNConv(16, c)], F.relu, 0.01, 5e-4, 0.5,
-                        decay_of_first_alone=True)
-    if kind == "SAGE":
-        return Settings(lambda f, c: [pyg.SAGEConv(f, 64), pyg.SAGEConv(64, c)], F.relu, 0.01, 5e-4, 0.5)
-    on_pubmed = graph == "pubmed"
-    heads = 8 if on_pubmed else 1
-    return Settings(lambda f, c: [pyg.GATConv(f, 8, heads=8, dropout=0.6),
-                                  pyg.GATConv(64, c, heads=heads, concat=False, dropout=0.6)],
-                    F.elu, 0.01 if on_pubmed else 0.005, 1e-3 if on_pubmed else 5e-4, 0.6, 1000, 100)
-
-
 class Net(torch.nn.Module):
-    def __init__(self, layers, dropout, activation):
+    """Layers with an activation between them, and dropout before each."""
+
+    def __init__(self, layers, dropout, activation=F.relu):
         super().__init__()
         self.layers, self.dropout, self.activation = torch.nn.ModuleList(layers), dropout, activation
 
@@ -59,7 +49,47 @@ class Net(torch.nn.Module):
         return x
 
 
-def read(name):
+class Agnn(torch.nn.Module):
+    """Two dense layers, with propagations between them, the first of a factor that stays 1."""
+
+    def __init__(self, features, classes, propagations):
+        super().__init__()
+        inner = [pyg.AGNNConv(requires_grad=i > 0) for i in range(propagations)]
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(features, 16), *inner,
+                                           torch.nn.Linear(16, classes)])
+
+    def forward(self, x, edge_index):
+        first, *inner, last = self.layers
+        x = F.relu(first(F.dropout(x, 0.5, self.training)))
+        for layer in inner:
+            x = layer(x, edge_index)
+        return last(F.dropout(x, 0.5, self.training))
+
+
+def gat(heads):
+    return lambda f, c: Net([pyg.GATConv(f, 8, heads=8, dropout=0.6),
+                             pyg.GATConv(64, c, heads=heads, concat=False, dropout=0.6)], 0.6, F.elu)
+
+
+def settings_of(kind: str, graph: str) -> Settings:
+    on_pubmed = graph == "pubmed"
+    if kind == "GCN":
+        return Settings(lambda f, c: Net([pyg.GCNConv(f, 16), pyg.GCNConv(16, c)], 0.5), 0.01, 5e-4,
+                        decay_of_first_alone=True)
+    if kind == "Cheb":
+        return Settings(lambda f, c: Net([pyg.ChebConv(f, 16, 2), pyg.ChebConv(16, c, 2)], 0.5), 0.01,
+                        5e-4, decay_of_first_alone=True)
+    if kind == "SAGE":
+        return Settings(lambda f, c: Net([pyg.SAGEConv(f, 64), pyg.SAGEConv(64, c)], 0.5), 0.01, 5e-4)
+    if kind == "SGC":
+        return Settings(lambda f, c: Net([pyg.SGConv(f, c, K=2)], 0.0), 0.2, 5e-5, 100)
+    if kind == "AGNN":
+        return Settings(lambda f, c: Agnn(f, c, 4 if on_pubmed else 2), 0.01, 5e-4, 1000, 100)
+    return Settings(gat(8 if on_pubmed else 1), 0.01 if on_pubmed else 0.005,
+                    1e-3 if on_pubmed else 5e-4, 1000, 100)
+
+
+def read(name, device):
     arrays = np.load(os.path.join(os.environ["TESSERA_DATA"], name, name + ".npz"))
     index = torch.from_numpy(np.stack([arrays["col"], arrays["row"]]).astype(np.int64))
     shape = (int(arrays["num_nodes"]), int(arrays["x_dim"]))
@@ -67,15 +97,15 @@ def read(name):
                                 arrays["x_data"], shape).to_dense()
     x = x / x.sum(1, keepdim=True).clamp(min=1e-12)
     parts = {part: torch.from_numpy(arrays[part + "_idx"]) for part in ("train", "val", "test")}
-    return x, index, torch.from_numpy(arrays["y"]), parts
+    parts = {part: found.to(device) for part, found in parts.items()}
+    return x.to(device), index.to(device), torch.from_numpy(arrays["y"]).to(device), parts
 
 
 def train(kind, graph, data, seed, plain):
     x, index, labels, parts = data
     settings = settings_of(kind, graph)
     torch.manual_seed(seed)
-    layers = settings.layers(x.size(1), int(labels.max()) + 1)
-    net = Net(layers, settings.dropout, settings.activation)
+    net = settings.net(x.size(1), int(labels.max()) + 1).to(x.device)
     if not plain:
         tessera.accelerate(net)
     later = [p for layer in net.layers[1:] for p in layer.parameters()]
@@ -106,22 +136,32 @@ def train(kind, graph, data, seed, plain):
     return 100 * test
 
 
+MODELS = ["GCN", "SAGE", "GAT", "SGC", "AGNN", "Cheb"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer", "pubmed"])
-    parser.add_argument("--models", nargs="+", default=["GCN", "SAGE", "GAT"],
-                        choices=["GCN", "SAGE", "GAT"])
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--budget", type=float, default=float("inf"),
+                        help="no run begins after so many seconds")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--plain", action="store_true", help="PyG's own code")
     parser.add_argument("--json")
     options = parser.parse_args()
-    records = []
+    begin, records = time.perf_counter(), []
     for graph in options.graphs:
-        data = read(graph)
+        data = read(graph, options.device)
         for kind in options.models:
-            found = [train(kind, graph, data, seed, options.plain)
-                     for seed in range(1, options.runs + 1)]
-            records.append({"graph": graph, "model": kind, "runs": found,
+            found = []
+            for seed in range(1, options.runs + 1):
+                if time.perf_counter() - begin < options.budget:
+                    found.append(train(kind, graph, data, seed, options.plain))
+            if not found:
+                print(f"{options.budget} s are over: left out {kind} on {graph}", flush=True)
+                continue
+            records.append({"graph": graph, "model": kind, "runs": found, "device": options.device,
                             "code": "pyg" if options.plain else "tessera"})
             spread = statistics.stdev(found) if len(found) > 1 else 0.0
             print(f"{graph:9} {kind:5} {statistics.mean(found):.1f} ± {spread:.1f}", flush=True)

@@ -91,6 +91,15 @@ def test_layer_is_pygs(name, device):
         assert (tally.kernels, tally.fallbacks) == (before[0] + 1, before[1])
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_double_precision_is_double(name):
+    theirs, mine = (layer.double() for layer in pair(name))
+    index, x = random_edges(40, 40, 300), torch.randn(40, 12, dtype=torch.float64)
+    bound = 1e-7 if name == "Cluster" else 1e-12  # PyG has single-precision scales there
+    same(gradients(mine, x, index), gradients(theirs, x, index), bound)
+    assert mine.tessera_fallback is None
+
+
 @pytest.mark.parametrize("name", ["GCN", "SAGE", "GIN", "GIN fixed", "GAT", "GATv2", "AGNN", "SGC", "APPNP",
                                   "Cluster", "Transformer"])
 @pytest.mark.parametrize("layout", ["csr", "coo"])
