@@ -52,20 +52,43 @@ EdgeOffset longest_uncut_row(std::int64_t heads) {
   return std::min<EdgeOffset>(512, batches * 32 / power_of_two(heads));
 }
 
-/// Edges one after another, the longest row last: all others are done when it still runs.
-double predict_fused_us(const AttentionProblem& problem, const DeviceTraits& traits) {
-  const FusedCoefficients fit = coefficients_for(coefficients, traits);
+namespace {
+
+/// Edges one after another, the longest row last: all others are done when it still runs. `words`
+/// counts what an edge reads, four bytes each.
+double sweep_us(const AttentionProblem& problem, const FusedCoefficients& fit, double words) {
   const AttentionOptions& options = problem.options;
   const Graph& graph = problem.graph;
   const EdgeOffset longest = row_degrees(graph)->longest();
   const auto heads = static_cast<double>(options.heads);
-  const double words = static_cast<double>(options.features) *
-                       static_cast<double>(bytes_per_element(options.precision)) / 4 /
-                       (options.form == AttentionForm::gat ? 2 : 1);
   const auto last_edges = static_cast<double>(std::min(longest, longest_uncut_row(options.heads)));
   return fit.launch_us + static_cast<double>(graph.num_rows()) * words * fit.row_word_us +
          static_cast<double>(graph.num_edges()) * (heads * fit.number_us + words * fit.word_us) +
          last_edges * (fit.last_edge_us + words / heads * fit.last_edge_word_us);
+}
+
+/// Four bytes of features, or one feature where heads begin on no boundary of 16 bytes: then each
+/// is loaded alone, and a load costs the same.
+double words_of_row(const AttentionOptions& options) {
+  constexpr std::int64_t vector_bytes = 16;
+  const auto bytes = static_cast<std::int64_t>(bytes_per_element(options.precision));
+  const bool aligned = options.features / options.heads * bytes % vector_bytes == 0;
+  constexpr double loads_per_word = vector_bytes / 4;
+  return aligned ? static_cast<double>(options.features * bytes) / 4
+                 : static_cast<double>(options.features) * loads_per_word;
+}
+
+}  // namespace
+
+double predict_fused_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  const FusedCoefficients fit = coefficients_for(coefficients, traits);
+  const AttentionOptions& options = problem.options;
+  const double words = words_of_row(options);
+  const double forward =
+      sweep_us(problem, fit, options.form == AttentionForm::gat ? words / 2 : words);
+  if (!options.backward) return forward;
+  // By rows and by columns; each multiplies features of both ends, whatever the form.
+  return forward + 2 * sweep_us(problem, fit, words);
 }
 
 }  // namespace tessera::ops

@@ -14,7 +14,7 @@ int power_of_two(std::int64_t at_least);
 /// A warp takes this many edges of one row, or cuts it: with many heads a batch has few edges.
 EdgeOffset longest_uncut_row(std::int64_t heads);
 
-/// What the forward pass should take.
+/// What the passes of the plan should take.
 double predict_fused_us(const AttentionProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -271,9 +271,7 @@ std::string why_not(const AttentionProblem& problem) {
 }
 
 double predicted_us(const AttentionProblem& problem) {
-  // Backward is two sweeps more, of two products each.
-  const double passes = problem.options.backward ? 3 : 1;
-  return passes * predict_fused_us(problem, device_traits(problem.options.device));
+  return predict_fused_us(problem, device_traits(problem.options.device));
 }
 
 }  // namespace
