@@ -288,7 +288,7 @@ class FloatBatchTrial final : public Trial {
           placement{trial.precision_, &default_memory(trial.device_), stream},
           model(trial.load_.config, trial.load_.features.cols(), classes, trial.load_.seed,
                 placement),
-          input(placement),
+          input(0, 0, placement),
           workspace(placement.place()) {}
 
     SideStream stream;

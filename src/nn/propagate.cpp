@@ -35,6 +35,13 @@ bool finishes_cheaply(const Tensor& x) {
   return row_bytes % 16 == 0 || x.rows() * row_bytes <= small;
 }
 
+/// Sums do not mix columns: rows can go with what fills them up, and be whole vectors.
+bool goes_with_filling(const Propagation& propagation, const Tensor& x, const Tensor& y) {
+  const bool sums =
+      propagation.reduction == ops::Reduction::sum || propagation.reduction == ops::Reduction::mean;
+  return sums && x.stride() > x.cols() && x.stride() == y.stride();
+}
+
 ops::SpmmEpilogue scaled_residual() {
   ops::SpmmEpilogue epilogue;
   epilogue.residual = epilogue.residual_scale = true;
@@ -49,8 +56,14 @@ void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const
   require_rows(propagation, x, graph.graph().num_cols());
   y.resize(graph.graph().num_rows(), x.cols());
   const bool backward = context.training && propagation.has_gradient;
-  ops::run(graph.spmm(propagation.derivation, options_for(propagation, x, backward)), {x, {}},
-           {y, winners}, context.stream);
+  ops::SpmmOptions options = options_for(propagation, x, backward);
+  if (goes_with_filling(propagation, x, y)) {
+    options.features = x.stride();
+    ops::run(graph.spmm(propagation.derivation, options), {x.with_filling()}, {y.with_filling()},
+             context.stream);
+    return;
+  }
+  ops::run(graph.spmm(propagation.derivation, options), {x, {}}, {y, winners}, context.stream);
 }
 
 void propagate(const Propagation& propagation, const Tensor& x, const ScaledResidual& residual,
@@ -98,7 +111,13 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Te
                         const Context& context, MatrixView<const VertexId> winners) {
   Topology& graph = context.required_graph(propagation.layer);
   grad_x.resize(graph.graph().num_cols(), grad_y.cols());
-  const ops::SpmmOptions options = options_for(propagation, grad_y, true);
+  ops::SpmmOptions options = options_for(propagation, grad_y, true);
+  if (goes_with_filling(propagation, grad_y, grad_x)) {
+    options.features = grad_y.stride();
+    ops::run_backward(graph.spmm_gradient(propagation.derivation, options), {grad_y.with_filling()},
+                      {grad_x.with_filling(), {}}, context.stream);
+    return;
+  }
   ops::run_backward(graph.spmm_gradient(propagation.derivation, options), {grad_y, {}, {}, winners},
                     {grad_x, {}}, context.stream);
 }

@@ -17,7 +17,15 @@ namespace {
 
 template <class Result, class Data>
 Result operand_of(Data* data, const Tensor& tensor) {
-  return {data, storage_of(tensor.precision()), tensor.device(), tensor.rows(), tensor.cols()};
+  return {
+      data,           storage_of(tensor.precision()), tensor.device(), tensor.rows(), tensor.cols(),
+      tensor.stride()};
+}
+
+template <class Result>
+Result widened(Result operand) {
+  operand.cols = operand.stride;
+  return operand;
 }
 
 }  // namespace
@@ -29,7 +37,8 @@ Placement Placement::wide() const {
 }
 
 void Tensor::resize(std::int64_t rows, std::int64_t cols) {
-  const std::int64_t elements = checked_area(rows, cols);
+  const std::int64_t stride = stride_for(cols);
+  const std::int64_t elements = checked_area(rows, stride);
   const auto needed =
       static_cast<std::int64_t>(checked_bytes(elements, bytes_per_element(precision())));
   if (needed > memory_.size()) {
@@ -38,12 +47,27 @@ void Tensor::resize(std::int64_t rows, std::int64_t cols) {
                   "make it before: Layer::prepare makes all plans and buffers of a model");
     }
     // What it held is of no use any more: two at a time could be too many.
-    rows_ = cols_ = 0;
+    rows_ = cols_ = stride_ = 0;
     memory_ = {};
     memory_ = Buffer<std::byte>(needed, placement_.place());
+    if (stride > cols && !ops::plans_only()) {
+      fill_zero(memory_.data(), static_cast<std::size_t>(needed), device(), placement_.stream);
+    }
   }
   rows_ = rows;
   cols_ = cols;
+  stride_ = stride;
+}
+
+/// Short rows stay as they are: what fills them would be as long as they are.
+std::int64_t Tensor::stride_for(std::int64_t cols) const noexcept {
+  constexpr std::int64_t vector_bytes = 16, short_row_bytes = 32;
+  const auto bytes = static_cast<std::int64_t>(bytes_per_element(precision()));
+  if (contiguous_ || device().kind == DeviceKind::cpu || cols * bytes < short_row_bytes) {
+    return cols;
+  }
+  const std::int64_t count = vector_bytes / bytes;
+  return (cols + count - 1) / count * count;
 }
 
 void Tensor::fill(double value, Stream stream) { ops::fill(*this, value, device(), stream); }
@@ -74,6 +98,12 @@ Tensor::operator ops::ConstOperand() const noexcept {
   return operand_of<ops::ConstOperand>(memory_.data(), *this);
 }
 
+ops::Operand Tensor::with_filling() noexcept { return widened(ops::Operand(*this)); }
+
+ops::ConstOperand Tensor::with_filling() const noexcept {
+  return widened(ops::ConstOperand(*this));
+}
+
 void Tensor::require_type(ElementType asked) const {
   if (asked != storage_of(precision())) {
     throw Error(
@@ -97,7 +127,7 @@ Parameter::Parameter(std::string parameter_name, std::int64_t rows, std::int64_t
       value(rows, cols, placement.wide()),
       gradient(rows, cols, placement),
       initial(start) {
-  if (value.precision() != placement.precision) rounded_.emplace(rows, cols, placement);
+  if (value.precision() != placement.precision) rounded_.emplace(placement).resize(rows, cols);
   gradient.fill(0, placement.stream);
   reset(Random(0));
 }

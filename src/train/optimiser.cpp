@@ -13,9 +13,8 @@ bool needs_second(const ops::OptimiserOptions& options) {
 }
 
 nn::Tensor moment_of(const nn::Tensor& value, bool needed) {
-  nn::Tensor moment(value.placement());
-  if (!needed) return moment;
-  moment.resize(value.rows(), value.cols());
+  if (!needed) return nn::Tensor(value.placement());
+  nn::Tensor moment(value.rows(), value.cols(), value.placement());
   moment.fill(0, value.placement().stream);
   return moment;
 }

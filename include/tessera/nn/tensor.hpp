@@ -27,23 +27,29 @@ struct Placement {
   Placement wide() const;
 };
 
-/// An owned, contiguous, row-major matrix whose element type is known at run time. Resizing keeps
-/// the memory where it suffices, so that buffers made in the first step serve all later ones.
+/// An owned row-major matrix whose element type is known at run time. Resizing keeps the memory
+/// where it suffices, so that buffers made in the first step serve all later ones.
 class Tensor {
  public:
+  /// For what passes compute: on a GPU long rows begin at whole vectors, as kernels load them.
   explicit Tensor(Placement placement = {}) : placement_(placement) {}
-  Tensor(std::int64_t rows, std::int64_t cols, Placement placement = {}) : Tensor(placement) {
+  /// For what is kept and stored: contiguous, whatever shape it takes later.
+  Tensor(std::int64_t rows, std::int64_t cols, Placement placement = {})
+      : placement_(placement), contiguous_(true) {
     resize(rows, cols);
   }
 
   std::int64_t rows() const noexcept { return rows_; }
   std::int64_t cols() const noexcept { return cols_; }
+  /// From one row to the next: `cols`, and what fills the row up.
+  std::int64_t stride() const noexcept { return stride_; }
   std::int64_t size() const noexcept { return rows_ * cols_; }
   Precision precision() const noexcept { return placement_.precision; }
   const Placement& placement() const noexcept { return placement_; }
   Device device() const noexcept { return placement_.device(); }
   std::byte* bytes() noexcept { return memory_.data(); }
   const std::byte* bytes() const noexcept { return memory_.data(); }
+  /// Of a contiguous one.
   std::int64_t num_bytes() const noexcept {
     return size() * static_cast<std::int64_t>(bytes_per_element(precision()));
   }
@@ -62,24 +68,31 @@ class Tensor {
   template <class T>
   MatrixView<T> as() {
     require_type(ElementTypeOf<T>::value);
-    return {reinterpret_cast<T*>(memory_.data()), rows_, cols_, device()};
+    return {reinterpret_cast<T*>(memory_.data()), rows_, cols_, stride_, device()};
   }
   template <class T>
   MatrixView<const T> as() const {
     require_type(ElementTypeOf<T>::value);
-    return {reinterpret_cast<const T*>(memory_.data()), rows_, cols_, device()};
+    return {reinterpret_cast<const T*>(memory_.data()), rows_, cols_, stride_, device()};
   }
 
   operator ops::Operand() noexcept;
   operator ops::ConstOperand() const noexcept;
+  /// With what fills its rows up, `stride` columns: for ops that never mix columns. What they leave
+  /// there means nothing.
+  ops::Operand with_filling() noexcept;
+  ops::ConstOperand with_filling() const noexcept;
 
  private:
   void require_type(ElementType asked) const;
+  std::int64_t stride_for(std::int64_t cols) const noexcept;
 
   Placement placement_;
+  bool contiguous_ = false;
   Buffer<std::byte> memory_;
   std::int64_t rows_ = 0;
   std::int64_t cols_ = 0;
+  std::int64_t stride_ = 0;
 };
 
 /// What a parameter starts as.
@@ -120,7 +133,7 @@ struct Parameter {
   void round(Stream stream = {});
 
  private:
-  std::optional<Tensor> rounded_;
+  std::optional<Tensor> rounded_;  ///< never stored
 };
 
 }  // namespace tessera::nn

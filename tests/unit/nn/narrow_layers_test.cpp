@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every layer in bf16 and tf32 against the same layer in double, with the weights and inputs that
-// the narrow one has.
+// Every layer in bf16, tf32 and, on a GPU, fp32 against the same layer in double, with the weights
+// and inputs that the narrow one has.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -10,7 +10,10 @@
 #include "support/expect_error.hpp"
 #include "support/gradient_check.hpp"
 #include "support/layer_zoo.hpp"
+#include "tessera/graph/generate.hpp"
+#include "tessera/nn/gcn.hpp"
 #include "tessera/nn/model.hpp"
+#include "tessera/nn/sage.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 
 #include "train/host.hpp"
@@ -28,8 +31,14 @@ constexpr VertexId vertices = 33;
 /// One layer and what it is given.
 struct Scene {
   Scene(const test::ZooEntry& entry, const nn::Placement& placement, bool sparse)
-      : layer(entry.make(in, placement)),
-        graph(weighted_graph(vertices, vertices, 5 * vertices, 1), placement.place()),
+      : Scene(entry.make(in, placement), weighted_graph(vertices, vertices, 5 * vertices, 1), in,
+              placement) {
+    if (sparse) input = nn::Input(features);
+  }
+  Scene(std::unique_ptr<nn::Layer> given, const Graph& edges, std::int64_t width,
+        const nn::Placement& placement)
+      : layer(std::move(given)),
+        graph(edges, placement.place()),
         features(weighted_graph(vertices, in, 80, 4), placement.place()),
         x(placement),
         workspace(placement.place()) {
@@ -40,9 +49,9 @@ struct Scene {
     context.workspace = &workspace;
     // Numbers that bf16 holds are the same in every scene.
     nn::Tensor rounded(nn::Placement{Precision::bf16});
-    rounded.copy_from(normal_tensor(vertices, in, 2));
+    rounded.copy_from(normal_tensor(edges.num_cols(), width, 2));
     x.upload(train::to_host(rounded));
-    input = sparse ? nn::Input(features) : nn::Input(x);
+    input = nn::Input(x);
     layer->reset_parameters(5);
   }
 
@@ -85,6 +94,25 @@ double distance(const Matrix<float>& a, const Matrix<float>& b) {
   return std::sqrt(sum);
 }
 
+/// Two scenes of the same layer, the second in double with the parameters of the first.
+void expect_same_passes(Scene& narrow, Scene& wide, double tolerance) {
+  const auto from = narrow.layer->parameters();
+  const auto to = wide.layer->parameters();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    to[i].parameter->value.upload(train::to_host(from[i].parameter->used()));
+  }
+  const auto got = narrow.pass();
+  const auto expected = wide.pass();
+  ASSERT_EQ(got.size(), expected.size());
+  // A bias before a batch norm has no gradient but rounding: small beside the others.
+  double largest = 0;
+  for (const auto& [name, matrix] : expected) largest = std::max(largest, length(matrix));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double size = std::max(length(expected[i].second), 0.1 * largest);
+    EXPECT_LE(distance(got[i].second, expected[i].second), tolerance * size) << got[i].first;
+  }
+}
+
 class NarrowLayersOnDevice : public ::testing::TestWithParam<std::pair<DeviceKind, Precision>> {
  protected:
   void SetUp() override {
@@ -103,6 +131,7 @@ class NarrowLayersOnDevice : public ::testing::TestWithParam<std::pair<DeviceKin
   static double tolerance(const std::string& name) {
     const double at_zero = name.starts_with("gin") ? 4 : 1;
     if (GetParam().second == Precision::bf16) return at_zero * 0x1p-5;
+    if (GetParam().second == Precision::fp32) return 1e-4;
     return GetParam().first == DeviceKind::cpu ? 1e-5 : at_zero * 0x1p-8;
   }
 };
@@ -114,22 +143,7 @@ TEST_P(NarrowLayersOnDevice, agree_with_double_precision) {
       Scene narrow(entry, placement(), sparse);
       if (sparse && !narrow.layer->accepts_sparse()) continue;
       Scene wide(entry, double_placement(), sparse);
-      const auto from = narrow.layer->parameters();
-      const auto to = wide.layer->parameters();
-      for (std::size_t i = 0; i < from.size(); ++i) {
-        to[i].parameter->value.upload(train::to_host(from[i].parameter->used()));
-      }
-      const auto got = narrow.pass();
-      const auto expected = wide.pass();
-      ASSERT_EQ(got.size(), expected.size());
-      // A bias before a batch norm has no gradient but rounding: small beside the others.
-      double largest = 0;
-      for (const auto& [name, matrix] : expected) largest = std::max(largest, length(matrix));
-      for (std::size_t i = 0; i < got.size(); ++i) {
-        const double size = std::max(length(expected[i].second), 0.1 * largest);
-        EXPECT_LE(distance(got[i].second, expected[i].second), tolerance(entry.name) * size)
-            << got[i].first;
-      }
+      expect_same_passes(narrow, wide, tolerance(entry.name));
     }
   }
 }
@@ -155,6 +169,28 @@ TEST_P(NarrowLayersOnDevice, learn_in_fp32_and_read_a_rounded_copy) {
   }
 }
 
+/// On a GPU, rows of these widths are filled up to whole vectors and go through products with that.
+TEST_P(NarrowLayersOnDevice, of_odd_widths_agree_with_double_precision) {
+  const Graph graph = generate::build(
+      generate::BlockModel{.vertices = 14000, .communities = 60, .mean_degree = 20, .seed = 11});
+  const nn::Placement here = placement();
+  for (const auto& [width, out] : {std::pair<std::int64_t, std::int64_t>{45, 41}, {22, 70}}) {
+    SCOPED_TRACE(std::to_string(width) + " to " + std::to_string(out));
+    const auto gcn = [&](const nn::Placement& placement) {
+      return std::make_unique<nn::Gcn>(nn::GcnOptions{.in = width, .out = out}, placement);
+    };
+    Scene narrow(gcn(here), graph, width, here);
+    Scene wide(gcn(double_placement()), graph, width, double_placement());
+    expect_same_passes(narrow, wide, tolerance("gcn"));
+    const auto sage = [&](const nn::Placement& placement) {
+      return std::make_unique<nn::Sage>(nn::SageOptions{.in = width, .out = out}, placement);
+    };
+    Scene narrow_mean(sage(here), graph, width, here);
+    Scene wide_mean(sage(double_placement()), graph, width, double_placement());
+    expect_same_passes(narrow_mean, wide_mean, tolerance("sage"));
+  }
+}
+
 std::string case_name(const ::testing::TestParamInfo<std::pair<DeviceKind, Precision>>& info) {
   return std::string(info.param.first == DeviceKind::cpu ? "cpu_" : "cuda_") +
          to_string(info.param.second);
@@ -164,6 +200,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, NarrowLayersOnDevice,
                          ::testing::Values(std::pair{DeviceKind::cpu, Precision::bf16},
                                            std::pair{DeviceKind::cpu, Precision::tf32},
                                            std::pair{DeviceKind::cuda, Precision::bf16},
+                                           std::pair{DeviceKind::cuda, Precision::fp32},
                                            std::pair{DeviceKind::cuda, Precision::tf32}),
                          case_name);
 
