@@ -51,8 +51,7 @@ void restore_ranges(const std::vector<StoredTensor>& ranges,
     return [&path](const auto& other) { return other.path == path; };
   };
   for (const StoredTensor& of : ranges) {
-    if (of.path == features_path ||
-        std::any_of(rounders.begin(), rounders.end(), named(of.path))) {
+    if (of.path == features_path || std::any_of(rounders.begin(), rounders.end(), named(of.path))) {
       continue;
     }
     throw Error(ErrorCode::invalid_argument,

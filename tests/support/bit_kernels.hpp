@@ -109,15 +109,17 @@ class BitAggregateKernels : public ::testing::TestWithParam<std::string> {
     return options;
   }
 
-  void expect_exact(const Graph& graph, std::int64_t cols, int bits) const {
-    SCOPED_TRACE(std::to_string(cols) + " columns of " + std::to_string(bits) + " bits");
-    BitOptions wanted = options(cols, bits);
-    BitProblem problem{graph, wanted, nullptr, true};
+  bool takes(const Graph& graph, const BitOptions& options) const {
+    BitProblem problem{graph, options, nullptr, true};
     problem.options.rows = graph.num_rows();
     problem.options.depth = graph.num_cols();
-    if (!testing::kernel_named(bit_aggregate_kernels(), GetParam()).why_not(problem).empty()) {
-      return;
-    }
+    return testing::kernel_named(bit_aggregate_kernels(), GetParam()).why_not(problem).empty();
+  }
+
+  void expect_exact(const Graph& graph, std::int64_t cols, int bits) const {
+    SCOPED_TRACE(std::to_string(cols) + " columns of " + std::to_string(bits) + " bits");
+    const BitOptions wanted = options(cols, bits);
+    if (!takes(graph, wanted)) return;
     const quant::BitTensor b = drawn_bits(graph.num_cols(), cols, bits, 8);
     Matrix<std::int64_t> expected(graph.num_rows(), cols);
     reference::bit_aggregate(graph, b, {expected.data(), expected.rows(), cols});

@@ -11,8 +11,7 @@ std::unique_ptr<const BitChain> make_bit_chain(const BitChainProblem& problem) {
 #ifdef TESSERA_WITH_CUDA
   if (problem.options.device.kind == DeviceKind::cuda) return make_cuda_bit_chain(problem);
 #endif
-  static_cast<void>(problem);
-  return nullptr;
+  return make_cpu_bit_chain(problem);
 }
 
 }  // namespace tessera::ops

@@ -56,4 +56,6 @@ class BitChain {
 /// Null where no kernel takes the problem: then its products run one by one.
 std::unique_ptr<const BitChain> make_bit_chain(const BitChainProblem& problem);
 
+std::unique_ptr<const BitChain> make_cpu_bit_chain(const BitChainProblem& problem);
+
 }  // namespace tessera::ops

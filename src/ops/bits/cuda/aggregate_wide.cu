@@ -33,8 +33,8 @@ __global__ void spread_wide_kernel(const BitRows from, std::int64_t width, std::
       make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
 }
 
-/// A warp has a row and up to 256 columns, 8 to a lane; where it needs fewer lanes for these, groups
-/// of them share the sources.
+/// A warp has a row and up to 256 columns, 8 to a lane; where it needs fewer lanes for these,
+/// groups of them share the sources.
 template <int lanes>
 __global__ __launch_bounds__(threads) void aggregate_wide_kernel(const WideLaunch launch) {
   cuda::begin_overlapped();

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ops/simd/isa.hpp"
+
+/// The inner loops of chains of bit products on the CPU, and their table. Plain data only, since
+/// `chain_loops_simd.cpp` is compiled several times.
+namespace tessera::ops::bits {
+
+/// What becomes of the sums of a row, as `BitFinish` says: numbers for each column, and those of
+/// the row.
+struct ChainRow {
+  const float* col_scale = nullptr;
+  const float* bias = nullptr;
+  const float* col_terms[2] = {nullptr, nullptr};
+  const float* norm_scale = nullptr;  ///< null: no norm
+  const float* norm_shift = nullptr;
+  const float* lower = nullptr;
+  const float* step = nullptr;
+  int terms = 0;
+  bool relu = false;
+  bool scales_result = false;
+  bool floors = false;
+  float last_code = 0;
+  float scale = 1;
+  float row_terms[2] = {0, 0};
+  float result_scale = 1;
+};
+
+struct ChainTable {
+  /// sums[j] = the sum of column j of the rows of `codes` whose bits are set.
+  void (*sum_rows)(const std::uint32_t* bits, std::int64_t words, const std::uint8_t* codes,
+                   std::int64_t stride, std::int64_t count, std::int32_t* sums);
+  /// sums[j] = the sum over k of codes[k] weights[k][j], whose rows are `stride` numbers apart.
+  /// Returns the sum of the codes. Columns are filled up to a multiple of 16, in sums as well.
+  std::int32_t (*multiply)(const std::uint8_t* codes, std::int64_t depth,
+                           const std::int16_t* weights, std::int64_t stride, std::int64_t count,
+                           std::int32_t* sums);
+  void (*finish_values)(const ChainRow& row, const std::int32_t* sums, std::int64_t count,
+                        float* values);
+  void (*finish_codes)(const ChainRow& row, const float* values, std::int64_t count,
+                       std::uint8_t* codes);
+};
+
+}  // namespace tessera::ops::bits
+
+TESSERA_SIMD_TABLE(bits::ChainTable, bit_chain_loops)
