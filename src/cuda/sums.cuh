@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "cuda/cluster_sums.cuh"
 #include "cuda/elements.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/workspace.hpp"
@@ -195,10 +196,11 @@ __global__ __launch_bounds__(sum_threads,
   }
 }
 
-/// Runs such a function over all rows. Rows on boundaries are taken in chunks of `width`.
+/// Runs such a function over all rows, however many. Rows on boundaries are taken in chunks of
+/// `width`.
 template <int width, class Function>
-void for_columns(const Extent& extent, const Function& function, const Workspace& workspace,
-                 Stream stream) {
+void for_long_columns(const Extent& extent, const Function& function, const Workspace& workspace,
+                      Stream stream) {
   if (extent.cols == 0) return;
   const auto run = [&](auto chosen_width, auto aligned) {
     constexpr int w = decltype(chosen_width)::value;
@@ -211,6 +213,33 @@ void for_columns(const Extent& extent, const Function& function, const Workspace
     run(std::integral_constant<int, width>{}, std::true_type{});
   } else {
     run(std::integral_constant<int, 1>{}, std::false_type{});
+  }
+}
+
+/// The same of a function with sums; in clusters where the columns are not long.
+template <int width, class Function>
+void for_columns(const Extent& extent, const Function& function, const Workspace& workspace,
+                 Stream stream) {
+  if (extent.cols == 0) return;
+  if (fits_clusters(extent.rows)) {
+    for_columns_in_clusters<width>(extent, function, NoPass{}, stream);
+  } else {
+    for_long_columns<width>(extent, function, workspace, stream);
+  }
+}
+
+/// Two functions one after the other, the second without sums but with what the first one's sums
+/// gave; together in clusters where the columns are not long. `extent` takes all matrices into
+/// account.
+template <int width, class First, class Second>
+void for_columns_twice(const Extent& extent, const First& first, const Second& second,
+                       const Workspace& workspace, Stream stream) {
+  if (extent.cols == 0) return;
+  if (fits_clusters(extent.rows)) {
+    for_columns_in_clusters<width>(extent, first, second, stream);
+  } else {
+    for_long_columns<width>(extent, first, workspace, stream);
+    for_long_columns<width>(extent, second, workspace, stream);
   }
 }
 

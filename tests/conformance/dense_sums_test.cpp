@@ -102,6 +102,52 @@ TEST_P(DenseSums, batch_norm_agrees_with_the_reference) {
   });
 }
 
+/// Where the rows fill a block, the blocks of a cluster, or no longer one cluster.
+TEST_P(DenseSums, batch_norm_at_the_edges_of_its_cuts) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const std::int64_t rows : {64, 65, 255, 256, 257, 511, 513, 2708, 4097}) {
+      for (const std::int64_t cols : {1, 3, 8, 16, 24, 65}) {
+        check_batch_norm<T>(rows, cols, margins[(rows + cols) % 3], device());
+      }
+    }
+    for (const std::int64_t rows : {32768, 32769}) {
+      check_batch_norm<T>(rows, 5, 0, device());
+      check_batch_norm<T>(rows, 16, 8, device());
+    }
+  });
+}
+
+/// The bits are the same twice, and whether the result takes the place of what was read or not.
+TEST_P(DenseSums, batch_norm_is_the_same_bits_twice) {
+  with_type_of(precision(), [&]<class T>() {
+    using W = Wide<T>;
+    for (const std::int64_t rows : {1, 700, 20000}) {
+      for (const std::int64_t cols : {7, 16}) {
+        SCOPED_TRACE(::testing::Message() << rows << " x " << cols);
+        const auto x = far_from_zero<T>(rows, cols), slopes = normal_matrix<T>(rows, cols, 4);
+        DeviceMatrix<W> mean(1, cols, device(), 0), deviation(1, cols, device(), 0);
+        DeviceMatrix<W> grad_g(1, cols, device(), 0), grad_b(1, cols, device(), 0);
+        DeviceMatrix<T> from(x, device(), 0), grad_y(slopes, device(), 0);
+        const auto run = [&](DeviceMatrix<T>& y, DeviceMatrix<T>& read, DeviceMatrix<T>& grad_x,
+                             DeviceMatrix<T>& given) {
+          batch_norm(read, {}, {}, {}, {}, y, mean, deviation, device(), {},
+                     test::workspace_on(device()));
+          batch_norm_backward(from, {}, mean, deviation, given, grad_x, grad_g, grad_b, device(),
+                              {}, test::workspace_on(device()));
+        };
+        DeviceMatrix<T> y(rows, cols, device(), 0), grad_x(rows, cols, device(), 0);
+        run(y, from, grad_x, grad_y);
+        const Matrix<W> sums = grad_g.values();
+        DeviceMatrix<T> both(x, device(), 0), both_gradients(slopes, device(), 0);
+        run(both, both, both_gradients, both_gradients);
+        EXPECT_TRUE(test::same_bits(y.values(), both.values()));
+        EXPECT_TRUE(test::same_bits(grad_x.values(), both_gradients.values()));
+        EXPECT_TRUE(test::same_bits(sums, grad_g.values()));
+      }
+    }
+  });
+}
+
 /// The activation at z and its derivative there.
 std::pair<double, double> activated(const ActivationOptions& options, double z) {
   switch (options.activation) {
@@ -250,6 +296,16 @@ TEST_P(DenseSums, batch_norm_passes_on_what_is_not_finite) {
         const Matrix<T> result = y.values();
         for (std::int64_t i = 0; i < result.size(); ++i) {
           EXPECT_EQ(std::isnan(static_cast<double>(result.data()[i])), i % 3 == 1);
+        }
+        DeviceMatrix<T> grad(Matrix<T>(20, 3, static_cast<T>(1.0f)), device());
+        DeviceMatrix<T> grad_shift(1, 3, device(), 0);
+        BatchNormSurroundings around;
+        around.grad_shift = grad_shift;
+        batch_norm_backward(from, {}, mean, deviation, grad, grad, {}, {}, device(), {},
+                            test::workspace_on(device()), around);
+        const Matrix<T> of_bias = grad_shift.values();
+        for (std::int64_t j = 0; j < 3; ++j) {
+          EXPECT_EQ(std::isnan(static_cast<double>(of_bias(0, j))), j == 1);
         }
         const auto got = static_cast<double>(mean.values()(0, 1));
         EXPECT_TRUE(std::isnan(bad) ? std::isnan(got) : std::isinf(got)) << got;

@@ -27,8 +27,9 @@ struct BatchNormState {
 struct BatchNormSurroundings {
   ActivationOptions activation = {};  ///< as forward had it
   ConstOperand beta = {};             ///< as forward had it; looked at where there is an activation
-  /// The sum of `grad_x` over the rows, 1 x cols in the type of `x`: the gradient of a bias that
-  /// was added to `x`. May be absent.
+  /// The gradient of a bias that was added to `x`, 1 x cols in the type of `x`. It is 0, since the
+  /// mean takes the bias away again, except that a column that is not finite passes that on. May be
+  /// absent.
   Operand grad_shift = {};
 };
 
@@ -48,8 +49,7 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const ActivationOptions& activation = {}, ConstOperand shift = {});
 
 /// Gradient of the training form. `grad_x` may be the memory of `grad_y`; each of the three
-/// gradients may be absent, and so may `gamma`. With an activation or with `grad_shift`, `grad_x`
-/// must be there.
+/// gradients may be absent, and so may `gamma`. With an activation `grad_x` must be there.
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device = {},

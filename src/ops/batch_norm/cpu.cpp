@@ -185,7 +185,6 @@ Buffer<double> gradient_sums(const InnerGradient<T>& inner, std::int64_t rows, s
   });
 }
 
-/// Writes grad_x, and its sum over the rows where the shift's gradient is asked for.
 template <class T>
 void write_grad_x(const BatchNormGradCall& call, const InnerGradient<T>& inner,
                   const Wide<T>* inverse_deviation, const Buffer<double>& sums) {
@@ -200,7 +199,7 @@ void write_grad_x(const BatchNormGradCall& call, const InnerGradient<T>& inner,
     mean_gradient[j] = static_cast<W>(sums[j] / count);
     mean_weighted[j] = static_cast<W>(sums[cols + j] / count);
   }
-  const auto write = [&](std::int64_t begin, std::int64_t end, double* totals) {
+  for_row_ranges(call.x.rows, cols, [&](std::int64_t begin, std::int64_t end) {
     inner.for_rows(begin, end, [&](std::int64_t first, const auto& x, const auto& grad) {
       const WrittenRows<T> grad_x(call.grad_x.as<T>(), first, first + x.rows);
       for (std::int64_t i = 0; i < x.rows; ++i) {
@@ -211,18 +210,9 @@ void write_grad_x(const BatchNormGradCall& call, const InnerGradient<T>& inner,
           const W normalised = (value[j] - mean[j]) * inverse_deviation[j];
           to[j] = factor[j] * (gradient[j] - mean_gradient[j] - normalised * mean_weighted[j]);
         }
-        if (totals == nullptr) continue;
-        for (std::int64_t j = 0; j < cols; ++j) totals[j] += static_cast<double>(to[j]);
       }
     });
-  };
-  if (call.grad_shift.absent()) {
-    for_row_ranges(call.x.rows, cols,
-                   [&](std::int64_t begin, std::int64_t end) { write(begin, end, nullptr); });
-    return;
-  }
-  const Buffer<double> totals = sum_over_rows(call.x.rows, cols, write);
-  for (std::int64_t j = 0; j < cols; ++j) set(call.grad_shift, j, totals[j]);
+  });
 }
 
 }  // namespace
@@ -256,6 +246,11 @@ void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream,
     for (std::int64_t j = 0; j < x.cols; ++j) {
       set(call.grad_beta, j, sums[j]);
       set(call.grad_gamma, j, sums[x.cols + j]);
+      // What is added to a whole column is taken away with the mean. The factors tell whether
+      // something was not finite.
+      set(call.grad_shift, j,
+          std::abs(0 * (sums[j] + sums[x.cols + j]) * value_or(call.gamma, j, 1) *
+                   static_cast<double>(inverse_deviation[j])));
     }
     if (!call.grad_x.absent()) write_grad_x(call, inner, inverse_deviation, sums);
   });

@@ -76,8 +76,7 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   const ActivationFormula formula = checked_formula(check, around.activation);
   check.optional_matrix(around.grad_shift, "grad_shift", {x.type, 1, x.cols});
   check_affine(check, x, around.beta, "beta");
-  check.that(!grad_x.absent() || x.rows == 0 || x.cols == 0 ||
-                 (formula.does_nothing() && around.grad_shift.absent()),
+  check.that(!grad_x.absent() || x.rows == 0 || x.cols == 0 || formula.does_nothing(),
              "there is no grad_x");
   dense_ops(device).batch_norm_backward(
       {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta,

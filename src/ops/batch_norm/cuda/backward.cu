@@ -74,10 +74,11 @@ struct Normalised {
 template <class T>
 struct GradientSums {
   Normalised<T> normalised;
-  float* grad_gamma;  ///< may be null, as grad_beta
+  float* grad_gamma;  ///< may be null, as the next two
   float* grad_beta;
+  T* grad_shift;
   std::int64_t rows;
-  cuda::ColumnNumbers* numbers;
+  cuda::ColumnNumbers* left;
 
   static constexpr int num_sums = 2;
   using Term = float;
@@ -100,25 +101,42 @@ struct GradientSums {
     for (int i = 0; i < width; ++i) terms[1][i] *= terms[0][i];
   }
 
-  /// Leaves the mean gradient and the mean weighted gradient for the pass that follows.
-  __device__ void finish(std::int64_t col, const double (&totals)[2]) const {
+  struct Known {};
+  __device__ Known known(std::int64_t) const { return {}; }
+
+  /// The mean gradient and the mean weighted gradient.
+  __device__ cuda::ColumnNumbers numbers(const Known&, const double (&totals)[2]) const {
+    const auto count = static_cast<double>(rows > 0 ? rows : 1);
+    return {static_cast<float>(totals[0] / count), static_cast<float>(totals[1] / count), 0, 0};
+  }
+
+  __device__ void finish(std::int64_t col, const Known&, const double (&totals)[2]) const {
     if (grad_beta != nullptr) grad_beta[col] = static_cast<float>(totals[0]);
     if (grad_gamma != nullptr) grad_gamma[col] = static_cast<float>(totals[1]);
-    const auto count = static_cast<double>(rows > 0 ? rows : 1);
-    numbers[col] = {static_cast<float>(totals[0] / count), static_cast<float>(totals[1] / count), 0,
-                    0};
+    // What is added to a whole column is taken away with the mean. The factors tell whether
+    // something was not finite.
+    if (grad_shift != nullptr) {
+      const float factor = normalised.gamma == nullptr ? 1.0f : normalised.gamma[col];
+      grad_shift[col] = cuda::narrow<T>(fabsf(0.0f * static_cast<float>(totals[0] + totals[1]) *
+                                              normalised.inverse_deviation[col] * factor));
+    }
+  }
+
+  /// Leaves the numbers for a launch that follows.
+  __device__ void finish(std::int64_t col, const double (&totals)[2]) const {
+    finish(col, Known{}, totals);
+    left[col] = numbers({}, totals);
   }
 };
 
-/// dX; where a bias was added to x also its sum over the rows.
-template <class T, bool has_shift>
+/// dX.
+template <class T>
 struct GradientOfInput {
   Normalised<T> normalised;
   cuda::Rows<T> grad_x;
   const cuda::ColumnNumbers* numbers;
-  T* grad_shift;
 
-  static constexpr int num_sums = has_shift ? 1 : 0;
+  static constexpr int num_sums = 0;
   using Term = float;
 
   template <int width>
@@ -128,11 +146,17 @@ struct GradientOfInput {
 
   template <int width, bool aligned>
   __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
+    return columns(place, numbers + place.col);
+  }
+
+  template <int width, bool aligned>
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place,
+                                    const cuda::ColumnNumbers* given) const {
     Columns<width> columns{normalised.columns(place), {}, {}};
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      columns.mean_gradient[i] = numbers[place.col + i].a;
-      columns.mean_weighted[i] = numbers[place.col + i].b;
+      columns.mean_gradient[i] = given[i].a;
+      columns.mean_weighted[i] = given[i].b;
     }
     return columns;
   }
@@ -154,10 +178,6 @@ struct GradientOfInput {
           (gradients[0][i] - columns.mean_gradient[i] - distances[i] * columns.mean_weighted[i]);
     }
     place.store(gradients[0], grad_x);
-  }
-
-  __device__ void finish(std::int64_t col, const double (&totals)[1]) const {
-    grad_shift[col] = cuda::narrow<T>(static_cast<float>(totals[0]));
   }
 };
 
@@ -182,21 +202,16 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
                                    values_of<float>(call.beta),
                                    DeviceFormula(call.formula)};
     const auto extent = cuda::Extent{x.rows, x.cols}.with(normalised.x).with(normalised.grad_y);
-    const GradientSums<T> sums{normalised, values_of<float>(call.grad_gamma),
-                               values_of<float>(call.grad_beta), x.rows, parts.columns};
-    cuda::for_columns<width>(extent, sums, parts, stream);
-    if (call.grad_x.absent()) return;
-    const auto grad_x = rows_of<T>(call.grad_x);
-    const auto run = [&](auto has_shift) {
-      const GradientOfInput<T, decltype(has_shift)::value> gradient{
-          normalised, grad_x, parts.columns, values_of<T>(call.grad_shift)};
-      cuda::for_columns<width>(cuda::Extent(extent).with(grad_x), gradient, parts, stream);
-    };
-    if (call.grad_shift.absent()) {
-      run(std::false_type{});
-    } else {
-      run(std::true_type{});
-    }
+    const GradientSums<T> sums{normalised,
+                               values_of<float>(call.grad_gamma),
+                               values_of<float>(call.grad_beta),
+                               values_of<T>(call.grad_shift),
+                               x.rows,
+                               parts.columns};
+    if (call.grad_x.absent()) return cuda::for_long_columns<width>(extent, sums, parts, stream);
+    const GradientOfInput<T> gradient{normalised, rows_of<T>(call.grad_x), parts.columns};
+    cuda::for_columns_twice<width>(cuda::Extent(extent).with(gradient.grad_x), sums, gradient,
+                                   parts, stream);
   });
 }
 

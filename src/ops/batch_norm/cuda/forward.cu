@@ -28,26 +28,30 @@ struct Statistics {
   /// What of a column does not depend on the batch; read before anything is written.
   struct Column {
     double gamma, beta, added, running_mean, running_variance;
+    double shift;  ///< of the sums of distances
   };
   __device__ Column column(std::int64_t col) const {
     const auto value = [&](const auto* values, double otherwise) {
       return values == nullptr ? otherwise : static_cast<double>(cuda::widen(values[col]));
     };
-    return {value(gamma, 1), value(beta, 0), value(bias, 0), value(running_mean, 0),
-            value(running_variance, 0)};
+    return {value(gamma, 1),
+            value(beta, 0),
+            value(bias, 0),
+            value(running_mean, 0),
+            value(running_variance, 0),
+            0};
   }
 
   /// For the pass that follows: y = (x - a) * b + c. The mean is rounded to fp32; what it lost goes
   /// into c.
-  __device__ void leave_numbers(std::int64_t col, const Column& known, double mean,
-                                double variance) const {
+  __device__ cuda::ColumnNumbers numbers(const Column& known, double mean, double variance) const {
     const double inverse_deviation = 1 / sqrt(variance + epsilon);
     const auto rounded = static_cast<float>(mean);
     const auto factor = static_cast<float>(known.gamma * inverse_deviation);
     // An infinite mean loses nothing that could be told.
     const double lost = isfinite(mean) ? mean - static_cast<double>(rounded) : 0;
     const double shift = known.beta - lost * static_cast<double>(factor);
-    columns[col] = {rounded, factor, static_cast<float>(shift), 0};
+    return {rounded, factor, static_cast<float>(shift), 0};
   }
 
   __device__ void update(std::int64_t col, const Column& known, double mean,
@@ -112,19 +116,42 @@ struct BatchMoments {
     }
   }
 
+  using Known = typename Statistics<T>::Column;
+  __device__ Known known(std::int64_t col) const {
+    Known known = statistics.column(col);
+    known.shift = shift(col);
+    return known;
+  }
+
+  __device__ cuda::ColumnNumbers numbers(const Known& known, const double (&totals)[2]) const {
+    const Moments of = moments(known, totals);
+    return statistics.numbers(known, of.mean, of.variance);
+  }
+
+  __device__ void finish(std::int64_t col, const Known& known, const double (&totals)[2]) const {
+    const Moments of = moments(known, totals);
+    statistics.update(col, known, of.mean, of.variance);
+  }
+
+  /// Leaves the numbers for a launch that follows.
   __device__ void finish(std::int64_t col, const double (&totals)[2]) const {
-    const auto count = static_cast<double>(statistics.rows > 0 ? statistics.rows : 1);
-    const auto known = statistics.column(col);
-    const double distance = totals[0] / count;
-    const double mean = statistics.rows > 0 ? shift(col) + distance : 0;
-    const double square = totals[1] / count - distance * distance;
-    // Rounding may take a variance of 0 below it; a not-a-number stays.
-    const double variance = square < 0 ? 0 : square;
-    statistics.update(col, known, mean, variance);
-    statistics.leave_numbers(col, known, mean, variance);
+    const Known of_column = known(col);
+    finish(col, of_column, totals);
+    statistics.columns[col] = numbers(of_column, totals);
   }
 
  private:
+  struct Moments {
+    double mean, variance;
+  };
+  __device__ Moments moments(const Known& known, const double (&totals)[2]) const {
+    const auto count = static_cast<double>(statistics.rows > 0 ? statistics.rows : 1);
+    const double distance = totals[0] / count;
+    const double square = totals[1] / count - distance * distance;
+    // Rounding may take a variance of 0 below it; a not-a-number stays.
+    return {statistics.rows > 0 ? known.shift + distance : 0, square < 0 ? 0 : square};
+  }
+
   __device__ double shift(std::int64_t col) const {
     const float first = statistics.rows > 0 ? cuda::widen(x.data[col]) : 0.0f;
     return isfinite(first) ? static_cast<double>(first) : 0;
@@ -137,7 +164,8 @@ __global__ void running_columns(std::int64_t cols, const Statistics<T> statistic
   const std::int64_t col = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (col >= cols) return;
   const auto known = statistics.column(col);
-  statistics.leave_numbers(col, known, known.running_mean - known.added, known.running_variance);
+  statistics.columns[col] =
+      statistics.numbers(known, known.running_mean - known.added, known.running_variance);
 }
 
 template <class T>
@@ -161,9 +189,15 @@ struct Normalise {
 
   template <int width, bool aligned>
   __device__ Numbers<width> columns(const cuda::Elements<width, aligned>& place) const {
+    return columns(place, numbers + place.col);
+  }
+
+  template <int width, bool aligned>
+  __device__ Numbers<width> columns(const cuda::Elements<width, aligned>&,
+                                    const cuda::ColumnNumbers* given) const {
     Numbers<width> kept;
 #pragma unroll
-    for (int i = 0; i < width; ++i) kept.of[i] = numbers[place.col + i];
+    for (int i = 0; i < width; ++i) kept.of[i] = given[i];
     return kept;
   }
 
@@ -214,16 +248,17 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
                                    x.rows,
                                    parts.columns};
     const auto from = rows_of<T>(x);
-    const auto extent = cuda::Extent{x.rows, x.cols}.with(from);
+    const Normalise<T> normalise{from, rows_of<T>(call.y), parts.columns,
+                                 DeviceFormula(call.formula)};
+    const auto extent = cuda::Extent{x.rows, x.cols}.with(from).with(normalise.y);
     if (call.options.training) {
-      cuda::for_columns<width>(extent, BatchMoments<T>{from, statistics}, parts, stream);
+      const BatchMoments<T> moments{from, statistics};
+      cuda::for_columns_twice<width>(extent, moments, normalise, parts, stream);
     } else {
       cuda::launch_overlapped(running_columns<T>, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
                               x.cols, statistics);
+      cuda::for_long_columns<width>(extent, normalise, parts, stream);
     }
-    const Normalise<T> normalise{from, rows_of<T>(call.y), parts.columns,
-                                 DeviceFormula(call.formula)};
-    cuda::for_columns<width>(cuda::Extent(extent).with(normalise.y), normalise, parts, stream);
   });
 }
 
