@@ -46,14 +46,14 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
   if (beta == 0) y.resize(x.rows(), out());
   if (!x.is_sparse()) {
     ops::gemm(Transpose::no, Transpose::yes, 1, x.dense("Projection"), used_weight(context), beta,
-              y, device, context.stream, context.workspace);
+              y, device, context.stream, context.workspace, weight.value.precision());
     return;
   }
-  turned_weight(context);
+  const Tensor& turned = turned_weight(context);
   if (beta != 0) product_.resize(x.rows(), out());
   Tensor& target = beta == 0 ? y : product_;
   ops::run(x.sparse().spmm(as_given, product_options(weight, context.training)),
-           {turned_, x.values()}, {target}, context.stream);
+           {turned, x.values()}, {target}, context.stream);
   if (beta != 0) ops::add_scaled(1, product_, beta, y, device, context.stream);
 }
 
@@ -74,6 +74,7 @@ const Tensor& Projection::used_weight(const Context& context) {
 }
 
 const Tensor& Projection::turned_weight(const Context& context) {
+  if (weight.has_optimiser && !rounder_.rounds()) return weight.turned(context.stream);
   turned_.resize(in(), out());
   ops::transpose(used_weight(context), turned_, turned_.device(), context.stream);
   return turned_;
@@ -83,15 +84,31 @@ void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Con
                                  bool accumulate) {
   const Device device = grad_y.device();
   if (!x.is_sparse()) {
-    ops::gemm(Transpose::yes, Transpose::no, 1, grad_y, x.dense("Projection"), accumulate ? 1 : 0,
-              weight.gradient, device, context.stream, context.workspace);
+    const Tensor& dense = x.dense("Projection");
+    if (accumulate && weight.gradient_is_turned()) {
+      ops::gemm(Transpose::yes, Transpose::no, 1, dense, grad_y, 1, weight.gradient, device,
+                context.stream, context.workspace, weight.value.precision());
+      return;
+    }
+    Tensor& gradient = accumulate ? weight.gradient : weight.upright_gradient();
+    ops::gemm(Transpose::yes, Transpose::no, 1, grad_y, dense, accumulate ? 1 : 0, gradient, device,
+              context.stream, context.workspace, weight.value.precision());
     return;
   }
+  const auto product_into = [&](Tensor& turned) {
+    ops::run_backward(x.sparse().spmm(as_given, product_options(weight, true)),
+                      {grad_y, {}, x.values(), {}}, {turned, {}}, context.stream);
+  };
+  // An optimiser takes it as it comes.
+  if (weight.has_optimiser && !accumulate) return product_into(weight.turned_gradient());
   turned_.resize(in(), out());
-  ops::run_backward(x.sparse().spmm(as_given, product_options(weight, true)),
-                    {grad_y, {}, x.values(), {}}, {turned_, {}}, context.stream);
+  product_into(turned_);
+  if (accumulate && weight.gradient_is_turned()) {
+    ops::add_scaled(1, turned_, 1, weight.gradient, device, context.stream);
+    return;
+  }
   if (accumulate) product_.resize(out(), in());
-  Tensor& target = accumulate ? product_ : weight.gradient;
+  Tensor& target = accumulate ? product_ : weight.upright_gradient();
   ops::transpose(turned_, target, device, context.stream);
   if (accumulate) ops::add_scaled(1, product_, 1, weight.gradient, device, context.stream);
 }
@@ -100,7 +117,7 @@ void Projection::backward_input(const Tensor& grad_y, double beta, Tensor& grad_
                                 const Context& context) {
   if (beta == 0) grad_x.resize(grad_y.rows(), in());
   ops::gemm(Transpose::no, Transpose::no, 1, grad_y, used_weight(context), beta, grad_x,
-            grad_x.device(), context.stream, context.workspace);
+            grad_x.device(), context.stream, context.workspace, weight.value.precision());
 }
 
 }  // namespace tessera::nn

@@ -152,6 +152,33 @@ ops::Operand Parameter::rounded() { return rounded_ ? ops::Operand(*rounded_) : 
 
 void Parameter::round(Stream stream) {
   if (rounded_) rounded_->copy_from(value, stream);
+  if (turned_) turn(stream);
+}
+
+void Parameter::turn(Stream stream) {
+  ops::transpose(used(), *turned_, turned_->device(), stream);
+  // What only plans or records has not done it.
+  turned_is_made_ = !ops::plans_only() && !is_recording();
+}
+
+const Tensor& Parameter::turned(Stream stream) {
+  if (!turned_) turned_.emplace(used().placement()).resize(value.cols(), value.rows());
+  if (!turned_is_made_) turn(stream);
+  return *turned_;
+}
+
+ops::Operand Parameter::turned_copy() { return turned_ ? ops::Operand(*turned_) : ops::Operand(); }
+
+Tensor& Parameter::upright_gradient() {
+  gradient_is_turned_ = false;
+  gradient.resize(value.rows(), value.cols());
+  return gradient;
+}
+
+Tensor& Parameter::turned_gradient() {
+  gradient_is_turned_ = true;
+  gradient.resize(value.cols(), value.rows());
+  return gradient;
 }
 
 }  // namespace tessera::nn

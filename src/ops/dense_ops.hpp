@@ -30,6 +30,7 @@ struct GemmCall {
   double beta = 0;
   Operand c;
   std::int64_t inner = 0;
+  bool allows_tf32 = false;
 };
 
 /// offset, plus the element of a 1 x 1 matrix where there is one.

@@ -26,10 +26,15 @@ Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options)
   fill_zero(counter_.data(), sizeof(std::uint32_t), place_.device, place_.stream);
   for (const auto& [path, parameter] : layer.parameters()) {
     if (!parameter->trainable) continue;
+    parameter->has_optimiser = true;
     slots_.push_back({path, parameter, moment_of(parameter->value, needs_first(options)),
                       moment_of(parameter->value, needs_second(options))});
   }
   set_clock();
+}
+
+Optimiser::~Optimiser() {
+  for (const Slot& slot : slots_) slot.parameter->has_optimiser = false;
 }
 
 void Optimiser::set_clock() {
@@ -52,7 +57,8 @@ void Optimiser::step(Stream stream) {
   for (Slot& slot : slots_) {
     nn::Parameter& parameter = *slot.parameter;
     targets_.push_back({parameter.gradient, parameter.value, slot.first, slot.second,
-                        parameter.decay, parameter.rounded()});
+                        parameter.decay, parameter.rounded(), parameter.turned_copy(),
+                        parameter.gradient_is_turned()});
   }
   ops::step_and_advance(options_, clock_.data(), counter_.data(), targets_, place_.device, stream);
   ++now_.step;

@@ -240,6 +240,10 @@ TEST_P(Dense, activation_agrees_with_the_reference) {
         check_activation<T>(rows, cols, with(Activation::relu, 0.5), true, 3, device());
       }
     }
+    for (const std::int64_t rows : {511, 513, 2708, 32768, 32769}) {
+      check_activation<T>(rows, 7, with(Activation::none, 0), true, 0, device());
+      check_activation<T>(rows, 16, with(Activation::leaky_relu, 0), true, 8, device());
+    }
     check_activation<T>(70000, 16, with(Activation::relu, 0.5), true, 0, device());
   });
 }
@@ -476,6 +480,82 @@ TEST_P(Steps, gradients_and_copies_may_have_16_bits) {
       }
     }
   }
+}
+
+/// A transposed gradient, and a transposed copy: the step is the same.
+TEST_P(Steps, gradients_and_copies_may_be_transposed) {
+  const Device device = GetParam().device;
+  const auto turned_of = []<class T>(const Matrix<T>& matrix) {
+    Matrix<T> turned(matrix.cols(), matrix.rows());
+    for (std::int64_t i = 0; i < matrix.rows(); ++i) {
+      for (std::int64_t j = 0; j < matrix.cols(); ++j) turned(j, i) = matrix(i, j);
+    }
+    return turned;
+  };
+  OptimiserOptions sgd;
+  sgd.kind = OptimiserKind::sgd;
+  const StepClock clock{};
+  Buffer<StepClock> there(1, default_memory(device));
+  copy_bytes(there.data(), &clock, sizeof(clock), device);
+  // `type` is that of the gradient and of the copies.
+  const auto check = [&]<class T, class G>(const OptimiserOptions& options, std::int64_t rows,
+                                           std::int64_t cols, std::int64_t margin, T, G) {
+    SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(options.kind) << ", " << rows
+                                      << " x " << cols << ", margin " << margin);
+    const auto start = normal_matrix<T>(rows, cols, 1);
+    const auto slopes = normal_matrix<G>(rows, cols, 2);
+    const Matrix<T> zeros(rows, cols, static_cast<T>(0.0f));
+    DeviceMatrix<G> upright(slopes, device, margin), gradient(turned_of(slopes), device, margin);
+    DeviceMatrix<T> expected(start, device, margin), parameter(start, device, margin);
+    DeviceMatrix<T> m(zeros, device, 0), v(zeros, device, 0);
+    DeviceMatrix<T> m_expected(zeros, device, 0), v_expected(zeros, device, 0);
+    DeviceMatrix<G> turned(cols, rows, device, margin), rounded(rows, cols, device, margin);
+    OptimiserTarget target{gradient, parameter, m, v, 1.0, {}, turned, true};
+    if (!std::is_same_v<T, G>) target.rounded = rounded;
+    const OptimiserTarget plain{upright, expected, m_expected, v_expected};
+    optimiser_step(options, there.data(), {&plain, 1}, device);
+    optimiser_step(options, there.data(), {&target, 1}, device);
+    const Matrix<T> result = parameter.values();
+    EXPECT_TRUE(test::same_bits(result, expected.values()));
+    const Matrix<G> copy = turned_of(turned.values());
+    for (std::int64_t i = 0; i < result.size(); ++i) {
+      ASSERT_EQ(static_cast<double>(copy.data()[i]),
+                static_cast<double>(static_cast<G>(result.data()[i])))
+          << i;
+    }
+  };
+  with_type_of(GetParam().precision, [&]<class T>() {
+    for (const OptimiserOptions& options : {sgd, OptimiserOptions{}}) {
+      for (const std::int64_t rows : {1, 15, 16}) {
+        for (const std::int64_t cols : {1, 16, 33, 257}) {
+          for (const std::int64_t margin : margins) {
+            check(options, rows, cols, margin, T{}, T{});
+            if constexpr (std::is_same_v<T, float>) {
+              check(options, rows, cols, margin, T{}, Bfloat16{});
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(StepErrors, transposed_shapes_are_looked_at) {
+  Matrix<float> parameter(2, 3, 0.0f), gradient(2, 3, 0.0f), copy(2, 3, 0.0f);
+  OptimiserOptions sgd;
+  sgd.kind = OptimiserKind::sgd;
+  const StepClock clock{};
+  OptimiserTarget target{gradient, parameter};
+  target.gradient_is_turned = true;
+  testing::expect_error(ErrorCode::invalid_argument, {"gradient (transposed)", "2 x 3", "3 x 2"},
+                        [&] {
+                          optimiser_step(sgd, &clock, {&target, 1});
+                        });
+  target.gradient_is_turned = false;
+  target.turned = copy;
+  testing::expect_error(ErrorCode::invalid_argument, {"turned", "2 x 3", "3 x 2"}, [&] {
+    optimiser_step(sgd, &clock, {&target, 1});
+  });
 }
 
 TEST(StepErrors, only_fp32_has_copies_of_16_bits) {

@@ -48,6 +48,19 @@ TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
   }
 }
 
+/// Those that cuBLAS computes, within the bound of tf32; the others stay as exact as fp32.
+TEST_F(ProductsOnGpu, tf32_where_it_is_allowed) {
+  for (const test::ProductShape& shape :
+       {test::ProductShape{4100, 257, 130}, {130, 129, 9000}, {40000, 97, 33}}) {
+    for (const Transpose turn_a : {no, yes}) {
+      for (const Transpose turn_b : {no, yes}) {
+        test::check_gemm<float>(shape, turn_a, turn_b, 0, 0, gpu, Precision::tf32);
+      }
+    }
+    test::check_gemm<float>(shape, no, yes, 1, 3, gpu, Precision::tf32);
+  }
+}
+
 TEST_F(ProductsOnGpu, small_products_at_the_edges_of_tiles) {
   for (const std::int64_t rows : {1, 127, 129, 700}) {
     for (const std::int64_t cols : {8, 15, 17, 33, 65}) {

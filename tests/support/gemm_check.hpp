@@ -25,7 +25,8 @@ struct ProductShape {
 
 template <class T>
 void check_gemm(const ProductShape& shape, ops::Transpose turn_a, ops::Transpose turn_b,
-                double beta, std::int64_t margin, Device device) {
+                double beta, std::int64_t margin, Device device,
+                Precision arithmetic = ops::PrecisionOf<T>::value) {
   SCOPED_TRACE(::testing::Message()
                << shape.rows << " x " << shape.cols << " x " << shape.inner << " turned "
                << static_cast<int>(turn_a) << static_cast<int>(turn_b) << " beta " << beta
@@ -35,17 +36,22 @@ void check_gemm(const ProductShape& shape, ops::Transpose turn_a, ops::Transpose
   const auto b = normal_matrix<T>(tb ? shape.cols : shape.inner, tb ? shape.inner : shape.cols, 12);
   const auto start = normal_matrix<T>(shape.rows, shape.cols, 13);
   DeviceMatrix<T> a_there(a, device, margin), b_there(b, device, margin), c(start, device, margin);
-  ops::gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, workspace_on(device));
+  const auto run = [&] {
+    ops::gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, workspace_on(device),
+              arithmetic);
+  };
+  run();
   Matrix<double> expected = to_double(start), magnitude = absolute(to_double(start));
   ops::reference::gemm(turn_a, turn_b, 1.5, to_double(a), to_double(b), beta, expected);
   ops::reference::gemm(turn_a, turn_b, 1.5, absolute(to_double(a)), absolute(to_double(b)), beta,
                        magnitude);
-  testing::Tolerance tolerance = testing::tolerance_of(ops::PrecisionOf<T>::value);
+  testing::Tolerance tolerance = testing::tolerance_of(arithmetic);
   if (std::is_same_v<T, Float16>) tolerance.of_result = 0x1p-11;
+  if (arithmetic == Precision::tf32) tolerance.of_magnitude = 1e-3;
   EXPECT_EQ(testing::first_mismatch(c.values().view(), expected, magnitude, tolerance), "");
   const Matrix<T> once = c.values();
   c.set(start);
-  ops::gemm(turn_a, turn_b, 1.5, a_there, b_there, beta, c, device, {}, workspace_on(device));
+  run();
   EXPECT_TRUE(same_bits(once, c.values())) << "twice";
 }
 

@@ -129,11 +129,28 @@ struct Parameter {
   const Tensor& used() const noexcept { return rounded_ ? *rounded_ : value; }
   /// The copy, for the optimiser, which writes both; absent where there is none.
   ops::Operand rounded();
-  /// Makes the copy anew: for those who write the value by other means.
+  /// Makes all copies anew: for those who write the value by other means.
   void round(Stream stream = {});
 
+  /// Set while an optimiser steps it. That one keeps a transposed copy up to date, and takes a
+  /// transposed gradient as well.
+  bool has_optimiser = false;
+  /// The transpose of `used()`, cols x rows; only while it has an optimiser.
+  const Tensor& turned(Stream stream = {});
+  /// That copy, for the optimiser; absent where nobody asked for it.
+  ops::Operand turned_copy();
+  /// `gradient` for one who writes it as it is, or transposed: cols x rows.
+  Tensor& upright_gradient();
+  Tensor& turned_gradient();
+  bool gradient_is_turned() const noexcept { return gradient_is_turned_; }
+
  private:
-  std::optional<Tensor> rounded_;  ///< never stored
+  void turn(Stream stream);
+
+  std::optional<Tensor> rounded_;  ///< never stored, as the next
+  std::optional<Tensor> turned_;
+  bool turned_is_made_ = false;
+  bool gradient_is_turned_ = false;
 };
 
 }  // namespace tessera::nn

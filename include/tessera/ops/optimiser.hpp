@@ -40,6 +40,10 @@ struct OptimiserTarget {
   double decay = 1;  ///< what the weight decay of the options is multiplied by
   /// A bf16 copy of the parameter, written with it, for products of 16 bits. Absent: none.
   Operand rounded = {};
+  /// A transposed copy of the parameter, or of `rounded` where that is there, written with it.
+  /// Absent: none.
+  Operand turned = {};
+  bool gradient_is_turned = false;  ///< `gradient` is the transpose of what it stands for
 };
 
 /// The same on several parameters at once, by a clock in the memory of the device: it is step

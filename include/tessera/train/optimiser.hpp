@@ -17,6 +17,9 @@ namespace tessera::train {
 class Optimiser {
  public:
   Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options);
+  Optimiser(const Optimiser&) = delete;
+  Optimiser& operator=(const Optimiser&) = delete;
+  ~Optimiser();
 
   /// Uses the gradients of the last backward pass, then advances the clock.
   void step(Stream stream = {});

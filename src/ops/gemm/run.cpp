@@ -17,7 +17,7 @@ ElementType factor_type(const ConstOperand& a, const Operand& c) {
 
 void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOperand a,
           ConstOperand b, double beta, Operand c, Device device, Stream stream,
-          const DenseWorkspace* workspace) {
+          const DenseWorkspace* workspace, Precision arithmetic) {
   const Checker check("gemm", device);
   check.floating(c, "c");
   check.floating(a, "a");
@@ -31,8 +31,9 @@ void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOpera
                {type, b_turned ? c.cols : inner, b_turned ? inner : c.cols});
   check.apart(c, "c", a, "a");
   check.apart(c, "c", b, "b");
-  dense_ops(device).gemm({transpose_a, transpose_b, alpha, a, b, beta, c, inner}, stream,
-                         workspace);
+  const bool allows_tf32 = arithmetic == Precision::tf32 && type == ElementType::fp32;
+  dense_ops(device).gemm({transpose_a, transpose_b, alpha, a, b, beta, c, inner, allows_tf32},
+                         stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -67,11 +67,19 @@ struct Adam {
   }
 };
 
+/// A gradient as it is, or transposed.
+template <class G>
+struct Gradient {
+  MatrixView<const G> given;
+  bool is_turned = false;
+};
+
 /// Calls `step(gradient, parameter, first, second, count)` on runs of consecutive elements; where a
 /// state is absent its pointer is null.
 template <class G, class T, class Step>
-void for_each_run(MatrixView<const G> gradient, MatrixView<T> parameter, MatrixView<T> first,
+void for_each_run(const Gradient<G>& of, MatrixView<T> parameter, MatrixView<T> first,
                   MatrixView<T> second, Step&& step) {
+  const MatrixView<const G> gradient = of.given;
   const auto body = [&](const G* given, T* p, T* m, T* v, std::int64_t count) {
     const ReadRows<G> wide(MatrixView<const G>(given, 1, count), 0, 1);
     step(wide.rows().data, p, m, v, count);
@@ -80,7 +88,7 @@ void for_each_run(MatrixView<const G> gradient, MatrixView<T> parameter, MatrixV
     return view.data == nullptr ? nullptr : view.row(row) + col;
   };
   const auto dense = [](auto view) { return view.data == nullptr || view.stride == view.cols; };
-  if (dense(gradient) && dense(parameter) && dense(first) && dense(second)) {
+  if (!of.is_turned && dense(gradient) && dense(parameter) && dense(first) && dense(second)) {
     const std::int64_t count = parameter.rows * parameter.cols;
     parallel_ranges(count, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
       body(at(gradient, 0, begin), at(parameter, 0, begin), at(first, 0, begin),
@@ -89,15 +97,17 @@ void for_each_run(MatrixView<const G> gradient, MatrixView<T> parameter, MatrixV
     return;
   }
   for_row_ranges(parameter.rows, parameter.cols, [&](std::int64_t begin, std::int64_t end) {
+    Buffer<G> row(of.is_turned ? parameter.cols : 0);
     for (std::int64_t i = begin; i < end; ++i) {
-      body(at(gradient, i, 0), at(parameter, i, 0), at(first, i, 0), at(second, i, 0),
-           parameter.cols);
+      for (std::int64_t j = 0; j < row.size(); ++j) row[j] = gradient(j, i);
+      body(of.is_turned ? row.data() : at(gradient, i, 0), at(parameter, i, 0), at(first, i, 0),
+           at(second, i, 0), parameter.cols);
     }
   });
 }
 
 template <class G, class T>
-void run(const OptimiserOptions& options, std::int64_t step, MatrixView<const G> gradient,
+void run(const OptimiserOptions& options, std::int64_t step, const Gradient<G>& gradient,
          MatrixView<T> parameter, MatrixView<T> first, MatrixView<T> second) {
   if (options.kind != OptimiserKind::sgd) {
     const Adam<T> adam(options, step);
@@ -134,10 +144,14 @@ void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream stream) cons
     visit_floating(target.gradient.type, [&](auto element) {
       using G = decltype(element);
       using T = Wide<G>;
-      run(options, call.step, target.gradient.as<G>(), target.parameter.as<T>(),
-          target.first.as<T>(), target.second.as<T>());
+      const Gradient<G> gradient{target.gradient.as<G>(), target.gradient_is_turned};
+      run(options, call.step, gradient, target.parameter.as<T>(), target.first.as<T>(),
+          target.second.as<T>());
     });
     if (!target.rounded.absent()) copy(target.parameter, target.rounded, stream);
+    if (!target.turned.absent()) {
+      transpose(target.rounded.absent() ? target.parameter : target.rounded, target.turned, stream);
+    }
   }
   if (call.advancing != nullptr) advance(call.advancing, stream);
 }

@@ -55,13 +55,20 @@ void check_target(const Checker& check, const OptimiserOptions& options,
     const bool is_narrow = type == ElementType::bf16 && parameter.type == ElementType::fp32;
     return is_narrow ? type : parameter.type;
   };
-  check.matrix(target.gradient, "gradient",
-               {type_beside(target.gradient.type), parameter.rows, parameter.cols});
+  const bool turned = target.gradient_is_turned;
+  check.matrix(target.gradient, turned ? "gradient (transposed)" : "gradient",
+               {type_beside(target.gradient.type), turned ? parameter.cols : parameter.rows,
+                turned ? parameter.rows : parameter.cols});
   check.apart(parameter, "parameter", target.gradient, "gradient");
   check.optional_matrix(target.rounded, "rounded",
                         {ElementType::bf16, parameter.rows, parameter.cols});
   check.apart(target.rounded, "rounded", parameter, "parameter");
   check.apart(target.rounded, "rounded", target.gradient, "gradient");
+  const Operand& copied = target.rounded.absent() ? parameter : target.rounded;
+  check.optional_matrix(target.turned, "turned", {copied.type, parameter.cols, parameter.rows});
+  check.apart(target.turned, "turned", parameter, "parameter");
+  check.apart(target.turned, "turned", target.rounded, "rounded");
+  check.apart(target.turned, "turned", target.gradient, "gradient");
   if (needs_first(options)) {
     like_parameter(target.first, "first");
     check.apart(target.first, "first", target.gradient, "gradient");

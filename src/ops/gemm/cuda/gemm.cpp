@@ -22,6 +22,14 @@ cublasOperation_t flag(Transpose transpose) {
   return transpose == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
+/// Sums of so few products gain nothing, and the roundings of their factors would not even out.
+constexpr std::int64_t shortest_in_tf32 = 32;
+
+cublasComputeType_t arithmetic_of(const GemmCall& call) {
+  return call.allows_tf32 && call.inner >= shortest_in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                            : CUBLAS_COMPUTE_32F;
+}
+
 /// A single row may have any stride; BLAS wants one that holds its columns.
 template <class AnyOperand>
 std::int64_t stride_of(const AnyOperand& operand) {
@@ -48,7 +56,7 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
       blas.handle(), flag(call.transpose_b), flag(call.transpose_a), call.c.cols, call.c.rows,
       call.inner, &alpha, call.b.data, type_of(call.b.type), stride_of(call.b), call.a.data,
       type_of(call.a.type), stride_of(call.a), &beta, call.c.data, type_of(call.c.type),
-      stride_of(call.c), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+      stride_of(call.c), arithmetic_of(call), CUBLAS_GEMM_DEFAULT));
 }
 
 }  // namespace tessera::ops

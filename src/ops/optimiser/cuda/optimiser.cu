@@ -23,8 +23,10 @@ struct Target {
   cuda::Rows<const __nv_bfloat16> narrow_gradient;  ///< if there is one, it takes its place
   cuda::Rows<float> parameter, first, second;
   cuda::Rows<__nv_bfloat16> rounded;  ///< may be absent
-  std::int64_t size, cols;            ///< one long row where all is contiguous
-  bool chunks;                        ///< on 16-byte boundaries
+  cuda::Rows<std::byte> turned;       ///< bf16 beside `rounded`, else fp32; may be absent
+  bool gradient_is_turned;
+  std::int64_t size, cols;  ///< one long row where all is contiguous
+  bool chunks;              ///< on 16-byte boundaries
   double weight_decay;
   std::int64_t last_block;  ///< the first that belongs to the next parameter
 };
@@ -73,7 +75,17 @@ __device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
 template <bool aligned>
 __device__ void load_gradient(const Target& target, const cuda::Elements<width, aligned>& place,
                               float (&values)[width]) {
-  if (target.narrow_gradient.data != nullptr) {
+  if (target.gradient_is_turned) {
+    const bool is_narrow = target.narrow_gradient.data != nullptr;
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] = 0;
+    place.each([&](int i, std::int64_t row, std::int64_t col) {
+      values[i] =
+          is_narrow
+              ? cuda::widen(target.narrow_gradient.data[col * target.narrow_gradient.stride + row])
+              : target.gradient.data[col * target.gradient.stride + row];
+    });
+  } else if (target.narrow_gradient.data != nullptr) {
     place.load(target.narrow_gradient, values);
   } else {
     place.load(target.gradient, values);
@@ -85,6 +97,16 @@ __device__ void store_parameter(const float (&values)[width], const Target& targ
                                 const cuda::Elements<width, aligned>& place) {
   place.store(values, target.parameter);
   if (target.rounded.data != nullptr) place.store(values, target.rounded);
+  if (target.turned.data == nullptr) return;
+  place.each([&](int i, std::int64_t row, std::int64_t col) {
+    const std::int64_t at = col * target.turned.stride + row;
+    if (target.rounded.data != nullptr) {
+      reinterpret_cast<__nv_bfloat16*>(target.turned.data)[at] =
+          cuda::narrow<__nv_bfloat16>(values[i]);
+    } else {
+      reinterpret_cast<float*>(target.turned.data)[at] = values[i];
+    }
+  });
 }
 
 template <bool aligned>
@@ -112,6 +134,12 @@ __device__ void descend(const StepRule& rule, const Target& target,
 template <bool aligned>
 __device__ void adapt(const StepRule& rule, const Target& target,
                       const cuda::Elements<width, aligned>& place) {
+  // What is read is on its way while the factors are worked out.
+  float p[width], g[width], m[width], v[width];
+  place.load(read(target.parameter), p);
+  load_gradient(target, place, g);
+  place.load(read(target.first), m);
+  place.load(read(target.second), v);
   const double rate = rule.rate();
   const bool decoupled = rule.kind == OptimiserKind::adamw;
   const auto kept = static_cast<float>(decoupled ? 1 - rate * target.weight_decay : 1.0);
@@ -119,11 +147,6 @@ __device__ void adapt(const StepRule& rule, const Target& target,
   // 1 - beta^number, without the cancellation.
   const auto step_size = static_cast<float>(rate / -expm1(rule.number() * rule.log_beta1));
   const auto root_correction = static_cast<float>(1 / sqrt(-expm1(rule.number() * rule.log_beta2)));
-  float p[width], g[width], m[width], v[width];
-  place.load(read(target.parameter), p);
-  load_gradient(target, place, g);
-  place.load(read(target.first), m);
-  place.load(read(target.second), v);
 #pragma unroll
   for (int i = 0; i < width; ++i) {
     p[i] *= kept;
@@ -197,14 +220,17 @@ Target target_of(const OptimiserTarget& given, const OptimiserOptions& options) 
     target.first = rows_of<float>(given.first);
   }
   if (options.kind != OptimiserKind::sgd) target.second = rows_of<float>(given.second);
-  const cuda::Extent extent = cuda::Extent{given.parameter.rows, given.parameter.cols}
-                                  .with(target.gradient)
-                                  .with(target.narrow_gradient)
-                                  .with(target.rounded)
-                                  .with(target.parameter)
-                                  .with(target.first)
-                                  .with(target.second)
-                                  .flattened();
+  target.turned = {static_cast<std::byte*>(given.turned.data), given.turned.stride};
+  target.gradient_is_turned = given.gradient_is_turned;
+  cuda::Extent extent = cuda::Extent{given.parameter.rows, given.parameter.cols}
+                            .with(target.rounded)
+                            .with(target.parameter)
+                            .with(target.first)
+                            .with(target.second);
+  if (!given.gradient_is_turned) {
+    extent = extent.with(target.gradient).with(target.narrow_gradient);
+    if (given.turned.absent()) extent = extent.flattened();
+  }
   target.size = extent.size();
   target.cols = extent.cols;
   target.chunks = extent.in_chunks(width);
