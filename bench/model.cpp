@@ -27,12 +27,14 @@ bool attends(nn::ModelKind kind) {
 }
 
 /// As in the paper, or of the shape that was asked for.
-nn::ModelConfig config_of(nn::ModelKind kind, const std::string& dataset, const ModelShape& shape) {
-  nn::ModelConfig config = nn::paper_defaults(kind, dataset);
+nn::ModelConfig config_of(nn::ModelKind kind, const std::string& dataset, const ModelShape& shape,
+                          bool of_graphs) {
+  nn::ModelConfig config = nn::paper_defaults(kind, dataset, of_graphs);
   if (!shape.is_given()) return config;
   if (kind != nn::ModelKind::sgc) config.layers = 2;
   config.output_heads = 1;
   config.dropout = config.input_dropout = config.attention_dropout = shape.dropout.value_or(0);
+  config.head_dropout = shape.dropout.value_or(0);
   if (!attends(kind)) {
     config.hidden = shape.hidden.value_or(config.hidden);
     return config;
@@ -78,8 +80,19 @@ bool has_classes(const Dataset& dataset, std::optional<std::int64_t> wanted) {
   return std::ssize(classes) == *wanted;
 }
 
+/// A data set of labelled graphs.
+Dataset graphs_of(const Problem& problem) {
+  const Dataset* const given = problem.dataset.get();
+  if (given == nullptr || given->graph_labels.empty()) {
+    throw Error(ErrorCode::unsupported, "this is no data set of labelled graphs",
+                problem.graph_name, "use one, such as DD.npz");
+  }
+  return *given;
+}
+
 /// The data set itself where it can be learnt from and has the widths that were asked for.
-Dataset dataset_of(const Problem& problem) {
+Dataset dataset_of(const Problem& problem, bool of_graphs) {
+  if (of_graphs) return graphs_of(problem);
   const Dataset* const given = problem.dataset.get();
   const bool usable = given != nullptr && given->num_features() > 0 &&
                       (problem.features == 0 || problem.features == given->num_features()) &&
@@ -92,6 +105,11 @@ nn::Tensor logits_of(nn::Model& model, const train::Problem& problem, nn::Placem
   nn::InputFeatures features(problem.features, placement, !model.accepts_sparse());
   nn::Context context;
   context.graph = &graph;
+  std::optional<nn::Topology> pooling;
+  if (problem.graph_task) {
+    pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), placement.device());
+    context.pooling = &*pooling;
+  }
   const ops::DenseWorkspace workspace(placement.place());
   context.workspace = &workspace;
   nn::Tensor copy(placement);
@@ -102,17 +120,28 @@ nn::Tensor logits_of(nn::Model& model, const train::Problem& problem, nn::Placem
 /// Steps that are queued before the host waits once.
 constexpr std::int64_t queued_steps = 100;
 
+/// What is timed of a training.
+struct Work {
+  const char* name;
+  const char* summary;
+  train::Batching batching = train::Batching::full;
+  bool evaluates = false;
+
+  bool of_graphs() const { return batching == train::Batching::graphs; }
+};
+
 /// A model being trained. Its check compares the logits of fresh weights with
 /// those of the same weights in double precision.
 class ModelTrial : public Trial {
  public:
-  ModelTrial(const Problem& problem, nn::ModelKind kind, bool evaluates)
-      : dataset_(dataset_of(problem)),
-        config_(config_of(kind, dataset_.name, problem.shape)),
-        options_(train::paper_options(kind, dataset_.name)),
+  ModelTrial(const Problem& problem, nn::ModelKind kind, const Work& work)
+      : dataset_(dataset_of(problem, work.of_graphs())),
+        config_(config_of(kind, dataset_.name, problem.shape, work.of_graphs())),
+        options_(train::paper_options(kind, dataset_.name, work.of_graphs())),
         seed_(problem.seed),
-        evaluates_(evaluates) {
-    options_.task = train::Task::node;
+        evaluates_(work.evaluates) {
+    options_.task = work.of_graphs() ? train::Task::graph : train::Task::node;
+    options_.batching = work.batching;
     options_.seed = seed_;
     options_.placement.memory = &default_memory(problem.device);
     options_.placement.precision = problem.precision;
@@ -138,17 +167,23 @@ class ModelTrial : public Trial {
   /// A GPU gets many steps to do one after the other, as in training; the host's clock counts.
   std::optional<Timing> timed(const MeasureOptions& options) override {
     for (int i = 0; i < options.warmups; ++i) run({});
-    if (!trainer_->runs_ahead()) return std::nullopt;
+    const bool in_batches = options_.batching != train::Batching::full;
+    if (!in_batches && !trainer_->runs_ahead()) return std::nullopt;
+    const std::int64_t epochs = in_batches ? 1 : queued_steps;
+    const std::int64_t before = trainer_->step();
+    train_epochs(epochs);
+    const std::int64_t steps = trainer_->step() - before;
     MeasureOptions rounds = options;
     rounds.warmups = 1;
     rounds.repeats = 5;
-    rounds.max_repeats = std::max(3, options.max_repeats / static_cast<int>(queued_steps));
-    const auto round = [&] { train_epochs(queued_steps); };
-    Timing timing = measure(round, rounds);
+    rounds.max_repeats = std::max(3, options.max_repeats / static_cast<int>(steps));
+    const train::PhaseTimes times = trainer_->times();
+    Timing timing = measure([&] { train_epochs(epochs); }, rounds);
+    if (in_batches) note_phases(times, static_cast<double>(trainer_->step() - before - steps));
     for (double* time : {&timing.median_us, &timing.min_us, &timing.worst_us, &timing.mean_us}) {
-      *time /= static_cast<double>(queued_steps);
+      *time /= static_cast<double>(steps);
     }
-    timing.repeats *= queued_steps;
+    timing.repeats *= steps;
     return timing;
   }
 
@@ -163,20 +198,34 @@ class ModelTrial : public Trial {
   }
   std::vector<Figure> figures() const override {
     const train::FirstStep& first = trainer_->first_step();
-    return {{"first_upload_us", first.upload * 1e6},
-            {"first_build_us", first.build * 1e6},
-            {"first_plan_us", first.plan * 1e6},
-            {"first_step_us", first.step * 1e6},
-            {"first_capture_us", first.capture * 1e6}};
+    std::vector<Figure> figures = {{"first_upload_us", first.upload * 1e6},
+                                   {"first_build_us", first.build * 1e6},
+                                   {"first_plan_us", first.plan * 1e6},
+                                   {"first_step_us", first.step * 1e6},
+                                   {"first_capture_us", first.capture * 1e6}};
+    figures.insert(figures.end(), phases_.begin(), phases_.end());
+    return figures;
   }
   std::int64_t features() const override { return problem_.num_features(); }
   std::string kernel() const override {
-    return device().kind == DeviceKind::cpu ? "train/cpu/full" : "train/cuda/full";
+    return fmt::format("train/{}/{}", device().kind == DeviceKind::cpu ? "cpu" : "cuda",
+                       train::to_string(options_.batching));
   }
   std::string plan() const override { return trainer_->model().describe(); }
 
  private:
   Device device() const { return options_.placement.device(); }
+
+  /// Where the host spent the time of a step since `before`, the mean over so many.
+  void note_phases(const train::PhaseTimes& before, double steps) {
+    phases_.clear();
+    for (const train::Phase phase :
+         {train::Phase::batches, train::Phase::forward, train::Phase::loss, train::Phase::backward,
+          train::Phase::optimiser, train::Phase::device}) {
+      const double seconds = trainer_->times()[phase] - before[phase];
+      phases_.push_back({fmt::format("{}_us", train::to_string(phase)), seconds * 1e6 / steps});
+    }
+  }
 
   void train_epochs(std::int64_t count) {
     if (!evaluates_) {
@@ -199,20 +248,20 @@ class ModelTrial : public Trial {
   bool evaluates_;
   train::Problem problem_;
   std::unique_ptr<train::Trainer> trainer_;
+  std::vector<Figure> phases_;  ///< of a step in batches
 };
 
-Suite model_suite(const std::string& name, const std::string& summary, nn::ModelKind kind,
-                  bool evaluates) {
+Suite model_suite(const Work& work, nn::ModelKind kind) {
   Suite suite;
-  suite.op = name + "_" + nn::to_string(kind);
-  suite.summary = summary;
+  suite.op = fmt::format("{}_{}", work.name, nn::to_string(kind));
+  suite.summary = work.summary;
   suite.precisions = {Precision::fp32, Precision::tf32, Precision::bf16};
   suite.features = {0};
   suite.on_request = true;
   suite.has_shape = true;
   suite.usual_heads = attends(kind) ? 8 : 0;
-  suite.prepare = [kind, evaluates](const Problem& problem) {
-    return std::make_unique<ModelTrial>(problem, kind, evaluates);
+  suite.prepare = [kind, work](const Problem& problem) {
+    return std::make_unique<ModelTrial>(problem, kind, work);
   };
   return suite;
 }
@@ -220,11 +269,21 @@ Suite model_suite(const std::string& name, const std::string& summary, nn::Model
 }  // namespace
 
 std::vector<Suite> model_suites() {
+  constexpr Work all[] = {
+      {.name = "step", .summary = "one training step of a model"},
+      {.name = "epoch", .summary = "a training step and its evaluation", .evaluates = true},
+      {.name = "clusters",
+       .summary = "one training step on a sixteenth of the graph (Cluster-GCN)",
+       .batching = train::Batching::clusters},
+      {.name = "graphs",
+       .summary = "one training step on 128 graphs",
+       .batching = train::Batching::graphs},
+  };
   std::vector<Suite> suites;
   for (const CatalogueEntry& entry : nn::model_kinds()) {
-    const nn::ModelKind kind = nn::parse_model_kind(entry.name);
-    suites.push_back(model_suite("step", "one training step of a model", kind, false));
-    suites.push_back(model_suite("epoch", "a training step and its evaluation", kind, true));
+    for (const Work& work : all) {
+      suites.push_back(model_suite(work, nn::parse_model_kind(entry.name)));
+    }
   }
   return suites;
 }

@@ -77,6 +77,7 @@
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/evaluation.hpp"
+#include "tessera/ops/gather.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/heads.hpp"
 #include "tessera/ops/kernels.hpp"

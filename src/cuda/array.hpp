@@ -32,6 +32,13 @@ Buffer<T> to_host(const Array<T>& there, const Place& place) {
   return copy;
 }
 
+/// The first `count` of some values, which were as many as there might have been.
+template <class T>
+SharedArray<T> first_of(Buffer<T> values, std::int64_t count) {
+  const auto whole = std::make_shared<const Buffer<T>>(std::move(values));
+  return SharedArray<T>(whole, whole->data(), count);
+}
+
 /// Sets all of an array to 0, in the order of the place's stream.
 template <class T>
 void clear(Buffer<T>& values, const Place& place) {

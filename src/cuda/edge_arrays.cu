@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "cuda/launch.cuh"
+#include "cuda/offsets.cuh"
 #include "cuda/search.cuh"
 
 namespace tessera::cuda {
@@ -67,18 +68,6 @@ __global__ void narrow(const std::int64_t* from, EdgeOffset count, std::int64_t 
   const std::int64_t index = from[k];
   if (index < 0 || index >= bound) atomicMin(first_bad, static_cast<long long>(k));
   to[k] = static_cast<VertexId>(index);
-}
-
-__device__ EdgeOffset offset_at(const Offsets& offsets, std::int64_t row) {
-  return offsets.narrow != nullptr ? offsets.narrow[row] : offsets.wide[row];
-}
-
-/// The row whose edges include `edge`.
-__device__ VertexId row_of(const Offsets& offsets, VertexId num_rows, EdgeOffset edge) {
-  if (offsets.narrow == nullptr) return row_of_edge(offsets.wide, num_rows, edge);
-  return static_cast<VertexId>(lower_bound(offsets.narrow, 0, std::int64_t{num_rows} + 1,
-                                           static_cast<std::int32_t>(edge + 1)) -
-                               1);
 }
 
 /// Columns fall where a row begins, which is looked up only there.

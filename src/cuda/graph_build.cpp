@@ -6,7 +6,6 @@
 #include "cuda/array.hpp"
 #include "cuda/edge_arrays.hpp"
 #include "cuda/rows.hpp"
-#include "cuda/self_loops.hpp"
 #include "graph/access.hpp"
 #include "graph/device_build.hpp"
 #include "graph/narrow_indices.hpp"
@@ -143,40 +142,6 @@ Graph graph_of(const EdgeInput& in, Edges edges, const Place& place) {
       .with_edge_ids(cuda::placed(std::move(edges.edge_ids), place));
 }
 
-Graph with_self_loops_on_device(const Graph& graph) {
-  const Place place = graph.place();
-  const auto old = cuda::device_rows(graph, place);
-  const Buffer<EdgeOffset> old_offsets = cuda::to_device(graph.row_offsets().span(), place);
-  const SharedArray<float> old_values = cuda::array_in(GraphAccess::values(graph), place);
-  cuda::LoopedRows rows;
-  rows.old_offsets = old_offsets.data();
-  rows.old_cols = old->indices.data();
-  rows.old_values = old_values.data();
-  rows.num_rows = graph.num_rows();
-  rows.num_edges = graph.num_edges();
-
-  Buffer<EdgeOffset> offsets(std::int64_t{rows.num_rows} + 1, place);
-  cuda::count_with_loops(rows, offsets.data(), place.stream);
-  cuda::exclusive_scan(offsets.data(), offsets.size(), place);
-  EdgeOffset total = 0;
-  copy_bytes(&total, offsets.data() + rows.num_rows, sizeof(total), place.device, place.stream);
-  synchronise(place.device, place.stream);
-  Buffer<VertexId> cols(total, place);
-  Buffer<float> values(graph.has_values() ? total : 0, place);
-  const SharedArray<EdgeOffset> old_ids = cuda::array_in(GraphAccess::edge_ids(graph), place);
-  Buffer<EdgeOffset> ids(old_ids.size(), place);
-  copy_bytes(ids.data(), old_ids.data(), checked_bytes(ids.size(), sizeof(EdgeOffset)),
-             place.device, place.stream);
-  rows.offsets = offsets.data();
-  rows.cols = cols.data();
-  rows.values = values.data();
-  cuda::write_with_loops(rows, place.stream);
-  cuda::move_edge_ids(rows, ids.data(), ids.size(), place.stream);
-  return cuda::graph_on(place, graph.num_rows(), graph.num_cols(), offsets, std::move(cols))
-      .with_values(cuda::placed(std::move(values), place))
-      .with_edge_ids(cuda::placed(std::move(ids), place));
-}
-
 }  // namespace
 
 Graph build_on_device(const EdgeInput& in, const BuildOptions& options) {
@@ -229,19 +194,6 @@ Graph circulant_on_device(VertexId num_vertices, VertexId degree, VertexId strid
   options.memory = place.memory;
   options.stream = place.stream;
   return from_coo(num_vertices, num_vertices, rows.span(), cols.span(), {}, options);
-}
-
-Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops) {
-  const Place place = graph.place();
-  const CurrentDevice current(place.device.index);
-  const Graph looped = add_self_loops ? with_self_loops_on_device(graph) : graph;
-  const auto rows = cuda::device_rows(looped, place);
-  const SharedArray<float> values = cuda::array_in(GraphAccess::values(looped), place);
-  Buffer<float> scale(looped.num_rows(), place);
-  cuda::inverse_roots_of_degrees(rows->offsets(), values.data(), looped.num_rows(), scale.data(),
-                                 place.stream);
-  const PlacedArray<float> scales = cuda::placed(std::move(scale), place);
-  return looped.with_scales(scales, scales);
 }
 
 }  // namespace tessera::detail

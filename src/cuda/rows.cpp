@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/rows.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -12,6 +14,9 @@
 #include "cuda/cached_rows.hpp"
 #include "cuda/edge_arrays.hpp"
 #include "cuda/kept_with.hpp"
+#include "cuda/made_offsets.hpp"
+#include "cuda/pinned.hpp"
+#include "cuda/select_rows.hpp"
 #include "cuda/transpose.hpp"
 
 namespace tessera::cuda {
@@ -69,6 +74,36 @@ void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, const Place&
   }
   rows.num_edges = offsets.back();
   rows.host_offsets = std::move(offsets);
+}
+
+void set_made_offsets(DeviceRows& rows, const Buffer<EdgeOffset>& offsets, EdgeOffset most_edges,
+                      const Place& place, const Brought& also) {
+  const std::int64_t count = std::int64_t{rows.num_rows} + 1;
+  const bool narrow = most_edges <= std::numeric_limits<std::int32_t>::max();
+  const std::size_t bytes =
+      checked_bytes(count, narrow ? sizeof(std::int32_t) : sizeof(EdgeOffset));
+  PinnedMemory memory(bytes + also.bytes, place);
+  const void* const also_here = also.bytes > 0 ? memory.bring(also.there, also.bytes) : nullptr;
+  Buffer<EdgeOffset> here(count);
+  if (narrow) {
+    Buffer<std::int32_t> fitting(count, place);
+    narrow_offsets(offsets.data(), count, fitting.data(), place.stream);
+    const auto* const brought =
+        static_cast<const std::int32_t*>(memory.bring(fitting.data(), bytes));
+    memory.wait();
+    std::copy_n(brought, count, here.data());
+    rows.narrow_offsets = std::move(fitting);
+  } else {
+    Buffer<EdgeOffset> own(count, place);
+    copy_bytes(own.data(), offsets.data(), bytes, place.device, place.stream);
+    const auto* const brought = static_cast<const EdgeOffset*>(memory.bring(own.data(), bytes));
+    memory.wait();
+    std::copy_n(brought, count, here.data());
+    rows.wide_offsets = std::move(own);
+  }
+  if (also.bytes > 0) std::memcpy(also.here, also_here, also.bytes);
+  rows.num_edges = here[count - 1];
+  rows.host_offsets = std::move(here);
 }
 
 DeviceRows transposed_rows(const DeviceRows& rows, const Place& place) {
@@ -138,8 +173,8 @@ Graph graph_on(const Place& place, VertexId num_rows, VertexId num_cols,
   DeviceRows rows;
   rows.num_rows = num_rows;
   rows.num_cols = num_cols;
-  set_offsets(rows, to_host(row_offsets, place), place);
-  rows.indices = std::move(cols);
+  set_made_offsets(rows, row_offsets, cols.size(), place);
+  rows.indices = first_of(std::move(cols), rows.num_edges);
   return graph_on(place, std::move(rows));
 }
 

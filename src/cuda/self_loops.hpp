@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/rows.hpp"
 #include "tessera/core/device.hpp"
 #include "tessera/core/types.hpp"
 
@@ -8,7 +9,7 @@ namespace tessera::cuda {
 
 /// A CSR on the GPU while self loops are added to it.
 struct LoopedRows {
-  const EdgeOffset* old_offsets = nullptr;
+  Offsets old_offsets;
   const VertexId* old_cols = nullptr;
   const float* old_values = nullptr;  ///< may be null
   VertexId num_rows = 0;

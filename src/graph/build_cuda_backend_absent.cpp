@@ -26,6 +26,26 @@ Graph gcn_normalised_on_device(const Graph& graph, bool) {
   return {};
 }
 
+Graph with_self_loops_on_device(const Graph& graph) {
+  require_available(graph.device());
+  return {};
+}
+
+std::optional<Graph> induced_on_device(const Graph& graph, std::span<const VertexId>, Stream) {
+  require_available(graph.device());
+  return {};
+}
+
+Graph selected_rows_on_device(const Graph& graph, std::span<const VertexId>, Stream) {
+  require_available(graph.device());
+  return {};
+}
+
+Graph in_place_on_device(const Graph&, const Place& place) {
+  require_available(place.device);
+  return {};
+}
+
 Graph circulant_on_device(VertexId, VertexId, VertexId, const Place& place) {
   require_available(place.device);
   return {};

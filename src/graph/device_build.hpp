@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "tessera/graph/borrow.hpp"
@@ -52,6 +53,17 @@ Graph borrow_on_device(VertexId num_rows, VertexId num_cols, const BorrowedCsr& 
 
 /// For a square graph without scales whose columns lie on a GPU.
 Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops);
+Graph with_self_loops_on_device(const Graph& graph);
+
+/// For a square graph whose columns lie on a GPU. Nothing where a vertex is out of range or listed
+/// twice.
+std::optional<Graph> induced_on_device(const Graph& graph, std::span<const VertexId> vertices,
+                                       Stream stream);
+/// For a graph whose columns lie on a GPU, and rows that it has.
+Graph selected_rows_on_device(const Graph& graph, std::span<const VertexId> rows, Stream stream);
+
+/// A copy on a GPU of a graph that lies elsewhere.
+Graph in_place_on_device(const Graph& graph, const Place& place);
 
 /// Row i has the sources (i + k * stride) mod num_vertices for k in [0, degree), drawn up on the
 /// GPU and built there: a graph of any size without an array of its size in this process.

@@ -4,7 +4,9 @@
 #include <variant>
 
 #include "tessera/core/error.hpp"
+#include "tessera/graph/transform.hpp"
 #include "tessera/ops/activation.hpp"
+#include "tessera/ops/gather.hpp"
 
 namespace tessera::nn {
 namespace {
@@ -70,6 +72,25 @@ InputFeatures::InputFeatures(const Features& features, Placement placement, bool
     throw Error(ErrorCode::invalid_argument, "the data set has no features", "features",
                 "use a data set with features, or give it some");
   }
+}
+
+InputFeatures InputFeatures::of_vertices(std::span<const VertexId> vertices, Stream stream) const {
+  InputFeatures chosen;
+  if (sparse_) {
+    const ops::PlanOptions& plans = sparse_->plan_options();
+    chosen.sparse_.emplace(selected_rows(sparse_->graph(), vertices, stream),
+                           Place(plans.device, plans.memory, stream), plans);
+    return chosen;
+  }
+  Placement placement = dense_->placement();
+  placement.stream = stream;
+  Buffer<VertexId> rows(std::ssize(vertices), placement.place());
+  copy_bytes(rows.data(), vertices.data(), vertices.size_bytes(), placement.device(), stream);
+  chosen.dense_.emplace(rows.size(), dense_->cols(), placement);
+  ops::gather_rows(*dense_,
+                   MatrixView<const VertexId>(rows.data(), rows.size(), 1, dense_->device()),
+                   *chosen.dense_, placement.device(), stream);
+  return chosen;
 }
 
 Input InputFeatures::input() { return dense_ ? Input(*dense_) : Input(*sparse_); }

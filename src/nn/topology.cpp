@@ -156,6 +156,22 @@ ops::AttentionPlan Topology::attention(Derivation derivation, ops::AttentionOpti
                  [&] { return ops::plan_attention(derived(derivation), own); });
 }
 
+PlanRequests Topology::requests() const {
+  PlanRequests requests;
+  for (const auto& [derivation, plan] : state_->spmm) {
+    requests.spmm.push_back({derivation, plan.options()});
+  }
+  for (const auto& [derivation, plan] : state_->attention) {
+    requests.attention.push_back({derivation, plan.options()});
+  }
+  return requests;
+}
+
+void Topology::plan(const PlanRequests& requests) {
+  for (const auto& [derivation, options] : requests.spmm) spmm(derivation, options);
+  for (const auto& [derivation, options] : requests.attention) attention(derivation, options);
+}
+
 Context Context::with_graphs(std::int64_t first, std::int64_t count) const {
   Context part = *this;
   if (!graphs.empty()) {

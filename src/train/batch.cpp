@@ -76,23 +76,42 @@ ops::EvaluationTargets Batch::evaluation_targets(const Split& split, std::int64_
                             : ops::EvaluationTargets::classes(labels, rows, outputs, place);
 }
 
-Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form) {
-  Batch batch{nn::Topology(problem.graph, form.placement.place(), form.plans),
-              {},
-              nn::InputFeatures(problem.features, form.placement, form.densify, form.plans),
-              problem.labels,
-              problem.targets,
-              split.train};
+namespace {
+
+/// Sparse features in the place.
+Features features_in(const Features& features, const Place& place) {
+  const auto* const sparse = std::get_if<SparseFeatures>(&features);
+  return sparse == nullptr ? features : Features(in_place(*sparse, place));
+}
+
+/// Batches are cut out where everything lies. Where there are none, plans take what they need.
+Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form, bool is_cut) {
+  const Place place = form.placement.place();
+  Batch batch{
+      nn::Topology(is_cut ? in_place(problem.graph, place) : problem.graph, place, form.plans),
+      {},
+      nn::InputFeatures(
+          is_cut && !form.densify ? features_in(problem.features, place) : problem.features,
+          form.placement, form.densify, form.plans),
+      problem.labels,
+      problem.targets,
+      split.train};
   if (problem.graph_task) {
-    batch.pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items),
-                          form.placement.place(), form.plans);
+    batch.pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), place,
+                          form.plans);
   }
   return batch;
 }
 
+}  // namespace
+
 BatchSource::BatchSource(const Problem& problem, const Split& split, const TrainOptions& options,
-                         const FeatureForm& form, std::uint64_t seed)
-    : problem_(problem), form_(form), seed_(seed), full_(full_batch(problem, split, form)) {
+                         const FeatureForm& form, std::uint64_t seed, bool works_ahead)
+    : problem_(problem),
+      form_(form),
+      seed_(seed),
+      making_(form.placement.device()),
+      full_(full_batch(problem, split, form, options.batching != Batching::full)) {
   if (options.batching == Batching::full) return;
   if (options.batching == Batching::graphs) {
     groups_ = members_of_graphs(problem, split.train);
@@ -107,6 +126,21 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
   }
   groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, std::ssize(groups_) + 1);
   order_.resize(groups_.size());
+  works_ahead_ = works_ahead && kept_.empty();
+  // What batches are cut out of is there before the first is.
+  synchronise(form.placement.device(), form.placement.stream);
+}
+
+BatchSource::~BatchSource() {
+  // Nothing that is still being made may lose what it is made of.
+  coming_.reset();
+  kept_.clear();
+  current_.reset();
+  try {
+    synchronise(form_.placement.device(), making_);
+  } catch (...) {
+    // The GPU is lost: the next call says so.
+  }
 }
 
 std::int64_t BatchSource::batches_per_epoch() const {
@@ -114,23 +148,70 @@ std::int64_t BatchSource::batches_per_epoch() const {
   return (std::ssize(groups_) + groups_per_batch_ - 1) / groups_per_batch_;
 }
 
-void BatchSource::start_epoch(std::int64_t epoch) {
-  std::iota(order_.begin(), order_.end(), std::int64_t{0});
-  shuffle(order_, Random(seed_, shuffle_batches, static_cast<std::uint32_t>(epoch)));
+std::vector<std::int64_t> BatchSource::order_of(std::int64_t epoch) const {
+  std::vector<std::int64_t> order(groups_.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  shuffle(order, Random(seed_, shuffle_batches, static_cast<std::uint32_t>(epoch)));
+  return order;
 }
 
-Batch& BatchSource::batch(std::int64_t i) {
-  if (is_full()) return full_;
+std::vector<std::int64_t> BatchSource::groups_of(const std::vector<std::int64_t>& order,
+                                                 std::int64_t i) const {
   const std::int64_t begin = i * groups_per_batch_;
-  const std::int64_t end = std::min(begin + groups_per_batch_, std::ssize(order_));
-  const std::span<const std::int64_t> groups(order_.data() + begin,
-                                             static_cast<std::size_t>(end - begin));
-  std::unique_ptr<Batch>& slot = kept_.empty() ? current_ : kept_[index_of(groups.front())];
-  if (kept_.empty() || slot == nullptr) slot = std::make_unique<Batch>(make_batch(groups));
+  const std::int64_t end = std::min(begin + groups_per_batch_, std::ssize(order));
+  return {order.begin() + begin, order.begin() + end};
+}
+
+void BatchSource::start_epoch(std::int64_t epoch) {
+  epoch_ = epoch;
+  if (!is_full()) order_ = order_of(epoch);
+}
+
+Batch& BatchSource::batch(std::int64_t i, Stream stream) {
+  if (is_full()) return full_;
+  const std::vector<std::int64_t> groups = groups_of(order_, i);
+  std::unique_ptr<Batch>& slot = keeps() ? kept_[index_of(groups.front())] : current_;
+  if (!keeps() || slot == nullptr) {
+    slot = take(groups);
+    slot->number = keeps() ? groups.front() : i;
+    slot->made->wait(stream);
+  }
+  if (works_ahead_) make_ahead(i + 1);
   return *slot;
 }
 
-Batch BatchSource::make_batch(std::span<const std::int64_t> groups) const {
+std::unique_ptr<Batch> BatchSource::take(const std::vector<std::int64_t>& groups) {
+  if (!coming_) return make_batch(groups);
+  const bool is_next = coming_->groups == groups;
+  std::unique_ptr<Batch> made = coming_->batch.get();
+  coming_.reset();
+  return is_next ? std::move(made) : make_batch(groups);
+}
+
+void BatchSource::make_ahead(std::int64_t i) {
+  const bool is_last = i >= batches_per_epoch();
+  coming_.emplace();
+  coming_->groups = is_last ? groups_of(order_of(epoch_ + 1), 0) : groups_of(order_, i);
+  coming_->batch =
+      std::async(std::launch::async, [this, groups = coming_->groups, wanted = wanted_] {
+        std::unique_ptr<Batch> batch = make_batch(groups);
+        if (wanted != nullptr) plan(*batch, *wanted);
+        return batch;
+      });
+}
+
+void BatchSource::learn_plans(Batch& batch) {
+  if (wanted_ != nullptr || !works_ahead_) return;
+  auto wanted = std::make_shared<Wanted>();
+  wanted->graph = batch.graph.requests();
+  if (batch.pooling) wanted->pooling = batch.pooling->requests();
+  if (nn::Topology* const features = batch.features.sparse()) {
+    wanted->features = features->requests();
+  }
+  wanted_ = std::move(wanted);
+}
+
+std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> groups) const {
   std::vector<VertexId> vertices;
   std::vector<std::int32_t> graph_ids;
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -138,23 +219,33 @@ Batch BatchSource::make_batch(std::span<const std::int64_t> groups) const {
     vertices.insert(vertices.end(), group.begin(), group.end());
     graph_ids.resize(vertices.size(), static_cast<std::int32_t>(g));
   }
-  Batch batch{nn::Topology(induced_subgraph(problem_.graph, vertices), form_.placement.place(),
-                           form_.plans),
-              {},
-              nn::InputFeatures(take_rows(problem_.features, vertices), form_.placement,
-                                form_.densify, form_.plans),
-              {},
-              {},
-              {}};
+  Place place = form_.placement.place();
+  place.stream = making_;
+  const Graph& graph = full_.graph.graph();
+  auto batch = std::make_unique<Batch>(
+      Batch{nn::Topology(induced_subgraph(graph, vertices, place.stream), place, form_.plans),
+            {},
+            full_.features.of_vertices(vertices, place.stream),
+            {},
+            {},
+            {}});
   if (problem_.graph_task) {
-    batch.pooling.emplace(nn::pooling_graph(graph_ids, std::ssize(groups)), form_.placement.place(),
-                          form_.plans);
+    batch->pooling.emplace(in_place(nn::pooling_graph(graph_ids, std::ssize(groups)), place), place,
+                           form_.plans);
     for (const std::int64_t group : groups) {
-      batch.train_items.push_back(std::ssize(batch.labels));
-      batch.labels.push_back(problem_.labels[index_of(group_items_[index_of(group)])]);
+      batch->train_items.push_back(std::ssize(batch->labels));
+      batch->labels.push_back(problem_.labels[index_of(group_items_[index_of(group)])]);
     }
-    return batch;
+  } else {
+    add_vertices(vertices, *batch);
   }
+  batch->train_targets = batch->targets_of(batch->train_items, problem_.outputs, place);
+  batch->made = std::make_unique<const MadeMark>(place);
+  batch->uses = std::make_unique<StreamUses>(place);
+  return batch;
+}
+
+void BatchSource::add_vertices(std::span<const VertexId> vertices, Batch& batch) const {
   for (std::size_t i = 0; i < vertices.size(); ++i) {
     if (!problem_.labels.empty()) batch.labels.push_back(problem_.labels[index_of(vertices[i])]);
     if (in_training_[index_of(vertices[i])]) {
@@ -162,7 +253,12 @@ Batch BatchSource::make_batch(std::span<const std::int64_t> groups) const {
     }
   }
   batch.targets = rows_of(problem_.targets, vertices);
-  return batch;
+}
+
+void BatchSource::plan(Batch& batch, const Wanted& wanted) {
+  batch.graph.plan(wanted.graph);
+  if (batch.pooling) batch.pooling->plan(wanted.pooling);
+  if (nn::Topology* const features = batch.features.sparse()) features->plan(wanted.features);
 }
 
 }  // namespace tessera::train

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "core/side_stream.hpp"
+#include "core/stream_uses.hpp"
+#include "tessera/core/recording.hpp"
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/topology.hpp"
@@ -25,7 +29,9 @@ struct Batch {
   MultiLabels targets;                                 ///< or these
   std::vector<std::int64_t> train_items;               ///< numbers within the batch
   std::optional<ops::LossTargets> train_targets = {};  ///< of these, once they are needed
-  bool planned = false;  ///< whether the model was prepared for a step on it
+  bool planned = false;     ///< whether the model was prepared for a step on it
+  std::int64_t number = 0;  ///< among all of an epoch: where its loss goes
+  Recording recorded_step = {};
 
   /// What the loss over some items of the batch wants, in the place of its features.
   ops::LossTargets targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
@@ -36,6 +42,11 @@ struct Batch {
                                             const Place& place) const;
 
   nn::Context context(bool training, std::uint64_t seed, std::int64_t step);
+
+  /// Where the stream stood that it was made on, and those that use it. Null: it was made on the
+  /// only stream there is. The second is the last member: see there.
+  std::unique_ptr<const MadeMark> made = {};
+  std::unique_ptr<StreamUses> uses = {};
 };
 
 /// How features are stored for a model, and how plans are made.
@@ -45,14 +56,17 @@ struct FeatureForm {
   ops::PlanOptions plans = {};
 };
 
-Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form);
-
 /// Hands out the batches of every epoch, in a random order that belongs to the seed and the epoch.
+/// Batches are cut out of the graph and the features where these lie, on a stream of their own.
 class BatchSource {
  public:
-  /// `problem` must outlive it.
+  /// `problem` must outlive it. `works_ahead`: a thread makes and plans the next batch while the
+  /// last is in use, unless batches are kept.
   BatchSource(const Problem& problem, const Split& split, const TrainOptions& options,
-              const FeatureForm& form, std::uint64_t seed);
+              const FeatureForm& form, std::uint64_t seed, bool works_ahead);
+  ~BatchSource();
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
 
   /// Everything: what evaluation sees.
   Batch& full() { return full_; }
@@ -60,25 +74,54 @@ class BatchSource {
   std::int64_t batches_per_epoch() const;
   /// True if every step sees the same batch.
   bool is_full() const { return groups_.empty(); }
+  /// True if batches stay as they are and are handed out again.
+  bool keeps() const { return !kept_.empty(); }
+  /// Those that were made so far; `keeps()`.
+  std::span<const std::unique_ptr<Batch>> kept() const { return kept_; }
+
   /// Fixes the order of an epoch's batches.
   void start_epoch(std::int64_t epoch);
-  /// The i-th batch of the epoch; stays valid until the next call.
-  Batch& batch(std::int64_t i);
+  /// The i-th batch of the epoch, which is safe to use on the stream; stays valid until the next
+  /// call.
+  Batch& batch(std::int64_t i, Stream stream);
+  /// Plans were made for a batch: the next ones are planned alike before they are handed out.
+  void learn_plans(Batch& batch);
 
  private:
-  Batch make_batch(std::span<const std::int64_t> groups) const;
+  /// What the layers of a model want planned of each batch.
+  struct Wanted {
+    nn::PlanRequests graph, pooling, features;
+  };
+  /// A batch that is being made.
+  struct Coming {
+    std::vector<std::int64_t> groups;
+    std::future<std::unique_ptr<Batch>> batch;
+  };
+
+  std::vector<std::int64_t> order_of(std::int64_t epoch) const;
+  std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& order, std::int64_t i) const;
+  std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups) const;
+  void add_vertices(std::span<const VertexId> vertices, Batch& batch) const;
+  static void plan(Batch& batch, const Wanted& wanted);
+  std::unique_ptr<Batch> take(const std::vector<std::int64_t>& groups);
+  void make_ahead(std::int64_t i);
 
   const Problem& problem_;
   FeatureForm form_;
   std::uint64_t seed_;
+  SideStream making_;  ///< where batches are made
   Batch full_;
   std::vector<std::vector<VertexId>> groups_;  ///< vertices of each cluster or training graph
   std::vector<std::int64_t> group_items_;      ///< the graph that a group is; empty for clusters
   std::vector<bool> in_training_;              ///< of each vertex; clusters
   std::int64_t groups_per_batch_ = 1;
+  std::int64_t epoch_ = 0;
   std::vector<std::int64_t> order_;
+  bool works_ahead_ = false;
+  std::shared_ptr<const Wanted> wanted_;
   std::vector<std::unique_ptr<Batch>> kept_;  ///< batches of one group each never change
   std::unique_ptr<Batch> current_;
+  std::optional<Coming> coming_;
 };
 
 }  // namespace tessera::train

@@ -10,6 +10,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/graph/transform.hpp"
 #include "tessera/ops/rounding.hpp"
 
 namespace tessera::train {
@@ -87,26 +88,6 @@ Features taken_dense(const Matrix<float>& from, std::span<const VertexId> vertic
     std::copy(values.begin(), values.end(), to->row(i));
   });
   return DenseFeatures(std::move(to));
-}
-
-Features taken_sparse(const Graph& from, std::span<const VertexId> vertices) {
-  const std::int64_t rows = std::ssize(vertices);
-  Buffer<EdgeOffset> offsets(rows + 1);
-  offsets[0] = 0;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    offsets[i + 1] = offsets[i] + from.degree(vertices[static_cast<std::size_t>(i)]);
-  }
-  Buffer<VertexId> cols(offsets[rows]);
-  Buffer<float> values(from.has_values() ? offsets[rows] : 0);
-  parallel_for(rows, grain, [&](std::int64_t i) {
-    const VertexId row = vertices[static_cast<std::size_t>(i)];
-    const auto neighbours = from.neighbours(row);
-    std::copy(neighbours.begin(), neighbours.end(), cols.begin() + offsets[i]);
-    const auto stored = row_of(from, row);
-    std::copy(stored.begin(), stored.end(), values.begin() + offsets[i]);
-  });
-  return Graph(static_cast<VertexId>(rows), from.num_cols(), std::move(offsets), std::move(cols),
-               std::move(values));
 }
 
 }  // namespace
@@ -200,7 +181,7 @@ Features one_hot(std::span<const std::int64_t> columns, std::int64_t width) {
 Features take_rows(const Features& features, std::span<const VertexId> vertices) {
   if (const Matrix<float>* dense = dense_of(features)) return taken_dense(*dense, vertices);
   if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
-    return taken_sparse(*sparse, vertices);
+    return selected_rows(*sparse, vertices);
   }
   return features;
 }

@@ -5,6 +5,7 @@
 
 #include "ops/plan_only.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/core/recording.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/train/memory.hpp"
@@ -136,11 +137,14 @@ class CountedTraining {
            static_cast<std::int64_t>(sizeof(float));
   }
 
-  /// Parts are kept where a step sees one alone, or are made anew for every step.
+  /// Parts are kept where a step sees one alone. Others are made anew for every step, and the next
+  /// one already where the device has a queue to work on meanwhile.
   void add_batches(double share) {
     const bool keeps = options_.batching == Batching::clusters && options_.parts_per_batch == 1;
-    memory_.features += scaled(memory_.features, keeps ? 1 : share);
-    memory_.graph += scaled(memory_.graph, keeps ? 1 : share);
+    const double at_once = why_not_recorded(placement_.device()).empty() ? 2 : 1;
+    const double made = keeps ? 1 : at_once * share;
+    memory_.features += scaled(memory_.features, made);
+    memory_.graph += scaled(memory_.graph, made);
   }
 
   nn::Input input() { return dense_ ? nn::Input(*dense_) : nn::Input(*sparse_); }

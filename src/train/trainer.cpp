@@ -5,9 +5,11 @@
 #include <cmath>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -89,6 +91,12 @@ struct StartedEpoch {
   EpochNumbers numbers = {};
 };
 
+/// A batch of an epoch, by the number of its loss.
+struct TrainedBatch {
+  std::int64_t number = 0;
+  double items = 0;
+};
+
 void require_finite_loss(double loss, std::int64_t epoch) {
   if (std::isfinite(loss)) return;
   throw Error(ErrorCode::invalid_argument,
@@ -139,12 +147,13 @@ struct Trainer::State {
         optimiser(model, given_options.optimiser),
         batches(given, given_split, given_options,
                 {given_options.placement, !model.accepts_sparse(), plans_of(given_options)},
-                given_seed),
+                given_seed, why_not_recorded(place.device).empty()),
         gradient(given_options.placement),
-        numbers(place) {
+        numbers(place),
+        losses(batches.is_full() ? 0 : batches.batches_per_epoch(), place) {
     first_step.upload = before_batches.seconds();
-    may_record =
-        options.record_steps && batches.is_full() && why_not_recorded(place.device).empty();
+    may_record = options.record_steps && (batches.is_full() || batches.keeps()) &&
+                 why_not_recorded(place.device).empty();
   }
   /// Epochs that nobody wants any more must not lose what they work on.
   ~State() { numbers.forget(); }
@@ -155,14 +164,14 @@ struct Trainer::State {
   }
 
   /// One step. Whatever differs from step to step is read from the optimiser's clock.
-  void queue_step(Batch& batch, Stream stream) {
+  void queue_step(Batch& batch, double* loss, Stream stream) {
     const nn::Context context = step_context(batch, stream);
     const nn::Tensor& logits = timed(times, Phase::forward, [&]() -> const nn::Tensor& {
       return model.forward(batch.features.input(), context);
     });
     timed(times, Phase::loss, [&] {
       gradient.resize(logits.rows(), logits.cols());
-      ops::loss(logits, *batch.train_targets, gradient, numbers.loss(), stream, &workspace);
+      ops::loss(logits, *batch.train_targets, gradient, loss, stream, &workspace);
     });
     timed(times, Phase::backward, [&] { model.backward(gradient, context); });
     timed(times, Phase::optimiser, [&] { optimiser.step(stream); });
@@ -181,6 +190,10 @@ struct Trainer::State {
     Batch& batch = batches.full();
     if (!evaluation_targets) {
       evaluation_targets = batch.evaluation_targets(split, problem.outputs, place);
+      // Buffers may grow: what was recorded of smaller batches would go on with the old ones.
+      for (const std::unique_ptr<Batch>& kept : batches.kept()) {
+        if (kept != nullptr) kept->recorded_step = {};
+      }
     }
     if (recorded_evaluation.empty()) {
       queue_evaluation(batch, place.stream);
@@ -200,7 +213,7 @@ struct Trainer::State {
       evaluation.validation = roc_auc_of(logits, batch, split.validation);
       evaluation.test = roc_auc_of(logits, batch, split.test);
     }
-    if (may_record && recorded_evaluation.empty()) {
+    if (may_record && batches.is_full() && recorded_evaluation.empty()) {
       record(recorded_evaluation, [&](Stream stream) { queue_evaluation(batch, stream); });
     }
     return evaluation;
@@ -241,6 +254,7 @@ struct Trainer::State {
     const Stopwatch watch;
     model.prepare(batch.features.input(), step_context(batch, place.stream));
     batch.planned = true;
+    batches.learn_plans(batch);
     if (has_stepped) return;
     const double copying = seconds_of("copying", clock);
     const double building = seconds_of("building", clock);
@@ -249,59 +263,103 @@ struct Trainer::State {
     first_step.plan += watch.seconds() - copying - building;
   }
 
-  /// Gives the device one step to do.
-  void start_step(Batch& batch) {
+  /// Gives the device one step to do, whose loss goes to `loss`.
+  void start_step(Batch& batch, double* loss) {
     timed(times, Phase::batches, [&] { plan_step(batch); });
     planned.restart();
     if (!batch.train_targets) {
       batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
     }
     optimiser.set_rate_factor(rate_factor());
-    if (recorded_step.empty()) {
-      queue_step(batch, place.stream);
+    if (batch.recorded_step.empty()) {
+      queue_step(batch, loss, place.stream);
     } else {
-      recorded_step.replay(place.stream);
+      batch.recorded_step.replay(place.stream);
       optimiser.count_replay();
     }
+    if (batch.uses != nullptr) batch.uses->mark(place.stream);
     ++step;
   }
 
-  double train_step(Batch& batch) {
-    start_step(batch);
-    const double value =
-        timed(times, Phase::device, [&] { return numbers.now(place.stream).loss; });
+  /// After the first step of all, which is waited for.
+  void note_first_step() {
     if (!has_stepped) first_step.step = planned.seconds();
     has_stepped = true;
-    if (may_record && recorded_step.empty()) {
-      const Stopwatch watch;
-      record(recorded_step, [&](Stream stream) { queue_step(batch, stream); });
-      first_step.capture = watch.seconds();
-    }
+  }
+
+  void record_step(Batch& batch, double* loss) {
+    if (!may_record || !batch.recorded_step.empty()) return;
+    const Stopwatch watch;
+    record(batch.recorded_step, [&](Stream stream) { queue_step(batch, loss, stream); });
+    if (first_step.capture == 0) first_step.capture = watch.seconds();
+  }
+
+  double train_step(Batch& batch) {
+    start_step(batch, numbers.loss());
+    const double value =
+        timed(times, Phase::device, [&] { return numbers.now(place.stream).loss; });
+    note_first_step();
+    record_step(batch, numbers.loss());
     return value;
   }
 
   /// Every batch of an epoch. Returns the mean loss.
   double train_epoch() {
     batches.start_epoch(epoch);
-    double sum = 0, items = 0;
-    for (std::int64_t i = 0; i < batches.batches_per_epoch(); ++i) {
-      Batch& batch = timed(times, Phase::batches, [&]() -> Batch& { return batches.batch(i); });
-      if (batch.train_items.empty()) continue;
-      const auto count = static_cast<double>(batch.train_items.size());
-      sum += train_step(batch) * count;
-      items += count;
-    }
+    const double loss = batches.is_full() ? train_step(batches.full()) : train_batches();
     ++epoch;
+    return loss;
+  }
+
+  /// The device is given one batch after the other, and waited for at the end.
+  double train_batches() {
+    const bool records = may_record && all_are_planned();
+    std::vector<TrainedBatch> trained;
+    for (std::int64_t i = 0; i < losses.size(); ++i) {
+      Batch& batch =
+          timed(times, Phase::batches, [&]() -> Batch& { return batches.batch(i, place.stream); });
+      if (batch.train_items.empty()) continue;
+      trained.push_back({batch.number, static_cast<double>(batch.train_items.size())});
+      double* const loss = losses.data() + batch.number;
+      start_step(batch, loss);
+      if (!has_stepped) {
+        timed(times, Phase::device, [&] { synchronise(place.device, place.stream); });
+        note_first_step();
+      }
+      if (records) record_step(batch, loss);
+    }
+    return mean_loss(trained);
+  }
+
+  /// Whether no batch that is still to come can make buffers grow.
+  bool all_are_planned() const {
+    return std::all_of(batches.kept().begin(), batches.kept().end(), [](const auto& batch) {
+      return batch != nullptr && (batch->planned || batch->train_items.empty());
+    });
+  }
+
+  /// Waits for all steps of an epoch.
+  double mean_loss(std::span<const TrainedBatch> trained) {
+    const PhaseTimer timer(times, Phase::device);
+    Buffer<double> values(losses.size());
+    copy_bytes(values.data(), losses.data(), checked_bytes(losses.size(), sizeof(double)),
+               place.device, place.stream);
+    synchronise(place.device, place.stream);
+    double sum = 0, items = 0;
+    for (const TrainedBatch& batch : trained) {
+      sum += values[batch.number] * batch.items;
+      items += batch.items;
+    }
     return sum / items;
   }
 
   /// The only step of an epoch, without waiting for it.
   void queue_epoch() {
-    start_step(batches.batch(0));
+    start_step(batches.full(), numbers.loss());
     ++epoch;
   }
 
-  bool runs_ahead() const { return !recorded_step.empty() && is_counted(problem.metric); }
+  bool runs_ahead() { return !batches.full().recorded_step.empty() && is_counted(problem.metric); }
 
   void start_epoch(bool evaluates) {
     StartedEpoch started{epoch + 1, false, evaluates};
@@ -360,9 +418,9 @@ struct Trainer::State {
   BatchSource batches;
   nn::Tensor gradient;
   LateNumbers numbers;
+  Buffer<double> losses;  ///< of all batches of an epoch; none where there is one
   std::deque<StartedEpoch> under_way;
   std::optional<ops::EvaluationTargets> evaluation_targets;
-  Recording recorded_step;
   Recording recorded_evaluation;
   const nn::Tensor* evaluated = nullptr;
   bool may_record = false;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/context.hpp"
@@ -46,11 +47,19 @@ class InputFeatures {
   explicit InputFeatures(const Features& features, Placement placement = {}, bool densify = false,
                          const ops::PlanOptions& plans = {});
 
+  /// The features of some vertices, in this order, cut out where they lie: a batch. The work is
+  /// queued on `stream`, in whose order they are made and released.
+  InputFeatures of_vertices(std::span<const VertexId> vertices, Stream stream) const;
+
   Input input();
+  /// Of sparse features, else null.
+  Topology* sparse() noexcept { return sparse_ ? &*sparse_ : nullptr; }
   std::int64_t rows() const;
   std::int64_t cols() const;
 
  private:
+  InputFeatures() = default;
+
   std::optional<Tensor> dense_;
   std::optional<Topology> sparse_;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
@@ -30,6 +31,22 @@ Graph negated_laplacian_rest(const Graph& graph);
 
 /// One row per graph of a union, listing its vertices: what a readout multiplies with.
 Graph pooling_graph(std::span<const std::int32_t> graph_ids, std::int64_t num_graphs);
+
+/// Which plans layers asked for on one graph: those that they will ask for on another of the same
+/// kind, the next batch.
+struct PlanRequests {
+  struct Spmm {
+    Derivation derivation;
+    ops::SpmmOptions options;
+  };
+  struct Attention {
+    Derivation derivation;
+    ops::AttentionOptions options;
+  };
+
+  std::vector<Spmm> spmm = {};
+  std::vector<Attention> attention = {};
+};
 
 /// A graph as layers see it, with what they derive from it and the plans they made: each on first
 /// use, then kept. One thread at a time.
@@ -62,6 +79,10 @@ class Topology {
   /// in gradients.
   ops::SpmmPlan spmm_gradient(Derivation derivation, ops::SpmmOptions options);
   ops::AttentionPlan attention(Derivation derivation, ops::AttentionOptions options);
+
+  /// What was planned so far; and the same planned ahead, by whoever has the topology then.
+  PlanRequests requests() const;
+  void plan(const PlanRequests& requests);
 
  private:
   struct State;

@@ -12,6 +12,7 @@
 #include "tessera/ops/kernels.hpp"
 
 #include "support/errors.hpp"
+#include "support/training_data.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -83,15 +84,17 @@ TEST(Suites, CudaKernelsPassTheirChecksOnOddGraphs) {
 }
 
 TEST(Suites, ThoseOnRequestPassTheirChecks) {
-  const auto dataset = std::make_shared<const Dataset>(embedded_dataset("karate"));
+  const auto karate = std::make_shared<const Dataset>(embedded_dataset("karate"));
+  const auto graphs = std::make_shared<const Dataset>(test::learnable_graphs());
   for (const Suite& suite : suites()) {
     if (!suite.on_request) continue;
+    const auto& dataset = suite.op.starts_with("graphs_") ? graphs : karate;
     std::vector<std::int64_t> widths = suite.features;
     widths.push_back(16);
     for (const std::int64_t features : widths) {
       SCOPED_TRACE(testing::Message() << suite.op << " " << features);
       const Problem problem{dataset->graph,
-                            "karate",
+                            dataset->name,
                             features,
                             Precision::fp32,
                             default_heads(suite, features),
@@ -107,6 +110,8 @@ TEST(Suites, ThoseOnRequestPassTheirChecks) {
   const Suite& epoch = find_suite("epoch_gcn");
   const Problem rectangular{directed_graph(), "odd", 0, Precision::fp32, 1, "", 1, {}};
   EXPECT_THROW(epoch.prepare(rectangular), Error);
+  const Problem one{karate->graph, "karate", 0, Precision::fp32, 1, "", 1, karate};
+  EXPECT_THROW(find_suite("graphs_gin").prepare(one), Error);
 }
 
 TEST(Suites, AreFoundByTheBeginningOfTheirNames) {

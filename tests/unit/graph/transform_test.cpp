@@ -107,5 +107,34 @@ TEST(InducedSubgraph, RefusesRepeatsStrangersAndRectangles) {
   EXPECT_THROW(induced_subgraph(from_coo(2, 3, {}, {}), Vertices{0}), Error);
 }
 
+TEST(InducedSubgraph, KeepsRepeatedEdges) {
+  const Graph graph = from_coo(3, 3, Vertices{0, 0, 0, 2}, Vertices{1, 1, 2, 0},
+                               std::vector<float>{1, 2, 3, 4}, {.duplicates = Duplicates::keep});
+  const Graph part = induced_subgraph(graph, Vertices{2, 1, 0});
+  part.validate();
+  EXPECT_TRUE(part.has_repeated_edges());
+  EXPECT_EQ(part.num_edges(), 4);
+  EXPECT_EQ(part.values(), floats({4, 3, 1, 2}));
+}
+
+TEST(SelectedRows, TakeRowsAsOftenAsTheyAreListed) {
+  const Graph graph =
+      from_coo(3, 5, Vertices{0, 0, 2}, Vertices{4, 1, 3}, std::vector<float>{1, 2, 3})
+          .with_scales(floats({1, 10, 100}), floats({1, 1, 1, 1, 2}));
+  const Graph part = selected_rows(graph, Vertices{2, 1, 0, 2});
+  part.validate();
+  EXPECT_EQ(part.num_cols(), 5);
+  EXPECT_EQ(entries_of(part), (std::map<std::pair<VertexId, VertexId>, float>{
+                                  {{0, 3}, 300}, {{2, 1}, 2}, {{2, 4}, 2}, {{3, 3}, 300}}));
+  EXPECT_EQ(selected_rows(graph, Vertices{}).num_edges(), 0);
+  EXPECT_THROW(selected_rows(graph, Vertices{0, 3}), Error);
+  EXPECT_THROW(selected_rows(graph, Vertices{-1}), Error);
+}
+
+TEST(InPlace, IsTheGraphItselfWhereItLiesThere) {
+  const Graph graph = small_graph();
+  EXPECT_EQ(in_place(graph, {}).col_indices().data(), graph.col_indices().data());
+}
+
 }  // namespace
 }  // namespace tessera

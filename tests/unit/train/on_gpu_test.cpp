@@ -209,6 +209,33 @@ TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
                     fit(learnable_graphs(), pooled, in_graphs(gpu)), 2e-4, evaluates_alike());
 }
 
+/// Whatever is recorded, made ahead or kept: batches are what they would be, bit for bit.
+TEST_P(GpuTraining, batches_train_the_same_bits_twice) {
+  const auto curve = [](const Dataset& data, const nn::ModelConfig& model, TrainOptions options,
+                        bool records) {
+    options.record_steps = records;
+    options.evaluate_every = 3;  // after some steps were recorded
+    return fit(data, model, options).runs.at(0).curve;
+  };
+  const auto expect_same_bits = [&](const Dataset& data, const nn::ModelConfig& model,
+                                    const TrainOptions& options) {
+    const auto recorded = curve(data, model, options, true);
+    const auto plain = curve(data, model, options, false);
+    ASSERT_EQ(recorded.size(), plain.size());
+    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_EQ(recorded[i].loss, plain[i].loss) << i;
+  };
+  TrainOptions clusters = on(gpu, 8);
+  clusters.batching = Batching::clusters;
+  clusters.parts = 4;
+  expect_same_bits(learnable_vertices(), small_model(GetParam()), clusters);
+  clusters.parts_per_batch = 2;
+  expect_same_bits(learnable_vertices(), small_model(GetParam()), clusters);
+  TrainOptions graphs = on(gpu, 8);
+  graphs.batching = Batching::graphs;
+  graphs.graphs_per_batch = 16;
+  expect_same_bits(learnable_graphs(), small_model(GetParam(), true), graphs);
+}
+
 TEST_P(GpuTraining, checkpoints_travel_between_devices) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "model";
@@ -237,7 +264,8 @@ TEST_P(GpuTraining, checkpoints_travel_between_devices) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuTraining,
-                         ::testing::Values(nn::ModelKind::gcn, nn::ModelKind::gin),
+                         ::testing::Values(nn::ModelKind::gcn, nn::ModelKind::gin,
+                                           nn::ModelKind::gat),
                          [](const auto& instance) {
                            return std::string(to_string(instance.param));
                          });
