@@ -136,8 +136,8 @@ void add_task_options(Arguments& app, TrainArguments& a) {
       ->group(group);
   app.add_option("--normalise", a.normalise,
                  "features: off (as they are), rows (each divided by its sum), standard (each "
-                 "column to mean 0 and deviation 1), or auto (rows for vertices whose features "
-                 "are never negative, else off)")
+                 "column to mean 0 and deviation 1), or auto (for vertices: standard of a table's "
+                 "columns, rows of other features that are never negative; else off)")
       ->type_name("CHOICE")
       ->check(offers({"auto", "off", "rows", "standard"}))
       ->capture_default_str()

@@ -233,7 +233,14 @@ Normalisation chosen_normalisation(const Dataset& dataset, const TrainOptions& o
     case Normalise::standard: return standard(dataset, options, problem);
     case Normalise::automatic: break;
   }
-  if (problem.graph_task || any_negative(problem.features)) return {};
+  if (problem.graph_task) return {};
+  // A table's columns have units of their own: adding up a row of them means nothing.
+  if (!dataset.feature_names.empty()) {
+    problem.notes.emplace_back(
+        "features have names: columns brought to mean 0 and deviation 1 (--normalise)");
+    return standard(dataset, options, problem);
+  }
+  if (any_negative(problem.features)) return {};
   return {Normalise::rows, {}, {}};
 }
 

@@ -8,7 +8,7 @@ namespace tessera::train {
 
 /// How features are scaled before a model sees them.
 enum class Normalise {
-  automatic,  ///< `rows` for vertices whose features are never negative, as counts of words
+  automatic,  ///< `standard` where features have names, else `rows` where none is negative
   off,        ///< as they are
   rows,       ///< every row is divided by the sum of its absolute values
   standard,   ///< every column has mean 0 and deviation 1

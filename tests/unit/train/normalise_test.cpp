@@ -116,6 +116,24 @@ TEST(Normalise, standard_columns_have_mean_0_and_deviation_1) {
   }
 }
 
+TEST(Normalise, automatic_asks_what_the_features_are) {
+  const auto kind_of = [](const Dataset& dataset) {
+    return prepare(dataset, gcn, short_training(1)).normalisation.kind;
+  };
+  Dataset dataset = in_units();
+  EXPECT_EQ(kind_of(dataset), Normalise::off) << "some are negative";
+  const std::vector<std::string> names(static_cast<std::size_t>(dataset.num_features()), "unit");
+  dataset.feature_names = Names(names);
+  EXPECT_EQ(kind_of(dataset), Normalise::standard) << "columns of a table";
+  Dataset counts = learnable_vertices();
+  auto features = copy_of(dense(counts.features));
+  for (std::int64_t i = 0; i < features->size(); ++i) {
+    features->data()[i] = std::abs(features->data()[i]);
+  }
+  counts.features = DenseFeatures(std::move(features));
+  EXPECT_EQ(kind_of(counts), Normalise::rows) << "none is negative";
+}
+
 TEST(Normalise, standard_has_the_same_bits_on_any_number_of_threads) {
   const Dataset dataset = learnable_vertices(5000);
   set_num_threads(1);
