@@ -46,19 +46,22 @@ std::int64_t first_outside(const SharedArray<Integer>& values, std::int64_t lowe
   return first == none ? -1 : first;
 }
 
-[[noreturn]] void reject(const std::string& part, const std::string& problem) {
-  throw Error(ErrorCode::bad_data, problem, part);
+[[noreturn]] void reject(const std::string& part, const std::string& problem,
+                         const std::string& fix) {
+  throw Error(ErrorCode::bad_data, problem, part, fix);
 }
 
 void require_size(const std::string& part, std::int64_t size, std::int64_t vertices) {
   if (size != vertices) {
-    reject(part, fmt::format("{} rows for {} vertices", size, vertices));
+    reject(part, fmt::format("{} rows for {} vertices", size, vertices),
+           "give one row for each vertex");
   }
 }
 
 void validate_features(const Features& features, std::int64_t vertices) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
-    if (*dense == nullptr) reject("features", "dense features without a matrix");
+    if (*dense == nullptr)
+      reject("features", "dense features without a matrix", "leave them empty");
     require_size("features", (*dense)->rows(), vertices);
   } else if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
     sparse->validate();
@@ -71,20 +74,24 @@ void validate_class_labels(const ClassLabels& labels, std::int64_t vertices) {
   // Class numbers size the last layer of a model: a wild one must not pass.
   const std::int64_t wrong = first_outside(labels, -1, std::numeric_limits<std::int32_t>::max());
   if (wrong >= 0) {
-    reject("labels", fmt::format("label {} of vertex {} is no class number (>= 0, or -1 for none)",
-                                 labels[wrong], wrong));
+    reject("labels",
+           fmt::format("label {} of vertex {} is no class number (>= 0, or -1 for none)",
+                       labels[wrong], wrong),
+           "number the classes from 0");
   }
 }
 
 void validate_multi_labels(const MultiLabels& labels, std::int64_t vertices) {
-  if (labels == nullptr) reject("labels", "multi-label without a matrix");
+  if (labels == nullptr) reject("labels", "multi-label without a matrix", "leave them empty");
   require_size("labels", labels->rows(), vertices);
   parallel_ranges(labels->size(), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const float value = labels->data()[i];
       if (value != 0.0F && value != 1.0F) {
-        reject("labels", fmt::format("multi-label {} of vertex {} is neither 0 nor 1", value,
-                                     i / labels->cols()));
+        reject("labels",
+               fmt::format("multi-label {} of vertex {} is neither 0 nor 1", value,
+                           i / labels->cols()),
+               "give 1 for each label that a vertex has, and 0 for the others");
       }
     }
   });
@@ -94,7 +101,8 @@ void validate_multi_labels(const MultiLabels& labels, std::int64_t vertices) {
 void validate_names(const Dataset& dataset) {
   const auto require = [](const char* part, const Names& names, std::int64_t count, bool fits) {
     if (names.empty() || fits) return;
-    reject(part, fmt::format("{} names for {}", names.size(), count));
+    reject(part, fmt::format("{} names for {}", names.size(), count),
+           "give names to all of them, or to none");
   };
   const std::int64_t vertices = dataset.graph.num_rows();
   const std::int64_t classes = dataset.num_classes();
@@ -113,21 +121,25 @@ struct SplitPart {
 /// Every vertex is in at most one part, and there once: a test on what was trained on says nothing.
 void validate_split(const std::vector<SplitPart>& parts, std::int64_t vertices) {
   constexpr std::uint8_t in_none = 0;
+  const char* const one_part = "put every vertex into one part at most, once";
   std::vector<std::uint8_t> part_of;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const auto& [name, members] = parts[p];
     const std::int64_t wrong = first_outside(members, 0, vertices);
     if (wrong >= 0) {
-      reject(name,
-             fmt::format("vertex {} is not one of the {} vertices", members[wrong], vertices));
+      reject(name, fmt::format("vertex {} is not one of the {} vertices", members[wrong], vertices),
+             "count vertices from 0");
     }
     if (!members.empty()) part_of.resize(static_cast<std::size_t>(vertices), in_none);
     for (const std::int64_t vertex : members) {
       std::uint8_t& mark = part_of[static_cast<std::size_t>(vertex)];
-      if (mark == p + 1) reject(name, fmt::format("vertex {} occurs more than once", vertex));
+      if (mark == p + 1) {
+        reject(name, fmt::format("vertex {} occurs more than once", vertex), one_part);
+      }
       if (mark != in_none) {
         reject(name,
-               fmt::format("vertex {} is in the part for {}, too", vertex, parts[mark - 1u].name));
+               fmt::format("vertex {} is in the part for {}, too", vertex, parts[mark - 1u].name),
+               one_part);
       }
       mark = static_cast<std::uint8_t>(p + 1);
     }
@@ -144,9 +156,11 @@ void validate_union_edges(const Dataset& dataset) {
       for (EdgeOffset e = graph.row_offsets()[row]; e < graph.row_offsets()[row + 1]; ++e) {
         const VertexId source = graph.col_indices()[e];
         if (ids[source] == ids[row]) continue;
-        reject("graph_ids", fmt::format("an edge leads from vertex {} of graph {} to vertex {} of "
-                                        "graph {}",
-                                        source, ids[source], row, ids[row]));
+        reject("graph_ids",
+               fmt::format("an edge leads from vertex {} of graph {} to vertex {} of "
+                           "graph {}",
+                           source, ids[source], row, ids[row]),
+               "give vertices that edges connect the same graph");
       }
     }
   });
@@ -155,7 +169,8 @@ void validate_union_edges(const Dataset& dataset) {
 void validate_union(const Dataset& dataset, std::int64_t vertices) {
   if (dataset.graph_ids.empty()) {
     if (!dataset.graph_labels.empty() && vertices > 0) {
-      reject("graph_labels", "labels of graphs without graph ids");
+      reject("graph_labels", "labels of graphs without graph ids",
+             "say which graph each vertex belongs to (graph_ids)");
     }
     return;
   }
@@ -164,8 +179,10 @@ void validate_union(const Dataset& dataset, std::int64_t vertices) {
   const std::int64_t graphs = dataset.graph_labels.empty() ? vertices : dataset.graph_labels.size();
   const std::int64_t wrong = first_outside(dataset.graph_ids, 0, graphs);
   if (wrong >= 0) {
-    reject("graph_ids", fmt::format("vertex {} belongs to graph {}, but there are at most {}",
-                                    wrong, dataset.graph_ids[wrong], graphs));
+    reject("graph_ids",
+           fmt::format("vertex {} belongs to graph {}, but there are at most {}", wrong,
+                       dataset.graph_ids[wrong], graphs),
+           "number graphs from 0, and give each of them a label");
   }
   validate_union_edges(dataset);
 }

@@ -106,7 +106,7 @@ void Partition::validate(VertexId num_vertices) const {
       throw Error(ErrorCode::bad_data,
                   fmt::format("vertex {} is in part {}, outside [0, {})", vertex,
                               assignment[vertex], parts),
-                  "partition");
+                  "partition", "number parts from 0");
     }
   }
 }

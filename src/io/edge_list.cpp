@@ -117,6 +117,10 @@ Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
   std::int64_t begin = 0;
   const std::string_view head = first_block(source, begin);
   const EdgeListLayout layout = find_edge_list_layout(head, options.edges, path);
+  if (layout.prose && options.format.empty()) {
+    throw Error(ErrorCode::unsupported, "is a text of words, and nothing says that they are edges",
+                path, "give --ids names where the words are ids of vertices, or --format NAME");
+  }
   begin += layout.table.begin;
   const EdgeLines lines(layout, options.nonfinite);
   Dataset dataset;

@@ -71,10 +71,17 @@ bool have_names(const EdgeListLayout& layout, IdKind ids) {
   return false;
 }
 
-/// Words between blanks, which anybody may have written about anything.
+bool has_letters(const std::vector<std::string>& row) {
+  return std::any_of(row.begin(), row.end(), [](const std::string& word) {
+    return word.find_first_not_of("+-0123456789") != std::string::npos;
+  });
+}
+
 bool is_prose(const EdgeListLayout& layout, const EdgeListOptions& options) {
-  return options.ids == IdKind::automatic && options.separator == 0 && options.source.empty() &&
-         layout.table.fields.by_blanks() && !layout.table.has_header();
+  const TableLayout& table = layout.table;
+  return layout.names && options.ids == IdKind::automatic && options.separator == 0 &&
+         options.source.empty() && table.fields.by_blanks() && !table.has_header() &&
+         std::any_of(table.sample.begin(), table.sample.end(), has_letters);
 }
 
 }  // namespace
@@ -98,10 +105,7 @@ EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOption
                 "give --source, --target and --weight different columns");
   }
   layout.names = have_names(layout, options.ids);
-  if (layout.names && is_prose(layout, options)) {
-    throw Error(ErrorCode::unsupported, "is a text of words, and nothing says that they are edges",
-                path, "give --ids names where the words are ids of vertices, or --format NAME");
-  }
+  layout.prose = is_prose(layout, options);
   return layout;
 }
 

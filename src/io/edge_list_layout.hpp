@@ -18,6 +18,7 @@ struct EdgeListLayout {
   std::int64_t target = 1;
   std::int64_t weight = -1;  ///< -1: there are none
   bool names = false;        ///< ids are texts
+  bool prose = false;        ///< words between blanks, which may be about anything
 };
 
 /// @param head  the begin of the text, of whole lines

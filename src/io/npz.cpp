@@ -61,6 +61,10 @@ void read_arrays(const OpenNpz& npz, EdgeArrays& edges, DatasetParts& parts,
   std::stable_sort(by_size.begin(), by_size.end(), [](const ZipEntry* a, const ZipEntry* b) {
     return std::pair(a->size, a->packed_size) > std::pair(b->size, b->packed_size);
   });
+  // First, since the error of the first task is the one that is reported: matrices of a kind that
+  // is not read have arrays of other shapes, too.
+  std::stable_partition(by_size.begin(), by_size.end(),
+                        [](const ZipEntry* entry) { return entry->name == "format.npy"; });
   report(progress, "unpacking");
   parallel_tasks(std::ssize(by_size), [&](std::int64_t i) {
     NpyReader array(npz.file, *by_size[static_cast<std::size_t>(i)]);

@@ -91,7 +91,10 @@ const FileFormat& recognise(const std::string& path) {
   for (const FileFormat& format : file_formats()) {
     if (format.recognises({path, is_folder, first})) return format;
   }
-  if (is_folder) InputFile{path};  // Says that it is a folder.
+  if (is_folder) {
+    throw Error(ErrorCode::io, "is a folder, and none of the Open Graph Benchmark", path,
+                "give the name of a file, or of a folder that has raw/edge.csv.gz");
+  }
   throw Error(ErrorCode::unsupported, "the format of the file is not known", path,
               "give one of " + list_of_formats(For::reading));
 }

@@ -162,7 +162,9 @@ TEST(Dataset, NamesBothPartsThatShareAVertex) {
     dataset.validate();
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "test: vertex 1 is in the part for validation, too");
+    EXPECT_STREQ(error.what(),
+                 "test: vertex 1 is in the part for validation, too; put every vertex into one "
+                 "part at most, once");
   }
 }
 

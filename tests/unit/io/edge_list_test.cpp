@@ -134,6 +134,17 @@ TEST_F(EdgeList, NamesAreNumberedAsTheyAppear) {
   EXPECT_THAT(error_of("a,b\nc,\n"), AllOf(HasSubstr("line 2"), HasSubstr("empty")));
 }
 
+TEST_F(EdgeList, WordsBetweenBlanksAreEdgesWhereSomebodySaysSo) {
+  EXPECT_THAT(error_of("ann bob\nbob cy\n"), AllOf(HasSubstr("words"), HasSubstr("--ids names")));
+  io::ReadOptions told;
+  told.format = "edges";
+  const Dataset dataset = read("ann bob\nbob cy\n", told);
+  EXPECT_EQ(dataset.graph.num_edges(), 2);
+  EXPECT_EQ(dataset.vertex_names.size(), 3);
+  // Numbers past 64 bits are names, and no prose.
+  EXPECT_EQ(read("0 1\n2 9223372036854775808\n").vertex_names[3], "9223372036854775808");
+}
+
 TEST_F(EdgeList, TheSameForAnyNumberOfThreads) {
   std::string text = "source,target,weight\n";
   for (std::int64_t i = 0; i < 90000; ++i) {

@@ -124,7 +124,7 @@ TEST_F(OtherFormats, MatricesOfSciPy) {
                 .graph.num_cols(),
             5);
   EXPECT_THAT(error_of([&] {
-                open_npz({text("format", "dia"), shape, ones});
+                open_npz({reals("data", {1, 3}, {1, 1, 1}), text("format", "dia"), shape});
               }),
               HasSubstr("tocsr"));
   EXPECT_THAT(error_of([&] {
