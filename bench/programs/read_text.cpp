@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast text becomes a graph, beside what the machine can do at all with the same bytes: copy
 // them, and look for the ends of their lines.
-//   bench_read_text [EDGES [FOLDER]]        writes JSON to stdout; FOLDER is for the files, /tmp by
-//   default
+//   bench_read_text [EDGES [FOLDER [THREADS...]]]
+// writes JSON to stdout. FOLDER is for the files, /tmp by default; without THREADS all powers of
+// two up to the number of cores take their turn.
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,31 +55,48 @@ Seconds measure(Body&& body) {
   return best;
 }
 
-void write_edges(const std::string& path, std::int64_t edges, const char* separator, int base,
-                 const std::string& head, bool weights) {
-  const auto vertices = static_cast<std::uint64_t>(std::max<std::int64_t>(edges / 10, 10));
+struct File {
+  const char* name;
+  const char* separator;
+  unsigned base;
+  bool weights;
+};
+
+/// The lines of edges [first, last).
+std::string lines_of(const File& file, std::int64_t first, std::int64_t last,
+                     std::uint64_t vertices) {
   const Random random(1);
-  std::ofstream file(path);
-  file << head;
   std::string text;
-  for (std::int64_t k = 0; k < edges; ++k) {
+  for (std::int64_t k = first; k < last; ++k) {
     const auto element = static_cast<std::uint64_t>(k);
     fmt::format_to(std::back_inserter(text), "{}{}{}",
-                   random.below(2 * element, vertices) + static_cast<unsigned>(base), separator,
-                   random.below(2 * element + 1, vertices) + static_cast<unsigned>(base));
-    if (weights) fmt::format_to(std::back_inserter(text), "{}0.{}", separator, element % 10000);
-    text += '\n';
-    if (text.size() > (1 << 20)) {
-      file << text;
-      text.clear();
+                   random.below(2 * element, vertices) + file.base, file.separator,
+                   random.below(2 * element + 1, vertices) + file.base);
+    if (file.weights) {
+      fmt::format_to(std::back_inserter(text), "{}0.{}", file.separator, element % 10000);
     }
+    text += '\n';
   }
-  file << text;
+  return text;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+/// The whole text, made by all threads and written to `path`.
+std::string write_edges(const std::string& path, const File& file, std::int64_t edges) {
+  constexpr std::int64_t block = 1 << 18;
+  const std::int64_t vertices = std::max<std::int64_t>(edges / 10, 10);
+  std::vector<std::string> blocks(static_cast<std::size_t>((edges + block - 1) / block));
+  parallel_tasks(std::ssize(blocks), [&](std::int64_t i) {
+    blocks[static_cast<std::size_t>(i)] = lines_of(
+        file, i * block, std::min(edges, (i + 1) * block), static_cast<std::uint64_t>(vertices));
+  });
+  std::string text;
+  if (file.base == 1) {
+    text = fmt::format("%%MatrixMarket matrix coordinate {} general\n{} {} {}\n",
+                       file.weights ? "real" : "pattern", vertices, vertices, edges);
+  }
+  for (const std::string& lines : blocks) text += lines;
+  std::ofstream(path, std::ios::binary).write(text.data(), std::ssize(text));
+  return text;
 }
 
 std::string record(const char* what, const char* file, int threads, std::size_t bytes,
@@ -103,12 +121,9 @@ int main(int argc, char** argv) {
   const std::int64_t edges = argc > 1 ? std::atoll(argv[1]) : 20'000'000;
   const std::string folder = argc > 2 ? argv[2] : "/tmp";
   const int cores = num_threads();
-  struct File {
-    const char* name;
-    const char* separator;
-    int base;
-    bool weights;
-  };
+  std::vector<int> turns;
+  for (int i = 3; i < argc; ++i) turns.push_back(std::atoi(argv[i]));
+  for (int threads = 1; argc < 4 && threads <= cores; threads *= 2) turns.push_back(threads);
   const File files[] = {{"pattern.mtx", " ", 1, false},
                         {"real.mtx", " ", 1, true},
                         {"edges.csv", ",", 0, false},
@@ -116,23 +131,19 @@ int main(int argc, char** argv) {
   std::vector<std::string> records;
   for (const File& file : files) {
     const std::string path = fmt::format("{}/tessera-bench-{}-{}", folder, ::getpid(), file.name);
-    const std::int64_t vertices = std::max<std::int64_t>(edges / 10, 10);
-    const std::string head =
-        file.base == 0 ? ""
-                       : fmt::format("%%MatrixMarket matrix coordinate {} general\n{} {} {}\n",
-                                     file.weights ? "real" : "pattern", vertices, vertices, edges);
-    write_edges(path, edges, file.separator, file.base, head, file.weights);
+    set_num_threads(cores);
+    std::size_t bytes = 0;
     {
-      const std::string text = read_file(path);
-      std::vector<char> copy(text.size());
-      records.push_back(record("memcpy", file.name, 1, text.size(),
-                               measure([&] { std::memcpy(copy.data(), text.data(), text.size()); }),
-                               0));
+      const std::string text = write_edges(path, file, edges);
+      bytes = text.size();
+      std::vector<char> copy(bytes);
+      records.push_back(record("memcpy", file.name, 1, bytes,
+                               measure([&] { std::memcpy(copy.data(), text.data(), bytes); }), 0));
       std::int64_t lines = 0;
-      records.push_back(record("line ends", file.name, 1, text.size(), measure([&] {
+      records.push_back(record("line ends", file.name, 1, bytes, measure([&] {
                                  for (const char* at = text.data();; ++lines, ++at) {
                                    const auto left =
-                                       static_cast<std::size_t>(text.data() + text.size() - at);
+                                       static_cast<std::size_t>(text.data() + bytes - at);
                                    at = static_cast<const char*>(std::memchr(at, '\n', left));
                                    if (at == nullptr) break;
                                  }
@@ -142,8 +153,7 @@ int main(int argc, char** argv) {
     }
     io::ReadOptions options;
     options.duplicates = Duplicates::first;
-    const std::size_t bytes = std::filesystem::file_size(path);
-    for (int threads = 1; threads <= cores; threads *= 2) {
+    for (const int threads : turns) {
       set_num_threads(threads);
       double share = 0;
       const Seconds seconds = measure([&] {
