@@ -282,8 +282,9 @@ Action setup(Arguments& app) {
              ". Only when named: layer, step and epoch, for every model or one as in epoch_gcn, "
              "with the data's own features; clusters and graphs, a step on one of 16 parts of a "
              "graph or on 128 graphs; spmm_weighted and spmm_edge_values, sums with a weight for "
-             "every edge, fixed or new in each run; translate, making tiles; planning, making "
-             "plans; batches, inference over parts of a graph, in bits too as in batches_gcn_4. "
+             "every edge, fixed or new in each run; translate, making tiles; process and planning, "
+             "making graphs of edges and plans of graphs; batches, inference over parts of a "
+             "graph, in bits too as in batches_gcn_4. "
              "Or: compare A.json B.json")
       ->type_name("OP")
       ->check(offers(all_words()));

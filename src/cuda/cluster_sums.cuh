@@ -159,14 +159,15 @@ __global__ __launch_bounds__(cluster_threads) void over_columns_in_clusters(
     double totals[sums * width] = {};
     if (place.count > 0) {
       const auto kept = first.columns(place);
-      for_rows_ahead(place, begin, end, step, first, kept, [&](const auto& at, const auto& fetched) {
-        typename First::Term terms[sums][width] = {};
-        first.row(at, kept, fetched, terms);
+      for_rows_ahead(place, begin, end, step, first, kept,
+                     [&](const auto& at, const auto& fetched) {
+                       typename First::Term terms[sums][width] = {};
+                       first.row(at, kept, fetched, terms);
 #pragma unroll
-        for (int i = 0; i < sums * width; ++i) {
-          totals[i] += static_cast<double>(terms[i / width][i % width]);
-        }
-      });
+                       for (int i = 0; i < sums * width; ++i) {
+                         totals[i] += static_cast<double>(terms[i / width][i % width]);
+                       }
+                     });
     }
     shared.add(totals, split.lanes, block, split.blocks);
   };

@@ -2,7 +2,6 @@
 #include "cuda/edge_arrays.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "cuda/launch.cuh"
@@ -22,43 +21,45 @@ void for_each(void (*kernel)(Parameters...), std::int64_t count, Stream stream,
          std::forward<Arguments>(arguments)...);
 }
 
-/// The least positions that a kernel finds of so many kinds, read at one go.
-template <int kinds>
-class FirstPositions {
+/// The least position that a kernel finds.
+class FirstPosition {
  public:
-  explicit FirstPositions(const Place& place) : place_(place), memory_(kinds, place) {
-    positions_.fill(no_edge);
-    copy_bytes(memory_.data(), positions_.data(), sizeof(positions_), place.device, place.stream);
+  explicit FirstPosition(const Place& place) : place_(place), memory_(1, place) {
+    copy_bytes(memory_.data(), &position_, sizeof(position_), place.device, place.stream);
   }
   long long* data() { return memory_.data(); }
-  std::array<long long, kinds> read() {
-    copy_bytes(positions_.data(), memory_.data(), sizeof(positions_), place_.device, place_.stream);
+  EdgeOffset read() {
+    copy_bytes(&position_, memory_.data(), sizeof(position_), place_.device, place_.stream);
     synchronise(place_.device, place_.stream);
-    return positions_;
+    return position_;
   }
 
  private:
   Place place_;
-  std::array<long long, kinds> positions_;
+  long long position_ = no_edge;
   Buffer<long long> memory_;
 };
-using FirstPosition = FirstPositions<1>;
 
 __global__ void pack(GivenEdges edges, int col_bits, EdgeKey* keys, EdgeOffset* positions,
-                     long long* first_outside, long long* first_nonfinite) {
+                     EdgeReport* report) {
   const EdgeOffset k = thread_number();
-  if (k >= edges.count) return;
+  if (k >= edges.count_with_loops()) return;
+  if (positions != nullptr) positions[k] = k;
+  if (k >= edges.count) {
+    const auto loop = static_cast<EdgeKey>(k - edges.count);
+    keys[k] = (loop << col_bits) | loop;
+    return;
+  }
   const auto row = static_cast<std::uint32_t>(edges.rows[k]);
   const auto col = static_cast<std::uint32_t>(edges.cols[k]);
   if (row >= static_cast<std::uint32_t>(edges.num_rows) ||
       col >= static_cast<std::uint32_t>(edges.num_cols)) {
-    atomicMin(first_outside, static_cast<long long>(k));
+    atomicMin(&report->out_of_range, static_cast<long long>(k));
   }
   if (edges.values != nullptr && !isfinite(edges.values[k])) {
-    atomicMin(first_nonfinite, static_cast<long long>(k));
+    atomicMin(&report->nonfinite, static_cast<long long>(k));
   }
   keys[k] = (EdgeKey{row} << col_bits) | col;
-  if (positions != nullptr) positions[k] = k;
 }
 
 __global__ void narrow(const std::int64_t* from, EdgeOffset count, std::int64_t bound, VertexId* to,
@@ -82,9 +83,41 @@ __global__ void find_unsorted(const Offsets row_offsets, VertexId num_rows, cons
   if (is_bad) atomicMin(first_bad, static_cast<long long>(k));
 }
 
-__global__ void find_repeated(const EdgeKey* keys, EdgeOffset count, long long* first) {
-  const EdgeOffset k = thread_number() + 1;
-  if (k < count && keys[k] == keys[k - 1]) atomicMin(first, static_cast<long long>(k));
+__global__ void mark_repeated(const EdgeKey* keys, EdgeOffset count, int col_bits, EdgeOffset* kept,
+                              EdgeReport* report) {
+  const EdgeOffset k = thread_number();
+  if (kept != nullptr && k == count) kept[k] = 0;
+  if (k >= count) return;
+  const EdgeKey key = keys[k];
+  const bool repeats = k > 0 && keys[k - 1] == key;
+  bool goes = false;
+  if (kept != nullptr) {
+    const bool is_loop = key >> col_bits == (key & ((EdgeKey{1} << col_bits) - 1));
+    goes = repeats && is_loop && (k + 1 == count || keys[k + 1] != key);
+    kept[k] = goes ? 0 : 1;
+  }
+  if (repeats && !goes) atomicMin(&report->repeated, static_cast<long long>(k));
+}
+
+/// A thread has a row, of which it looks for the first edge, and an edge.
+__global__ void write(WrittenEdges edges) {
+  const std::int64_t k = thread_number();
+  if (k <= edges.num_rows) {
+    const EdgeOffset at =
+        k == edges.num_rows
+            ? edges.count
+            : lower_bound(edges.keys, 0, edges.count, static_cast<EdgeKey>(k) << edges.col_bits);
+    edges.row_offsets[k] = edges.places != nullptr ? edges.places[at] : at;
+  }
+  if (k >= edges.count) return;
+  const EdgeOffset to = edges.places != nullptr ? edges.places[k] : k;
+  if (edges.places != nullptr && edges.places[k + 1] == to) return;
+  edges.cols[to] = static_cast<VertexId>(edges.keys[k] & ((EdgeKey{1} << edges.col_bits) - 1));
+  if (edges.positions == nullptr) return;
+  const EdgeOffset position = edges.positions[k];
+  const bool is_given = position < edges.num_given;
+  if (edges.values != nullptr) edges.values[to] = is_given ? edges.given_values[position] : 1.0f;
+  if (edges.edge_ids != nullptr && is_given) edges.edge_ids[position] = to;
 }
 
 __global__ void mark_heads(const EdgeKey* keys, EdgeOffset count, EdgeOffset* heads) {
@@ -186,20 +219,26 @@ KeyBits::KeyBits(VertexId num_rows, VertexId num_cols)
     : col(std::bit_width(static_cast<std::uint32_t>(num_cols > 0 ? num_cols - 1 : 0))),
       all(col + std::bit_width(static_cast<std::uint32_t>(num_rows > 0 ? num_rows - 1 : 0))) {}
 
-BadEdges pack_edges(const GivenEdges& edges, EdgeKey* keys, EdgeOffset* positions,
-                    const Place& place) {
-  FirstPositions<2> first_bad(place);
-  for_each(pack, edges.count, place.stream, edges, KeyBits(edges.num_rows, edges.num_cols).col,
-           keys, positions, first_bad.data(), first_bad.data() + 1);
-  const auto [out_of_range, nonfinite] = first_bad.read();
-  return {out_of_range, nonfinite};
+void pack_edges(const GivenEdges& edges, EdgeKey* keys, EdgeOffset* positions, EdgeReport* report,
+                Stream stream) {
+  for_each(pack, edges.count_with_loops(), stream, edges,
+           KeyBits(edges.num_rows, edges.num_cols).col, keys, positions, report);
+}
+
+void find_repeated(const EdgeKey* keys, EdgeOffset count, int col_bits, EdgeOffset* kept,
+                   EdgeReport* report, Stream stream) {
+  for_each(mark_repeated, count + 1, stream, keys, count, col_bits, kept, report);
+}
+
+void write_edges(const WrittenEdges& edges, Stream stream) {
+  for_each(write, std::max(edges.count, std::int64_t{edges.num_rows} + 1), stream, edges);
 }
 
 EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
                           VertexId* to, const Place& place) {
   FirstPosition first_bad(place);
   for_each(narrow, count, place.stream, from, count, bound, to, first_bad.data());
-  return first_bad.read()[0];
+  return first_bad.read();
 }
 
 EdgeOffset first_unsorted(const Offsets& row_offsets, VertexId num_rows, const VertexId* cols,
@@ -207,13 +246,7 @@ EdgeOffset first_unsorted(const Offsets& row_offsets, VertexId num_rows, const V
   FirstPosition first_bad(place);
   for_each(find_unsorted, count, place.stream, row_offsets, num_rows, cols, count, num_cols,
            first_bad.data());
-  return first_bad.read()[0];
-}
-
-EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, const Place& place) {
-  FirstPosition first(place);
-  for_each(find_repeated, count > 0 ? count - 1 : 0, place.stream, keys, count, first.data());
-  return first.read()[0];
+  return first_bad.read();
 }
 
 void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, const Place& place) {

@@ -34,17 +34,45 @@ struct GivenEdges {
   EdgeOffset count = 0;
   VertexId num_rows = 0;
   VertexId num_cols = 0;
+  /// A self loop of each row comes behind the edges, to be dropped where there is one already.
+  bool looped = false;
+
+  constexpr EdgeOffset count_with_loops() const { return count + (looped ? num_rows : 0); }
 };
 
-/// The first edges that cannot be used, or `no_edge`.
-struct BadEdges {
-  EdgeOffset out_of_range = no_edge;
-  EdgeOffset nonfinite = no_edge;
+/// The first edges that are not as they should be, or `no_edge`: of the input, and among the sorted
+/// ones that which equals the one before.
+struct EdgeReport {
+  long long out_of_range = no_edge;
+  long long nonfinite = no_edge;
+  long long repeated = no_edge;
 };
 
 /// keys[k] = (rows[k], cols[k]), positions[k] = k unless null.
-BadEdges pack_edges(const GivenEdges& edges, EdgeKey* keys, EdgeOffset* positions,
-                    const Place& place);
+void pack_edges(const GivenEdges& edges, EdgeKey* keys, EdgeOffset* positions, EdgeReport* report,
+                Stream stream);
+
+/// Looks for keys that repeat among sorted ones. With loops, which stand behind the edges that they
+/// repeat, kept[k] = 0 for those that go and 1 for all others, and kept[count] = 0.
+void find_repeated(const EdgeKey* keys, EdgeOffset count, int col_bits, EdgeOffset* kept,
+                   EdgeReport* report, Stream stream);
+
+/// Sorted edges that become rows, and where they go.
+struct WrittenEdges {
+  const EdgeKey* keys = nullptr;
+  const EdgeOffset* positions = nullptr;  ///< null where nobody needs them
+  const EdgeOffset* places = nullptr;     ///< how many before each are kept; null: all
+  EdgeOffset count = 0;                   ///< of keys
+  EdgeOffset num_given = 0;               ///< positions from here on are of loops, whose value is 1
+  VertexId num_rows = 0;
+  int col_bits = 0;
+  const float* given_values = nullptr;
+  EdgeOffset* row_offsets = nullptr;
+  VertexId* cols = nullptr;
+  float* values = nullptr;         ///< null where there are none
+  EdgeOffset* edge_ids = nullptr;  ///< the same
+};
+void write_edges(const WrittenEdges& edges, Stream stream);
 
 /// to[k] = from[k]. Returns the first position out of [0, bound).
 EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
@@ -59,9 +87,6 @@ EdgeOffset first_unsorted(const Offsets& row_offsets, VertexId num_rows, const V
 void sort_keys(Buffer<EdgeKey>& keys, Buffer<EdgeOffset>& positions, int bits, const Place& place);
 void sort_columns(Buffer<std::uint32_t>& columns, Buffer<EdgeOffset>& positions, int bits,
                   const Place& place);
-
-/// Where a sorted key first equals the one before; `no_edge` if all differ.
-EdgeOffset first_repeated(const EdgeKey* keys, EdgeOffset count, const Place& place);
 
 /// Sums of all values up to each, in place: with it, or without it.
 void inclusive_scan(EdgeOffset* values, EdgeOffset count, const Place& place);

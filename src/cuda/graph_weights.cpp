@@ -44,8 +44,10 @@ Graph with_self_loops_on_device(const Graph& graph) {
   const Graph looped =
       cuda::graph_on(place, graph.num_rows(), graph.num_cols(), offsets, std::move(cols));
   const EdgeOffset num_values = graph.has_values() ? looped.num_edges() : 0;
-  return looped.with_values(cuda::placed(cuda::first_of(std::move(values), num_values), place))
-      .with_edge_ids(cuda::placed(std::move(ids), place));
+  const Graph complete =
+      looped.with_values(cuda::placed(cuda::first_of(std::move(values), num_values), place))
+          .with_edge_ids(cuda::placed(std::move(ids), place));
+  return graph.has_repeated_edges() ? complete.with_repeated_edges() : complete;
 }
 
 Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops) {

@@ -10,6 +10,10 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "tessera/graph/normalise.hpp"
+#include "tessera/graph/process.hpp"
+#include "tessera/graph/transform.hpp"
+
 #include "graph/device_build.hpp"
 #include "graph/edge_sort.hpp"
 #include "graph/narrow_indices.hpp"
@@ -234,7 +238,22 @@ Graph from_unsorted(const Input& in, const BuildOptions& options) {
   return ids.empty() ? graph : graph.with_edge_ids(std::move(ids));
 }
 
-Graph build(const Given& given, const BuildOptions& options) {
+/// What a rule asks for beside the edges.
+detail::EdgeWork work_of(EdgeRule rule) {
+  return {rule != EdgeRule::plain, rule == EdgeRule::gcn, rule != EdgeRule::looped};
+}
+
+/// The specification of every rule.
+Graph ruled(const Graph& graph, EdgeRule rule) {
+  switch (rule) {
+    case EdgeRule::plain: break;
+    case EdgeRule::looped: return with_self_loops(graph.with_values({}));
+    case EdgeRule::gcn: return gcn_normalised(graph);
+  }
+  return graph;
+}
+
+Graph build(const Given& given, const BuildOptions& options, EdgeRule rule = EdgeRule::plain) {
   check_sizes(given);
   const SharedArray<VertexId> rows =
       detail::narrowed(given.rows, given.num_rows, given.row_word, options.place());
@@ -242,21 +261,23 @@ Graph build(const Given& given, const BuildOptions& options) {
       detail::narrowed(given.cols, given.num_cols, given.col_word, options.place());
   const Input in{given.num_rows, given.num_cols, rows,          cols,
                  given.values,   given.row_word, given.col_word};
-  if (options.device.kind != DeviceKind::cpu) return detail::build_on_device(in, options);
+  if (options.device.kind != DeviceKind::cpu) {
+    return detail::build_on_device(in, options, work_of(rule));
+  }
   report(options.progress, "checking edges", 0, in.count());
   const Scan found = scan(in);
   if (!found.in_range) report_first_out_of_range(in);
   const bool finite = options.nonfinite == Nonfinite::reject;
   if (finite) detail::require_finite(in.values, "values", "building a graph", detail::finite_fix);
   report(options.progress, "checking edges", in.count(), in.count());
-  if (found.strictly_sorted) return from_sorted(in, options.keep_edge_ids);
+  if (found.strictly_sorted) return ruled(from_sorted(in, options.keep_edge_ids), rule);
   Graph graph = from_unsorted(in, options);
   // Sums of finite values may be too large.
   if (finite && options.duplicates == Duplicates::sum) {
     detail::require_finite(graph.values().span(), "values", "building a graph",
                            detail::smaller_fix);
   }
-  return graph;
+  return ruled(graph, rule);
 }
 
 }  // namespace
@@ -287,6 +308,37 @@ Graph from_edges(VertexId num_vertices, const Indices& sources, const Indices& t
                  std::span<const float> weights, const BuildOptions& options) {
   return build({num_vertices, num_vertices, targets, sources, weights, "target", "source"},
                options);
+}
+
+Graph process_edges(VertexId num_vertices, const Indices& sources, const Indices& targets,
+                    std::span<const float> weights, const ProcessOptions& options) {
+  const Graph graph =
+      build({num_vertices, num_vertices, targets, sources, weights, "target", "source"}, options,
+            options.rule);
+  if (!options.both_sides) return graph;
+  if (graph.device().kind == DeviceKind::cpu) {
+    graph.csc();
+  } else {
+    detail::know_columns_on_device(graph);
+  }
+  return graph;
+}
+
+const char* to_string(EdgeRule rule) noexcept {
+  switch (rule) {
+    case EdgeRule::plain: return "plain";
+    case EdgeRule::looped: return "looped";
+    case EdgeRule::gcn: return "gcn";
+  }
+  return "unknown";
+}
+
+EdgeRule parse_edge_rule(const std::string& text) {
+  for (const EdgeRule rule : {EdgeRule::plain, EdgeRule::looped, EdgeRule::gcn}) {
+    if (text == to_string(rule)) return rule;
+  }
+  throw Error(ErrorCode::invalid_argument, "unknown rule '" + text + "' for edges", "",
+              "use plain, looped or gcn");
 }
 
 Graph from_coo(VertexId num_rows, VertexId num_cols, const Indices& rows, const Indices& cols,

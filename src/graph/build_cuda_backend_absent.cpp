@@ -5,10 +5,12 @@
 
 namespace tessera::detail {
 
-Graph build_on_device(const EdgeInput&, const BuildOptions& options) {
+Graph build_on_device(const EdgeInput&, const BuildOptions& options, const EdgeWork&) {
   require_available(options.device);
   return {};
 }
+
+void know_columns_on_device(const Graph& graph) { require_available(graph.device()); }
 
 SharedArray<VertexId> narrowed_on_device(std::span<const std::int64_t>, std::int64_t, const char*,
                                          const Place& place) {

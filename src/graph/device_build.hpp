@@ -37,8 +37,20 @@ inline constexpr const char* finite_fix =
 inline constexpr const char* smaller_fix = "give smaller values";
 [[noreturn]] void report_duplicate(const EdgeInput& in, VertexId row, VertexId col);
 
+/// What is made of edges while they are built.
+struct EdgeWork {
+  bool loops = false;    ///< self loops are added where they are missing; square graphs
+  bool weights = false;  ///< GCN's scales
+  bool values = true;    ///< whether edges keep theirs
+
+  bool is_any() const noexcept { return loops || weights || !values; }
+};
+
 /// Sizes have been checked.
-Graph build_on_device(const EdgeInput& in, const BuildOptions& options);
+Graph build_on_device(const EdgeInput& in, const BuildOptions& options, const EdgeWork& work = {});
+
+/// Sorts the edges of a graph that lies on a GPU by source, too, for who asks for them there.
+void know_columns_on_device(const Graph& graph);
 
 /// 64-bit indices in this process or on the GPU, as 32-bit ones on the GPU.
 SharedArray<VertexId> narrowed_on_device(std::span<const std::int64_t> indices, std::int64_t bound,

@@ -77,7 +77,8 @@ Graph with_self_loops(const Graph& graph) {
     }
     if (!looped) writer.add(next, row);
   });
-  return std::move(writer).finish(graph.num_rows(), graph.num_cols());
+  const Graph with_loops = std::move(writer).finish(graph.num_rows(), graph.num_cols());
+  return graph.has_repeated_edges() ? with_loops.with_repeated_edges() : with_loops;
 }
 
 Graph without_self_loops(const Graph& graph) {
