@@ -175,7 +175,7 @@ TEST(CudaCostTest, AnotherGpuIsPredictedByItsProcessorsAndItsMemory) {
 }
 
 /// Heads that fill no vectors are read feature by feature by the fused kernel, in both its sweeps
-/// backward: on 410 k vertices it took seven times as long as rows for a head of 22.
+/// backward: with it, a step of GAT took 8 ms on 410 k vertices and 22 classes in place of 3.
 TEST(CudaCostTest, TrainingOnHeadsOfOddWidthsIsLeftToRows) {
   const Graph graph = generate::build(
       generate::BlockModel{.vertices = 40000, .communities = 2000, .mean_degree = 9.6, .seed = 9});
