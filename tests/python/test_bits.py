@@ -45,10 +45,18 @@ def test_products_are_exact(device, a_bits, b_bits):
         assert torch.equal(found, (a.double() @ b.double().t()).int())
 
 
-def test_sums_that_need_64_bits():
-    a, packed = drawn(3, 40, 16)
-    found = bits.products(packed, packed)
-    assert found.dtype == torch.int64 and torch.equal(found, a @ a.t())
+def exact_products(a, b):
+    """In whole numbers, which torch multiplies on the CPU alone."""
+    return (a.cpu().long() @ b.cpu().long().t()).to(a.device)
+
+
+def test_sums_that_need_64_bits(device):
+    for a_bits, b_bits, depth in [(16, 16, 40), (16, 9, 200), (5, 16, 70000)]:
+        a, packed_a = drawn(3, depth, a_bits, device)
+        b, packed_b = drawn(4, depth, b_bits, device)
+        for multiply in (bits.products, bits._products_by_halves):
+            found = multiply(packed_a, packed_b)
+            assert found.dtype == torch.int64 and torch.equal(found, exact_products(a, b))
 
 
 @pytest.mark.parametrize("activation", [None, "relu", "tanh"])
@@ -65,7 +73,7 @@ def test_linear_layers(device, lower, activation):
     again = bits.linear(x, weight, bias, activation=activation, to=to)
     assert again.shape == (21, 10) and again.bits == 4
     assert (again.values() - expected).abs().max() <= 0.5 * to.scale + 1e-4
-    assert torch.equal(bits.products(again, again), (again.codes() @ again.codes().t()).int())
+    assert torch.equal(bits.products(again, again), exact_products(again.codes(), again.codes()).int())
 
 
 @pytest.mark.parametrize("width", [1, 4, 8])
@@ -88,6 +96,8 @@ def test_opcheck(device):
     _, b = drawn(5, 40, 3, device)
     floats = torch.rand(9, 1, device=device), None, None, None, torch.rand(5, device=device)
     for output in (0, 1, 2, 3, 4):
+        if output == 1 and device.type == "cuda":
+            continue  # sums in 64 bits exist on the CPU
         factors = (None,) * 5 if output < 2 else floats
         torch.library.opcheck(torch.ops.tessera.bit_gemm.default,
                               (a.words, b.words, *factors, 9, 5, 40, 0, output, 4, -1.0, 0.5),

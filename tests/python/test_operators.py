@@ -136,9 +136,46 @@ def test_a_weight_for_each_head(device, dtype):
     x = torch.randn(18, 12, device=device).to(dtype)
     weight = torch.rand(160, 3, device=device).to(dtype)
     bias = torch.randn(12, device=device)
+    before = tessera.counters()["runs"]
     y = tessera.spmm(tessera.Graph(index, 25, 18), x, weight, bias=bias)
+    assert tessera.counters()["runs"] == before + 1
     parts = [gathered(index, x[:, 4 * h : 4 * h + 4], 25, weight[:, h]) for h in range(3)]
     close(y, torch.cat(parts, dim=1) + bias, dtype)
+    means = tessera.spmm(tessera.Graph(index, 25, 18), x, weight, reduce="mean")
+    parts = [gathered(index, x[:, 4 * h : 4 * h + 4], 25, weight[:, h], "mean") for h in range(3)]
+    close(means, torch.cat(parts, dim=1), dtype)
+
+
+def test_derivatives_of_weights_for_each_head():
+    graph = tessera.Graph(random_edges(8, 6, 30), 8, 6)
+    x = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    weight = torch.rand(30, 2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda x, w: tessera.spmm(graph, x, w), (x, weight))
+    assert gradgradcheck(lambda x, w: tessera.spmm(graph, x, w), (x, weight))
+    looped = torch.rand(36, 2, dtype=torch.float64, requires_grad=True)
+    square = tessera.Graph(random_edges(6, 6, 30), 6, 6)
+    assert gradcheck(lambda x, w: tessera.spmm(square, x, w, loops="one_each"), (x, looped))
+
+
+def test_weights_for_each_head_compile(device):
+    index = random_edges(25, 18, 160, device)
+    x = torch.randn(18, 12, device=device, requires_grad=True)
+    weight = torch.rand(160, 3, device=device, requires_grad=True)
+    torch.library.opcheck(torch.ops.tessera.spmm.default,
+                          (x, index, None, weight, None, 25, 18, 0, 0, 1.0, 0, 0, 0), test_utils=CHECKS)
+    graph = tessera.Graph(index, 25, 18)
+    compiled = torch.compile(lambda x, w: tessera.spmm(graph, x, w), fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x, weight), tessera.spmm(graph, x, weight))
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_graphs_without_edges_have_weights_for_each_head(heads, device):
+    index = torch.empty(2, 0, dtype=torch.int64, device=device)
+    x = torch.randn(5, 8, device=device, requires_grad=True)
+    weight = torch.rand(0, heads, device=device, requires_grad=True)
+    y = tessera.spmm(tessera.Graph(index, 5, 5), x, weight)
+    y.sum().backward()
+    assert not y.any() and not x.grad.any() and weight.grad.shape == weight.shape
 
 
 @pytest.mark.parametrize("form", ["additive", "v2", "dot"])

@@ -23,6 +23,7 @@ Graph graph_for(Structure& structure, const SpmmSettings& settings, bool weighte
 /// What of a plan depends on which tensors a run brings.
 struct Brought {
   bool weight = false;
+  std::int64_t heads = 1;
   ops::SpmmEpilogue epilogue = {};
   bool backward = false;
   bool weight_gradient = false;
@@ -45,13 +46,15 @@ std::shared_ptr<Planned<ops::SpmmPlan>> plan_for(Structure& structure, const Ten
                             settings.loop_weight,
                             static_cast<double>(settings.reduction),
                             static_cast<double>(settings.flags),
-                            static_cast<double>(brought.number())};
+                            static_cast<double>(brought.number()),
+                            static_cast<double>(brought.heads)};
   return structure.plan<ops::SpmmPlan>(numbers, place, [&] {
     ops::SpmmOptions options;
     set_common(options, place, settings.flags);
     options.reduction = settings.reduction;
     options.precision = precision;
     options.features = x.size(1);
+    options.heads = brought.heads;
     options.edge_values_at_run = brought.weight;
     options.edge_values_expected = brought.weight;
     options.edge_value_gradient = brought.weight_gradient;
@@ -61,11 +64,16 @@ std::shared_ptr<Planned<ops::SpmmPlan>> plan_for(Structure& structure, const Ten
   });
 }
 
-/// The caller's weights as a column in the order of rows, of the type of the features.
+/// How many numbers the caller has for each edge.
+std::int64_t heads_of(const std::optional<Tensor>& weight) {
+  return weight && weight->dim() == 2 ? weight->size(1) : 1;
+}
+
+/// The caller's weights in the order of rows, a column for each head, of the type of the features.
 Tensor weights_in_rows(const Structure& structure, const Tensor& weight, ScalarType type) {
-  const Tensor ordered = structure.in_rows(torch::stable::flatten(weight, 0, -1));
-  return torch::stable::view(in_type(ordered, type),
-                             std::array<std::int64_t, 2>{structure.edges(), 1});
+  const std::array<std::int64_t, 2> given{structure.caller_edges(), heads_of(weight)};
+  const Tensor columns = torch::stable::view(torch::stable::contiguous(weight), given);
+  return in_type(structure.in_rows(columns), type);
 }
 
 /// The values of edges that a run brings, and what is left of the settings beside them. A graph's
@@ -128,11 +136,14 @@ class Matrix {
 }  // namespace
 
 void check_weight(const Structure& structure, const std::optional<Tensor>& weight) {
-  if (!weight || weight->numel() == structure.caller_edges()) return;
+  if (!weight) return;
+  const bool fits = weight->dim() == 2 ? weight->size(0) == structure.caller_edges()
+                                       : weight->numel() == structure.caller_edges();
+  if (fits) return;
   throw Error(ErrorCode::invalid_argument,
-              std::to_string(weight->numel()) + " weights for " +
-                  std::to_string(structure.caller_edges()) + " edges",
-              "edge_weight", "give one for each edge");
+              std::to_string(weight->dim() == 2 ? weight->size(0) : weight->numel()) +
+                  " weights for " + std::to_string(structure.caller_edges()) + " edges",
+              "edge_weight", "give one for each edge, or one for each edge and head");
 }
 
 Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
@@ -146,7 +157,7 @@ Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
   if (y.numel() == 0) return in_type(y, given_type);
 
   const EdgeValues values(structure, settings, weight, type);
-  Brought brought{.weight = values.present()};
+  Brought brought{.weight = values.present(), .heads = heads_of(weight)};
   brought.epilogue.bias = added.bias.has_value();
   brought.epilogue.residual = added.residual.has_value();
   brought.epilogue.residual_scale = added.residual_scale.has_value();
@@ -180,14 +191,16 @@ FoundGradients summed_backward(Structure& structure, const SpmmSettings& setting
   const ScalarType type = grad.scalar_type();
   FoundGradients found;
   if (wanted.need_x) found.x = empty_beside(grad, structure.sources(), grad.size(1), type);
-  if (wanted.need_weight) found.weight = empty_beside(grad, structure.edges(), 1, type);
+  if (wanted.need_weight) {
+    found.weight = empty_beside(grad, structure.edges(), heads_of(weight), type);
+  }
   const bool nothing = grad.numel() == 0 || (structure.edges() == 0 && !wanted.residual);
   if (nothing || structure.sources() == 0) {
     if (found.x) torch::stable::zero_(*found.x);
     if (found.weight) torch::stable::zero_(*found.weight);
   } else if (wanted.need_x || wanted.need_weight) {
     const EdgeValues values(structure, settings, weight, type);
-    Brought brought{.weight = values.present(), .backward = true};
+    Brought brought{.weight = values.present(), .heads = heads_of(weight), .backward = true};
     brought.epilogue.residual = wanted.residual.has_value();
     brought.epilogue.residual_scale = wanted.residual_scale.has_value();
     brought.weight_gradient = wanted.need_weight;

@@ -56,7 +56,7 @@ struct WantedGradients {
 /// What was wanted, stored as the gradient of the sums is.
 struct FoundGradients {
   std::optional<Tensor> x = {};
-  std::optional<Tensor> weight = {};  ///< in the order of rows, one column
+  std::optional<Tensor> weight = {};  ///< in the order of rows, a column for each head
 };
 
 FoundGradients summed_backward(Structure& structure, const SpmmSettings& settings, Tensor grad,

@@ -91,9 +91,8 @@ def _(x, index, offsets, weight, bias, targets, sources, layout, loops, loop_wei
 def _(grad, x, winners, index, offsets, weight, targets, sources, layout, loops, loop_weight, norm,
       reduce, flags, need_x, need_weight):
     grad_x = grad.new_empty((sources, grad.size(1)) if need_x else (0, 0))
-    edges = caller_edges(index, targets, sources, loops) if need_weight else 0
     dtype = grad.dtype if weight is None else weight.dtype
-    return grad_x, grad.new_empty((edges,), dtype=dtype)
+    return grad_x, grad.new_empty((weight.numel() if need_weight else 0,), dtype=dtype)
 
 
 @_fake("spmm_linear")
@@ -333,6 +332,7 @@ def _spmm_second(ctx, of_grad_x, of_grad_weight):
                 grad, of_grad_x, None, index, offsets, weight, *rest, False, True
             )[1].view(weight.shape)
     if need_weight and of_grad_weight is not None:
+        of_grad_weight = of_grad_weight.view(weight.shape)
         more = product(x, of_grad_weight)
         to_grad = more if to_grad is None else to_grad + more
         to_x = spmm_gradient(

@@ -167,8 +167,27 @@ def products(a: BitMatrix, b: BitMatrix) -> Tensor:
     """The products of all rows of codes of ``a`` with all of ``b``: int32, or int64 where sums may be
     too large for that."""
     _check_pair(a, b)
-    largest = a.shape[1] * (2**a.bits - 1) * (2**b.bits - 1)
-    return _gemm(a, b, (None,) * 5, None, _SUMS32 if largest < 2**31 else _SUMS64, None)
+    if not _fits_32_bits(a, b) and a.device.type == "cuda":
+        return _products_by_halves(a, b)
+    return _gemm(a, b, (None,) * 5, None, _SUMS32 if _fits_32_bits(a, b) else _SUMS64, None)
+
+
+def _fits_32_bits(a: BitMatrix, b: BitMatrix) -> bool:
+    return a.shape[1] * (2**a.bits - 1) * (2**b.bits - 1) < 2**31
+
+
+def _products_by_halves(a: BitMatrix, b: BitMatrix) -> Tensor:
+    """Sums of 64 bits where kernels have 32: codes are their low bits and their high ones."""
+    if _fits_32_bits(a, b):
+        return _gemm(a, b, (None,) * 5, None, _SUMS32, None).to(torch.int64)
+    of_a = a.bits >= b.bits
+    whole = a if of_a else b
+    half = whole.bits // 2
+    low, high = (BitMatrix(words, whole.shape, Range(0.0, 1.0, words.size(0)))
+                 for words in (whole.words[:half], whole.words[half:]))
+    pairs = ((low, b), (high, b)) if of_a else ((a, low), (a, high))
+    first, second = (_products_by_halves(*pair) for pair in pairs)
+    return first + (second << half)
 
 
 def linear(a: BitMatrix, weight: BitMatrix, bias: Tensor | None = None, *,

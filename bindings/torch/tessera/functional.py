@@ -69,8 +69,8 @@ def spmm(
             a square graph of as many vertices as ``x`` has rows.
         x: features of the sources, ``num_sources x features``.
         edge_weight: a factor for each edge, or ``edges x heads`` of them, each for its share of the
-            features (sums and means); in front of the graph's own weights. With added loops, one
-            more for each of them, at the end.
+            features (one run for sums, one for each head otherwise); in front of the graph's own
+            weights. With added loops, one more for each of them, at the end.
         reduce: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``. A target without edges gets 0.
         bias: added to every row.
         loops: what becomes of edges from a vertex to itself: ``"given"`` (as they are),
@@ -117,9 +117,16 @@ def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: T
     heads = weight.size(1)
     if x.size(1) % heads != 0:
         raise ValueError(f"{x.size(1)} features do not divide into {heads} heads")
-    shares = x.view(x.size(0), heads, -1).unbind(1)
-    out = torch.cat([spmm(graph, share, values, reduce, loops=loops, tune=tune)
-                     for share, values in zip(shares, weight.unbind(1))], dim=1)
+    if REDUCTIONS[reduce] == 0:
+        (x,) = _autocast(x)
+        out = errors.run(
+            _operators.spmm, x, graph.index, graph.offsets, weight, None,
+            *_graph_numbers(graph, loops), 1.0, 0, 0, _flags(tune, x.device),
+        )[0]
+    else:
+        shares = x.view(x.size(0), heads, -1).unbind(1)
+        out = torch.cat([spmm(graph, share, values, reduce, loops=loops, tune=tune)
+                         for share, values in zip(shares, weight.unbind(1))], dim=1)
     return out if bias is None else out + bias.to(out.dtype)
 
 

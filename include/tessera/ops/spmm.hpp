@@ -59,6 +59,9 @@ struct SpmmOptions : PlanOptions {
   /// Whether backward runs may ask for the gradient of edge values, which takes memory of its own
   /// on a GPU.
   bool edge_value_gradient = true;
+  /// How many values an edge has, each of which weighs its own share of the features. More than one
+  /// are for plain sums over a graph without weights; runs then always bring them.
+  std::int64_t heads = 1;
   SpmmEpilogue epilogue = {};
   /// What becomes of dX of a sum or mean: a residual, of the shape of X, and its scale alone.
   SpmmEpilogue backward_epilogue = {};
@@ -74,8 +77,8 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options);
 
 struct SpmmInputs {
   ConstOperand x;  ///< num_cols x features
-  /// One value per edge in CSR order (a column of num_edges rows) instead of the graph's own
-  /// values; scales still apply. Absent: the graph's.
+  /// Values of edges in CSR order, num_edges x heads, instead of the graph's own values; scales
+  /// still apply. Absent: the graph's.
   ConstOperand edge_values = {};
   ConstOperand bias = {};            ///< where the epilogue has one: 1 x features
   ConstOperand residual = {};        ///< where the epilogue has one: num_rows x features
@@ -107,7 +110,7 @@ struct SpmmGradInputs {
 
 struct SpmmGradOutputs {
   Operand grad_x = {};            ///< absent: not computed
-  Operand grad_edge_values = {};  ///< num_edges x 1 in CSR order; absent: not computed
+  Operand grad_edge_values = {};  ///< num_edges x heads in CSR order; absent: not computed
 };
 
 /// The gradients: dX = A^T dY (sum, mean), or dY sent to the winners (max, min), and

@@ -21,6 +21,7 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   dots.graph = problem.graph;
   dots.precision = problem.precision;
   dots.features = problem.features;
+  dots.heads = problem.heads;
   dots.factor = problem.reduction == Reduction::mean ? EdgeFactor::mean_scales : EdgeFactor::scales;
   dots.set_place(problem.place());
   return dots;
@@ -65,10 +66,11 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
   const ElementType type = storage_of(options.precision);
   const Expected of_targets{type, graph.num_rows(), options.features};
   const Expected of_sources{type, graph.num_cols(), options.features};
-  const Expected of_edges{type, graph.num_edges(), 1};
+  const Expected of_edges{type, graph.num_edges(), options.heads};
   const Checker check("spmm backward", options.device);
   check.matrix(inputs.grad_y, "grad_y", of_targets);
-  if (!inputs.edge_values.absent()) {
+  const bool wants_values = options.heads > 1 && graph.num_edges() > 0 && !outputs.grad_x.absent();
+  if (!inputs.edge_values.absent() || wants_values) {
     check_values_were_planned(options);
     check.matrix(inputs.edge_values, "edge_values", of_edges);
   }

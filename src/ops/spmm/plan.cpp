@@ -43,6 +43,29 @@ void check_values_were_planned(const SpmmOptions& options) {
 
 namespace {
 
+void check_heads(const Graph& graph, const SpmmOptions& options) {
+  if (options.heads == 1) return;
+  const auto refuse = [](std::string what, std::string how) {
+    throw Error(ErrorCode::invalid_argument, std::move(what), "heads", std::move(how));
+  };
+  if (options.heads < 1 || options.features % options.heads != 0) {
+    refuse(fmt::format("{} features do not divide into {} heads", options.features, options.heads),
+           "use a number that divides the features");
+  }
+  if (options.reduction != Reduction::sum) {
+    refuse(fmt::format("a {} has one value per edge", to_string(options.reduction)), "use a sum");
+  }
+  if (!options.edge_values_at_run) {
+    refuse("values for each head come with runs", "plan with edge_values_at_run");
+  }
+  if (graph.has_values() || graph.has_row_scale() || graph.has_col_scale()) {
+    refuse("a graph with weights of its own", "multiply the values by them");
+  }
+  if (options.epilogue != SpmmEpilogue{} || options.backward_epilogue != SpmmEpilogue{}) {
+    refuse("sums with values for each head are stored as they are", "plan without an epilogue");
+  }
+}
+
 void check_backward_epilogue(const SpmmOptions& options) {
   const SpmmEpilogue& epilogue = options.backward_epilogue;
   const auto refuse = [](const char* what, const char* how) {
@@ -99,7 +122,9 @@ SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPas
   problem.pass = pass;
   problem.set_place(options.place());
   problem.edge_values_at_run = options.edge_values_at_run;
-  problem.edge_values_expected = options.edge_values_expected;
+  problem.heads = options.heads;
+  problem.edge_values_expected = options.edge_values_expected || options.heads > 1;
+  problem.own_weights_at_run = options.heads == 1;
   problem.epilogue = pass == SpmmPass::forward ? options.epilogue : options.backward_epilogue;
   return problem;
 }
@@ -108,6 +133,7 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   check_plan_options(options, options.precision);
   check_enum("reduction", options.reduction, Reduction::min);
   check_features(options.features);
+  check_heads(graph, options);
   if (options.edge_values_expected && !options.edge_values_at_run) {
     throw Error(ErrorCode::invalid_argument, "edge values are expected but not planned for",
                 "edge_values_expected", "plan with edge_values_at_run");
@@ -178,9 +204,9 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
   check_part(check, "bias", inputs.bias, epilogue.bias, {type, 1, options.features}, outputs.y);
   check_residual(check, epilogue, inputs.residual, inputs.residual_scale,
                  {type, graph.num_rows(), options.features}, outputs.y);
-  if (!inputs.edge_values.absent()) {
+  if (!inputs.edge_values.absent() || (options.heads > 1 && graph.num_edges() > 0)) {
     check_values_were_planned(options);
-    check.matrix(inputs.edge_values, "edge_values", {type, graph.num_edges(), 1});
+    check.matrix(inputs.edge_values, "edge_values", {type, graph.num_edges(), options.heads});
     check.apart(outputs.y, "y", inputs.edge_values, "edge_values");
   }
   const Operand winners = outputs.winners;
