@@ -126,6 +126,7 @@ struct Work {
   const char* summary;
   train::Batching batching = train::Batching::full;
   bool evaluates = false;
+  bool processes = false;  ///< the graph, in every step
 
   bool of_graphs() const { return batching == train::Batching::graphs; }
 };
@@ -142,6 +143,7 @@ class ModelTrial : public Trial {
         evaluates_(work.evaluates) {
     options_.task = work.of_graphs() ? train::Task::graph : train::Task::node;
     options_.batching = work.batching;
+    options_.process_every_step = work.processes;
     options_.seed = seed_;
     options_.placement.memory = &default_memory(problem.device);
     options_.placement.precision = problem.precision;
@@ -167,7 +169,8 @@ class ModelTrial : public Trial {
   /// A GPU gets many steps to do one after the other, as in training; the host's clock counts.
   std::optional<Timing> timed(const MeasureOptions& options) override {
     for (int i = 0; i < options.warmups; ++i) run({});
-    const bool in_batches = options_.batching != train::Batching::full;
+    const bool in_batches =
+        options_.batching != train::Batching::full || options_.process_every_step;
     if (!in_batches && !trainer_->runs_ahead()) return std::nullopt;
     const std::int64_t epochs = in_batches ? 1 : queued_steps;
     const std::int64_t before = trainer_->step();
@@ -272,6 +275,9 @@ std::vector<Suite> model_suites() {
   constexpr Work all[] = {
       {.name = "step", .summary = "one training step of a model"},
       {.name = "epoch", .summary = "a training step and its evaluation", .evaluates = true},
+      {.name = "inductive",
+       .summary = "one training step whose graph is new: processed, planned and computed",
+       .processes = true},
       {.name = "clusters",
        .summary = "one training step on a sixteenth of the graph (Cluster-GCN)",
        .batching = train::Batching::clusters},

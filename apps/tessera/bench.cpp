@@ -269,7 +269,8 @@ std::string op_names() {
 
 /// For completion: every op, the names of groups of them, and the other thing this verb does.
 std::vector<std::string> all_words() {
-  std::vector<std::string> words{"compare", "layer", "step", "epoch", "clusters", "graphs"};
+  std::vector<std::string> words{"compare",   "layer",    "step",  "epoch",
+                                 "inductive", "clusters", "graphs"};
   for (const bench::Suite& suite : bench::suites()) words.push_back(suite.op);
   return words;
 }
@@ -280,7 +281,8 @@ Action setup(Arguments& app) {
          "OP", arguments->words,
          "what to measure; without it: " + op_names() +
              ". Only when named: layer, step and epoch, for every model or one as in epoch_gcn, "
-             "with the data's own features; clusters and graphs, a step on one of 16 parts of a "
+             "with the data's own features; inductive, a step whose graph is processed and planned "
+             "anew; clusters and graphs, a step on one of 16 parts of a "
              "graph or on 128 graphs; spmm_weighted and spmm_edge_values, sums with a weight for "
              "every edge, fixed or new in each run; translate, making tiles; process and planning, "
              "making graphs of edges and plans of graphs; batches, inference over parts of a "

@@ -115,6 +115,9 @@ void add_training_options(Arguments& app, TrainArguments& a) {
       ->check(one_of({"auto", "metis", "grow", "contiguous"}))
       ->capture_default_str()
       ->group(group);
+  app.add_flag("--process-every-step", a.process_every_step,
+               "full: take the graph for a new one in every step, processed and planned again")
+      ->group(group);
   app.add_option("--graphs-per-batch", a.graphs_per_batch, "graphs: number of graphs in a step")
       ->type_name("N")
       ->group(group);
@@ -243,6 +246,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   override_with(a.parts, options.parts);
   override_with(a.parts_per_batch, options.parts_per_batch);
   override_with(a.graphs_per_batch, options.graphs_per_batch);
+  options.process_every_step = a.process_every_step;
   options.partition_method = a.method;
   options.task = train::parse_task(a.task);
   options.metric = train::parse_metric(a.metric);

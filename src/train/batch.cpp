@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/graph/transform.hpp"
 
 #include "train/features.hpp"
@@ -44,6 +45,21 @@ std::vector<std::vector<VertexId>> members_of_graphs(const Problem& problem,
     if (group >= 0) members[index_of(group)].push_back(v);
   }
   return members;
+}
+
+/// Which of all items are listed.
+std::vector<bool> chosen_items(std::span<const std::int64_t> items, std::int64_t count) {
+  std::vector<bool> chosen(index_of(count), false);
+  for (const std::int64_t item : items) chosen[index_of(item)] = true;
+  return chosen;
+}
+
+/// A copy in the place.
+template <class T>
+SharedArray<T> copy_in(std::span<const T> values, const Place& place) {
+  Buffer<T> copy(std::ssize(values), place);
+  copy_bytes(copy.data(), values.data(), values.size_bytes(), place.device, place.stream);
+  return copy;
 }
 
 MultiLabels rows_of(const MultiLabels& targets, std::span<const VertexId> vertices) {
@@ -111,16 +127,18 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
       form_(form),
       seed_(seed),
       making_(form.placement.device()),
-      full_(full_batch(problem, split, form, options.batching != Batching::full)) {
-  if (options.batching == Batching::full) return;
-  if (options.batching == Batching::graphs) {
+      full_(full_batch(problem, split, form,
+                       options.batching != Batching::full || options.process_every_step)) {
+  if (options.batching == Batching::full && !options.process_every_step) return;
+  if (options.batching == Batching::full) {
+    take_edges(split);
+  } else if (options.batching == Batching::graphs) {
     groups_ = members_of_graphs(problem, split.train);
     group_items_ = split.train;
     groups_per_batch_ = options.graphs_per_batch;
   } else {
     groups_ = members(clusters_of(problem, options));
-    in_training_.resize(index_of(problem.num_items), false);
-    for (const std::int64_t vertex : split.train) in_training_[index_of(vertex)] = true;
+    in_training_ = chosen_items(split.train, problem.num_items);
     groups_per_batch_ = options.parts_per_batch;
     if (groups_per_batch_ == 1) kept_.resize(groups_.size());
   }
@@ -146,6 +164,36 @@ BatchSource::~BatchSource() {
 std::int64_t BatchSource::batches_per_epoch() const {
   if (is_full()) return 1;
   return (std::ssize(groups_) + groups_per_batch_ - 1) / groups_per_batch_;
+}
+
+void BatchSource::take_edges(const Split& split) {
+  const Graph& graph = problem_.graph;
+  groups_.emplace_back(static_cast<std::size_t>(graph.num_rows()));
+  std::iota(groups_.front().begin(), groups_.front().end(), VertexId{0});
+  in_training_ = chosen_items(split.train, problem_.num_items);
+  Buffer<VertexId> rows(graph.num_edges());
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    std::fill(rows.begin() + graph.row_offsets()[row], rows.begin() + graph.row_offsets()[row + 1],
+              row);
+  }
+  const Place place = form_.placement.place();
+  edges_ = {copy_in(std::span<const VertexId>(rows), place),
+            copy_in(graph.col_indices().span(), place), copy_in(graph.values().span(), place)};
+}
+
+/// The graph of a batch, made in a place.
+Graph BatchSource::graph_of(std::span<const VertexId> vertices, const Place& place) const {
+  const Graph& graph = full_.graph.graph();
+  if (!edges_) return induced_subgraph(graph, vertices, place.stream);
+  BuildOptions options;
+  options.device = place.device;
+  options.memory = place.memory;
+  options.stream = place.stream;
+  options.nonfinite = Nonfinite::allow;  // they were looked at when the graph was made
+  options.duplicates = graph.has_repeated_edges() ? Duplicates::keep : Duplicates::reject;
+  return from_coo(graph.num_rows(), graph.num_cols(), edges_->rows.span(), edges_->cols.span(),
+                  edges_->values.span(), options)
+      .with_scales(problem_.graph.row_scale(), problem_.graph.col_scale());
 }
 
 std::vector<std::int64_t> BatchSource::order_of(std::int64_t epoch) const {
@@ -221,14 +269,13 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
   }
   Place place = form_.placement.place();
   place.stream = making_;
-  const Graph& graph = full_.graph.graph();
-  auto batch = std::make_unique<Batch>(
-      Batch{nn::Topology(induced_subgraph(graph, vertices, place.stream), place, form_.plans),
-            {},
-            full_.features.of_vertices(vertices, place.stream),
-            {},
-            {},
-            {}});
+  auto batch =
+      std::make_unique<Batch>(Batch{nn::Topology(graph_of(vertices, place), place, form_.plans),
+                                    {},
+                                    full_.features.of_vertices(vertices, place.stream),
+                                    {},
+                                    {},
+                                    {}});
   if (problem_.graph_task) {
     batch->pooling.emplace(in_place(nn::pooling_graph(graph_ids, std::ssize(groups)), place), place,
                            form_.plans);

@@ -72,7 +72,7 @@ class BatchSource {
   Batch& full() { return full_; }
 
   std::int64_t batches_per_epoch() const;
-  /// True if every step sees the same batch.
+  /// True if every step sees the same batch, which nobody makes again.
   bool is_full() const { return groups_.empty(); }
   /// True if batches stay as they are and are handed out again.
   bool keeps() const { return !kept_.empty(); }
@@ -98,6 +98,14 @@ class BatchSource {
     std::future<std::unique_ptr<Batch>> batch;
   };
 
+  /// The edges of a graph that is processed in every step, in no order that matters.
+  struct Edges {
+    SharedArray<VertexId> rows, cols;
+    SharedArray<float> values;
+  };
+
+  void take_edges(const Split& split);
+  Graph graph_of(std::span<const VertexId> vertices, const Place& place) const;
   std::vector<std::int64_t> order_of(std::int64_t epoch) const;
   std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& order, std::int64_t i) const;
   std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups) const;
@@ -111,6 +119,7 @@ class BatchSource {
   std::uint64_t seed_;
   SideStream making_;  ///< where batches are made
   Batch full_;
+  std::optional<Edges> edges_;                 ///< where they are processed in every step
   std::vector<std::vector<VertexId>> groups_;  ///< vertices of each cluster or training graph
   std::vector<std::int64_t> group_items_;      ///< the graph that a group is; empty for clusters
   std::vector<bool> in_training_;              ///< of each vertex; clusters

@@ -105,6 +105,10 @@ void validate(const TrainOptions& options) {
           "use bf16, which has fp32's range");
   require(options.folds == 0 || options.folds >= 3, fmt::format("folds is {}", options.folds),
           "give 0 for none, or at least 3");
+  if (options.process_every_step && options.batching != Batching::full) {
+    throw Error(ErrorCode::invalid_argument, "batches are made anew in every step anyway",
+                "process_every_step", "leave it out, or train with full batches");
+  }
   require(!options.parallel_runs || options.checkpoint.path.empty(),
           "runs side by side cannot be checkpointed",
           "do without the checkpoint, or run one after the other");

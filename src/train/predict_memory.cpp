@@ -83,7 +83,7 @@ class CountedTraining {
     context.stream = placement_.stream;
     // Evaluation sees everything, a step its batch. Plans of steps serve evaluation, too, but not
     // the other way round: whatever comes first in training comes first here.
-    const bool is_full = options_.batching == Batching::full;
+    const bool is_full = options_.batching == Batching::full && !options_.process_every_step;
     if (!is_full) model_->forward(input(), context);
     const std::int64_t forward = unused_.count().peak() - before;
     context.training = true;
@@ -101,6 +101,7 @@ class CountedTraining {
       memory_.rest = label_bytes(problem) + ops::DenseWorkspace::num_bytes(placement_.device());
     }
     if (!is_full) add_batches(share);
+    if (options_.process_every_step) memory_.graph += edge_bytes(problem.graph);
     const std::int64_t at_once =
         options_.parallel_runs ? std::min<std::int64_t>(options_.runs, num_threads()) : 1;
     for (std::int64_t* bytes : {&memory_.parameters, &memory_.activations, &memory_.graph,
@@ -135,6 +136,11 @@ class CountedTraining {
   static std::int64_t propagated_bytes(const Problem& problem) {
     return problem.graph.num_rows() * problem.num_features() *
            static_cast<std::int64_t>(sizeof(float));
+  }
+
+  /// Edges that are processed in every step: two ends each, and a value where there are any.
+  static std::int64_t edge_bytes(const Graph& graph) {
+    return graph.num_edges() * (graph.has_values() ? 12 : 8);
   }
 
   /// Parts are kept where a step sees one alone. Others are made anew for every step, and the next

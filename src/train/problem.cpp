@@ -323,6 +323,10 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
     reject("batches of graphs, but vertices are to be classified", "batching",
            "use full or clusters");
   }
+  if (options.process_every_step && problem.graph_task) {
+    reject("one graph is processed in every step, but graphs are to be classified",
+           "process_every_step", "train with batches of graphs, which are made anew in every step");
+  }
   if (options.batching == Batching::clusters && problem.graph_task) {
     reject("batches of clusters, but graphs are to be classified", "batching",
            "use full or graphs");

@@ -71,6 +71,10 @@ struct TrainOptions {
   std::string partition_method = "auto";
   std::optional<Partition> partition;  ///< clusters: use these instead
   std::int64_t graphs_per_batch = 128;
+  /// Full batches of one graph: whether every step takes the graph for a new one (inductive use),
+  /// so that edges are processed (graph/process.hpp) and planned for again, or it is processed once
+  /// and kept (transductive use). The results are the same.
+  bool process_every_step = false;
 
   std::uint64_t seed = 1;  ///< of the first run; each further run has the next
   std::int64_t runs = 1;

@@ -75,6 +75,21 @@ TEST(BatchSource, MakesTheSameBatchesAhead) {
   }
 }
 
+TEST(BatchSource, ProcessesTheSameGraphInEveryStep) {
+  TrainOptions options = short_training(3);
+  options.process_every_step = true;
+  expect_the_same_ahead(learnable_vertices(), false, options, true);
+  const Problem problem = prepare(learnable_vertices(), small_model(nn::ModelKind::gcn), options);
+  BatchSource source(problem, problem.split, options, {options.placement, true}, 5, false);
+  source.start_epoch(0);
+  ASSERT_EQ(source.batches_per_epoch(), 1);
+  Batch& batch = source.batch(0, {});
+  EXPECT_FALSE(source.is_full());
+  EXPECT_EQ(batch.graph.graph(), problem.graph);
+  EXPECT_EQ(batch.train_items, problem.split.train);
+  EXPECT_EQ(batch.labels, problem.labels);
+}
+
 TEST(BatchSource, CutsOutWhatTheWholeHas) {
   const TrainOptions options = in_clusters(2);
   const Problem problem = prepare(learnable_vertices(), small_model(nn::ModelKind::gcn), options);

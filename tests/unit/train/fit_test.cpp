@@ -81,6 +81,26 @@ TEST(Fit, several_labels_per_vertex) {
   EXPECT_GT(report.test.mean, 0.8);
 }
 
+TEST(Fit, processing_the_graph_in_every_step_changes_nothing) {
+  TrainOptions kept = short_training(6);
+  TrainOptions again = kept;
+  again.process_every_step = true;
+  for (const nn::ModelKind kind : {nn::ModelKind::gcn, nn::ModelKind::gat}) {
+    const TrainReport a = fit(learnable_vertices(), small_model(kind), kept);
+    const TrainReport b = fit(learnable_vertices(), small_model(kind), again);
+    const auto &one = a.runs.at(0).curve, &other = b.runs.at(0).curve;
+    ASSERT_EQ(one.size(), other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_DOUBLE_EQ(one[i].loss, other[i].loss);
+      EXPECT_EQ(one[i].evaluation, other[i].evaluation);
+    }
+  }
+  again.batching = Batching::clusters;
+  EXPECT_THROW(fit(learnable_vertices(), small_model(nn::ModelKind::gcn), again), Error);
+  again.batching = Batching::full;
+  EXPECT_THROW(fit(learnable_graphs(), small_model(nn::ModelKind::gin, true), again), Error);
+}
+
 TEST(Fit, clusters_reach_what_the_full_batch_reaches) {
   for (const std::int64_t together : {1, 2}) {
     TrainOptions options = short_training(40);

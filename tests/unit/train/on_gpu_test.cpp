@@ -198,6 +198,13 @@ TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
   };
   expect_same_curve(fit(learnable_vertices(), model, in_clusters({})),
                     fit(learnable_vertices(), model, in_clusters(gpu)), 2e-4, evaluates_alike());
+  const auto processed = [](Device device) {
+    TrainOptions options = on(device, 6);
+    options.process_every_step = true;
+    return options;
+  };
+  expect_same_curve(fit(learnable_vertices(), model, processed({})),
+                    fit(learnable_vertices(), model, processed(gpu)), 2e-4, evaluates_alike());
   const auto in_graphs = [](Device device) {
     TrainOptions options = on(device, 4);
     options.batching = Batching::graphs;
