@@ -74,6 +74,9 @@ struct PlannedStep {
   bool adds_own = false;
 };
 
+/// That so many codes fill in a plane.
+std::int64_t words_of_row(std::int64_t codes) { return (codes + 31) / 32; }
+
 std::int64_t words_of(const quant::BitTensor& shape) {
   return shape.bits * checked_area(shape.padded_rows, shape.words_per_row);
 }
@@ -155,6 +158,10 @@ struct BitNetwork::State {
       planned.output = quant::bit_tensor_shape(next->input.bits, by_columns ? step.out : vertices,
                                                by_columns ? vertices : step.out);
       planned.scales_result = next->aggregates;
+      if (!next->aggregates) {
+        // Products take rows of any number of words: narrow layers need no more than they fill.
+        options.codes_words = planned.output->words_per_row = words_of_row(step.out);
+      }
     }
     if (step.aggregates) {
       options.b_bits = step.input.bits;
@@ -170,7 +177,8 @@ struct BitNetwork::State {
     } else {
       options.depth = step.in;
       options.terms_of_a = numbers.terms > 0;
-      if (dense && steps.empty()) options.a_words = (step.in + 31) / 32;
+      const bool is_short = steps.empty() ? dense : words_of_row(step.in) % 4 != 0;
+      if (is_short) options.a_words = words_of_row(step.in);
       options.a_bits = step.input.bits;
       options.b_bits = step.weights.bits;
       planned.plan = ops::plan_bit_gemm(options);

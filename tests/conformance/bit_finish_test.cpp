@@ -204,6 +204,49 @@ TEST_P(BitAggregateFinish, AddsCodesOfTheTarget) {
   }
 }
 
+/// Rows of codes in no more words than they fill, as narrow layers have them between two products.
+TEST_P(BitGemmFinish, GivesShortRowsOfCodes) {
+  for (const BitShape& shape :
+       {BitShape{70, 16, 40}, BitShape{65, 33, 64}, BitShape{130, 96, 20}}) {
+    for (const int u : {1, 5, 8, 11}) {
+      BitOptions wanted = options(shape, 1, 3);
+      wanted.output = BitOutput::rows;
+      quant::Affine range{.bits = u};
+      range.lower = {0.0f};
+      range.scale = {1.0f};
+      wanted.requantise = range;
+      if (!takes(wanted)) continue;
+      SCOPED_TRACE(text(shape, 1, 3) + ", " + std::to_string(u) + " bits");
+      const quant::BitTensor a = drawn_bits(shape.rows, shape.depth, 1, 1);
+      const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, 3, 2);
+      PlacedBits a_there(a, device_), b_there(b, device_);
+      const auto result_of = [&](std::int64_t words) {
+        BitOptions how = wanted;
+        how.codes_words = words;
+        quant::BitTensor to = quant::bit_tensor_shape(u, shape.rows, shape.cols);
+        if (words > 0) to.words_per_row = words;
+        std::vector<std::uint32_t> numbers(
+            static_cast<std::size_t>(u * to.padded_rows * to.words_per_row), 0xA5A5A5A5u);
+        OnDeviceArray<std::uint32_t> there(numbers.data(), std::ssize(numbers), device_);
+        BitOutputs outputs;
+        outputs.codes = {there.data(),     u,      shape.rows, shape.cols, to.padded_rows,
+                         to.words_per_row, device_};
+        run(plan_bit_gemm(how), {a_there.view(), b_there.view(), {}}, outputs);
+        there.fetch(numbers.data());
+        return numbers;
+      };
+      const std::int64_t few = (shape.cols + 31) / 32;
+      const std::int64_t many = quant::bit_tensor_shape(u, shape.rows, shape.cols).words_per_row;
+      const auto narrow = result_of(few), wide = result_of(0);
+      for (std::size_t i = 0; i < narrow.size(); ++i) {
+        const auto row = static_cast<std::int64_t>(i) / few;
+        const auto word = static_cast<std::int64_t>(i) % few;
+        ASSERT_EQ(narrow[i], wide[static_cast<std::size_t>(row * many + word)]) << i;
+      }
+    }
+  }
+}
+
 /// Planes or bytes in, codes in every form out.
 TEST_P(BitAggregateFinish, GivesCodes) {
   std::vector<testing::NamedGraph> graphs;

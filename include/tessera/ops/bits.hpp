@@ -46,6 +46,9 @@ struct BitOptions : PlanOptions {
   BitActivation activation = BitActivation::none;
   /// How values become codes, for `rows`, `columns` and `bytes`: one range, or one per column.
   std::optional<quant::Affine> requantise = {};
+  /// Codes packed along rows: words in every row, at least as many as `cols` bits fill. 0: as many
+  /// as a bit tensor has.
+  std::int64_t codes_words = 0;
   int terms = 0;  ///< of the epilogue, 0 to 2
   /// bit_gemm with values or codes as output: runs bring no row terms. The first is the row scale
   /// times the sum of the codes in the row of A, the second the row scale itself.

@@ -123,7 +123,7 @@ void check_outputs(const Checker& check, const BitOptions& options, const BitOut
     case BitOutput::values: return check_sums(check, outputs.values, "values", device, options);
     case BitOutput::rows:
       return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
-                          options.rows, options.cols);
+                          options.rows, options.cols, options.codes_words);
     case BitOutput::columns:
       return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
                           options.cols, options.rows);

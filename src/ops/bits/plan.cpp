@@ -122,6 +122,11 @@ void check_operands(const BitProblem& problem) {
              "a_words", "give as many as the codes fill, or 0");
     }
   }
+  if (options.codes_words != 0 &&
+      (options.output != BitOutput::rows || options.codes_words < (options.cols + 31) / 32)) {
+    refuse(fmt::format("rows of {} words for {} codes", options.codes_words, options.cols),
+           "codes_words", "give as many as the codes of a row fill, or 0");
+  }
   if (options.b_bytes && (!problem.aggregates || options.b_bits > 8)) {
     refuse("bytes in a product of two matrices, or of more than 8 bits", "b_bytes",
            "give planes of bits");
