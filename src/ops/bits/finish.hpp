@@ -61,7 +61,8 @@ struct BitFinish {
   // Requantisation.
   const float* lower = nullptr;
   const float* step = nullptr;
-  std::int64_t range_stride = 0;  ///< 0 for one range, 1 for one per column
+  const float* inverse = nullptr;  ///< of the steps, for finish_many.hpp; null: divide
+  std::int64_t range_stride = 0;   ///< 0 for one range, 1 for one per column
   bool floors = false;
   float last_code = 0;
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ops/bits/cuda/byte_windows.hpp"
+#include "ops/bits/finish_many.hpp"
 #include "ops/spmm/cuda/tall/kernel.cuh"
 
 /// Codes summed over tall windows, as spmm/cuda/tall sums features: rows are gathered as bytes and
@@ -26,7 +27,8 @@ class ByteLoader {
   static constexpr int planes = 1;
   static constexpr int num_stages = 2;
   static constexpr bool scaled = false;
-  static constexpr int min_blocks = 3;
+  static constexpr int min_blocks =
+      width > 64 ? 2 : 3;  ///< the sums of 128 columns need the registers
   using Layout = StageLayout<width, rows>;
   using Share = RowShare<std::uint8_t, width, rows, threads>;
   using Feed = StageFeed<rows, threads, false, false>;
@@ -132,19 +134,51 @@ class ByteWindowStore {
  private:
   __device__ static int place(int half, int block) { return 4 * block + 2 * half; }
 
+  /// Of eight values the column of value i, from the first of four tiles of 8 columns; the last
+  /// column where there is none.
+  __device__ std::int64_t column_of(int block, int i) const {
+    const std::int64_t col = first_col_ + (block + i / 2) * 8 + quad_ * 2 + i % 2;
+    return col < out_.cols ? col : out_.cols - 1;
+  }
+
+  /// Two values of each of four tiles, as the epilogue makes them.
+  __device__ void values_of(const float (&sums)[width / 2], int half, int block,
+                            std::int64_t target, const FinishRow& row, float (&values)[8]) const {
+    const BitFinish& finish = out_.result.finish;
+    const auto column = [&](int i) { return column_of(block, i); };
+#pragma unroll
+    for (int i = 0; i < 8; ++i) values[i] = sums[place(half, block + i / 2) + i % 2];
+    if (finish.own != 0) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) values[i] = finish.with_own(target, column(i), values[i]);
+    }
+    finish_values(finish, row, column, values);
+  }
+
   template <class T>
   __device__ void store_numbers(const float (&sums)[width / 2], int half, std::int64_t target,
                                 bool exists, T* numbers) const {
     if (!exists) return;
+    FinishRow row;
+    if constexpr (std::is_same_v<T, float>) row = out_.result.finish.row(target);
 #pragma unroll
-    for (int i = 0; i < width / 4; ++i) {
-      const std::int64_t col = first_col_ + i / 2 * 8 + quad_ * 2 + i % 2;
-      if (col >= out_.cols) continue;
-      const float sum = sums[place(half, i / 2) + i % 2];
+    for (int block = 0; block < width / 8; block += 4) {
+      float values[8];
       if constexpr (std::is_same_v<T, float>) {
-        numbers[target * out_.result.stride + col] = out_.result.finish.value(target, col, sum);
+        values_of(sums, half, block, target, row, values);
       } else {
-        numbers[target * out_.result.stride + col] = __float2int_rn(sum);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) values[i] = sums[place(half, block + i / 2) + i % 2];
+      }
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const std::int64_t col = first_col_ + (block + i / 2) * 8 + quad_ * 2 + i % 2;
+        if (col >= out_.cols) continue;
+        if constexpr (std::is_same_v<T, float>) {
+          numbers[target * out_.result.stride + col] = values[i];
+        } else {
+          numbers[target * out_.result.stride + col] = __float2int_rn(values[i]);
+        }
       }
     }
   }
@@ -153,18 +187,21 @@ class ByteWindowStore {
   __device__ void store_codes(const float (&sums)[width / 2], int half, std::int64_t target,
                               bool exists) const {
     const BitResult& result = out_.result;
+    FinishRow row;
+    if (exists) row = result.finish.row(target);
 #pragma unroll
     for (int block = 0; block < width / 8; block += 4) {
-      std::uint32_t words[4];
+      std::uint32_t words[4] = {};
+      if (exists) {
+        float values[8];
+        std::uint32_t codes[8];
+        values_of(sums, half, block, target, row, values);
+        finish_codes(
+            result.finish, [&](int i) { return column_of(block, i); }, values, codes);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        words[i] = 0;
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          const std::int64_t col = first_col_ + (block + i) * 8 + quad_ * 2 + k;
-          if (!exists || col >= out_.cols) continue;
-          const float value = result.finish.value(target, col, sums[place(half, block + i) + k]);
-          words[i] |= result.finish.code(col, value) << (k * 8);
+        for (int i = 0; i < 8; ++i) {
+          const std::int64_t col = first_col_ + (block + i / 2) * 8 + quad_ * 2 + i % 2;
+          if (col < out_.cols) words[i / 2] |= codes[i] << (i % 2 * 8);
         }
       }
       transpose_quad(words);

@@ -4,7 +4,7 @@
 #include "cuda/async_copy.cuh"
 #include "ops/bits/cuda/instances.cuh"
 #include "ops/bits/cuda/integer_mma.cuh"
-#include "ops/bits/finish.hpp"
+#include "ops/bits/finish_many.hpp"
 
 /// A block has one part of a batch: 128 vertices, the edges between them and all steps of a model.
 /// Codes are bytes in shared memory, in lines of rows where weights multiply them and in lines of
@@ -166,6 +166,7 @@ __device__ BitFinish finish_of(const ChainLaunch& launch, const ChainStep& step,
   finish.result_scale_stride = 1;
   finish.lower = memory.numbers(step.lower);
   finish.step = memory.numbers(step.step);
+  finish.inverse = memory.numbers(step.inverse);
   finish.range_stride = step.range_stride;
   finish.floors = step.floors;
   finish.last_code = step.last_code;
@@ -194,11 +195,15 @@ __device__ void store(const ChainLaunch& launch, const ChainStep& step, const Bi
       const int read = min(col + k, step.out - 1);
       const FinishColumn column = finish.column(read);
       const FinishRange range = last ? FinishRange{0, 1} : finish.range(read);
+      const bool divides = last || finish.inverse == nullptr;
+      const float inverse = divides ? 0.0f : finish.inverse[read * finish.range_stride];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int i = half * 2 + k;
         values[i] = finish.value(rows[half], column, static_cast<float>(sums.of[n][i]));
-        codes[i] = last ? 0u : finish.code(range, values[i]);
+        codes[i] = last      ? 0u
+                   : divides ? finish.code(range, values[i])
+                             : code_of(finish, values[i], range.lower, range.step, inverse);
       }
     }
 #pragma unroll

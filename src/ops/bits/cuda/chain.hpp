@@ -39,6 +39,7 @@ struct ChainStep {
   int norm_shift = -1;
   int lower = -1;  ///< ranges of the codes that come out; -1: values come out
   int step = -1;
+  int inverse = -1;  ///< of the steps; -1: divide
   int range_stride = 0;
   int terms = 0;
   float last_code = 0;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "ops/bits/chain.hpp"
 #include "ops/bits/check_run.hpp"
 #include "ops/bits/cuda/chain.hpp"
+#include "ops/bits/finish_many.hpp"
 #include "ops/plan_only.hpp"
 
 namespace tessera::ops {
@@ -81,6 +83,11 @@ ChainStep make_step(const BitChainStep& given, bool next_sums, ChainImage& image
     const quant::Affine& affine = *given.requantise;
     step.lower = image.add(std::span<const float>(affine.lower));
     step.step = image.add(std::span<const float>(affine.scale));
+    std::vector<float> inverses;
+    for (const float scale : affine.scale) inverses.push_back(inverse_of(scale));
+    if (std::find(inverses.begin(), inverses.end(), 0.0f) == inverses.end()) {
+      step.inverse = image.add(std::span<const float>(inverses));
+    }
     step.range_stride = affine.granularity == quant::Granularity::columns ? 1 : 0;
     step.floors = affine.rounding == quant::Rounding::floor;
     step.last_code = static_cast<float>(affine.max_code());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/array.hpp"
 #include "ops/bits/cuda/kernels.hpp"
+#include "ops/bits/finish_many.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -8,6 +9,17 @@ namespace {
 Buffer<float> ranges_on(const BitOptions& options, std::vector<float> quant::Affine::*part) {
   if (!options.requantise) return {};
   return cuda::to_device(std::span<const float>((*options.requantise).*part), options.place());
+}
+
+/// Empty where a step has none.
+Buffer<float> inverses_on(const BitOptions& options) {
+  if (!options.requantise) return {};
+  std::vector<float> inverses;
+  for (const float step : options.requantise->scale) {
+    inverses.push_back(inverse_of(step));
+    if (inverses.back() == 0) return {};
+  }
+  return cuda::to_device(std::span<const float>(inverses), options.place());
 }
 
 }  // namespace
@@ -26,7 +38,8 @@ bool finishes_in_registers(const BitOptions& options) {
 CudaBits::CudaBits(const BitProblem& problem, bool finishes)
     : options_(problem.options),
       lower_(ranges_on(options_, &quant::Affine::lower)),
-      step_(ranges_on(options_, &quant::Affine::scale)) {
+      step_(ranges_on(options_, &quant::Affine::scale)),
+      inverse_(inverses_on(options_)) {
   if (options_.output != BitOutput::sums32 && !finishes) {
     sums_ = need_.add<std::int32_t>(checked_area(options_.rows, options_.cols));
   }
@@ -40,6 +53,7 @@ CudaBits::Sums CudaBits::sums_in(const BitOutputs& outputs, const WorkspaceView&
 BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) const {
   BitResult result;
   result.finish = make_finish(options_, inputs.epilogue, lower_.data(), step_.data());
+  result.finish.inverse = inverse_.data();
   if (options_.output == BitOutput::values) {
     result.values = outputs.values.data;
     result.stride = outputs.values.stride;

@@ -13,15 +13,19 @@ namespace {
 
 struct BitCoefficients {
   double launch_us;
-  double start_us;          ///< until the first products, and for storing the last
-  double count_per_us;      ///< products of bits in one processor, by pairs of planes on wgmma
-  double pair_per_us;       ///< the same on mma.sync
-  double byte_per_us;       ///< products of bytes in one processor
-  double byte_pair_per_us;  ///< the same on mma.sync
-  double convert_us;        ///< planes to bytes, per million of them
-  double spread_us;         ///< the same in rows
+  double start_us;            ///< until the first products, and for storing the last
+  double count_per_us;        ///< products of bits in one processor, by pairs of planes on wgmma
+  double pair_per_us;         ///< the same on mma.sync
+  double byte_per_us;         ///< products of bytes in one processor
+  double pair_depth_us;       ///< mma.sync: a block's time for each unit of depth ...
+  double pair_plane_us;       ///< ... and for each pair of planes besides
+  double byte_pair_depth_us;  ///< the same of bytes
+  double convert_us;          ///< planes to bytes, per million of them
+  double spread_us;           ///< the same in rows
+  double spread_pair_us;      ///< and for products of bytes
   double gather_bytes_per_us;
-  double window_share;  ///< of what windows of 16-bit features take
+  double least_gather_bytes;  ///< an edge of fewer takes as long
+  double window_share;        ///< of what windows of 16-bit features take
 
   BitCoefficients scaled(DeviceRatio ratio) const {
     BitCoefficients scaled = *this;
@@ -31,17 +35,23 @@ struct BitCoefficients {
 };
 
 constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-16", "16384 x 16384 bits by 128 columns of 1, 2, 4 and 8 bits"),
+    {{fitted_on_h200(
+          "2026-11-16",
+          "2048, 8192 and 16384 squared bits by 32 and 128 columns of 1, 2, 4 and 8 bits"),
       {.launch_us = 2,
        .start_us = 3,
        .count_per_us = 3.5e7,
        .pair_per_us = 6e6,
        .byte_per_us = 4.95e6,
-       .byte_pair_per_us = 2e6,
+       .pair_depth_us = 2.4e-3,
+       .pair_plane_us = 0.95e-3,
+       .byte_pair_depth_us = 2.2e-2,
        .convert_us = 1.5,
        .spread_us = 0.5,
+       .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
-       .window_share = 0.85}}}};
+       .least_gather_bytes = 64,
+       .window_share = 1.5}}}};
 
 /// Products that the busiest processor has.
 double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
@@ -87,8 +97,11 @@ double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const Devic
 double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
   const double pairs = problem.options.a_bits * problem.options.b_bits;
+  const auto depth = static_cast<double>(depth_of_a(problem.options));
+  // Few blocks wait for their loads, many for the matrix units.
   return fit.launch_us + fit.start_us +
-         pairs * busiest(problem.options, {64, 64}, traits) / fit.pair_per_us;
+         std::max(depth * (fit.pair_depth_us + fit.pair_plane_us * pairs),
+                  pairs * busiest(problem.options, {64, 64}, traits) / fit.pair_per_us);
 }
 
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
@@ -96,14 +109,20 @@ double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& trai
   const BitOptions& options = problem.options;
   const double codes =
       static_cast<double>(options.rows + options.cols) * static_cast<double>(options.depth);
-  return 3 * fit.launch_us + fit.start_us + fit.spread_us * codes * 1e-6 +
-         busiest(options, {64, 64}, traits) / fit.byte_pair_per_us;
+  const double blocks = std::ceil(static_cast<double>(options.rows) / 64) *
+                        std::ceil(static_cast<double>(options.cols) / 64);
+  constexpr double blocks_of_processor = 4;
+  const double waves =
+      std::max(1.0, blocks / (blocks_of_processor * std::max(1, traits.processors)));
+  return 3 * fit.launch_us + fit.start_us + fit.spread_pair_us * codes * 1e-6 +
+         waves * static_cast<double>(options.depth) * fit.byte_pair_depth_us;
 }
 
 double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
-  const double gathered = static_cast<double>(problem.graph.num_edges()) *
-                          (static_cast<double>(padded_bytes(problem.options.cols)) + 4);
+  const double of_edge =
+      std::max(fit.least_gather_bytes, static_cast<double>(padded_bytes(problem.options.cols)));
+  const double gathered = static_cast<double>(problem.graph.num_edges()) * (of_edge + 4);
   return fit.launch_us + spread_us(problem, fit) + gathered / fit.gather_bytes_per_us +
          stored_us(problem, fit);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ops/bits/cuda/aggregate.hpp"
+#include "ops/bits/finish_many.hpp"
 
 /// What becomes of 16 sums that a lane has, of neighbouring columns.
 namespace tessera::ops {
@@ -58,36 +59,62 @@ __device__ void store_planes(const PackedCodes& to, std::int64_t row, std::int64
   }
 }
 
+/// The sums with the codes of the target itself.
+__device__ inline void add_own_codes(const BitFinish& finish, std::int64_t row, std::int64_t column,
+                                     std::int64_t left, float (&values)[16]) {
+  if (finish.own_bytes == nullptr) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      if (i < left) values[i] = finish.with_own(row, column + i, values[i]);
+    }
+    return;
+  }
+  const uint4 loaded =
+      __ldg(reinterpret_cast<const uint4*>(finish.own_bytes + row * finish.own_stride + column));
+  const std::uint32_t words[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    const std::uint32_t code = words[i / 4] >> (i % 4 * 8) & 255u;
+    values[i] = fmaf(finish.own, static_cast<float>(code), values[i]);
+  }
+}
+
 /// All lanes of a warp call it; those that `take` have a row. Rows behind the last have code 0.
 template <int lanes>
 __device__ void emit(const AggregateLaunch& launch, std::int64_t row, std::int64_t column,
                      bool takes, const std::int32_t (&sums)[16]) {
   const BitResult& result = launch.result;
+  const BitFinish& finish = result.finish;
   const std::int64_t left = takes && row < launch.rows ? launch.cols - column : 0;
-  const FinishRow of_row = left > 0 ? result.finish.row(row) : FinishRow();
-  const auto value_of = [&](int i) {
-    const float sum = result.finish.with_own(row, column + i, static_cast<float>(sums[i]));
-    return result.finish.value(of_row, result.finish.column(column + i), sum);
-  };
   if (result.kind == BitResultKind::sums) {
     if (left <= 0) return;
     store_numbers<std::int32_t, int4>(result.sums + row * result.stride + column, result.stride,
                                       left, result.sums, [&](int i) { return sums[i]; });
     return;
   }
+  // Columns behind the last are computed as the last and left out.
+  const auto column_of = [&](int i) { return i < left ? column + i : launch.cols - 1; };
+  float values[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) values[i] = static_cast<float>(sums[i]);
+  if (left > 0) {
+    if (finish.own != 0) add_own_codes(finish, row, column, left, values);
+    finish_values(finish, finish.row(row), column_of, values);
+  }
   if (result.kind == BitResultKind::values) {
     if (left <= 0) return;
-    float values[16];
-#pragma unroll
-    for (int i = 0; i < 16; ++i) values[i] = i < left ? value_of(i) : 0.0f;
     store_numbers<float, float4>(result.values + row * result.stride + column, result.stride, left,
                                  result.values, [&](int i) { return values[i]; });
     return;
   }
   std::uint32_t bytes[4] = {};
+  if (left > 0) {
+    std::uint32_t codes[16];
+    finish_codes(finish, column_of, values, codes);
 #pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    if (i < left) bytes[i / 4] |= result.finish.code(column + i, value_of(i)) << (i % 4 * 8);
+    for (int i = 0; i < 16; ++i) {
+      if (i < left) bytes[i / 4] |= codes[i] << (i % 4 * 8);
+    }
   }
   if (result.kind == BitResultKind::rows) {
     store_planes<lanes>(result.codes, row, column, takes, bytes);

@@ -45,7 +45,7 @@ class CudaBits : public PreparedBits {
   WorkspaceNeed need_;
 
  private:
-  Buffer<float> lower_, step_;
+  Buffer<float> lower_, step_, inverse_;
   WorkspacePart<std::int32_t> sums_;
 };
 

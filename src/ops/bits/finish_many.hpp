@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/bits/finish.hpp"
+
+#ifdef __CUDACC__
+#define TESSERA_UNROLL _Pragma("unroll")
+#else
+#define TESSERA_UNROLL
+#endif
+
+/// `BitFinish` for several sums of one row at once, the same numbers: what is asked of the epilogue
+/// is asked once for all of them, and a quotient takes five products in place of a division.
+namespace tessera::ops {
+
+/// x / step, rounded as a division is: `inverse` is the nearest number to 1 / step, and both are
+/// far from the ends of the numbers (`inverse_of`). x is at most 2^16 steps.
+TESSERA_ANYWHERE inline float quotient(float x, float step, float inverse) {
+  const float about = x * inverse;
+  const float nearer = fmaf(fmaf(-about, step, x), inverse, about);
+  return fmaf(fmaf(-nearer, step, x), inverse, nearer);
+}
+
+/// 0 where no quotient is to be computed with it.
+inline float inverse_of(float step) { return step > 1e-30f && step < 1e30f ? 1.0f / step : 0.0f; }
+
+/// From the sums in `v` to values. `column_of(i)` is a column that exists.
+template <int count, class ColumnOf>
+TESSERA_ANYWHERE void finish_values(const BitFinish& finish, const FinishRow& row,
+                                    ColumnOf&& column_of, float (&v)[count]) {
+  float factors[count];
+  TESSERA_UNROLL
+  for (int i = 0; i < count; ++i) factors[i] = row.scale;
+  if (finish.col_scale != nullptr) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) factors[i] = row.scale * finish.col_scale[column_of(i)];
+  }
+  if (finish.bias != nullptr) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) v[i] = fmaf(factors[i], v[i], finish.bias[column_of(i)]);
+  } else {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) v[i] = fmaf(factors[i], v[i], 0.0f);
+  }
+  if (finish.terms > 0) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) {
+      v[i] = fmaf(row.first_term, finish.col_terms[column_of(i)], v[i]);
+    }
+  }
+  if (finish.terms > 1) {
+    const float* const second = finish.col_terms + finish.col_terms_stride;
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) v[i] = fmaf(row.second_term, second[column_of(i)], v[i]);
+  }
+  if (finish.norm_scale != nullptr || finish.norm_shift != nullptr) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) {
+      const float scale = finish.norm_scale == nullptr ? 1.0f : finish.norm_scale[column_of(i)];
+      const float shift = finish.norm_shift == nullptr ? 0.0f : finish.norm_shift[column_of(i)];
+      v[i] = fmaf(scale, v[i], shift);
+    }
+  }
+  if (finish.activation == BitActivation::relu) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) v[i] = v[i] > 0 ? v[i] : 0.0f;
+  }
+  if (finish.activation == BitActivation::tanh) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) v[i] = tanhf(v[i]);
+  }
+  if (finish.result_scale != nullptr) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) v[i] = fmaf(v[i], row.result_scale, 0.0f);
+  }
+}
+
+/// A code of up to 16 bits: what is no number becomes 0. Adding 3 * 2^22 rounds as rintf does.
+TESSERA_ANYWHERE inline std::uint32_t code_of(const BitFinish& finish, float v, float lower,
+                                              float step, float inverse) {
+  // Numbers that are cut off stay clear of the code above the last.
+  const float most = (finish.floors ? finish.last_code + 0.5f : finish.last_code) * step;
+  const float inside = fminf(fmaxf(v - lower, 0.0f), most);
+  const float steps = quotient(inside, step, inverse);
+  const float whole = (finish.floors ? floorf(steps) : steps) + 12582912.0f;
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(whole) & 0xFFFFu;
+#else
+  return static_cast<std::uint32_t>(whole - 12582912.0f);
+#endif
+}
+
+template <int count, class ColumnOf>
+TESSERA_ANYWHERE void finish_codes(const BitFinish& finish, ColumnOf&& column_of,
+                                   const float (&v)[count], std::uint32_t (&codes)[count]) {
+  if (finish.inverse == nullptr) {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) codes[i] = finish.code(column_of(i), v[i]);
+  } else if (finish.range_stride == 0) {
+    const float lower = finish.lower[0];
+    const float step = finish.step[0];
+    const float inverse = finish.inverse[0];
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) codes[i] = code_of(finish, v[i], lower, step, inverse);
+  } else {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) {
+      const auto col = column_of(i);
+      codes[i] = code_of(finish, v[i], finish.lower[col], finish.step[col], finish.inverse[col]);
+    }
+  }
+}
+
+}  // namespace tessera::ops
+
+#undef TESSERA_UNROLL

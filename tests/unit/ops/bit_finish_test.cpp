@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/bits/finish_many.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// Quotients around whole numbers and around the middle between two, a few digits to either side.
+TEST(FinishMany, CodesAreThoseOfADivision) {
+  std::mt19937_64 random(7);
+  const float infinite = std::numeric_limits<float>::infinity();
+  const auto drawn = [&](std::uint64_t below) {
+    return static_cast<double>(random() % below);
+  };
+  BitFinish finish;
+  for (const int bits : {1, 2, 5, 8, 12, 16}) {
+    finish.last_code = static_cast<float>((1 << bits) - 1);
+    for (int range = 0; range < 200; ++range) {
+      float step = std::ldexp(static_cast<float>(1 + drawn(1 << 23) / (1 << 23)),
+                              static_cast<int>(drawn(120)) - 60);
+      // All digits of the mantissa set, the hardest case of the quotient.
+      if (range % 20 == 0) step = std::nextafter(std::ldexp(1.0f, range / 10 - 10), 0.0f);
+      const float inverse = inverse_of(step);
+      ASSERT_GT(inverse, 0);
+      const float lower = range % 3 == 0 ? 0.0f : -step * static_cast<float>(drawn(1u << bits));
+      std::vector<float> numbers = {infinite, -infinite, std::nanf(""), 0.0f, -0.0f, 3e38f, -3e38f};
+      for (int i = 0; i < 400; ++i) {
+        const double place = drawn(1u << bits) + 0.5 * (i % 3 - 1) + (i % 4 == 0 ? drawn(99) / 99 : 0);
+        auto number = static_cast<float>(static_cast<double>(lower) + place * static_cast<double>(step));
+        for (int digit = i % 5; digit > 2; --digit) number = std::nextafter(number, infinite);
+        for (int digit = i % 5; digit < 2; ++digit) number = std::nextafter(number, -infinite);
+        numbers.push_back(number);
+      }
+      for (const bool floors : {false, true}) {
+        finish.floors = floors;
+        for (const float number : numbers) {
+          ASSERT_EQ(code_of(finish, number, lower, step, inverse),
+                    finish.code(FinishRange{lower, step}, number))
+              << number << " in steps of " << step << " from " << lower;
+        }
+      }
+    }
+  }
+}
+
+TEST(FinishMany, StepsAtTheEndsOfTheNumbersAreDivided) {
+  EXPECT_EQ(inverse_of(1e-38f), 0);
+  EXPECT_EQ(inverse_of(1e38f), 0);
+  EXPECT_EQ(inverse_of(0.0f), 0);
+  EXPECT_EQ(inverse_of(0.25f), 4);
+}
+
+/// With every part of the epilogue, and without each.
+TEST(FinishMany, ValuesAreThoseOfOneAtATime) {
+  constexpr int count = 8;
+  std::array<float, 20> numbers[8];
+  for (std::size_t k = 0; k < 8; ++k) {
+    for (std::size_t i = 0; i < 20; ++i) {
+      numbers[k][i] = static_cast<float>(static_cast<double>((k * 20 + i) * 37 % 101) / 40 - 1.1);
+    }
+  }
+  for (unsigned left_out = 0; left_out < 256; ++left_out) {
+    const auto part = [&](unsigned bit, const std::array<float, 20>& of) {
+      return (left_out >> bit & 1u) != 0 ? nullptr : of.data();
+    };
+    BitFinish finish;
+    finish.row_scale = part(0, numbers[0]);
+    finish.row_scale_stride = 1;
+    finish.col_scale = part(1, numbers[1]);
+    finish.bias = part(2, numbers[2]);
+    finish.row_terms = numbers[3].data();
+    finish.row_terms_stride = 2;
+    finish.col_terms = numbers[4].data();
+    finish.col_terms_stride = 10;
+    finish.terms = static_cast<int>(left_out >> 3 & 1u) + static_cast<int>(left_out >> 4 & 1u);
+    finish.norm_scale = part(5, numbers[5]);
+    finish.norm_shift = part(6, numbers[6]);
+    finish.activation = (left_out >> 7 & 1u) != 0 ? BitActivation::relu : BitActivation::none;
+    finish.result_scale = part(3, numbers[7]);
+    finish.result_scale_stride = 1;
+    const auto column_of = [](int i) { return std::int64_t{i} < 7 ? i + 2 : 9; };
+    float values[count];
+    for (int i = 0; i < count; ++i) values[i] = static_cast<float>(i * 13 - 20);
+    finish_values(finish, finish.row(4), column_of, values);
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(values[i], finish.value(4, column_of(i), static_cast<float>(i * 13 - 20)))
+          << left_out << ' ' << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::ops
