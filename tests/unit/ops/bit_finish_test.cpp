@@ -16,9 +16,7 @@ namespace {
 TEST(FinishMany, CodesAreThoseOfADivision) {
   std::mt19937_64 random(7);
   const float infinite = std::numeric_limits<float>::infinity();
-  const auto drawn = [&](std::uint64_t below) {
-    return static_cast<double>(random() % below);
-  };
+  const auto drawn = [&](std::uint64_t below) { return static_cast<double>(random() % below); };
   BitFinish finish;
   for (const int bits : {1, 2, 5, 8, 12, 16}) {
     finish.last_code = static_cast<float>((1 << bits) - 1);
@@ -32,8 +30,10 @@ TEST(FinishMany, CodesAreThoseOfADivision) {
       const float lower = range % 3 == 0 ? 0.0f : -step * static_cast<float>(drawn(1u << bits));
       std::vector<float> numbers = {infinite, -infinite, std::nanf(""), 0.0f, -0.0f, 3e38f, -3e38f};
       for (int i = 0; i < 400; ++i) {
-        const double place = drawn(1u << bits) + 0.5 * (i % 3 - 1) + (i % 4 == 0 ? drawn(99) / 99 : 0);
-        auto number = static_cast<float>(static_cast<double>(lower) + place * static_cast<double>(step));
+        const double place =
+            drawn(1u << bits) + 0.5 * (i % 3 - 1) + (i % 4 == 0 ? drawn(99) / 99 : 0);
+        auto number =
+            static_cast<float>(static_cast<double>(lower) + place * static_cast<double>(step));
         for (int digit = i % 5; digit > 2; --digit) number = std::nextafter(number, infinite);
         for (int digit = i % 5; digit < 2; ++digit) number = std::nextafter(number, -infinite);
         numbers.push_back(number);

@@ -163,11 +163,14 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
 
   LaneBits<tiles> next(product.a, first_row + group * tiles * 64 + threadIdx.x % 128 / 32 * 16 +
                                       threadIdx.x % 32 / 4);
+  // An A that stays is there before the bytes of B are.
+  if (product.a_stays && range.count > 0) next.load(part(0));
+  cuda::wait_for_previous();
   for (int turn = 0; turn < ahead; ++turn) {
     if (turn < range.count) load(turn, turn);
     cuda::commit_copies();
   }
-  if (range.count > 0) next.load(part(0));
+  if (!product.a_stays && range.count > 0) next.load(part(0));
   std::int32_t sums[tiles][Policy::width / 2] = {};
   int slot = 0;
   int next_slot = ahead;
@@ -225,7 +228,6 @@ __global__ __launch_bounds__(Policy::groups * 128,
 #ifdef TESSERA_HAS_WGMMA
   extern __shared__ __align__(1024) char shared[];
   cuda::let_next_begin();
-  cuda::wait_for_previous();
   multiply_bytes<Policy>(product, shared);
 #else
   __trap();

@@ -132,6 +132,7 @@ class CudaGemm final : public CudaBits {
     const Place place = options_.place();
     constant_ = cuda::to_device(a.words.span(), place);
     product_.a.words = constant_.data();
+    product_.a_stays = true;
     if (function_.part_words == 0) return;
     const TileIndex index = index_tiles(a, function_.rows, function_.part_words);
     if (!index.skips()) return;

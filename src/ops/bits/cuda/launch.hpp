@@ -31,6 +31,7 @@ struct BitProduct {
   BitRows a;
   BitRows b;
   BitIndex index;
+  bool a_stays = false;  ///< A and its index are the plan's: nothing that runs before writes them
   /// b as bytes in the order of `bytes.cuh`, where a kernel multiplies these.
   const std::uint8_t* b_bytes = nullptr;
   /// Of an A in blocks: the first element of B's rows that 64 rows of A meet. Null: the first.
