@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what fuseGNN's Figures 4 and 9 to 12 and Tables 3 to 5 show and writes docs/results/fusegnn.md.
+
+    tools/fusegnn_report.py --device cuda --program build/cuda/bin/tessera cora.npz pubmed.npz twin:reddit
+    tools/fusegnn_report.py --quick --output /tmp embedded:karate
+
+Figure 4, where the time of a step goes with the graph kept and with the graph new in every step; Figure 9 and Tables 3
+and 4, steps by model and width; Figure 10, aggregation by width, both passes; Figure 11, aggregation beside making rows
+and columns of edges; Figure 12, peak memory of training; Table 5, kernels and bytes of the aggregation, where ncu is
+installed. --pyg FILE, records of bench/baselines/epoch_torch.py, puts PyG's steps beside ours. The records go beside the
+page as fusegnn.json. SOURCE is what `tessera bench --data` takes.
+"""
+import argparse
+import csv
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+MODELS = ["gcn", "gat"]
+PHASES = ["batches_us", "forward_us", "loss_us", "backward_us", "optimiser_us", "device_us"]
+BYTES = {"read": "dram__bytes_read.sum", "written": "dram__bytes_write.sum", "L2": "lts__t_bytes.sum"}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "tessera"))
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--quick", action="store_true", help="few widths, few repeats")
+    parser.add_argument("--pyg", metavar="FILE", help="records of bench/baselines/epoch_torch.py")
+    parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
+    parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
+    parser.add_argument("sources", nargs="+", metavar="SOURCE")
+    options = parser.parse_args()
+    options.hidden = [16, 64] if options.quick else [16, 64, 128, 256, 512]
+    return options
+
+
+class Tessera:
+    """The program, and all records of its benchmarks."""
+
+    def __init__(self, options, folder):
+        self.options = options
+        self.report = pathlib.Path(folder) / "report.json"
+        self.records = []
+
+    def call(self, *words):
+        command = [self.options.program, *words, "--device", self.options.device, "--json", str(self.report), "--force"]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if not self.report.exists() or done.returncode not in (0, 7):
+            print(f"left out: {' '.join(command)}: {done.stderr.strip()[-200:]}", file=sys.stderr)
+            return None
+        found = json.loads(self.report.read_text())
+        self.report.unlink()
+        return found
+
+    def bench(self, ops, source, *flags):
+        """By op and width."""
+        quick = ["--quick"] if self.options.quick else []
+        found = self.call("bench", *ops, "--data", source, *flags, *quick)
+        records = found["records"] if found else []
+        self.records += records
+        return {(record["op"], record["features"]): record for record in records}
+
+
+def name_of(source):
+    return pathlib.PurePath(source).stem if source.endswith(".npz") else source
+
+
+def table(head, rows):
+    yield "| " + " | ".join(head) + " |"
+    yield "|---|" + "---:|" * (len(head) - 1)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def microseconds(record, key="median_us"):
+    return "" if record is None else f"{record.get('chain_us') or record[key]:.1f}"
+
+
+def first(records, op):
+    return next((record for (name, _), record in records.items() if name == op), None)
+
+
+def breakdown(tessera, source):
+    """Figure 4: a step with the graph kept, the phases before it, and a step that does all of it."""
+    for model in MODELS:
+        found = tessera.bench([f"process_{model}", f"step_{model}", f"inductive_{model}"], source, "--hidden", "16")
+        process, step = first(found, f"process_{model}"), first(found, f"step_{model}")
+        whole = first(found, f"inductive_{model}")
+        figures = whole["figures"] if whole else {}
+        yield [f"{name_of(source)}, {model}", microseconds(process),
+               f"{process['figures']['planning_us']:.1f}" if process else "", microseconds(step), microseconds(whole),
+               *(f"{figures[phase]:.1f}" if phase in figures else "" for phase in PHASES)]
+
+
+def steps(tessera, source, pyg):
+    """Figure 9, Tables 3 and 4."""
+    for model in MODELS:
+        row = [f"{name_of(source)}, {model}"]
+        for hidden in tessera.options.hidden:
+            record = first(tessera.bench([f"step_{model}"], source, "--hidden", str(hidden)), f"step_{model}")
+            other = pyg.get((f"step_{model}", record["graph"], hidden)) if record else None
+            row.append(microseconds(record) + (f" ({other / record['median_us']:.1f} x)" if other else ""))
+        yield row
+
+
+def aggregation(tessera, source):
+    """Figures 10 and 11: both passes by width, beside what makes rows and columns of edges."""
+    widths = ",".join(map(str, tessera.options.hidden))
+    found = tessera.bench(["spmm", "spmm_backward"], source, "--features", widths)
+    made = first(tessera.bench(["process_plain"], source), "process_plain")
+    for op in ("spmm", "spmm_backward"):
+        yield [f"{name_of(source)}, {op}", microseconds(made)] + [
+            microseconds(found.get((op, width))) for width in tessera.options.hidden]
+
+
+def peaks(tessera, source):
+    """Figure 12: what training takes of the device's memory at a hidden width of 128."""
+    row = [name_of(source)]
+    for model in MODELS:
+        hidden = "128" if model == "gcn" else "16"
+        found = tessera.call("train", "--data", source, "--model", model, "--hidden", hidden, "--epochs", "2")
+        row.append(f"{found['peak_memory_bytes'] / 2**20:.1f}" if found else "")
+    return row
+
+
+def movement(tessera, source):
+    """Table 5: the kernels of a forward aggregation and their bytes, from ncu."""
+    command = ["ncu", "--csv", "--page", "raw", "--metrics", ",".join(BYTES.values()), "--kernel-name",
+               "regex:reduce_rows|sum_tall_windows|sum_short_windows", "--launch-count", "1",
+               tessera.options.program, "bench", "spmm", "--device", "cuda", "--data", source, "--features", "256", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    if len(lines) < 3:
+        return [name_of(source), "not measured", "", "", ""]
+    head, units, values = list(csv.reader(lines))[:3]
+    found = dict(zip(head, zip(values, units)))
+    return [name_of(source), found["Kernel Name"][0].split("(")[0]] + [" ".join(found[metric]) for metric in BYTES.values()]
+
+
+def pyg_steps(path):
+    """By op, graph and hidden width: that of the model's paper."""
+    if not path:
+        return {}
+    records = json.loads(pathlib.Path(path).read_text())["records"]
+    hidden = {"step_gcn": 16, "step_gat": 64}
+    return {(record["op"], record["graph"], hidden[record["op"]]): record["median_us"]
+            for record in records if record["op"] in hidden}
+
+
+def page(options, tessera):
+    pyg = pyg_steps(options.pyg)
+    yield "# fuseGNN's figures"
+    yield ""
+    where = "on a GPU" if options.device == "cuda" else "on the CPU"
+    commit = f"; commit {options.commit}" if options.commit else ""
+    yield f"Made by `tools/fusegnn_report.py` {where}{commit}. Microseconds; every result is checked first."
+    sections = [
+        ("Figure 4: where the time of a step goes", ["graph, model", "process", "plan", "step, graph kept", "step, graph new"] +
+         [phase.removesuffix("_us") for phase in PHASES],
+         lambda source: breakdown(tessera, source),
+         "Processing, planning and the step by themselves; then a step that does all three, and where this process spent its "
+         "time. Work of a GPU is queued in its phase; `device` is the wait for it."),
+        ("Figure 9, Tables 3 and 4: steps by hidden width", ["graph, model", *map(str, options.hidden)],
+         lambda source: steps(tessera, source, pyg),
+         "In brackets how many times as long PyG takes in the shape of the model's paper." if pyg else "PyG's times come in with `--pyg`."),
+        ("Figures 10 and 11: aggregation beside format conversion", ["graph, pass", "rows and columns", *map(str, options.hidden)],
+         lambda source: aggregation(tessera, source),
+         "Gather-apply-reduce by width, and what it takes to make CSR and CSC of edges in no order."),
+        ("Figure 12: peak memory of training, MiB", ["graph", "GCN, 128", "GAT, 8 x 16"],
+         lambda source: [peaks(tessera, source)], "Everything on the device: features, graph, plans, activations, moments."),
+    ]
+    if options.device == "cuda" and shutil.which("ncu"):
+        sections.append(("Table 5: data movement of an aggregation of 256 features", ["graph", "kernel", *BYTES],
+                         lambda source: [movement(tessera, source)], "From ncu, one launch."))
+    for title, head, rows, note in sections:
+        yield ""
+        yield f"## {title}"
+        yield ""
+        yield note
+        yield ""
+        yield from table(head, [row for source in options.sources for row in rows(source)])
+
+
+def main():
+    options = arguments()
+    output = pathlib.Path(options.output)
+    with tempfile.TemporaryDirectory() as folder:
+        tessera = Tessera(options, folder)
+        text = "\n".join(page(options, tessera)) + "\n"
+    (output / "fusegnn.md").write_text(text)
+    (output / "fusegnn.json").write_text(json.dumps({"records": tessera.records}, indent=1) + "\n")
+    print(f"wrote {output / 'fusegnn.md'}")
+
+
+if __name__ == "__main__":
+    main()
