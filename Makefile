@@ -9,7 +9,10 @@ CMAKE_FLAGS ?=
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-demo: program ## Build the program, and run the main job on an embedded data set
+# In a new folder the program is built without what only benchmarks use; `make program` adds it.
+demo: dependencies ## Build what it runs, and run the main job on an embedded data set
+	cmake --preset default -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DTESSERA_BUILD_BENCH=OFF) $(CMAKE_FLAGS)
+	cmake --build $(BUILD) --parallel $(JOBS) --target tessera_app
 	@tools/demo.sh $(BUILD)/bin/tessera
 
 test: build ## Build, and run every test
@@ -25,7 +28,7 @@ build: configure ## Install what is missing, and build everything into build/
 	cmake --build $(BUILD) --parallel $(JOBS)
 
 configure: dependencies
-	cmake --preset default -B $(BUILD) $(CMAKE_FLAGS)
+	cmake --preset default -B $(BUILD) -DTESSERA_BUILD_BENCH=ON $(CMAKE_FLAGS)
 
 dependencies: ## Install the packages the build needs, where they are missing
 	@tools/install_dependencies.sh
