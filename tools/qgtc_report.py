@@ -146,7 +146,8 @@ def page(options, bench):
     yield "# Counterparts of QGTC's figures\n"
     yield (f"Made by `tools/qgtc_report.py` on {where}; commit {options.commit or 'unknown'}. Microseconds are per "
            "launch in a recorded chain where that was measured, otherwise medians of single runs; sums are checked "
-           "first.\n")
+           "first." + ("" if options.device == "cuda" else " The shares are what to read here; "
+                       "[cuda_bits.md](cuda_bits.md) has times of a GPU.") + "\n")
     figure_8 = []
     if options.sources:
         figure_7 = []
