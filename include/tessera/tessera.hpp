@@ -82,6 +82,7 @@
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/heads.hpp"
 #include "tessera/ops/kernels.hpp"
+#include "tessera/ops/linear.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/optimiser.hpp"

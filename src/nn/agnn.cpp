@@ -12,6 +12,7 @@ Agnn::Agnn(const AgnnOptions& options, Placement placement)
       epilogue_(options.output, options.width, placement),
       attended_(placement),
       log_sum_(placement.wide()),
+      inverse_lengths_(placement.wide()),
       grad_input_(placement) {
   beta_.trainable = options.requires_grad;
   register_parameter(beta_);
@@ -39,8 +40,9 @@ const Tensor& Agnn::forward(const Input& input, const Context& context) {
   input_ = &input.dense("AGNN");
   attended_.resize(input_->rows(), input_->cols());
   log_sum_.resize(input_->rows(), 1);
-  ops::run(plan(context, context.training), attention_inputs(), {attended_, log_sum_},
-           context.stream);
+  inverse_lengths_.resize(1, input_->rows());
+  ops::run(plan(context, context.training), attention_inputs(),
+           {attended_, log_sum_, inverse_lengths_}, context.stream);
   return epilogue_.forward(attended_, number(), context);
 }
 
@@ -54,8 +56,10 @@ Tensor* Agnn::backward(Tensor& grad_output, const Context& context) {
     grad_input_.resize(input_->rows(), input_->cols());
     gradients.value = grad_input_;
   }
-  ops::run_backward(plan(context, true), attention_inputs(), attended_, log_sum_, grad_output,
-                    gradients, context.stream);
+  ops::AttentionInputs inputs = attention_inputs();
+  inputs.inverse_lengths = inverse_lengths_;
+  ops::run_backward(plan(context, true), inputs, attended_, log_sum_, grad_output, gradients,
+                    context.stream);
   return to_input ? &grad_input_ : nullptr;
 }
 

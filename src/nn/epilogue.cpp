@@ -27,6 +27,10 @@ Parameter* Epilogue::leave_bias() {
   return &*bias;
 }
 
+Parameter* Epilogue::only_bias(const Context& context) {
+  return is_linear(context) && adds_bias() ? &*bias : nullptr;
+}
+
 ops::ConstOperand Epilogue::bias_value() const {
   return adds_bias() ? ops::ConstOperand(bias->used()) : ops::ConstOperand();
 }

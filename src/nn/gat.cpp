@@ -83,9 +83,8 @@ Tensor* Gat::backward_pair(Tensor& grad_output, const Context& context) {
   gradients.value = grad_value_;
   attention_.backward(attention_inputs(), targets_, grad_output, gradients, number(), context);
   backward_scores(context);
-  lin_.backward_weight(sources_, grad_value_, context);
   const bool to_sources = needs_input_gradient() && !sources_.is_sparse();
-  if (to_sources) lin_.backward_input(grad_value_, 0, grad_sources_, context);
+  lin_.backward(sources_, grad_value_, nullptr, to_sources ? &grad_sources_ : nullptr, context);
   backward_targets(grad_output, context);
   return to_sources ? &grad_sources_ : nullptr;
 }

@@ -77,21 +77,19 @@ const Tensor& Gcn::forward(const Input& input, const Context& context) {
 Tensor* Gcn::backward(Tensor& grad_output, const Context& context) {
   epilogue_.backward(grad_output, number(), context);
   const bool to_input = needs_input_gradient() && !input_.is_sparse();
+  Tensor* const grad_input = to_input ? &grad_input_ : nullptr;
   if (options_.precomputed) {
-    projection_.backward_weight(input_, grad_output, context);
-    if (to_input) projection_.backward_input(grad_output, 0, grad_input_, context);
+    projection_.backward(input_, grad_output, nullptr, grad_input, context);
   } else if (transforms_first(input_)) {
     propagate_backward({"GCN", adjacency()}, grad_output, grad_inner_, context);
-    projection_.backward_weight(input_, grad_inner_, context);
-    if (to_input) projection_.backward_input(grad_inner_, 0, grad_input_, context);
+    projection_.backward(input_, grad_inner_, nullptr, grad_input, context);
   } else {
-    projection_.backward_weight(inner_, grad_output, context);
+    projection_.backward(inner_, grad_output, nullptr, to_input ? &grad_inner_ : nullptr, context);
     if (to_input) {
-      projection_.backward_input(grad_output, 0, grad_inner_, context);
       propagate_backward({"GCN", adjacency()}, grad_inner_, grad_input_, context);
     }
   }
-  return to_input ? &grad_input_ : nullptr;
+  return grad_input;
 }
 
 bool Gcn::append_to(BitSteps& steps) const {

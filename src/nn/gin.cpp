@@ -140,22 +140,21 @@ Tensor* Gin::backward_pair(Tensor& grad_output, const Context& context) {
 
 Tensor* Gin::backward_transformed(const Tensor& grad, const Context& context) {
   backward_sum(grad, grad_inner_, grad_inner_targets_, context);
-  first_.backward_weight(sources_, grad_inner_, context);
+  const bool to_sources = needs_input_gradient() && !sources_.is_sparse();
+  first_.backward(sources_, grad_inner_, nullptr, to_sources ? &grad_sources_ : nullptr, context);
   if (has_own_targets()) {
     first_.backward_weight(targets_, grad_inner_targets_, context, true);
     if (needs_input_gradient() && !targets_.is_sparse()) {
       first_.backward_input(grad_inner_targets_, 0, grad_targets_, context);
     }
   }
-  if (!needs_input_gradient() || sources_.is_sparse()) return nullptr;
-  first_.backward_input(grad_inner_, 0, grad_sources_, context);
-  return &grad_sources_;
+  return to_sources ? &grad_sources_ : nullptr;
 }
 
 Tensor* Gin::backward_aggregated(const Tensor& grad, const Context& context) {
-  first_.backward_weight(combined_, grad, context);
-  if (!needs_input_gradient() && !eps_.trainable) return nullptr;
-  first_.backward_input(grad, 0, grad_inner_, context);
+  const bool goes_on = needs_input_gradient() || eps_.trainable;
+  first_.backward(combined_, grad, nullptr, goes_on ? &grad_inner_ : nullptr, context);
+  if (!goes_on) return nullptr;
   backward_sum(grad_inner_, grad_sources_, grad_targets_, context);
   return needs_input_gradient() ? &grad_sources_ : nullptr;
 }

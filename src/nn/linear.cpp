@@ -30,16 +30,21 @@ const Tensor& Linear::forward(const Input& input, const Context& context) {
       return product_;
     }
   }
+  const Parameter* const bias = epilogue_.only_bias(context);
+  if (bias != nullptr && !input.is_sparse()) {
+    projection_.forward_dense(input_.dense("Linear"), bias, product_, context);
+    return product_;
+  }
   projection_.forward(input_, 0, product_, context);
   return epilogue_.forward_in_place(product_, number(), context);
 }
 
 Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
-  epilogue_.backward(grad_output, number(), context);
-  projection_.backward_weight(input_, grad_output, context);
-  if (!needs_input_gradient() || input_.is_sparse()) return nullptr;
-  projection_.backward_input(grad_output, 0, grad_input_, context);
-  return &grad_input_;
+  Parameter* const bias = epilogue_.only_bias(context);
+  if (bias == nullptr) epilogue_.backward(grad_output, number(), context);
+  Tensor* const grad = needs_input_gradient() && !input_.is_sparse() ? &grad_input_ : nullptr;
+  projection_.backward(input_, grad_output, bias, grad, context);
+  return grad;
 }
 
 bool Linear::append_to(BitSteps& steps) const {

@@ -8,6 +8,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/gemm.hpp"
+#include "tessera/ops/linear.hpp"
 
 namespace tessera::nn {
 namespace {
@@ -45,6 +46,7 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
   const Device device = y.device();
   if (beta == 0) y.resize(x.rows(), out());
   if (!x.is_sparse()) {
+    if (beta == 0) return forward_dense(x.dense("Projection"), nullptr, y, context);
     ops::gemm(Transpose::no, Transpose::yes, 1, x.dense("Projection"), used_weight(context), beta,
               y, device, context.stream, context.workspace, weight.value.precision());
     return;
@@ -55,6 +57,15 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
   ops::run(x.sparse().spmm(as_given, product_options(weight, context.training)),
            {turned, x.values()}, {target}, context.stream);
   if (beta != 0) ops::add_scaled(1, product_, beta, y, device, context.stream);
+}
+
+void Projection::forward_dense(const Tensor& x, const Parameter* bias, Tensor& y,
+                               const Context& context) {
+  require_width(x, weight);
+  y.resize(x.rows(), out());
+  ops::linear(x, used_weight(context),
+              bias == nullptr ? ops::ConstOperand() : ops::ConstOperand(bias->used()), y,
+              y.device(), context.stream, context.workspace, weight.value.precision());
 }
 
 void Projection::forward_and_finish(const Input& x, Epilogue& epilogue, std::uint32_t layer_number,
@@ -78,6 +89,29 @@ const Tensor& Projection::turned_weight(const Context& context) {
   turned_.resize(in(), out());
   ops::transpose(used_weight(context), turned_, turned_.device(), context.stream);
   return turned_;
+}
+
+void Projection::backward(const Input& x, const Tensor& grad_y, Parameter* bias, Tensor* grad_x,
+                          const Context& context) {
+  const Device device = grad_y.device();
+  ops::Operand grad_bias;
+  if (bias != nullptr) grad_bias = bias->gradient;
+  if (x.is_sparse()) {
+    if (bias != nullptr) {
+      ops::bias_activation_dropout_backward(grad_y, {}, {}, grad_y, {}, grad_bias, device,
+                                            context.stream, context.workspace);
+    }
+    return backward_weight(x, grad_y, context);
+  }
+  ops::Operand of_x;
+  ops::ConstOperand used;
+  if (grad_x != nullptr) {
+    grad_x->resize(grad_y.rows(), in());
+    of_x = *grad_x;
+    used = used_weight(context);
+  }
+  ops::linear_backward(x.dense("Projection"), used, grad_y, weight.upright_gradient(), grad_bias,
+                       of_x, device, context.stream, context.workspace, weight.value.precision());
 }
 
 void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Context& context,

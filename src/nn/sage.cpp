@@ -150,14 +150,11 @@ Tensor* Sage::backward_pair(Tensor& grad_output, const Context& context) {
   const bool to_sources = needs_input_gradient() && !sources_.is_sparse();
   if (transforms_first(sources_)) {
     aggregate_backward(grad, grad_inner_, context);
-    neighbours_.backward_weight(sources_, grad_inner_, context);
-    if (to_sources) neighbours_.backward_input(grad_inner_, 0, grad_sources_, context);
+    neighbours_.backward(sources_, grad_inner_, nullptr, to_sources ? &grad_sources_ : nullptr,
+                         context);
   } else {
-    neighbours_.backward_weight(inner_, grad, context);
-    if (to_sources) {
-      neighbours_.backward_input(grad, 0, grad_inner_, context);
-      aggregate_backward(grad_inner_, grad_sources_, context);
-    }
+    neighbours_.backward(inner_, grad, nullptr, to_sources ? &grad_inner_ : nullptr, context);
+    if (to_sources) aggregate_backward(grad_inner_, grad_sources_, context);
   }
   if (uses_root(targets_)) {
     root_->backward_weight(targets_, grad, context);

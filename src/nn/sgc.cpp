@@ -47,10 +47,9 @@ Tensor* Sgc::backward(Tensor& grad_output, const Context& context) {
     propagate_backward(hop, *now, *next, context);
     std::swap(now, next);
   }
-  projection_.backward_weight(input_, *now, context);
-  if (!needs_input_gradient() || input_.is_sparse()) return nullptr;
-  projection_.backward_input(*now, 0, grad_input_, context);
-  return &grad_input_;
+  Tensor* const grad = needs_input_gradient() && !input_.is_sparse() ? &grad_input_ : nullptr;
+  projection_.backward(input_, *now, nullptr, grad, context);
+  return grad;
 }
 
 std::string Sgc::describe() const {

@@ -31,6 +31,14 @@ struct GemmCall {
   Operand c;
   std::int64_t inner = 0;
   bool allows_tf32 = false;
+  ConstOperand bias = {};  ///< 1 x C's columns, added to every row; may be absent
+};
+
+/// Gradients of y = x W^T + bias; each of the three may be absent.
+struct LinearGradCall {
+  ConstOperand x, weight, grad_y;
+  Operand grad_weight, grad_bias, grad_x;
+  bool allows_tf32 = false;
 };
 
 /// offset, plus the element of a 1 x 1 matrix where there is one.
@@ -89,6 +97,9 @@ class DenseOps {
   virtual ~DenseOps() = default;
 
   virtual void gemm(const GemmCall& call, Stream stream, const DenseWorkspace* workspace) const = 0;
+  /// One after the other, unless a device can do better.
+  virtual void linear_backward(const LinearGradCall& call, Stream stream,
+                               const DenseWorkspace* workspace) const;
 
   virtual void fill(Operand y, double value, Stream stream) const = 0;
   virtual void copy(ConstOperand x, Operand y, Stream stream) const = 0;

@@ -59,16 +59,27 @@ struct CosineCase {
     PlacedMatrix<T> on_value(value, device), on_factor(factor, device), on_output(output, device),
         on_grad(grad_output, device), on_grad_value(grad_value, device),
         on_grad_factor(grad_factor, device);
-    PlacedMatrix<S> on_log_sum(log_sum, device);
+    Matrix<S> lengths(1, graph.num_cols(), std::numeric_limits<S>::quiet_NaN());
+    PlacedMatrix<S> on_log_sum(log_sum, device), on_lengths(lengths, device);
     ops::AttentionInputs placed = inputs();
     placed.value = on_value.view();
     placed.vector = on_factor.view();
-    ops::run(plan, placed, {on_output.view(), on_log_sum.view()});
+    ops::run(plan, placed, {on_output.view(), on_log_sum.view(), on_lengths.view()});
     ops::AttentionGradOutputs gradients;
     if (of_value) gradients.value = on_grad_value.view();
     if (of_factor) gradients.vector = on_grad_factor.view();
-    ops::run_backward(plan, placed, on_output.view(), on_log_sum.view(), on_grad.view(), gradients);
-    for (PlacedMatrix<T>* matrix : {&on_output, &on_grad_value, &on_grad_factor}) matrix->fetch();
+    const auto differentiate = [&] {
+      ops::run_backward(plan, placed, on_output.view(), on_log_sum.view(), on_grad.view(),
+                        gradients);
+      for (PlacedMatrix<T>* matrix : {&on_output, &on_grad_value, &on_grad_factor}) matrix->fetch();
+    };
+    placed.inverse_lengths = on_lengths.view();
+    differentiate();
+    const Matrix<T> kept_value = grad_value, kept_factor = grad_factor;
+    placed.inverse_lengths = {};
+    differentiate();
+    EXPECT_TRUE(same_bits(kept_value, grad_value)) << "with lengths that were kept";
+    EXPECT_TRUE(same_bits(kept_factor, grad_factor)) << "with lengths that were kept";
     on_log_sum.fetch();
   }
 

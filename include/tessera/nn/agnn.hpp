@@ -41,6 +41,7 @@ class Agnn final : public Layer {
   const Tensor* input_ = nullptr;
   Tensor attended_;
   Tensor log_sum_;
+  Tensor inverse_lengths_;  ///< of the input's rows, where the kernel keeps them
   Tensor grad_input_;
 };
 

@@ -33,6 +33,9 @@ class Epilogue {
 
   /// As `Layer::leave_bias`: where nothing else follows.
   Parameter* leave_bias();
+  /// The bias if adding it is all that there is to do; what does that itself, and its gradient,
+  /// need call neither `forward` nor `backward`.
+  Parameter* only_bias(const Context& context);
 
   /// Returns where the result is: `x` itself if there is nothing to do. `x` must live until
   /// backward.

@@ -29,9 +29,14 @@ class Projection {
 
   /// y = x W^T + beta * y, beta 0 or 1. With beta = 0 `y` takes the shape it needs.
   void forward(const Input& x, double beta, Tensor& y, const Context& context);
+  /// y = x W^T + bias, which may be null, for a dense x.
+  void forward_dense(const Tensor& x, const Parameter* bias, Tensor& y, const Context& context);
   /// y = the epilogue of x W^T, in one pass over a sparse x; only where `can_finish`.
   void forward_and_finish(const Input& x, Epilogue& epilogue, std::uint32_t layer_number, Tensor& y,
                           const Context& context);
+  /// Writes the weight's gradient, that of the bias where there is one, and that of x unless null.
+  void backward(const Input& x, const Tensor& grad_y, Parameter* bias, Tensor* grad_x,
+                const Context& context);
   /// Writes the weight's gradient (adds to it with `accumulate`), for two uses of one weight.
   void backward_weight(const Input& x, const Tensor& grad_y, const Context& context,
                        bool accumulate = false);

@@ -59,6 +59,9 @@ struct AttentionInputs {
   Random random = Random(0);
   /// If there is one, in the memory of the device: its step takes the place of `random`'s.
   const StepClock* clock = nullptr;
+  /// Cosine, for the backward pass: what the forward run of the same plan wrote. Absent: the
+  /// lengths are computed again.
+  ConstOperand inverse_lengths = {};
 };
 
 struct AttentionOutputs {
@@ -66,6 +69,9 @@ struct AttentionOutputs {
   /// What backward needs, num_rows x heads, fp64 where the plan is, else fp32: the log of the sum
   /// of exponentials, with the maximum inside; -inf for a row without edges. Absent: not kept.
   Operand log_sum = {};
+  /// Cosine: room for the inverse lengths of the values, 1 x num_cols in the type of `log_sum`, for
+  /// kernels that have them. Absent: not kept.
+  Operand inverse_lengths = {};
 };
 
 void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,

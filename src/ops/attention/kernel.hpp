@@ -35,6 +35,9 @@ class PreparedAttention {
   virtual std::int64_t own_bytes() const noexcept { return 0; }
   /// The kernel that runs its backward pass, where it has none of its own; else null.
   virtual const char* backward_kernel() const { return nullptr; }
+  /// Whether its forward pass writes inverse lengths where there is room, and its backward pass
+  /// reads them.
+  virtual bool keeps_lengths() const { return false; }
   /// How the kernels of other ops that it runs, if any, were chosen.
   virtual std::vector<std::pair<const char*, Decision>> stages() const { return {}; }
 };

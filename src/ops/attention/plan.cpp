@@ -104,6 +104,7 @@ struct Shapes {
     const bool wide = type() == ElementType::fp64;
     return {wide ? ElementType::fp64 : ElementType::fp32, rows, options.heads};
   }
+  Expected inverse_lengths() const { return {log_sum().type, 1, cols}; }
 
   const AttentionOptions& options;
   std::int64_t rows, cols, score_cols;
@@ -180,6 +181,8 @@ void run(const AttentionPlan& plan, const AttentionInputs& inputs, const Attenti
   check_inputs(check, shapes, inputs);
   check.matrix(outputs.output, "output", shapes.output());
   check_apart_from_inputs(check, "output", outputs.output, inputs);
+  check.optional_matrix(outputs.inverse_lengths, "inverse_lengths", shapes.inverse_lengths());
+  check_apart_from_inputs(check, "inverse_lengths", outputs.inverse_lengths, inputs);
   if (!outputs.log_sum.absent()) {
     check.matrix(outputs.log_sum, "log_sum", shapes.log_sum());
     check_apart_from_inputs(check, "log_sum", outputs.log_sum, inputs);
@@ -201,6 +204,7 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
   check_inputs(check, shapes, inputs);
   check.matrix(output, "output", shapes.output());
   check.matrix(log_sum, "log_sum", shapes.log_sum());
+  check.optional_matrix(inputs.inverse_lengths, "inverse_lengths", shapes.inverse_lengths());
   check.matrix(grad_output, "gradient of output", shapes.output());
   check_gradients(check, shapes, gradients);
   for (const Operand& gradient :
@@ -213,8 +217,9 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
   if (plans_only()) return;
   const OnDevice current(record.options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run_backward(inputs, output, log_sum, grad_output, gradients, stream,
-                                use.view());
+  AttentionInputs given = inputs;
+  if (!record.prepared->keeps_lengths()) given.inverse_lengths = {};
+  record.prepared->run_backward(given, output, log_sum, grad_output, gradients, stream, use.view());
 }
 
 void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
@@ -230,7 +235,9 @@ void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
   if (plans_only()) return;
   const OnDevice current(record.options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->weights(inputs, log_sum, weights, stream, use.view());
+  AttentionInputs given = inputs;
+  given.inverse_lengths = {};
+  record.prepared->weights(given, log_sum, weights, stream, use.view());
 }
 
 }  // namespace tessera::ops

@@ -11,6 +11,8 @@ class CudaDenseOps final : public DenseOps {
   explicit CudaDenseOps(Device device) : device_(device) {}
 
   void gemm(const GemmCall& call, Stream stream, const DenseWorkspace* workspace) const override;
+  void linear_backward(const LinearGradCall& call, Stream stream,
+                       const DenseWorkspace* workspace) const override;
 
   void fill(Operand y, double value, Stream stream) const override;
   void copy(ConstOperand x, Operand y, Stream stream) const override;

@@ -249,7 +249,7 @@ void multiply(const GemmCall& call) {
 
 }  // namespace
 
-void CpuDenseOps::gemm(const GemmCall& call, Stream, const DenseWorkspace*) const {
+void CpuDenseOps::gemm(const GemmCall& call, Stream stream, const DenseWorkspace*) const {
   require_stride(call.a, "a");
   require_stride(call.b, "b");
   require_stride(call.c, "c");
@@ -260,6 +260,7 @@ void CpuDenseOps::gemm(const GemmCall& call, Stream, const DenseWorkspace*) cons
     if (call.c.type == call.a.type) return multiply<F, F>(call);
     multiply<F, Wide<F>>(call);
   });
+  if (!call.bias.absent()) activate(call.c, call.bias, {}, call.c, stream);
 }
 
 }  // namespace tessera::ops

@@ -41,9 +41,16 @@ std::int64_t stride_of(const AnyOperand& operand) {
 void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
                         const DenseWorkspace* workspace) const {
   if (call.c.rows == 0 || call.c.cols == 0) return;
+  const auto add_bias = [&] {
+    if (!call.bias.absent()) activate(call.c, call.bias, {}, call.c, stream);
+  };
   if (call.inner == 0 || call.alpha == 0) {
-    if (call.beta == 0) return fill(call.c, 0, stream);
-    return add_scaled({call.beta}, call.c, 0, call.c, stream);
+    if (call.beta == 0) {
+      fill(call.c, 0, stream);
+    } else {
+      add_scaled({call.beta}, call.c, 0, call.c, stream);
+    }
+    return add_bias();
   }
   const cuda_backend::CurrentDevice current(device_.index);
   const DenseWorkspaceUse use(workspace, "gemm", device_, stream);
@@ -57,6 +64,17 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
       call.inner, &alpha, call.b.data, type_of(call.b.type), stride_of(call.b), call.a.data,
       type_of(call.a.type), stride_of(call.a), &beta, call.c.data, type_of(call.c.type),
       stride_of(call.c), arithmetic_of(call), CUBLAS_GEMM_DEFAULT));
+  add_bias();
+}
+
+void CudaDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
+                                   const DenseWorkspace* workspace) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  {
+    const DenseWorkspaceUse use(workspace, "linear_backward", device_, stream);
+    if (run_linear_backward(call, use.data(), stream)) return;
+  }
+  DenseOps::linear_backward(call, stream, workspace);
 }
 
 }  // namespace tessera::ops

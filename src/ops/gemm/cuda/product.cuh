@@ -100,20 +100,25 @@ __device__ void add_chunk(const Left& left, const Right& right, int inner, int r
   }
 }
 
+/// The shared memory that `multiply_tile` needs.
 template <int cols, bool left_in_row, bool right_in_row>
-__global__ __launch_bounds__(product_threads,
-                             2) void multiply_planes(const __grid_constant__ ProductLaunch launch) {
+inline constexpr int product_shared_numbers =
+    StagedTile<product_rows, left_in_row>::shared_numbers +
+    StagedTile<cols, right_in_row>::shared_numbers;
+
+template <int cols, bool left_in_row, bool right_in_row>
+__device__ void multiply_tile(const ProductLaunch& launch, const TilePlace& place,
+                              std::uint16_t* shared) {
   using Left = StagedTile<product_rows, left_in_row>;
   using Right = StagedTile<cols, right_in_row>;
   using Tile = WarpTile<cols>;
-  __shared__ __align__(16) std::uint16_t shared[Left::shared_numbers + Right::shared_numbers];
-  const std::int64_t first_row = std::int64_t{blockIdx.x} * product_rows;
-  const std::int64_t first_col = std::int64_t{blockIdx.y} * cols;
-  const std::int64_t begin = blockIdx.z * launch.split.inner_per_split;
+  const std::int64_t first_row = place.row_tile * product_rows;
+  const std::int64_t first_col = place.col_tile * cols;
+  const std::int64_t begin = place.part * launch.split.inner_per_split;
   const std::int64_t end = min(launch.inner, begin + launch.split.inner_per_split);
-  Left left(launch.left, first_row, launch.rows, shared);
+  const bool has_ones = launch.column_sums != nullptr;
+  Left left(launch.left, first_row, launch.rows - (has_ones ? 1 : 0), shared, has_ones);
   Right right(launch.right, first_col, launch.cols, shared + Left::shared_numbers);
-  cuda::begin_overlapped();
 
   ProductSums<cols> sums;
   const auto rows_left = static_cast<int>(min(launch.rows - first_row, std::int64_t{product_rows}));
@@ -141,7 +146,7 @@ __global__ __launch_bounds__(product_threads,
   });
 
   auto& flat = reinterpret_cast<float(&)[Tile::num_sums]>(sums.values);
-  if (!add_across_splits(launch.split, flat)) return;
+  if (!add_across_splits(launch.split, place, flat)) return;
   sums.each_pair([&](int row, int col, float& first, float& second) {
     if (first_row + row >= launch.rows) return;
     if (first_col + col < launch.cols) {
@@ -151,6 +156,37 @@ __global__ __launch_bounds__(product_threads,
       write_result(launch, first_row + row, first_col + col + 1, second);
     }
   });
+}
+
+template <int cols, bool left_in_row, bool right_in_row>
+__global__ __launch_bounds__(product_threads,
+                             2) void multiply_planes(const __grid_constant__ ProductLaunch launch) {
+  __shared__ __align__(16)
+      std::uint16_t shared[product_shared_numbers<cols, left_in_row, right_in_row>];
+  cuda::begin_overlapped();
+  multiply_tile<cols, left_in_row, right_in_row>(launch, place_in_grid(), shared);
+}
+
+/// Two products of which neither waits for the other; those of `run_both`.
+template <int first_cols, int second_cols>
+__global__ __launch_bounds__(product_threads,
+                             2) void multiply_both(unsigned first_blocks,
+                                                   const __grid_constant__ ProductLaunch first,
+                                                   const __grid_constant__ ProductLaunch second) {
+  constexpr int of_first = product_shared_numbers<first_cols, false, false>;
+  constexpr int of_second = product_shared_numbers<second_cols, true, false>;
+  __shared__ __align__(16) std::uint16_t shared[of_first > of_second ? of_first : of_second];
+  cuda::begin_overlapped();
+  if (blockIdx.x < first_blocks) {
+    const std::int64_t tile = blockIdx.x / static_cast<unsigned>(first.split.splits);
+    const int part = static_cast<int>(blockIdx.x) % first.split.splits;
+    multiply_tile<first_cols, false, false>(first, {tile, 0, tile, part}, shared);
+  } else {
+    const std::int64_t tile = blockIdx.x - first_blocks;
+    const std::int64_t row_tiles = (second.rows + product_rows - 1) / product_rows;
+    multiply_tile<second_cols, true, false>(second, {tile % row_tiles, tile / row_tiles, tile, 0},
+                                            shared);
+  }
 }
 
 }  // namespace tessera::ops

@@ -13,11 +13,15 @@ struct ProductFactor {
   bool inner_in_row = true;
 };
 
-/// Where the product goes: any matrix or its transpose.
+/// Where the product goes: any matrix or its transpose. A bias is added to every row of it, or to
+/// every column where it is transposed.
 struct ProductTarget {
   float* data = nullptr;
   std::int64_t row_step = 0;
   std::int64_t col_step = 1;
+  const float* bias = nullptr;  ///< may be null
+  std::int64_t bias_row_step = 0;
+  std::int64_t bias_col_step = 1;
 };
 
 /// The inner size is cut into `splits` parts of `inner_per_split`, each for a block of its own. The
@@ -38,6 +42,20 @@ struct ProductLaunch {
   ProductTarget target;
   float alpha = 1, beta = 0;
   ProductSplit split;
+  /// If there is one, the left factor has one more row, the last, which is all 1: what it gives,
+  /// the sums over the right factor's columns, goes here.
+  float* column_sums = nullptr;
+
+  __device__ bool is_row_of_ones(std::int64_t row) const {
+    return column_sums != nullptr && row == rows - 1;
+  }
+};
+
+/// Which tile of a product a block has, and which part of the inner size.
+struct TilePlace {
+  std::int64_t row_tile = 0, col_tile = 0;
+  std::int64_t tile = 0;  ///< its number among all tiles
+  int part = 0;
 };
 
 /// target = alpha * left * right + beta * target, all in fp32.
@@ -51,6 +69,12 @@ struct Product {
 /// Small products: one instance per width of a block's tile.
 template <int cols>
 void run_small_tiles(const Product& product, dim3 grid, const ProductLaunch& launch, Stream stream);
+/// Two products in one launch: the first has both inner sizes across its rows, a single tile of
+/// columns and perhaps a row of ones; the second has the left one's along the rows, and is not
+/// split.
+template <int first_cols, int second_cols>
+void run_both(unsigned first_blocks, unsigned second_blocks, const ProductLaunch& first,
+              const ProductLaunch& second, Stream stream);
 /// Many rows times a small matrix.
 template <int cols>
 void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream);

@@ -54,6 +54,7 @@ Product transposed(Product product) {
   std::swap(product.rows, product.cols);
   std::swap(product.left, product.right);
   std::swap(product.target.row_step, product.target.col_step);
+  std::swap(product.target.bias_row_step, product.target.bias_col_step);
   return product;
 }
 
@@ -121,12 +122,57 @@ Product product_of(const GemmCall& call) {
       call.inner,
       {{static_cast<const float*>(call.a.data), call.a.stride}, call.transpose_a == Transpose::no},
       {{static_cast<const float*>(call.b.data), call.b.stride}, call.transpose_b == Transpose::yes},
-      {static_cast<float*>(call.c.data), call.c.stride, 1},
+      {static_cast<float*>(call.c.data), call.c.stride, 1,
+       static_cast<const float*>(call.bias.data)},
       static_cast<float>(call.alpha),
       static_cast<float>(call.beta)};
 }
 
+cuda::Rows<const float> matrix_of(const ConstOperand& operand) {
+  return {static_cast<const float*>(operand.data), operand.stride};
+}
+
 }  // namespace
+
+bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream stream) {
+  const std::int64_t rows = call.x.rows, in = call.x.cols, out = call.grad_y.cols;
+  const bool has_both = !call.grad_weight.absent() && !call.grad_x.absent();
+  if (call.x.type != ElementType::fp32 || !has_both || rows == 0 || in == 0 || out == 0) {
+    return false;
+  }
+  if (rows > many_rows || out > 64 || rows * in > most_results || rows * in * out > most_work) {
+    return false;
+  }
+  // The weight's gradient transposed, so that a row of ones beside x gives that of the bias.
+  ProductLaunch of_weight;
+  of_weight.rows = in + (call.grad_bias.absent() ? 0 : 1);
+  of_weight.cols = out;
+  of_weight.inner = rows;
+  of_weight.left = matrix_of(call.x);
+  of_weight.right = matrix_of(call.grad_y);
+  of_weight.target = {static_cast<float*>(call.grad_weight.data), 1, call.grad_weight.stride};
+  of_weight.column_sums = static_cast<float*>(call.grad_bias.data);
+  const std::int64_t weight_tiles = divide_up(of_weight.rows, product_rows);
+  of_weight.split = cut(weight_tiles, rows, 4 * inner_chunk, inner_chunk, memory);
+
+  ProductLaunch of_input;
+  of_input.rows = rows;
+  of_input.cols = in;
+  of_input.inner = out;
+  of_input.left = matrix_of(call.grad_y);
+  of_input.right = matrix_of(call.weight);
+  of_input.target = {static_cast<float*>(call.grad_x.data), call.grad_x.stride, 1};
+  of_input.split.inner_per_split = out;
+  const bool narrow_weight = out <= 16, narrow_input = in <= 16;
+  const std::int64_t input_tiles =
+      divide_up(rows, product_rows) * divide_up(in, narrow_input ? 16 : 64);
+
+  const auto run_chosen = narrow_weight ? (narrow_input ? run_both<16, 16> : run_both<16, 64>)
+                                        : (narrow_input ? run_both<64, 16> : run_both<64, 64>);
+  run_chosen(cuda::num_blocks(weight_tiles * of_weight.split.splits, 1),
+             cuda::num_blocks(input_tiles, 1), of_weight, of_input, stream);
+  return true;
+}
 
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
   if (call.a.type != ElementType::fp32) return false;

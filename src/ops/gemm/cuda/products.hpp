@@ -10,4 +10,8 @@ namespace tessera::ops {
 /// nothing done, where BLAS is the better choice.
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream);
 
+/// The gradients of a dense layer, two products and perhaps the sum of columns, in one launch.
+/// False, and nothing done, where the matrices are too large for that or not all of it is wanted.
+bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream stream);
+
 }  // namespace tessera::ops

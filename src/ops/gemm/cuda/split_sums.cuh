@@ -14,9 +14,11 @@ template <bool left_in_row, bool right_in_row>
 __device__ __noinline__ float plain_sum(const ProductLaunch& launch, std::int64_t row,
                                         std::int64_t col, std::int64_t begin, std::int64_t end) {
   float sum = 0;
+  const bool is_ones = launch.is_row_of_ones(row);
   for (std::int64_t k = begin; k < end; ++k) {
-    const float of_left = left_in_row ? launch.left.data[row * launch.left.stride + k]
-                                      : launch.left.data[k * launch.left.stride + row];
+    const float of_left = is_ones       ? 1.0f
+                          : left_in_row ? launch.left.data[row * launch.left.stride + k]
+                                        : launch.left.data[k * launch.left.stride + row];
     const float of_right = right_in_row ? launch.right.data[col * launch.right.stride + k]
                                         : launch.right.data[k * launch.right.stride + col];
     sum = fmaf(of_left, of_right, sum);
@@ -45,19 +47,25 @@ __device__ void write_partial(float* place, const float (&sums)[num_sums]) {
   for (int i = 0; i < num_sums; ++i) __stcg(place + i * product_threads + threadIdx.x, sums[i]);
 }
 
+/// The tile of a block in a grid of tiles by parts.
+__device__ inline TilePlace place_in_grid() {
+  return {blockIdx.x, blockIdx.y, std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x,
+          static_cast<int>(blockIdx.z)};
+}
+
 /// True in the one block per tile that has the sum over all parts of the inner size.
 template <int num_sums>
-__device__ bool add_across_splits(const ProductSplit& split, float (&sums)[num_sums]) {
+__device__ bool add_across_splits(const ProductSplit& split, const TilePlace& place,
+                                  float (&sums)[num_sums]) {
   if (split.splits == 1) return true;
   constexpr std::int64_t tile_numbers = num_sums * product_threads;
-  const std::int64_t tile = std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
   const int groups = (split.splits + split.group - 1) / split.group;
-  const int group = static_cast<int>(blockIdx.z) / split.group;
+  const int group = place.part / split.group;
   const int first = group * split.group;
   const int in_group = min(split.group, split.splits - first);
-  float* const partials = split.partials + tile * split.splits * tile_numbers;
-  unsigned* const counters = split.counters + tile * (groups + 1);
-  write_partial(partials + blockIdx.z * tile_numbers, sums);
+  float* const partials = split.partials + place.tile * split.splits * tile_numbers;
+  unsigned* const counters = split.counters + place.tile * (groups + 1);
+  write_partial(partials + place.part * tile_numbers, sums);
   if (!cuda::is_last_block(counters + group, in_group)) return false;
   add_partials(partials + first * tile_numbers, in_group, tile_numbers, sums);
   if (groups == 1) return true;
@@ -71,8 +79,15 @@ __device__ bool add_across_splits(const ProductSplit& split, float (&sums)[num_s
 __device__ inline void write_result(const ProductLaunch& launch, std::int64_t row, std::int64_t col,
                                     float sum) {
   const ProductTarget& target = launch.target;
+  if (launch.is_row_of_ones(row)) {
+    launch.column_sums[col] = sum;
+    return;
+  }
   float* const to = target.data + row * target.row_step + col * target.col_step;
   sum *= launch.alpha;
+  if (target.bias != nullptr) {
+    sum += target.bias[row * target.bias_row_step + col * target.bias_col_step];
+  }
   *to = launch.beta == 0 ? sum : fmaf(launch.beta, *to, sum);
 }
 

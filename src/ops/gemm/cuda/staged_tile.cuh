@@ -41,9 +41,15 @@ class StagedTile {
   static constexpr int plane_stride = tile_rows * row_stride;
   static constexpr int shared_numbers = num_planes * plane_stride;
 
+  /// With `ones` one more of the outer size follows, all of whose numbers are 1; only where the
+  /// inner size lies across the rows.
   __device__ StagedTile(cuda::Rows<const float> matrix, std::int64_t first_outer,
-                        std::int64_t num_outer, std::uint16_t* shared)
-      : matrix_(matrix), first_outer_(first_outer), num_outer_(num_outer), shared_(shared) {
+                        std::int64_t num_outer, std::uint16_t* shared, bool ones = false)
+      : matrix_(matrix),
+        first_outer_(first_outer),
+        num_outer_(num_outer),
+        shared_(shared),
+        ones_(ones) {
     vector_ = neighbours_at_once(matrix);
   }
 
@@ -61,7 +67,15 @@ class StagedTile {
       const int col = four % fours_per_row * 4;
       const float* const source =
           matrix_.data + (first_row + row) * matrix_.stride + first_col + col;
-      load_neighbours(source, four < num_fours && row < rows ? cols - col : 0, vector_, values_[i]);
+      const bool is_there = four < num_fours && row < rows;
+      load_neighbours(source, is_there ? cols - col : 0, vector_, values_[i]);
+      if constexpr (!inner_in_row) {
+        if (!ones_ || !is_there) continue;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          if (cols == col + j) values_[i][j] = 1;
+        }
+      }
     }
   }
 
@@ -108,6 +122,7 @@ class StagedTile {
   cuda::Rows<const float> matrix_;
   std::int64_t first_outer_, num_outer_;
   std::uint16_t* shared_;
+  bool ones_;
   int vector_;
   float values_[fours][4];
 };

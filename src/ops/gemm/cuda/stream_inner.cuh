@@ -181,7 +181,7 @@ __global__ __launch_bounds__(inner_threads,
   each([&](std::int64_t at_row, std::int64_t at_col, float& sum) {
     if (!isfinite(sum)) sum = plain_sum<false, false>(launch, at_row, at_col, begin, end);
   });
-  if (!add_across_splits(launch.split, sums)) return;
+  if (!add_across_splits(launch.split, place_in_grid(), sums)) return;
   each([&](std::int64_t at_row, std::int64_t at_col, float sum) {
     write_result(launch, at_row, at_col, sum);
   });

@@ -162,6 +162,7 @@ __device__ void write_rows(const ProductLaunch& launch, bool inner_in_row, std::
                              : plain_sum<true, false>(launch, at_row, col + i, 0, launch.inner);
         }
         results[i] = launch.alpha * sum;
+        if (launch.target.bias != nullptr) results[i] += launch.target.bias[col + i];
         if (launch.beta != 0) results[i] = fmaf(launch.beta, to[col + i], results[i]);
       }
       if (in_fours && col + 3 < launch.cols) {

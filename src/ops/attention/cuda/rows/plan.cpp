@@ -105,8 +105,13 @@ class CudaRowsAttention final : public PreparedAttention {
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
            const WorkspaceView& workspace) const override {
-    if (is_cosine()) measure_values(inputs, stream, workspace);
     RowsAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
+    if (is_cosine()) {
+      float* const kept = static_cast<float*>(outputs.inverse_lengths.data);
+      float* const lengths = kept == nullptr ? inverse_lengths_.in(workspace) : kept;
+      compute_inverse_lengths(inputs.value, lengths, stream);
+      launch.inverse_lengths = lengths;
+    }
     launch.own_scores = rows_of(target_of(inputs));
     launch.gathered_scores = rows_of(source_of(inputs));
     launch.gathered_values = rows_of(inputs.value);
@@ -151,6 +156,7 @@ class CudaRowsAttention final : public PreparedAttention {
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
+  bool keeps_lengths() const override { return is_cosine(); }
 
  private:
   bool is_cosine() const { return options_.form == AttentionForm::cosine; }
@@ -166,7 +172,13 @@ class CudaRowsAttention final : public PreparedAttention {
   }
   void measure_values(const AttentionInputs& inputs, Stream stream,
                       const WorkspaceView& workspace) const {
+    if (!inputs.inverse_lengths.absent()) return;
     compute_inverse_lengths(inputs.value, inverse_lengths_.in(workspace), stream);
+  }
+
+  const float* lengths_of(const AttentionInputs& inputs, const WorkspaceView& workspace) const {
+    return inputs.inverse_lengths.absent() ? inverse_lengths_.in(workspace)
+                                           : static_cast<const float*>(inputs.inverse_lengths.data);
   }
 
   void prepare_backward() {
@@ -254,7 +266,7 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slope = static_cast<float>(options_.negative_slope);
     launch.scale = static_cast<float>(inputs.scale);
     launch.vector = inputs.vector.data;
-    launch.inverse_lengths = inverse_lengths_.in(workspace);
+    launch.inverse_lengths = lengths_of(inputs, workspace);
     const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
     launch.drops = dropout.active();
     launch.dropout = dropout.constants();

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/linear.hpp"
+
+#include "ops/check.hpp"
+#include "ops/dense_ops.hpp"
+
+namespace tessera::ops {
+namespace {
+
+bool may_use_tf32(const ConstOperand& x, Precision arithmetic) {
+  return arithmetic == Precision::tf32 && x.type == ElementType::fp32;
+}
+
+}  // namespace
+
+void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device,
+            Stream stream, const DenseWorkspace* workspace, Precision arithmetic) {
+  const Checker check("linear", device);
+  check.floating(x, "x");
+  check.matrix(weight, "weight", {x.type, y.cols, x.cols});
+  check.optional_matrix(bias, "bias", {x.type, 1, y.cols});
+  check.matrix(y, "y", {x.type, x.rows, y.cols});
+  check.apart(y, "y", x, "x");
+  check.apart(y, "y", weight, "weight");
+  check.apart(y, "y", bias, "bias");
+  dense_ops(device).gemm({Transpose::no, Transpose::yes, 1, x, weight, 0, y, x.cols,
+                          may_use_tf32(x, arithmetic), bias},
+                         stream, workspace);
+}
+
+void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, Operand grad_weight,
+                     Operand grad_bias, Operand grad_x, Device device, Stream stream,
+                     const DenseWorkspace* workspace, Precision arithmetic) {
+  const Checker check("linear_backward", device);
+  check.floating(x, "x");
+  check.matrix(grad_y, "grad_y", {x.type, x.rows, grad_y.cols});
+  check.optional_matrix(grad_weight, "grad_weight", {x.type, grad_y.cols, x.cols});
+  check.optional_matrix(grad_bias, "grad_bias", {x.type, 1, grad_y.cols});
+  check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
+  check.optional_matrix(weight, "weight", {x.type, grad_y.cols, x.cols});
+  check.that(grad_x.absent() || !weight.absent() || grad_y.cols == 0 || x.cols == 0,
+             "there is no weight");
+  const auto apart_from_all = [&](const Operand& output, const char* name) {
+    check.apart(output, name, x, "x");
+    check.apart(output, name, weight, "weight");
+    check.apart(output, name, grad_y, "grad_y");
+  };
+  apart_from_all(grad_weight, "grad_weight");
+  apart_from_all(grad_bias, "grad_bias");
+  apart_from_all(grad_x, "grad_x");
+  check.apart(grad_x, "grad_x", grad_weight, "grad_weight");
+  check.apart(grad_x, "grad_x", grad_bias, "grad_bias");
+  check.apart(grad_weight, "grad_weight", grad_bias, "grad_bias");
+  dense_ops(device).linear_backward(
+      {x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic)}, stream,
+      workspace);
+}
+
+void DenseOps::linear_backward(const LinearGradCall& call, Stream stream,
+                               const DenseWorkspace* workspace) const {
+  const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32] = call;
+  if (!grad_weight.absent()) {
+    gemm({Transpose::yes, Transpose::no, 1, grad_y, x, 0, grad_weight, x.rows, allows_tf32}, stream,
+         workspace);
+  }
+  if (!grad_bias.absent()) {
+    activate_backward(grad_y, {}, {}, grad_y, {}, grad_bias, stream, workspace);
+  }
+  if (!grad_x.absent()) {
+    gemm({Transpose::no, Transpose::no, 1, grad_y, weight, 0, grad_x, grad_y.cols, allows_tf32},
+         stream, workspace);
+  }
+}
+
+}  // namespace tessera::ops
