@@ -15,8 +15,9 @@
 namespace tessera::cuda {
 
 inline constexpr int cluster_threads = 512;
-/// Up to so many rows a cluster is done sooner than many blocks that meet in global memory.
-inline constexpr std::int64_t cluster_rows = 32768;
+/// Up to so many rows a cluster is done sooner than many blocks that meet in global memory: no
+/// thread reads more rows than it has on their way at once.
+inline constexpr std::int64_t cluster_rows = 8192;
 
 /// How rows and columns are shared. A constant number of columns for a cluster, the bytes that
 /// memory moves at least, so that more columns keep more of the GPU busy.
@@ -192,22 +193,14 @@ __global__ __launch_bounds__(cluster_threads) void over_columns_in_clusters(
 /// Whether a matrix of so many rows is one for clusters, on the current GPU.
 inline bool fits_clusters(std::int64_t rows) { return rows <= cluster_rows && has_clusters(); }
 
-/// Runs them over all rows. Rows on boundaries are taken in chunks of `width`.
-template <int width, class First, class Second>
+/// Runs them over all rows, in chunks of `width`.
+template <int width, bool aligned, class First, class Second>
 void for_columns_in_clusters(const Extent& extent, const First& first, const Second& second,
                              Stream stream) {
-  const auto run = [&](auto chosen_width, auto aligned) {
-    constexpr int w = decltype(chosen_width)::value;
-    const ClusterSplit split = ClusterSplit::of(extent.rows, extent.cols, w);
-    launch_clusters(over_columns_in_clusters<w, decltype(aligned)::value, First, Second>,
-                    num_blocks(split.clusters(w), 1), static_cast<unsigned>(split.blocks),
-                    cluster_threads, stream, split, first, second);
-  };
-  if (extent.aligned && extent.cols % width == 0) {
-    run(std::integral_constant<int, width>{}, std::true_type{});
-  } else {
-    run(std::integral_constant<int, 1>{}, std::false_type{});
-  }
+  const ClusterSplit split = ClusterSplit::of(extent.rows, extent.cols, width);
+  launch_clusters(over_columns_in_clusters<width, aligned, First, Second>,
+                  num_blocks(split.clusters(width), 1), static_cast<unsigned>(split.blocks),
+                  cluster_threads, stream, split, first, second);
 }
 
 }  // namespace tessera::cuda

@@ -216,13 +216,14 @@ void for_long_columns(const Extent& extent, const Function& function, const Work
   }
 }
 
-/// The same of a function with sums; in clusters where the columns are not long.
+/// The same of a function with sums; in clusters where the columns are not long and rows lie on
+/// boundaries (number by number many blocks are as fast).
 template <int width, class Function>
 void for_columns(const Extent& extent, const Function& function, const Workspace& workspace,
                  Stream stream) {
   if (extent.cols == 0) return;
-  if (fits_clusters(extent.rows)) {
-    for_columns_in_clusters<width>(extent, function, NoPass{}, stream);
+  if (fits_clusters(extent.rows) && extent.aligned && extent.cols % width == 0) {
+    for_columns_in_clusters<width, true>(extent, function, NoPass{}, stream);
   } else {
     for_long_columns<width>(extent, function, workspace, stream);
   }
@@ -236,7 +237,11 @@ void for_columns_twice(const Extent& extent, const First& first, const Second& s
                        const Workspace& workspace, Stream stream) {
   if (extent.cols == 0) return;
   if (fits_clusters(extent.rows)) {
-    for_columns_in_clusters<width>(extent, first, second, stream);
+    if (extent.aligned && extent.cols % width == 0) {
+      for_columns_in_clusters<width, true>(extent, first, second, stream);
+    } else {
+      for_columns_in_clusters<1, false>(extent, first, second, stream);
+    }
   } else {
     for_long_columns<width>(extent, first, workspace, stream);
     for_long_columns<width>(extent, second, workspace, stream);

@@ -17,7 +17,6 @@
 namespace tessera::ops {
 namespace {
 
-using test::absolute;
 using test::DeviceMatrix;
 using test::normal_matrix;
 using test::to_double;
@@ -36,11 +35,18 @@ struct LayerShape {
   std::int64_t rows, in, out;
 };
 
+Matrix<double> absolute(const Matrix<double>& matrix) {
+  Matrix<double> result(matrix.rows(), matrix.cols());
+  for (std::int64_t i = 0; i < matrix.size(); ++i) result.data()[i] = std::abs(matrix.data()[i]);
+  return result;
+}
+
 /// What is computed and how large its terms are.
 struct Expected {
   Matrix<double> values, magnitude;
 
-  Expected(std::int64_t rows, std::int64_t cols) : values(rows, cols, 0.0), magnitude(rows, cols, 0.0) {}
+  Expected(std::int64_t rows, std::int64_t cols)
+      : values(rows, cols, 0.0), magnitude(rows, cols, 0.0) {}
   void multiply(Transpose turn_a, Transpose turn_b, const Matrix<double>& a,
                 const Matrix<double>& b) {
     reference::gemm(turn_a, turn_b, 1, a, b, 1, values);
@@ -68,8 +74,8 @@ void expect_agreement(const char* what, DeviceMatrix<T>& computed, const Expecte
 
 template <class T>
 void check_linear(const LayerShape& shape, std::int64_t margin, Device device) {
-  SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.in << " -> " << shape.out
-                                    << " margin " << margin);
+  SCOPED_TRACE(::testing::Message()
+               << shape.rows << " x " << shape.in << " -> " << shape.out << " margin " << margin);
   const auto x = normal_matrix<T>(shape.rows, shape.in, 1);
   const auto weight = normal_matrix<T>(shape.out, shape.in, 2);
   const auto bias = normal_matrix<T>(1, shape.out, 3);
@@ -151,7 +157,8 @@ TEST_P(LinearOps, pass_on_what_is_not_finite) {
     for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
       auto slopes = normal_matrix<T>(200, 5, 4);
       slopes(150, 2) = static_cast<T>(bad);
-      DeviceMatrix<T> x(Matrix<T>(200, 9, static_cast<T>(1.0f)), device()), grad_y(slopes, device());
+      DeviceMatrix<T> x(Matrix<T>(200, 9, static_cast<T>(1.0f)), device()),
+          grad_y(slopes, device());
       DeviceMatrix<T> weight(Matrix<T>(5, 9, static_cast<T>(1.0f)), device());
       DeviceMatrix<T> grad_w(5, 9, device()), grad_b(1, 5, device(), 0), grad_x(200, 9, device());
       linear_backward(x, weight, grad_y, grad_w, grad_b, grad_x, device(), {},
@@ -160,7 +167,8 @@ TEST_P(LinearOps, pass_on_what_is_not_finite) {
       const auto finite = [](T value) { return std::isfinite(static_cast<double>(value)); };
       for (std::int64_t i = 0; i < of_w.size(); ++i) EXPECT_EQ(finite(of_w.data()[i]), i / 9 != 2);
       for (std::int64_t i = 0; i < of_b.size(); ++i) EXPECT_EQ(finite(of_b.data()[i]), i != 2);
-      for (std::int64_t i = 0; i < of_x.size(); ++i) EXPECT_EQ(finite(of_x.data()[i]), i / 9 != 150);
+      for (std::int64_t i = 0; i < of_x.size(); ++i)
+        EXPECT_EQ(finite(of_x.data()[i]), i / 9 != 150);
     }
   });
 }

@@ -10,6 +10,9 @@
 namespace tessera::ops {
 
 inline constexpr int num_planes = 3;
+/// How many planes numbers of this type have: bf16 is one as it is.
+template <class T>
+inline constexpr int num_planes_of = sizeof(T) == 4 ? num_planes : 1;
 
 /// Four neighbours: one pair of 32-bit words per plane, the largest parts first. A number that is
 /// not finite, or too large for bf16, leaves a not-a-number in a plane, and so in every sum.

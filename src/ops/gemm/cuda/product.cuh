@@ -8,7 +8,7 @@
 
 /// Products of fp32 matrices on tensor cores, as exact as fp32 itself: both factors are cut into
 /// three bf16 planes, and six of the nine products of planes are added (the other three are below
-/// the last bit of fp32).
+/// the last bit of fp32). Matrices of bf16 are planes already.
 namespace tessera::ops {
 
 inline constexpr int product_rows = 128;
@@ -58,11 +58,12 @@ struct ProductSums {
 
 /// Adds the product of a chunk. Sums in tensor cores are cut off, not rounded, so a chunk is summed
 /// from 0, its smallest parts first, and added to the others by an ordinary addition.
-template <int cols, class Left, class Right>
+template <int planes, int cols, class Left, class Right>
 __device__ void add_chunk(const Left& left, const Right& right, int inner, int rows,
                           ProductSums<cols>& sums) {
   using Tile = WarpTile<cols>;
   constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
+  constexpr int first_pair = planes == 1 ? 5 : 0;
 #pragma unroll
   for (int i = 0; i < Tile::row_tiles; ++i) {
     const int row = Tile::first_row() + i * 16;
@@ -71,10 +72,10 @@ __device__ void add_chunk(const Left& left, const Right& right, int inner, int r
 #pragma unroll
     for (int step = 0; step < inner_chunk; step += 16) {
       if (step >= inner) break;
-      std::uint32_t of_left[num_planes][4];
-      std::uint32_t of_right[num_planes][Tile::col_tiles / 2][4];
+      std::uint32_t of_left[planes][4];
+      std::uint32_t of_right[planes][Tile::col_tiles / 2][4];
 #pragma unroll
-      for (int plane = 0; plane < num_planes; ++plane) {
+      for (int plane = 0; plane < planes; ++plane) {
         left.template fragment<true>(plane, row, step, of_left[plane]);
 #pragma unroll
         for (int j = 0; j < Tile::col_tiles / 2; ++j) {
@@ -83,12 +84,12 @@ __device__ void add_chunk(const Left& left, const Right& right, int inner, int r
         }
       }
 #pragma unroll
-      for (const auto& [p, q] : pairs) {
+      for (int pair = first_pair; pair < 6; ++pair) {
 #pragma unroll
         for (int j = 0; j < Tile::col_tiles; ++j) {
-          const std::uint32_t(&both)[4] = of_right[q][j / 2];
+          const std::uint32_t(&both)[4] = of_right[pairs[pair][1]][j / 2];
           const std::uint32_t word[2] = {both[j % 2 * 2], both[j % 2 * 2 + 1]};
-          cuda::multiply_16x8<__nv_bfloat16>(chunk[j], of_left[p], word);
+          cuda::multiply_16x8<__nv_bfloat16>(chunk[j], of_left[pairs[pair][0]], word);
         }
       }
     }
@@ -101,16 +102,16 @@ __device__ void add_chunk(const Left& left, const Right& right, int inner, int r
 }
 
 /// The shared memory that `multiply_tile` needs.
-template <int cols, bool left_in_row, bool right_in_row>
+template <class T, int cols, bool left_in_row, bool right_in_row>
 inline constexpr int product_shared_numbers =
-    StagedTile<product_rows, left_in_row>::shared_numbers +
-    StagedTile<cols, right_in_row>::shared_numbers;
+    StagedTile<T, product_rows, left_in_row>::shared_numbers +
+    StagedTile<T, cols, right_in_row>::shared_numbers;
 
-template <int cols, bool left_in_row, bool right_in_row>
-__device__ void multiply_tile(const ProductLaunch& launch, const TilePlace& place,
+template <int cols, bool left_in_row, bool right_in_row, class T>
+__device__ void multiply_tile(const ProductLaunchOf<T>& launch, const TilePlace& place,
                               std::uint16_t* shared) {
-  using Left = StagedTile<product_rows, left_in_row>;
-  using Right = StagedTile<cols, right_in_row>;
+  using Left = StagedTile<T, product_rows, left_in_row>;
+  using Right = StagedTile<T, cols, right_in_row>;
   using Tile = WarpTile<cols>;
   const std::int64_t first_row = place.row_tile * product_rows;
   const std::int64_t first_col = place.col_tile * cols;
@@ -134,16 +135,18 @@ __device__ void multiply_tile(const ProductLaunch& launch, const TilePlace& plac
       right.fetch(at + inner_chunk, end);
     }
     const auto inner_left = static_cast<int>(min(end - at, std::int64_t{inner_chunk}));
-    add_chunk<cols>(left, right, inner_left, rows_left, sums);
+    add_chunk<num_planes_of<T>>(left, right, inner_left, rows_left, sums);
   }
-  sums.each_pair([&](int row, int col, float& first, float& second) {
-    const auto make_sure = [&](std::int64_t at_col, float& sum) {
-      if (isfinite(sum) || first_row + row >= launch.rows || at_col >= launch.cols) return;
-      sum = plain_sum<left_in_row, right_in_row>(launch, first_row + row, at_col, begin, end);
-    };
-    make_sure(first_col + col, first);
-    make_sure(first_col + col + 1, second);
-  });
+  if constexpr (num_planes_of < T >> 1) {
+    sums.each_pair([&](int row, int col, float& first, float& second) {
+      const auto make_sure = [&](std::int64_t at_col, float& sum) {
+        if (isfinite(sum) || first_row + row >= launch.rows || at_col >= launch.cols) return;
+        sum = plain_sum<left_in_row, right_in_row>(launch, first_row + row, at_col, begin, end);
+      };
+      make_sure(first_col + col, first);
+      make_sure(first_col + col + 1, second);
+    });
+  }
 
   auto& flat = reinterpret_cast<float(&)[Tile::num_sums]>(sums.values);
   if (!add_across_splits(launch.split, place, flat)) return;
@@ -158,23 +161,22 @@ __device__ void multiply_tile(const ProductLaunch& launch, const TilePlace& plac
   });
 }
 
-template <int cols, bool left_in_row, bool right_in_row>
-__global__ __launch_bounds__(product_threads,
-                             2) void multiply_planes(const __grid_constant__ ProductLaunch launch) {
+template <int cols, bool left_in_row, bool right_in_row, class T>
+__global__ __launch_bounds__(product_threads, 2) void multiply_planes(
+    const __grid_constant__ ProductLaunchOf<T> launch) {
   __shared__ __align__(16)
-      std::uint16_t shared[product_shared_numbers<cols, left_in_row, right_in_row>];
+      std::uint16_t shared[product_shared_numbers<T, cols, left_in_row, right_in_row>];
   cuda::begin_overlapped();
   multiply_tile<cols, left_in_row, right_in_row>(launch, place_in_grid(), shared);
 }
 
 /// Two products of which neither waits for the other; those of `run_both`.
-template <int first_cols, int second_cols>
-__global__ __launch_bounds__(product_threads,
-                             2) void multiply_both(unsigned first_blocks,
-                                                   const __grid_constant__ ProductLaunch first,
-                                                   const __grid_constant__ ProductLaunch second) {
-  constexpr int of_first = product_shared_numbers<first_cols, false, false>;
-  constexpr int of_second = product_shared_numbers<second_cols, true, false>;
+template <int first_cols, int second_cols, class T>
+__global__ __launch_bounds__(product_threads, 2) void multiply_both(
+    unsigned first_blocks, const __grid_constant__ ProductLaunchOf<T> first,
+    const __grid_constant__ ProductLaunchOf<T> second) {
+  constexpr int of_first = product_shared_numbers<T, first_cols, false, false>;
+  constexpr int of_second = product_shared_numbers<T, second_cols, true, false>;
   __shared__ __align__(16) std::uint16_t shared[of_first > of_second ? of_first : of_second];
   cuda::begin_overlapped();
   if (blockIdx.x < first_blocks) {

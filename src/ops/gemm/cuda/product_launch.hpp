@@ -7,19 +7,21 @@
 
 namespace tessera::ops {
 
-/// One factor of a product. Its inner size lies along its rows in memory or across them.
+/// One factor of a product of T. Its inner size lies along its rows in memory or across them.
+template <class T>
 struct ProductFactor {
-  cuda::Rows<const float> matrix;
+  cuda::Rows<const T> matrix;
   bool inner_in_row = true;
 };
 
 /// Where the product goes: any matrix or its transpose. A bias is added to every row of it, or to
 /// every column where it is transposed.
+template <class T>
 struct ProductTarget {
-  float* data = nullptr;
+  T* data = nullptr;
   std::int64_t row_step = 0;
   std::int64_t col_step = 1;
-  const float* bias = nullptr;  ///< may be null
+  const T* bias = nullptr;  ///< may be null
   std::int64_t bias_row_step = 0;
   std::int64_t bias_col_step = 1;
 };
@@ -36,20 +38,23 @@ struct ProductSplit {
 };
 
 /// target = alpha * left * right + beta * target.
-struct ProductLaunch {
+template <class T>
+struct ProductLaunchOf {
   std::int64_t rows = 0, cols = 0, inner = 0;
-  cuda::Rows<const float> left, right;
-  ProductTarget target;
+  cuda::Rows<const T> left, right;
+  ProductTarget<T> target;
   float alpha = 1, beta = 0;
   ProductSplit split;
   /// If there is one, the left factor has one more row, the last, which is all 1: what it gives,
   /// the sums over the right factor's columns, goes here.
-  float* column_sums = nullptr;
+  T* column_sums = nullptr;
 
   __device__ bool is_row_of_ones(std::int64_t row) const {
     return column_sums != nullptr && row == rows - 1;
   }
 };
+
+using ProductLaunch = ProductLaunchOf<float>;
 
 /// Which tile of a product a block has, and which part of the inner size.
 struct TilePlace {
@@ -58,23 +63,26 @@ struct TilePlace {
   int part = 0;
 };
 
-/// target = alpha * left * right + beta * target, all in fp32.
-struct Product {
+/// target = alpha * left * right + beta * target, all stored as T.
+template <class T>
+struct ProductOf {
   std::int64_t rows = 0, cols = 0, inner = 0;
-  ProductFactor left, right;
-  ProductTarget target;
+  ProductFactor<T> left, right;
+  ProductTarget<T> target;
   float alpha = 1, beta = 0;
 };
+using Product = ProductOf<float>;
 
-/// Small products: one instance per width of a block's tile.
-template <int cols>
-void run_small_tiles(const Product& product, dim3 grid, const ProductLaunch& launch, Stream stream);
+/// Small products: one instance per width of a block's tile, of fp32 and of bf16.
+template <int cols, class T>
+void run_small_tiles(const ProductOf<T>& product, dim3 grid, const ProductLaunchOf<T>& launch,
+                     Stream stream);
 /// Two products in one launch: the first has both inner sizes across its rows, a single tile of
 /// columns and perhaps a row of ones; the second has the left one's along the rows, and is not
 /// split.
-template <int first_cols, int second_cols>
-void run_both(unsigned first_blocks, unsigned second_blocks, const ProductLaunch& first,
-              const ProductLaunch& second, Stream stream);
+template <int first_cols, int second_cols, class T>
+void run_both(unsigned first_blocks, unsigned second_blocks, const ProductLaunchOf<T>& first,
+              const ProductLaunchOf<T>& second, Stream stream);
 /// Many rows times a small matrix.
 template <int cols>
 void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream);

@@ -33,7 +33,7 @@ ProductSplit cut(std::int64_t tiles, std::int64_t inner, std::int64_t shortest, 
   split.splits = static_cast<int>(divide_up(inner, split.inner_per_split));
   // Few parts are added at once, many in groups.
   split.group =
-      split.splits <= 32 ? split.splits : static_cast<int>(std::ceil(std::sqrt(split.splits)));
+      split.splits <= 64 ? split.splits : static_cast<int>(std::ceil(std::sqrt(split.splits)));
   split.partials = reinterpret_cast<float*>(memory);
   split.counters = cuda::workspace_in(memory).counters;
   return split;
@@ -44,13 +44,15 @@ ProductSplit cut(std::int64_t tiles, std::int64_t inner, std::int64_t shortest, 
 static_assert(wanted_blocks * product_rows * 64 * sizeof(float) <= cuda::blas_workspace_bytes);
 static_assert(wanted_blocks * 4 <= cuda::workspace_counters);
 
-ProductLaunch launch_of(const Product& product, const ProductSplit& split) {
+template <class T>
+ProductLaunchOf<T> launch_of(const ProductOf<T>& product, const ProductSplit& split) {
   return {product.rows,        product.cols,         product.inner,
           product.left.matrix, product.right.matrix, product.target,
           product.alpha,       product.beta,         split};
 }
 
-Product transposed(Product product) {
+template <class T>
+ProductOf<T> transposed(ProductOf<T> product) {
   std::swap(product.rows, product.cols);
   std::swap(product.left, product.right);
   std::swap(product.target.row_step, product.target.col_step);
@@ -70,26 +72,28 @@ bool streams_inner(const Product& product) {
          std::min(product.rows, product.cols) <= 64 && std::max(product.rows, product.cols) <= 96;
 }
 
-bool is_small(const Product& product) {
+template <class T>
+bool is_small(const ProductOf<T>& product) {
   return product.rows <= many_rows && product.cols <= many_rows &&
          product.rows * product.cols <= most_results &&
          product.rows * product.cols * product.inner <= most_work;
 }
 
-void run_small(const Product& given, std::byte* memory, Stream stream) {
+template <class T>
+void run_small(const ProductOf<T>& given, std::byte* memory, Stream stream) {
   // Tiles have more rows than columns.
   const bool turn = given.rows < given.cols && given.rows <= 64;
-  const Product product = turn ? transposed(given) : given;
+  const ProductOf<T> product = turn ? transposed(given) : given;
   const int tile_cols = product.cols <= 16 ? 16 : product.cols <= 32 ? 32 : 64;
   const std::int64_t row_tiles = divide_up(product.rows, product_rows);
   const std::int64_t col_tiles = divide_up(product.cols, tile_cols);
   const ProductSplit split =
-      cut(row_tiles * col_tiles, product.inner, 4 * inner_chunk, inner_chunk, memory);
+      cut(row_tiles * col_tiles, product.inner, 2 * inner_chunk, inner_chunk, memory);
   const dim3 grid(cuda::num_blocks(row_tiles, 1), cuda::num_blocks(col_tiles, 1),
                   static_cast<unsigned>(split.splits));
-  const auto run_chosen = tile_cols == 16   ? run_small_tiles<16>
-                          : tile_cols == 32 ? run_small_tiles<32>
-                                            : run_small_tiles<64>;
+  const auto run_chosen = tile_cols == 16   ? run_small_tiles<16, T>
+                          : tile_cols == 32 ? run_small_tiles<32, T>
+                                            : run_small_tiles<64, T>;
   run_chosen(product, grid, launch_of(product, split), stream);
 }
 
@@ -115,21 +119,55 @@ void run_inner(const Product& given, std::byte* memory, Stream stream) {
   run_chosen(grid, launch_of(product, split), stream);
 }
 
-Product product_of(const GemmCall& call) {
-  return {
-      call.c.rows,
-      call.c.cols,
-      call.inner,
-      {{static_cast<const float*>(call.a.data), call.a.stride}, call.transpose_a == Transpose::no},
-      {{static_cast<const float*>(call.b.data), call.b.stride}, call.transpose_b == Transpose::yes},
-      {static_cast<float*>(call.c.data), call.c.stride, 1,
-       static_cast<const float*>(call.bias.data)},
-      static_cast<float>(call.alpha),
-      static_cast<float>(call.beta)};
+template <class T>
+cuda::Rows<const T> matrix_of(const ConstOperand& operand) {
+  return {static_cast<const T*>(operand.data), operand.stride};
 }
 
-cuda::Rows<const float> matrix_of(const ConstOperand& operand) {
-  return {static_cast<const float*>(operand.data), operand.stride};
+template <class T>
+ProductOf<T> product_of(const GemmCall& call) {
+  return {call.c.rows,
+          call.c.cols,
+          call.inner,
+          {matrix_of<T>(call.a), call.transpose_a == Transpose::no},
+          {matrix_of<T>(call.b), call.transpose_b == Transpose::yes},
+          {static_cast<T*>(call.c.data), call.c.stride, 1, static_cast<const T*>(call.bias.data)},
+          static_cast<float>(call.alpha),
+          static_cast<float>(call.beta)};
+}
+
+template <class T>
+void run_both_products(const LinearGradCall& call, std::byte* memory, Stream stream) {
+  const std::int64_t rows = call.x.rows, in = call.x.cols, out = call.grad_y.cols;
+  // The weight's gradient transposed, so that a row of ones beside x gives that of the bias.
+  ProductLaunchOf<T> of_weight;
+  of_weight.rows = in + (call.grad_bias.absent() ? 0 : 1);
+  of_weight.cols = out;
+  of_weight.inner = rows;
+  of_weight.left = matrix_of<T>(call.x);
+  of_weight.right = matrix_of<T>(call.grad_y);
+  of_weight.target = {static_cast<T*>(call.grad_weight.data), 1, call.grad_weight.stride};
+  of_weight.column_sums = static_cast<T*>(call.grad_bias.data);
+  const std::int64_t weight_tiles = divide_up(of_weight.rows, product_rows);
+  of_weight.split = cut(weight_tiles, rows, 2 * inner_chunk, inner_chunk, memory);
+
+  ProductLaunchOf<T> of_input;
+  of_input.rows = rows;
+  of_input.cols = in;
+  of_input.inner = out;
+  of_input.left = matrix_of<T>(call.grad_y);
+  of_input.right = matrix_of<T>(call.weight);
+  of_input.target = {static_cast<T*>(call.grad_x.data), call.grad_x.stride, 1};
+  of_input.split.inner_per_split = out;
+  const bool narrow_weight = out <= 16, narrow_input = in <= 16;
+  const std::int64_t input_tiles =
+      divide_up(rows, product_rows) * divide_up(in, narrow_input ? 16 : 64);
+
+  const auto run_chosen = narrow_weight
+                              ? (narrow_input ? run_both<16, 16, T> : run_both<16, 64, T>)
+                              : (narrow_input ? run_both<64, 16, T> : run_both<64, 64, T>);
+  run_chosen(cuda::num_blocks(weight_tiles * of_weight.split.splits, 1),
+             cuda::num_blocks(input_tiles, 1), of_weight, of_input, stream);
 }
 
 }  // namespace
@@ -137,46 +175,29 @@ cuda::Rows<const float> matrix_of(const ConstOperand& operand) {
 bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream stream) {
   const std::int64_t rows = call.x.rows, in = call.x.cols, out = call.grad_y.cols;
   const bool has_both = !call.grad_weight.absent() && !call.grad_x.absent();
-  if (call.x.type != ElementType::fp32 || !has_both || rows == 0 || in == 0 || out == 0) {
-    return false;
-  }
+  if (!has_both || rows == 0 || in == 0 || out == 0) return false;
   if (rows > many_rows || out > 64 || rows * in > most_results || rows * in * out > most_work) {
     return false;
   }
-  // The weight's gradient transposed, so that a row of ones beside x gives that of the bias.
-  ProductLaunch of_weight;
-  of_weight.rows = in + (call.grad_bias.absent() ? 0 : 1);
-  of_weight.cols = out;
-  of_weight.inner = rows;
-  of_weight.left = matrix_of(call.x);
-  of_weight.right = matrix_of(call.grad_y);
-  of_weight.target = {static_cast<float*>(call.grad_weight.data), 1, call.grad_weight.stride};
-  of_weight.column_sums = static_cast<float*>(call.grad_bias.data);
-  const std::int64_t weight_tiles = divide_up(of_weight.rows, product_rows);
-  of_weight.split = cut(weight_tiles, rows, 4 * inner_chunk, inner_chunk, memory);
-
-  ProductLaunch of_input;
-  of_input.rows = rows;
-  of_input.cols = in;
-  of_input.inner = out;
-  of_input.left = matrix_of(call.grad_y);
-  of_input.right = matrix_of(call.weight);
-  of_input.target = {static_cast<float*>(call.grad_x.data), call.grad_x.stride, 1};
-  of_input.split.inner_per_split = out;
-  const bool narrow_weight = out <= 16, narrow_input = in <= 16;
-  const std::int64_t input_tiles =
-      divide_up(rows, product_rows) * divide_up(in, narrow_input ? 16 : 64);
-
-  const auto run_chosen = narrow_weight ? (narrow_input ? run_both<16, 16> : run_both<16, 64>)
-                                        : (narrow_input ? run_both<64, 16> : run_both<64, 64>);
-  run_chosen(cuda::num_blocks(weight_tiles * of_weight.split.splits, 1),
-             cuda::num_blocks(input_tiles, 1), of_weight, of_input, stream);
+  if (call.x.type == ElementType::fp32) {
+    run_both_products<float>(call, memory, stream);
+  } else if (call.x.type == ElementType::bf16) {
+    run_both_products<__nv_bfloat16>(call, memory, stream);
+  } else {
+    return false;
+  }
   return true;
 }
 
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
+  if (call.a.type == ElementType::bf16 && call.c.type == ElementType::bf16) {
+    const auto product = product_of<__nv_bfloat16>(call);
+    if (!is_small(product)) return false;
+    run_small(product, memory, stream);
+    return true;
+  }
   if (call.a.type != ElementType::fp32) return false;
-  const Product product = product_of(call);
+  const auto product = product_of<float>(call);
   if (streams_rows(product) && cuda::has_wgmma(device)) {
     const auto run_chosen = product.cols <= 32 ? run_stream_rows<32> : run_stream_rows<64>;
     run_chosen(product, launch_of(product, {}), stream);

@@ -5,9 +5,9 @@
 
 namespace tessera::ops {
 
-/// Products of fp32 matrices on tensor cores, as exact as fp32, the same bits at every call: how
-/// the work is cut depends on the sizes alone. `memory` is that of a `DenseWorkspace`. False, and
-/// nothing done, where BLAS is the better choice.
+/// Products of fp32 or bf16 matrices on tensor cores, as exact as fp32, the same bits at every
+/// call: how the work is cut depends on the sizes alone. `memory` is that of a `DenseWorkspace`.
+/// False, and nothing done, where BLAS is the better choice.
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream);
 
 /// The gradients of a dense layer, two products and perhaps the sum of columns, in one launch.

@@ -32,7 +32,8 @@ __device__ void add_partials(const float* first, int count, std::int64_t step,
                              float (&sums)[num_sums]) {
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) sums[i] = 0;
-#pragma unroll 4
+    // Several parts are on their way together.
+#pragma unroll(num_sums <= 8 ? 16 : num_sums <= 16 ? 8 : 4)
   for (int part = 0; part < count; ++part) {
 #pragma unroll
     for (int i = 0; i < num_sums; ++i) {
@@ -76,19 +77,20 @@ __device__ bool add_across_splits(const ProductSplit& split, const TilePlace& pl
   return true;
 }
 
-__device__ inline void write_result(const ProductLaunch& launch, std::int64_t row, std::int64_t col,
-                                    float sum) {
-  const ProductTarget& target = launch.target;
+template <class T>
+__device__ inline void write_result(const ProductLaunchOf<T>& launch, std::int64_t row,
+                                    std::int64_t col, float sum) {
+  const ProductTarget<T>& target = launch.target;
   if (launch.is_row_of_ones(row)) {
-    launch.column_sums[col] = sum;
+    launch.column_sums[col] = cuda::narrow<T>(sum);
     return;
   }
-  float* const to = target.data + row * target.row_step + col * target.col_step;
+  T* const to = target.data + row * target.row_step + col * target.col_step;
   sum *= launch.alpha;
   if (target.bias != nullptr) {
-    sum += target.bias[row * target.bias_row_step + col * target.bias_col_step];
+    sum += cuda::widen(target.bias[row * target.bias_row_step + col * target.bias_col_step]);
   }
-  *to = launch.beta == 0 ? sum : fmaf(launch.beta, *to, sum);
+  *to = cuda::narrow<T>(launch.beta == 0 ? sum : fmaf(launch.beta, cuda::widen(*to), sum));
 }
 
 }  // namespace tessera::ops

@@ -31,7 +31,7 @@ __device__ inline void load_matrices(std::uint32_t (&words)[4], const std::uint1
 /// What a block needs of one factor for a chunk: `outer` rows or columns of the product, and
 /// `inner_chunk` numbers of each. The factor lies in memory with its inner size along the rows
 /// (`inner_in_row`) or across them; the planes in shared memory lie as it does.
-template <int outer, bool inner_in_row>
+template <class T, int outer, bool inner_in_row>
 class StagedTile {
  public:
   static constexpr int tile_rows = inner_in_row ? outer : inner_chunk;
@@ -39,11 +39,11 @@ class StagedTile {
   /// Eight more numbers per row, so that eight rows begin in different banks.
   static constexpr int row_stride = tile_cols + 8;
   static constexpr int plane_stride = tile_rows * row_stride;
-  static constexpr int shared_numbers = num_planes * plane_stride;
+  static constexpr int shared_numbers = num_planes_of<T> * plane_stride;
 
   /// With `ones` one more of the outer size follows, all of whose numbers are 1; only where the
   /// inner size lies across the rows.
-  __device__ StagedTile(cuda::Rows<const float> matrix, std::int64_t first_outer,
+  __device__ StagedTile(cuda::Rows<const T> matrix, std::int64_t first_outer,
                         std::int64_t num_outer, std::uint16_t* shared, bool ones = false)
       : matrix_(matrix),
         first_outer_(first_outer),
@@ -65,15 +65,14 @@ class StagedTile {
       const int four = i * product_threads + static_cast<int>(threadIdx.x);
       const int row = four / fours_per_row;
       const int col = four % fours_per_row * 4;
-      const float* const source =
-          matrix_.data + (first_row + row) * matrix_.stride + first_col + col;
+      const T* const source = matrix_.data + (first_row + row) * matrix_.stride + first_col + col;
       const bool is_there = four < num_fours && row < rows;
       load_neighbours(source, is_there ? cols - col : 0, vector_, values_[i]);
       if constexpr (!inner_in_row) {
         if (!ones_ || !is_there) continue;
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          if (cols == col + j) values_[i][j] = 1;
+          if (cols == col + j) values_[i][j] = T(1.0f);
         }
       }
     }
@@ -85,13 +84,17 @@ class StagedTile {
     for (int i = 0; i < fours; ++i) {
       const int four = i * product_threads + static_cast<int>(threadIdx.x);
       if (num_fours % product_threads != 0 && four >= num_fours) break;
-      const FourInPlanes planes(values_[i]);
       std::uint16_t* const place =
           shared_ + four / fours_per_row * row_stride + four % fours_per_row * 4;
+      if constexpr (num_planes_of<T> == 1) {
+        *reinterpret_cast<uint2*>(place) = *reinterpret_cast<const uint2*>(values_[i]);
+      } else {
+        const FourInPlanes planes(values_[i]);
 #pragma unroll
-      for (int plane = 0; plane < num_planes; ++plane) {
-        *reinterpret_cast<uint2*>(place + plane * plane_stride) =
-            make_uint2(planes.words[plane][0], planes.words[plane][1]);
+        for (int plane = 0; plane < num_planes; ++plane) {
+          *reinterpret_cast<uint2*>(place + plane * plane_stride) =
+              make_uint2(planes.words[plane][0], planes.words[plane][1]);
+        }
       }
     }
   }
@@ -119,12 +122,12 @@ class StagedTile {
   static constexpr int num_fours = tile_rows * fours_per_row;
   static constexpr int fours = (num_fours + product_threads - 1) / product_threads;
 
-  cuda::Rows<const float> matrix_;
+  cuda::Rows<const T> matrix_;
   std::int64_t first_outer_, num_outer_;
   std::uint16_t* shared_;
   bool ones_;
   int vector_;
-  float values_[fours][4];
+  alignas(8) T values_[fours][4];
 };
 
 }  // namespace tessera::ops

@@ -15,6 +15,9 @@ namespace {
 
 constexpr int width = cuda::chunk<float>;
 constexpr std::int64_t block_elements = std::int64_t{cuda::element_threads} * width;
+/// What a block has of a parameter with a transposed copy or gradient.
+constexpr int tile_rows = 8;
+constexpr int tile_cols = static_cast<int>(cuda::element_threads) / tile_rows * width;
 
 /// One parameter. Its weight decay is added to the gradient (sgd, adam) or taken off the parameter
 /// (adamw).
@@ -29,6 +32,15 @@ struct Target {
   bool chunks;              ///< on 16-byte boundaries
   double weight_decay;
   std::int64_t last_block;  ///< the first that belongs to the next parameter
+
+  __host__ __device__ bool has_tiles() const {
+    return gradient_is_turned || turned.data != nullptr;
+  }
+  std::int64_t num_blocks() const {
+    if (!has_tiles()) return (size + block_elements - 1) / block_elements;
+    const std::int64_t rows = size / cols;
+    return (rows + tile_rows - 1) / tile_rows * ((cols + tile_cols - 1) / tile_cols);
+  }
 };
 
 /// All parameters of a small model fit into the arguments of one launch.
@@ -160,13 +172,32 @@ __device__ void adapt(const StepRule& rule, const Target& target,
   store_parameter(p, target, place);
 }
 
+/// The chunk of a thread of a parameter's block: one after the other, or of a tile where something
+/// is transposed, so that neighbouring threads are neighbours there too.
 template <bool aligned>
-__device__ void step_chunk(const StepRule& rule, const Target& target, std::int64_t first) {
+__device__ cuda::Elements<width, aligned> place_of(const Target& target, std::int64_t block) {
   cuda::Elements<width, aligned> place;
   place.cols = target.cols;
-  place.row = first / target.cols;
-  place.col = first - place.row * target.cols;
-  place.count = static_cast<int>(target.size - first < width ? target.size - first : width);
+  std::int64_t left = 0;
+  if (target.has_tiles()) {
+    const std::int64_t tiles = (target.cols + tile_cols - 1) / tile_cols;
+    place.row = block / tiles * tile_rows + threadIdx.x % tile_rows;
+    place.col = block % tiles * tile_cols + threadIdx.x / tile_rows * width;
+    left = place.row * target.cols < target.size ? target.cols - place.col : 0;
+  } else {
+    const std::int64_t first = (block * cuda::element_threads + threadIdx.x) * width;
+    place.row = first / target.cols;
+    place.col = first - place.row * target.cols;
+    left = target.size - first;
+  }
+  place.count = static_cast<int>(left < 0 ? 0 : left < width ? left : width);
+  return place;
+}
+
+template <bool aligned>
+__device__ void step_chunk(const StepRule& rule, const Target& target, std::int64_t block) {
+  const auto place = place_of<aligned>(target, block);
+  if (place.count == 0) return;
   if (rule.kind == OptimiserKind::sgd) {
     descend(rule, target, place);
   } else {
@@ -189,14 +220,10 @@ __global__ __launch_bounds__(cuda::element_threads) void step_targets(const Step
   while (blockIdx.x >= targets.all[index].last_block) ++index;
   const Target& target = targets.all[index];
   const std::int64_t first_block = index == 0 ? 0 : targets.all[index - 1].last_block;
-  const std::int64_t first =
-      ((blockIdx.x - first_block) * cuda::element_threads + threadIdx.x) * width;
-  if (first < target.size) {
-    if (target.chunks) {
-      step_chunk<true>(rule, target, first);
-    } else {
-      step_chunk<false>(rule, target, first);
-    }
+  if (target.chunks) {
+    step_chunk<true>(rule, target, blockIdx.x - first_block);
+  } else {
+    step_chunk<false>(rule, target, blockIdx.x - first_block);
   }
   if (advance.clock == nullptr) return;
   if (cuda::is_last_block(advance.counter, gridDim.x) && threadIdx.x == 0) ++advance.clock->step;
@@ -256,7 +283,7 @@ void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) cons
     if (targets.count == Targets::most) run({});
     Target& target = targets.all[targets.count++];
     target = target_of(given, call.options);
-    blocks += (target.size + block_elements - 1) / block_elements;
+    blocks += target.num_blocks();
     target.last_block = blocks;
   }
   if (targets.count > 0) {

@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-template void run_small_tiles<64>(const Product&, dim3, const ProductLaunch&, Stream);
+template void run_small_tiles<64>(const ProductOf<float>&, dim3, const ProductLaunchOf<float>&,
+                                  Stream);
 
 }  // namespace tessera::ops
