@@ -59,7 +59,8 @@ class Selected {
     cuda::number_selected(selected_.data(), selection_.num_rows, new_numbers_.data(),
                           report_.data(), place_.stream);
     selection_.new_numbers = new_numbers_.data();
-    old_edges_ = Buffer<EdgeOffset>(graph_.has_edge_ids() ? most_edges_ : 0, place_);
+    keeps_ids_ = graph_.has_edge_ids();
+    old_edges_ = Buffer<EdgeOffset>(keeps_ids_ ? most_edges_ : 0, place_);
     selection_.old_edges = old_edges_.data();
     made_.num_cols = selection_.num_rows;
   }
@@ -79,8 +80,7 @@ class Selected {
 
   Graph finish() && {
     const EdgeOffset num_edges = made_.num_edges;
-    PlacedArray<EdgeOffset> ids =
-        selection_.old_edges != nullptr ? moved_ids() : PlacedArray<EdgeOffset>();
+    PlacedArray<EdgeOffset> ids = keeps_ids_ ? moved_ids() : PlacedArray<EdgeOffset>();
     made_.indices = cuda::first_of(std::move(cols_), num_edges);
     const EdgeOffset num_values = graph_.has_values() ? num_edges : 0;
     const Graph graph =
@@ -117,7 +117,7 @@ class Selected {
                         place_.stream);
       values_ = std::move(sorted);
     }
-    if (selection_.old_edges == nullptr) return;
+    if (!keeps_ids_) return;
     Buffer<EdgeOffset> sorted(old_edges_.size(), place_);
     cuda::gather(old_edges_.data(), positions.data(), count, sorted.data(), place_.stream);
     old_edges_ = std::move(sorted);
@@ -146,6 +146,7 @@ class Selected {
   Buffer<EdgeOffset> offsets_;
   Buffer<VertexId> cols_;
   Buffer<float> values_;
+  bool keeps_ids_ = false;
   Buffer<EdgeOffset> old_edges_;
   cuda::Selection selection_;
   cuda::DeviceRows made_;

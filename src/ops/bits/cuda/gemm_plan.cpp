@@ -60,6 +60,7 @@ class CudaGemm final : public CudaBits {
   CudaGemm(const BitProblem& problem, const BitFunction& function, Operands operands)
       : CudaBits(problem, function.launch_finished != nullptr),
         function_(function),
+        operands_(operands),
         split_(split_of(function, options_, device_traits(options_.device))) {
     product_.a = shape_of(options_.a_bits, options_.rows, depth_of_a(options_));
     if (options_.a_words > 0) {
@@ -90,7 +91,7 @@ class CudaGemm final : public CudaBits {
     if (constant_.empty()) product.a.words = inputs.a.words;
     product.b.words = inputs.b.words;
     if (options_.block > 0) product.block_starts = inputs.block_starts.data;
-    if (a_bytes_.size > 0) {
+    if (operands_ == Operands::bytes) {
       product.a = spread(product.a, a_bytes_.in(workspace), stream);
       product.b = spread(product.b, bytes_.in(workspace), stream);
     }
@@ -100,7 +101,7 @@ class CudaGemm final : public CudaBits {
     const Sums sums = sums_in(outputs, workspace);
     product.sums = sums.data;
     product.stride = sums.stride;
-    if (bytes_.size > 0 && a_bytes_.size == 0) {
+    if (operands_ == Operands::bits_and_bytes) {
       product.b_bytes = bytes_.in(workspace);
       planes_to_bytes(product.b, function_.width, bytes_.in(workspace), stream);
     }
@@ -142,6 +143,7 @@ class CudaGemm final : public CudaBits {
   }
 
   const BitFunction& function_;
+  Operands operands_;
   int split_;
   BitProduct product_;
   Buffer<std::uint32_t> constant_;
