@@ -14,7 +14,8 @@ template <bool left_in_row, bool right_in_row>
 __device__ __noinline__ float plain_sum(const ProductLaunch& launch, std::int64_t row,
                                         std::int64_t col, std::int64_t begin, std::int64_t end) {
   float sum = 0;
-  const bool is_ones = launch.is_row_of_ones(row);
+  // Only such factors have a row of ones; asking for it costs callers of the others registers.
+  const bool is_ones = !left_in_row && launch.is_row_of_ones(row);
   for (std::int64_t k = begin; k < end; ++k) {
     const float of_left = is_ones       ? 1.0f
                           : left_in_row ? launch.left.data[row * launch.left.stride + k]
