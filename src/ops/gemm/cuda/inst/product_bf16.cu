@@ -3,11 +3,11 @@
 
 namespace tessera::ops {
 
-template void run_small_tiles<16>(const ProductOf<__nv_bfloat16>&, dim3, const ProductLaunchOf<__nv_bfloat16>&,
-                                  Stream);
-template void run_small_tiles<32>(const ProductOf<__nv_bfloat16>&, dim3, const ProductLaunchOf<__nv_bfloat16>&,
-                                  Stream);
-template void run_small_tiles<64>(const ProductOf<__nv_bfloat16>&, dim3, const ProductLaunchOf<__nv_bfloat16>&,
-                                  Stream);
+template void run_small_tiles<16>(const ProductOf<__nv_bfloat16>&, dim3,
+                                  const ProductLaunchOf<__nv_bfloat16>&, Stream);
+template void run_small_tiles<32>(const ProductOf<__nv_bfloat16>&, dim3,
+                                  const ProductLaunchOf<__nv_bfloat16>&, Stream);
+template void run_small_tiles<64>(const ProductOf<__nv_bfloat16>&, dim3,
+                                  const ProductLaunchOf<__nv_bfloat16>&, Stream);
 
 }  // namespace tessera::ops
