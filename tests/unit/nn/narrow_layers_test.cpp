@@ -174,7 +174,8 @@ TEST_P(NarrowLayersOnDevice, of_odd_widths_agree_with_double_precision) {
   const Graph graph = generate::build(
       generate::BlockModel{.vertices = 14000, .communities = 60, .mean_degree = 20, .seed = 11});
   const nn::Placement here = placement();
-  for (const auto& [width, out] : {std::pair<std::int64_t, std::int64_t>{45, 41}, {22, 70}}) {
+  for (const auto& widths : {std::pair<std::int64_t, std::int64_t>{45, 41}, {22, 70}}) {
+    const std::int64_t width = widths.first, out = widths.second;
     SCOPED_TRACE(std::to_string(width) + " to " + std::to_string(out));
     const auto gcn = [&](const nn::Placement& placement) {
       return std::make_unique<nn::Gcn>(nn::GcnOptions{.in = width, .out = out}, placement);
