@@ -130,41 +130,57 @@ struct Extent {
     return flat;
   }
 
-  /// Whether chunks of so many elements lie on boundaries and within rows.
-  bool in_chunks(int width) const { return aligned && (rows <= 1 || cols % width == 0); }
+  /// Whether chunks of so many elements lie on boundaries and within rows. Where rows may end with
+  /// a `shorter` one, most of them must be whole.
+  bool in_chunks(int width, bool shorter = false) const {
+    return aligned && (rows <= 1 || cols % width == 0 || (shorter && cols >= 2 * width));
+  }
 };
 
 inline constexpr unsigned element_threads = 256;
+
+/// Division of 32 bits is several times cheaper.
+__device__ inline std::int64_t quotient(std::int64_t a, std::int64_t b, bool narrow) {
+  return narrow ? static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b) : a / b;
+}
 
 template <int width, bool aligned, class Function>
 __global__ __launch_bounds__(element_threads) void over_elements(std::int64_t size,
                                                                  std::int64_t cols,
                                                                  const Function function) {
   begin_overlapped();
-  const std::int64_t first =
-      (std::int64_t{blockIdx.x} * element_threads + threadIdx.x) * std::int64_t{width};
-  if (first >= size) return;
+  const std::int64_t chunk = std::int64_t{blockIdx.x} * element_threads + threadIdx.x;
+  const bool narrow = size <= 0xffffffff;
   Elements<width, aligned> place;
   place.cols = cols;
-  // Division of 32 bits is several times cheaper.
-  place.row = size <= 0xffffffff
-                  ? static_cast<std::uint32_t>(first) / static_cast<std::uint32_t>(cols)
-                  : first / cols;
-  place.col = first - place.row * cols;
-  place.count = static_cast<int>(size - first < width ? size - first : width);
+  if constexpr (aligned) {
+    const std::int64_t row_chunks = (cols + width - 1) / width;
+    place.row = quotient(chunk, row_chunks, narrow);
+    place.col = (chunk - place.row * row_chunks) * width;
+    if (place.element() >= size) return;
+    place.count = static_cast<int>(cols - place.col < width ? cols - place.col : width);
+  } else {
+    const std::int64_t first = chunk * width;
+    if (first >= size) return;
+    place.row = quotient(first, cols, narrow);
+    place.col = first - place.row * cols;
+    place.count = static_cast<int>(size - first < width ? size - first : width);
+  }
   function(place);
 }
 
 /// Calls `function(place)` for chunks of `width` elements where they lie on boundaries and within
-/// rows, else of `loose_width`; unless that is 1, those may go on in the next row.
+/// rows, else of `loose_width`; unless that is 1, those may go on in the next row, and those on
+/// boundaries may be shorter at the end of a row.
 template <int width, int loose_width = width, class Function>
 void for_elements(const Extent& extent, const Function& function, Stream stream) {
   if (extent.size() == 0) return;
-  const bool chunks = extent.in_chunks(width);
+  const bool chunks = extent.in_chunks(width, loose_width > 1);
   const auto kernel =
       chunks ? over_elements<width, true, Function> : over_elements<loose_width, false, Function>;
-  const dim3 grid(
-      num_blocks(extent.size(), std::int64_t{element_threads} * (chunks ? width : loose_width)));
+  const std::int64_t row_chunks = (extent.cols + width - 1) / width;
+  const dim3 grid(chunks ? num_blocks(extent.rows * row_chunks, element_threads)
+                         : num_blocks(extent.size(), std::int64_t{element_threads} * loose_width));
   launch_overlapped(kernel, grid, element_threads, stream, extent.size(), extent.cols, function);
 }
 

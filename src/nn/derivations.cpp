@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "nn/one_side.hpp"
+
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "graph/access.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/build.hpp"
@@ -44,6 +48,24 @@ double column_sum(const Graph& graph, VertexId col) {
 
 }  // namespace
 
+Graph with_rows_alone(const Graph& graph) {
+  return graph.with_scales(tessera::detail::GraphAccess::row_scale(graph), {});
+}
+
+Graph with_columns_alone(const Graph& graph) {
+  return graph.with_scales({}, tessera::detail::GraphAccess::col_scale(graph));
+}
+
+std::optional<OneSide> one_side(Derivation derivation) {
+  static const std::map<Derivation, OneSide> sides = {
+      {gcn_rows, {gcn_adjacency, with_rows_alone}},
+      {gcn_rows_without_loops, {gcn_adjacency_without_loops, with_rows_alone}},
+      {gcn_columns, {gcn_adjacency, with_columns_alone}},
+      {gcn_columns_without_loops, {gcn_adjacency_without_loops, with_columns_alone}}};
+  const auto found = sides.find(derivation);
+  return found == sides.end() ? std::nullopt : std::optional(found->second);
+}
+
 Graph as_given(const Graph& graph) { return graph; }
 
 Graph pattern(const Graph& graph) { return graph.with_values({}).with_scales({}, {}); }
@@ -56,6 +78,18 @@ Graph pattern_with_self_loops(const Graph& graph) {
 Graph gcn_adjacency(const Graph& graph) { return gcn_normalised(graph, true); }
 
 Graph gcn_adjacency_without_loops(const Graph& graph) { return gcn_normalised(graph, false); }
+
+Graph gcn_rows(const Graph& graph) { return with_rows_alone(gcn_adjacency(graph)); }
+
+Graph gcn_rows_without_loops(const Graph& graph) {
+  return with_rows_alone(gcn_adjacency_without_loops(graph));
+}
+
+Graph gcn_columns(const Graph& graph) { return with_columns_alone(gcn_adjacency(graph)); }
+
+Graph gcn_columns_without_loops(const Graph& graph) {
+  return with_columns_alone(gcn_adjacency_without_loops(graph));
+}
 
 Graph negated_laplacian_rest(const Graph& graph) {
   const Graph loop_free = without_self_loops(graph);

@@ -5,6 +5,7 @@
 
 #include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/propagate.hpp"
+#include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
 
@@ -16,6 +17,7 @@ Gcn::Gcn(const GcnOptions& options, Placement placement)
       input_rounder_(options.bits, placement),
       inner_rounder_(options.bits, placement),
       epilogue_(options.output, options.out, placement),
+      product_(placement.wide()),
       inner_(placement),
       outer_(placement),
       grad_inner_(placement),
@@ -40,6 +42,15 @@ bool Gcn::rounds_input(const Input& input) const {
   return options_.rounds_input || options_.precomputed || !transforms_first(input);
 }
 
+bool Gcn::scales_before(const Input& input, const Context& context) const {
+  constexpr EdgeOffset many = 32;  // edges of a vertex
+  if (placement().precision != Precision::bf16 || inner_rounder_.rounds()) return false;
+  if (!options_.normalise || input.is_sparse() || !transforms_first(input)) return false;
+  const Graph& graph = context.required_graph("GCN").derived(adjacency());
+  const bool has_both = graph.has_row_scale() && graph.has_col_scale();
+  return has_both && !graph.has_values() && graph.num_edges() >= many * graph.num_rows();
+}
+
 const Tensor* Gcn::summed_scale(const Context& context) const {
   if (!inner_rounder_.rounds()) return nullptr;
   return context.required_graph("GCN").col_scale(adjacency(), placement());
@@ -57,14 +68,23 @@ const Tensor& Gcn::forward(const Input& input, const Context& context) {
   if (options_.precomputed) {
     projection_.forward(input_, 0, outer_, context);
   } else if (transforms_first(input)) {
-    projection_.forward(input_, 0, inner_, context);
-    inner_rounder_.in_place(inner_, context, by_columns, summed_scale(context));
+    Propagation propagation{"GCN", adjacency()};
+    if (scales_before(input, context)) {
+      projection_.forward_in_fp32(input_.dense("GCN"), product_, context);
+      inner_.resize(product_.rows(), product_.cols());
+      ops::scale_rows(product_, *context.required_graph("GCN").col_scale(adjacency(), placement()),
+                      inner_, device(), context.stream);
+      propagation.derivation = options_.add_self_loops ? gcn_rows : gcn_rows_without_loops;
+      propagation.has_gradient = false;  // which goes another way
+    } else {
+      projection_.forward(input_, 0, inner_, context);
+      inner_rounder_.in_place(inner_, context, by_columns, summed_scale(context));
+    }
     if (can_finish(epilogue_, inner_, context)) {
-      propagate_and_finish({"GCN", adjacency()}, inner_, nullptr, epilogue_, number(), outer_,
-                           context);
+      propagate_and_finish(propagation, inner_, nullptr, epilogue_, number(), outer_, context);
       return outer_;
     }
-    propagate({"GCN", adjacency()}, inner_, outer_, context);
+    propagate(propagation, inner_, outer_, context);
   } else {
     propagate({"GCN", adjacency(), ops::Reduction::sum, needs_input_gradient()},
               input_.dense("GCN"), inner_, context);
@@ -81,7 +101,14 @@ Tensor* Gcn::backward(Tensor& grad_output, const Context& context) {
   if (options_.precomputed) {
     projection_.backward(input_, grad_output, nullptr, grad_input, context);
   } else if (transforms_first(input_)) {
-    propagate_backward({"GCN", adjacency()}, grad_output, grad_inner_, context);
+    Propagation propagation{"GCN", adjacency()};
+    if (scales_before(input_, context)) {
+      ops::scale_rows(grad_output,
+                      *context.required_graph("GCN").row_scale(adjacency(), placement()),
+                      grad_output, device(), context.stream);
+      propagation.derivation = options_.add_self_loops ? gcn_columns : gcn_columns_without_loops;
+    }
+    propagate_backward(propagation, grad_output, grad_inner_, context);
     projection_.backward(input_, grad_inner_, nullptr, grad_input, context);
   } else {
     projection_.backward(inner_, grad_output, nullptr, to_input ? &grad_inner_ : nullptr, context);

@@ -68,6 +68,13 @@ void Projection::forward_dense(const Tensor& x, const Parameter* bias, Tensor& y
               y.device(), context.stream, context.workspace, weight.value.precision());
 }
 
+void Projection::forward_in_fp32(const Tensor& x, Tensor& y, const Context& context) {
+  require_width(x, weight);
+  y.resize(x.rows(), out());
+  ops::gemm(Transpose::no, Transpose::yes, 1, x, used_weight(context), 0, y, y.device(),
+            context.stream, context.workspace, weight.value.precision());
+}
+
 void Projection::forward_and_finish(const Input& x, Epilogue& epilogue, std::uint32_t layer_number,
                                     Tensor& y, const Context& context) {
   require_width(x, weight);

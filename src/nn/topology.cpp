@@ -9,6 +9,7 @@
 
 #include "core/parts_clock.hpp"
 #include "graph/access.hpp"
+#include "nn/one_side.hpp"
 #include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/nn/context.hpp"
@@ -44,6 +45,16 @@ Plan planned(std::vector<Derived<Plan>>& plans, Derivation derivation,
   return plans.back().plan;
 }
 
+/// A scale as a matrix of one column.
+Tensor as_tensor(const SharedArray<float>& scale, const Placement& placement) {
+  const ops::PlanOnly scales_are_kept(false);
+  Placement in_fp32 = placement;
+  in_fp32.precision = Precision::fp32;
+  Tensor tensor(in_fp32);
+  tensor.upload(MatrixView<const float>(scale.data(), scale.size(), 1), placement.stream);
+  return tensor;
+}
+
 }  // namespace
 
 struct Topology::State {
@@ -53,7 +64,7 @@ struct Topology::State {
   std::vector<Derived<ops::SpmmPlan>> spmm;
   std::vector<Derived<ops::AttentionPlan>> attention;
   std::optional<Tensor> values;
-  std::map<Derivation, Tensor> col_scales;
+  std::map<Derivation, Tensor> row_scales, col_scales;
 
   State() = default;
   State(const State&) = delete;
@@ -96,6 +107,7 @@ const Graph& Topology::graph() const noexcept { return state_->graph; }
 
 const Graph& Topology::derived(Derivation derivation) {
   return found_or_made(state_->derived, derivation, [&] {
+    if (const auto side = one_side(derivation)) return side->keep(derived(side->both));
     const TimedPart part("building");
     return derivation(state_->graph);
   });
@@ -117,18 +129,18 @@ const Tensor& Topology::values(const Placement& placement) {
   return *kept;
 }
 
+const Tensor* Topology::row_scale(Derivation derivation, const Placement& placement) {
+  const Graph& graph = derived(derivation);
+  if (!graph.has_row_scale()) return nullptr;
+  return &found_or_made(state_->row_scales, derivation,
+                        [&] { return as_tensor(graph.row_scale(), placement); });
+}
+
 const Tensor* Topology::col_scale(Derivation derivation, const Placement& placement) {
   const Graph& graph = derived(derivation);
   if (!graph.has_col_scale()) return nullptr;
-  return &found_or_made(state_->col_scales, derivation, [&] {
-    const ops::PlanOnly scales_are_kept(false);
-    Placement in_fp32 = placement;
-    in_fp32.precision = Precision::fp32;
-    Tensor scale(in_fp32);
-    scale.upload(MatrixView<const float>(graph.col_scale().data(), graph.num_cols(), 1),
-                 placement.stream);
-    return scale;
-  });
+  return &found_or_made(state_->col_scales, derivation,
+                        [&] { return as_tensor(graph.col_scale(), placement); });
 }
 
 const ops::PlanOptions& Topology::plan_options() const noexcept { return state_->plans; }

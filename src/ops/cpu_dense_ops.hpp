@@ -17,6 +17,7 @@ class CpuDenseOps final : public DenseOps {
   void transpose(ConstOperand x, Operand y, Stream stream) const override;
   void add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
                   Stream stream) const override;
+  void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Stream stream) const override;
   void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
            const DenseWorkspace* workspace) const override;
 

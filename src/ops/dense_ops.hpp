@@ -108,6 +108,7 @@ class DenseOps {
   virtual void transpose(ConstOperand x, Operand y, Stream stream) const = 0;
   virtual void add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
                           Stream stream) const = 0;
+  virtual void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Stream stream) const = 0;
   virtual void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
                    const DenseWorkspace* workspace) const = 0;
 

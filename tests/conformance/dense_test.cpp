@@ -2,6 +2,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -163,6 +164,35 @@ TEST_P(Dense, add_scaled_and_its_learned_form) {
         expect_close("add_scaled_by", fresh.values(), expected_fresh, 1e-6);
         add_scaled(0.5, from, 0, from, device());
         EXPECT_EQ(static_cast<double>(from.values()(0, 0)), 0.5 * static_cast<double>(x(0, 0)));
+      }
+    }
+  });
+}
+
+TEST_P(Dense, scale_rows_rounds_once) {
+  with_type_of(precision(), [&]<class T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      for (const std::int64_t cols : {1, 7, 16, 33, 41, 64, 257}) {
+        for (const std::int64_t margin : margins) {
+          SCOPED_TRACE(::testing::Message() << cols << " margin " << margin);
+          const auto x = normal_matrix<float>(37, cols, 1);
+          const auto narrow = normal_matrix<T>(37, cols, 1);
+          const auto factors = normal_matrix<float>(37, 1, 2);
+          DeviceMatrix<float> from(x, device(), margin), scale(factors, device(), 0);
+          DeviceMatrix<T> to(37, cols, device(), margin), same(narrow, device(), margin);
+          scale_rows(from, scale, to, device());
+          scale_rows(same, scale, same, device());
+          const Matrix<T> result = to.values(), in_place = same.values();
+          for (std::int64_t i = 0; i < 37; ++i) {
+            for (std::int64_t j = 0; j < cols; ++j) {
+              ASSERT_EQ(static_cast<float>(result(i, j)),
+                        static_cast<float>(static_cast<T>(factors(i, 0) * x(i, j))));
+              const float product = factors(i, 0) * static_cast<float>(narrow(i, j));
+              ASSERT_EQ(static_cast<float>(in_place(i, j)),
+                        static_cast<float>(static_cast<T>(product)));
+            }
+          }
+        }
       }
     }
   });

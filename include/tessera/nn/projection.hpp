@@ -31,6 +31,8 @@ class Projection {
   void forward(const Input& x, double beta, Tensor& y, const Context& context);
   /// y = x W^T + bias, which may be null, for a dense x.
   void forward_dense(const Tensor& x, const Parameter* bias, Tensor& y, const Context& context);
+  /// y = x W^T of a dense x, where y is fp32 and x may have 16 bits: the sums as they are.
+  void forward_in_fp32(const Tensor& x, Tensor& y, const Context& context);
   /// y = the epilogue of x W^T, in one pass over a sparse x; only where `can_finish`.
   void forward_and_finish(const Input& x, Epilogue& epilogue, std::uint32_t layer_number, Tensor& y,
                           const Context& context);

@@ -26,6 +26,12 @@ Graph pattern_with_self_loops(const Graph& graph);
 /// D^-1/2 (A + I) D^-1/2, and the same without adding loops.
 Graph gcn_adjacency(const Graph& graph);
 Graph gcn_adjacency_without_loops(const Graph& graph);
+/// The same with one of both D^-1/2, that of the rows or that of the columns: for features that
+/// have been scaled by the other.
+Graph gcn_rows(const Graph& graph);
+Graph gcn_rows_without_loops(const Graph& graph);
+Graph gcn_columns(const Graph& graph);
+Graph gcn_columns_without_loops(const Graph& graph);
 /// -D^-1/2 A D^-1/2 without self loops, D the weighted out-degree: Chebyshev's L - I.
 Graph negated_laplacian_rest(const Graph& graph);
 
@@ -65,7 +71,8 @@ class Topology {
   /// whose last row is filled up with zeros.
   const Tensor& values(const Placement& placement);
   static constexpr std::int64_t values_width = 256;
-  /// The column scale of what is derived, vertices x 1 in fp32; null where it has none.
+  /// The scales of what is derived, vertices x 1 in fp32; null where it has none.
+  const Tensor* row_scale(Derivation derivation, const Placement& placement);
   const Tensor* col_scale(Derivation derivation, const Placement& placement);
 
   /// What all plans of the topology have in common.

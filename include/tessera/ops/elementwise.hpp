@@ -34,6 +34,12 @@ void add_scaled(double alpha, ConstOperand x, double beta, Operand y, Device dev
 void add_scaled_by(ConstOperand factor, double offset, ConstOperand x, double beta, Operand y,
                    Device device = {}, Stream stream = {});
 
+/// Each row of Y is that of X times its own number, rows x 1 in fp32: computed in fp32 and rounded
+/// once, also where the precisions of X and Y differ. `y` may be the memory of `x` where they do
+/// not. Not for fp64.
+void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Device device = {},
+                Stream stream = {});
+
 /// result = sum over all elements of X * Y, added up in double; `result` is 1 x 1.
 void dot(ConstOperand x, ConstOperand y, Operand result, Device device = {}, Stream stream = {},
          const DenseWorkspace* workspace = nullptr);

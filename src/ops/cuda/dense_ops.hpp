@@ -21,6 +21,7 @@ class CudaDenseOps final : public DenseOps {
   void transpose(ConstOperand x, Operand y, Stream stream) const override;
   void add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
                   Stream stream) const override;
+  void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Stream stream) const override;
   void dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
            const DenseWorkspace* workspace) const override;
 

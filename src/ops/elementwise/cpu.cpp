@@ -97,6 +97,24 @@ void CpuDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double be
   });
 }
 
+void CpuDenseOps::scale_rows(ConstOperand x, ConstOperand scale, Operand y, Stream) const {
+  const MatrixView<const float> factors = scale.as<float>();
+  visit_stored(x.type, [&]<class From>() {
+    visit_stored(y.type, [&]<class To>() {
+      const MatrixView<const From> from = x.as<From>();
+      const MatrixView<To> to = y.as<To>();
+      for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const float factor = factors(i, 0);
+          for (std::int64_t j = 0; j < x.cols; ++j) {
+            to(i, j) = To(factor * static_cast<float>(from(i, j)));
+          }
+        }
+      });
+    });
+  });
+}
+
 void CpuDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream,
                       const DenseWorkspace*) const {
   visit_floating(x.type, [&](auto element) {

@@ -74,6 +74,22 @@ void add_scaled_by(ConstOperand factor, double offset, ConstOperand x, double be
   dense_ops(device).add_scaled({offset, factor}, x, beta, y, stream);
 }
 
+void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Device device, Stream stream) {
+  const Checker check("scale_rows", device);
+  check.floating(x, "x");
+  check.floating(y, "y");
+  check.that(x.type != ElementType::fp64 && y.type != ElementType::fp64, "fp64 has no row scales");
+  check.matrix(scale, "scale", {ElementType::fp32, x.rows, 1});
+  check.matrix(y, "y", {y.type, x.rows, x.cols});
+  if (x.type == y.type) {
+    check.apart_or_same(y, "y", x, "x");
+  } else {
+    check.apart(y, "y", x, "x");
+  }
+  check.apart(y, "y", scale, "scale");
+  dense_ops(device).scale_rows(x, scale, y, stream);
+}
+
 void dot(ConstOperand x, ConstOperand y, Operand result, Device device, Stream stream,
          const DenseWorkspace* workspace) {
   const Checker check("dot", device);

@@ -192,6 +192,37 @@ TEST_P(NarrowLayersOnDevice, of_odd_widths_agree_with_double_precision) {
   }
 }
 
+/// Where vertices have many neighbours, 16-bit features are scaled before the graph sums them.
+TEST_P(NarrowLayersOnDevice, scales_of_dense_graphs_are_multiplied_before_rounding) {
+  const Graph graph = generate::build(
+      generate::BlockModel{.vertices = 2000, .communities = 20, .mean_degree = 60, .seed = 11});
+  const nn::Placement here = placement();
+  for (const bool loops : {true, false}) {
+    for (const std::int64_t out : {41, 64}) {
+      SCOPED_TRACE(std::to_string(out) + (loops ? ", with loops" : ", without loops"));
+      const auto gcn = [&](const nn::Placement& placement) {
+        nn::GcnOptions options{.in = 100, .out = out};
+        options.add_self_loops = loops;
+        options.output.dropout = 0.25;
+        return std::make_unique<nn::Gcn>(options, placement);
+      };
+      Scene narrow(gcn(here), graph, 100, here);
+      Scene wide(gcn(double_placement()), graph, 100, double_placement());
+      expect_same_passes(narrow, wide, tolerance("gcn"));
+      const bool scaled = here.precision == Precision::bf16;
+      bool summed = false, differentiated = false;
+      for (const auto& request : narrow.graph.requests().spmm) {
+        summed = summed || request.derivation == nn::gcn_rows ||
+                 request.derivation == nn::gcn_rows_without_loops;
+        differentiated = differentiated || request.derivation == nn::gcn_columns ||
+                         request.derivation == nn::gcn_columns_without_loops;
+      }
+      EXPECT_EQ(summed, scaled);
+      EXPECT_EQ(differentiated, scaled);
+    }
+  }
+}
+
 std::string case_name(const ::testing::TestParamInfo<std::pair<DeviceKind, Precision>>& info) {
   return std::string(info.param.first == DeviceKind::cpu ? "cpu_" : "cuda_") +
          to_string(info.param.second);

@@ -23,7 +23,43 @@ struct Copy {
   }
 };
 
+template <class From, class To>
+struct ScaleRows {
+  cuda::Rows<const From> x;
+  cuda::Rows<const float> scale;
+  cuda::Rows<To> y;
+
+  template <int width, bool aligned>
+  __device__ void operator()(const cuda::Elements<width, aligned>& place) const {
+    float values[width];
+    place.load(x, values);
+    if constexpr (aligned) {
+      const float factor = scale.data[place.row * scale.stride];
+#pragma unroll
+      for (int i = 0; i < width; ++i) values[i] *= factor;
+    } else {
+      place.each([&](int i, std::int64_t row, std::int64_t) {
+        values[i] *= scale.data[row * scale.stride];
+      });
+    }
+    place.store(values, y);
+  }
+};
+
 }  // namespace
+
+void CudaDenseOps::scale_rows(ConstOperand x, ConstOperand scale, Operand y, Stream stream) const {
+  const cuda_backend::CurrentDevice current(device_.index);
+  cuda::visit_type(x.type, [&](auto from) {
+    cuda::visit_type(y.type, [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      const ScaleRows<From, To> function{rows_of<From>(x), rows_of<float>(scale), rows_of<To>(y)};
+      const auto extent = cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y);
+      cuda::for_elements<std::max(cuda::chunk<From>, cuda::chunk<To>)>(extent, function, stream);
+    });
+  });
+}
 
 void CudaDenseOps::copy(ConstOperand x, Operand y, Stream stream) const {
   const cuda_backend::CurrentDevice current(device_.index);
