@@ -36,47 +36,40 @@ class DotTiles {
     }
   }
 
-  template <class Steps>
-  __device__ void scores(const Stage&, std::uint32_t keys, int h, const Steps& steps,
-                         TileScores& tile) const {
-    float(&scores)[8][4] = tile.cells;
+  /// One head's scores of two steps of a tile. What lies beyond the end of the tile is anything.
+  __device__ void scores(std::uint32_t keys, int h, int step, PairScores& scores) const {
 #pragma unroll
-    for (auto& group : scores) {
+    for (auto& group : scores.cells) {
 #pragma unroll
       for (float& score : group) score = 0;
     }
     if constexpr (width == 8) {
       const std::uint32_t a[4] = {q_[h][0], q_[h][1], 0, 0};
+      std::uint32_t blocks[4];
+      Rows::load_rows_of_four(blocks, keys, 2 * step, h);
 #pragma unroll
-      for (int group = 0; group < 8; group += 4) {
-        if (!steps.has(group / 2)) break;
-        std::uint32_t blocks[4];
-        Rows::load_rows_of_four(blocks, keys, group, h);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const std::uint32_t b[2] = {blocks[i], 0};
-          cuda::multiply_16x8<T>(scores[group + i], a, b);
-        }
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t b[2] = {blocks[i], 0};
+        cuda::multiply_16x8<T>(scores.cells[i], a, b);
       }
     } else {
 #pragma unroll
-      for (int group = 0; group < 8; group += 2) {
-        if (!steps.has(group / 2)) break;
+      for (int group = 0; group < 4; group += 2) {
 #pragma unroll
         for (int k = 0; k < width / 16; ++k) {
           const int unit = h * (width / 8) + 2 * k;
           const std::uint32_t a[4] = {q_[unit][0], q_[unit][1], q_[unit + 1][0], q_[unit + 1][1]};
           std::uint32_t blocks[4];
-          Rows::load_rows(blocks, keys, group, unit);
+          Rows::load_rows(blocks, keys, 2 * step + group, unit);
           const std::uint32_t first[2] = {blocks[0], blocks[1]};
           const std::uint32_t second[2] = {blocks[2], blocks[3]};
-          cuda::multiply_16x8<T>(scores[group], a, first);
-          cuda::multiply_16x8<T>(scores[group + 1], a, second);
+          cuda::multiply_16x8<T>(scores.cells[group], a, first);
+          cuda::multiply_16x8<T>(scores.cells[group + 1], a, second);
         }
       }
     }
 #pragma unroll
-    for (auto& group : scores) {
+    for (auto& group : scores.cells) {
 #pragma unroll
       for (float& score : group) score *= unit_;
     }

@@ -52,10 +52,12 @@ class GatTiles {
   /// Warps take heads in turn, lanes two columns each.
   static constexpr int share = (heads + 3) / 4;
   struct Fetched {
+    int num_columns;
     float r[share][2];
   };
   __device__ Fetched fetch(const VertexId (&vertices)[2], int num_columns) const {
     Fetched fetched;
+    fetched.num_columns = num_columns;
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
@@ -70,7 +72,8 @@ class GatTiles {
     }
     return fetched;
   }
-  __device__ void put(Stage& stage, const Fetched& fetched, int num_columns) const {
+  __device__ void put(Stage& stage, const Fetched& fetched) const {
+    const int num_columns = fetched.num_columns;
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
     for (int i = 0; i < share; ++i) {
@@ -143,7 +146,7 @@ class GatTiles {
     return factors;
   }
   __device__ static StepWeights<T> weights(const Stage& stage, int h, const RowFactors& rows,
-                                           int step, const TilePattern& pattern,
+                                           int step, const StepPattern& pattern,
                                            HeadSums<T, width>& sums) {
     StepWeights<T> weights;
 #pragma unroll
@@ -156,8 +159,8 @@ class GatTiles {
         const int place = 2 * half + row;
         float even = fmaxf(rows.own[row] * factor.x, rows.sloped[row] * sloped.x);
         float odd = fmaxf(rows.own[row] * factor.y, rows.sloped[row] * sloped.y);
-        even = pattern.has(step, place, 0) ? even : 0.0f;
-        odd = pattern.has(step, place, 1) ? odd : 0.0f;
+        even = pattern.masked(even, place, 0);
+        odd = pattern.masked(odd, place, 1);
         sums.sum[row] += even + odd;
         weights.set(place, even, odd);
       }
@@ -165,24 +168,46 @@ class GatTiles {
     return weights;
   }
 
-  /// One head's scores of a tile.
-  template <class Steps>
-  __device__ void scores(const Stage& stage, std::uint32_t, int h, const Steps&,
-                         TileScores& scores) const {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int column = 8 * i + static_cast<int>(threadIdx.x) % 4 * 2;
-      const float2 r = *reinterpret_cast<const float2*>(&stage.r[h][column]);
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        scores.cells[i][2 * row] = leaky(l_[h][row] + r.x);
-        scores.cells[i][2 * row + 1] = leaky(l_[h][row] + r.y);
-      }
-    }
+  /// The largest scores of one head that this lane finds in a step.
+  __device__ void find_top(const Stage& stage, int h, int step, const StepPattern& pattern,
+                           float (&top)[2]) const {
+    each_score(stage, h, step, [&](int place, float even, float odd) {
+      float& of_row = top[place % 2];
+      of_row = fmaxf(of_row, pattern.has(place, 0) ? even : -cuda::infinity);
+      of_row = fmaxf(of_row, pattern.has(place, 1) ? odd : -cuda::infinity);
+    });
+  }
+  /// Weights that take an exponential each.
+  __device__ StepWeights<T> exponentials(const Stage& stage, int h, int step,
+                                         const StepPattern& pattern,
+                                         HeadSums<T, width>& sums) const {
+    StepWeights<T> weights;
+    each_score(stage, h, step, [&](int place, float even, float odd) {
+      const int row = place % 2;
+      even = pattern.masked(power_of_2(even - sums.base[row]), place, 0);
+      odd = pattern.masked(power_of_2(odd - sums.base[row]), place, 1);
+      sums.sum[row] += even + odd;
+      weights.set(place, even, odd);
+    });
+    return weights;
   }
 
  private:
   __device__ float leaky(float x) const { return x > 0 ? x : launch_.slope * x; }
+
+  /// Calls body(place, score of the even column, score of the odd one).
+  template <class Body>
+  __device__ void each_score(const Stage& stage, int h, int step, Body&& body) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int column = step * 16 + half * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+      const float2 r = *reinterpret_cast<const float2*>(&stage.r[h][column]);
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        body(2 * half + row, leaky(l_[h][row] + r.x), leaky(l_[h][row] + r.y));
+      }
+    }
+  }
 
   /// No score of the row in this tile is larger.
   __device__ float most(const Stage& stage, int h, int row) const {

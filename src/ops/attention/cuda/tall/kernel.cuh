@@ -11,7 +11,7 @@
 /// Attention over tall windows on tensor cores: the rows that the 64 rows of a window use are
 /// gathered once, 64 at a time, into shared memory. Each warp computes the weights of 16 rows of
 /// the window as the operand of a product with the gathered rows of V. Tiles k + 1 and k + 2 are
-/// under way while tile k is computed.
+/// under way while tile k is computed, be they of this window or the next.
 namespace tessera::ops {
 
 template <AttentionForm form, class T, int width, int heads>
@@ -23,6 +23,40 @@ struct TallForm<AttentionForm::gat, T, width, heads> {
 template <class T, int width, int heads>
 struct TallForm<AttentionForm::dot, T, width, heads> {
   using Type = DotTiles<T, width, heads>;
+};
+
+/// Goes over the tiles of pieces [piece, end) of windows.
+struct TileWalk {
+  const tiles::Piece* pieces;
+  std::int32_t piece;
+  std::int32_t end;
+  std::int32_t step = 0;
+  std::int32_t tile = 0;
+  std::int32_t steps_left = 0;
+
+  __device__ TileWalk(const TallAttentionLaunch& launch, std::int32_t first, std::int32_t last)
+      : pieces(launch.pieces), piece(first), end(last) {}
+
+  /// Whether there is a tile left, which `step` and `tile` then begin with.
+  __device__ bool find() {
+    while (steps_left <= 0 && piece < end) {
+      step = pieces[piece].first_step;
+      tile = pieces[piece].first_tile;
+      steps_left = pieces[piece].num_steps;
+      ++piece;
+    }
+    return steps_left > 0;
+  }
+  __device__ int num_columns() const {
+    const int left = steps_left * tiles::step_columns;
+    return left < tiles::tile_columns ? left : tiles::tile_columns;
+  }
+  __device__ void advance() {
+    constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
+    step += tile_steps;
+    tile += 1;
+    steps_left -= tile_steps;
+  }
 };
 
 template <AttentionForm form_name, class T, int width>
@@ -48,156 +82,204 @@ class TallAttention {
               launch.heads * width),
         form_(launch, first_head_) {}
 
-  __device__ void run(const tiles::Piece& piece) {
-    piece_ = piece;
-    num_tiles_ = (piece.num_steps + 3) / 4;
-    form_.begin_window(piece);
-#pragma unroll
-    for (HeadSums<T, width>& head : sums_) head = {};
-    TileIds ids = load_ids(0);
+  /// Pieces [begin, end), be they of one window or another, without a seam.
+  __device__ void run(std::int32_t begin, std::int32_t end) {
+    TileWalk walk(launch_, begin, end);
+    TileIds ids = load_ids(walk);
+    std::uint32_t word = ids.word;
     start(0, ids);
-    put_scores(0, fetch_scores(0, ids));
-    ids = load_ids(1);
+    put_scores(0, fetch_scores(ids));
+    ids = load_ids(walk);
+    std::uint32_t next_word = ids.word;
     start(1, ids);
-    auto scores_ahead = fetch_scores(1, ids);
-    ids = load_ids(2);
-    const std::uint32_t* words =
-        launch_.words + std::int64_t{piece.first_tile} * tall_attention_threads + threadIdx.x;
-    TilePattern next{num_tiles_ > 0 ? __ldg(words) : 0u};
-    for (int tile = 0; tile < num_tiles_; ++tile) {
-      cuda::wait_for_copies<num_stages - 2>();
-      __syncthreads();
-      put_scores(tile + 1, scores_ahead);
-      start(tile + 2, ids);
-      scores_ahead = fetch_scores(tile + 2, ids);
-      ids = load_ids(tile + 3);
-      const TilePattern pattern = next;
-      if (tile + 1 < num_tiles_) {
-        next.word = __ldg(words + (tile + 1) * tall_attention_threads);
-      }
-      add(tile, pattern);
-    }
-    cuda::wait_for_copies<0>();
-    __syncthreads();
+    auto scores_ahead = fetch_scores(ids);
+    ids = load_ids(walk);
+    int turn = 0;
+    for (std::int32_t i = begin; i < end; ++i) {
+      piece_ = launch_.pieces[i];
+      form_.begin_window(piece_);
 #pragma unroll
-    for (HeadSums<T, width>& head : sums_) {
-      const float totals[2] = {head.total(0), head.total(1)};
-      head.sum[0] = totals[0];
-      head.sum[1] = totals[1];
+      for (HeadSums<T, width>& head : sums_) head = {};
+      for (int steps = piece_.num_steps; steps > 0; steps -= tile_steps, ++turn) {
+        cuda::wait_for_copies<num_stages - 2>();
+        __syncthreads();
+        put_scores(turn + 1, scores_ahead);
+        start(turn + 2, ids);
+        scores_ahead = fetch_scores(ids);
+        const TilePattern pattern{word};
+        word = next_word;
+        next_word = ids.word;
+        ids = load_ids(walk);
+        add(turn, pattern, steps < tile_steps ? steps : tile_steps);
+      }
+#pragma unroll
+      for (HeadSums<T, width>& head : sums_) {
+        const float totals[2] = {head.total(0), head.total(1)};
+        head.sum[0] = totals[0];
+        head.sum[1] = totals[1];
+      }
+      finish();
     }
-    finish();
+    // Even what was asked for last must have arrived before the memory is another block's.
+    cuda::wait_for_copies<0>();
   }
 
  private:
-  __device__ int columns_of(int tile) const {
-    const int left = (piece_.num_steps - tile * 4) * tiles::step_columns;
-    return left < tiles::tile_columns ? left : tiles::tile_columns;
+  static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
+
+  __device__ std::uint32_t stage_of(int turn) const {
+    return static_cast<std::uint32_t>(turn % num_stages * stage_bytes);
   }
-  __device__ const VertexId* column_ids(int tile) const {
-    return launch_.columns + (std::int64_t{piece_.first_step} + tile * 4) * tiles::step_columns;
-  }
-  __device__ std::uint32_t stage_of(int tile) const {
-    return static_cast<std::uint32_t>(tile % num_stages * stage_bytes);
-  }
-  __device__ typename Form::Stage& scores_of(int tile) const {
-    return *reinterpret_cast<typename Form::Stage*>(shared_ + stage_of(tile) + Rows::bytes);
+  __device__ typename Form::Stage& scores_of(int turn) const {
+    return *reinterpret_cast<typename Form::Stage*>(shared_ + stage_of(turn) + Rows::bytes);
   }
 
-  /// The columns of a tile that this thread brings rows of, and those that it brings terms of.
+  /// A tile on its way: its columns that this thread brings rows of, those that it brings terms of,
+  /// and this thread's bits.
   struct TileIds {
+    int num_columns;  ///< 0 after the last tile
+    std::uint32_t word;
     VertexId rows[Rows::share];
     VertexId scores[2];
   };
-  __device__ TileIds load_ids(int tile) const {
+  __device__ TileIds load_ids(TileWalk& walk) const {
     TileIds ids{};
-    if (tile >= num_tiles_) return ids;
-    const int num_columns = columns_of(tile);
-    const VertexId* const columns = column_ids(tile);
+    if (!walk.find()) return ids;
+    ids.num_columns = walk.num_columns();
+    ids.word = __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
+    const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
 #pragma unroll
     for (int i = 0; i < Rows::share; ++i) {
       const int row = Rows::row_of_thread(i);
-      if (row < num_columns) ids.rows[i] = __ldg(columns + row);
+      if (row < ids.num_columns) ids.rows[i] = __ldg(columns + row);
     }
     if constexpr (!gathers_scores) {
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
         const int column = static_cast<int>(threadIdx.x) % 32 + 32 * part;
-        if (column < num_columns) ids.scores[part] = __ldg(columns + column);
+        if (column < ids.num_columns) ids.scores[part] = __ldg(columns + column);
       }
     }
+    walk.advance();
     return ids;
   }
 
   /// Asks for the rows of a tile, if there is one.
-  __device__ void start(int tile, const TileIds& ids) const {
-    if (tile < num_tiles_) {
-      const std::uint32_t to = rows_ + stage_of(tile);
-      values_.start(to, ids.rows, columns_of(tile));
-      if constexpr (gathers_scores) keys_.start(to + Rows::bytes, ids.rows, columns_of(tile));
-    }
+  __device__ void start(int turn, const TileIds& ids) const {
+    const std::uint32_t to = rows_ + stage_of(turn);
+    values_.start(to, ids.rows, ids.num_columns);
+    if constexpr (gathers_scores) keys_.start(to + Rows::bytes, ids.rows, ids.num_columns);
     cuda::commit_copies();
   }
 
   /// What scores need beside rows comes through registers, a tile ahead.
-  __device__ auto fetch_scores(int tile, const TileIds& ids) const {
+  __device__ auto fetch_scores(const TileIds& ids) const {
     if constexpr (gathers_scores) {
       return 0;
     } else {
-      if (tile >= num_tiles_) return typename Form::Fetched{};
-      return form_.fetch(ids.scores, columns_of(tile));
+      return form_.fetch(ids.scores, ids.num_columns);
     }
   }
   template <class Fetched>
-  __device__ void put_scores(int tile, const Fetched& fetched) const {
+  __device__ void put_scores(int turn, const Fetched& fetched) const {
     if constexpr (!gathers_scores) {
-      if (tile < num_tiles_) form_.put(scores_of(tile), fetched, columns_of(tile));
+      if (fetched.num_columns > 0) form_.put(scores_of(turn), fetched);
     }
   }
 
-  __device__ void add(int tile, const TilePattern& pattern) {
-    const int num_steps = columns_of(tile) / tiles::step_columns;
-    if constexpr (!gathers_scores) {
+  __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
+    if constexpr (gathers_scores) {
+      add_by_products(turn, pattern, num_steps);
+    } else {
       bool has_edges[2];
       pattern.find_rows(has_edges);
-      if (form_.begin_tile(scores_of(tile), has_edges, sums_)) {
-        if (num_steps == 4) {
-          add_by_factors(tile, pattern, AllSteps{});
-        } else {
-          add_by_factors(tile, pattern, SomeSteps{num_steps});
-        }
-        return;
+      if (form_.begin_tile(scores_of(turn), has_edges, sums_)) {
+        add_by_factors(turn, pattern, num_steps);
+      } else {
+        add_by_exponentials(turn, pattern, num_steps);
       }
-    } else if (num_steps == 4) {
-      add_by_scores(tile, pattern, AllSteps{});
-      return;
-    }
-    add_by_scores(tile, pattern, SomeSteps{num_steps});
-  }
-
-  template <class Steps>
-  __device__ void add_by_factors(int tile, const TilePattern& pattern, const Steps& steps) {
-    const typename Form::Stage& stage = scores_of(tile);
-#pragma unroll
-    for (int h = 0; h < heads; ++h) {
-      HeadSums<T, width>& head = sums_[h];
-      const auto rows = form_.row_factors(stage, h, head);
-      head.template add<features>(steps, rows_ + stage_of(tile), h * (width / 8), [&](int step) {
-        return Form::weights(stage, h, rows, step, pattern, head);
-      });
     }
   }
 
-  template <class Steps>
-  __device__ void add_by_scores(int tile, const TilePattern& pattern, const Steps& steps) {
-    const std::uint32_t values = rows_ + stage_of(tile);
+  /// Step by step, all heads of a step together. The steps are a loop, not copies of its body: the
+  /// instructions of all of them would not fit the cache that they are fetched from.
+  template <class WeightsOf>
+  __device__ void add_steps(int turn, const TilePattern& pattern, int num_steps,
+                            WeightsOf&& weights_of) {
+    const std::uint32_t values = rows_ + stage_of(turn);
+#pragma unroll 1
+    for (int step = 0; step < num_steps; ++step) {
+      const StepPattern cells(pattern, step);
+      if (!cells.has_edges()) continue;
+      std::uint32_t blocks[4];
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        const StepWeights<T> weights = weights_of(h, step, cells);
+        if constexpr (width == 8) {
+          if (h % 2 == 0) Rows::load_columns(blocks, values, step, h);
+          sums_[h].multiply(0, weights, blocks[h % 2 * 2], blocks[h % 2 * 2 + 1]);
+        } else {
+          sums_[h].template add_wide<Rows>(weights, values, step, h * (width / 8));
+        }
+      }
+    }
+  }
+
+  __device__ void add_by_factors(int turn, const TilePattern& pattern, int num_steps) {
+    const typename Form::Stage& stage = scores_of(turn);
+    typename Form::RowFactors rows[heads];
+#pragma unroll
+    for (int h = 0; h < heads; ++h) rows[h] = form_.row_factors(stage, h, sums_[h]);
+    add_steps(turn, pattern, num_steps, [&](int h, int step, const StepPattern& cells) {
+      return Form::weights(stage, h, rows[h], step, cells, sums_[h]);
+    });
+  }
+
+  /// First the largest score of each row, then the weights.
+  __device__ void add_by_exponentials(int turn, const TilePattern& pattern, int num_steps) {
+    const typename Form::Stage& stage = scores_of(turn);
 #pragma unroll
     for (int h = 0; h < heads; ++h) {
-      HeadSums<T, width>& head = sums_[h];
-      TileScores scores;
-      form_.scores(scores_of(tile), values + Rows::bytes, h, steps, scores);
-      scores.settle(pattern, head);
-      head.template add<features>(steps, values, h * (width / 8),
-                                  [&](int step) { return scores.weights(step, head); });
+      float top[2] = {-cuda::infinity, -cuda::infinity};
+#pragma unroll 1
+      for (int step = 0; step < num_steps; ++step) {
+        form_.find_top(stage, h, step, StepPattern(pattern, step), top);
+      }
+      sums_[h].make_room(top);
+    }
+    add_steps(turn, pattern, num_steps, [&](int h, int step, const StepPattern& cells) {
+      return form_.exponentials(stage, h, step, cells, sums_[h]);
+    });
+  }
+
+  /// Scores that are products themselves, of two steps at a time.
+  __device__ void add_by_products(int turn, const TilePattern& pattern, int num_steps) {
+    const std::uint32_t values = rows_ + stage_of(turn);
+#pragma unroll 1
+    for (int step = 0; step < num_steps; step += 2) {
+      const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
+      if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
+      // Rows of V that the tile does not have are no numbers to multiply by 0.
+      const bool both = step + 1 < num_steps;
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        HeadSums<T, width>& head = sums_[h];
+        PairScores scores;
+        form_.scores(values + Rows::bytes, h, step, scores);
+        scores.settle(cells, head);
+        if constexpr (width == 8) {
+          std::uint32_t blocks[4];
+          Rows::load_column_of_two(blocks, values, step, h);
+          head.multiply(0, scores.weights(0, head), blocks[0], blocks[1]);
+          if (both) head.multiply(0, scores.weights(1, head), blocks[2], blocks[3]);
+        } else {
+          constexpr int units = width / 8;
+          head.template add_wide<Rows>(scores.weights(0, head), values, step, h * units);
+          if (both) {
+            head.template add_wide<Rows>(scores.weights(1, head), values, step + 1, h * units);
+          }
+        }
+      }
     }
   }
 
@@ -364,14 +446,13 @@ class TallAttention {
   typename Rows::Copy keys_;
   Form form_;
   tiles::Piece piece_;
-  int num_tiles_ = 0;
   HeadSums<T, width> sums_[heads];
 };
 
-/// Blocks that an SM should hold.
+/// Blocks that an SM should hold, as their registers allow.
 template <AttentionForm form, int width>
-inline constexpr int tall_attention_blocks = (form == AttentionForm::gat ? 4 : 3) -
-                                             (width == 128 ? 1 : 0);
+inline constexpr int tall_attention_blocks =
+    form == AttentionForm::gat ? (width == 128 ? 3 : 4) : (width == 128 ? 2 : width == 64 ? 3 : 4);
 
 template <AttentionForm form, class T, int width>
 __global__ __launch_bounds__(
@@ -383,7 +464,7 @@ __global__ __launch_bounds__(
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
   cuda::wait_for_previous();
   TallAttention<form, T, width> attention(launch, shared);
-  for (std::int32_t i = begin; i < end; ++i) attention.run(launch.pieces[i]);
+  attention.run(begin, end);
 }
 
 template <AttentionForm form, class T, int width>

@@ -25,35 +25,13 @@ __device__ std::uint32_t packed(float low, float high) {
   }
 }
 
-/// Two numbers as halves of a word, and what they lost by that, likewise: together they are as good
-/// as twice the digits.
-template <class T>
-struct PackedTwice {
-  std::uint32_t high;
-  std::uint32_t low;
-
-  __device__ PackedTwice(float even, float odd) : high(packed<T>(even, odd)) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      low =
-          packed<T>(even - __uint_as_float(high << 16), odd - __uint_as_float(high & 0xffff0000u));
-    } else {
-      const float2 kept = __half22float2(reinterpret_cast<const __half2&>(high));
-      low = packed<T>(even - kept.x, odd - kept.y);
-    }
-  }
-};
-
-/// The weights of 16 rows and the 16 columns of a step as operands.
+/// The weights of 16 rows and the 16 columns of a step as an operand. Each is rounded once, to 16
+/// bits; their sums are of the weights before that.
 template <class T>
 struct StepWeights {
-  std::uint32_t high[4];
-  std::uint32_t low[4];
+  std::uint32_t pairs[4];
 
-  __device__ void set(int place, float even, float odd) {
-    const PackedTwice<T> pair(even, odd);
-    high[place] = pair.high;
-    low[place] = pair.low;
-  }
+  __device__ void set(int place, float even, float odd) { pairs[place] = packed<T>(even, odd); }
 };
 
 /// How far below the largest weight of its row a weight may lie without losing digits, in powers of
@@ -76,9 +54,6 @@ struct WeightRange<__half> {
 struct TilePattern {
   std::uint32_t word = 0;
 
-  __device__ bool has(int step, int i, int odd) const {
-    return (word >> (4 * step + i + 16 * odd) & 1) != 0;
-  }
   /// Whether rows g and g + 8 have an edge in the tile: the same for the four lanes of a row.
   __device__ void find_rows(bool (&has_edges)[2]) const {
     unsigned rows = ((word & 0x55555555u) != 0 ? 1u : 0u) | ((word & 0xaaaaaaaau) != 0 ? 2u : 0u);
@@ -89,13 +64,20 @@ struct TilePattern {
   }
 };
 
-/// The steps of a tile: all four, known when compiling, or fewer at the end of a window.
-struct AllSteps {
-  __device__ static constexpr bool has(int) { return true; }
-};
-struct SomeSteps {
-  int count;
-  __device__ bool has(int step) const { return step < count; }
+/// One step of a tile's pattern as masks, which serve all heads.
+struct StepPattern {
+  std::uint32_t word;
+
+  __device__ StepPattern(const TilePattern& pattern, int step) : word(pattern.word >> (4 * step)) {}
+
+  /// Whether a row of this warp has an edge in the step.
+  __device__ bool has_edges() const { return __any_sync(~0u, (word & 0x000f000fu) != 0) != 0; }
+
+  __device__ bool has(int i, int odd) const { return (word >> (i + 16 * odd) & 1) != 0; }
+  __device__ float masked(float weight, int i, int odd) const {
+    const auto top = static_cast<std::int32_t>(word << (31 - i - 16 * odd));
+    return __uint_as_float(__float_as_uint(weight) & static_cast<std::uint32_t>(top >> 31));
+  }
 };
 
 /// The softmax and the weighted features of one head, for the two rows of a lane. Weights are
@@ -127,66 +109,57 @@ struct HeadSums {
     }
   }
 
-  /// Adds weights times rows of V, step by step; weights_of(step) computes those of a step.
-  template <int features_of_tile, class Steps, class WeightsOf>
-  __device__ void add(const Steps& steps, std::uint32_t values, int first_unit,
-                      WeightsOf&& weights_of) {
-    using Rows = TileRows<features_of_tile>;
+  /// Makes room for what the four lanes of each row have found, `top` of them.
+  __device__ void make_room(float (&top)[2]) {
+#pragma unroll
+    for (float& of_row : top) {
+      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 1));
+      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 2));
+    }
+    if (__any_sync(~0u, must_rise(0, top[0]) || must_rise(1, top[1])) == 0) return;
+    raise(0, top[0]);
+    raise(1, top[1]);
+  }
+
+  /// Adds the products of one step with all groups of eight features, of which there are several.
+  template <class Rows>
+  __device__ void add_wide(const StepWeights<T>& weights, std::uint32_t values, int step,
+                           int first_unit) {
     std::uint32_t blocks[4];
 #pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      if (!steps.has(step)) break;
-      const StepWeights<T> weights = weights_of(step);
-      if constexpr (width == 8) {
-        if (step % 2 == 0) Rows::load_column_of_two(blocks, values, step, first_unit);
-        multiply(features[0], weights, blocks[step % 2 * 2], blocks[step % 2 * 2 + 1]);
-      } else {
-#pragma unroll
-        for (int group = 0; group < width / 8; group += 2) {
-          Rows::load_columns(blocks, values, step, first_unit + group);
-          multiply(features[group], weights, blocks[0], blocks[1]);
-          multiply(features[group + 1], weights, blocks[2], blocks[3]);
-        }
-      }
+    for (int group = 0; group < width / 8; group += 2) {
+      Rows::load_columns(blocks, values, step, first_unit + group);
+      multiply(group, weights, blocks[0], blocks[1]);
+      multiply(group + 1, weights, blocks[2], blocks[3]);
     }
   }
 
- private:
-  __device__ static void multiply(float (&sums)[4], const StepWeights<T>& weights, std::uint32_t b0,
-                                  std::uint32_t b1) {
+  __device__ void multiply(int group, const StepWeights<T>& weights, std::uint32_t b0,
+                           std::uint32_t b1) {
     const std::uint32_t b[2] = {b0, b1};
-    cuda::multiply_16x8<T>(sums, weights.low, b);
-    cuda::multiply_16x8<T>(sums, weights.high, b);
+    cuda::multiply_16x8<T>(features[group], weights.pairs, b);
   }
 };
 
-/// Scores of all cells of a tile, in powers of two: `cells[i]` are those of columns 8 i on, two of
-/// row g, then two of row g + 8.
-struct TileScores {
-  float cells[8][4];
+/// Scores of two steps, in powers of two: `cells[i]` are those of columns 8 i on, two of row g, then
+/// two of row g + 8.
+struct PairScores {
+  float cells[4][4];
 
   /// Cells without an edge get -inf; bases make room for the largest score of each row.
   template <class T, int width>
-  __device__ void settle(const TilePattern& pattern, HeadSums<T, width>& sums) {
+  __device__ void settle(const StepPattern (&steps)[2], HeadSums<T, width>& sums) {
     float top[2] = {-cuda::infinity, -cuda::infinity};
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 4; ++i) {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const bool exists = pattern.has(i / 2, i % 2 * 2 + k / 2, k % 2);
+        const bool exists = steps[i / 2].has(i % 2 * 2 + k / 2, k % 2);
         cells[i][k] = exists ? cells[i][k] : -cuda::infinity;
         top[k / 2] = fmaxf(top[k / 2], cells[i][k]);
       }
     }
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 1));
-      top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 2));
-    }
-    if (__any_sync(~0u, sums.must_rise(0, top[0]) || sums.must_rise(1, top[1])) != 0) {
-      sums.raise(0, top[0]);
-      sums.raise(1, top[1]);
-    }
+    sums.make_room(top);
   }
 
   template <class T, int width>
