@@ -260,7 +260,7 @@ template <class T>
 double attention_tolerance(const AttentionMagnitudes& magnitudes, const std::string& kernel) {
   const bool strict = kernel.empty() || testing::kernel_info(kernel).strict;
   // On tall windows weights are operands of 16 bits, rounded once.
-  const double rounded = std::is_same_v<T, BFloat16> ? 0x1p-9 : 0x1p-12;
+  const double rounded = std::is_same_v<T, Bfloat16> ? 0x1p-9 : 0x1p-12;
   const double weights = kernel == "attention/cuda/tall" ? rounded : 0;
   // What tensor cores may make of sums, and of the sums behind a score.
   if (!strict) return 1e-5 * (1 + magnitudes.score) + weights;

@@ -146,7 +146,8 @@ class TallAttention {
     TileIds ids{};
     if (!walk.find()) return ids;
     ids.num_columns = walk.num_columns();
-    ids.word = __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
+    ids.word =
+        __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
 #pragma unroll
     for (int i = 0; i < Rows::share; ++i) {
@@ -451,8 +452,10 @@ class TallAttention {
 
 /// Blocks that an SM should hold, as their registers allow.
 template <AttentionForm form, int width>
-inline constexpr int tall_attention_blocks =
-    form == AttentionForm::gat ? (width == 128 ? 3 : 4) : (width == 128 ? 2 : width == 64 ? 3 : 4);
+inline constexpr int tall_attention_blocks = form == AttentionForm::gat ? (width == 128 ? 3 : 4)
+                                                                        : (width == 128  ? 2
+                                                                           : width == 64 ? 3
+                                                                                         : 4);
 
 template <AttentionForm form, class T, int width>
 __global__ __launch_bounds__(

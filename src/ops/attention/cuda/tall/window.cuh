@@ -141,8 +141,8 @@ struct HeadSums {
   }
 };
 
-/// Scores of two steps, in powers of two: `cells[i]` are those of columns 8 i on, two of row g, then
-/// two of row g + 8.
+/// Scores of two steps, in powers of two: `cells[i]` are those of columns 8 i on, two of row g,
+/// then two of row g + 8.
 struct PairScores {
   float cells[4][4];
 
