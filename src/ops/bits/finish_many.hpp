@@ -75,39 +75,63 @@ TESSERA_ANYWHERE void finish_values(const BitFinish& finish, const FinishRow& ro
   }
 }
 
-/// A code of up to 16 bits: what is no number becomes 0. Adding 3 * 2^22 rounds as rintf does.
-TESSERA_ANYWHERE inline std::uint32_t code_of(const BitFinish& finish, float v, float lower,
-                                              float step, float inverse) {
+/// A code of up to 16 bits; on a GPU only the lowest 16 bits of the result are the code's. What is
+/// no number becomes 0. Adding 3 * 2^22 rounds as rintf does.
+template <bool floors>
+TESSERA_ANYWHERE inline std::uint32_t code_within(float last_code, float v, float lower, float step,
+                                                  float inverse) {
   // Numbers that are cut off stay clear of the code above the last.
-  const float most = (finish.floors ? finish.last_code + 0.5f : finish.last_code) * step;
+  const float most = (floors ? last_code + 0.5f : last_code) * step;
   const float inside = fminf(fmaxf(v - lower, 0.0f), most);
   const float steps = quotient(inside, step, inverse);
-  const float whole = (finish.floors ? floorf(steps) : steps) + 12582912.0f;
+  const float whole = (floors ? floorf(steps) : steps) + 12582912.0f;
 #ifdef __CUDA_ARCH__
-  return __float_as_uint(whole) & 0xFFFFu;
+  return __float_as_uint(whole);
 #else
   return static_cast<std::uint32_t>(whole - 12582912.0f);
 #endif
 }
 
+TESSERA_ANYWHERE inline std::uint32_t code_of(const BitFinish& finish, float v, float lower,
+                                              float step, float inverse) {
+  const std::uint32_t code = finish.floors
+                                 ? code_within<true>(finish.last_code, v, lower, step, inverse)
+                                 : code_within<false>(finish.last_code, v, lower, step, inverse);
+  return code & 0xFFFFu;
+}
+
+template <bool floors, int count, class ColumnOf>
+TESSERA_ANYWHERE void codes_within(const BitFinish& finish, ColumnOf&& column_of,
+                                   const float (&v)[count], std::uint32_t (&codes)[count]) {
+  if (finish.range_stride == 0) {
+    const float lower = finish.lower[0];
+    const float step = finish.step[0];
+    const float inverse = finish.inverse[0];
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) {
+      codes[i] = code_within<floors>(finish.last_code, v[i], lower, step, inverse);
+    }
+  } else {
+    TESSERA_UNROLL
+    for (int i = 0; i < count; ++i) {
+      const auto col = column_of(i);
+      codes[i] = code_within<floors>(finish.last_code, v[i], finish.lower[col], finish.step[col],
+                                     finish.inverse[col]);
+    }
+  }
+}
+
+/// As `code_within`.
 template <int count, class ColumnOf>
 TESSERA_ANYWHERE void finish_codes(const BitFinish& finish, ColumnOf&& column_of,
                                    const float (&v)[count], std::uint32_t (&codes)[count]) {
   if (finish.inverse == nullptr) {
     TESSERA_UNROLL
     for (int i = 0; i < count; ++i) codes[i] = finish.code(column_of(i), v[i]);
-  } else if (finish.range_stride == 0) {
-    const float lower = finish.lower[0];
-    const float step = finish.step[0];
-    const float inverse = finish.inverse[0];
-    TESSERA_UNROLL
-    for (int i = 0; i < count; ++i) codes[i] = code_of(finish, v[i], lower, step, inverse);
+  } else if (finish.floors) {
+    codes_within<true>(finish, column_of, v, codes);
   } else {
-    TESSERA_UNROLL
-    for (int i = 0; i < count; ++i) {
-      const auto col = column_of(i);
-      codes[i] = code_of(finish, v[i], finish.lower[col], finish.step[col], finish.inverse[col]);
-    }
+    codes_within<false>(finish, column_of, v, codes);
   }
 }
 

@@ -25,7 +25,8 @@ std::span<const BitKernel> bit_aggregate_kernels() {
     std::vector<BitKernel> kernels(cpu_bit_aggregate_kernels().begin(),
                                    cpu_bit_aggregate_kernels().end());
 #ifdef TESSERA_WITH_CUDA
-    append_cuda_bit_aggregate_kernels(kernels);
+    append_cuda_byte_rows(kernels);
+    append_cuda_wide_aggregate(kernels);
     append_cuda_byte_windows(kernels);
 #endif
     return kernels;

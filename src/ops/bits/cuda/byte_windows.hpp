@@ -4,23 +4,15 @@
 #include <array>
 #include <cstdint>
 
-#include "ops/bits/cuda/finish_sums.hpp"
+#include "ops/bits/cuda/aggregate.hpp"
 #include "ops/spmm/cuda/tall/launch.hpp"
 
 namespace tessera::ops {
 
-/// What becomes of the sums of a window.
-struct ByteWindowsResult {
-  std::int64_t rows = 0;
-  std::int64_t all_rows = 0;  ///< with those that fill a tensor of codes up
-  std::int64_t cols = 0;
-  BitResult result;
-};
-
 struct ByteWindowsFunction {
   int width = 0;      ///< columns of a block
   int max_steps = 0;  ///< of a stage
-  void (*launch)(const TallLaunch&, const ByteWindowsResult&, Stream) = nullptr;
+  void (*launch)(const TallLaunch&, const AggregateResult&, Stream) = nullptr;
   int (*resident_blocks)() = nullptr;
 };
 

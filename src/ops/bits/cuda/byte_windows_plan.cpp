@@ -6,7 +6,6 @@
 #include "core/device_traits.hpp"
 #include "cuda/array.hpp"
 #include "cuda/wgmma_device.hpp"
-#include "ops/bits/cuda/aggregate.hpp"
 #include "ops/bits/cuda/byte_windows.hpp"
 #include "ops/bits/cuda/cost.hpp"
 #include "ops/bits/cuda/kernels.hpp"
@@ -73,7 +72,7 @@ class CudaByteWindows final : public CudaBits {
     launch.features.x = codes.bytes;
     launch.features.x_stride = codes.stride;
     launch.features.count = options_.cols;
-    ByteWindowsResult out;
+    AggregateResult out;
     out.rows = out.all_rows = options_.rows;
     out.cols = options_.cols;
     if (finishes_in_registers(options_)) {

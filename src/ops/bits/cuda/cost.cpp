@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
 #include "ops/tuning.hpp"
 
@@ -24,12 +25,13 @@ struct BitCoefficients {
   double spread_us;           ///< the same in rows
   double spread_pair_us;      ///< and for products of bytes
   double gather_bytes_per_us;
-  double least_gather_bytes;  ///< an edge of fewer takes as long
-  double window_share;        ///< of what windows of 16-bit features take
+  double window_share;  ///< of what windows of 16-bit features take
+  double finish_us;     ///< per million sums that become codes or values
 
   BitCoefficients scaled(DeviceRatio ratio) const {
     BitCoefficients scaled = *this;
     scaled.gather_bytes_per_us *= ratio.memory;
+    scaled.finish_us /= ratio.processors;
     return scaled;
   }
 };
@@ -50,8 +52,8 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .spread_us = 0.5,
        .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
-       .least_gather_bytes = 64,
-       .window_share = 1.5}}}};
+       .window_share = 1,
+       .finish_us = 0.4}}}};
 
 /// Products that the busiest processor has.
 double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
@@ -75,6 +77,13 @@ double stored_us(const BitProblem& problem, const BitCoefficients& fit) {
   const double bytes = gives_codes(problem.options.output) ? 1 : 4;
   return bytes * static_cast<double>(problem.options.rows) *
          static_cast<double>(problem.options.cols) / fit.gather_bytes_per_us;
+}
+
+/// What sums become in registers.
+double finished_us(const BitProblem& problem, const BitCoefficients& fit) {
+  if (problem.options.output == BitOutput::sums32) return 0;
+  return fit.finish_us * 1e-6 * static_cast<double>(problem.options.rows) *
+         static_cast<double>(problem.options.cols);
 }
 
 }  // namespace
@@ -118,13 +127,20 @@ double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& trai
          waves * static_cast<double>(options.depth) * fit.byte_pair_depth_us;
 }
 
-double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits) {
+SpmmProblem as_features(const BitProblem& problem) {
+  SpmmProblem features;
+  features.graph = problem.graph;
+  features.precision = Precision::fp16;
+  features.features = padded_bytes(problem.options.cols) / 2;
+  features.set_place(problem.options.place());
+  return features;
+}
+
+double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
+                           const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
-  const double of_edge =
-      std::max(fit.least_gather_bytes, static_cast<double>(padded_bytes(problem.options.cols)));
-  const double gathered = static_cast<double>(problem.graph.num_edges()) * (of_edge + 4);
-  return fit.launch_us + spread_us(problem, fit) + gathered / fit.gather_bytes_per_us +
-         stored_us(problem, fit);
+  return spread_us(problem, fit) + predicted_rows_us(as_features(problem), policy, traits) +
+         finished_us(problem, fit);
 }
 
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits) {
@@ -138,13 +154,11 @@ double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits
 /// As windows of 16-bit features, which take twice the bytes.
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
-  SpmmProblem half;
-  half.graph = problem.graph;
-  half.precision = Precision::fp16;
+  SpmmProblem half = as_features(problem);
   half.features = problem.options.cols;
-  half.set_place(problem.options.place());
   return spread_us(problem, fit) +
-         fit.window_share * predict_tall_us(half, tall_policies[0], traits);
+         fit.window_share * predict_tall_us(half, tall_policies[0], traits) +
+         finished_us(problem, fit);
 }
 
 }  // namespace tessera::ops

@@ -3,6 +3,8 @@
 
 #include "core/device_traits.hpp"
 #include "ops/bits/kernel.hpp"
+#include "ops/spmm/cuda/rows/policy.hpp"
+#include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {
 
@@ -18,6 +20,10 @@ double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits);
-double predict_bit_rows_us(const BitProblem& problem, const DeviceTraits& traits);
+double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
+                           const DeviceTraits& traits);
+
+/// Sums of 16-bit features whose rows have as many bytes as those of the codes.
+SpmmProblem as_features(const BitProblem& problem);
 
 }  // namespace tessera::ops

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "cuda/array.hpp"
 #include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/cuda/kernel_table.hpp"
@@ -16,8 +15,7 @@
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
-#include "ops/spmm/cuda/rows/row_lists.hpp"
-#include "ops/spmm/cuda/rows/schedule.hpp"
+#include "ops/spmm/cuda/rows/scheduled_rows.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -42,32 +40,6 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
   return of_winners(problem) ? best_policies[index] : rows_policies[index];
 }
 
-/// The lists of a schedule on its GPU.
-struct RowLists {
-  Buffer<RowStart> short_rows;
-  Buffer<RowSlice> wide_rows;
-
-  RowLists() = default;
-  RowLists(const RowsSchedule& schedule, const cuda::DeviceRows& matrix, const RowsPolicy& policy,
-           const RowsCut& cut, const Place& place)
-      : short_rows(schedule.num_short, place), wide_rows(schedule.num_wide, place) {
-    if (short_rows.empty() && wide_rows.empty()) return;
-    RowListsLaunch launch;
-    launch.num_rows = matrix.num_rows;
-    launch.offsets = matrix.offsets();
-    launch.indices = matrix.indices.data();
-    launch.short_row = cut.short_row(policy);
-    launch.wide_row = cut.longest_wide_row(policy);
-    launch.short_step = policy.step();
-    launch.wide_step = whole_warp(policy).step();
-    launch.short_rows = short_rows.data();
-    launch.wide_rows = wide_rows.data();
-    const auto starts = cuda::to_device(launch.set_starts(schedule), place);
-    launch.starts = starts.data();
-    list_rows(launch, place.stream);
-  }
-};
-
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
  public:
@@ -78,12 +50,8 @@ class CudaRows final : public PreparedSpmm {
     const SharedArray<EdgeOffset> offsets =
         forward ? problem.graph.row_offsets() : detail::GraphAccess::col_offsets(problem.graph);
     const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
-    const Place place = problem.place();
-    cut_ = rows_cut(problem, shape, device_traits(problem.device));
-    const RowsSchedule schedule = make_rows_schedule({offsets.span(), *degrees}, shape, cut_);
-    pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), place);
-    split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), place);
-    lists_ = RowLists(schedule, matrix_.rows(), shape, cut_, place);
+    rows_ = ScheduledRows(matrix_.rows(), {offsets.span(), *degrees}, shape,
+                          rows_cut(problem, shape, device_traits(problem.device)), problem.place());
     for (const bool aligned : {false, true}) {
       for (const bool weighted : {false, true}) {
         functions_[aligned ? 1 : 0][weighted ? 1 : 0] = function(aligned, weighted);
@@ -91,8 +59,8 @@ class CudaRows final : public PreparedSpmm {
     }
     // A best product has its source beside it.
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
-    slots_ = workspace_.add<float>(checked_area(schedule.num_slots * words, problem.features));
-    workspace_.add_counters(split_rows_.size() * num_blocks_of_features());
+    slots_ = workspace_.add<float>(checked_area(rows_.num_slots() * words, problem.features));
+    workspace_.add_counters(rows_.num_split_rows() * num_blocks_of_features());
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
@@ -101,18 +69,7 @@ class CudaRows final : public PreparedSpmm {
     check_reach(call.y, "y");
     RowsLaunch launch = matrix_.launch(call);
     const RowsPolicy& policy = policy_of(problem_, policy_);
-    const auto block_warps = static_cast<unsigned>(cut_.block_threads / 32);
-    launch.work.block_threads = static_cast<unsigned>(cut_.block_threads);
-    launch.work.pieces = pieces_.data();
-    launch.work.num_pieces = static_cast<std::uint32_t>(pieces_.size());
-    launch.work.wide_rows = lists_.wide_rows.data();
-    launch.work.num_wide = static_cast<std::uint32_t>(lists_.wide_rows.size());
-    launch.work.num_wide_blocks = (launch.work.num_wide + block_warps - 1) / block_warps;
-    launch.work.short_rows = lists_.short_rows.data();
-    launch.work.num_short = static_cast<std::uint32_t>(
-        policy.listed ? lists_.short_rows.size() : std::int64_t{launch.matrix.num_rows});
-    launch.work.short_row = cut_.short_row(policy);
-    launch.work.split_rows = split_rows_.data();
+    launch.work = rows_.work();
     launch.work.slots = slots_.in(workspace);
     launch.work.num_done = workspace.counters;
     set_epilogue(problem_, call, launch.epilogue);
@@ -149,10 +106,7 @@ class CudaRows final : public PreparedSpmm {
   SpmmProblem problem_;
   std::size_t policy_;
   DeviceMatrix matrix_;
-  RowsCut cut_;
-  Buffer<LongPiece> pieces_;
-  Buffer<SplitRow> split_rows_;
-  RowLists lists_;
+  ScheduledRows rows_;
   RowsFunction functions_[2][2] = {};  ///< for rows on boundaries or not, weighted or not
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
