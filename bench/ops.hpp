@@ -12,6 +12,7 @@ std::vector<Suite> spmm_suites();
 std::vector<Suite> sddmm_suites();
 std::vector<Suite> edge_softmax_suites();
 std::vector<Suite> attention_suites();
+std::vector<Suite> aggregate_update_suites();
 std::vector<Suite> gemm_suites();
 std::vector<Suite> bit_suites();  ///< products of few bits
 std::vector<Suite> translate_suites();

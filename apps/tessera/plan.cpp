@@ -11,6 +11,7 @@
 #include "options.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/plan_store.hpp"
@@ -91,6 +92,12 @@ ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& gra
     options.heads = arguments.heads;
     return ops::plan_edge_softmax(graph, options).explain();
   }
+  if (op == "aggregate_update") {
+    auto options = common_options<ops::AggregateUpdateOptions>(arguments, store);
+    options.in = options.out = arguments.features;
+    options.backward = options.keep_aggregated = true;
+    return ops::plan_aggregate_update(graph, options).explain();
+  }
   auto options = common_options<ops::AttentionOptions>(arguments, store);
   options.features = arguments.features;
   options.heads = arguments.heads;
@@ -168,7 +175,8 @@ Json to_json(const PlanArguments& arguments, const Dataset& dataset,
 void reject_useless_options(const Arguments& app, const std::string& op) {
   const bool spmm = op == "spmm" || op == "spmm_backward";
   const std::string here = "for " + op;
-  reject_useless(app, {{"--heads", spmm, here, "use --op attention, sddmm or edge_softmax"},
+  reject_useless(app, {{"--heads", spmm || op == "aggregate_update", here,
+                        "use --op attention, sddmm or edge_softmax"},
                        {"--reduction", !spmm, here, "use --op spmm"},
                        {"--form", op != "attention", here, "use --op attention"},
                        {"--features", op == "edge_softmax", here, "use --heads"}});
@@ -195,9 +203,11 @@ Action setup(Arguments& app) {
   add_data_options(app, arguments->data);
   add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("--op", arguments->op,
-                 "spmm, spmm_backward, sddmm, edge_softmax or attention (default spmm)")
+                 "spmm, spmm_backward, sddmm, edge_softmax, attention or aggregate_update (default "
+                 "spmm)")
       ->type_name("OP")
-      ->check(one_of({"spmm", "spmm_backward", "sddmm", "edge_softmax", "attention"}));
+      ->check(one_of(
+          {"spmm", "spmm_backward", "sddmm", "edge_softmax", "attention", "aggregate_update"}));
   app.add_option("--features", arguments->features, "width of the features (default 64)")
       ->type_name("N")
       ->check(between(std::int64_t{0}, std::int64_t{1} << 20));

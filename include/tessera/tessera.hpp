@@ -69,6 +69,7 @@
 #include "tessera/nn/tensor.hpp"
 #include "tessera/nn/topology.hpp"
 #include "tessera/ops/activation.hpp"
+#include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/bit_forms.hpp"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/aggregate_update/kernel.hpp"
 #include "ops/attention/kernel.hpp"
 #include "ops/bits/kernel.hpp"
 #include "ops/edge_softmax/kernel.hpp"
@@ -14,6 +15,7 @@ namespace tessera::ops {
 
 std::vector<KernelInfo> kernels() {
   std::vector<KernelInfo> all;
+  append_infos(all, aggregate_update_kernels());
   append_infos(all, attention_kernels());
   append_infos(all, bit_aggregate_kernels());
   append_infos(all, bit_gemm_kernels());

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <limits>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +11,7 @@
 #include "ops/attention/cuda/widened.hpp"
 #include "ops/edge_softmax/cuda/kernels.hpp"
 #include "ops/edge_softmax/trial.hpp"
+#include "ops/fastest.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -242,17 +240,6 @@ std::string why_not(const AttentionProblem& problem) {
   const double bytes = 2 * edge_numbers(problem) * sizeof(float);
   if (bytes > max_edge_bytes) return fmt::format("edges would take {:.1f} GB", bytes / 1e9);
   return {};
-}
-
-/// What the fastest kernel takes that a stage may use.
-template <class KernelType>
-double fastest_us(std::span<const KernelType> table, const typename KernelType::Problem& problem,
-                  const PlanOptions& options) {
-  double best = std::numeric_limits<double>::infinity();
-  for (const Offer& offer : offers_of(table, problem, options)) {
-    if (why_excluded(offer, options).empty()) best = std::min(best, offer.predicted_us);
-  }
-  return best;
 }
 
 double predicted_fp32_us(const AttentionProblem& problem) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/aggregate_update/cost.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "ops/tuning.hpp"
+#include "tessera/core/parallel.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// A product of many rows with a small matrix on a GPU.
+struct ProductCoefficients {
+  double launch_us;
+  double moved_bytes_per_us;
+  /// Multiplications and additions: our own kernels for up to 64 columns, BLAS in fp32 and with 16
+  /// bits.
+  double streamed_per_us;
+  double fp32_per_us;
+  double half_per_us;
+
+  ProductCoefficients scaled(DeviceRatio ratio) const {
+    ProductCoefficients scaled = *this;
+    scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.streamed_per_us *= ratio.processors;
+    scaled.fp32_per_us *= ratio.processors;
+    scaled.half_per_us *= ratio.processors;
+    return scaled;
+  }
+};
+
+constexpr std::array<Fitted<ProductCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-15", "products of 2 k to 1.7 M rows with 16 to 256 columns"),
+      {.launch_us = 3,
+       .moved_bytes_per_us = 3.6e6,
+       .streamed_per_us = 120e6,
+       .fp32_per_us = 40e6,
+       .half_per_us = 300e6}}}};
+
+/// Rows from which on, and columns up to which, our own kernels take fp32.
+constexpr double many_rows = 32768;
+constexpr std::int64_t most_columns = 64;
+
+double product_us(const AggregateUpdateProblem& problem, const ProductCoefficients& fit) {
+  const bool first = problem.keeps_sums() || problem.gathered() <= problem.written();
+  const auto rows = static_cast<double>(first ? problem.num_targets() : problem.num_sources());
+  const auto inner = static_cast<double>(problem.gathered());
+  const auto cols = static_cast<double>(problem.written());
+  const auto bytes = static_cast<double>(bytes_per_element(problem.options.precision));
+  const bool streamed = rows >= many_rows && problem.written() <= most_columns;
+  const double per_us =
+      bytes == 2 ? fit.half_per_us : (streamed ? fit.streamed_per_us : fit.fp32_per_us);
+  return fit.launch_us + std::max(rows * (inner + cols) * bytes / fit.moved_bytes_per_us,
+                                  2 * rows * inner * cols / per_us);
+}
+
+}  // namespace
+
+double predicted_products_us(const AggregateUpdateProblem& problem) {
+  const AggregateUpdateOptions& options = problem.options;
+  const double products = options.root ? 2 : 1;
+  if (options.device.kind == DeviceKind::cpu) {
+    constexpr double per_us = 20e3;  // of one core
+    const auto rows = static_cast<double>(problem.num_targets());
+    return 2 * products * rows * static_cast<double>(problem.gathered() * problem.written()) /
+           (per_us * num_threads());
+  }
+  const ProductCoefficients fit = coefficients_for(coefficients, device_traits(options.device));
+  const bool finishes = problem.is_forward() &&
+                        (options.activation != Activation::none || options.dropout > 0) &&
+                        (problem.keeps_sums() || options.root || options.in <= options.out);
+  const double y_bytes = static_cast<double>(problem.num_targets()) *
+                         static_cast<double>(problem.written()) *
+                         static_cast<double>(bytes_per_element(options.precision));
+  const double pass = finishes ? fit.launch_us + 2 * y_bytes / fit.moved_bytes_per_us : 0;
+  return products * product_us(problem, fit) + pass;
+}
+
+}  // namespace tessera::ops

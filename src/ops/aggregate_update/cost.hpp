@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/device_traits.hpp"
+#include "ops/aggregate_update/kernel.hpp"
+
+namespace tessera::ops {
+
+/// What the dense products of a staged run should take, on the problem's device, and the pass over
+/// Y where they leave an activation to one.
+double predicted_products_us(const AggregateUpdateProblem& problem);
+
+}  // namespace tessera::ops

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/device_traits.hpp"
+#include "ops/aggregate_update/kernel.hpp"
+
+namespace tessera::ops {
+
+/// What the fused kernel should take, from the sizes of the graph and the degrees of its rows.
+double predicted_fused_update_us(const AggregateUpdateProblem& problem, const DeviceTraits& traits);
+
+}  // namespace tessera::ops

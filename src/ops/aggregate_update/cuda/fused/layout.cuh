@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda/vectors.cuh"
+#include "ops/aggregate_update/cuda/fused/launch.hpp"
+#include "ops/gemm/cuda/stream_rows.cuh"
+
+/// How rows and weights are laid out for the matrix units: as of `stream_rows`, for two element
+/// types and up to 128 columns.
+namespace tessera::ops {
+
+template <class T>
+struct UpdateLayout {
+  static constexpr bool is_fp32 = std::is_same_v<T, float>;
+  /// Sums are fp32; 16-bit weights are a plane as they are, and sums of 16-bit features lose
+  /// nothing that counts in two.
+  static constexpr int left_planes = is_fp32 ? 3 : 2;
+  static constexpr int right_planes = is_fp32 ? 3 : 1;
+  /// A lane loads 16 bytes of a row, four neighbouring lanes a unit.
+  static constexpr int lane_cols = 16 / static_cast<int>(sizeof(T));
+  static constexpr int unit_cols = 4 * lane_cols;
+  static constexpr int unit_steps = unit_cols / 16;
+  /// Which planes are multiplied, the smallest parts first.
+  static constexpr int num_pairs = is_fp32 ? 6 : 2;
+  __device__ static constexpr int left_of(int pair) {
+    constexpr int of_fp32[6] = {2, 0, 1, 1, 0, 0};
+    return is_fp32 ? of_fp32[pair] : 1 - pair;
+  }
+  __device__ static constexpr int right_of(int pair) {
+    constexpr int of_fp32[6] = {0, 2, 1, 0, 1, 0};
+    return is_fp32 ? of_fp32[pair] : 0;
+  }
+
+  __host__ __device__ static std::int64_t padded(std::int64_t inner) {
+    return (inner + unit_cols - 1) / unit_cols * unit_cols;
+  }
+  /// From 64 columns of a plane to the next 64.
+  __host__ __device__ static std::int64_t block_bytes(std::int64_t inner, bool root) {
+    return padded(inner) * (root ? 2 : 1) * 128;
+  }
+  __host__ __device__ static std::int64_t plane_bytes(std::int64_t inner, bool root,
+                                                      std::int64_t cols) {
+    return block_bytes(inner, root) * ((cols + 63) / 64);
+  }
+  /// A lane's four numbers of a step are two pairs eight apart for the matrix unit.
+  __device__ static int line_of(int inner) {
+    const int lane = inner % unit_cols / lane_cols;
+    const int of_lane = inner % lane_cols;
+    const int place = of_lane % 4;
+    return inner / unit_cols * unit_cols + of_lane / 4 * 16 + (place < 2 ? 0 : 8) + lane * 2 +
+           place % 2;
+  }
+};
+
+/// Writes a weight into shared memory, as planes, from line `first_line` on.
+template <int cols, class T>
+__device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std::int64_t stride,
+                            int first_line, bool root, char* planes) {
+  using Layout = UpdateLayout<T>;
+  constexpr int kept_cols = (cols + 63) / 64 * 64;
+  const auto* const from = static_cast<const T*>(weight);
+  const auto padded = static_cast<int>(Layout::padded(launch.features.inner));
+  const std::int64_t block_bytes = Layout::block_bytes(launch.features.inner, root);
+  const std::int64_t plane_bytes = Layout::plane_bytes(launch.features.inner, root, cols);
+  const bool in_row = launch.weights.inner_in_row;
+  for (int i = static_cast<int>(threadIdx.x); i < padded * kept_cols;
+       i += static_cast<int>(blockDim.x)) {
+    const int inner = in_row ? i % padded : i / kept_cols;
+    const int col = in_row ? i / padded : i % kept_cols;
+    float rest = 0;
+    if (inner < launch.features.inner && col < launch.features.cols) {
+      rest = cuda::widen(in_row ? from[col * stride + inner] : from[inner * stride + col]);
+    }
+    const int line = first_line + Layout::line_of(inner);
+    const int at = exchanged_column(col) % 64;
+    char* const place =
+        planes + col / 64 * block_bytes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
+#pragma unroll
+    for (int plane = 0; plane < Layout::right_planes; ++plane) {
+      const __nv_bfloat16 part = __float2bfloat16_rn(rest);
+      *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
+      rest -= __bfloat162float(part);
+    }
+  }
+}
+
+/// Four neighbours of two rows as the matrix unit takes them, in planes.
+template <class T>
+struct UpdateFragment {
+  static constexpr int planes = UpdateLayout<T>::left_planes;
+  std::uint32_t words[planes][4];
+
+  __device__ void set(const float (&upper)[4], const float (&lower)[4]) {
+    cut(upper, 0);
+    cut(lower, 1);
+#pragma unroll
+    for (auto& of_plane : words) cuda::keep_in_place(of_plane);
+  }
+
+ private:
+  __device__ void cut(const float (&values)[4], int row) {
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      float first = values[2 * pair];
+      float second = values[2 * pair + 1];
+#pragma unroll
+      for (int plane = 0; plane < planes; ++plane) {
+        const __nv_bfloat162 rounded = __floats2bfloat162_rn(first, second);
+        const auto both = *reinterpret_cast<const std::uint32_t*>(&rounded);
+        words[plane][2 * pair + row] = both;
+        first -= __uint_as_float(both << 16);
+        second -= __uint_as_float(both & 0xffff0000u);
+      }
+    }
+  }
+};
+
+/// The sums of a lane's two rows over `cols` columns of Y.
+template <int cols>
+struct UpdateSums {
+  static constexpr int num_first = cols == 128 ? 64 : (cols >= 64 ? 32 : 16);
+  static constexpr bool has_second = cols == 96;
+  float first[num_first] = {};
+  float second[has_second ? 16 : 1] = {};
+
+  __device__ void multiply(const std::uint32_t (&words)[4], std::uint64_t right,
+                           std::uint64_t block_step) {
+    cuda::wgmma<__nv_bfloat16>(first, words, right);
+    if constexpr (has_second) cuda::wgmma<__nv_bfloat16>(second, words, right + block_step);
+  }
+  __device__ void keep() {
+    cuda::keep_in_place(first);
+    if constexpr (has_second) cuda::keep_in_place(second);
+  }
+  /// Of row `half` and the first 16 columns, the four from lane % 4 * 4 on.
+  __device__ float front(int half, int i) const { return first[i / 2 * 4 + half * 2 + i % 2]; }
+  /// Makes the next 16 columns the first: registers cannot be counted through.
+  __device__ void shift() {
+#pragma unroll
+    for (int i = 0; i + 8 < num_first; ++i) first[i] = first[i + 8];
+    if constexpr (has_second) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) first[num_first - 8 + i] = second[i];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) second[i] = second[i + 8];
+    }
+  }
+};
+
+}  // namespace tessera::ops

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cuda/array.hpp"
+#include "cuda/wgmma_device.hpp"
+#include "graph/access.hpp"
+#include "graph/degrees.hpp"
+#include "ops/aggregate_update/cuda/fused/cost.hpp"
+#include "ops/aggregate_update/cuda/fused/launch.hpp"
+#include "ops/aggregate_update/cuda/fused/schedule.hpp"
+#include "ops/aggregate_update/cuda/kernels.hpp"
+#include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
+#include "ops/spmm/cuda/rows/matrix.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr auto update_keys = collect_keys<UpdateKey>([](auto add) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const int cols : update_widths) add(UpdateKey{precision, cols});
+  }
+});
+
+/// The narrowest that holds the columns; 0: none.
+int width_for(std::int64_t cols) {
+  for (const int width : update_widths) {
+    if (cols <= width) return width;
+  }
+  return 0;
+}
+
+UpdateFunction function_for(const AggregateUpdateProblem& problem) {
+  const UpdateKey key = {stored_as(problem.options.precision), width_for(problem.written())};
+  return kernels_of<update_keys>(key, []<UpdateKey k>() { return UpdateKernels<k>::function(); });
+}
+
+/// Sums and product of 64 rows at a time by one kernel.
+class FusedAggregateUpdate final : public PreparedAggregateUpdate {
+ public:
+  explicit FusedAggregateUpdate(const AggregateUpdateProblem& problem)
+      : problem_(problem),
+        function_(function_for(problem)),
+        matrix_(sums_problem(problem, problem.gathered())) {
+    const Graph& graph = problem.graph;
+    const auto degrees = problem.is_forward() ? row_degrees(graph) : column_degrees(graph);
+    if (degrees->longest() <= longest_update_row) return;
+    const SharedArray<EdgeOffset> offsets =
+        problem.is_forward() ? graph.row_offsets() : detail::GraphAccess::col_offsets(graph);
+    const UpdateSchedule schedule = make_update_schedule(offsets.span());
+    const Place place = problem.options.place();
+    pieces_ = cuda::to_device(std::span<const UpdatePiece>(schedule.pieces), place);
+    long_rows_ = cuda::to_device(std::span<const UpdateLongRow>(schedule.long_rows), place);
+    slots_ = workspace_.add<float>(checked_area(pieces_.size(), problem.gathered()));
+  }
+
+  void run(const AggregateUpdateCall& call, Stream stream,
+           const WorkspaceView& workspace) const override {
+    if (problem_.written() == 0 || problem_.num_targets() == 0) return;
+    check_reach(call.x, "x");
+    const AggregateUpdateOptions& options = problem_.options;
+    SpmmCall sums;
+    sums.x = call.x;
+    sums.y = call.y;
+    const RowsLaunch rows = matrix_.launch(sums);
+    UpdateLaunch launch;
+    launch.work.blocks = static_cast<unsigned>(device_traits(options.device).processors);
+    launch.work.weighted = rows.matrix.weighted();
+    launch.work.longest_row = longest_update_row;
+    launch.work.pieces = pieces_.data();
+    launch.work.num_pieces = static_cast<std::int32_t>(pieces_.size());
+    launch.work.long_rows = long_rows_.data();
+    launch.work.num_long = static_cast<std::int32_t>(long_rows_.size());
+    launch.work.slots = slots_.in(workspace);
+    launch.matrix = rows.matrix;
+    launch.features.x = call.x.data;
+    launch.features.x_stride = call.x.stride;
+    launch.features.inner = problem_.gathered();
+    launch.features.aligned = on_boundaries(call.x, problem_.gathered());
+    launch.features.y = call.y.data;
+    launch.features.y_stride = call.y.stride;
+    launch.features.cols = problem_.written();
+    launch.features.aggregated = call.aggregated.data;
+    launch.features.aggregated_stride = call.aggregated.stride;
+    launch.features.self = options.self;
+    launch.features.self_scale = call.self_scale.data;
+    launch.weights.weight = call.weight.data;
+    launch.weights.stride = call.weight.stride;
+    launch.weights.root = options.root ? call.root_weight.data : nullptr;
+    launch.weights.root_stride = call.root_weight.stride;
+    launch.weights.inner_in_row = problem_.is_forward();
+    launch.epilogue = rows.epilogue;
+    launch.epilogue.bias = call.bias.data;
+    launch.epilogue.formula = call.formula;
+    launch.epilogue.output = stored_as(options.precision);
+    function_(launch, stream);
+  }
+
+  WorkspaceNeed workspace() const override { return workspace_; }
+
+ private:
+  AggregateUpdateProblem problem_;
+  UpdateFunction function_;
+  DeviceMatrix matrix_;
+  Buffer<UpdatePiece> pieces_;
+  Buffer<UpdateLongRow> long_rows_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<float> slots_;
+};
+
+std::string why_not(const AggregateUpdateProblem& problem) {
+  const AggregateUpdateOptions& options = problem.options;
+  const Precision precision = stored_as(options.precision);
+  if (precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (precision == Precision::fp16) return "fp16 has too small a range for sums in planes";
+  if (!cuda::has_wgmma(options.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  if (width_for(problem.written()) == 0) {
+    return fmt::format("rows of more than {} columns", update_widths[std::size(update_widths) - 1]);
+  }
+  const std::int64_t bytes = update_shared_bytes(precision, problem.gathered(),
+                                                 width_for(problem.written()), options.root);
+  if (bytes > most_update_shared_bytes) {
+    return fmt::format("weights of {} bytes do not fit into shared memory", bytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+void append_cuda_fused_aggregate_update(std::vector<AggregateUpdateKernel>& table) {
+  AggregateUpdateKernel kernel;
+  kernel.info.name = "aggregate_update/cuda/fused";
+  kernel.info.description =
+      "64 rows at a time summed in registers and multiplied there on tensor cores, weights in "
+      "shared memory";
+  kernel.info.op = "aggregate_update";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.why_not = why_not;
+  kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
+    return predicted_fused_update_us(problem, device_traits(problem.options.device));
+  };
+  kernel.prepare =
+      [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {
+    return std::make_unique<FusedAggregateUpdate>(problem);
+  };
+  table.push_back(std::move(kernel));
+}
+
+}  // namespace tessera::ops

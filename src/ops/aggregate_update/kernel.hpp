@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ops/activation/formula.hpp"
+#include "ops/registry.hpp"
+#include "ops/spmm/kernel.hpp"
+#include "ops/workspace.hpp"
+#include "tessera/ops/aggregate_update.hpp"
+
+namespace tessera::ops {
+
+/// The op itself, or its gradient with respect to X. Both gather rows and multiply the sums by a
+/// small matrix: the backward pass gathers rows of dY over the columns of A, multiplies them by W,
+/// and has no epilogue.
+struct AggregateUpdateProblem {
+  Graph graph;
+  AggregateUpdateOptions options;
+  SpmmPass pass = SpmmPass::forward;
+
+  bool is_forward() const noexcept { return pass == SpmmPass::forward; }
+  /// Width of the rows that are gathered, and of those that are written.
+  std::int64_t gathered() const noexcept { return is_forward() ? options.in : options.out; }
+  std::int64_t written() const noexcept { return is_forward() ? options.out : options.in; }
+  VertexId num_targets() const noexcept {
+    return is_forward() ? graph.num_rows() : graph.num_cols();
+  }
+  VertexId num_sources() const noexcept {
+    return is_forward() ? graph.num_cols() : graph.num_rows();
+  }
+  bool keeps_sums() const noexcept { return is_forward() && options.keep_aggregated; }
+};
+
+/// The sums alone, of rows of this width.
+SpmmProblem sums_problem(const AggregateUpdateProblem& problem, std::int64_t width);
+
+/// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX. Weights are
+/// written x gathered forward, gathered x written backward.
+struct AggregateUpdateCall {
+  ConstOperand x, weight;
+  ConstOperand root_weight = {};
+  ConstOperand self_scale = {};
+  ConstOperand bias = {};
+  ActivationFormula formula = {};
+  Operand y;
+  Operand aggregated = {};  ///< there if and only if the problem keeps sums
+  const DenseWorkspace* products = nullptr;
+};
+
+/// What a plan keeps of a kernel.
+class PreparedAggregateUpdate {
+ public:
+  virtual ~PreparedAggregateUpdate() = default;
+  virtual void run(const AggregateUpdateCall& call, Stream stream,
+                   const WorkspaceView& workspace) const = 0;
+  virtual WorkspaceNeed workspace() const { return {}; }
+  /// As of spmm's kernels.
+  virtual std::int64_t own_bytes() const noexcept { return 0; }
+  /// How the kernels of other ops that it runs, if any, were chosen.
+  virtual std::vector<std::pair<const char*, Decision>> stages() const { return {}; }
+};
+
+using AggregateUpdateKernel = Kernel<AggregateUpdateProblem, PreparedAggregateUpdate>;
+
+/// Every kernel of this build.
+std::span<const AggregateUpdateKernel> aggregate_update_kernels();
+
+/// Sums by the fastest kernel of spmm, then a product of dense matrices, on any device.
+AggregateUpdateKernel staged_aggregate_update(DeviceKind device);
+
+}  // namespace tessera::ops

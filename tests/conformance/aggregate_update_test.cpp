@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/aggregate_update.hpp"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/aggregate_update/reference.hpp"
+#include "support/comparisons.hpp"
+#include "support/dense_backends.hpp"
+#include "support/dense_workspace.hpp"
+#include "support/error_measure.hpp"
+#include "support/finite_differences.hpp"
+#include "support/kernel_names.hpp"
+#include "support/matrices.hpp"
+#include "support/odd_graphs.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/graph/build.hpp"
+
+/// Sums and the dense layer after them, by every kernel, against the reference.
+namespace tessera::ops {
+namespace {
+
+using test::DeviceMatrix;
+using test::normal_matrix;
+using test::to_double;
+using View = MatrixView<const double>;
+
+AggregateUpdateOptions widths(std::int64_t in, std::int64_t out) {
+  AggregateUpdateOptions options;
+  options.in = in;
+  options.out = out;
+  return options;
+}
+
+/// What layers ask for: plain, as GIN, as GraphSAGE, and all at once.
+std::vector<AggregateUpdateOptions> all_forms(const Graph& graph, std::int64_t in,
+                                              std::int64_t out) {
+  std::vector<AggregateUpdateOptions> forms = {widths(in, out)};
+  const bool square = graph.num_rows() == graph.num_cols();
+  AggregateUpdateOptions gin = widths(in, out);
+  gin.self = gin.self_scale = square;
+  gin.bias = true;
+  gin.keep_aggregated = true;
+  gin.activation = Activation::relu;
+  forms.push_back(gin);
+  AggregateUpdateOptions sage = widths(in, out);
+  sage.reduction = Reduction::mean;
+  sage.root = square;
+  sage.bias = true;
+  sage.activation = Activation::elu;
+  sage.dropout = 0.4;
+  forms.push_back(sage);
+  AggregateUpdateOptions all = sage;
+  all.self = square;
+  all.keep_aggregated = true;
+  all.activation = Activation::leaky_relu;
+  forms.push_back(all);
+  return forms;
+}
+
+Matrix<double> absolute(const Matrix<double>& matrix) {
+  Matrix<double> result(matrix.rows(), matrix.cols());
+  for (std::int64_t i = 0; i < matrix.size(); ++i) result.data()[i] = std::abs(matrix.data()[i]);
+  return result;
+}
+
+SharedArray<float> absolute(const SharedArray<float>& values) {
+  std::vector<float> result(values.begin(), values.end());
+  for (float& value : result) value = std::abs(value);
+  return SharedArray<float>(std::move(result));
+}
+
+/// Numbers of one case, drawn and rounded to T, and the same in double.
+template <class T>
+struct Case {
+  Case(const Graph& of, const AggregateUpdateOptions& how)
+      : graph(of),
+        options(how),
+        x(normal_matrix<T>(of.num_cols(), how.in, 1)),
+        weight(normal_matrix<T>(how.out, how.in, 2)),
+        root(normal_matrix<T>(how.out, how.in, 3)),
+        bias(normal_matrix<T>(1, how.out, 4)),
+        scale(normal_matrix<T>(1, 1, 5)),
+        grad_y(normal_matrix<T>(of.num_rows(), how.out, 6)) {}
+
+  /// The numbers, or their sizes.
+  struct InDouble {
+    Matrix<double> x, weight, root, bias;
+    double scale;
+    reference::AggregateUpdateNumbers numbers(const AggregateUpdateOptions& options) const {
+      return {x.view(),
+              weight.view(),
+              root.view(),
+              options.bias ? bias.view() : View{},
+              options.self_scale ? scale : 0,
+              Random(11, 3, 5)};
+    }
+  };
+  InDouble exact() const {
+    return {to_double(x), to_double(weight), to_double(root), to_double(bias),
+            static_cast<double>(scale(0, 0))};
+  }
+  InDouble sizes() const {
+    const InDouble of = exact();
+    return {absolute(of.x), absolute(of.weight), absolute(of.root), absolute(of.bias),
+            std::abs(of.scale)};
+  }
+
+  Graph graph;
+  AggregateUpdateOptions options;
+  Matrix<T> x, weight, root, bias, scale, grad_y;
+};
+
+template <class T>
+testing::Tolerance tolerance_for(const AggregateUpdateOptions& options) {
+  testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
+  if (std::is_same_v<T, float>) tolerance.of_magnitude = options.strict ? 3e-6 : 1.2e-5;
+  // Sums and products that are stored in between are rounded there.
+  if (sizeof(T) == 2) tolerance.of_magnitude = 3 * tolerance.of_result;
+  return tolerance;
+}
+
+template <class T>
+void check_forward(const AggregateUpdatePlan& plan, Case<T>& c, std::int64_t margin) {
+  const AggregateUpdateOptions& options = plan.options();
+  const Device device = options.device;
+  DeviceMatrix<T> x(c.x, device, margin), weight(c.weight, device, margin);
+  DeviceMatrix<T> root(c.root, device, margin), bias(c.bias, device, 0), scale(c.scale, device, 0);
+  DeviceMatrix<T> y(c.graph.num_rows(), options.out, device, margin);
+  DeviceMatrix<T> kept(c.graph.num_rows(), options.in, device, margin);
+  AggregateUpdateInputs inputs{x, weight};
+  if (options.root) inputs.root_weight = root;
+  if (options.self_scale) inputs.self_scale = scale;
+  if (options.bias) inputs.bias = bias;
+  inputs.random = Random(11, 3, 5);
+  AggregateUpdateOutputs outputs{y};
+  if (options.keep_aggregated) outputs.aggregated = kept;
+  const auto once = [&] { run(plan, inputs, outputs, {}, {}, test::workspace_on(device)); };
+  once();
+  Matrix<double> expected(c.graph.num_rows(), options.out);
+  Matrix<double> magnitude(expected.rows(), expected.cols());
+  Matrix<double> sums(c.graph.num_rows(), options.in);
+  const auto exact = c.exact();
+  reference::aggregate_update(c.graph, options, exact.numbers(options), expected, sums);
+  reference::aggregate_update_magnitude(c.graph, options, exact.numbers(options), magnitude);
+  const double factor = options.dropout > 0 ? 1 / (1 - options.dropout) : 1;
+  for (double& size : magnitude.span()) size *= factor;
+  const Matrix<T> first = y.values();
+  EXPECT_EQ(testing::first_mismatch(first.view(), expected, magnitude, tolerance_for<T>(options)),
+            "");
+  once();
+  EXPECT_TRUE(test::same_bits(first, y.values())) << "twice";
+  if (!options.keep_aggregated) return;
+  Matrix<double> sizes(sums.rows(), sums.cols());
+  AggregateUpdateOptions plain = options;
+  plain.root = false;
+  plain.out = options.in;
+  Matrix<double> unit(options.in, options.in, 0.0);
+  for (std::int64_t i = 0; i < options.in; ++i) unit(i, i) = 1;
+  reference::AggregateUpdateNumbers of_sums = exact.numbers(options);
+  of_sums.weight = unit;
+  of_sums.bias = {};
+  reference::aggregate_update_magnitude(c.graph, plain, of_sums, sizes);
+  EXPECT_EQ(testing::first_mismatch(kept.values().view(), sums, sizes, tolerance_for<T>(options)),
+            "");
+}
+
+template <class T>
+void check_backward(const AggregateUpdatePlan& plan, Case<T>& c, std::int64_t margin) {
+  const AggregateUpdateOptions& options = plan.options();
+  const Device device = options.device;
+  const auto exact = c.exact(), sizes = c.sizes();
+  Matrix<double> sums(c.graph.num_rows(), options.in), unused(c.graph.num_rows(), options.out);
+  reference::aggregate_update(c.graph, options, exact.numbers(options), unused, sums);
+  Matrix<T> stored(sums.rows(), sums.cols());
+  for (std::int64_t i = 0; i < sums.size(); ++i) {
+    if constexpr (std::is_same_v<T, double>) {
+      stored.data()[i] = sums.data()[i];
+    } else {
+      stored.data()[i] = static_cast<T>(static_cast<float>(sums.data()[i]));
+    }
+  }
+  DeviceMatrix<T> x(c.x, device, margin), weight(c.weight, device, margin);
+  DeviceMatrix<T> root(c.root, device, margin), scale(c.scale, device, 0);
+  DeviceMatrix<T> grad_y(c.grad_y, device, margin), kept(stored, device, margin);
+  DeviceMatrix<T> grad_x(c.graph.num_cols(), options.in, device, margin);
+  DeviceMatrix<T> grad_weight(options.out, options.in, device, margin);
+  DeviceMatrix<T> grad_root(options.out, options.in, device, margin);
+  DeviceMatrix<T> grad_bias(1, options.out, device, 0);
+  AggregateUpdateGradInputs inputs{grad_y, weight};
+  inputs.aggregated = kept;
+  inputs.x = x;
+  if (options.root) inputs.root_weight = root;
+  if (options.self_scale) inputs.self_scale = scale;
+  AggregateUpdateGradOutputs outputs{grad_x, grad_weight, {}, grad_bias};
+  if (options.root) outputs.grad_root_weight = grad_root;
+  run_backward(plan, inputs, outputs, {}, {}, test::workspace_on(device));
+
+  struct Gradients {
+    Matrix<double> x, weight, root, bias;
+    Gradients(const Graph& graph, const AggregateUpdateOptions& how)
+        : x(graph.num_cols(), how.in),
+          weight(how.out, how.in),
+          root(how.out, how.in),
+          bias(1, how.out) {}
+    reference::AggregateUpdateGradients views() {
+      return {x.view(), weight.view(), root.view(), bias.view()};
+    }
+  };
+  Gradients expected(c.graph, options), magnitude(c.graph, options);
+  const Graph positive =
+      c.graph.with_values(absolute(c.graph.values()))
+          .with_scales(absolute(c.graph.row_scale()), absolute(c.graph.col_scale()));
+  const Matrix<double> slopes = to_double(c.grad_y);
+  reference::aggregate_update_backward(c.graph, options, exact.numbers(options), slopes,
+                                       expected.views());
+  reference::aggregate_update_backward(positive, options, sizes.numbers(options), absolute(slopes),
+                                       magnitude.views());
+  const testing::Tolerance tolerance = tolerance_for<T>(options);
+  const auto compare = [&](const char* what, DeviceMatrix<T>& got, const Matrix<double>& values,
+                           const Matrix<double>& size) {
+    EXPECT_EQ(testing::first_mismatch(got.values().view(), values, size, tolerance), "") << what;
+  };
+  compare("grad_x", grad_x, expected.x, magnitude.x);
+  compare("grad_weight", grad_weight, expected.weight, magnitude.weight);
+  compare("grad_bias", grad_bias, expected.bias, magnitude.bias);
+  if (options.root) compare("grad_root", grad_root, expected.root, magnitude.root);
+}
+
+class AggregateUpdateKernels : public testing::KernelTest {
+ protected:
+  Device device() const { return testing::device_of(GetParam()); }
+
+  std::optional<AggregateUpdatePlan> plan_of(const Graph& graph, AggregateUpdateOptions& options,
+                                             Precision precision) const {
+    options.kernel = options.backward_kernel = GetParam();
+    options.device = device();
+    options.precision = precision;
+    options.backward = true;
+    return testing::planned(options.device, [&] { return plan_aggregate_update(graph, options); });
+  }
+
+  template <class T>
+  void check(const Graph& graph, AggregateUpdateOptions options, std::int64_t margin) const {
+    const auto plan = plan_of(graph, options, PrecisionOf<T>::value);
+    if (!plan) return;
+    SCOPED_TRACE(::testing::Message() << options.in << " to " << options.out << " margin " << margin
+                                      << " " << to_string(options.precision));
+    Case<T> c(graph, options);
+    check_forward(*plan, c, margin);
+    check_backward(*plan, c, margin);
+  }
+
+  void check_types(const Graph& graph, const AggregateUpdateOptions& options,
+                   std::int64_t margin) const {
+    check<float>(graph, options, margin);
+    check<Bfloat16>(graph, options, margin);
+    if (device().kind == DeviceKind::cpu) {
+      check<double>(graph, options, margin);
+    } else {
+      check<Float16>(graph, options, margin);
+    }
+  }
+};
+
+TEST_P(AggregateUpdateKernels, OddGraphsInAllForms) {
+  must_compare();
+  for (const testing::NamedGraph& odd : testing::odd_patterns()) {
+    SCOPED_TRACE(odd.name);
+    for (const AggregateUpdateOptions& options : all_forms(odd.graph, 17, 12)) {
+      check_types(odd.graph, options, 3);
+    }
+  }
+}
+
+TEST_P(AggregateUpdateKernels, EveryKindOfWeights) {
+  const testing::NamedGraph square{"square", testing::random_graph(150, 150, 900, 31, false)};
+  const testing::NamedGraph wide{"wide", testing::random_graph(40, 70, 300, 32, false)};
+  for (const testing::NamedGraph& base : {square, wide}) {
+    for (const auto& weighted : testing::with_all_weights(base, testing::NumberKind::normal)) {
+      SCOPED_TRACE(weighted.name);
+      for (const AggregateUpdateOptions& options : all_forms(weighted.graph, 24, 40)) {
+        check_types(weighted.graph, options, 8);
+      }
+    }
+  }
+}
+
+TEST_P(AggregateUpdateKernels, AnyWidth) {
+  const Graph graph = testing::random_graph(130, 130, 500, 33, false);
+  const std::pair<std::int64_t, std::int64_t> shapes[] = {
+      {0, 5},   {5, 0},   {1, 1},    {3, 33},    {16, 16},  {31, 32}, {32, 64}, {33, 65},
+      {64, 64}, {96, 96}, {100, 97}, {128, 128}, {50, 121}, {250, 7}, {7, 250}};
+  for (const auto& [in, out] : shapes) {
+    for (const std::int64_t margin : {0, 3}) {
+      for (const AggregateUpdateOptions& options : all_forms(graph, in, out)) {
+        check<float>(graph, options, margin);
+        check<Bfloat16>(graph, options, margin);
+      }
+    }
+  }
+}
+
+TEST_P(AggregateUpdateKernels, RowsAroundTheLongestOfAWindow) {
+  std::vector<VertexId> sources, targets;
+  constexpr VertexId vertices = 3000;
+  const VertexId degrees[] = {0, 1, 31, 32, 33, 64, 127, 128, 129, 500, 2999};
+  VertexId target = 0;
+  for (const VertexId degree : degrees) {
+    for (VertexId k = 0; k < degree; ++k) {
+      sources.push_back(k);
+      targets.push_back(target);
+    }
+    target += 13;
+  }
+  const Graph graph = from_edges(vertices, sources, targets);
+  for (const AggregateUpdateOptions& options : all_forms(graph, 20, 36)) {
+    check<float>(graph, options, 0);
+    check<Bfloat16>(graph, options, 0);
+  }
+}
+
+TEST_P(AggregateUpdateKernels, IntegersAreExact) {
+  const Graph graph = testing::random_graph(200, 200, 1500, 34, false);
+  AggregateUpdateOptions options = widths(48, 80);
+  options.self = true;
+  const auto plan = plan_of(graph, options, Precision::fp32);
+  if (!plan) return;
+  const auto integers = [](std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+    Matrix<float> drawn(rows, cols);
+    const auto values = testing::random_values(rows * cols, testing::NumberKind::integer, seed);
+    for (std::int64_t i = 0; i < drawn.size(); ++i) drawn.data()[i] = values[i];
+    return drawn;
+  };
+  const Matrix<float> x = integers(200, 48, 1), weight = integers(80, 48, 2);
+  DeviceMatrix<float> on_x(x, device()), on_weight(weight, device());
+  DeviceMatrix<float> y(200, 80, device());
+  run(*plan, {on_x, on_weight}, {y}, {}, {}, test::workspace_on(device()));
+  Matrix<double> expected(200, 80);
+  reference::aggregate_update(graph, options, {to_double(x).view(), to_double(weight).view()},
+                              expected);
+  const Matrix<float> got = y.values();
+  for (std::int64_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(static_cast<double>(got.data()[i]), expected.data()[i]) << i;
+  }
+}
+
+TEST_P(AggregateUpdateKernels, WhatIsNotFiniteStaysWithItsRows) {
+  const Graph graph = testing::random_graph(300, 300, 900, 35, false);
+  AggregateUpdateOptions options = widths(40, 50);
+  options.self = true;
+  options.exact_nonfinite = true;
+  const auto plan = plan_of(graph, options, Precision::fp32);
+  if (!plan) return;
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  Matrix<float> x = normal_matrix<float>(300, 40, 1);
+  x(7, 3) = inf;
+  x(7, 39) = -inf;
+  x(150, 0) = std::numeric_limits<float>::quiet_NaN();
+  x(299, 20) = 3e38f;
+  const Matrix<float> weight = normal_matrix<float>(50, 40, 2);
+  DeviceMatrix<float> on_x(x, device()), on_weight(weight, device()), y(300, 50, device());
+  run(*plan, {on_x, on_weight}, {y}, {}, {}, test::workspace_on(device()));
+  Matrix<double> expected(300, 50);
+  reference::aggregate_update(graph, options, {to_double(x).view(), to_double(weight).view()},
+                              expected);
+  const Matrix<float> got = y.values();
+  for (std::int64_t i = 0; i < got.rows(); ++i) {
+    for (std::int64_t j = 0; j < got.cols(); ++j) {
+      ASSERT_EQ(std::isnan(got(i, j)), std::isnan(expected(i, j))) << i << ", " << j;
+      const bool fits = std::abs(expected(i, j)) < 3e38;
+      if (fits) {
+        ASSERT_TRUE(std::isfinite(got(i, j))) << i << ", " << j;
+      } else if (std::isinf(expected(i, j))) {
+        ASSERT_EQ(static_cast<double>(got(i, j)), expected(i, j)) << i << ", " << j;
+      }
+    }
+  }
+}
+
+TEST_P(AggregateUpdateKernels, StrictSumsAreAsExactAsFp32) {
+  const Graph graph = testing::random_graph(2000, 2000, 40000, 36, false);
+  AggregateUpdateOptions options = widths(64, 64);
+  options.strict = true;
+  check<float>(graph, options, 0);
+}
+
+TEST_P(AggregateUpdateKernels, SameBitsForAnyNumberOfThreads) {
+  if (device().kind != DeviceKind::cpu) GTEST_SKIP() << "threads are the CPU's";
+  const Graph graph = testing::random_graph(900, 900, 9000, 37, false);
+  AggregateUpdateOptions options = widths(33, 20);
+  options.self = true;
+  const auto plan = plan_of(graph, options, Precision::fp32);
+  const Matrix<float> x = normal_matrix<float>(900, 33, 1),
+                      weight = normal_matrix<float>(20, 33, 2);
+  const auto run_with = [&](int threads) {
+    const int before = num_threads();
+    set_num_threads(threads);
+    Matrix<float> y(900, 20);
+    run(*plan, {x, weight}, {y});
+    set_num_threads(before);
+    return y;
+  };
+  const Matrix<float> once = run_with(1);
+  for (const int threads : {2, 3}) {
+    EXPECT_TRUE(test::same_bits(once, run_with(threads))) << threads;
+  }
+}
+
+TEST(AggregateUpdateConformance, GradientAgreesWithDifferences) {
+  const Graph graph = testing::random_graph(9, 9, 30, 38, true);
+  AggregateUpdateOptions options = widths(4, 3);
+  options.precision = Precision::fp64;
+  options.reduction = Reduction::mean;
+  options.self = options.self_scale = options.root = options.bias = true;
+  options.keep_aggregated = options.backward = true;
+  const auto plan = plan_aggregate_update(graph, options);
+  auto x = normal_matrix<double>(9, 4, 1), weight = normal_matrix<double>(3, 4, 2);
+  auto root = normal_matrix<double>(3, 4, 3), bias = normal_matrix<double>(1, 3, 4);
+  const auto scale = normal_matrix<double>(1, 1, 5), slopes = normal_matrix<double>(9, 3, 6);
+  Matrix<double> y(9, 3), kept(9, 4), grad_x(9, 4), grad_weight(3, 4), grad_root(3, 4);
+  Matrix<double> grad_bias(1, 3);
+  const auto loss = [&] {
+    run(plan, {x, weight, root, scale, bias}, {y, kept});
+    return testing::weighted_sum(y, slopes);
+  };
+  loss();
+  run_backward(plan, {slopes, weight, root, scale, kept, x},
+               {grad_x, grad_weight, grad_root, grad_bias});
+  EXPECT_EQ(testing::gradient_mismatch(x, grad_x, loss), "");
+  EXPECT_EQ(testing::gradient_mismatch(weight, grad_weight, loss), "");
+  EXPECT_EQ(testing::gradient_mismatch(root, grad_root, loss), "");
+  EXPECT_EQ(testing::gradient_mismatch(bias, grad_bias, loss), "");
+}
+
+template <class Body>
+std::string problem_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_problem(const std::string& found, const std::string& word) {
+  EXPECT_NE(found.find(word), std::string::npos) << found;
+}
+
+TEST(AggregateUpdateConformance, SaysWhatDoesNotFit) {
+  const Graph wide = testing::random_graph(5, 7, 12, 39, false);
+  const Graph square = testing::random_graph(6, 6, 12, 40, false);
+  AggregateUpdateOptions options = widths(3, 2);
+  options.self = true;
+  expect_problem(problem_of([&] { plan_aggregate_update(wide, options); }), "rectangular");
+  options.self = false;
+  options.self_scale = true;
+  expect_problem(problem_of([&] { plan_aggregate_update(square, options); }), "self_scale");
+  options.self_scale = false;
+  options.reduction = Reduction::max;
+  expect_problem(problem_of([&] { plan_aggregate_update(square, options); }), "commute");
+  options.reduction = Reduction::sum;
+  const auto plan = plan_aggregate_update(square, options);
+  Matrix<float> x(6, 3, 0.0f), weight(2, 3, 0.0f), y(6, 2), bias(1, 2, 0.0f);
+  expect_problem(problem_of([&] { run(plan, {x, x}, {y}); }), "weight");
+  expect_problem(problem_of([&] { run(plan, {x, weight, {}, {}, bias}, {y}); }), "takes no bias");
+  expect_problem(problem_of([&] { run_backward(plan, {y, weight}, {}); }), "backward");
+}
+
+TEST(AggregateUpdateConformance, SaysHowItsStagesWereChosen) {
+  const Graph graph = testing::random_graph(50, 50, 200, 41, false);
+  AggregateUpdateOptions options = widths(8, 4);
+  options.backward = true;
+  const Explanation explanation = plan_aggregate_update(graph, options).explain();
+  EXPECT_NE(explanation.summary.find("aggregate_update/cpu/staged"), std::string::npos);
+  EXPECT_NE(find_child(explanation, "sums"), nullptr);
+  const Explanation* const backward = find_child(explanation, "backward");
+  ASSERT_NE(backward, nullptr);
+  EXPECT_NE(find_child(*backward, "sums"), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AggregateUpdateKernels,
+                         ::testing::ValuesIn(testing::kernel_names("aggregate_update")),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::ops
