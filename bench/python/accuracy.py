@@ -11,9 +11,11 @@ accuracy (of equals, the one with the least validation loss), mean and standard 
 
 import argparse
 import json
+import multiprocessing
 import os
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Callable, NamedTuple
 
 import numpy as np
@@ -149,25 +151,45 @@ def main():
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--plain", action="store_true", help="PyG's own code")
     parser.add_argument("--json")
+    parser.add_argument("--jobs", type=int, default=1, help="models that are trained at once")
     options = parser.parse_args()
-    begin, records = time.perf_counter(), []
-    for graph in options.graphs:
-        data = read(graph, options.device)
-        for kind in options.models:
-            found = []
-            for seed in range(1, options.runs + 1):
-                if time.perf_counter() - begin < options.budget:
-                    found.append(train(kind, graph, data, seed, options.plain))
-            if not found:
-                print(f"{options.budget} s are over: left out {kind} on {graph}", flush=True)
-                continue
-            records.append({"graph": graph, "model": kind, "runs": found, "device": options.device,
-                            "code": "pyg" if options.plain else "tessera"})
-            spread = statistics.stdev(found) if len(found) > 1 else 0.0
-            print(f"{graph:9} {kind:5} {statistics.mean(found):.1f} ± {spread:.1f}", flush=True)
-            if options.json:
-                with open(options.json, "w") as file:
-                    json.dump(records, file, indent=1)
+    cases = [(graph, kind, options, time.time() + options.budget)
+             for kind in options.models for graph in options.graphs]
+    if options.jobs == 1:
+        report(map(trained, cases), options)
+        return
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        report((done.result() for done in as_completed(pool.submit(trained, case) for case in cases)),
+               options)
+
+
+def trained(case):
+    """The record of all runs of one model on one graph."""
+    graph, kind, options, end = case
+    if options.jobs > 1:
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // options.jobs))
+    data = read(graph, options.device)
+    found = [train(kind, graph, data, seed, options.plain) for seed in range(1, options.runs + 1)
+             if time.time() < end]
+    return {"graph": graph, "model": kind, "runs": found, "device": options.device,
+            "code": "pyg" if options.plain else "tessera"}
+
+
+def report(records, options):
+    done = []
+    for record in records:
+        found = record["runs"]
+        if not found:
+            print(f"{options.budget} s are over: left out {record['model']} on {record['graph']}",
+                  flush=True)
+            continue
+        done.append(record)
+        spread = statistics.stdev(found) if len(found) > 1 else 0.0
+        print(f"{record['graph']:9} {record['model']:5} {statistics.mean(found):.1f} ± {spread:.1f}"
+              f" ({len(found)} runs)", flush=True)
+        if options.json:
+            with open(options.json, "w") as file:
+                json.dump(done, file, indent=1)
 
 
 if __name__ == "__main__":

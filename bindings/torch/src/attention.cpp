@@ -190,9 +190,9 @@ Tensor attention_weights(Tensor target, Tensor source, Tensor value, Tensor log_
 }  // namespace
 
 void register_attention(torch::stable::detail::StableLibrary& library) {
-  library.impl("attention", TORCH_BOX(&Guarded<&attention>::run));
-  library.impl("attention_backward", TORCH_BOX(&Guarded<&attention_backward>::run));
-  library.impl("attention_weights", TORCH_BOX(&Guarded<&attention_weights>::run));
+  implement(library, "attention", TORCH_BOX(&Guarded<&attention>::run));
+  implement(library, "attention_backward", TORCH_BOX(&Guarded<&attention_backward>::run));
+  implement(library, "attention_weights", TORCH_BOX(&Guarded<&attention_weights>::run));
 }
 
 }  // namespace tessera::torch_ops

@@ -155,10 +155,10 @@ Tensor edge_softmax_backward(Tensor weights, Tensor grad, Tensor index,
 }  // namespace
 
 void register_edges(torch::stable::detail::StableLibrary& library) {
-  library.impl("sddmm", TORCH_BOX(&Guarded<&sddmm>::run));
-  library.impl("sddmm_backward", TORCH_BOX(&Guarded<&sddmm_backward>::run));
-  library.impl("edge_softmax", TORCH_BOX(&Guarded<&edge_softmax>::run));
-  library.impl("edge_softmax_backward", TORCH_BOX(&Guarded<&edge_softmax_backward>::run));
+  implement(library, "sddmm", TORCH_BOX(&Guarded<&sddmm>::run));
+  implement(library, "sddmm_backward", TORCH_BOX(&Guarded<&sddmm_backward>::run));
+  implement(library, "edge_softmax", TORCH_BOX(&Guarded<&edge_softmax>::run));
+  implement(library, "edge_softmax_backward", TORCH_BOX(&Guarded<&edge_softmax_backward>::run));
 }
 
 }  // namespace tessera::torch_ops

@@ -7,7 +7,6 @@
 // with each head on its own. Both scores of all heads are one product of H with a matrix that has
 // the vectors of the heads in its blocks.
 #include <array>
-#include <tuple>
 #include <vector>
 
 #include "attention.hpp"
@@ -36,13 +35,12 @@ Tensor head_blocks(const Tensor& matrix, std::int64_t half, std::int64_t heads) 
 Tensor score_matrix(const Tensor& source, const Tensor& target, std::int64_t heads,
                     ScalarType type) {
   Tensor matrix = empty_beside(source, 2 * heads, source.numel(), type);
-  if (heads > 1) torch::stable::zero_(matrix);
+  if (heads > 1) TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(matrix.get()));
   std::int64_t half = 0;
   for (const Tensor* vectors : {&source, &target}) {
     const Tensor whole = torch::stable::contiguous(*vectors);
     const std::int64_t width = whole.numel() / heads;
-    Tensor blocks = head_blocks(matrix, half++, heads);
-    torch::stable::copy_(blocks, view_of(whole, {heads, width}, {width, 1}, 0));
+    copy(head_blocks(matrix, half++, heads), view_of(whole, {heads, width}, {width, 1}, 0));
   }
   return matrix;
 }
@@ -54,7 +52,7 @@ Tensor scores_of(const Tensor& scores, std::int64_t half, std::int64_t heads) {
 
 AttentionSettings settings_of(std::int64_t heads, double slope, double dropout,
                               std::int64_t flags) {
-  return {ops::AttentionForm::gat, heads, 1, slope, dropout, flags};
+  return {ops::AttentionForm::gat, heads, 1, slope, dropout, flags & plan_flags};
 }
 
 void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Tensor& target,
@@ -70,17 +68,25 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
   }
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> gat(
-    Tensor x, Tensor weight, Tensor att_src, Tensor att_dst, std::optional<Tensor> bias,
-    std::optional<Tensor> seed, Tensor index, std::optional<Tensor> offsets, std::int64_t targets,
-    std::int64_t sources, std::int64_t layout, std::int64_t loops, std::int64_t heads, double slope,
-    double dropout, std::int64_t flags) {
+/// The results, then what the backward pass takes: results without the bias, where there is one,
+/// features times the matrix, scores, logarithms, the matrix of scores, and features and the matrix
+/// where they were cast.
+std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
+                        std::optional<Tensor> bias, std::optional<Tensor> seed, Tensor index,
+                        std::optional<Tensor> offsets, std::int64_t targets, std::int64_t sources,
+                        std::int64_t layout, std::int64_t loops, std::int64_t heads, double slope,
+                        double dropout, std::int64_t flags) {
   const DeviceScope scope(x);
   check(x, weight, att_src, att_dst, heads, sources);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
-  const ScalarType type = x.scalar_type();
+  const ScalarType type = layer_type(x, flags);
+  Copies copies;
+  const Tensor features = copies.in_type(x, type);
+  const Tensor cast_weight = copies.in_type(weight, type);
+  bias = copies.in_type(bias, type);
+  copies.make();
   const Tensor matrix = score_matrix(att_src, att_dst, heads, type);
-  const Tensor moved = product(x, transposed(weight));
+  const Tensor moved = product(features, transposed(cast_weight));
   const Tensor scores = product(moved, transposed(matrix));
   const AttentionTensors tensors(scores_of(scores, 1, heads), scores_of(scores, 0, heads), moved,
                                  std::nullopt, seed);
@@ -89,19 +95,30 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> gat(
   Tensor log_sum = empty_beside(x, targets, heads, sum_type(tensors.value));
   attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum);
   summed = in_type(summed, type);
-  if (!bias) return {summed, empty_beside(x, 0, 0, type), moved, scores, log_sum, matrix};
-  return {sum_of(summed, in_type(*bias, type)), summed, moved, scores, log_sum, matrix};
+  std::vector<Tensor> results{summed};
+  if (bias) results = {sum_of(summed, *bias), summed};
+  results.insert(results.end(), {moved, scores, log_sum, matrix});
+  if (x.scalar_type() != type) results.push_back(features);
+  if (weight.scalar_type() != type) results.push_back(cast_weight);
+  return results;
 }
 
+/// `kept` is what forward returned from the product of the features on. Gradients of parameters
+/// have the type of the matrix.
 std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::optional<Tensor> seed,
-                                 Tensor output, Tensor moved, Tensor scores, Tensor log_sum,
-                                 Tensor matrix, Tensor index, std::optional<Tensor> offsets,
-                                 std::int64_t targets, std::int64_t sources, std::int64_t layout,
-                                 std::int64_t loops, std::int64_t heads, double slope,
-                                 double dropout, std::int64_t flags, std::int64_t needs) {
+                                 Tensor output, std::vector<Tensor> kept, Tensor index,
+                                 std::optional<Tensor> offsets, std::int64_t targets,
+                                 std::int64_t sources, std::int64_t layout, std::int64_t loops,
+                                 std::int64_t heads, double slope, double dropout,
+                                 std::int64_t flags, std::int64_t needs) {
   const DeviceScope scope(x);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
-  const ScalarType type = x.scalar_type();
+  const ScalarType type = layer_type(x, flags);
+  const ScalarType parameters = weight.scalar_type();
+  const Tensor &moved = kept[0], &scores = kept[1], &log_sum = kept[2], &matrix = kept[3];
+  auto next = kept.begin() + 4;
+  const Tensor features = x.scalar_type() != type ? *next++ : x;
+  const Tensor cast_weight = parameters != type ? *next++ : weight;
   const AttentionTensors tensors(scores_of(scores, 1, heads), scores_of(scores, 0, heads), moved,
                                  std::nullopt, seed);
   const ScalarType run_type = tensors.value.scalar_type();
@@ -116,29 +133,30 @@ std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::opti
   if ((needs & (need_x | need_weight)) != 0) {
     add_product(grad_moved, grad_moved, grad_scores, matrix);
   }
-  if ((needs & need_x) != 0) gradients.push_back(product(grad_moved, weight));
-  if ((needs & need_weight) != 0) gradients.push_back(product(transposed(grad_moved), x));
+  if ((needs & need_x) != 0) {
+    gradients.push_back(in_type(product(grad_moved, cast_weight), x.scalar_type()));
+  }
+  if ((needs & need_weight) != 0) {
+    gradients.push_back(product_in(transposed(grad_moved), features, parameters));
+  }
   if ((needs & (need_source | need_target)) != 0) {
-    const Tensor grad_matrix = product(transposed(grad_scores), moved);
+    const Tensor grad_matrix = product_in(transposed(grad_scores), moved, parameters);
     for (const std::int64_t half : {0, 1}) {
       if ((needs & (half == 0 ? need_source : need_target)) == 0) continue;
-      Tensor vectors = empty_beside(x, heads, moved.size(1) / heads, type);
-      torch::stable::copy_(vectors, head_blocks(grad_matrix, half, heads));
+      Tensor vectors = empty_beside(x, heads, moved.size(1) / heads, parameters);
+      copy(vectors, head_blocks(grad_matrix, half, heads));
       gradients.push_back(vectors);
     }
   }
-  if ((needs & need_bias) != 0) {
-    const std::array<std::int64_t, 1> rows{0};
-    gradients.push_back(torch::stable::sum(grad, rows));
-  }
+  if ((needs & need_bias) != 0) gradients.push_back(sum_of_rows(grad, parameters));
   return gradients;
 }
 
 }  // namespace
 
 void register_gat(torch::stable::detail::StableLibrary& library) {
-  library.impl("gat", TORCH_BOX(&Guarded<&gat>::run));
-  library.impl("gat_backward", TORCH_BOX(&Guarded<&gat_backward>::run));
+  implement(library, "gat", TORCH_BOX(&Guarded<&gat>::run));
+  implement(library, "gat_backward", TORCH_BOX(&Guarded<&gat_backward>::run));
 }
 
 }  // namespace tessera::torch_ops

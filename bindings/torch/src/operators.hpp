@@ -19,7 +19,18 @@ enum Flags : std::int64_t {
   tune_by_measuring = 1,
   allow_tf32 = 2,
   only_strict = 4,
+  cast_to_bf16 = 8,  ///< of operators that are layers: under autocast
+  cast_to_fp16 = 16,
 };
+/// Those of them that plans know.
+inline constexpr std::int64_t plan_flags = tune_by_measuring | allow_tf32 | only_strict;
+
+/// The type of a layer's products and sums: the one of autocast, or that of the features.
+inline ScalarType layer_type(const Tensor& features, std::int64_t flags) {
+  if ((flags & cast_to_bf16) != 0) return ScalarType::BFloat16;
+  if ((flags & cast_to_fp16) != 0) return ScalarType::Half;
+  return features.scalar_type();
+}
 
 void register_spmm(torch::stable::detail::StableLibrary& library);
 void register_spmm_linear(torch::stable::detail::StableLibrary& library);
@@ -51,6 +62,13 @@ struct Guarded<function> {
     }
   }
 };
+
+/// Registers a kernel of an operator, and of its twin `…_run`, which has no derivatives.
+inline void implement(torch::stable::detail::StableLibrary& library, const std::string& name,
+                      void (*kernel)(StableIValue*, std::uint64_t, std::uint64_t)) {
+  library.impl(name.c_str(), kernel);
+  library.impl((name + "_run").c_str(), kernel);
+}
 
 /// The options that all plans share.
 template <class Options>

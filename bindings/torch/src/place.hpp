@@ -19,6 +19,8 @@ inline Tensor product(const Tensor& a, const Tensor& b) {
   multiply(result, a, b);
   return result;
 }
+/// The same in another type, for gradients of what was cast.
+Tensor product_in(const Tensor& a, const Tensor& b, ScalarType type);
 /// a + b, by torch; `b` may be a vector that every row gets.
 Tensor sum_of(const Tensor& a, const Tensor& b);
 /// out = start + a b, by torch; `start` may be `out`, or a vector that every row gets.

@@ -12,6 +12,9 @@ bool is_capturing(const Place&) { return false; }
 void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(out.get(), a.get(), b.get()));
 }
+Tensor product_in(const Tensor& a, const Tensor& b, ScalarType type) {
+  return in_type(product(a, b), type);
+}
 void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(out.get(), start.get(), a.get(), b.get(), 1, 1));
 }

@@ -94,6 +94,11 @@ void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_mm_out(out.get(), a.get(), b.get()));
 }
 
+Tensor product_in(const Tensor& a, const Tensor& b, ScalarType type) {
+  if (a.scalar_type() == type || type != ScalarType::Float) return in_type(product(a, b), type);
+  return call<Tensor>("aten::mm", "dtype", a, b, type);
+}
+
 void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_addmm_out(out.get(), start.get(), a.get(), b.get(), 1, 1));
 }

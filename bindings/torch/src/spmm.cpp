@@ -190,7 +190,10 @@ FoundGradients summed_backward(Structure& structure, const SpmmSettings& setting
   grad = with_rows(grad);
   const ScalarType type = grad.scalar_type();
   FoundGradients found;
-  if (wanted.need_x) found.x = empty_beside(grad, structure.sources(), grad.size(1), type);
+  const bool in_place = wanted.into && wanted.into->scalar_type() == type;
+  if (wanted.need_x) {
+    found.x = in_place ? *wanted.into : empty_beside(grad, structure.sources(), grad.size(1), type);
+  }
   if (wanted.need_weight) {
     found.weight = empty_beside(grad, structure.edges(), heads_of(weight), type);
   }
@@ -222,6 +225,10 @@ FoundGradients summed_backward(Structure& structure, const SpmmSettings& setting
     const std::scoped_lock lock(planned->mutex);
     ops::run_backward(planned->plan, inputs, outputs, place_of(grad).stream, workspace);
     note_run(planned->plan, "backward");
+  }
+  if (wanted.into && !in_place) {
+    copy(*wanted.into, *found.x);
+    found.x = wanted.into;
   }
   if (found.x) found.x = in_type(*found.x, given_type);
   return found;
@@ -264,8 +271,8 @@ std::tuple<Tensor, Tensor> spmm_backward(
 }  // namespace
 
 void register_spmm(torch::stable::detail::StableLibrary& library) {
-  library.impl("spmm", TORCH_BOX(&Guarded<&spmm>::run));
-  library.impl("spmm_backward", TORCH_BOX(&Guarded<&spmm_backward>::run));
+  implement(library, "spmm", TORCH_BOX(&Guarded<&spmm>::run));
+  implement(library, "spmm_backward", TORCH_BOX(&Guarded<&spmm_backward>::run));
 }
 
 }  // namespace tessera::torch_ops

@@ -49,6 +49,7 @@ struct WantedGradients {
   std::optional<Tensor> winners = {};
   std::optional<Tensor> residual = {};  ///< added to the gradient of x, as `Added` says
   std::optional<Tensor> residual_scale = {};
+  std::optional<Tensor> into = {};  ///< memory for the gradient of x; absent: some is made
   bool need_x = true;
   bool need_weight = false;
 };

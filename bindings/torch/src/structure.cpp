@@ -49,7 +49,7 @@ Tensor row_of(const Tensor& index, std::int64_t row) {
 }
 
 /// One number for each edge of a CSR: the row that it is in.
-Tensor rows_of(const Tensor& offsets, const Tensor& index) {
+Tensor row_numbers(const Tensor& offsets, const Tensor& index) {
   const Tensor sizes = call<Tensor>("aten::diff", "", offsets, std::int64_t{1}, std::int64_t{-1},
                                     std::optional<Tensor>(), std::optional<Tensor>());
   const Tensor expanded =
@@ -151,11 +151,11 @@ Structure::Structure(const GraphArguments& arguments) : arguments_(arguments) {
       break;
     case Layout::by_target:
       sources = torch::stable::contiguous(arguments.index);
-      targets = rows_of(*arguments.offsets, arguments.index);
+      targets = row_numbers(*arguments.offsets, arguments.index);
       break;
     case Layout::by_source:
       targets = torch::stable::contiguous(arguments.index);
-      sources = rows_of(*arguments.offsets, arguments.index);
+      sources = row_numbers(*arguments.offsets, arguments.index);
       break;
   }
   const std::int64_t given = targets.size(0);

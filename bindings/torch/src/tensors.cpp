@@ -102,6 +102,55 @@ Tensor in_type(const Tensor& tensor, ScalarType type) {
   return tensor.scalar_type() == type ? tensor : torch::stable::to(tensor, type);
 }
 
+Tensor rows_of(const Tensor& matrix, std::int64_t begin, std::int64_t count) {
+  return view_of(matrix, {count, matrix.size(1)}, {matrix.stride(0), matrix.stride(1)},
+                 begin * matrix.stride(0));
+}
+
+Tensor columns_of(const Tensor& matrix, std::int64_t begin, std::int64_t count) {
+  return view_of(matrix, {matrix.size(0), count}, {matrix.stride(0), matrix.stride(1)},
+                 begin * matrix.stride(1));
+}
+
+Tensor sum_of_rows(const Tensor& matrix, ScalarType type) {
+  const std::array<std::int64_t, 1> rows{0};
+  return torch::stable::sum(matrix, rows, false, type);
+}
+
+void copy(Tensor into, const Tensor& source) {
+  TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(into.get(), source.get(), 0));
+}
+
+void Copies::add(const Tensor& into, const Tensor& source) {
+  into_.push_back(into);
+  sources_.push_back(source);
+}
+
+Tensor Copies::in_type(const Tensor& tensor, ScalarType type) {
+  if (tensor.scalar_type() == type) return tensor;
+  const Tensor made = tensor.dim() == 2 ? empty_beside(tensor, tensor.size(0), tensor.size(1), type)
+                                        : empty_beside(tensor, tensor.numel(), type);
+  add(made, tensor);
+  return made;
+}
+
+std::optional<Tensor> Copies::in_type(const std::optional<Tensor>& tensor, ScalarType type) {
+  return tensor ? std::optional(in_type(*tensor, type)) : std::nullopt;
+}
+
+void Copies::make() {
+  if (into_.size() == 1) copy(into_[0], sources_[0]);
+  if (into_.size() > 1) {
+    std::array<StableIValue, 3> stack{torch::stable::detail::from(into_),
+                                      torch::stable::detail::from(sources_),
+                                      torch::stable::detail::from(false)};
+    TORCH_ERROR_CODE_CHECK(
+        torch_call_dispatcher("aten::_foreach_copy_", "", stack.data(), TORCH_ABI_VERSION));
+  }
+  into_.clear();
+  sources_.clear();
+}
+
 Tensor counting(const Tensor& beside, std::int64_t size) {
   Tensor steps = empty_beside(beside, size, ScalarType::Long);
   torch::stable::fill_(steps, 1);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/accelerator.h>
@@ -52,6 +53,28 @@ Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
 /// The same numbers, with rows and columns exchanged.
 Tensor transposed(const Tensor& matrix);
 Tensor in_type(const Tensor& tensor, ScalarType type);
+/// Rows `begin` to `begin + count` of a matrix.
+Tensor rows_of(const Tensor& matrix, std::int64_t begin, std::int64_t count);
+/// Columns `begin` to `begin + count` of a matrix.
+Tensor columns_of(const Tensor& matrix, std::int64_t begin, std::int64_t count);
+/// The sum of all rows.
+Tensor sum_of_rows(const Tensor& matrix, ScalarType type);
+void copy(Tensor into, const Tensor& source);
+
+/// Copies that are made together, by one kernel on a GPU.
+class Copies {
+ public:
+  void add(const Tensor& into, const Tensor& source);
+  /// The tensor itself where it has the type, otherwise what will be its copy.
+  Tensor in_type(const Tensor& tensor, ScalarType type);
+  std::optional<Tensor> in_type(const std::optional<Tensor>& tensor, ScalarType type);
+  void make();
+
+ private:
+  std::vector<Tensor> into_;
+  std::vector<Tensor> sources_;
+};
+
 /// 0, 1, …, size - 1 as 64-bit numbers.
 Tensor counting(const Tensor& beside, std::int64_t size);
 Tensor selected(const Tensor& tensor, const Tensor& positions);

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Callable, NamedTuple
 
 import torch
@@ -22,9 +21,9 @@ _SCHEMAS = {
     "bool need_weight) -> (Tensor, Tensor)",
     "spmm_linear": "(Tensor x, Tensor weight, Tensor? root, Tensor? root_weight, Tensor? bias, "
     f"Tensor? own_scale, Tensor? edge_weight, Tensor index, Tensor? offsets, {_GRAPH}, "
-    "float loop_weight, int norm, int reduce, bool sum_first, int flags) -> (Tensor, Tensor)",
+    "float loop_weight, int norm, int reduce, bool sum_first, int flags) -> Tensor[]",
     "spmm_linear_backward": "(Tensor grad, Tensor x, Tensor weight, Tensor? root, "
-    "Tensor? root_weight, Tensor? own_scale, Tensor? edge_weight, Tensor? sums, Tensor index, "
+    "Tensor? root_weight, Tensor? own_scale, Tensor? edge_weight, Tensor[] kept, Tensor index, "
     f"Tensor? offsets, {_GRAPH}, float loop_weight, int norm, int reduce, bool sum_first, "
     "int flags, int needs) -> Tensor[]",
     "sddmm": f"(Tensor u, Tensor v, Tensor index, Tensor? offsets, {_GRAPH}, int heads, "
@@ -43,9 +42,9 @@ _SCHEMAS = {
     "-> (Tensor, Tensor, Tensor, Tensor)",
     "gat": "(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst, Tensor? bias, Tensor? seed, "
     f"Tensor index, Tensor? offsets, {_GRAPH}, int heads, float slope, float dropout, int flags) "
-    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "-> Tensor[]",
     "gat_backward": "(Tensor grad, Tensor x, Tensor weight, Tensor? seed, Tensor output, "
-    "Tensor moved, Tensor scores, Tensor log_sum, Tensor matrix, Tensor index, Tensor? offsets, "
+    "Tensor[] kept, Tensor index, Tensor? offsets, "
     f"{_GRAPH}, int heads, float slope, float dropout, int flags, int needs) -> Tensor[]",
     "attention_weights": "(Tensor target, Tensor source, Tensor value, Tensor log_sum, "
     f"Tensor? vector, Tensor index, Tensor? offsets, {_GRAPH}, int form, int heads, float scale, "
@@ -60,9 +59,12 @@ _TAGS = tuple(
     if hasattr(torch.Tag, name)
 )
 
+# Each operator has a twin without derivatives, which those that have them run: torch would call Python for
+# them once more.
 _definitions = torch.library.Library("tessera", "DEF")
 for _name, _schema in _SCHEMAS.items():
     _definitions.define(_name + _schema, tags=_TAGS)
+    _definitions.define(f"{_name}_run" + _schema, tags=_TAGS)
 _library.load()
 
 ADDED_LOOPS = (1, 3)  # one_each, one_more
@@ -75,7 +77,11 @@ def caller_edges(index: Tensor, targets: int, sources: int, loops: int) -> int:
 
 
 def _fake(name: str):
-    return torch.library.register_fake(f"tessera::{name}", lib=_definitions)
+    def register(function):
+        for twin in (name, f"{name}_run"):
+            torch.library.register_fake(f"tessera::{twin}", function, lib=_definitions)
+
+    return register
 
 
 @_fake("spmm")
@@ -95,19 +101,46 @@ def _(grad, x, winners, index, offsets, weight, targets, sources, layout, loops,
     return grad_x, grad.new_empty((weight.numel() if need_weight else 0,), dtype=dtype)
 
 
+CAST = {torch.bfloat16: 8, torch.float16: 16}  # bits of flags, of layers under autocast
+
+
+def _layer_dtype(x: Tensor, flags: int) -> torch.dtype:
+    return next((dtype for dtype, bit in CAST.items() if flags & bit), x.dtype)
+
+
+def joined(root: Tensor | None, root_weight: Tensor | None, sum_first: bool) -> bool:
+    """Whether the same features are multiplied by both matrices of spmm_linear: it is done at once, and
+    so are the gradients of the matrices."""
+    return root is None and root_weight is not None and not sum_first
+
+
 @_fake("spmm_linear")
 def _(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets, targets, sources,
       layout, loops, loop_weight, norm, reduce, sum_first, flags):
-    sums = x.new_empty((targets, x.size(1)) if sum_first else (0, 0))
-    return x.new_empty((targets, weight.size(0))), sums
+    dtype = _layer_dtype(x, flags)
+    both = joined(root, root_weight, sum_first)
+    results = [x.new_empty((targets, weight.size(0)), dtype=dtype)]
+    if sum_first:
+        results.append(x.new_empty((targets, x.size(1)), dtype=dtype))
+    if x.dtype != dtype:
+        results.append(x.new_empty(x.shape, dtype=dtype))
+    if both or weight.dtype != dtype:
+        rows = weight.size(0) * (2 if both else 1)
+        results.append(x.new_empty((rows, weight.size(1)), dtype=dtype))
+    return results
 
 
 @_fake("spmm_linear_backward")
-def _(grad, x, weight, root, root_weight, own_scale, edge_weight, sums, index, offsets, targets,
+def _(grad, x, weight, root, root_weight, own_scale, edge_weight, kept, index, offsets, targets,
       sources, layout, loops, loop_weight, norm, reduce, sum_first, flags, needs):
-    like = (x, weight, root, root_weight)
-    shapes = [() if tensor is None else tensor.shape for tensor in like] + [(weight.size(0),)]
-    return [grad.new_empty(shape) for bit, shape in enumerate(shapes) if needs >> bit & 1]
+    matrices = [weight.new_empty(tensor.shape) if needs & bit else None
+                for bit, tensor in ((2, weight), (8, root_weight))]
+    if joined(root, root_weight, sum_first) and needs & 10:
+        matrices = [weight.new_empty((2 * weight.size(0), weight.size(1))), None]
+    found = (x.new_empty(x.shape) if needs & 1 else None, matrices[0],
+             root.new_empty(root.shape) if needs & 4 else None, matrices[1],
+             weight.new_empty((weight.size(0),)) if needs & 16 else None)
+    return [tensor for tensor in found if tensor is not None]
 
 
 @_fake("sddmm")
@@ -152,20 +185,24 @@ def _(grad, output, log_sum, target, source, value, vector, seed, index, offsets
 @_fake("gat")
 def _(x, weight, att_src, att_dst, bias, seed, index, offsets, targets, sources, layout, loops,
       heads, slope, dropout, flags):
-    features = weight.size(0)
-    output = x.new_empty((targets, features))
-    before_bias = x.new_empty((0, 0) if bias is None else (targets, features))
-    return (output, before_bias, x.new_empty((sources, features)), x.new_empty((sources, 2 * heads)),
-            x.new_empty((targets, heads), dtype=_sum_dtype(x)), x.new_empty((2 * heads, features)))
+    features, dtype = weight.size(0), _layer_dtype(x, flags)
+    shapes = [(targets, features)] * (1 if bias is None else 2)
+    shapes += [(sources, features), (sources, 2 * heads), (targets, heads), (2 * heads, features)]
+    results = [x.new_empty(shape, dtype=dtype) for shape in shapes]
+    results[-2] = results[-2].to(_sum_dtype(results[0]))
+    results += [x.new_empty(tensor.shape, dtype=dtype) for tensor in (x, weight)
+                if tensor.dtype != dtype]
+    return results
 
 
 @_fake("gat_backward")
-def _(grad, x, weight, seed, output, moved, scores, log_sum, matrix, index, offsets, targets, sources,
-      layout, loops, heads, slope, dropout, flags, needs):
+def _(grad, x, weight, seed, output, kept, index, offsets, targets, sources, layout, loops, heads,
+      slope, dropout, flags, needs):
     features = weight.size(0)
     vectors = (heads, features // heads)
     shapes = (x.shape, weight.shape, vectors, vectors, (features,))
-    return [x.new_empty(shape) for bit, shape in enumerate(shapes) if needs >> bit & 1]
+    return [(x if bit == 0 else weight).new_empty(shape) for bit, shape in enumerate(shapes)
+            if needs >> bit & 1]
 
 
 @_fake("attention_weights")
@@ -185,29 +222,22 @@ class Operator(NamedTuple):
     eager: Callable[..., Any]
 
 
-# What torch calls its own kernels under, once derivatives are taken care of. It saves a turn through
-# Python; where a torch should lack it, that turn is taken.
-below_autograd = getattr(torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext)
-
-
 PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def _direct(op: Any, *arguments: Any) -> Any:
-    """Calls an operator whose derivative nobody wants, or somebody else has taken care of."""
-    if type(arguments[0]) not in PLAIN:
-        return op(*arguments)
-    with below_autograd():
-        return op(*arguments)
+def twin(name: str) -> Any:
+    """The operator without derivatives, as torch itself calls it."""
+    op = getattr(torch.ops.tessera, name + "_run").default
+    return getattr(op, "_op", op)
 
 
 def _backward_of(name: str) -> Callable[..., Any]:
-    op = getattr(torch.ops.tessera, name + "_backward").default
+    op, run = getattr(torch.ops.tessera, name + "_backward").default, twin(name + "_backward")
 
-    def run(*arguments):
-        return op(*arguments) if torch.is_grad_enabled() else _direct(op, *arguments)
+    def gradients(*arguments):
+        return op(*arguments) if torch.is_grad_enabled() else run(*arguments)
 
-    return run
+    return gradients
 
 
 def applied(name: str, forward, backward) -> Callable[..., Any]:
@@ -221,23 +251,43 @@ def applied(name: str, forward, backward) -> Callable[..., Any]:
 transforms_at_work = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
+_any_requires_grad = torch._C._any_requires_grad
+
+
 def derive(name: str, setup, backward) -> Any:
-    """Registers the derivative of an operator."""
-    torch.library.register_autograd(
-        f"tessera::{name}", backward, setup_context=setup, lib=_definitions
-    )
-    return getattr(torch.ops.tessera, name).default
+    """Registers the derivative of an operator. Where ``setup`` is None, nothing is kept for it."""
+    op, run = getattr(torch.ops.tessera, name).default, twin(name)
+    returns_list = "List" in str(op._schema.returns[0].type)
+
+    def forward(ctx, *arguments):
+        output = run(*arguments)
+        if setup is not None:
+            setup(ctx, arguments, output)
+        return tuple(output) if returns_list else output
+
+    function = type(f"Tessera_{name}_derived", (torch.autograd.Function,),
+                    {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+    def kernel(*arguments):
+        if torch.is_grad_enabled() and _any_requires_grad(*arguments):
+            output = function.apply(*arguments)
+            return list(output) if returns_list else output
+        return run(*arguments)
+
+    _definitions.impl(name, kernel, "Autograd")
+    return op
 
 
 def _autograd(name: str, setup, backward) -> Operator:
     op = derive(name, setup, backward)
     if setup is None:
         return Operator(op, op)
+    run = twin(name)
     tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
 
     def forward(ctx, *arguments):
         arguments = arguments[:tensors] + arguments[tensors]
-        output = _direct(op, *arguments)
+        output = run(*arguments)
         setup(ctx, arguments, output)
         return output
 
@@ -255,7 +305,7 @@ def _autograd(name: str, setup, backward) -> Operator:
                     if transforms_at_work():
                         return op(*arguments)
                     return apply(*arguments[:tensors], arguments[tensors:])
-        return _direct(op, *arguments)
+        return run(*arguments)
 
     return Operator(op, eager)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -36,15 +36,20 @@ def _translated(error: RuntimeError) -> Exception | None:
     return _KINDS[kind](message) if kind in _KINDS else None
 
 
+def reraise(error: RuntimeError) -> NoReturn:
+    """Raises what a user expects in the place of an operator's error."""
+    translated = _translated(error)
+    if translated is None:
+        raise error
+    raise translated from None
+
+
 def direct(function: Any, *arguments: Any) -> Any:
     """Calls a function that runs operators, outside of compiled code."""
     try:
         return function(*arguments)
     except RuntimeError as error:
-        translated = _translated(error)
-        if translated is None:
-            raise
-        raise translated from None
+        reraise(error)
 
 
 def run(operator: Any, *arguments: Any) -> Any:

@@ -19,16 +19,17 @@ FORMS = {"additive": 0, "v2": 1, "dot": 2, "cosine": 3}
 TUNE, TF32, STRICT = 1, 2, 4
 
 
-def _flags(tune: bool, device: torch.device) -> int:
-    flags = TUNE if tune else 0
-    if device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32:
-        flags |= TF32
-    return flags
+def tf32_flag() -> int:
+    return TF32 if torch.backends.cuda.matmul.allow_tf32 else 0
+
+
+def flags_of(tune: bool, features: Tensor) -> int:
+    return (TUNE if tune else 0) | (tf32_flag() if features.is_cuda else 0)
 
 
 def autocast_dtype(features: Tensor) -> torch.dtype | None:
     """The type that features get under autocast, as those of a matrix product would."""
-    kind = features.device.type
+    kind = "cuda" if features.is_cuda else features.device.type
     if not torch.is_autocast_enabled(kind) or features.dtype == torch.float64:
         return None
     return torch.get_autocast_dtype(kind)
@@ -107,7 +108,7 @@ def spmm(
     return errors.run(
         _operators.spmm, x, graph.index, graph.offsets, weight, bias,
         *_graph_numbers(graph, loops), loop_weight, NORMS[norm], REDUCTIONS[reduce],
-        _flags(tune, x.device),
+        flags_of(tune, x),
     )[0]
 
 
@@ -121,7 +122,7 @@ def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: T
         (x,) = _autocast(x)
         out = errors.run(
             _operators.spmm, x, graph.index, graph.offsets, weight, None,
-            *_graph_numbers(graph, loops), 1.0, 0, 0, _flags(tune, x.device),
+            *_graph_numbers(graph, loops), 1.0, 0, 0, flags_of(tune, x),
         )[0]
     else:
         shares = x.view(x.size(0), heads, -1).unbind(1)
@@ -171,7 +172,7 @@ def sddmm(
     u, v = _autocast(u, v)
     return errors.run(
         _operators.sddmm, u, v, graph.index, graph.offsets, *_graph_numbers(graph, loops),
-        heads, 0 if function == "dot" else 1, _flags(tune, u.device),
+        heads, 0 if function == "dot" else 1, flags_of(tune, u),
     )
 
 
@@ -263,7 +264,7 @@ def attention(
     return errors.run(
         _operators.attention, target, source, value, vector, seed, graph.index,
         graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
-        dropout, _flags(tune, value.device),
+        dropout, flags_of(tune, value),
     )[0]
 
 
@@ -287,7 +288,7 @@ def _attention_by_cosines(
     return errors.run(
         _operators.attention, nothing, nothing, value, factor, seed, graph.index, graph.offsets,
         *_graph_numbers(graph, loops), FORMS["cosine"], 1, 1.0, 0.0, dropout,
-        _flags(tune, value.device),
+        flags_of(tune, value),
     )[0]
 
 

@@ -58,7 +58,8 @@ def restore(model: Model) -> Model:
     """
     for module in model.modules():
         if isinstance(module, Accelerated):
-            for name in ("_tessera_dtype", "_tessera_tune", "_tessera_cached", "tessera_fallback"):
+            for name in ("_tessera_dtype", "_tessera_tune", "_tessera_cached", "_tessera_route",
+                         "tessera_fallback"):
                 module.__dict__.pop(name, None)
             module.__class__ = pyg_class(type(module))
     return model

@@ -16,9 +16,14 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from .._library import has_cuda
-from ..functional import FLOATS
+from ..functional import FLOATS, TUNE
 from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
-from ._fused import matrix_of
+from ._fused import linear_of
+from ._route import Route
+
+_is_compiling, _is_tracing = torch.compiler.is_compiling, torch.jit.is_tracing
+_STRIDED = torch.strided
+_INDICES = (torch.int64, torch.int32)
 
 _HOOKS = (
     "_propagate_forward_pre_hooks",
@@ -51,6 +56,7 @@ class Accelerated:
     _tessera_dtype: torch.dtype | None = None
     _tessera_tune: bool = False
     _tessera_cached: tuple[Any, Tensor | None] | None = None
+    _tessera_route: Route | None = None
     #: Why the last call ran PyG's code; None where it ran the kernels, or there was no call.
     tessera_fallback: str | None = None
 
@@ -73,6 +79,36 @@ class Accelerated:
                 continue
             setattr(cls, f"{method}_type", {name: kind.type for name, kind in found.items()})
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__.pop("_tessera_route", None)
+        super().__setattr__(name, value)
+
+    def _known_way(self, x: Any, edge_index: Any) -> Route | None:
+        """The way of an earlier call, if this one can take it."""
+        if _is_compiling():
+            return None
+        own = self.__dict__
+        route = own.get("_tessera_route")
+        if route is None or not route.fits(x, edge_index):
+            return None
+        own["tessera_fallback"] = None
+        tally.kernels += 1
+        return route
+
+    def _keep_way(self, x: Tensor, edge_index: Any, linear: torch.nn.Module, loops: int,
+                  loop_weight: float, norm: int, reduce: int, **parts: Any) -> None:
+        """So that calls like this one take less time. The arguments are those of :class:`Route`."""
+        if _is_compiling() or type(x) is not Tensor or type(edge_index) is not Tensor:
+            return
+        if edge_index.layout != _STRIDED:
+            return
+        own = self.__dict__
+        layout = SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
+        own["_tessera_route"] = Route(
+            self, [own[name] for name in _HOOKS if name in own], x, edge_index, linear,
+            (x.size(0), x.size(0), layout, loops, loop_weight, norm, reduce),
+            flags=TUNE if self._tessera_tune else 0, **parts)
+
     def __prepare_scriptable__(self) -> torch.nn.Module:
         """TorchScript gets PyG's layer."""
         import copy
@@ -85,28 +121,32 @@ class Accelerated:
 
     def _obstacle(self, x: Any, adjacency: Any) -> str | None:
         """Why the kernels cannot run this call, whatever the layer; None if they can."""
-        if torch.jit.is_scripting() or torch.jit.is_tracing():
+        if _is_tracing():
             return "TorchScript"
-        if any(map(self.__dict__.get, _HOOKS)):
+        own = self.__dict__
+        if any(map(own.get, _HOOKS)):
             return "hooks on messages"
-        if getattr(self, "_explain", None):
+        if own.get("_explain"):
             return "an explainer looks at messages"
-        if getattr(self, "_decomposed_layers", 1) > 1:
+        if own.get("_decomposed_layers", 1) > 1:
             return "decomposed layers"
         features = x[0] if isinstance(x, (tuple, list)) else x
-        if not isinstance(features, Tensor) or features.layout != torch.strided:
+        if not isinstance(features, Tensor) or features.layout != _STRIDED:
             return "sparse features"
         if features.dim() != 2:
             return f"features of {features.dim()} dimensions"
         if features.dtype not in FLOATS:
             return f"features of type {features.dtype}"
-        if features.device.type == "cuda" and not has_cuda():
-            return "the operators for CUDA are not installed"
-        if features.device.type not in ("cpu", "cuda"):
-            return f"features on {features.device}"
+        if not features.is_cpu:
+            if not features.is_cuda:
+                return f"features on {features.device}"
+            if not has_cuda():
+                return "the operators for CUDA are not installed"
         return self._obstacle_in(adjacency)
 
     def _obstacle_in(self, adjacency: Any) -> str | None:
+        if type(adjacency) is Tensor and adjacency.layout == _STRIDED:
+            return self._obstacle_in_list(adjacency)
         flows_back = getattr(self, "flow", "source_to_target") != "source_to_target"
         if isinstance(adjacency, Graph):
             return "a reversed flow with a Graph" if flows_back else None
@@ -116,7 +156,11 @@ class Accelerated:
             if torch.compiler.is_compiling():
                 return "a sparse tensor in compiled code"
             return "a reversed flow with a sparse tensor" if flows_back else None
-        if adjacency.dtype not in (torch.int64, torch.int32):
+        return self._obstacle_in_list(adjacency)
+
+    @staticmethod
+    def _obstacle_in_list(adjacency: Tensor) -> str | None:
+        if adjacency.dtype not in _INDICES:
             return f"indices of type {adjacency.dtype}"
         if adjacency.dim() != 2 or adjacency.size(0) != 2:
             return "an edge_index that is not 2 x edges"
@@ -124,16 +168,17 @@ class Accelerated:
 
     def _graph(self, adjacency: Any, num_sources: int, num_targets: int) -> Graph:
         """The graph in the direction of the layer's flow."""
+        if type(adjacency) is Tensor and adjacency.layout == _STRIDED:
+            layout = SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
+            return Graph._make(adjacency, None, None, num_targets, num_sources, layout)
         if isinstance(adjacency, Graph):
             return adjacency
-        if not isinstance(adjacency, Tensor) or adjacency.layout != torch.strided:
+        if not isinstance(adjacency, Tensor) or adjacency.layout != _STRIDED:
             return Graph.of(adjacency)
-        if type(adjacency) is not Tensor:  # an EdgeIndex; it has a size of its own
-            if self.flow != "source_to_target":
-                return Graph.of(adjacency, num_sources, num_targets).reversed()
-            return Graph.of(adjacency, num_targets, num_sources)
-        layout = SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
-        return Graph._make(adjacency, None, None, num_targets, num_sources, layout)
+        # An EdgeIndex; it has a size of its own.
+        if self.flow != "source_to_target":
+            return Graph.of(adjacency, num_sources, num_targets).reversed()
+        return Graph.of(adjacency, num_targets, num_sources)
 
     def _obstacle_of_cache(self, edge_index: Any) -> str | None:
         """Why a layer with ``cached=True`` cannot run on the kernels."""
@@ -159,7 +204,7 @@ class Accelerated:
 
     def _notice(self, obstacle: str | None) -> bool:
         """Counts a call, and says whether the kernels run it."""
-        if not torch.compiler.is_compiling() and not torch.jit.is_scripting():
+        if not _is_compiling():
             self.__dict__["tessera_fallback"] = obstacle  # a module's own way to set it takes longer
             if obstacle is None:
                 tally.kernels += 1
@@ -167,13 +212,14 @@ class Accelerated:
                 tally.fallbacks += 1
         return obstacle is None
 
-    def _matrix(self, lin: torch.nn.Module, edge_weight: Tensor | None = None) -> Tensor | None:
-        """The matrix of a linear layer where one operator can run this one with it; else None."""
-        if torch.compiler.is_compiling() or self._tessera_dtype is not None:
+    def _linear(self, lin: torch.nn.Module, edge_weight: Tensor | None = None
+                ) -> tuple[Tensor, Tensor | None] | None:
+        """The matrix and bias of a linear layer where one operator can run this one with it."""
+        if self._tessera_dtype is not None:
             return None
         if edge_weight is not None and edge_weight.requires_grad:
             return None
-        return matrix_of(lin)
+        return linear_of(lin)
 
     def _narrowed(self, x: Tensor) -> Tensor:
         """In the type that accelerate() was asked for."""

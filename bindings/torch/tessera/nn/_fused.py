@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers as one operator: products with matrices, sums over neighbours and biases, with their
-derivatives. Compiled code takes them apart, so that torch's compiler sees the products."""
+derivatives."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.modules.module as modules
@@ -10,33 +12,54 @@ from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
 
 from .. import _layer_operators, errors
-from .._operators import PLAIN
-from ..functional import _flags, autocast_dtype, dropout_seed
+from .._operators import CAST, PLAIN
+from ..functional import TUNE, autocast_dtype, dropout_seed, tf32_flag
 from ..graph import Graph
 
-_LINEAR = (Linear, torch.nn.Linear)
+LINEAR = (Linear, torch.nn.Linear)
 
 
-def matrix_of(lin: torch.nn.Module) -> Tensor | None:
-    """The matrix of a linear layer that is that and no more: nobody looks on, and nothing has taken
-    its place. None for all others, which have to be called."""
-    if type(lin) not in _LINEAR or modules._global_forward_hooks or modules._global_forward_pre_hooks:
+def linear_of(lin: torch.nn.Module) -> tuple[Tensor, Tensor | None] | None:
+    """The matrix and bias of a linear layer that is that and no more: nobody looks on, and nothing has
+    taken its place. None for all others, which have to be called."""
+    if type(lin) not in LINEAR or modules._global_forward_hooks or modules._global_forward_pre_hooks:
         return None
-    if (lin._forward_hooks or lin._forward_pre_hooks or lin._backward_hooks
-            or lin._backward_pre_hooks):
+    own = lin.__dict__
+    if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
+            or own["_backward_pre_hooks"]):
         return None  # PyG's layers without a size have such a hook until they have one
-    weight = lin._parameters.get("weight")
-    return weight if type(weight) in PLAIN else None
+    parameters = own["_parameters"]
+    weight = parameters.get("weight")
+    return (weight, parameters["bias"]) if type(weight) in PLAIN else None
 
 
-def _checked(graph: Graph, x: Tensor) -> torch.device:
-    """The device of both, where they fit each other."""
-    device = x.device
-    if device != graph.index.device:
-        raise ValueError(f"x lies on {device}, the graph on {graph.index.device}: move one of them")
-    if x.size(0) != graph.num_sources:
+def _layer_flags(graph: Graph, x: Tensor, tune: bool) -> int:
+    """Flags of a layer's operator, which casts for autocast itself, once graph and features fit."""
+    if x.device != graph.index.device:
+        raise ValueError(f"x lies on {x.device}, the graph on {graph.index.device}: move one of them")
+    if not torch.compiler.is_compiling() and x.size(0) != graph.num_sources:
         raise ValueError(f"x has {x.size(0)} rows for {graph.num_sources} vertices")
-    return device
+    return (TUNE if tune else 0) | autocast_flag(x) | (tf32_flag() if x.is_cuda else 0)
+
+
+def autocast_flag(x: Tensor) -> int:
+    """What tells a layer's operator which type autocast wants."""
+    dtype = autocast_dtype(x)
+    return 0 if dtype is None else CAST.get(dtype, 0)
+
+
+def sums_go_first(x: Tensor, outputs: int, inputs: int) -> bool:
+    """Sum and product commute: what has the narrower sums goes first. A backward pass sums once more,
+    unless nobody wants the gradient of features that were summed first."""
+    only_forward = not x.requires_grad and torch.is_grad_enabled()
+    return inputs < (2 * outputs if only_forward else outputs)
+
+
+def _called(op: Any, function: Any, tensors: tuple, numbers: tuple) -> Tensor:
+    """Compiled code calls the operator itself."""
+    if torch.compiler.is_compiling():
+        return op(*tensors, *numbers)[0]
+    return errors.direct(function, *tensors, numbers)
 
 
 def linear_sum(
@@ -57,18 +80,12 @@ def linear_sum(
 ) -> Tensor:
     """``B x weight^T + root root_weight^T + bias``, with ``B`` the graph's matrix, or that plus
     ``1 + own_scale`` on its diagonal. Without a ``root``, that is ``x``."""
-    device = _checked(graph, x)
-    outputs, inputs = weight.shape
-    # The sum and the product commute: what has the narrower sums goes first. A backward pass sums
-    # once more, unless nobody wants the gradient of features that were summed first.
-    only_forward = not x.requires_grad and torch.is_grad_enabled()
-    sum_first = inputs < (2 * outputs if only_forward else outputs)
-    return errors.direct(
-        _layer_operators.spmm_linear, x, weight, root, root_weight, bias, own_scale, edge_weight,
-        graph.index, graph.offsets,
+    flags = _layer_flags(graph, x, tune)
+    return _called(
+        _layer_operators.spmm_linear_op, _layer_operators.spmm_linear,
+        (x, weight, root, root_weight, bias, own_scale, edge_weight, graph.index, graph.offsets),
         (graph.num_targets, graph.num_sources, graph.layout, loops, loop_weight, norm, reduce,
-         sum_first, _flags(tune, device)),
-        autocast_dtype(x),
+         sums_go_first(x, *weight.shape), flags),
     )
 
 
@@ -87,11 +104,11 @@ def gat(
     tune: bool = False,
 ) -> Tensor:
     """GAT's layer, heads side by side, on a graph whose targets are its sources."""
-    device = _checked(graph, x)
-    seed = dropout_seed(device) if dropout > 0 else None
-    return errors.direct(
-        _layer_operators.gat, x, weight, att_src, att_dst, bias, seed, graph.index, graph.offsets,
+    flags = _layer_flags(graph, x, tune)
+    seed = dropout_seed(x.device) if dropout > 0 else None
+    return _called(
+        _layer_operators.gat_op, _layer_operators.gat,
+        (x, weight, att_src, att_dst, bias, seed, graph.index, graph.offsets),
         (graph.num_targets, graph.num_sources, graph.layout, loops, heads, negative_slope, dropout,
-         _flags(tune, device)),
-        autocast_dtype(x),
+         flags),
     )

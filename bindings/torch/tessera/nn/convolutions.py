@@ -14,7 +14,7 @@ from ..functional import REDUCTIONS, spmm
 from ..graph import LOOPS, NORMS, Graph
 from . import _gcn_norm
 from ._base import Accelerated, sizes
-from ._fused import linear_sum, matrix_of
+from ._fused import linear_of, linear_sum
 
 
 def _is_list_of_edges(adjacency: Any) -> bool:
@@ -42,6 +42,9 @@ class GCNConv(Accelerated, pyg.GCNConv):
     """
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        way = self._known_way(x, edge_index) if edge_weight is None else None
+        if way is not None:
+            return way.run(x, edge_index)
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and isinstance(x, (tuple, list)):
             obstacle = "a pair of features"
@@ -61,8 +64,8 @@ class GCNConv(Accelerated, pyg.GCNConv):
         doubled = self.improved and (sums_loops or weight is not None)
         options = dict(add_self_loops=bool(self.add_self_loops), sums_loops=sums_loops,
                        loop_weight=2.0 if doubled else 1.0)
-        matrix = self._matrix(self.lin, weight)
-        if matrix is not None:
+        linear = self._linear(self.lin, weight)
+        if linear is not None:
             loops, norm = "given", None
             if self.normalize:
                 loops = _gcn_norm.loops_of(options["add_self_loops"], sums_loops)
@@ -70,9 +73,12 @@ class GCNConv(Accelerated, pyg.GCNConv):
                     norm = "symmetric"
                 else:
                     weight = _gcn_norm.normalised(graph, weight.view(-1), x.dtype, **options)
-            return linear_sum(graph, x, matrix, self.bias, edge_weight=weight, loops=LOOPS[loops],
-                              loop_weight=options["loop_weight"] if norm is not None else 1.0,
-                              norm=NORMS[norm], tune=self._tessera_tune)
+            matrix = {"loops": LOOPS[loops], "norm": NORMS[norm],
+                      "loop_weight": options["loop_weight"] if norm is not None else 1.0}
+            if weight is None and not self.cached:
+                self._keep_way(x, edge_index, self.lin, reduce=0, biased=self, **matrix)
+            return linear_sum(graph, x, linear[0], self.bias, edge_weight=weight,
+                              tune=self._tessera_tune, **matrix)
         x = self.lin(x)
         dtype = x.dtype
         bias = self.bias if self._tessera_dtype is None else None
@@ -98,6 +104,9 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+        way = self._known_way(x, edge_index)
+        if way is not None:
+            return way.run(x, edge_index)
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
             obstacle = f"the aggregation {self.aggr}"
@@ -113,29 +122,30 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         out = self._in_one(graph, sources, targets) if self.aggr in _SUMS else None
         if out is None:
             out = self._step_by_step(graph, sources, targets)
+        elif sources is x and graph.weight is None and not self.normalize:
+            self._keep_way(x, edge_index, self.lin_l, 0, 1.0, 0, REDUCTIONS[self.aggr],
+                           root=self.lin_r if self.root_weight else None)
         return F.normalize(out, p=2.0, dim=-1) if self.normalize else out
 
     def _in_one(self, graph: Graph, sources: Tensor, targets: Tensor | None) -> Tensor | None:
         """By one operator, where that can be."""
-        matrix, root, root_matrix = self._matrix(self.lin_l), None, None
+        linear, root, root_linear = self._linear(self.lin_l), None, (None, None)
         if self.root_weight and targets is not None:
             root = None if targets is sources else targets
-            root_matrix = self._matrix(self.lin_r)
-            if root_matrix is None:
-                return None
-        if matrix is None:
+            root_linear = self._linear(self.lin_r)
+        if linear is None or root_linear is None:
             return None
-        return linear_sum(graph, sources, matrix, self.lin_l.bias, root=root,
-                          root_weight=root_matrix, reduce=REDUCTIONS[self.aggr],
+        return linear_sum(graph, sources, *linear, root=root, root_weight=root_linear[0],
+                          reduce=REDUCTIONS[self.aggr],
                           tune=self._tessera_tune)
 
     def _step_by_step(self, graph: Graph, sources: Tensor, targets: Tensor | None) -> Tensor:
         # A matrix product and a sum over neighbours commute: the narrower side goes first.
-        matrix = matrix_of(self.lin_l) if self.aggr in _SUMS else None
+        linear = linear_of(self.lin_l) if self.aggr in _SUMS else None
         dtype = sources.dtype
-        if matrix is not None and 0 < matrix.size(0) < matrix.size(1):
+        if linear is not None and 0 < linear[0].size(0) < linear[0].size(1):
+            matrix, bias = linear
             moved = F.linear(sources, matrix)
-            bias = self.lin_l.bias
             if self._tessera_dtype is None:
                 out = self._aggregate(graph, moved, bias)
             else:
@@ -172,6 +182,9 @@ class GINConv(Accelerated, pyg.GINConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+        way = self._known_way(x, edge_index)
+        if way is not None:
+            return way.run(x, edge_index)
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
             obstacle = f"the aggregation {self.aggr}"
@@ -183,7 +196,7 @@ class GINConv(Accelerated, pyg.GINConv):
         graph = self._graph(edge_index, *sizes(x, size))
         if sources is targets and self.aggr in _SUMS:
             first, rest = _first_of(self.nn)
-            out = None if first is None else self._through(first, graph, sources)
+            out = None if first is None else self._through(first, graph, sources, edge_index)
             if out is not None:
                 for module in rest:
                     out = module(out)
@@ -194,19 +207,25 @@ class GINConv(Accelerated, pyg.GINConv):
             out = out + (1 + self.eps) * targets
         return self.nn(out)
 
-    def _through(self, first: torch.nn.Module, graph: Graph, x: Tensor) -> Tensor | None:
+    def _through(self, first: torch.nn.Module, graph: Graph, x: Tensor,
+                 edge_index: Any) -> Tensor | None:
         """What the first layer of the network makes of the sums, where they commute with it."""
-        matrix = None if self.eps.requires_grad else self._matrix(first)
-        if matrix is not None:
-            return linear_sum(graph, x, matrix, first.bias, own_scale=self.eps,
-                              reduce=REDUCTIONS[self.aggr], tune=self._tessera_tune)
-        matrix = matrix_of(first)
-        if matrix is None or matrix.size(0) >= matrix.size(1):
+        eps = self.eps
+        linear = None if eps.requires_grad else self._linear(first)
+        if linear is not None:
+            if "eps" in self._buffers:
+                self._keep_way(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[self.aggr], scaled=True,
+                               sequence=self.nn if self.nn is not first else None)
+            return linear_sum(graph, x, *linear, own_scale=eps, reduce=REDUCTIONS[self.aggr],
+                              tune=self._tessera_tune)
+        linear = linear_of(first)
+        if linear is None or linear[0].size(0) >= linear[0].size(1):
             return None
+        matrix, bias = linear
         moved = F.linear(x, matrix)
         out = spmm(graph, self._narrowed(moved), reduce=self.aggr, tune=self._tessera_tune)
-        out = self._widened(out, moved.dtype) + (1 + self.eps) * moved
-        return out if first.bias is None else out + first.bias
+        out = self._widened(out, moved.dtype) + (1 + eps) * moved
+        return out if bias is None else out + bias
 
 
 class SGConv(Accelerated, pyg.SGConv):
@@ -362,9 +381,9 @@ class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
         if not self._notice(obstacle):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0)).without_weight()
-        matrix, root = self._matrix(self.lin_out), self._matrix(self.lin_root)
-        if matrix is not None and root is not None:
-            return linear_sum(graph, x, matrix, self.lin_out.bias, root_weight=root,
+        linear, root = self._linear(self.lin_out), self._linear(self.lin_root)
+        if linear is not None and root is not None:
+            return linear_sum(graph, x, *linear, root_weight=root[0],
                               loops=LOOPS["one_each"], loop_weight=1.0 + self.diag_lambda,
                               norm=NORMS["mean"], tune=self._tessera_tune)
         out = spmm(graph, self._narrowed(x), loops="one_each", loop_weight=1.0 + self.diag_lambda,

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers remember what a call found out; they must notice whatever makes the next one different."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from conftest import random_edges
+
+import tessera
+import tessera.nn
+
+
+def gin():
+    return pyg.GINConv(torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.ReLU(),
+                                           torch.nn.Linear(4, 4)))
+
+
+LAYERS = {"GCN": lambda: pyg.GCNConv(6, 4), "SAGE": lambda: pyg.SAGEConv(6, 4), "GIN": gin,
+          "sum": lambda: pyg.SAGEConv(6, 9, aggr="sum", root_weight=False)}
+
+
+def made(kind, device):
+    """A layer of PyG, ours with the same weights after two calls, features and edges."""
+    torch.manual_seed(3)
+    theirs = LAYERS[kind]().to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 90, device)
+    for _ in range(2):
+        ours(x, index)
+    assert ours._tessera_route is not None
+    return theirs, ours, x, index
+
+
+def same(theirs, ours, *arguments):
+    """Results and all gradients."""
+    outs = []
+    for layer in (theirs, ours):
+        layer.zero_grad()
+        out = layer(*arguments)
+        out.square().sum().backward()
+        outs.append([out] + [parameter.grad for parameter in layer.parameters()])
+    for a, b in zip(*outs):
+        assert torch.allclose(a, b, atol=1e-4, rtol=1e-4)
+
+
+def linear_of(layer):
+    return layer.lin if hasattr(layer, "lin") else layer.nn[0] if hasattr(layer, "nn") else layer.lin_l
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+class TestRoutes:
+    def test_same_call(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        route = ours._tessera_route
+        same(theirs, ours, x, index)
+        assert ours._tessera_route is route and ours.tessera_fallback is None
+        with torch.no_grad():
+            assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-5)
+
+    def test_other_features(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        same(theirs, ours, torch.randn_like(x), index)
+        same(theirs, ours, torch.randn(25, 6, device=device), index)
+        same(theirs, ours, x.clone().requires_grad_(), index)
+        same(theirs.double(), ours.double(), x.double(), index)
+
+    def test_other_edges(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        same(theirs, ours, x, random_edges(20, 20, 90, device, seed=8))
+        same(theirs, ours, x, index.int())
+        index[1] = (index[1] + 3) % 20
+        same(theirs, ours, x, index)
+
+    def test_weights_that_changed(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        for layer in (theirs, ours):
+            with torch.no_grad():
+                linear_of(layer).weight.mul_(2)
+        same(theirs, ours, x, index)
+        for layer in (theirs, ours):
+            linear = linear_of(layer)
+            linear.weight = torch.nn.Parameter(linear.weight.detach() + 1)
+        same(theirs, ours, x, index)
+
+    def test_hooks(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        for layer in (theirs, ours):
+            linear_of(layer).register_forward_hook(lambda module, inputs, out: 2 * out)
+        same(theirs, ours, x, index)
+
+    def test_hooks_on_messages(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        for layer in (theirs, ours):
+            layer.register_propagate_forward_hook(lambda module, inputs, out: 2 * out)
+        same(theirs, ours, x, index)
+        assert ours.tessera_fallback == "hooks on messages"
+
+    def test_modules_that_were_replaced(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        if kind == "GIN":
+            for layer in (theirs, ours):
+                torch.manual_seed(9)
+                layer.nn[2] = torch.nn.Linear(4, 4).to(device)
+            same(theirs, ours, x, index)
+        torch.nn.utils.parametrize.register_parametrization(linear_of(ours), "weight", Doubled())
+        assert not torch.allclose(ours(x, index), theirs(x, index), atol=1e-2)
+        torch.nn.utils.parametrize.register_parametrization(linear_of(theirs), "weight", Doubled())
+        assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-4)
+
+    def test_copies(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+            assert other._tessera_route is None
+            same(theirs, other, x, index)
+        same(theirs, tessera.restore(ours), x, index)
+        assert "_tessera_route" not in ours.__dict__
+
+    def test_autocast(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            out = ours(x, index)
+            assert out.dtype == torch.bfloat16
+        out.float().square().sum().backward()
+        assert all(p.grad.dtype == torch.float32 for p in ours.parameters())
+        assert torch.allclose(out.float(), theirs(x, index), atol=0.1, rtol=0.1)
+        same(theirs, ours, x, index)
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, weight):
+        return 2 * weight
+
+
+def test_settings_that_changed(device):
+    theirs, ours, x, index = made("SAGE", device)
+    for name, value in (("aggr", "sum"), ("normalize", True), ("root_weight", False)):
+        for layer in (theirs, ours):
+            setattr(layer, name, value)
+            if name == "aggr":
+                layer.aggr_module = pyg.SumAggregation()
+        with torch.no_grad():
+            assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-4)
+
+
+def test_weights_of_edges(device):
+    theirs, ours, x, index = made("GCN", device)
+    same(theirs, ours, x, index, torch.rand(90, device=device))
+
+
+def test_an_epsilon_that_is_learned(device):
+    theirs, ours, x, index = made("GIN", device)
+    ours.eps.requires_grad_()
+    ours(x, index).sum().backward()
+    assert ours.eps.grad is not None and ours.eps.grad.abs() > 0
