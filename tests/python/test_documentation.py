@@ -11,7 +11,7 @@ import pytest
 import torch
 
 MODULES = ["tessera", "tessera._library", "tessera.bits", "tessera.files", "tessera.functional", "tessera.graph", "tessera.models", "tessera.trained_model",
-           "tessera.nn", "tessera.nn.attention", "tessera.nn.convolutions"]
+           "tessera.nn", "tessera.nn.attention", "tessera.nn.convolutions", "tessera.nn.few_bits"]
 
 
 @pytest.mark.parametrize("name", MODULES)

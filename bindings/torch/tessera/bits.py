@@ -146,12 +146,13 @@ def quantise(x: Tensor, bits: int = 8, lower: float | None = None,
         raise TypeError(f"x has type {x.dtype} and {x.dim()} dimensions: use a matrix of floats")
     if (lower is None or upper is None) and x.numel() == 0:
         raise ValueError("an empty matrix has no least and no greatest number: give the bounds")
+    x = x.detach()
     lower = float(x.min()) if lower is None else lower
     upper = float(x.max()) if upper is None else upper
     if lower == upper:
         upper = lower + 1.0
     range = Range.between(lower, upper, bits)
-    steps = ((x.detach().to(torch.float32) - range.lower) / range.scale).round()
+    steps = ((x.to(torch.float32) - range.lower) / range.scale).round()
     return pack(steps.clamp(0, 2**bits - 1).to(torch.int32), range)
 
 

@@ -9,7 +9,8 @@ Example:
 """
 
 from .attention import AGNNConv, GATConv, GATv2Conv, TransformerConv
-from .convolutions import APPNP, ChebConv, ClusterGCNConv, GCNConv, GINConv, SAGEConv, SGConv
+from .convolutions import APPNP, ChebConv, SGConv
+from .few_bits import ClusterGCNConv, GCNConv, GINConv, SAGEConv
 
 __all__ = [
     "AGNNConv",
