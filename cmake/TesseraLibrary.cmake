@@ -67,15 +67,19 @@ if(TESSERA_WITH_CUDA)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_CUDA)
   target_link_libraries(tessera PRIVATE CUDA::cudart CUDA::cusparse CUDA::cublas)
 
-  # A unit of every strategy for the oldest GPU of a release: what the newest alone has shows here.
-  set(TESSERA_CUDA_SAMPLE ${TESSERA_CUDA_SOURCES})
-  list(FILTER TESSERA_CUDA_SAMPLE INCLUDE REGEX
-       "/(inst/(.*_)?bf16(_aligned)?|heads/kernel|staged/edges|winner_gradients_kernel|translate_rows)\\.cu$")
-  add_library(tessera_cuda_sm80 OBJECT EXCLUDE_FROM_ALL ${TESSERA_CUDA_SAMPLE})
-  target_include_directories(tessera_cuda_sm80 PRIVATE "${PROJECT_SOURCE_DIR}/include"
-                                                       "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(tessera_cuda_sm80 PRIVATE tessera_options)
-  set_target_properties(tessera_cuda_sm80 PROPERTIES CUDA_ARCHITECTURES 80-real)
+  # Compiles units for further GPUs, and nothing else with them: what the newest alone has shows here.
+  function(tessera_cuda_sample target architectures expression)
+    set(sample ${TESSERA_CUDA_SOURCES})
+    list(FILTER sample INCLUDE REGEX "${expression}")
+    add_library(${target} OBJECT EXCLUDE_FROM_ALL ${sample})
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(${target} PRIVATE tessera_options)
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
+  endfunction()
+  # A unit of every strategy for the oldest GPU of a release, and what replaces wgmma for others.
+  tessera_cuda_sample(tessera_cuda_sm80 80-real
+    "/(inst/(.*_)?bf16(_aligned|_warps)?|heads/kernel|staged/edges|winner_gradients_kernel|translate_rows)\\.cu$")
+  tessera_cuda_sample(tessera_cuda_sm89_sm120 "89-real;120-real" "/spmm/.*/inst/bf16_warps\\.cu$")
 endif()
 if(TESSERA_WITH_METIS)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_METIS)

@@ -39,9 +39,12 @@ __device__ inline void wgmma_commit() {
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
-/// Makes writes of ordinary instructions to shared memory visible to the matrix unit.
+/// Makes writes of ordinary instructions to shared memory visible to the matrix unit, where there
+/// is one that reads it.
 __device__ inline void fence_shared_for_wgmma() {
+#ifdef TESSERA_HAS_WGMMA
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
 }
 
 /// Keeps the compiler from moving uses of the operands across this point.

@@ -171,7 +171,7 @@ TEST_F(GpuPlanning, WaitsOnceForGraphsWithValues) {
 TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
   if (!cuda::has_wgmma(gpu))
     GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
-  for (const char* kernel : {"tall_64", "tall_128", "split_128", "short*"}) {
+  for (const char* kernel : {"tall_64", "tall_128", "split_128", "tall_64_mma", "short*"}) {
     SCOPED_TRACE(kernel);
     const Laid laid(batch());
     const Graph graph = laid.graph();

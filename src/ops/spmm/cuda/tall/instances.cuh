@@ -20,8 +20,11 @@ struct TallLoader {
   using Convert =
       ConvertLoader<T, own_width, key.planes, key.scaled, key.aligned, groups, key.valued>;
   using Plain = std::conditional_t<copied, Copy, Convert>;
-  using Type = typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Plain>>,
-                                           std::type_identity<Plain>>::type;
+  using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
+                                                 std::type_identity<Plain>>::type;
+  using Type =
+      typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Multiplied>>,
+                                  std::type_identity<Multiplied>>::type;
 };
 
 template <TallKey key>

@@ -18,16 +18,19 @@ struct TallKey {
   bool valued = false;  ///< edges have values
   bool aligned = true;
   bool epilogue = false;
+  bool warps = false;  ///< on mma.sync, by warps of their own, instead of wgmma
 
   friend constexpr bool operator==(const TallKey&, const TallKey&) = default;
 };
 
 /// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
-/// rows; an epilogue takes rows on boundaries, two planes at most, and no values.
+/// rows; an epilogue takes rows on boundaries, two planes at most, and no values; warps take
+/// windows of 64 rows and two planes at most.
 constexpr bool is_compiled(const TallKey& key) {
   const bool full = key.precision == Precision::fp32;
   if (full ? key.scaled || key.planes < 2 : key.planes > 1) return false;
   if (key.valued && (key.height != 64 || key.scaled || key.planes == 3)) return false;
+  if (key.warps && (key.height != 64 || key.planes == 3)) return false;
   return !key.epilogue || (key.aligned && !key.valued && key.planes < 3);
 }
 

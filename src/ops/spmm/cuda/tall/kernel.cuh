@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/launch.cuh"
+#include "cuda/mma_rows.cuh"
 #include "cuda/occupancy.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/spmm/cuda/tall/instances.hpp"
@@ -11,7 +12,8 @@
 #include "ops/spmm/cuda/tall/store.cuh"
 #include "tiles/value_bits.hpp"
 
-/// Sums over tall windows on Hopper's matrix units.
+/// Sums over tall windows on matrix units: Hopper's, which take 64 rows at once, or, for every GPU,
+/// those that take 16 rows of each warp.
 ///
 /// A block computes `height` rows at once, 64 for each group of four warps. The rows of X that a
 /// window uses are gathered once into shared memory and multiplied by all of the window's rows; the
@@ -39,7 +41,7 @@ constexpr std::int32_t most_stage_units() {
   return Loader::valued ? halves * tiles::units_of(tiles::most_entries(Loader::threads)) : 0;
 }
 
-/// Adds one stage to the sums, without waiting for it.
+/// Adds one stage to the sums, on Hopper without waiting for it.
 template <class Loader>
 class Multiply {
  public:
@@ -52,8 +54,7 @@ class Multiply {
                                : Loader::scaled || Loader::valued ? 2
                                                                   : 1;
 
-  __device__ Multiply(Record record, int bit_shift, std::uint32_t rows)
-      : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
+  __device__ Multiply(Record record, int bit_shift, std::uint32_t rows) : rows_(rows) {
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
       // A tile that the stage does not have has old bits and is not multiplied.
@@ -74,7 +75,7 @@ class Multiply {
   /// A stage of one tile, or half of one, whose edges have values. One without steps has old bits.
   __device__ Multiply(Record record, int num_steps, int bit_shift, const std::uint32_t* values,
                       int skipped, std::uint32_t rows)
-      : descriptor_(cuda::wgmma_descriptor(rows, Loader::Layout::block_bytes)) {
+      : rows_(rows) {
     static_assert(tiles == 1);
     const std::uint32_t starts = record.starts();
     const auto before = static_cast<std::uint32_t>(skipped);
@@ -94,6 +95,18 @@ class Multiply {
   }
 
   __device__ void operator()(int num_steps, float (&sums)[Loader::width / 2]) const {
+    if constexpr (Loader::by_warps) {
+#pragma unroll
+      for (int step = 0; step < max_steps; ++step) {
+        if (step < num_steps) add(step, sums);
+      }
+    } else {
+      ask(num_steps, sums);
+    }
+  }
+
+ private:
+  __device__ void ask(int num_steps, float (&sums)[Loader::width / 2]) const {
     if (num_steps == max_steps) {
       cuda::wgmma_fence();
 #pragma unroll
@@ -111,7 +124,6 @@ class Multiply {
     cuda::wgmma_commit();
   }
 
- private:
   /// The values of two neighbouring columns, in as many terms as their products take.
   __device__ void set_pair(int step, int place, std::uint32_t even, std::uint32_t odd) {
     if constexpr (splits) {
@@ -128,19 +140,27 @@ class Multiply {
   __device__ void add(int step, float (&sums)[Loader::width / 2]) const {
 #pragma unroll
     for (int plane = 0; plane < Loader::planes; ++plane) {
-      const std::uint64_t b = descriptor_ + static_cast<std::uint64_t>(step) * cuda::wgmma_step +
-                              plane * std::uint64_t{Loader::Layout::plane_bytes >> 4};
 #pragma unroll
       for (int term = 0; term < terms; ++term) {
         // The smallest term of a value times what the first plane left is below 2^-22 of both.
         if (terms == 3 && plane == 1 && term == 2) continue;
-        cuda::wgmma<typename Loader::Element>(
-            sums, fragments_[term][step / tile_steps][step % tile_steps], b);
+        const auto& fragment = fragments_[term][step / tile_steps][step % tile_steps];
+        if constexpr (Loader::by_warps) {
+          const auto offset =
+              static_cast<std::uint32_t>(step * 16 * 128 + plane * Loader::Layout::plane_bytes);
+          cuda::multiply_rows<typename Loader::Element>(sums, fragment, rows_ + offset,
+                                                        Loader::Layout::block_bytes);
+        } else {
+          const std::uint64_t b = cuda::wgmma_descriptor(rows_, Loader::Layout::block_bytes) +
+                                  static_cast<std::uint64_t>(step) * cuda::wgmma_step +
+                                  plane * std::uint64_t{Loader::Layout::plane_bytes >> 4};
+          cuda::wgmma<typename Loader::Element>(sums, fragment, b);
+        }
       }
     }
   }
 
-  std::uint64_t descriptor_;
+  std::uint32_t rows_;  ///< of the stage, in shared memory
   std::uint32_t fragments_[terms][tiles][tile_steps][4];
 };
 
@@ -198,7 +218,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   for (int turn = 0, place = 0;; ++turn) {
     // All but the latest group: the rows of this stage, and the record of the stage after next.
     cuda::wait_for_copies<1>();
-    if constexpr (Loader::copies) cuda::fence_shared_for_wgmma();
+    if constexpr (Loader::copies && !Loader::by_warps) cuda::fence_shared_for_wgmma();
     __syncthreads();
     const tiles::Stage stage = feed.stage(turn);
     if (stage.end == tiles::StageEnd::work) break;
@@ -219,7 +239,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
                    place);
     feed.advance(turn);
     cuda::commit_copies();
-    cuda::wgmma_wait();
+    if constexpr (!Loader::by_warps) cuda::wgmma_wait();
     cuda::keep_in_place(growing);
     if constexpr (Loader::exact_sums) {
 #pragma unroll
@@ -245,12 +265,16 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
 template <class Loader>
 __global__ __launch_bounds__(Loader::threads,
                              Loader::min_blocks) void sum_tall_windows(const TallLaunch launch) {
-#ifdef TESSERA_HAS_WGMMA
   cuda::let_next_begin();
   extern __shared__ __align__(stage_alignment) char shared[];
+#ifdef TESSERA_HAS_WGMMA
   sum_stages<Loader>(launch, shared);
 #else
-  __trap();
+  if constexpr (Loader::by_warps) {
+    sum_stages<Loader>(launch, shared);
+  } else {
+    __trap();
+  }
 #endif
 }
 

@@ -11,8 +11,8 @@
 #include "ops/spmm/cuda/tall/pattern.cuh"
 #include "ops/spmm/cuda/tall/stages.cuh"
 
-/// How gathered rows of X come into shared memory, in the order that wgmma reads. Steps that a
-/// stage does not have are neither brought nor multiplied.
+/// How gathered rows of X come into shared memory, in the order that matrix units read. Steps that
+/// a stage does not have are neither brought nor multiplied.
 namespace tessera::ops {
 
 /// Rows of 64 features are 128 bytes, their 16-byte units exchanged by the row's number modulo 8 so
@@ -98,6 +98,7 @@ class CopyLoader {
   static constexpr int threads = groups * 128;
   static constexpr int rows = stage_rows<T, width, valued_>();
   static constexpr bool valued = valued_;
+  static constexpr bool by_warps = false;
   static constexpr int planes = 1;
   static constexpr int num_stages = 3;
   static constexpr bool scaled = scaled_;
@@ -137,6 +138,13 @@ class CopyLoader {
   std::uint32_t to_;
 };
 
+/// The same for kernels whose warps multiply their own 16 rows.
+template <class Loader>
+struct OnWarps : Loader {
+  using Loader::Loader;
+  static constexpr bool by_warps = true;
+};
+
 /// fp32 rows, which are split into bf16 planes on the way (high, low, and lower still), and rows on
 /// no boundary: through registers, loaded two stages and stored one stage ahead.
 template <class T, int width_, int planes_, bool scaled_, bool aligned_, int groups,
@@ -150,6 +158,7 @@ class ConvertLoader {
   static constexpr int threads = groups * 128;
   static constexpr int rows = stage_rows<T, width, valued_>();
   static constexpr bool valued = valued_;
+  static constexpr bool by_warps = false;
   static constexpr int planes = planes_;
   static constexpr int num_stages = 2;
   static constexpr bool scaled = scaled_;

@@ -36,10 +36,10 @@ constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
     for (const int height : {64, 128}) {
       for (const int planes : {1, 2, 3}) {
-        for (int flags = 0; flags < 16; ++flags) {
+        for (int flags = 0; flags < 32; ++flags) {
           const TallKey key = {precision,        height,           planes,
                                (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0,
-                               (flags & 8) != 0};
+                               (flags & 8) != 0, (flags & 16) != 0};
           if (is_compiled(key)) add(key);
         }
       }
@@ -277,6 +277,7 @@ class CudaTall final : public PreparedSpmm {
     key.valued = policy.valued;
     key.aligned = aligned;
     key.epilogue = !problem_.is_plain();
+    key.warps = policy.warps;
     return &tall_function(key, problem_.features);
   }
 
@@ -356,7 +357,9 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   }
   if (problem.features > max_features_of_rows) return "too many features";
   if (half && policy.planes != 2) return "16-bit features are exact as they are";
-  if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  if (!policy.warps && !cuda::has_wgmma(problem.device)) {
+    return "needs a GPU with wgmma (compute capability 9.0)";
+  }
   if (policy.valued) return {};
   const PlacedArray<float> scales = column_scales(problem);
   if (scales.empty()) return {};
@@ -369,9 +372,9 @@ SpmmKernel kernel_of_policy() {
   SpmmKernel kernel;
   kernel.info.name = fmt::format("spmm/cuda/{}", policy.name);
   kernel.info.description = fmt::format(
-      "windows of {} rows on wgmma, rows of X gathered once for all of them, {} steps before a "
+      "windows of {} rows on {}, rows of X gathered once for all of them, {} steps before a "
       "window is cut{}{}",
-      policy.height, policy.min_cut_steps,
+      policy.height, policy.warps ? "mma.sync" : "wgmma", policy.min_cut_steps,
       policy.planes == 3 ? ", fp32 in three planes"
       : policy.valued    ? ", edges with values"
                          : "",

@@ -17,15 +17,19 @@ struct TallPolicy {
   int min_uses;
   /// Edges have values, the graph's own or those of a run.
   bool valued = false;
+  /// On mma.sync, which every GPU has from compute capability 8.0 on, instead of wgmma.
+  bool warps = false;
 };
 
-inline constexpr std::array<TallPolicy, 6> tall_policies = {{
+inline constexpr std::array<TallPolicy, 8> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
     {"tall_64_strict", 64, 32, 3, 1},
     {"split_128", 128, 256, 2, 3},
     {"valued_64", 64, 32, 2, 1, true},
+    {"tall_64_mma", 64, 32, 2, 1, false, true},
+    {"valued_64_mma", 64, 32, 2, 1, true, true},
 }};
 
 }  // namespace tessera::ops
