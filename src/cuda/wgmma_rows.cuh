@@ -43,9 +43,18 @@ __device__ inline void load_fragment(std::uint32_t (&fragment)[4], std::uint32_t
 /// Stores four 8 x 8 blocks of 16-bit numbers that lie as results do; a lane gives the address of a
 /// row of 16 bytes: lanes 0-7 those of the first block, and so on.
 __device__ inline void store_blocks(std::uint32_t address, const std::uint32_t (&blocks)[4]) {
+#if __CUDA_ARCH__ < 900
+  const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+  for (unsigned i = 0; i < 4; ++i) {
+    const std::uint32_t row = __shfl_sync(~0u, address, static_cast<int>(8 * i + lane / 4));
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(row + lane % 4 * 4), "r"(blocks[i]) : "memory");
+  }
+#else
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(blocks[0]), "r"(blocks[1]), "r"(blocks[2]), "r"(blocks[3])
                : "memory");
+#endif
 }
 
 #define TESSERA_WGMMA_ROWS(shape, transposed)                            \

@@ -180,7 +180,7 @@ TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
     options.edge_values_at_run = false;
     EXPECT_EQ(waits_of([&] { return ops::plan_spmm(graph, options); }), 1);
   }
-  for (const char* kernel : {"short_16*", "tiles_64", "panels*"}) {
+  for (const char* kernel : {"short_16*", "tiles_64", "tiles_64_mma", "panels*"}) {
     SCOPED_TRACE(kernel);
     const Laid laid(batch());
     const Graph graph = laid.graph();

@@ -41,8 +41,16 @@ struct TallDotsFunction {
 /// kernels of a precision are in this order.
 inline constexpr std::array<int, 6> tall_dot_bytes = {32, 64, 128, 256, 512, 0};
 
-/// Precision is all that sets kernels apart. Compiled in units of their own (inst/).
-template <Precision precision>
+/// What sets kernels apart.
+struct TallDotsKey {
+  Precision precision = Precision::fp32;
+  bool warps = false;  ///< on mma.sync, by warps of their own, instead of wgmma
+
+  friend constexpr bool operator==(const TallDotsKey&, const TallDotsKey&) = default;
+};
+
+/// Compiled in units of their own (inst/).
+template <TallDotsKey key>
 struct TallDotsKernels {
   static std::span<const TallDotsFunction> all();
 };

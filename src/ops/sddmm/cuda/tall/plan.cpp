@@ -17,10 +17,16 @@
 namespace tessera::ops {
 namespace {
 
-const TallDotsFunction& function_of(const SddmmProblem& problem) {
-  const auto kernels = kernels_of<kernel_precisions>(
-      stored_as(problem.precision),
-      []<Precision precision>() { return TallDotsKernels<precision>::all(); });
+constexpr auto tall_dots_keys = collect_keys<TallDotsKey>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const bool warps : {false, true}) add(TallDotsKey{precision, warps});
+  }
+});
+
+const TallDotsFunction& function_of(const SddmmProblem& problem, bool warps) {
+  const TallDotsKey wanted{stored_as(problem.precision), warps};
+  const auto kernels = kernels_of<tall_dots_keys>(
+      wanted, []<TallDotsKey key>() { return TallDotsKernels<key>::all(); });
   const auto bytes =
       std::lower_bound(tall_dot_bytes.begin(), tall_dot_bytes.end() - 1, head_bytes(problem));
   return kernels[static_cast<std::size_t>(bytes - tall_dot_bytes.begin())];
@@ -29,9 +35,9 @@ const TallDotsFunction& function_of(const SddmmProblem& problem) {
 /// Dot products on tiles. Operands lie on 16-byte boundaries.
 class CudaTallDots final : public PreparedSddmm {
  public:
-  explicit CudaTallDots(const SddmmProblem& problem)
+  CudaTallDots(const SddmmProblem& problem, bool warps)
       : tiles_(tiles::device_dot_tiles(problem.graph, tiles::Side::forward, problem.place())),
-        function_(function_of(problem)) {
+        function_(function_of(problem, warps)) {
     const std::int64_t heads = std::max<std::int64_t>(1, problem.heads);
     const std::int64_t workers = std::max<std::int64_t>(1, function_.resident_blocks() / heads);
     const TallDotRuns runs = share_tall_dots(problem.graph, static_cast<int>(tiles_->tiles.size()),
@@ -64,37 +70,50 @@ class CudaTallDots final : public PreparedSddmm {
   TallDotsLaunch launch_;
 };
 
-std::string why_not(const SddmmProblem& problem) {
+std::string why_not(const SddmmProblem& problem, bool warps) {
   if (std::string reason = why_not_on_tiles(problem); !reason.empty()) return reason;
   if (head_bytes(problem) > max_dot_stride) return "rows too long";
   const int products_a_step = bytes_per_element(problem.precision) == 4 ? 3 : 1;
   if (products_a_step * head_bytes(problem) / 32 > max_tall_dot_products) {
     return "rows too long for exact sums";
   }
-  if (!cuda::has_wgmma(problem.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  if (!warps && !cuda::has_wgmma(problem.device)) {
+    return "needs a GPU with wgmma (compute capability 9.0)";
+  }
   return tiles::why_no_dot_tiles(problem.graph);
+}
+
+/// How many times as long it takes without wgmma, where there is one.
+constexpr double time_of_warps = 1.4;
+
+template <bool warps>
+SddmmKernel tall_dots_kernel() {
+  SddmmKernel kernel;
+  kernel.info.name =
+      fmt::format("sddmm/cuda/tiles_{}{}", tiles::dot_tile_height, warps ? "_mma" : "");
+  kernel.info.description =
+      fmt::format("tiles of {} rows and {} columns on {}, a row of V gathered once for all rows",
+                  tiles::dot_tile_height, tiles::tile_columns, warps ? "mma.sync" : "wgmma");
+  kernel.info.op = "sddmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.repeated_edges = false;
+  kernel.why_not = [](const SddmmProblem& problem) { return why_not(problem, warps); };
+  kernel.predicted_us = [](const SddmmProblem& problem) {
+    return (warps ? time_of_warps : 1.0) *
+           predict_tall_dots_us(problem, device_traits(problem.device));
+  };
+  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
+    return std::make_unique<CudaTallDots>(problem, warps);
+  };
+  return kernel;
 }
 
 }  // namespace
 
 void append_cuda_tall_dots_kernels(std::vector<SddmmKernel>& table) {
-  SddmmKernel kernel;
-  kernel.info.name = fmt::format("sddmm/cuda/tiles_{}", tiles::dot_tile_height);
-  kernel.info.description =
-      fmt::format("tiles of {} rows and {} columns on wgmma, a row of V gathered once for all rows",
-                  tiles::dot_tile_height, tiles::tile_columns);
-  kernel.info.op = "sddmm";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = why_not;
-  kernel.predicted_us = [](const SddmmProblem& problem) {
-    return predict_tall_dots_us(problem, device_traits(problem.device));
-  };
-  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<CudaTallDots>(problem);
-  };
-  table.push_back(std::move(kernel));
+  table.push_back(tall_dots_kernel<false>());
+  table.push_back(tall_dots_kernel<true>());
 }
 
 }  // namespace tessera::ops

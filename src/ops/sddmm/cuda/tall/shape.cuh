@@ -11,14 +11,15 @@ namespace tessera::ops {
 
 /// How a kernel is cut to fit. Rows come in chunks of `chunk_bytes` (zeros where the features end).
 /// `held` chunks of the window's rows of U stay in registers; with 0, as many chunks as there are
-/// pass through, with U's again for every tile.
-template <class T_, int chunk_bytes_, int held_, int num_slots_, int height_>
+/// pass through, with U's again for every tile. `warps` multiply on mma.sync, each its own 16 rows.
+template <class T_, int chunk_bytes_, int held_, int num_slots_, int height_, bool warps_>
 struct TallDotShape {
   using T = T_;
   static constexpr int chunk_bytes = chunk_bytes_;
   static constexpr int held = held_;
   static constexpr int num_slots = num_slots_;
   static constexpr int height = height_;
+  static constexpr bool warps = warps_;
 
   static constexpr int groups = height / 64;
   static constexpr int threads = groups * 128;

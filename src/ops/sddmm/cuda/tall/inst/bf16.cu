@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-template struct TallDotsKernels<Precision::bf16>;
+template struct TallDotsKernels<TallDotsKey{Precision::bf16}>;
 
 }  // namespace tessera::ops

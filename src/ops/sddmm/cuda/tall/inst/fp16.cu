@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-template struct TallDotsKernels<Precision::fp16>;
+template struct TallDotsKernels<TallDotsKey{Precision::fp16}>;
 
 }  // namespace tessera::ops

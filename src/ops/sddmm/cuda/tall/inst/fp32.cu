@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-template struct TallDotsKernels<Precision::fp32>;
+template struct TallDotsKernels<TallDotsKey{Precision::fp32}>;
 
 }  // namespace tessera::ops
