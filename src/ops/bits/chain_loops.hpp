@@ -19,6 +19,7 @@ struct ChainRow {
   const float* norm_shift = nullptr;
   const float* lower = nullptr;
   const float* step = nullptr;
+  const float* inverse = nullptr;  ///< of the steps; null: divide
   int terms = 0;
   bool relu = false;
   bool scales_result = false;
@@ -30,7 +31,8 @@ struct ChainRow {
 };
 
 struct ChainTable {
-  /// sums[j] = the sum of column j of the rows of `codes` whose bits are set.
+  /// sums[j] = the sum of column j of the rows of `codes` whose bits are set. Columns are filled up
+  /// to a multiple of 32, in codes and sums.
   void (*sum_rows)(const std::uint32_t* bits, std::int64_t words, const std::uint8_t* codes,
                    std::int64_t stride, std::int64_t count, std::int32_t* sums);
   /// sums[j] = the sum over k of codes[k] weights[k][j], whose rows are `stride` numbers apart.
@@ -38,6 +40,11 @@ struct ChainTable {
   std::int32_t (*multiply)(const std::uint8_t* codes, std::int64_t depth,
                            const std::int16_t* weights, std::int64_t stride, std::int64_t count,
                            std::int32_t* sums);
+  /// The same with weights of a byte, those of four k side by side: weights[k / 4][j][k % 4], 0
+  /// behind the last k. Null: the CPU has no instruction for it.
+  std::int32_t (*multiply_fours)(const std::uint8_t* codes, std::int64_t depth,
+                                 const std::uint8_t* weights, std::int64_t stride,
+                                 std::int64_t count, std::int32_t* sums);
   void (*finish_values)(const ChainRow& row, const std::int32_t* sums, std::int64_t count,
                         float* values);
   void (*finish_codes)(const ChainRow& row, const float* values, std::int64_t count,

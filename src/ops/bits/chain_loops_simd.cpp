@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/bits/chain_loops.hpp"
+#include "ops/bits/dot_product.hpp"
 
 #ifdef __ARM_NEON
 #include <arm_neon.h>
@@ -10,8 +11,51 @@ namespace {
 
 using bits::ChainRow;
 
+#ifdef __ARM_NEON
+/// `vectors` times 16 columns, whose sums stay in registers: those of 256 rows fit 16 bits.
+template <int vectors>
+void sum_columns(const std::uint32_t* bits, std::int64_t words, const std::uint8_t* codes,
+                 std::int64_t stride, std::int32_t* sums) {
+  for (std::int64_t begin = 0; begin < words; begin += 8) {
+    const std::int64_t end = begin + 8 < words ? begin + 8 : words;
+    uint16x8_t of[2 * vectors];
+    for (auto& eight : of) eight = vdupq_n_u16(0);
+    for (std::int64_t w = begin; w < end; ++w) {
+      for (std::uint32_t left = bits[w]; left != 0; left &= left - 1) {
+        const std::uint8_t* const row = codes + (w * 32 + __builtin_ctz(left)) * stride;
+        for (int v = 0; v < vectors; ++v) {
+          const uint8x16_t bytes = vld1q_u8(row + v * 16);
+          of[2 * v] = vaddw_u8(of[2 * v], vget_low_u8(bytes));
+          of[2 * v + 1] = vaddw_high_u8(of[2 * v + 1], bytes);
+        }
+      }
+    }
+    for (int i = 0; i < 2 * vectors; ++i) {
+      std::int32_t* const to = sums + i * 8;
+      const int32x4_t low = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(of[i])));
+      const int32x4_t high = vreinterpretq_s32_u32(vmovl_high_u16(of[i]));
+      vst1q_s32(to, begin == 0 ? low : vaddq_s32(vld1q_s32(to), low));
+      vst1q_s32(to + 4, begin == 0 ? high : vaddq_s32(vld1q_s32(to + 4), high));
+    }
+  }
+}
+#endif
+
 void sum_rows(const std::uint32_t* bits, std::int64_t words, const std::uint8_t* codes,
               std::int64_t stride, std::int64_t count, std::int32_t* sums) {
+#ifdef __ARM_NEON
+  if (words == 0) {
+    for (std::int64_t j = 0; j < count; ++j) sums[j] = 0;
+    return;
+  }
+  std::int64_t first = 0;
+  for (; first + 32 < count; first += 64) {
+    sum_columns<4>(bits, words, codes + first, stride, sums + first);
+  }
+  for (; first < count; first += 16) {
+    sum_columns<1>(bits, words, codes + first, stride, sums + first);
+  }
+#else
   for (std::int64_t j = 0; j < count; ++j) sums[j] = 0;
   for (std::int64_t w = 0; w < words; ++w) {
     for (std::uint32_t left = bits[w]; left != 0; left &= left - 1) {
@@ -19,7 +63,38 @@ void sum_rows(const std::uint32_t* bits, std::int64_t words, const std::uint8_t*
       for (std::int64_t j = 0; j < count; ++j) sums[j] += row[j];
     }
   }
+#endif
 }
+
+std::int32_t sum_of(const std::uint8_t* codes, std::int64_t depth) {
+  std::int32_t sum = 0;
+  for (std::int64_t k = 0; k < depth; ++k) sum += codes[k];
+  return sum;
+}
+
+#ifdef TESSERA_DOT_PRODUCT
+TESSERA_DOT_PRODUCT std::int32_t multiply_fours(const std::uint8_t* codes, std::int64_t depth,
+                                                const std::uint8_t* weights, std::int64_t stride,
+                                                std::int64_t count, std::int32_t* sums) {
+  for (std::int64_t first = 0; first < count; first += 16) {
+    uint32x4_t of[4] = {vdupq_n_u32(0), vdupq_n_u32(0), vdupq_n_u32(0), vdupq_n_u32(0)};
+    for (std::int64_t k = 0; k < depth; k += 4) {
+      std::uint32_t four;
+      __builtin_memcpy(&four, codes + k, 4);
+      if (four == 0) continue;
+      const uint8x16_t everywhere = vreinterpretq_u8_u32(vdupq_n_u32(four));
+      const std::uint8_t* const from = weights + k * stride + first * 4;
+      for (int part = 0; part < 4; ++part) {
+        of[part] = vdotq_u32(of[part], vld1q_u8(from + part * 16), everywhere);
+      }
+    }
+    for (int part = 0; part < 4; ++part) {
+      vst1q_s32(sums + first + part * 4, vreinterpretq_s32_u32(of[part]));
+    }
+  }
+  return sum_of(codes, depth);
+}
+#endif
 
 /// Skips codes of 0, which many are after relu.
 std::int32_t multiply(const std::uint8_t* codes, std::int64_t depth, const std::int16_t* weights,
@@ -49,9 +124,7 @@ std::int32_t multiply(const std::uint8_t* codes, std::int64_t depth, const std::
     for (std::int64_t j = 0; j < count; ++j) sums[j] += code * row[j];
   }
 #endif
-  std::int32_t sum = 0;
-  for (std::int64_t k = 0; k < depth; ++k) sum += codes[k];
-  return sum;
+  return sum_of(codes, depth);
 }
 
 // One simple loop for each part, so that compilers make vectors of it. What is fused is what
@@ -91,8 +164,23 @@ void finish_codes(const ChainRow& row, const float* values, std::int64_t count,
   for (std::int64_t first = 0; first < count; first += at_once) {
     const std::int64_t end = count - first < at_once ? count - first : at_once;
     float whole[at_once];
-    for (std::int64_t j = 0; j < end; ++j) {
-      whole[j] = (values[first + j] - row.lower[first + j]) / row.step[first + j];
+    if (row.inverse != nullptr) {
+      // As `code_within` of finish_many.hpp: the quotient of a division, by five products.
+      const float most = row.floors ? last + 0.5f : last;
+      for (std::int64_t j = 0; j < end; ++j) {
+        const float step = row.step[first + j];
+        const float inverse = row.inverse[first + j];
+        const float above = values[first + j] - row.lower[first + j];
+        const float positive = above > 0 ? above : 0.0f;
+        const float x = positive < most * step ? positive : most * step;
+        const float about = x * inverse;
+        const float nearer = __builtin_fmaf(__builtin_fmaf(-about, step, x), inverse, about);
+        whole[j] = __builtin_fmaf(__builtin_fmaf(-nearer, step, x), inverse, nearer);
+      }
+    } else {
+      for (std::int64_t j = 0; j < end; ++j) {
+        whole[j] = (values[first + j] - row.lower[first + j]) / row.step[first + j];
+      }
     }
     if (row.floors) {
       for (std::int64_t j = 0; j < end; ++j) whole[j] = __builtin_floorf(whole[j]);
@@ -114,7 +202,13 @@ void finish_codes(const ChainRow& row, const float* values, std::int64_t count,
 }  // namespace
 
 const bits::ChainTable& bit_chain_loops_table() {
-  static const bits::ChainTable table = {sum_rows, multiply, finish_values, finish_codes};
+  static const bits::ChainTable table = [] {
+    bits::ChainTable loops = {sum_rows, multiply, nullptr, finish_values, finish_codes};
+#ifdef TESSERA_DOT_PRODUCT
+    if (has_dot_product()) loops.multiply_fours = multiply_fours;
+#endif
+    return loops;
+  }();
   return table;
 }
 

@@ -8,6 +8,7 @@
 #include "ops/bits/chain.hpp"
 #include "ops/bits/chain_loops.hpp"
 #include "ops/bits/check_run.hpp"
+#include "ops/bits/finish_many.hpp"
 #include "ops/bits/loops.hpp"
 #include "ops/plan_only.hpp"
 #include "tessera/core/parallel.hpp"
@@ -33,7 +34,7 @@ std::vector<float> filled(const MatrixView<const float>& numbers, std::int64_t r
 
 /// What is the same for all rows.
 struct Step {
-  explicit Step(const BitChainStep& given)
+  Step(const BitChainStep& given, bool fours)
       : aggregates(given.aggregates),
         in(given.in),
         out(given.out),
@@ -56,7 +57,7 @@ struct Step {
     row.terms = given.terms;
     row.relu = given.activation == BitActivation::relu;
     if (given.requantise) take(*given.requantise);
-    if (!aggregates) take(given.weights);
+    if (!aggregates) take(given.weights, fours);
   }
   Step(Step&&) = default;
 
@@ -67,16 +68,27 @@ struct Step {
     }
     row.lower = lower.data();
     row.step = step.data();
+    for (const float of_column : step) inverse.push_back(inverse_of(of_column));
+    if (std::find(inverse.begin(), inverse.end(), 0.0f) == inverse.end()) {
+      row.inverse = inverse.data();
+    }
     row.floors = range.rounding == quant::Rounding::floor;
     row.last_code = static_cast<float>(range.max_code());
   }
-  void take(const quant::BitTensor& tensor) {
+  void take(const quant::BitTensor& tensor, bool fours) {
     const Matrix<std::uint16_t> codes = quant::unpack(tensor);
-    weights.resize(static_cast<std::size_t>(in * padded(out)));
+    const std::int64_t stride = padded(out);
+    if (fours) bytes.resize(static_cast<std::size_t>((in + 3) / 4 * 4 * stride));
+    if (!fours) weights.resize(static_cast<std::size_t>(in * stride));
     for (std::int64_t k = 0; k < in; ++k) {
       for (std::int64_t j = 0; j < out; ++j) {
-        weights[static_cast<std::size_t>(k * padded(out) + j)] =
-            static_cast<std::int16_t>(codes(j, k));
+        if (fours) {
+          bytes[static_cast<std::size_t>((k / 4 * stride + j) * 4 + k % 4)] =
+              static_cast<std::uint8_t>(codes(j, k));
+        } else {
+          weights[static_cast<std::size_t>(k * stride + j)] =
+              static_cast<std::int16_t>(codes(j, k));
+        }
       }
     }
   }
@@ -85,8 +97,9 @@ struct Step {
   std::int64_t in, out;
   bool scales_result;
   std::vector<float> numbers[6];
-  std::vector<float> lower, step;
+  std::vector<float> lower, step, inverse;
   std::vector<std::int16_t> weights;  ///< in rows of `out`, filled up
+  std::vector<std::uint8_t> bytes;    ///< in their place where the CPU multiplies four at once
   bits::ChainRow row;
 };
 
@@ -110,7 +123,7 @@ class CpuBitChain final : public BitChain {
         loops_(bit_chain_loops()) {
     std::int64_t widest = problem.steps.front().in;
     for (const BitChainStep& step : problem.steps) {
-      steps_.emplace_back(step);
+      steps_.emplace_back(step, loops_.multiply_fours != nullptr);
       widest = std::max(widest, step.out);
     }
     // Spreading makes whole words.
@@ -135,7 +148,9 @@ class CpuBitChain final : public BitChain {
   std::string name() const override { return "bit_chain/cpu/parts"; }
   std::int64_t weight_bytes() const override {
     std::int64_t bytes = 0;
-    for (const Step& step : steps_) bytes += std::ssize(step.weights) * 2 + step.out * 4 * 8;
+    for (const Step& step : steps_) {
+      bytes += std::ssize(step.weights) * 2 + std::ssize(step.bytes) + step.out * 4 * 8;
+    }
     return bytes;
   }
 
@@ -204,8 +219,12 @@ class CpuBitChain final : public BitChain {
         row.scale = inputs.row_scale == nullptr ? 1.0f : inputs.row_scale[vertex];
         if (row.terms > 0) row.row_terms[0] = inputs.row_weights[vertex];
       } else {
-        const std::int32_t sum = loops_.multiply(from + i * stride_, step.in, step.weights.data(),
-                                                 padded(step.out), step.out, sums);
+        const std::uint8_t* const own = from + i * stride_;
+        const std::int32_t sum = loops_.multiply_fours != nullptr
+                                     ? loops_.multiply_fours(own, step.in, step.bytes.data(),
+                                                             padded(step.out), step.out, sums)
+                                     : loops_.multiply(own, step.in, step.weights.data(),
+                                                       padded(step.out), step.out, sums);
         row.row_terms[0] = static_cast<float>(sum);
         row.row_terms[1] = 1;
       }
