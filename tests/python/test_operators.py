@@ -534,3 +534,32 @@ def test_same_bits_twice(device):
         assert all(torch.equal(a, b) for a, b in zip(*results))
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_a_kernel_by_its_name(device):
+    index = random_edges(60, 60, 500, device, repeated=False)
+    x = torch.randn(60, 32, device=device)
+    graph = tessera.Graph(index, 60, 60)
+    names = [name for name in tessera.kernels("spmm") if f"/{device.type}/" in name]
+    assert names
+    ran = 0
+    for dtype in (torch.float32, torch.bfloat16):
+        features = x.to(dtype).requires_grad_()
+        expected = gathered(index, features.detach(), 60)
+        for name in names:
+            try:
+                with tessera.trace() as kernels:
+                    y = tessera.spmm(graph, features, kernel=name)
+            except (NotImplementedError, ValueError) as error:  # it cannot run this
+                assert name in str(error)
+                continue
+            assert kernels[0] == f"{name} forward"
+            close(y, expected, dtype)
+            y.sum().backward()
+            ran += 1
+    assert ran > 0
+    if device.type == "cuda":
+        y = tessera.spmm(graph, x.bfloat16(), kernel="spmm/cuda/nm_16")
+        close(y, gathered(index, x.bfloat16(), 60), torch.bfloat16)
+    with pytest.raises(ValueError, match="no kernel 'spmm/cpu/fast'"):
+        tessera.spmm(graph, x, kernel="spmm/cpu/fast")

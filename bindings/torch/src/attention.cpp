@@ -26,6 +26,7 @@ std::shared_ptr<Planned<ops::AttentionPlan>> plan_for(Structure& structure, cons
   return structure.plan<ops::AttentionPlan>(numbers, place, [&] {
     ops::AttentionOptions options;
     set_common(options, place, settings.flags);
+    if (!backward) set_kernel(options, settings.flags);
     options.form = settings.form;
     options.precision = precision;
     options.heads = settings.heads;

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "counters.hpp"
+#include "operators.hpp"
 #include "structure.hpp"
+#include "tessera/ops/kernels.hpp"
 
 namespace tessera::torch_ops {
 namespace {
@@ -28,6 +30,15 @@ void note_run(const ops::AnyPlan& plan, const char* pass) {
   trace += plan.kernel().name + " " + pass + "\n";
 }
 
+const std::vector<std::string>& kernel_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> found;
+    for (const ops::KernelInfo& kernel : ops::kernels()) found.push_back(kernel.name);
+    return found;
+  }();
+  return names;
+}
+
 }  // namespace tessera::torch_ops
 
 #define TESSERA_EXPORT extern "C" __attribute__((visibility("default")))
@@ -42,6 +53,16 @@ TESSERA_EXPORT std::int64_t tessera_counter(int which) {
 
 TESSERA_EXPORT void tessera_set_cache_limits(std::int64_t entries, std::int64_t bytes) {
   torch_ops::set_cache_limits(entries, bytes);
+}
+
+/// The names of all kernels, a line each.
+TESSERA_EXPORT const char* tessera_kernels() {
+  static const std::string lines = [] {
+    std::string text;
+    for (const std::string& name : torch_ops::kernel_names()) text += name + "\n";
+    return text;
+  }();
+  return lines.c_str();
 }
 
 TESSERA_EXPORT void tessera_clear_cache() { torch_ops::clear_cache(); }

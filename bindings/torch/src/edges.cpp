@@ -25,6 +25,7 @@ std::shared_ptr<Planned<ops::SddmmPlan>> sddmm_plan(Structure& structure, const 
   return structure.plan<ops::SddmmPlan>(numbers, place, [&] {
     ops::SddmmOptions options;
     set_common(options, place, flags);
+    if (!backward) set_kernel(options, flags);
     options.function = static_cast<ops::EdgeFunction>(function);
     options.precision = precision;
     options.features = u.size(1);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <torch/csrc/stable/library.h>
 
@@ -22,8 +23,13 @@ enum Flags : std::int64_t {
   cast_to_bf16 = 8,  ///< of operators that are layers: under autocast
   cast_to_fp16 = 16,
 };
-/// Those of them that plans know.
+/// Those of them that the plans of layers know.
 inline constexpr std::int64_t plan_flags = tune_by_measuring | allow_tf32 | only_strict;
+/// From this bit on, `flags` holds the number of the kernel that a forward run must use: 1 is the
+/// first of `kernel_names`. 0: the plan chooses.
+inline constexpr int kernel_bit = 8;
+/// All kernels of this library, sorted.
+const std::vector<std::string>& kernel_names();
 
 /// The type of a layer's products and sums: the one of autocast, or that of the features.
 inline ScalarType layer_type(const Tensor& features, std::int64_t flags) {
@@ -79,6 +85,12 @@ void set_common(Options& options, const Place& place, std::int64_t flags) {
   options.own_workspace = place.device.kind == DeviceKind::cpu;
   options.tune = (flags & tune_by_measuring) != 0 ? ops::Tune::measured : ops::Tune::predicted;
   options.strict = (flags & only_strict) != 0;
+}
+
+/// Names the kernel that `flags` ask for.
+inline void set_kernel(ops::PlanOptions& options, std::int64_t flags) {
+  const auto number = static_cast<std::size_t>(flags >> kernel_bit);
+  if (number > 0) options.kernel = kernel_names().at(number - 1);
 }
 
 /// The precision that a plan for these features has.

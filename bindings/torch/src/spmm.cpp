@@ -51,6 +51,7 @@ std::shared_ptr<Planned<ops::SpmmPlan>> plan_for(Structure& structure, const Ten
   return structure.plan<ops::SpmmPlan>(numbers, place, [&] {
     ops::SpmmOptions options;
     set_common(options, place, settings.flags);
+    if (!brought.backward) set_kernel(options, settings.flags);
     options.reduction = settings.reduction;
     options.precision = precision;
     options.features = x.size(1);

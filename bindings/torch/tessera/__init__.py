@@ -13,7 +13,7 @@ Example:
 from __future__ import annotations
 
 from . import _layer_operators, _operators, bits
-from ._library import clear_cache, counters, has_cuda, set_cache_limits, trace
+from ._library import clear_cache, counters, has_cuda, kernels, set_cache_limits, trace
 from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
 from .graph import Graph
 
@@ -30,6 +30,7 @@ __all__ = [
     "edge_softmax",
     "explain",
     "has_cuda",
+    "kernels",
     "load",
     "restore",
     "save",

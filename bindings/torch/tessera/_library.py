@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def _load(name: str) -> ctypes.CDLL | None:
     library = ctypes.CDLL(str(path))
     library.tessera_counter.restype = ctypes.c_int64
     library.tessera_end_trace.restype = ctypes.c_char_p
+    library.tessera_kernels.restype = ctypes.c_char_p
     library.tessera_set_cache_limits.argtypes = [ctypes.c_int64, ctypes.c_int64]
     return library
 
@@ -68,6 +70,37 @@ def has_cuda() -> bool:
         True
     """
     return _cuda_is_loaded
+
+
+@functools.cache
+def _kernels_of(on_cuda: bool) -> list[str]:
+    """Of the library that serves a device."""
+    assert libraries is not None
+    library = libraries.cuda if on_cuda else libraries.cpu
+    names = [] if library is None else library.tessera_kernels().decode().splitlines()
+    return names
+
+
+def kernel_number(name: str, on_cuda: bool) -> int:
+    """What operators call a kernel by."""
+    names = _kernels_of(on_cuda)
+    if name not in names:
+        raise ValueError(f"no kernel {name!r}: tessera.kernels() lists those there are")
+    return names.index(name) + 1
+
+
+def kernels(op: str | None = None) -> list[str]:
+    """The kernels of this installation, ``op/device/strategy`` each; ``op`` leaves the others out.
+
+    docs/kernels.md says what each is for.
+
+    Example:
+        >>> import tessera
+        >>> "spmm/cpu/rows" in tessera.kernels("spmm")
+        True
+    """
+    names = sorted({*_kernels_of(False), *_kernels_of(True)})
+    return [name for name in names if op is None or name.startswith(op + "/")]
 
 
 def counters() -> dict[str, int]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from . import _operators, errors
 from ._checks import FLOATS, check_edge_term, check_features, check_weight
+from ._library import kernel_number
 from ._operators import ADDED_LOOPS
 from .graph import LOOPS, NORMS, Graph
 
@@ -23,8 +24,9 @@ def tf32_flag() -> int:
     return TF32 if torch.backends.cuda.matmul.allow_tf32 else 0
 
 
-def flags_of(tune: bool, features: Tensor) -> int:
-    return (TUNE if tune else 0) | (tf32_flag() if features.is_cuda else 0)
+def flags_of(tune: bool, features: Tensor, kernel: str | None = None) -> int:
+    flags = (TUNE if tune else 0) | (tf32_flag() if features.is_cuda else 0)
+    return flags if kernel is None else flags | kernel_number(kernel, features.is_cuda) << 8
 
 
 def autocast_dtype(features: Tensor) -> torch.dtype | None:
@@ -62,6 +64,7 @@ def spmm(
     loop_weight: float = 1.0,
     norm: str | None = None,
     tune: bool = False,
+    kernel: str | None = None,
 ) -> Tensor:
     """Every target gathers the features of its sources.
 
@@ -79,6 +82,8 @@ def spmm(
         loop_weight: the weight of added loops in a graph without weights.
         norm: scales the entries of a graph without weights: ``"symmetric"`` as GCN does, ``"mean"``.
         tune: find the fastest kernel by measuring, when the graph is first used.
+        kernel: the one to use (:func:`tessera.kernels`), such as ``"spmm/cuda/nm_16"`` for 2:4 sparse
+            tensor cores. One that cannot run this is an error; the backward pass chooses its own.
 
     Example:
         >>> import torch, tessera
@@ -103,17 +108,17 @@ def spmm(
         if norm is not None:
             raise ValueError("norm is for graphs without weights: scale the weights instead")
         if weight.dim() == 2 and weight.size(1) > 1:
-            return _spmm_by_heads(graph, x, weight, reduce, bias, loops, tune)
+            return _spmm_by_heads(graph, x, weight, reduce, bias, loops, tune, kernel)
     (x,) = _autocast(x)
     return errors.run(
         _operators.spmm, x, graph.index, graph.offsets, weight, bias,
         *_graph_numbers(graph, loops), loop_weight, NORMS[norm], REDUCTIONS[reduce],
-        flags_of(tune, x),
+        flags_of(tune, x, kernel),
     )[0]
 
 
 def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: Tensor | None,
-                   loops: str, tune: bool) -> Tensor:
+                   loops: str, tune: bool, kernel: str | None) -> Tensor:
     """Each head's share of the features with the weights of that head."""
     heads = weight.size(1)
     if x.size(1) % heads != 0:
@@ -122,11 +127,11 @@ def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: T
         (x,) = _autocast(x)
         out = errors.run(
             _operators.spmm, x, graph.index, graph.offsets, weight, None,
-            *_graph_numbers(graph, loops), 1.0, 0, 0, flags_of(tune, x),
+            *_graph_numbers(graph, loops), 1.0, 0, 0, flags_of(tune, x, kernel),
         )[0]
     else:
         shares = x.view(x.size(0), heads, -1).unbind(1)
-        out = torch.cat([spmm(graph, share, values, reduce, loops=loops, tune=tune)
+        out = torch.cat([spmm(graph, share, values, reduce, loops=loops, tune=tune, kernel=kernel)
                          for share, values in zip(shares, weight.unbind(1))], dim=1)
     return out if bias is None else out + bias.to(out.dtype)
 
@@ -148,6 +153,7 @@ def sddmm(
     function: str = "dot",
     loops: str = "given",
     tune: bool = False,
+    kernel: str | None = None,
 ) -> Tensor:
     """A number for each edge and head, from the features of its two ends.
 
@@ -172,7 +178,7 @@ def sddmm(
     u, v = _autocast(u, v)
     return errors.run(
         _operators.sddmm, u, v, graph.index, graph.offsets, *_graph_numbers(graph, loops),
-        heads, 0 if function == "dot" else 1, flags_of(tune, u),
+        heads, 0 if function == "dot" else 1, flags_of(tune, u, kernel),
     )
 
 
@@ -212,6 +218,7 @@ def attention(
     edge_term: Tensor | None = None,
     loops: str = "given",
     tune: bool = False,
+    kernel: str | None = None,
 ) -> Tensor:
     """Every target sums the values of its sources, weighted by a softmax over scores.
 
@@ -227,7 +234,8 @@ def attention(
 
     ``edge_term`` adds a number for each edge and head to what is summed inside of the score (``w``
     numbers for each head in the form v2); with added loops, theirs stand at the end. Scores are then
-    made edge by edge, and kept for the backward pass.
+    made edge by edge, and kept for the backward pass. ``kernel``: as of :func:`spmm`, where there is no
+    such term.
 
     Example:
         >>> import torch, tessera
@@ -264,7 +272,7 @@ def attention(
     return errors.run(
         _operators.attention, target, source, value, vector, seed, graph.index,
         graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
-        dropout, flags_of(tune, value),
+        dropout, flags_of(tune, value, kernel),
     )[0]
 
 
