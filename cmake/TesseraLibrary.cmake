@@ -8,7 +8,7 @@ if(TESSERA_SPARSE_ONLY)
     list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/dense_ops_absent\\.cpp$")
   else()
     list(FILTER TESSERA_SOURCES EXCLUDE REGEX
-         "/ops/(batch_norm|elementwise|evaluation|gemm|heads|loss|optimiser|rounding|dense_ops\\.cpp|activation/(run|unit_rows|row_normalise|cpu))")
+         "/ops/(batch_norm|elementwise|evaluation|gemm|heads|linear|loss|optimiser|rounding|dense_ops\\.cpp|activation/(run|unit_rows|row_normalise|cpu))")
   endif()
 else()
   list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/(blas|deflate|dense_ops)_absent\\.cpp$")

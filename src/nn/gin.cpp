@@ -58,6 +58,7 @@ Gin::Gin(const GinOptions& options, Placement placement)
   if (options.batch_norm) {
     norm_.emplace(norm_options(options), placement);
     norm_->take_bias(first_epilogue_.leave_bias());
+    norm_->take_moments(&moments_.emplace(hidden_width(options), placement));
     register_layer("nn.1", *norm_);
   }
   register_layer(options.batch_norm ? "nn.3" : "nn.2", second_);
@@ -104,13 +105,25 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
   } else {
     propagate(with_gradient, summed_sources(), {summed_targets(), eps_}, combined_, context);
   }
+  if (moments_) moments_->known = false;
   if (!transforms) {
     inner_rounder_.in_place(combined_, context);
-    first_.forward(combined_, 0, hidden_, context);
+    first_.forward_dense(combined_, nullptr, hidden_, context, after_first(context));
   }
   const Tensor& first =
       first_epilogue_.forward_in_place(transforms ? combined_ : hidden_, number(), context);
-  return second_.forward(norm_ ? norm_->forward(first, context) : first, context);
+  if (!norm_) return second_.forward(first, context);
+  if (second_.fuses(first.rows(), *norm_, context)) return second_.forward(first, *norm_, context);
+  return second_.forward(norm_->forward(first, context), context);
+}
+
+ops::LinearSurroundings Gin::after_first(const Context& context) {
+  ops::LinearSurroundings around;
+  if (!moments_ || !context.training) return around;
+  moments_->known = ops::linear_fuses(device(), storage_of(placement().precision), combined_.rows(),
+                                      options_.in, hidden_width(options_));
+  if (moments_->known) around.moments = moments_->values;
+  return around;
 }
 
 void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,

@@ -22,28 +22,57 @@ Linear::Linear(const LinearOptions& options, Placement placement)
 }
 
 const Tensor& Linear::forward(const Input& input, const Context& context) {
-  input_ = input.is_sparse() ? input : Input(input_rounder_(input.dense("Linear"), context));
-  if (input.is_sparse()) {
-    product_.resize(input.rows(), output_width());
-    if (can_finish(epilogue_, product_, context)) {
-      projection_.forward_and_finish(input, epilogue_, number(), product_, context);
-      return product_;
-    }
+  around_ = {};
+  if (moments_) moments_->known = false;
+  if (!input.is_sparse()) {
+    input_ = Input(input_rounder_(input.dense("Linear"), context));
+    return forward_dense(input_.dense("Linear"), context);
   }
-  const Parameter* const bias = epilogue_.only_bias(context);
-  if (bias != nullptr && !input.is_sparse()) {
-    projection_.forward_dense(input_.dense("Linear"), bias, product_, context);
+  input_ = input;
+  product_.resize(input.rows(), output_width());
+  if (can_finish(epilogue_, product_, context)) {
+    projection_.forward_and_finish(input, epilogue_, number(), product_, context);
     return product_;
   }
   projection_.forward(input_, 0, product_, context);
   return epilogue_.forward_in_place(product_, number(), context);
 }
 
+bool Linear::fuses(std::int64_t rows, const BatchNorm& norm, const Context& context) const {
+  return !input_rounder_.rounds() && norm.leaves_rows(context) &&
+         ops::linear_fuses(device(), storage_of(placement().precision), rows, input_width(),
+                           output_width());
+}
+
+const Tensor& Linear::forward(const Tensor& x, BatchNorm& norm, const Context& context) {
+  input_ = Input(x);
+  around_ = norm.forward_columns(x, context);
+  return forward_dense(x, context);
+}
+
+const Tensor& Linear::forward_dense(const Tensor& x, const Context& context) {
+  const Parameter* const bias = epilogue_.only_bias(context);
+  ops::LinearSurroundings around = around_;
+  if (moments_) {
+    moments_->known = context.training && epilogue_.is_linear(context) &&
+                      ops::linear_fuses(device(), storage_of(placement().precision), x.rows(),
+                                        input_width(), output_width());
+    if (moments_->known) around.moments = moments_->values;
+  }
+  projection_.forward_dense(x, bias, product_, context, around);
+  return bias != nullptr ? product_ : epilogue_.forward_in_place(product_, number(), context);
+}
+
+const ColumnMoments* Linear::leave_moments() {
+  if (!moments_) moments_.emplace(output_width(), placement());
+  return &*moments_;
+}
+
 Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
   Parameter* const bias = epilogue_.only_bias(context);
   if (bias == nullptr) epilogue_.backward(grad_output, number(), context);
   Tensor* const grad = needs_input_gradient() && !input_.is_sparse() ? &grad_input_ : nullptr;
-  projection_.backward(input_, grad_output, bias, grad, context);
+  projection_.backward(input_, grad_output, bias, grad, context, around_);
   return grad;
 }
 

@@ -21,6 +21,7 @@ BatchNorm::BatchNorm(const BatchNormLayerOptions& options, Placement placement)
       running_variance_(1, options.width, placement.wide()),
       epilogue_(options.output, options.width, placement),
       normalised_(placement),
+      columns_(options.width, 4, placement.wide()),
       mean_(1, options.width, placement.wide()),
       inverse_deviation_(1, options.width, placement.wide()),
       grad_input_(placement) {
@@ -37,12 +38,39 @@ const Tensor& BatchNorm::forward(const Input& input, const Context& context) {
   const Tensor& x = input.dense("BatchNorm");
   normalised_.resize(x.rows(), x.cols());
   const auto activation = epilogue_.as_last_pass(number(), context);
+  run(x, normalised_, {}, activation.value_or(ops::ActivationOptions{}), context);
+  return activation ? normalised_ : epilogue_.forward_in_place(normalised_, number(), context);
+}
+
+void BatchNorm::run(const Tensor& x, ops::Operand y, ops::Operand columns,
+                    const ops::ActivationOptions& activation, const Context& context) {
+  ops::BatchNormNeighbours neighbours;
+  if (moments_ != nullptr && moments_->known && context.training) {
+    neighbours.moments = moments_->values;
+  }
+  neighbours.columns = columns;
   ops::batch_norm(
       x, weight_.value, bias_.value, {options_.epsilon, options_.momentum, context.training},
-      {running_mean_, running_variance_}, normalised_, mean_, inverse_deviation_, device(),
-      context.stream, context.workspace, activation.value_or(ops::ActivationOptions{}),
-      input_bias_ != nullptr ? ops::ConstOperand(input_bias_->used()) : ops::ConstOperand());
-  return activation ? normalised_ : epilogue_.forward_in_place(normalised_, number(), context);
+      {running_mean_, running_variance_}, y, mean_, inverse_deviation_, device(), context.stream,
+      context.workspace, activation,
+      input_bias_ != nullptr ? ops::ConstOperand(input_bias_->used()) : ops::ConstOperand(),
+      neighbours);
+}
+
+bool BatchNorm::leaves_rows(const Context& context) const {
+  const auto activation = epilogue_.as_last_pass(number(), context);
+  if (!activation || activation->dropout > 0) return false;
+  return activation->activation == ops::Activation::none ||
+         activation->activation == ops::Activation::relu;
+}
+
+ops::LinearSurroundings BatchNorm::forward_columns(const Tensor& x, const Context& context) {
+  input_ = Input(x);
+  run(x, {}, columns_, {}, context);
+  ops::LinearSurroundings around;
+  around.columns = std::as_const(columns_);
+  around.relu = options_.output.activation == ops::Activation::relu;
+  return around;
 }
 
 Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {

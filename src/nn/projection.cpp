@@ -60,12 +60,12 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
 }
 
 void Projection::forward_dense(const Tensor& x, const Parameter* bias, Tensor& y,
-                               const Context& context) {
+                               const Context& context, const ops::LinearSurroundings& around) {
   require_width(x, weight);
   y.resize(x.rows(), out());
   ops::linear(x, used_weight(context),
               bias == nullptr ? ops::ConstOperand() : ops::ConstOperand(bias->used()), y,
-              y.device(), context.stream, context.workspace, weight.value.precision());
+              y.device(), context.stream, context.workspace, weight.value.precision(), around);
 }
 
 void Projection::forward_in_fp32(const Tensor& x, Tensor& y, const Context& context) {
@@ -99,7 +99,7 @@ const Tensor& Projection::turned_weight(const Context& context) {
 }
 
 void Projection::backward(const Input& x, const Tensor& grad_y, Parameter* bias, Tensor* grad_x,
-                          const Context& context) {
+                          const Context& context, const ops::LinearSurroundings& around) {
   const Device device = grad_y.device();
   ops::Operand grad_bias;
   if (bias != nullptr) grad_bias = bias->gradient;
@@ -118,7 +118,8 @@ void Projection::backward(const Input& x, const Tensor& grad_y, Parameter* bias,
     used = used_weight(context);
   }
   ops::linear_backward(x.dense("Projection"), used, grad_y, weight.upright_gradient(), grad_bias,
-                       of_x, device, context.stream, context.workspace, weight.value.precision());
+                       of_x, device, context.stream, context.workspace, weight.value.precision(),
+                       around);
 }
 
 void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Context& context,

@@ -9,6 +9,10 @@ namespace tessera::ops {
 class CpuDenseOps final : public DenseOps {
  public:
   void gemm(const GemmCall& call, Stream stream, const DenseWorkspace* workspace) const override;
+  void linear(const LinearCall& call, Stream stream,
+              const DenseWorkspace* workspace) const override;
+  void linear_backward(const LinearGradCall& call, Stream stream,
+                       const DenseWorkspace* workspace) const override;
 
   void fill(Operand y, double value, Stream stream) const override;
   void copy(ConstOperand x, Operand y, Stream stream) const override;

@@ -7,6 +7,7 @@
 
 #ifdef TESSERA_WITH_CUDA
 #include "ops/cuda/dense_ops.hpp"
+#include "ops/gemm/cuda/products.hpp"
 #endif
 
 namespace tessera::ops {
@@ -20,6 +21,14 @@ const DenseOps& dense_ops(Device device) {
   if (device.kind == DeviceKind::cuda) return cuda_dense_ops(device);
 #endif
   return cpu;
+}
+
+bool cuda_linear_fuses([[maybe_unused]] Device device, [[maybe_unused]] ElementType type) {
+#ifdef TESSERA_WITH_CUDA
+  return products_fuse(device, type);
+#else
+  return false;
+#endif
 }
 
 }  // namespace tessera::ops

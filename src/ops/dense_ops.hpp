@@ -21,6 +21,13 @@
 /// arguments and call the device's version; nothing else in the library asks which device it is.
 namespace tessera::ops {
 
+/// What is done to the columns of a matrix when it is read: each number x becomes (x - first) *
+/// second + third of its column's row, rounded to what is stored, and no less than 0 with `relu`.
+struct ColumnReading {
+  ConstOperand columns = {};  ///< absent: nothing
+  bool relu = false;
+};
+
 struct GemmCall {
   Transpose transpose_a = Transpose::no;
   Transpose transpose_b = Transpose::no;
@@ -32,6 +39,18 @@ struct GemmCall {
   std::int64_t inner = 0;
   bool allows_tf32 = false;
   ConstOperand bias = {};  ///< 1 x C's columns, added to every row; may be absent
+  /// The rest only where `linear_fuses` (ops/linear.hpp).
+  ColumnReading of_a = {}, of_b = {};
+  Operand moments = {};
+};
+
+/// y = x W^T + bias, and the moments of y's columns.
+struct LinearCall {
+  ConstOperand x, weight, bias;
+  Operand y;
+  bool allows_tf32 = false;
+  ColumnReading of_x = {};
+  Operand moments = {};
 };
 
 /// Gradients of y = x W^T + bias; each of the three may be absent.
@@ -39,6 +58,7 @@ struct LinearGradCall {
   ConstOperand x, weight, grad_y;
   Operand grad_weight, grad_bias, grad_x;
   bool allows_tf32 = false;
+  ColumnReading of_x = {};
 };
 
 /// offset, plus the element of a 1 x 1 matrix where there is one.
@@ -54,6 +74,8 @@ struct BatchNormCall {
   Operand y, saved_mean, saved_inverse_deviation;
   ActivationFormula formula = {};
   ConstOperand shift = {};
+  ConstOperand moments = {};
+  Operand columns = {};
 };
 
 struct BatchNormGradCall {
@@ -97,6 +119,7 @@ class DenseOps {
   virtual ~DenseOps() = default;
 
   virtual void gemm(const GemmCall& call, Stream stream, const DenseWorkspace* workspace) const = 0;
+  virtual void linear(const LinearCall& call, Stream stream, const DenseWorkspace* workspace) const;
   /// One after the other, unless a device can do better.
   virtual void linear_backward(const LinearGradCall& call, Stream stream,
                                const DenseWorkspace* workspace) const;
@@ -156,6 +179,9 @@ class DenseOps {
   virtual void optimiser_step(const OptimiserCall& call, Stream stream) const = 0;
   virtual void advance(StepClock* clock, Stream stream) const = 0;
 };
+
+/// Whether products of many rows do what `linear_fuses` is about on a GPU.
+bool cuda_linear_fuses(Device device, ElementType type);
 
 /// The dense ops of a device. Throws `backend_unavailable` where there is no such device.
 const DenseOps& dense_ops(Device device);

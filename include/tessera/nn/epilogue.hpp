@@ -31,6 +31,8 @@ class Epilogue {
   std::optional<Parameter> bias;  ///< 1 x width
   const EpilogueOptions& options() const noexcept { return options_; }
 
+  /// Whether nothing but a bias is left to add.
+  bool is_linear(const Context& context) const;
   /// As `Layer::leave_bias`: where nothing else follows.
   Parameter* leave_bias();
   /// The bias if adding it is all that there is to do; what does that itself, and its gradient,
@@ -59,7 +61,6 @@ class Epilogue {
   void backward(Tensor& grad, std::uint32_t layer_number, const Context& context);
 
  private:
-  bool is_linear(const Context& context) const;
   bool adds_bias() const noexcept { return bias && !bias_is_left_; }
   ops::ConstOperand bias_value() const;
   ops::ActivationOptions pass_options(std::uint32_t layer_number, const Context& context) const;

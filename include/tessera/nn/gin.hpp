@@ -39,6 +39,7 @@ class Gin final : public PairLayer {
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
   Parameter* leave_bias() override { return second_.leave_bias(); }
+  const ColumnMoments* leave_moments() override { return second_.leave_moments(); }
   bool append_to(BitSteps& steps) const override;
 
  private:
@@ -52,6 +53,8 @@ class Gin final : public PairLayer {
   /// From the gradient of (1 + eps) x_target + sum of x_source to those of eps and both x.
   void backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,
                     const Context& context);
+  /// The first product finds the moments for the batch norm that follows, where that costs nothing.
+  ops::LinearSurroundings after_first(const Context& context);
   Tensor* backward_transformed(const Tensor& grad, const Context& context);
   Tensor* backward_aggregated(const Tensor& grad, const Context& context);
 
@@ -59,7 +62,8 @@ class Gin final : public PairLayer {
   Parameter eps_;
   Projection first_;
   Rounder source_rounder_, target_rounder_, inner_rounder_;
-  Epilogue first_epilogue_;  ///< bias, and ReLU where there is no batch norm
+  Epilogue first_epilogue_;               ///< bias, and ReLU where there is no batch norm
+  std::optional<ColumnMoments> moments_;  ///< of what goes into the batch norm
   std::optional<BatchNorm> norm_;
   Linear second_;
   Input sources_;

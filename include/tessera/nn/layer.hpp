@@ -89,6 +89,9 @@ class Layer {
   /// that is the last thing this layer adds. From then on its passes leave it out, and its gradient
   /// is for the other to write. nullptr: there is none.
   virtual Parameter* leave_bias() { return nullptr; }
+  /// For the same: the moments of the output's columns. From then on passes in training find them
+  /// where that costs nothing, and say so. nullptr: they never do.
+  virtual const ColumnMoments* leave_moments() { return nullptr; }
 
   /// Appends what the last forward pass computed as products of codes (bit_steps.hpp); false where
   /// it and all that follows it is computed in floating point. Layers that can do neither throw

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
+#include "tessera/nn/norm.hpp"
 #include "tessera/nn/projection.hpp"
 
 namespace tessera::nn {
@@ -23,18 +25,29 @@ class Linear final : public Layer {
   explicit Linear(const LinearOptions& options, Placement placement = {});
 
   const Tensor& forward(const Input& input, const Context& context) override;
+  /// The same of what batch norm makes of a dense `x`, where `fuses`; so is backward then, for what
+  /// is normalised.
+  const Tensor& forward(const Tensor& x, BatchNorm& norm, const Context& context);
+  /// Whether that pays, for so many rows.
+  bool fuses(std::int64_t rows, const BatchNorm& norm, const Context& context) const;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
   std::int64_t input_width() const override { return projection_.in(); }
   std::int64_t output_width() const override { return projection_.out(); }
   std::string describe() const override;
   Parameter* leave_bias() override { return epilogue_.leave_bias(); }
+  const ColumnMoments* leave_moments() override;
   bool append_to(BitSteps& steps) const override;
 
  private:
+  /// `around_` has what is done to x.
+  const Tensor& forward_dense(const Tensor& x, const Context& context);
+
   Projection projection_;
   Rounder input_rounder_;
   Epilogue epilogue_;
   Input input_;
+  ops::LinearSurroundings around_;  ///< of the last pass
+  std::optional<ColumnMoments> moments_;
   Tensor product_;
   Tensor grad_input_;
 };

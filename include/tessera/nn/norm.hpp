@@ -7,6 +7,7 @@
 #include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
 #include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/linear.hpp"
 
 namespace tessera::nn {
 
@@ -28,6 +29,14 @@ class BatchNorm final : public Layer {
   /// Adds what the layer before left (`leave_bias`) to its input, without a pass of its own, and
   /// writes its gradient. nullptr: nothing.
   void take_bias(Parameter* bias) { input_bias_ = bias; }
+  /// Those of its input, where whoever wrote it left them (`leave_moments`). nullptr: never.
+  void take_moments(const ColumnMoments* moments) { moments_ = moments; }
+
+  /// Whether normalising and what follows can be left to a layer that reads the rows: nothing
+  /// follows, or ReLU.
+  bool leaves_rows(const Context& context) const;
+  /// As `forward`, except that what is normalised is not written: the next reads `x` with this.
+  ops::LinearSurroundings forward_columns(const Tensor& x, const Context& context);
   bool append_to(BitSteps& steps) const override;
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
@@ -35,15 +44,20 @@ class BatchNorm final : public Layer {
   bool accepts_sparse() const override { return false; }
 
  private:
+  void run(const Tensor& x, ops::Operand y, ops::Operand columns,
+           const ops::ActivationOptions& activation, const Context& context);
+
   BatchNormLayerOptions options_;
   Parameter weight_;
   Parameter bias_;
   Parameter* input_bias_ = nullptr;
+  const ColumnMoments* moments_ = nullptr;
   Tensor running_mean_;
   Tensor running_variance_;
   Epilogue epilogue_;
   Input input_;
   Tensor normalised_;
+  Tensor columns_;
   Tensor mean_;
   Tensor inverse_deviation_;
   Tensor grad_input_;

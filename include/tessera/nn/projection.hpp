@@ -9,6 +9,7 @@
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/rounder.hpp"
 #include "tessera/nn/tensor.hpp"
+#include "tessera/ops/linear.hpp"
 
 namespace tessera::nn {
 
@@ -30,7 +31,8 @@ class Projection {
   /// y = x W^T + beta * y, beta 0 or 1. With beta = 0 `y` takes the shape it needs.
   void forward(const Input& x, double beta, Tensor& y, const Context& context);
   /// y = x W^T + bias, which may be null, for a dense x.
-  void forward_dense(const Tensor& x, const Parameter* bias, Tensor& y, const Context& context);
+  void forward_dense(const Tensor& x, const Parameter* bias, Tensor& y, const Context& context,
+                     const ops::LinearSurroundings& around = {});
   /// y = x W^T of a dense x, where y is fp32 and x may have 16 bits: the sums as they are.
   void forward_in_fp32(const Tensor& x, Tensor& y, const Context& context);
   /// y = the epilogue of x W^T, in one pass over a sparse x; only where `can_finish`.
@@ -38,7 +40,7 @@ class Projection {
                           const Context& context);
   /// Writes the weight's gradient, that of the bias where there is one, and that of x unless null.
   void backward(const Input& x, const Tensor& grad_y, Parameter* bias, Tensor* grad_x,
-                const Context& context);
+                const Context& context, const ops::LinearSurroundings& around = {});
   /// Writes the weight's gradient (adds to it with `accumulate`), for two uses of one weight.
   void backward_weight(const Input& x, const Tensor& grad_y, const Context& context,
                        bool accumulate = false);

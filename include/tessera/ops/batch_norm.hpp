@@ -33,6 +33,16 @@ struct BatchNormSurroundings {
   Operand grad_shift = {};
 };
 
+/// What others do of batch norm, before and after it.
+struct BatchNormNeighbours {
+  /// The moments of `x` in training, as `linear` finds them (linear.hpp), 3 x cols in fp64: then
+  /// `x` need not be read for them. May be absent.
+  ConstOperand moments = {};
+  /// If there is one, it receives a row for each column, cols x 4 without gaps: y = (x - first) *
+  /// second + third. With it `y` may be absent: who reads `x` next does this itself.
+  Operand columns = {};
+};
+
 /// Training: uses the batch's mean and (biased) variance, updates `state`, and writes what backward
 /// needs into `saved_mean` and `saved_inverse_deviation` (1 x cols each). Each of these four may be
 /// absent; fewer than two rows leave the running variance as it is, no rows the running mean too.
@@ -46,7 +56,8 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device = {},
                 Stream stream = {}, const DenseWorkspace* workspace = nullptr,
-                const ActivationOptions& activation = {}, ConstOperand shift = {});
+                const ActivationOptions& activation = {}, ConstOperand shift = {},
+                const BatchNormNeighbours& neighbours = {});
 
 /// Gradient of the training form. `grad_x` may be the memory of `grad_y`; each of the three
 /// gradients may be absent, and so may `gamma`. With an activation `grad_x` must be there.

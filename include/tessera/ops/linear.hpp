@@ -9,10 +9,28 @@
 /// `gemm`, all matrices of the same one, and `arithmetic` is as there.
 namespace tessera::ops {
 
+/// What surrounds a dense layer, where `linear_fuses`: batch norms before and after it.
+struct LinearSurroundings {
+  /// What a batch norm left to do to `x` (`BatchNormNeighbours::columns`), in x 4; then `x` stands
+  /// for what that makes of it, rounded as if it were stored, and `grad_x` is the gradient of that.
+  /// May be absent.
+  ConstOperand columns = {};
+  bool relu = false;  ///< follows it
+  /// For a batch norm that follows: 3 x out in fp64, the first row of `y`, or something like it,
+  /// the sums of the distances from it, and those of their squares. May be absent.
+  Operand moments = {};
+};
+
+/// Whether it pays that a dense layer does what surrounds it, so that nothing else reads or writes
+/// the whole matrices for that: where rows are many and short. Depends on the shape alone, and on
+/// what the device can do.
+bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                  std::int64_t out);
+
 /// y = x W^T + bias. The bias may be absent.
 void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device = {},
             Stream stream = {}, const DenseWorkspace* workspace = nullptr,
-            Precision arithmetic = Precision::fp32);
+            Precision arithmetic = Precision::fp32, const LinearSurroundings& around = {});
 
 /// Its gradients: grad_weight = grad_y^T x, grad_bias the sum of `grad_y` over the rows, grad_x =
 /// grad_y W. Each of them may be absent; without `grad_x` so may `weight`. On a GPU all of them
@@ -20,6 +38,6 @@ void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, D
 void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, Operand grad_weight,
                      Operand grad_bias, Operand grad_x, Device device = {}, Stream stream = {},
                      const DenseWorkspace* workspace = nullptr,
-                     Precision arithmetic = Precision::fp32);
+                     Precision arithmetic = Precision::fp32, const LinearSurroundings& around = {});
 
 }  // namespace tessera::ops

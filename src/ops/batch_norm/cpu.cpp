@@ -58,6 +58,20 @@ Moments batch_moments(MatrixView<const T> x) {
   return moments;
 }
 
+/// The same from the first row, distances from it and their squares.
+Moments given_moments(const ConstOperand& given, std::int64_t rows) {
+  const MatrixView<const double> sums = given.as<double>();
+  const double count = std::max(1.0, static_cast<double>(rows));
+  Moments moments{Buffer<double>(given.cols), Buffer<double>(given.cols)};
+  for (std::int64_t j = 0; j < given.cols; ++j) {
+    const double distance = sums(1, j) / count;
+    const double square = sums(2, j) / count - distance * distance;
+    moments.mean[j] = sums(0, j) + distance;
+    moments.variance[j] = square < 0 ? 0 : square;
+  }
+  return moments;
+}
+
 /// The mean of x is that of shifted x, less the shift.
 Moments running_moments(const BatchNormState& state, const ConstOperand& shift, std::int64_t cols) {
   Moments moments{Buffer<double>(cols), Buffer<double>(cols)};
@@ -94,7 +108,14 @@ void write_y(const BatchNormCall& call, const Moments& moments) {
     const double lost = moments.mean[j] - static_cast<double>(columns.mean[j]);
     columns.shift[j] =
         static_cast<W>(value_or(call.beta, j, 0) - lost * static_cast<double>(columns.factor[j]));
+    if (call.columns.absent()) continue;
+    W* const column = call.columns.as<W>().row(j);
+    column[0] = columns.mean[j];
+    column[1] = columns.factor[j];
+    column[2] = columns.shift[j];
+    column[3] = 0;
   }
+  if (call.y.absent()) return;
   for_row_ranges(call.x.rows, cols, [&](std::int64_t begin, std::int64_t end) {
     for_wide_rows<T>(begin, end, cols, [&](std::int64_t first, std::int64_t last) {
       const ReadRows<T> x(call.x.as<T>(), first, last);
@@ -222,8 +243,9 @@ void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorks
   const BatchNormOptions& options = call.options;
   visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
-    const Moments moments = options.training ? batch_moments(x.as<T>())
-                                             : running_moments(call.state, call.shift, x.cols);
+    const Moments moments = !options.training ? running_moments(call.state, call.shift, x.cols)
+                            : call.moments.absent() ? batch_moments(x.as<T>())
+                                                    : given_moments(call.moments, x.rows);
     if (options.training) {
       update_running(moments, call.shift, x.rows, options.momentum, call.state);
       for (std::int64_t j = 0; j < x.cols; ++j) {

@@ -31,7 +31,7 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream,
                 const DenseWorkspace* workspace, const ActivationOptions& activation,
-                ConstOperand shift) {
+                ConstOperand shift, const BatchNormNeighbours& neighbours) {
   const Checker check("batch_norm", device);
   check.floating(x, "x");
   check_affine(check, x, gamma, "gamma");
@@ -41,7 +41,16 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
   check_affine(check, x, state.running_variance, "running_variance");
   check_affine(check, x, saved_mean, "saved_mean");
   check_affine(check, x, saved_inverse_deviation, "saved_inverse_deviation");
-  check.matrix(y, "y", {x.type, x.rows, x.cols});
+  const auto& [moments, columns] = neighbours;
+  const ElementType wide = x.type == ElementType::fp64 ? ElementType::fp64 : ElementType::fp32;
+  check.optional_matrix(moments, "moments", {ElementType::fp64, 3, x.cols});
+  check.optional_matrix(columns, "columns", {wide, x.cols, 4});
+  if (!columns.absent() && columns.stride != 4) check.fail("columns has gaps between its rows");
+  if (columns.absent()) {
+    check.matrix(y, "y", {x.type, x.rows, x.cols});
+  } else {
+    check.optional_matrix(y, "y", {x.type, x.rows, x.cols});
+  }
   check.apart_or_same(y, "y", x, "x");
   if (!(options.epsilon > 0)) {
     check.fail(fmt::format("epsilon is {}, expected above 0", options.epsilon));
@@ -53,9 +62,10 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
   if (!options.training && x.cols > 0 && !has_statistics) {
     check.fail("evaluation needs running statistics");
   }
-  dense_ops(device).batch_norm({x, gamma, beta, options, state, y, saved_mean,
-                                saved_inverse_deviation, checked_formula(check, activation), shift},
-                               stream, workspace);
+  dense_ops(device).batch_norm(
+      {x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation,
+       checked_formula(check, activation), shift, moments, columns},
+      stream, workspace);
 }
 
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,

@@ -78,7 +78,9 @@ void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Device device, St
   const Checker check("scale_rows", device);
   check.floating(x, "x");
   check.floating(y, "y");
-  check.that(x.type != ElementType::fp64 && y.type != ElementType::fp64, "fp64 has no row scales");
+  if (x.type == ElementType::fp64 || y.type == ElementType::fp64) {
+    check.fail("fp64 has no row scales");
+  }
   check.matrix(scale, "scale", {ElementType::fp32, x.rows, 1});
   check.matrix(y, "y", {y.type, x.rows, x.cols});
   if (x.type == y.type) {

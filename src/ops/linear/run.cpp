@@ -11,10 +11,36 @@ bool may_use_tf32(const ConstOperand& x, Precision arithmetic) {
   return arithmetic == Precision::tf32 && x.type == ElementType::fp32;
 }
 
+/// Throws unless what surrounds a layer fits it; what is done to the columns of x.
+ColumnReading checked_reading(const Checker& check, const ConstOperand& x, std::int64_t out,
+                              const LinearSurroundings& around) {
+  const ElementType wide = x.type == ElementType::fp64 ? ElementType::fp64 : ElementType::fp32;
+  check.optional_matrix(around.columns, "columns", {wide, x.cols, 4});
+  check.optional_matrix(around.moments, "moments", {ElementType::fp64, 3, out});
+  const bool fuses = !around.columns.absent() || !around.moments.absent();
+  if (fuses && !linear_fuses(x.device, x.type, x.rows, x.cols, out)) {
+    check.fail("columns and moments are for many short rows: ask linear_fuses");
+  }
+  if (!around.columns.absent() && around.columns.stride != 4) {
+    check.fail("columns has gaps between its rows");
+  }
+  return {around.columns, around.relu};
+}
+
 }  // namespace
 
+bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                  std::int64_t out) {
+  constexpr std::int64_t few_rows = 32768, narrowest = 8, widest = 64;
+  const bool is_one =
+      rows > few_rows && in >= narrowest && in <= widest && out > 0 && out <= widest;
+  if (device.kind == DeviceKind::cpu) return is_one;
+  return is_one && cuda_linear_fuses(device, type);
+}
+
 void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device,
-            Stream stream, const DenseWorkspace* workspace, Precision arithmetic) {
+            Stream stream, const DenseWorkspace* workspace, Precision arithmetic,
+            const LinearSurroundings& around) {
   const Checker check("linear", device);
   check.floating(x, "x");
   check.matrix(weight, "weight", {x.type, y.cols, x.cols});
@@ -23,14 +49,24 @@ void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, D
   check.apart(y, "y", x, "x");
   check.apart(y, "y", weight, "weight");
   check.apart(y, "y", bias, "bias");
-  dense_ops(device).gemm({Transpose::no, Transpose::yes, 1, x, weight, 0, y, x.cols,
-                          may_use_tf32(x, arithmetic), bias},
-                         stream, workspace);
+  const ColumnReading of_x = checked_reading(check, x, y.cols, around);
+  dense_ops(device).linear({x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments},
+                           stream, workspace);
+}
+
+void DenseOps::linear(const LinearCall& call, Stream stream,
+                      const DenseWorkspace* workspace) const {
+  GemmCall product{Transpose::no, Transpose::yes,   1,        call.x, call.weight, 0, call.y,
+                   call.x.cols,   call.allows_tf32, call.bias};
+  product.of_a = call.of_x;
+  product.moments = call.moments;
+  gemm(product, stream, workspace);
 }
 
 void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, Operand grad_weight,
                      Operand grad_bias, Operand grad_x, Device device, Stream stream,
-                     const DenseWorkspace* workspace, Precision arithmetic) {
+                     const DenseWorkspace* workspace, Precision arithmetic,
+                     const LinearSurroundings& around) {
   const Checker check("linear_backward", device);
   check.floating(x, "x");
   check.matrix(grad_y, "grad_y", {x.type, x.rows, grad_y.cols});
@@ -51,17 +87,21 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   check.apart(grad_x, "grad_x", grad_weight, "grad_weight");
   check.apart(grad_x, "grad_x", grad_bias, "grad_bias");
   check.apart(grad_weight, "grad_weight", grad_bias, "grad_bias");
+  const ColumnReading of_x =
+      checked_reading(check, x, grad_y.cols, {around.columns, around.relu, {}});
   dense_ops(device).linear_backward(
-      {x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic)}, stream,
-      workspace);
+      {x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic), of_x},
+      stream, workspace);
 }
 
 void DenseOps::linear_backward(const LinearGradCall& call, Stream stream,
                                const DenseWorkspace* workspace) const {
-  const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32] = call;
+  const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32, of_x] = call;
   if (!grad_weight.absent()) {
-    gemm({Transpose::yes, Transpose::no, 1, grad_y, x, 0, grad_weight, x.rows, allows_tf32}, stream,
-         workspace);
+    GemmCall product{Transpose::yes, Transpose::no, 1,          grad_y, x, 0,
+                     grad_weight,    x.rows,        allows_tf32};
+    product.of_b = of_x;
+    gemm(product, stream, workspace);
   }
   if (!grad_bias.absent()) {
     activate_backward(grad_y, {}, {}, grad_y, {}, grad_bias, stream, workspace);

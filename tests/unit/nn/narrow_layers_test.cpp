@@ -10,6 +10,7 @@
 #include "support/expect_error.hpp"
 #include "support/gradient_check.hpp"
 #include "support/layer_zoo.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/model.hpp"
@@ -220,6 +221,87 @@ TEST_P(NarrowLayersOnDevice, scales_of_dense_graphs_are_multiplied_before_roundi
       EXPECT_EQ(summed, scaled);
       EXPECT_EQ(differentiated, scaled);
     }
+  }
+}
+
+/// All that a pass of a GIN gives where `copies` of a graph are one, with the same features.
+std::vector<std::pair<std::string, Matrix<float>>> pass_of_copies(int copies,
+                                                                  const nn::Placement& placement) {
+  constexpr VertexId of_copy = 17000;
+  constexpr std::int64_t features = 24, classes = 3;
+  std::vector<VertexId> sources, targets;
+  const Random random(3);
+  for (VertexId copy = 0; copy < copies; ++copy) {
+    for (VertexId i = 0; i < 3 * of_copy; ++i) {
+      const auto below = [&](int which) {
+        const auto element = static_cast<std::uint64_t>(2 * i + which);
+        return static_cast<VertexId>(random.below(element, of_copy)) + copy * of_copy;
+      };
+      sources.push_back(below(0));
+      targets.push_back(below(1));
+    }
+  }
+  const VertexId all = copies * of_copy;
+  nn::Topology graph(from_coo(all, all, targets, sources, {}, {.duplicates = Duplicates::first}),
+                     placement.place());
+  nn::ModelConfig config;
+  config.kind = nn::ModelKind::gin;
+  config.hidden = 16;
+  config.layers = 2;
+  config.batch_norm = true;
+  config.dropout = 0;
+  nn::Model model(config, features, classes, 5, placement);
+  const auto copied = [&](std::int64_t cols, std::uint64_t seed) {
+    nn::Tensor rounded(nn::Placement{Precision::bf16});
+    rounded.copy_from(normal_tensor(of_copy, cols, seed));
+    const Matrix<float> once = train::to_host(rounded);
+    Matrix<float> values(all, cols);
+    for (std::int64_t i = 0; i < values.size(); ++i)
+      values.data()[i] = once.data()[i % once.size()];
+    nn::Tensor tensor(placement);
+    tensor.upload(values);
+    return tensor;
+  };
+  const nn::Tensor x = copied(features, 2);
+  nn::Tensor gradient = copied(classes, 99);
+  const ops::DenseWorkspace workspace(placement.place());
+  nn::Context context;
+  context.graph = &graph;
+  context.training = true;
+  context.workspace = &workspace;
+  std::vector<std::pair<std::string, Matrix<float>>> results;
+  results.emplace_back("output", train::to_host(model.forward(x, context)));
+  model.backward(gradient, context);
+  for (const auto& [path, parameter] : model.parameters()) {
+    if (parameter->trainable) results.emplace_back(path, train::to_host(parameter->gradient));
+  }
+  for (const auto& [path, tensor] : model.state()) {
+    if (path.find("running_mean") != std::string::npos) {
+      results.emplace_back(path, train::to_host(*tensor));
+    }
+  }
+  return results;
+}
+
+/// From 32769 rows on, dense layers do the work of the batch norms around them. Copies have the
+/// same means and variances, and gradients that add up.
+TEST_P(NarrowLayersOnDevice, gin_is_the_same_for_copies_of_a_graph) {
+  const auto once = pass_of_copies(1, placement());
+  const auto twice = pass_of_copies(2, placement());
+  ASSERT_EQ(once.size(), twice.size());
+  double largest = 0;
+  for (const auto& [name, matrix] : once) {
+    if (name != "output") largest = std::max(largest, length(matrix));
+  }
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    const auto& [name, matrix] = once[i];
+    const bool is_gradient = name != "output" && name.find("running") == std::string::npos;
+    Matrix<float> expected(twice[i].second.rows(), twice[i].second.cols());
+    for (std::int64_t j = 0; j < expected.size(); ++j) {
+      expected.data()[j] = matrix.data()[j % matrix.size()] * (is_gradient ? 2.0f : 1.0f);
+    }
+    const double size = std::max(length(expected), is_gradient ? 0.1 * largest : 0.0);
+    EXPECT_LE(distance(twice[i].second, expected), tolerance("gin") * size) << name;
   }
 }
 

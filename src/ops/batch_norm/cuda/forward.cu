@@ -158,6 +158,21 @@ struct BatchMoments {
   }
 };
 
+/// Where the moments are known.
+template <class T>
+__global__ void columns_of_moments(std::int64_t cols, cuda::Rows<const double> moments,
+                                   const BatchMoments<T> function) {
+  cuda::begin_overlapped();
+  const std::int64_t col = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (col >= cols) return;
+  auto known = function.statistics.column(col);
+  known.shift = moments.data[col];
+  const double totals[2] = {moments.data[moments.stride + col],
+                            moments.data[2 * moments.stride + col]};
+  function.finish(col, known, totals);
+  function.statistics.columns[col] = function.numbers(known, totals);
+}
+
 template <class T>
 __global__ void running_columns(std::int64_t cols, const Statistics<T> statistics) {
   cuda::begin_overlapped();
@@ -233,6 +248,8 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
   const cuda_backend::CurrentDevice current(device_.index);
   const DenseWorkspaceUse use(workspace, "batch_norm", device_, stream);
   const cuda::Workspace parts = cuda::workspace_in(use.data());
+  auto* const columns =
+      call.columns.absent() ? parts.columns : static_cast<cuda::ColumnNumbers*>(call.columns.data);
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
@@ -246,19 +263,23 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
                                    call.options.epsilon,
                                    call.options.momentum,
                                    x.rows,
-                                   parts.columns};
+                                   columns};
     const auto from = rows_of<T>(x);
-    const Normalise<T> normalise{from, rows_of<T>(call.y), parts.columns,
-                                 DeviceFormula(call.formula)};
+    const Normalise<T> normalise{from, rows_of<T>(call.y), columns, DeviceFormula(call.formula)};
     const auto extent = cuda::Extent{x.rows, x.cols}.with(from).with(normalise.y);
-    if (call.options.training) {
-      const BatchMoments<T> moments{from, statistics};
-      cuda::for_columns_twice<width>(extent, moments, normalise, parts, stream);
+    const BatchMoments<T> moments{from, statistics};
+    const dim3 column_blocks(cuda::num_blocks(x.cols, 256));
+    if (!call.options.training) {
+      cuda::launch_overlapped(running_columns<T>, column_blocks, 256, stream, x.cols, statistics);
+    } else if (!call.moments.absent()) {
+      cuda::launch_overlapped(columns_of_moments<T>, column_blocks, 256, stream, x.cols,
+                              rows_of<double>(call.moments), moments);
+    } else if (call.columns.absent()) {
+      return cuda::for_columns_twice<width>(extent, moments, normalise, parts, stream);
     } else {
-      cuda::launch_overlapped(running_columns<T>, dim3(cuda::num_blocks(x.cols, 256)), 256, stream,
-                              x.cols, statistics);
-      cuda::for_long_columns<width>(extent, normalise, parts, stream);
+      cuda::for_long_columns<width>(extent, moments, parts, stream);
     }
+    if (!call.y.absent()) cuda::for_long_columns<width>(extent, normalise, parts, stream);
   });
 }
 

@@ -4,14 +4,39 @@
 #include <cstdint>
 
 #include "cuda/elements.cuh"
+#include "cuda/workspace.hpp"
 
 namespace tessera::ops {
+
+/// What is done to each number of a factor when it is read, by its column in memory: (x - a) * b +
+/// c, rounded to what is stored, and no less than 0 with `relu`.
+struct ReadColumns {
+  const cuda::ColumnNumbers* numbers = nullptr;  ///< null: nothing
+  bool relu = false;
+
+  /// A not-a-number passes.
+  __device__ float value(float x, const cuda::ColumnNumbers& column) const {
+    const float z = (x - column.a) * column.b + column.c;
+    return relu && z <= 0 ? 0.0f : z;
+  }
+};
 
 /// One factor of a product of T. Its inner size lies along its rows in memory or across them.
 template <class T>
 struct ProductFactor {
   cuda::Rows<const T> matrix;
   bool inner_in_row = true;
+  ReadColumns columns = {};
+};
+
+/// The moments of a product's columns: how far each is from the first of its column, added up, and
+/// the squares of that. Blocks write theirs to `partials`, the last one of them all to `totals`:
+/// the first row of the product, the sums and the sums of squares.
+struct ProductMoments {
+  double* totals = nullptr;  ///< null: not wanted
+  std::int64_t stride = 0;   ///< of the three rows of `totals`
+  double* partials = nullptr;
+  unsigned* counter = nullptr;  ///< 0 between calls
 };
 
 /// Where the product goes: any matrix or its transpose. A bias is added to every row of it, or to
@@ -48,6 +73,9 @@ struct ProductLaunchOf {
   /// If there is one, the left factor has one more row, the last, which is all 1: what it gives,
   /// the sums over the right factor's columns, goes here.
   T* column_sums = nullptr;
+  /// For products of many rows alone.
+  ReadColumns left_columns = {}, right_columns = {};
+  ProductMoments moments = {};
 
   __device__ bool is_row_of_ones(std::int64_t row) const {
     return column_sums != nullptr && row == rows - 1;
@@ -70,6 +98,7 @@ struct ProductOf {
   ProductFactor<T> left, right;
   ProductTarget<T> target;
   float alpha = 1, beta = 0;
+  ProductMoments moments = {};
 };
 using Product = ProductOf<float>;
 
@@ -83,11 +112,11 @@ void run_small_tiles(const ProductOf<T>& product, dim3 grid, const ProductLaunch
 template <int first_cols, int second_cols, class T>
 void run_both(unsigned first_blocks, unsigned second_blocks, const ProductLaunchOf<T>& first,
               const ProductLaunchOf<T>& second, Stream stream);
-/// Many rows times a small matrix.
-template <int cols>
-void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream);
-/// A small product of matrices with many rows.
-template <int across>
-void run_stream_inner(dim3 grid, const ProductLaunch& launch, Stream stream);
+/// Many rows times a small matrix. `fused`: reads columns of the left factor, or writes moments.
+template <int cols, bool fused, class T>
+void run_stream_rows(const ProductOf<T>& product, const ProductLaunchOf<T>& launch, Stream stream);
+/// A small product of matrices with many rows. `fused`: reads columns of a factor.
+template <int across, bool fused, class T>
+void run_stream_inner(dim3 grid, const ProductLaunchOf<T>& launch, Stream stream);
 
 }  // namespace tessera::ops

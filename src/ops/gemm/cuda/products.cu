@@ -46,9 +46,13 @@ static_assert(wanted_blocks * 4 <= cuda::workspace_counters);
 
 template <class T>
 ProductLaunchOf<T> launch_of(const ProductOf<T>& product, const ProductSplit& split) {
-  return {product.rows,        product.cols,         product.inner,
-          product.left.matrix, product.right.matrix, product.target,
-          product.alpha,       product.beta,         split};
+  ProductLaunchOf<T> launch{product.rows,        product.cols,         product.inner,
+                            product.left.matrix, product.right.matrix, product.target,
+                            product.alpha,       product.beta,         split};
+  launch.left_columns = product.left.columns;
+  launch.right_columns = product.right.columns;
+  launch.moments = product.moments;
+  return launch;
 }
 
 template <class T>
@@ -60,14 +64,16 @@ ProductOf<T> transposed(ProductOf<T> product) {
   return product;
 }
 
-bool streams_rows(const Product& product) {
+template <class T>
+bool streams_rows(const ProductOf<T>& product) {
   // A shorter inner size is all padding: BLAS writes the result faster.
   return product.rows >= many_rows && product.cols <= 64 && product.inner >= 8 &&
          product.left.inner_in_row && product.target.col_step == 1 &&
-         StreamLayout::bytes(product.inner) <= StreamLayout::most_bytes;
+         StreamLayout<T>::bytes(product.inner, false) <= StreamLayout<T>::most_bytes;
 }
 
-bool streams_inner(const Product& product) {
+template <class T>
+bool streams_inner(const ProductOf<T>& product) {
   return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
          std::min(product.rows, product.cols) <= 64 && std::max(product.rows, product.cols) <= 96;
 }
@@ -98,16 +104,37 @@ void run_small(const ProductOf<T>& given, std::byte* memory, Stream stream) {
 }
 
 /// Tiles that a product and its transpose need.
-std::int64_t inner_tiles(const Product& product) {
+template <class T>
+std::int64_t inner_tiles(const ProductOf<T>& product) {
   return divide_up(product.rows, inner_tile_rows) * divide_up(product.cols, 64);
 }
 
-void run_inner(const Product& given, std::byte* memory, Stream stream) {
-  const Product other = transposed(given);
-  const Product product = inner_tiles(other) < inner_tiles(given) ||
-                                  (given.rows > given.cols && given.rows > inner_tile_rows)
-                              ? other
-                              : given;
+template <class T>
+bool reads_columns(const ProductOf<T>& product) {
+  return product.left.columns.numbers != nullptr || product.right.columns.numbers != nullptr;
+}
+
+template <class T>
+void run_rows(ProductOf<T> product, std::byte* memory, Stream stream) {
+  const cuda::Workspace parts = cuda::workspace_in(memory);
+  product.moments.partials = parts.partials;
+  product.moments.counter = parts.counters;
+  const bool fused = reads_columns(product) || product.moments.totals != nullptr;
+  const auto run_chosen =
+      product.cols <= 32 ? (fused ? run_stream_rows<32, true, T> : run_stream_rows<32, false, T>)
+                         : (fused ? run_stream_rows<64, true, T> : run_stream_rows<64, false, T>);
+  run_chosen(product, launch_of(product, {}), stream);
+}
+
+static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
+
+template <class T>
+void run_inner(const ProductOf<T>& given, std::byte* memory, Stream stream) {
+  const ProductOf<T> other = transposed(given);
+  const ProductOf<T> product = inner_tiles(other) < inner_tiles(given) ||
+                                       (given.rows > given.cols && given.rows > inner_tile_rows)
+                                   ? other
+                                   : given;
   const int across = product.cols <= 64 ? 1 : 2;
   const std::int64_t row_tiles = divide_up(product.rows, inner_tile_rows);
   const std::int64_t col_tiles = divide_up(product.cols, across * 64);
@@ -115,7 +142,10 @@ void run_inner(const Product& given, std::byte* memory, Stream stream) {
       cut(row_tiles * col_tiles, product.inner, 4 * inner_lines, inner_lines, memory);
   const dim3 grid(cuda::num_blocks(row_tiles, 1), cuda::num_blocks(col_tiles, 1),
                   static_cast<unsigned>(split.splits));
-  const auto run_chosen = across == 1 ? run_stream_inner<1> : run_stream_inner<2>;
+  const bool fused = reads_columns(product);
+  const auto run_chosen =
+      across == 1 ? (fused ? run_stream_inner<1, true, T> : run_stream_inner<1, false, T>)
+                  : (fused ? run_stream_inner<2, true, T> : run_stream_inner<2, false, T>);
   run_chosen(grid, launch_of(product, split), stream);
 }
 
@@ -124,16 +154,39 @@ cuda::Rows<const T> matrix_of(const ConstOperand& operand) {
   return {static_cast<const T*>(operand.data), operand.stride};
 }
 
+ReadColumns columns_of(const ColumnReading& reading) {
+  return {static_cast<const cuda::ColumnNumbers*>(reading.columns.data), reading.relu};
+}
+
 template <class T>
 ProductOf<T> product_of(const GemmCall& call) {
   return {call.c.rows,
           call.c.cols,
           call.inner,
-          {matrix_of<T>(call.a), call.transpose_a == Transpose::no},
-          {matrix_of<T>(call.b), call.transpose_b == Transpose::yes},
+          {matrix_of<T>(call.a), call.transpose_a == Transpose::no, columns_of(call.of_a)},
+          {matrix_of<T>(call.b), call.transpose_b == Transpose::yes, columns_of(call.of_b)},
           {static_cast<T*>(call.c.data), call.c.stride, 1, static_cast<const T*>(call.bias.data)},
           static_cast<float>(call.alpha),
-          static_cast<float>(call.beta)};
+          static_cast<float>(call.beta),
+          {static_cast<double*>(call.moments.data), call.moments.stride}};
+}
+
+/// False where there is no kernel for it.
+template <class T>
+bool run_product_of(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
+  const ProductOf<T> product = product_of<T>(call);
+  // A weight's gradient of 16-bit factors is BLAS's, unless it is read in a way of its own.
+  const bool inner = std::is_same_v<T, float> || reads_columns(product);
+  if (streams_rows(product) && cuda::has_wgmma(device)) {
+    run_rows(product, memory, stream);
+  } else if (inner && streams_inner(product) && cuda::has_wgmma(device)) {
+    run_inner(product, memory, stream);
+  } else if (is_small(product)) {
+    run_small(product, memory, stream);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 template <class T>
@@ -190,25 +243,18 @@ bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream s
 }
 
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
-  if (call.a.type == ElementType::bf16 && call.c.type == ElementType::bf16) {
-    const auto product = product_of<__nv_bfloat16>(call);
-    if (!is_small(product)) return false;
-    run_small(product, memory, stream);
-    return true;
+  if (call.a.type != call.c.type) return false;
+  if (call.a.type == ElementType::fp32) {
+    return run_product_of<float>(call, device, memory, stream);
   }
-  if (call.a.type != ElementType::fp32) return false;
-  const auto product = product_of<float>(call);
-  if (streams_rows(product) && cuda::has_wgmma(device)) {
-    const auto run_chosen = product.cols <= 32 ? run_stream_rows<32> : run_stream_rows<64>;
-    run_chosen(product, launch_of(product, {}), stream);
-  } else if (streams_inner(product) && cuda::has_wgmma(device)) {
-    run_inner(product, memory, stream);
-  } else if (is_small(product)) {
-    run_small(product, memory, stream);
-  } else {
-    return false;
+  if (call.a.type == ElementType::bf16) {
+    return run_product_of<__nv_bfloat16>(call, device, memory, stream);
   }
-  return true;
+  return false;
+}
+
+bool products_fuse(Device device, ElementType type) {
+  return (type == ElementType::fp32 || type == ElementType::bf16) && cuda::has_wgmma(device);
 }
 
 }  // namespace tessera::ops

@@ -14,4 +14,7 @@ bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream 
 /// False, and nothing done, where the matrices are too large for that or not all of it is wanted.
 bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream stream);
 
+/// Whether products of many rows read columns and find moments (`linear_fuses`).
+bool products_fuse(Device device, ElementType type);
+
 }  // namespace tessera::ops

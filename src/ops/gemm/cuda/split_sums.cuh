@@ -16,13 +16,17 @@ __device__ __noinline__ float plain_sum(const ProductLaunch& launch, std::int64_
   float sum = 0;
   // Only such factors have a row of ones; asking for it costs callers of the others registers.
   const bool is_ones = !left_in_row && launch.is_row_of_ones(row);
+  const auto read = [](float x, const ReadColumns& columns, std::int64_t at) {
+    return columns.numbers == nullptr ? x : columns.value(x, columns.numbers[at]);
+  };
   for (std::int64_t k = begin; k < end; ++k) {
     const float of_left = is_ones       ? 1.0f
                           : left_in_row ? launch.left.data[row * launch.left.stride + k]
                                         : launch.left.data[k * launch.left.stride + row];
     const float of_right = right_in_row ? launch.right.data[col * launch.right.stride + k]
                                         : launch.right.data[k * launch.right.stride + col];
-    sum = fmaf(of_left, of_right, sum);
+    sum = fmaf(read(of_left, launch.left_columns, left_in_row ? k : row),
+               read(of_right, launch.right_columns, right_in_row ? k : col), sum);
   }
   return sum;
 }

@@ -8,22 +8,22 @@
 
 namespace tessera::ops {
 
-template <int cols>
-void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream) {
+template <int cols, bool fused, class T>
+void run_stream_rows(const ProductOf<T>& product, const ProductLaunchOf<T>& launch, Stream stream) {
+  using Layout = StreamLayout<T>;
   // As much as any product needs: another thread's may be larger.
-  cuda_check(cudaFuncSetAttribute(stream_rows<cols>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  StreamLayout::most_bytes),
-             "asking for shared memory");
-  const std::int64_t bytes = StreamLayout::bytes(launch.inner);
+  cuda_check(
+      cudaFuncSetAttribute(stream_rows<cols, fused, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           Layout::most_bytes - (fused ? stream_moments_bytes : 0)),
+      "asking for shared memory");
+  const std::int64_t bytes = Layout::bytes(launch.inner, fused);
   constexpr std::int64_t tile_rows = stream_tile_rows * (stream_threads / 128);
-  // Two blocks per processor of a large GPU: rows do not depend on each other, so any number may do
-  // them.
-  constexpr std::int64_t most_blocks = 264;
   const std::int64_t tiles = (launch.rows + tile_rows - 1) / tile_rows;
-  const dim3 grid(static_cast<unsigned>(std::min(tiles, most_blocks)),
+  const dim3 grid(static_cast<unsigned>(std::min(tiles, most_stream_blocks)),
                   cuda::num_blocks(launch.cols, cols));
-  cuda::launch_overlapped(stream_rows<cols>, grid, stream_threads, static_cast<std::size_t>(bytes),
-                          stream, launch, product.right.inner_in_row);
+  cuda::launch_overlapped(stream_rows<cols, fused, T>, grid, stream_threads,
+                          static_cast<std::size_t>(bytes), stream, launch,
+                          product.right.inner_in_row);
 }
 
 }  // namespace tessera::ops
