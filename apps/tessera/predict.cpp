@@ -30,6 +30,7 @@ struct PredictArguments {
   std::string bits;
   bool rounded = false;
   bool calibrate = false;
+  std::string ranges;
   std::string quantised;
   std::string device = "cpu", precision = "fp32";
   PlanningOptions planning;
@@ -254,10 +255,12 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   if (!arguments.bits.empty()) options.bits = nn::parse_bits(arguments.bits);
   options.integers = !arguments.rounded;
   options.calibrate = arguments.calibrate;
+  if (!arguments.ranges.empty()) options.ranges = nn::parse_range_search(arguments.ranges);
   const std::vector<std::int64_t> bits =
       options.bits.empty() ? checkpoint.model.bits : options.bits;
   const std::pair<bool, const char*> for_bits[] = {{arguments.rounded, "--rounded"},
                                                    {arguments.calibrate, "--calibrate"},
+                                                   {!arguments.ranges.empty(), "--ranges"},
                                                    {!arguments.quantised.empty(), "--quantised"}};
   for (const auto& [given, name] : for_bits) {
     if (!given || !bits.empty()) continue;
@@ -303,6 +306,10 @@ Action setup(Arguments& app) {
   app.add_flag("--calibrate", arguments->calibrate,
                "with bits: ranges of these features and what follows from them, not those of the "
                "training");
+  app.add_option("--ranges", arguments->ranges,
+                 "with bits: calibrate ranges that have so much of the numbers (0.999), or these "
+                 "bounds (-2,4); outliers become their ends")
+      ->type_name("S|L,U");
   app.add_option("--quantised", arguments->quantised,
                  "with bits: write the model with its bits, ranges and what they cost as a "
                  "checkpoint")

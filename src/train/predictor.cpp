@@ -44,7 +44,7 @@ const DenseFeatures* dense_of(const Dataset& dataset) {
 /// Whether predictions with these bits have the ranges of the training.
 bool has_ranges(const Checkpoint& checkpoint, const nn::ModelConfig& config,
                 const PredictOptions& options) {
-  if (options.calibrate || checkpoint.ranges.empty()) return false;
+  if (options.calibrate || !options.ranges.keeps_all() || checkpoint.ranges.empty()) return false;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     if (nn::layer_bits(config, layer) != nn::layer_bits(checkpoint.model, layer)) return false;
   }
@@ -54,6 +54,9 @@ bool has_ranges(const Checkpoint& checkpoint, const nn::ModelConfig& config,
 /// How far the features reached in training; empty: unknown.
 std::vector<float> known_reach(const Checkpoint& checkpoint, const nn::ModelConfig& config,
                                const PredictOptions& options) {
+  if (options.ranges.bounds) {
+    return nn::find_ranges({}, ops::RoundingRange::matrix, nullptr, options.ranges);
+  }
   if (!has_ranges(checkpoint, config, options)) return {};
   return stored_feature_reach(checkpoint.ranges);
 }
@@ -157,6 +160,8 @@ struct Predictor::State {
     restore(checkpoint.weights, model.state(), "checkpoint");
     model.round_parameters(placement.stream);
     if (is_calibrated) restore_ranges(checkpoint.ranges, model.rounders(), "checkpoint");
+    options.ranges.validate();
+    for (const auto& named : model.rounders()) named.rounder->set_search(options.ranges);
     if (feature_bits > 0 && options.integers) {
       rounded = std::make_unique<State>(checkpoint, config, problem, for_ranges(options));
     }
@@ -184,7 +189,7 @@ struct Predictor::State {
       x = treated;
     }
     if (feature_bits > 0) {
-      if (!is_calibrated) reach.clear();
+      if (!is_calibrated) reach = found_reach(x);
       round_features(x, feature_bits, reach, treated);
       x = treated;
     }
@@ -202,6 +207,12 @@ struct Predictor::State {
     if (!converts()) return *now;
     input.copy_from(*now, placement.stream);
     return input;
+  }
+
+  /// Empty: that of all numbers.
+  std::vector<float> found_reach(MatrixView<const float> x) const {
+    if (options.ranges.keeps_all()) return {};
+    return nn::find_ranges(x, ops::RoundingRange::matrix, nullptr, options.ranges);
   }
 
   void run(const nn::Input& x, MatrixView<float> logits) {

@@ -104,6 +104,11 @@ class Train(cli.CliTest):
                       self.json("predict", "embedded:citation", "-c", few)["bits"]["computed"])
         self.assertIn("ranges of the first features",
                       self.json("predict", "embedded:citation", "-c", few, "--calibrate")["bits"]["computed"])
+        for ranges in ["0.99", "-0.5,0.5"]:
+            self.assertIn("ranges of the first features",
+                          self.json("predict", "embedded:citation", "-c", few, "--ranges", ranges)["bits"]["computed"])
+        self.assertIn("LOWER,UPPER", self.fail_with(
+            cli.USAGE, "predict", "embedded:citation", "-c", few, "--ranges", "2").err)
         bytes_of = {}
         for bits in ["8", "2"]:
             quantised = self.json("predict", "embedded:citation", "-c", full, "--bits", bits,
@@ -114,7 +119,7 @@ class Train(cli.CliTest):
         self.assertEqual(bytes_of["8"], 4 * bytes_of["2"])
         self.assertEqual(self.json("predict", "embedded:citation", "-c", later)["predicted"],
                          quantised["predicted"])
-        for wrong in [["--calibrate"], ["--quantised", str(self.folder / "no.tsr")]]:
+        for wrong in [["--calibrate"], ["--ranges", "0.9"], ["--quantised", str(self.folder / "no.tsr")]]:
             self.assertIn("all bits", self.fail_with(
                 cli.USAGE, "predict", "embedded:citation", "-c", full, *wrong).err)
         self.fail_with(cli.USAGE, "train", "embedded:citation", *SHORT, "--baseline", full)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tessera/nn/context.hpp"
+#include "tessera/nn/range_search.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/ops/rounding.hpp"
 
@@ -32,10 +33,14 @@ class Rounder {
   /// From now on calls take these ranges and find none. A call that needs another number of them
   /// is an error.
   void set_ranges(const std::vector<float>& ranges);
+  /// Where ranges that are not given come from; those of rows, which are weights, always have all
+  /// numbers. Others than these are found by waiting for the device.
+  void set_search(const RangeSearch& search) { search_ = search; }
 
  private:
   void round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
              const Context& context);
+  void search(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale);
 
   int bits_;
   Place place_;
@@ -43,6 +48,7 @@ class Rounder {
   Buffer<float> ranges_;
   std::int64_t num_ranges_ = 0;  ///< of the last call
   bool has_ranges_ = false;      ///< that are given
+  RangeSearch search_;
 };
 
 }  // namespace tessera::nn

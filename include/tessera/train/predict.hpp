@@ -52,6 +52,9 @@ struct PredictOptions {
   /// where it has none, a pass over the first features finds those of integers, and rounded numbers
   /// have the ranges of every run.
   bool calibrate = false;
+  /// How ranges are found where the checkpoint's are not taken; others than those of all numbers
+  /// are always found anew. Ranges of sparse features have all numbers unless bounds are given.
+  nn::RangeSearch ranges = {};
 };
 
 /// What the weights of a model take in bytes: those of layers with bits in so many, ranges

@@ -196,6 +196,57 @@ TEST(RangesOfBits, AreFoundAnewForOtherBits) {
             std::string::npos);
 }
 
+float reach_of(const Prediction& prediction, std::size_t i) {
+  float above = 0;
+  std::memcpy(&above, prediction.ranges[i].array.bytes.data(), sizeof(above));
+  return above;
+}
+
+TEST(RangesOfBits, LeaveOutliersOut) {
+  const Checkpoint checkpoint = trained(with_bits(nn::ModelKind::gcn, {}));
+  for (const bool integers : {true, false}) {
+    PredictOptions options;
+    options.bits = {8};
+    options.integers = integers;
+    const Prediction all = predict(checkpoint, learnable_vertices(), options);
+    options.ranges.share = 0.8;
+    const Prediction most = predict(checkpoint, learnable_vertices(), options);
+    ASSERT_EQ(paths_of(all.ranges), paths_of(most.ranges));
+    for (std::size_t i = 0; i < all.ranges.size(); ++i) {
+      EXPECT_LE(reach_of(most, i), reach_of(all, i)) << all.ranges[i].path;
+    }
+    EXPECT_LT(reach_of(most, 0), reach_of(all, 0));
+    options.ranges = {.bounds = std::pair{-0.25f, 0.5f}};
+    const Prediction given = predict(checkpoint, learnable_vertices(), options);
+    EXPECT_EQ(reach_of(given, 0), 0.5f);
+    EXPECT_FALSE(same_numbers(given.logits, all.logits));
+  }
+}
+
+TEST(RangesOfBits, AreFoundAsTheyAreAskedFor) {
+  Matrix<float> x(50, 2);
+  for (std::int64_t i = 0; i < 50; ++i) {
+    x(i, 0) = static_cast<float>(i) - 10;
+    x(i, 1) = static_cast<float>(-i);
+  }
+  x(49, 0) = 1000;
+  const auto columns = ops::RoundingRange::columns;
+  EXPECT_EQ(nn::find_ranges(x, columns, nullptr, {}), (std::vector<float>{1000, 10, 0, 49}));
+  EXPECT_EQ(nn::find_ranges(x, columns, nullptr, nn::parse_range_search("0.96")),
+            (std::vector<float>{38, 9, 0, 48}));
+  EXPECT_EQ(nn::find_ranges(x, ops::RoundingRange::matrix, nullptr, nn::parse_range_search("-2,4")),
+            (std::vector<float>{4, 2}));
+  const std::vector<float> scale(50, -2);
+  EXPECT_EQ(nn::find_ranges(x, ops::RoundingRange::matrix, scale.data(), {}),
+            (std::vector<float>{98, 2000}));
+  EXPECT_EQ(nn::find_ranges(Matrix<float>(0, 2), columns, nullptr, {}),
+            (std::vector<float>{0, 0, 0, 0}));
+  for (const char* const wrong : {"0", "1.5", "x", "0.5,", "2,1", "1,nan"}) {
+    expect_error(ErrorCode::invalid_argument, {"LOWER,UPPER"},
+                 [&] { nn::parse_range_search(wrong); });
+  }
+}
+
 TEST(RangesOfBits, OfSparseFeaturesAreKept) {
   const Dataset sparse = test::with_sparse_features(learnable_vertices());
   const Checkpoint checkpoint =
