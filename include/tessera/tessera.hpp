@@ -62,6 +62,7 @@
 #include "tessera/nn/projection.hpp"
 #include "tessera/nn/propagate.hpp"
 #include "tessera/nn/readout.hpp"
+#include "tessera/nn/range_search.hpp"
 #include "tessera/nn/rounder.hpp"
 #include "tessera/nn/sage.hpp"
 #include "tessera/nn/sequential.hpp"
