@@ -27,6 +27,7 @@ class ByteLoader {
   static constexpr int threads = 128;
   static constexpr int rows = stage_rows<__half, width, false>();
   static constexpr bool valued = false;
+  static constexpr bool by_warps = false;
   static constexpr int planes = 1;
   static constexpr int num_stages = 2;
   static constexpr bool scaled = false;
