@@ -17,6 +17,7 @@ std::vector<Suite> gemm_suites();
 std::vector<Suite> bit_suites();  ///< products of few bits
 std::vector<Suite> translate_suites();
 std::vector<Suite> processing_suites();  ///< edges to graphs
+std::vector<Suite> edges_suites();       ///< sums over edges in no order
 std::vector<Suite> planning_suites();
 std::vector<Suite> layer_suites();        ///< the dense ops of a layer
 std::vector<Suite> model_layer_suites();  ///< whole layers

@@ -23,6 +23,7 @@
 #include "tessera/data/names.hpp"
 #include "tessera/graph/borrow.hpp"
 #include "tessera/graph/build.hpp"
+#include "tessera/graph/coo.hpp"
 #include "tessera/graph/fingerprint.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/graph/graph.hpp"

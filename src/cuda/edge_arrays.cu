@@ -71,6 +71,15 @@ __global__ void narrow(const std::int64_t* from, EdgeOffset count, std::int64_t 
   to[k] = static_cast<VertexId>(index);
 }
 
+__global__ void find_out_of_range(GivenEdges edges, long long* first_bad) {
+  const EdgeOffset k = thread_number();
+  if (k >= edges.count) return;
+  if (static_cast<std::uint32_t>(edges.rows[k]) >= static_cast<std::uint32_t>(edges.num_rows) ||
+      static_cast<std::uint32_t>(edges.cols[k]) >= static_cast<std::uint32_t>(edges.num_cols)) {
+    atomicMin(first_bad, static_cast<long long>(k));
+  }
+}
+
 /// Columns fall where a row begins, which is looked up only there.
 __global__ void find_unsorted(const Offsets row_offsets, VertexId num_rows, const VertexId* cols,
                               EdgeOffset count, VertexId num_cols, long long* first_bad) {
@@ -116,7 +125,8 @@ __global__ void write(WrittenEdges edges) {
   if (edges.positions == nullptr) return;
   const EdgeOffset position = edges.positions[k];
   const bool is_given = position < edges.num_given;
-  if (edges.values != nullptr) edges.values[to] = is_given ? edges.given_values[position] : 1.0f;
+  if (edges.values != nullptr)
+    edges.values[to] = is_given ? edges.given_values[position] : edges.loop_value;
   if (edges.edge_ids != nullptr && is_given) edges.edge_ids[position] = to;
 }
 
@@ -238,6 +248,12 @@ EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64
                           VertexId* to, const Place& place) {
   FirstPosition first_bad(place);
   for_each(narrow, count, place.stream, from, count, bound, to, first_bad.data());
+  return first_bad.read();
+}
+
+EdgeOffset first_out_of_range(const GivenEdges& edges, const Place& place) {
+  FirstPosition first_bad(place);
+  for_each(find_out_of_range, edges.count, place.stream, edges, first_bad.data());
   return first_bad.read();
 }
 

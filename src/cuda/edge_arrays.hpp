@@ -63,7 +63,7 @@ struct WrittenEdges {
   const EdgeOffset* positions = nullptr;  ///< null where nobody needs them
   const EdgeOffset* places = nullptr;     ///< how many before each are kept; null: all
   EdgeOffset count = 0;                   ///< of keys
-  EdgeOffset num_given = 0;               ///< positions from here on are of loops, whose value is 1
+  EdgeOffset num_given = 0;               ///< positions from here on are of loops
   VertexId num_rows = 0;
   int col_bits = 0;
   const float* given_values = nullptr;
@@ -71,12 +71,16 @@ struct WrittenEdges {
   VertexId* cols = nullptr;
   float* values = nullptr;         ///< null where there are none
   EdgeOffset* edge_ids = nullptr;  ///< the same
+  float loop_value = 1;
 };
 void write_edges(const WrittenEdges& edges, Stream stream);
 
 /// to[k] = from[k]. Returns the first position out of [0, bound).
 EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
                           VertexId* to, const Place& place);
+
+/// The first edge with an end out of range.
+EdgeOffset first_out_of_range(const GivenEdges& edges, const Place& place);
 
 /// The first edge whose column is out of range or does not lie behind the one before in its row.
 EdgeOffset first_unsorted(const Offsets& row_offsets, VertexId num_rows, const VertexId* cols,

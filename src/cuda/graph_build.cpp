@@ -70,6 +70,12 @@ struct Edges {
                    static_cast<VertexId>(found & ((EdgeKey{1} << bits.col) - 1)));
 }
 
+/// Whether the result has a value per edge: those given, or of loops alone where there are no
+/// edges.
+bool keeps_values(const EdgeInput& in, const EdgeWork& work) {
+  return work.values && (!in.values.empty() || (work.loops && work.loop_weight != 1));
+}
+
 /// Keys of all edges, and of the loops that are to be there, in order.
 Edges sorted_edges(const EdgeInput& in, const float* values, const BuildOptions& options,
                    const EdgeWork& work) {
@@ -80,7 +86,7 @@ Edges sorted_edges(const EdgeInput& in, const float* values, const BuildOptions&
                                   in.count(),  in.num_rows, in.num_cols,
                                   work.loops};
   // Equal edges are told apart by their positions only where something of theirs is kept.
-  const bool with_positions = (!in.values.empty() && work.values) || options.keep_edge_ids;
+  const bool with_positions = keeps_values(in, work) || options.keep_edge_ids;
   const EdgeOffset count = given.count_with_loops();
   Edges edges;
   edges.report = Buffer<cuda::EdgeReport>(1, place);
@@ -104,14 +110,14 @@ void write_rows(const EdgeInput& in, const float* values, const BuildOptions& op
   cuda::find_repeated(edges.keys.data(), count, col_bits, places.data(), edges.report.data(),
                       place.stream);
   if (work.loops) cuda::exclusive_scan(places.data(), places.size(), place);
-  const bool has_values = !in.values.empty() && work.values;
+  const bool has_values = keeps_values(in, work);
   edges.offsets = Buffer<EdgeOffset>(std::int64_t{in.num_rows} + 1, place);
   edges.cols = Buffer<VertexId>(count, place);
   edges.values = Buffer<float>(has_values ? count : 0, place);
   edges.edge_ids = Buffer<EdgeOffset>(options.keep_edge_ids ? in.count() : 0, place);
   cuda::write_edges({edges.keys.data(), edges.positions.data(), places.data(), count, in.count(),
                      in.num_rows, col_bits, values, edges.offsets.data(), edges.cols.data(),
-                     edges.values.data(), edges.edge_ids.data()},
+                     edges.values.data(), edges.edge_ids.data(), work.loop_weight},
                     place.stream);
 }
 
@@ -152,9 +158,9 @@ Graph merged(const EdgeInput& in, const float* values, const BuildOptions& optio
 
 /// One step after the other, for edges that were merged.
 Graph worked_on(const Graph& graph, const EdgeWork& work) {
-  if (work.weights) return gcn_normalised_on_device(graph, work.loops);
+  if (work.weights) return gcn_normalised_on_device(graph, work.loops, work.loop_weight);
   const Graph valued = work.values ? graph : graph.with_values({});
-  return work.loops ? with_self_loops_on_device(valued) : valued;
+  return work.loops ? with_self_loops_on_device(valued, work.loop_weight) : valued;
 }
 
 }  // namespace

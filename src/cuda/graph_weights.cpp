@@ -14,7 +14,7 @@ namespace tessera::detail {
 
 using cuda_backend::CurrentDevice;
 
-Graph with_self_loops_on_device(const Graph& graph) {
+Graph with_self_loops_on_device(const Graph& graph, float weight) {
   const Place place = graph.place();
   const CurrentDevice current(place.device.index);
   const auto old = cuda::device_rows(graph, place);
@@ -22,7 +22,8 @@ Graph with_self_loops_on_device(const Graph& graph) {
   const EdgeOffset most_edges = graph.num_edges() + graph.num_rows();
   Buffer<EdgeOffset> offsets(std::int64_t{graph.num_rows()} + 1, place);
   Buffer<VertexId> cols(most_edges, place);
-  Buffer<float> values(graph.has_values() ? most_edges : 0, place);
+  const bool has_values = graph.has_values() || weight != 1;
+  Buffer<float> values(has_values ? most_edges : 0, place);
   cuda::LoopedRows rows;
   rows.old_offsets = old->offsets();
   rows.old_cols = old->indices.data();
@@ -32,6 +33,7 @@ Graph with_self_loops_on_device(const Graph& graph) {
   rows.offsets = offsets.data();
   rows.cols = cols.data();
   rows.values = values.data();
+  rows.loop_value = weight;
   cuda::count_with_loops(rows, offsets.data(), place.stream);
   cuda::exclusive_scan(offsets.data(), offsets.size(), place);
   cuda::write_with_loops(rows, place.stream);
@@ -43,17 +45,17 @@ Graph with_self_loops_on_device(const Graph& graph) {
 
   const Graph looped =
       cuda::graph_on(place, graph.num_rows(), graph.num_cols(), offsets, std::move(cols));
-  const EdgeOffset num_values = graph.has_values() ? looped.num_edges() : 0;
+  const EdgeOffset num_values = has_values ? looped.num_edges() : 0;
   const Graph complete =
       looped.with_values(cuda::placed(cuda::first_of(std::move(values), num_values), place))
           .with_edge_ids(cuda::placed(std::move(ids), place));
   return graph.has_repeated_edges() ? complete.with_repeated_edges() : complete;
 }
 
-Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops) {
+Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops, float loop_weight) {
   const Place place = graph.place();
   const CurrentDevice current(place.device.index);
-  const Graph looped = add_self_loops ? with_self_loops_on_device(graph) : graph;
+  const Graph looped = add_self_loops ? with_self_loops_on_device(graph, loop_weight) : graph;
   const auto rows = cuda::device_rows(looped, place);
   const SharedArray<float> values = cuda::array_in(GraphAccess::values(looped), place);
   Buffer<float> scale(looped.num_rows(), place);

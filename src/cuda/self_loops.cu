@@ -56,7 +56,7 @@ __global__ void add_loops(LoopedRows rows) {
   const EdgeOffset to =
       rows.offsets[row] + (place_of_loop(rows, row) - offset_at(rows.old_offsets, row));
   rows.cols[to] = row;
-  if (rows.values != nullptr) rows.values[to] = 1;
+  if (rows.values != nullptr) rows.values[to] = rows.loop_value;
 }
 
 __global__ void move_ids(LoopedRows rows, EdgeOffset* ids, EdgeOffset count) {

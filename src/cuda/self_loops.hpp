@@ -17,6 +17,7 @@ struct LoopedRows {
   const EdgeOffset* offsets = nullptr;  ///< of the result
   VertexId* cols = nullptr;
   float* values = nullptr;
+  float loop_value = 1;
 };
 
 /// counts[row] = the row's edges and the loop it misses; counts[num_rows] = 0.

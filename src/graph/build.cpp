@@ -2,8 +2,10 @@
 #include "tessera/graph/build.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -238,22 +240,36 @@ Graph from_unsorted(const Input& in, const BuildOptions& options) {
   return ids.empty() ? graph : graph.with_edge_ids(std::move(ids));
 }
 
+/// A rule, and the weight of the loops that it adds.
+struct Ruling {
+  EdgeRule rule = EdgeRule::plain;
+  float loop_weight = 1;
+
+  bool adds_loops() const { return rule != EdgeRule::plain && loop_weight != 0; }
+  /// Whether edges of weight 1 need values, since loops have another.
+  bool wants_values() const { return adds_loops() && loop_weight != 1; }
+};
+
 /// What a rule asks for beside the edges.
-detail::EdgeWork work_of(EdgeRule rule) {
-  return {rule != EdgeRule::plain, rule == EdgeRule::gcn, rule != EdgeRule::looped};
+detail::EdgeWork work_of(const Ruling& ruling) {
+  return {ruling.adds_loops(), ruling.rule == EdgeRule::gcn,
+          ruling.rule != EdgeRule::looped || ruling.wants_values(), ruling.loop_weight};
 }
 
 /// The specification of every rule.
-Graph ruled(const Graph& graph, EdgeRule rule) {
-  switch (rule) {
+Graph ruled(const Graph& graph, const Ruling& ruling) {
+  switch (ruling.rule) {
     case EdgeRule::plain: break;
-    case EdgeRule::looped: return with_self_loops(graph.with_values({}));
-    case EdgeRule::gcn: return gcn_normalised(graph);
+    case EdgeRule::looped: {
+      const Graph valued = ruling.wants_values() ? graph : graph.with_values({});
+      return ruling.adds_loops() ? with_self_loops(valued, ruling.loop_weight) : valued;
+    }
+    case EdgeRule::gcn: return gcn_normalised(graph, ruling.adds_loops(), ruling.loop_weight);
   }
   return graph;
 }
 
-Graph build(const Given& given, const BuildOptions& options, EdgeRule rule = EdgeRule::plain) {
+Graph build(const Given& given, const BuildOptions& options, const Ruling& rule = {}) {
   check_sizes(given);
   const SharedArray<VertexId> rows =
       detail::narrowed(given.rows, given.num_rows, given.row_word, options.place());
@@ -312,9 +328,19 @@ Graph from_edges(VertexId num_vertices, const Indices& sources, const Indices& t
 
 Graph process_edges(VertexId num_vertices, const Indices& sources, const Indices& targets,
                     std::span<const float> weights, const ProcessOptions& options) {
-  const Graph graph =
-      build({num_vertices, num_vertices, targets, sources, weights, "target", "source"}, options,
-            options.rule);
+  const Ruling ruling = {options.rule, options.loop_weight};
+  if (!std::isfinite(options.loop_weight)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("loop_weight is {}", options.loop_weight),
+                "processing edges", "give a finite number");
+  }
+  std::vector<float> ones;
+  const bool has_weights = !weights.empty() && options.rule != EdgeRule::looped;
+  if (ruling.wants_values() && !has_weights) {
+    ones.assign(static_cast<std::size_t>(sources.size()), 1.0f);
+    weights = ones;
+  }
+  const Graph graph = build(
+      {num_vertices, num_vertices, targets, sources, weights, "target", "source"}, options, ruling);
   if (!options.both_sides) return graph;
   if (graph.device().kind == DeviceKind::cpu) {
     graph.csc();

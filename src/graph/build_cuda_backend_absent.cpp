@@ -23,12 +23,12 @@ Graph borrow_on_device(VertexId, VertexId, const BorrowedCsr&, const BorrowOptio
   return {};
 }
 
-Graph gcn_normalised_on_device(const Graph& graph, bool) {
+Graph gcn_normalised_on_device(const Graph& graph, bool, float) {
   require_available(graph.device());
   return {};
 }
 
-Graph with_self_loops_on_device(const Graph& graph) {
+Graph with_self_loops_on_device(const Graph& graph, float) {
   require_available(graph.device());
   return {};
 }

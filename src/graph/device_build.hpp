@@ -39,9 +39,10 @@ inline constexpr const char* smaller_fix = "give smaller values";
 
 /// What is made of edges while they are built.
 struct EdgeWork {
-  bool loops = false;    ///< self loops are added where they are missing; square graphs
-  bool weights = false;  ///< GCN's scales
-  bool values = true;    ///< whether edges keep theirs
+  bool loops = false;     ///< self loops are added where they are missing; square graphs
+  bool weights = false;   ///< GCN's scales
+  bool values = true;     ///< whether edges keep theirs
+  float loop_weight = 1;  ///< of loops that are added, where edges have values
 
   bool is_any() const noexcept { return loops || weights || !values; }
 };
@@ -64,8 +65,8 @@ Graph borrow_on_device(VertexId num_rows, VertexId num_cols, const BorrowedCsr& 
                        const BorrowOptions& options);
 
 /// For a square graph without scales whose columns lie on a GPU.
-Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops);
-Graph with_self_loops_on_device(const Graph& graph);
+Graph gcn_normalised_on_device(const Graph& graph, bool add_self_loops, float loop_weight);
+Graph with_self_loops_on_device(const Graph& graph, float weight);
 
 /// For a square graph whose columns lie on a GPU. Nothing where a vertex is out of range or listed
 /// twice.

@@ -32,13 +32,13 @@ SharedArray<float> scale_of_rows(const Graph& graph, Scale&& scale) {
 
 }  // namespace
 
-Graph gcn_normalised(const Graph& graph, bool add_self_loops) {
+Graph gcn_normalised(const Graph& graph, bool add_self_loops, float loop_weight) {
   detail::require_square(graph, "GCN normalisation");
   detail::require_no_scales(graph, "GCN normalisation");
   if (graph.device().kind != DeviceKind::cpu) {
-    return detail::gcn_normalised_on_device(graph, add_self_loops);
+    return detail::gcn_normalised_on_device(graph, add_self_loops, loop_weight);
   }
-  const Graph looped = add_self_loops ? with_self_loops(graph) : graph;
+  const Graph looped = add_self_loops ? with_self_loops(graph, loop_weight) : graph;
   // Asks for d <= 0, not for d > 0: a sum that is not a number must not pass for an empty row.
   const SharedArray<float> scale = scale_of_rows(looped, [&](std::int64_t row) {
     const double degree = row_sum(looped, row);

@@ -51,10 +51,10 @@ class RowWriter {
     if (!values_.empty()) values_[position] = old_.values()[old_edge];
     if (!old_to_new_.empty()) old_to_new_[old_edge] = position;
   }
-  /// Writes an edge that is new; its value is 1.
-  void add(EdgeOffset position, VertexId col) {
+  /// Writes an edge that is new.
+  void add(EdgeOffset position, VertexId col, float value = 1) {
     cols_[position] = col;
-    if (!values_.empty()) values_[position] = 1;
+    if (!values_.empty()) values_[position] = value;
   }
 
   /// The result, without scales.

@@ -54,28 +54,35 @@ void for_each_neighbour(const Graph& graph, VertexId vertex, Visit&& visit) {
 
 }  // namespace
 
-Graph with_self_loops(const Graph& graph) {
+Graph with_self_loops(const Graph& graph, float weight) {
   detail::require_square(graph, "adding self loops");
   detail::require_no_scales(graph, "adding self loops");
-  if (graph.device().kind != DeviceKind::cpu) return detail::with_self_loops_on_device(graph);
+  if (weight != 1 && !graph.has_values() && graph.num_edges() > 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("loops of weight {} among edges without values", weight),
+                "adding self loops", "give the edges values first");
+  }
+  if (graph.device().kind != DeviceKind::cpu) {
+    return detail::with_self_loops_on_device(graph, weight);
+  }
   RowWriter writer(
       graph,
       offsets_from_counts(
           graph.num_rows(),
           [&](VertexId row) { return graph.degree(row) + (has_self_loop(graph, row) ? 0 : 1); }),
-      graph.has_values());
+      graph.has_values() || weight != 1);
   fill_rows(graph.num_rows(), [&](VertexId row) {
     EdgeOffset next = writer.row_begin(row);
     bool looped = has_self_loop(graph, row);
     for (EdgeOffset k = graph.row_offsets()[row]; k < graph.row_offsets()[row + 1]; ++k) {
       const VertexId col = graph.col_indices()[k];
       if (!looped && col > row) {
-        writer.add(next++, row);
+        writer.add(next++, row, weight);
         looped = true;
       }
       writer.move(next++, col, k);
     }
-    if (!looped) writer.add(next, row);
+    if (!looped) writer.add(next, row, weight);
   });
   const Graph with_loops = std::move(writer).finish(graph.num_rows(), graph.num_cols());
   return graph.has_repeated_edges() ? with_loops.with_repeated_edges() : with_loops;

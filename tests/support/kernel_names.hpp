@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/ops/kernels.hpp"
+#include "tessera/ops/spmm.hpp"
 
 namespace tessera::testing {
 
@@ -38,6 +39,12 @@ const auto& kernel_named(const Kernels& kernels, const std::string& name) {
     if (kernel.info.name == name) return kernel;
   }
   throw std::runtime_error("no kernel is called " + name);
+}
+
+/// Whether a kernel of spmm has this reduction; those of a GPU say so themselves.
+inline bool takes(const std::string& kernel, ops::Reduction reduction) {
+  const bool picks = reduction == ops::Reduction::max || reduction == ops::Reduction::min;
+  return !picks || kernel != "spmm/cpu/scatter";
 }
 
 /// Where a kernel of this name runs: "spmm/cuda/rows" on the first GPU.

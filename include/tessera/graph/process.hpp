@@ -24,6 +24,9 @@ EdgeRule parse_edge_rule(const std::string& text);
 
 struct ProcessOptions : BuildOptions {
   EdgeRule rule = EdgeRule::plain;
+  /// The value of every self loop that a rule adds (PyG's `improved` GCN has 2); 0: none is added.
+  /// Any other than 0 and 1 gives the edges values, of 1 where they have none.
+  float loop_weight = 1;
   /// Whether the edges are wanted by source as well, as backward passes read them.
   bool both_sides = true;
 };

@@ -7,9 +7,10 @@
 
 namespace tessera {
 
-/// Adds A[i][i] = 1 where row i has no self loop; existing loops keep their value. Needs a square
-/// graph without scales. Edge ids stay those of the original edges. Made where the graph lies.
-Graph with_self_loops(const Graph& graph);
+/// Adds A[i][i] = weight where row i has no self loop; existing loops keep their value. A weight
+/// other than 1 needs a graph with values. Needs a square graph without scales. Edge ids stay those
+/// of the original edges. Made where the graph lies.
+Graph with_self_loops(const Graph& graph, float weight = 1);
 /// Drops A[i][i]; edge ids of dropped edges become -1. Square graphs only.
 Graph without_self_loops(const Graph& graph);
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tessera/core/device.hpp"
+#include "tessera/graph/coo.hpp"
 #include "tessera/graph/graph.hpp"
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/operand.hpp"
@@ -75,9 +76,18 @@ using SpmmPlan = Plan<SpmmOptions>;
 
 SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options);
 
+/// On edges in no order, which lie on the plan's device. A default plan makes rows of them
+/// (gather-apply-reduce, `Coo::graph`). With `allow_nondeterministic` it may also add every edge to
+/// its target as it comes (gather-apply-scatter, "spmm/cuda/scatter"): the cost model decides by
+/// degree, width and `epochs`; naming that kernel, or another, decides it, too. Either way edge
+/// values, and their gradient, come in the order of the edges; those of loops that a rule adds are
+/// not among them. There is one head. `graph()` of a plan that scatters is empty.
+SpmmPlan plan_spmm(const Coo& edges, const SpmmOptions& options);
+
 struct SpmmInputs {
   ConstOperand x;  ///< num_cols x features
-  /// Values of edges in CSR order, num_edges x heads, instead of the graph's own values; scales
+  /// Values of edges in CSR order (of a plan on a Coo: in its order), num_edges x heads, instead
+  /// of the graph's own values; scales
   /// still apply. Absent: the graph's.
   ConstOperand edge_values = {};
   ConstOperand bias = {};            ///< where the epilogue has one: 1 x features

@@ -27,7 +27,7 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   return dots;
 }
 
-std::unique_ptr<const WinnerGradients> winner_gradients(const SpmmProblem& problem) {
+std::unique_ptr<const EdgeValueGradients> winner_gradients(const SpmmProblem& problem) {
 #ifdef TESSERA_WITH_CUDA
   if (problem.device.kind == DeviceKind::cuda) return cuda_winner_gradients(problem);
 #endif
@@ -46,7 +46,7 @@ void plan_gradients(SpmmRecord& record) {
   record.has_backward = true;
   record.grad_x = std::move(choice.prepared);
   if (options.edge_value_gradient && of_winners(options.reduction)) {
-    record.grad_winner_values = winner_gradients(problem);
+    record.other_edge_gradients = winner_gradients(problem);
   } else if (options.edge_value_gradient) {
     PlanOptions any = options;
     any.kernel.clear();
@@ -61,22 +61,21 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
                   const SpmmGradOutputs& outputs, Stream stream, Workspace workspace) {
   require_backward(plan);
   const auto& record = PlanAccess::record<SpmmRecord>(plan);
-  const Graph& graph = record.graph;
   const SpmmOptions& options = record.options;
   const ElementType type = storage_of(options.precision);
-  const Expected of_targets{type, graph.num_rows(), options.features};
-  const Expected of_sources{type, graph.num_cols(), options.features};
-  const Expected of_edges{type, graph.num_edges(), options.heads};
+  const Expected of_targets{type, record.num_rows, options.features};
+  const Expected of_sources{type, record.num_cols, options.features};
+  const Expected of_edges{type, record.num_edges, options.heads};
   const Checker check("spmm backward", options.device);
   check.matrix(inputs.grad_y, "grad_y", of_targets);
-  const bool wants_values = options.heads > 1 && graph.num_edges() > 0 && !outputs.grad_x.absent();
+  const bool wants_values = options.heads > 1 && record.num_edges > 0 && !outputs.grad_x.absent();
   if (!inputs.edge_values.absent() || wants_values) {
     check_values_were_planned(options);
     check.matrix(inputs.edge_values, "edge_values", of_edges);
   }
   if (of_winners(options.reduction)) {
     check.matrix(inputs.winners, "winners",
-                 {ElementType::int32, graph.num_rows(), options.features});
+                 {ElementType::int32, record.num_rows, options.features});
   }
   if (!outputs.grad_x.absent()) {
     check_residual(check, options.backward_epilogue, inputs.residual, inputs.residual_scale,
@@ -108,7 +107,7 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
   if (record.grad_edge_values != nullptr) {
     record.grad_edge_values->run(inputs.grad_y, inputs.x, outputs.grad_edge_values, stream);
   } else {
-    record.grad_winner_values->run(inputs, outputs.grad_edge_values, stream);
+    record.other_edge_gradients->run(inputs, outputs.grad_edge_values, stream);
   }
 }
 

@@ -7,12 +7,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "ops/activation/kernels.hpp"
 #include "ops/check.hpp"
 #include "ops/row_ranges.hpp"
 #include "ops/row_schedule.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/combine.hpp"
+#include "ops/spmm/finish_rows.hpp"
 #include "ops/spmm/rows.hpp"
 #include "tessera/core/parallel.hpp"
 
@@ -37,7 +37,8 @@ class SpmmByRows final : public PreparedSpmm {
   using S = SumOf<T>;
 
  public:
-  SpmmByRows(const SpmmProblem& problem, FeatureTiles tiles) : problem_(problem), tiles_(tiles) {
+  SpmmByRows(const SpmmProblem& problem, FeatureTiles tiles)
+      : problem_(problem), tiles_(tiles), finisher_(problem) {
     take_arrays();
     const std::int64_t features = problem.features;
     if (problem.heads > 1) tiles_ = {features / problem.heads, false};
@@ -46,12 +47,9 @@ class SpmmByRows final : public PreparedSpmm {
     const std::int64_t slot_elements = checked_area(schedule_.num_slots, features);
     slots_ = Buffer<double>(slot_elements);
     if (is_best()) slot_winners_ = Buffer<VertexId>(slot_elements);
-    if (!problem.is_plain()) {
-      bias_ = Buffer<S>(features);
-      // Sums are rounded once, when all is done with them.
-      if (bytes_per_element(problem.output()) != static_cast<int>(sizeof(S))) {
-        wide_ = Buffer<S>(checked_area(num_rows_, features));
-      }
+    // Sums are rounded once, when all is done with them.
+    if (!problem.is_plain() && bytes_per_element(problem.output()) != static_cast<int>(sizeof(S))) {
+      wide_ = Buffer<S>(checked_area(num_rows_, features));
     }
     if (tiles_.packed) packed_ = Buffer<T>(checked_area(num_cols_, tiles_.width));
     ranges_per_task_ =
@@ -62,7 +60,7 @@ class SpmmByRows final : public PreparedSpmm {
     const std::int64_t features = problem_.features;
     if (features == 0) return;
     const SpmmRows rows = operands(call);
-    if (!problem_.is_plain()) take_bias(call);
+    finisher_.take_bias(call);
     const SpmmRowsFunction function = of_type<T>(functions());
     const std::int64_t num_tiles = (features + tiles_.width - 1) / tiles_.width;
     if (tiles_.packed) {
@@ -92,8 +90,8 @@ class SpmmByRows final : public PreparedSpmm {
 
   std::int64_t own_bytes() const noexcept override {
     return slots_.size() * static_cast<std::int64_t>(sizeof(double)) +
-           slot_winners_.size() * static_cast<std::int64_t>(sizeof(VertexId)) +
-           (bias_.size() + wide_.size()) * static_cast<std::int64_t>(sizeof(S)) +
+           slot_winners_.size() * static_cast<std::int64_t>(sizeof(VertexId)) + finisher_.bytes() +
+           wide_.size() * static_cast<std::int64_t>(sizeof(S)) +
            packed_.size() * static_cast<std::int64_t>(sizeof(T));
   }
 
@@ -223,47 +221,11 @@ class SpmmByRows final : public PreparedSpmm {
     for (std::size_t i = first; i < last; ++i) function(rows, schedule_.ranges[i], 0, width);
   }
 
-  /// Zeros where there is none.
-  void take_bias(const SpmmCall& call) const {
-    for (std::int64_t j = 0; j < problem_.features; ++j) {
-      bias_[j] = call.bias.absent() ? S(0) : static_cast<S>(call.bias.as<T>()(0, j));
-    }
-  }
-
   /// The epilogue of rows whose reduction stands in `rows.y`.
   void finish_rows(const SpmmCall& call, const SpmmRows& rows, std::int64_t begin,
                    std::int64_t end) const {
-    const std::int64_t features = problem_.features;
-    S* const sums = static_cast<S*>(rows.y) + begin * rows.y_stride;
-    const S factor = call.residual_scale.absent()
-                         ? S(1)
-                         : S(1) + static_cast<S>(call.residual_scale.as<T>()(0, 0));
-    for (std::int64_t i = begin; i < end && !call.residual.absent(); ++i) {
-      const T* const residual = call.residual.as<T>().row(i);
-      S* const row = sums + (i - begin) * rows.y_stride;
-      for (std::int64_t j = 0; j < features; ++j) row[j] += factor * static_cast<S>(residual[j]);
-    }
-    ActivationRows<S> all;
-    all.rows = end - begin;
-    all.cols = features;
-    all.first_element = static_cast<std::uint64_t>(begin * features);
-    all.x = sums;
-    all.x_stride = rows.y_stride;
-    all.bias = bias_.data();
-    all.output = sums;
-    all.output_stride = rows.y_stride;
-    ActivationFormula formula = call.formula;
-    formula.dropout = formula.dropout.at_present();
-    if constexpr (std::is_same_v<S, double>) {
-      activation().forward_fp64(formula, all);
-    } else {
-      activation().forward_fp32(formula, all);
-    }
-    for (std::int64_t i = begin; i < end && !wide_.empty(); ++i) {
-      Bfloat16* const stored = call.y.as<Bfloat16>().row(i);
-      const S* const row = sums + (i - begin) * rows.y_stride;
-      for (std::int64_t j = 0; j < features; ++j) stored[j] = Bfloat16(static_cast<float>(row[j]));
-    }
+    finisher_.finish(call, static_cast<S*>(rows.y), rows.y_stride, begin, end);
+    if (!wide_.empty()) finisher_.store_bf16(call, wide_.data(), rows.y_stride, begin, end);
   }
 
   /// While the rows of a group are in the caches; long rows are put together later.
@@ -321,9 +283,8 @@ class SpmmByRows final : public PreparedSpmm {
   mutable Buffer<double> slots_;
   mutable Buffer<VertexId> slot_winners_;
   mutable Buffer<T> packed_;
-  // What an epilogue needs: its bias, and the reduced rows where Y cannot hold them.
-  mutable Buffer<S> bias_;
-  mutable Buffer<S> wide_;
+  RowFinisher<T> finisher_;
+  mutable Buffer<S> wide_;  ///< reduced rows, where Y cannot hold them
 };
 
 }  // namespace

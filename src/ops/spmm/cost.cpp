@@ -86,6 +86,29 @@ double predict_spmm_tiles_us(const SpmmProblem& problem) {
   return (passes + packing) * 1e-3 / num_threads();
 }
 
+double predict_spmm_by_rows_us(const Coo& edges, std::int64_t features) {
+  const auto count = static_cast<double>(edges.num_edges());
+  const double row_bytes = static_cast<double>(features) * static_cast<double>(sizeof(float));
+  const double x_bytes = static_cast<double>(edges.num_cols()) * row_bytes;
+  const double ns = count * row_bytes * (ns_per_gathered_byte + ns_per_missed_byte(x_bytes)) +
+                    count * ns_per_edge + static_cast<double>(edges.num_rows()) * ns_per_row;
+  return ns * 1e-3 / num_threads();
+}
+
+/// Every edge reads and writes a row of the sums besides what it gathers, and every task looks at
+/// all ids.
+double predict_spmm_by_edges_us(const SpmmProblem& problem) {
+  const auto features = static_cast<double>(problem.features);
+  const double edges =
+      static_cast<double>(problem.edges ? problem.edges->num_edges() : problem.graph.num_edges());
+  const double rows = problem.edges ? problem.edges->num_rows() : problem.graph.num_rows();
+  const double moved = 3 * edges * features * static_cast<double>(sizeof(float));
+  const double x_bytes = rows * features * static_cast<double>(sizeof(float));
+  const double added_ns =
+      moved * (ns_per_gathered_byte + ns_per_missed_byte(x_bytes)) + edges * 4 * ns_per_edge;
+  return (added_ns + rows * ns_per_row) * 1e-3 / num_threads() + edges * ns_per_edge * 1e-3;
+}
+
 /// Scattering pays where rows of dY would be gathered from beyond the nearest caches, and where the
 /// sums, which are gone through once per `scatter_chain` rows, are few beside the edges.
 double predict_spmm_scatter_us(const SpmmProblem& problem) {

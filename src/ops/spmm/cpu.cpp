@@ -2,6 +2,7 @@
 #include <array>
 
 #include "ops/check.hpp"
+#include "ops/spmm/by_edges.hpp"
 #include "ops/spmm/by_rows.hpp"
 #include "ops/spmm/cost.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -31,6 +32,13 @@ std::string why_not_scatter(const SpmmProblem& problem) {
   return why_not_tiles(problem);
 }
 
+std::string why_not_edges(const SpmmProblem& problem) {
+  if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
+    return "max and min";
+  }
+  return why_not_tiles(problem);
+}
+
 std::unique_ptr<const PreparedSpmm> prepare_rows(const SpmmProblem& problem) {
   return prepare_spmm_by_rows(problem, {problem.features, false});
 }
@@ -42,7 +50,7 @@ std::unique_ptr<const PreparedSpmm> prepare_tiles(const SpmmProblem& problem) {
 }  // namespace
 
 std::span<const SpmmKernel> cpu_spmm_kernels() {
-  static const std::array<SpmmKernel, 3> table = {{
+  static const std::array<SpmmKernel, 4> table = {{
       {{"spmm/cpu/rows", "rows in ranges of equal edges, sums in vector registers", "spmm",
         DeviceKind::cpu, true},
        why_not_rows,
@@ -58,6 +66,15 @@ std::span<const SpmmKernel> cpu_spmm_kernels() {
        why_not_tiles,
        predict_spmm_tiles_us,
        prepare_tiles},
+      {{.name = "spmm/cpu/scatter",
+        .description = "edges in the order in which they are, each added to its target",
+        .op = "spmm",
+        .device = DeviceKind::cpu,
+        .deterministic = true,
+        .strict = false},
+       why_not_edges,
+       predict_spmm_by_edges_us,
+       prepare_spmm_by_edges},
   }};
   return table;
 }

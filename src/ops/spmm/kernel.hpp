@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ops/activation/formula.hpp"
 #include "ops/registry.hpp"
 #include "ops/workspace.hpp"
+#include "tessera/graph/coo.hpp"
 #include "tessera/ops/spmm.hpp"
 
 namespace tessera::ops {
@@ -17,6 +19,8 @@ enum class SpmmPass { forward, backward };
 
 struct SpmmProblem {
   Graph graph;
+  /// The matrix as edges in no order, in place of the graph; kernels on rows never see it.
+  std::optional<Coo> edges = {};
   Reduction reduction = Reduction::sum;
   Precision precision = Precision::fp32;
   std::int64_t features = 0;

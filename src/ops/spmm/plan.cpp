@@ -129,15 +129,19 @@ SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPas
   return problem;
 }
 
-SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
+void check_options(const SpmmOptions& options) {
   check_plan_options(options, options.precision);
   check_enum("reduction", options.reduction, Reduction::min);
   check_features(options.features);
-  check_heads(graph, options);
   if (options.edge_values_expected && !options.edge_values_at_run) {
     throw Error(ErrorCode::invalid_argument, "edge values are expected but not planned for",
                 "edge_values_expected", "plan with edge_values_at_run");
   }
+}
+
+std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& options) {
+  check_options(options);
+  check_heads(graph, options);
   const bool picks = options.reduction == Reduction::max || options.reduction == Reduction::min;
   if (picks && graph.has_repeated_edges()) {
     throw Error(
@@ -147,6 +151,9 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   }
   auto record = std::make_shared<SpmmRecord>();
   record->graph = graph;
+  record->num_rows = graph.num_rows();
+  record->num_cols = graph.num_cols();
+  record->num_edges = graph.num_edges();
   record->options = options;
   const SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
   check_epilogue(options);
@@ -157,13 +164,20 @@ SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   record->kernel = &choice.kernel->info;
   record->decision = std::move(choice.decision);
   record->forward = std::move(choice.prepared);
+  if (options.backward) plan_gradients(*record);
+  return record;
+}
+
+SpmmPlan finished(std::shared_ptr<SpmmRecord> record) {
   WorkspaceNeed need = record->forward->workspace();
-  if (options.backward) {
-    plan_gradients(*record);
-    need.cover(record->grad_x->workspace());
-  }
+  if (record->grad_x != nullptr) need.cover(record->grad_x->workspace());
+  const SpmmOptions& options = record->options;
   record->workspace.emplace(need, options.place(), options.own_workspace);
   return PlanAccess::make(std::shared_ptr<const SpmmRecord>(std::move(record)));
+}
+
+SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
+  return finished(planned_on(graph, options));
 }
 
 namespace {
@@ -192,21 +206,20 @@ void check_residual(const Checker& check, const SpmmEpilogue& epilogue,
 void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs, Stream stream,
          Workspace workspace) {
   const auto& record = PlanAccess::record<SpmmRecord>(plan);
-  const Graph& graph = record.graph;
   const SpmmOptions& options = record.options;
   const ElementType type = storage_of(options.precision);
   const SpmmEpilogue& epilogue = options.epilogue;
   const ElementType output_type = storage_of(epilogue.output.value_or(options.precision));
   const Checker check("spmm", options.device);
-  check.matrix(inputs.x, "x", {type, graph.num_cols(), options.features});
-  check.matrix(outputs.y, "y", {output_type, graph.num_rows(), options.features});
+  check.matrix(inputs.x, "x", {type, record.num_cols, options.features});
+  check.matrix(outputs.y, "y", {output_type, record.num_rows, options.features});
   check.apart(outputs.y, "y", inputs.x, "x");
   check_part(check, "bias", inputs.bias, epilogue.bias, {type, 1, options.features}, outputs.y);
   check_residual(check, epilogue, inputs.residual, inputs.residual_scale,
-                 {type, graph.num_rows(), options.features}, outputs.y);
-  if (!inputs.edge_values.absent() || (options.heads > 1 && graph.num_edges() > 0)) {
+                 {type, record.num_rows, options.features}, outputs.y);
+  if (!inputs.edge_values.absent() || (options.heads > 1 && record.num_edges > 0)) {
     check_values_were_planned(options);
-    check.matrix(inputs.edge_values, "edge_values", {type, graph.num_edges(), options.heads});
+    check.matrix(inputs.edge_values, "edge_values", {type, record.num_edges, options.heads});
     check.apart(outputs.y, "y", inputs.edge_values, "edge_values");
   }
   const Operand winners = outputs.winners;
@@ -216,7 +229,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
                   std::string("a ") + to_string(options.reduction) + " has no winners", "winners",
                   "ask for winners with max or min only");
     }
-    check.matrix(winners, "winners", {ElementType::int32, graph.num_rows(), options.features});
+    check.matrix(winners, "winners", {ElementType::int32, record.num_rows, options.features});
   }
   if (plans_only()) return;
   const OnDevice current(options.device);

@@ -15,6 +15,12 @@ namespace tessera::ops {
 
 /// What a plan of spmm keeps.
 struct SpmmRecord final : PlanRecord {
+  /// Of the matrix that was planned for. One of edges in no order has fewer than the graph that is
+  /// made of it, where a rule adds loops.
+  VertexId num_rows = 0;
+  VertexId num_cols = 0;
+  EdgeOffset num_edges = 0;
+
   std::int64_t workspace_bytes() const noexcept override {
     const std::int64_t of_backward = grad_x == nullptr ? 0 : grad_x->own_bytes();
     return workspace->bytes() + forward->own_bytes() + of_backward;
@@ -22,14 +28,24 @@ struct SpmmRecord final : PlanRecord {
 
   SpmmOptions options;
   std::unique_ptr<const PreparedSpmm> forward;
-  std::unique_ptr<const PreparedSpmm> grad_x;                 ///< null without a backward pass
-  std::unique_ptr<const PreparedSddmm> grad_edge_values;      ///< of sum and mean
-  std::unique_ptr<const WinnerGradients> grad_winner_values;  ///< of max and min
-  std::optional<PlanWorkspace> workspace;                     ///< the last member: see there
+  std::unique_ptr<const PreparedSpmm> grad_x;             ///< null without a backward pass
+  std::unique_ptr<const PreparedSddmm> grad_edge_values;  ///< of sum and mean, by rows
+  std::unique_ptr<const EdgeValueGradients>
+      other_edge_gradients;                ///< of max and min, or of edges in no order
+  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
 
 /// What one pass of a plan computes.
 SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPass pass);
+
+/// A plan on a graph, as `plan_spmm` makes it, but for its workspace.
+std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& options);
+
+/// Gives a record its workspace, and makes a plan of it.
+SpmmPlan finished(std::shared_ptr<SpmmRecord> record);
+
+/// What options must be on any matrix.
+void check_options(const SpmmOptions& options);
 
 /// Plans the backward pass, and says so in the explanation.
 void plan_gradients(SpmmRecord& record);

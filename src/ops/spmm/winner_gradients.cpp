@@ -31,7 +31,7 @@ void run_as(const SpmmProblem& problem, const SpmmGradInputs& inputs,
   });
 }
 
-class CpuWinnerGradients final : public WinnerGradients {
+class CpuWinnerGradients final : public EdgeValueGradients {
  public:
   explicit CpuWinnerGradients(const SpmmProblem& problem) : problem_(problem) {}
 
@@ -46,7 +46,7 @@ class CpuWinnerGradients final : public WinnerGradients {
 
 }  // namespace
 
-std::unique_ptr<const WinnerGradients> cpu_winner_gradients(const SpmmProblem& problem) {
+std::unique_ptr<const EdgeValueGradients> cpu_winner_gradients(const SpmmProblem& problem) {
   return std::make_unique<CpuWinnerGradients>(problem);
 }
 

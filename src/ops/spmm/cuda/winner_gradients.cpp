@@ -12,7 +12,7 @@ SpmmProblem forward_of(SpmmProblem problem) {
   return problem;
 }
 
-class CudaWinnerGradients final : public WinnerGradients {
+class CudaWinnerGradients final : public EdgeValueGradients {
  public:
   explicit CudaWinnerGradients(const SpmmProblem& problem)
       : precision_(problem.precision), matrix_(forward_of(problem)) {}
@@ -46,7 +46,7 @@ class CudaWinnerGradients final : public WinnerGradients {
 
 }  // namespace
 
-std::unique_ptr<const WinnerGradients> cuda_winner_gradients(const SpmmProblem& problem) {
+std::unique_ptr<const EdgeValueGradients> cuda_winner_gradients(const SpmmProblem& problem) {
   return std::make_unique<CudaWinnerGradients>(problem);
 }
 
