@@ -32,9 +32,10 @@ inline double factor_of(const Graph& graph, ops::Reduction reduction, VertexId r
 }
 
 /// The largest error of the rows of a graph.
-inline double largest_row_error(const Graph& graph, ops::Reduction reduction, const ErrorMeasure& measure,
-                         MatrixView<const double> computed, MatrixView<const double> expected,
-                         MatrixView<const double> magnitude) {
+inline double largest_row_error(const Graph& graph, ops::Reduction reduction,
+                                const ErrorMeasure& measure, MatrixView<const double> computed,
+                                MatrixView<const double> expected,
+                                MatrixView<const double> magnitude) {
   double worst = 0;
   for (VertexId i = 0; i < graph.num_rows(); ++i) {
     const double factor = factor_of(graph, reduction, i);
@@ -49,8 +50,8 @@ inline double largest_row_error(const Graph& graph, ops::Reduction reduction, co
 
 /// Compares the sampled rows of a sum over `sample` with the reference.
 template <class T>
-Gate compare_rows(const RowSample& sample, ops::Reduction reduction, const Placed<T>& x, Placed<T>& y,
-                  Precision precision, const std::string& kernel) {
+Gate compare_rows(const RowSample& sample, ops::Reduction reduction, const Placed<T>& x,
+                  Placed<T>& y, Precision precision, const std::string& kernel) {
   const Matrix<double> sources = x.input_rows(sample.cols);
   const Matrix<double> computed = y.result_rows(sample.rows);
   Matrix<double> expected(computed.rows(), computed.cols());

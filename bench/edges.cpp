@@ -49,9 +49,8 @@ class EdgesTrial : public Trial {
     const LaidEdges here(graph_, problem_.seed, {});
     edges.rows = here.targets.span();
     edges.cols = here.sources.span();
-    const Graph all = borrow_coo(graph_.num_rows(), graph_.num_rows(), edges)
-                          .with_rule(EdgeRule::gcn)
-                          .graph();
+    const Graph all =
+        borrow_coo(graph_.num_rows(), graph_.num_rows(), edges).with_rule(EdgeRule::gcn).graph();
     const Graph matrix = pass_ == Pass::forward ? all : transposed(all);
     return compare_rows(sample_rows(matrix, problem_.seed, sample_size(problem_)),
                         ops::Reduction::sum, *x_, *y_, problem_.precision, kernel());
@@ -101,8 +100,8 @@ class EdgesTrial : public Trial {
     options.backward = pass_ == Pass::backward;
     options.edge_values_at_run = options.edge_value_gradient = false;
     if (form_ == Form::scatter) {
-      options.kernel = problem_.device.kind == DeviceKind::cpu ? "spmm/cpu/scatter"
-                                                               : "spmm/cuda/scatter";
+      options.kernel =
+          problem_.device.kind == DeviceKind::cpu ? "spmm/cpu/scatter" : "spmm/cuda/scatter";
     }
     return ops::plan_spmm(coo.with_rule(EdgeRule::gcn), options);
   }

@@ -6,10 +6,11 @@
     tools/fusegnn_report.py --quick --output /tmp embedded:karate
 
 Figure 4, where the time of a step goes with the graph kept and with the graph new in every step; Figure 9 and Tables 3
-and 4, steps by model and width; Figure 10, aggregation by width, both passes; Figure 11, aggregation beside making rows
-and columns of edges; Figure 12, peak memory of training; Table 5, kernels and bytes of the aggregation, where ncu is
-installed. --pyg FILE, records of bench/baselines/epoch_torch.py, puts PyG's steps beside ours. The records go beside the
-page as fusegnn.json. SOURCE is what `tessera bench --data` takes.
+and 4, steps by model and width; Figure 10, aggregation by width, both passes; Figure 11, aggregation from edges in no
+order, each added to its target (scatter) or by rows that are made first (reduce); Figure 12, peak memory of training;
+Table 5, kernels and bytes of the aggregation, where ncu is installed. --pyg FILE, records of
+bench/baselines/epoch_torch.py, puts PyG's steps beside ours. --seconds N begins no measurement after that; what is
+missing stays empty. The records go beside the page as fusegnn.json. SOURCE is what `tessera bench --data` takes.
 """
 import argparse
 import csv
@@ -20,9 +21,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ["gcn", "gat"]
+FORMS = ["scatter", "reduce"]
 PHASES = ["batches_us", "forward_us", "loss_us", "backward_us", "optimiser_us", "device_us"]
 BYTES = {"read": "dram__bytes_read.sum", "written": "dram__bytes_write.sum", "L2": "lts__t_bytes.sum"}
 
@@ -32,6 +35,7 @@ def arguments():
     parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "tessera"))
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--quick", action="store_true", help="few widths, few repeats")
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="begin nothing after so many")
     parser.add_argument("--pyg", metavar="FILE", help="records of bench/baselines/epoch_torch.py")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
@@ -48,8 +52,13 @@ class Tessera:
         self.options = options
         self.report = pathlib.Path(folder) / "report.json"
         self.records = []
+        self.known = {}
+        self.deadline = time.monotonic() + options.seconds
 
     def call(self, *words):
+        if time.monotonic() > self.deadline:
+            print(f"left out, the time is over: {' '.join(words)}", file=sys.stderr)
+            return None
         command = [self.options.program, *words, "--device", self.options.device, "--json", str(self.report), "--force"]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if not self.report.exists() or done.returncode not in (0, 7):
@@ -60,12 +69,28 @@ class Tessera:
         return found
 
     def bench(self, ops, source, *flags):
-        """By op and width."""
-        quick = ["--quick"] if self.options.quick else []
-        found = self.call("bench", *ops, "--data", source, *flags, *quick)
-        records = found["records"] if found else []
-        self.records += records
-        return {(record["op"], record["features"]): record for record in records}
+        """By op and width; each source is asked for the same only once."""
+        key = (tuple(ops), source, flags)
+        if key not in self.known:
+            quick = ["--quick"] if self.options.quick else []
+            found = self.call("bench", *ops, "--data", source, *flags, *quick)
+            records = found["records"] if found else []
+            self.records += records
+            self.known[key] = {(record["op"], record["features"]): record for record in records}
+        return self.known[key]
+
+    def steps(self, source, hidden):
+        """Steps of all models at a width; at the first one with all that comes before them."""
+        ops = [f"step_{model}" for model in MODELS]
+        if hidden == self.options.hidden[0]:
+            ops += [f"{kind}_{model}" for model in MODELS for kind in ("process", "inductive")]
+        return self.bench(ops, source, "--hidden", str(hidden))
+
+    def sums(self, source):
+        """Aggregation at all widths: of a graph, and of edges in no order in both forms."""
+        edges = [f"edges_{form}{way}" for form in FORMS for way in ("", "_backward")]
+        return self.bench(["spmm", "spmm_backward", *edges], source, "--features",
+                          ",".join(map(str, self.options.hidden)))
 
 
 def name_of(source):
@@ -90,7 +115,7 @@ def first(records, op):
 def breakdown(tessera, source):
     """Figure 4: a step with the graph kept, the phases before it, and a step that does all of it."""
     for model in MODELS:
-        found = tessera.bench([f"process_{model}", f"step_{model}", f"inductive_{model}"], source, "--hidden", "16")
+        found = tessera.steps(source, tessera.options.hidden[0])
         process, step = first(found, f"process_{model}"), first(found, f"step_{model}")
         whole = first(found, f"inductive_{model}")
         figures = whole["figures"] if whole else {}
@@ -104,20 +129,36 @@ def steps(tessera, source, pyg):
     for model in MODELS:
         row = [f"{name_of(source)}, {model}"]
         for hidden in tessera.options.hidden:
-            record = first(tessera.bench([f"step_{model}"], source, "--hidden", str(hidden)), f"step_{model}")
+            record = first(tessera.steps(source, hidden), f"step_{model}")
             other = pyg.get((f"step_{model}", record["graph"], hidden)) if record else None
             row.append(microseconds(record) + (f" ({other / record['median_us']:.1f} x)" if other else ""))
         yield row
 
 
 def aggregation(tessera, source):
-    """Figures 10 and 11: both passes by width, beside what makes rows and columns of edges."""
-    widths = ",".join(map(str, tessera.options.hidden))
-    found = tessera.bench(["spmm", "spmm_backward"], source, "--features", widths)
-    made = first(tessera.bench(["process_plain"], source), "process_plain")
+    """Figure 10: both passes by width."""
+    found = tessera.sums(source)
     for op in ("spmm", "spmm_backward"):
-        yield [f"{name_of(source)}, {op}", microseconds(made)] + [
-            microseconds(found.get((op, width))) for width in tessera.options.hidden]
+        yield [f"{name_of(source)}, {op}"] + [microseconds(found.get((op, width))) for width in tessera.options.hidden]
+
+
+def forms(tessera, source):
+    """Figure 11: a forward and a backward pass over edges in no order, and all that comes before the first of them."""
+    found = tessera.sums(source)
+    for width in tessera.options.hidden:
+        row, whole = [f"{name_of(source)}, {width}"], []
+        for form in FORMS:
+            passes = [found.get((f"edges_{form}{way}", width)) for way in ("", "_backward")]
+            if None in passes:
+                return
+            making = passes[1]["figures"]["making_us"]
+            times = [float(microseconds(record)) for record in passes]
+            row += [f"{making:.1f}", *(f"{time_us:.1f}" for time_us in times)]
+            whole.append((making, sum(times)))
+        (scatter_once, scatter), (reduce_once, reduce) = whole
+        saved = scatter - reduce
+        used = f"{(reduce_once - scatter_once) / saved:.0f}" if saved > 0 else "never"
+        yield row + [used]
 
 
 def peaks(tessera, source):
@@ -170,9 +211,14 @@ def page(options, tessera):
         ("Figure 9, Tables 3 and 4: steps by hidden width", ["graph, model", *map(str, options.hidden)],
          lambda source: steps(tessera, source, pyg),
          "In brackets how many times as long PyG takes in the shape of the model's paper." if pyg else "PyG's times come in with `--pyg`."),
-        ("Figures 10 and 11: aggregation beside format conversion", ["graph, pass", "rows and columns", *map(str, options.hidden)],
-         lambda source: aggregation(tessera, source),
-         "Gather-apply-reduce by width, and what it takes to make CSR and CSC of edges in no order."),
+        ("Figure 10: aggregation by width", ["graph, pass", *map(str, options.hidden)],
+         lambda source: aggregation(tessera, source), "Gather-apply-reduce on a graph that is there."),
+        ("Figure 11: aggregation and format conversion", ["graph, width", "scatter: before", "forward", "backward",
+                                                          "reduce: before", "forward", "backward", "rows pay after"],
+         lambda source: forms(tessera, source),
+         "GCN's sum over edges in no order. Scatter adds each edge to its target as it comes; before the first pass it "
+         "counts degrees. Reduce makes rows and columns of the edges first, and plans on them. The last column: after how "
+         "many epochs (a forward and a backward pass) of the same graph that pays."),
         ("Figure 12: peak memory of training, MiB", ["graph", "GCN, 128", "GAT, 8 x 16"],
          lambda source: [peaks(tessera, source)], "Everything on the device: features, graph, plans, activations, moments."),
     ]

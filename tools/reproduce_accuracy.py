@@ -10,6 +10,13 @@ number of jobs. GIN classifies the graphs of unions in ten-fold cross-validation
 With --pieces FOLDER every finished job is kept there, and a run that was broken off goes on from them.
 With --pyg PYTHON, a Python that has PyG, bench/baselines/accuracy_torch.py trains PyG's layers in the same way.
 Writes docs/results/accuracy.json (every run) and docs/results/accuracy.md.
+
+    tools/reproduce_accuracy.py --device cuda --precision fp32,tf32,bf16 --jobs 3 --threads 5 --runs-a-piece 50 \\
+        --seconds 150 --pieces FOLDER
+
+compares precisions of another device with the CPU's results (--reference) and writes accuracy_gpu.json and
+accuracy_gpu.md instead. --threads trains so many runs of a job side by side; --seconds begins no job after that time,
+those that matter most first, and says in the table what is missing.
 """
 import argparse
 import concurrent.futures
@@ -21,6 +28,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DATASETS = ["cora", "citeseer", "pubmed"]
@@ -38,6 +46,8 @@ PUBLISHED = {
 }
 ALLOWED_BELOW = 1.0
 ALLOWED_BELOW_PYG = 0.5
+# How far a precision may be from the results of the CPU in fp32, either way.
+ALLOWED_APART = {"fp32": 0.3, "tf32": 0.5, "bf16": 0.5}
 RUNS_A_PIECE = 5
 
 
@@ -47,6 +57,11 @@ def arguments():
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--device", default="cpu", help="where tessera trains")
+    parser.add_argument("--precision", default="fp32", metavar="LIST", help="fp32, tf32, bf16")
+    parser.add_argument("--threads", type=int, default=1, help="runs of a job that are trained side by side")
+    parser.add_argument("--seconds", type=float, help="begin no job after so many")
+    parser.add_argument("--reference", default=str(ROOT / "docs" / "results" / "accuracy.json"), metavar="FILE",
+                        help="what other devices and precisions are compared with")
     parser.add_argument("--runs-a-piece", type=int, default=RUNS_A_PIECE, help="runs of one process")
     parser.add_argument("--models", default=",".join(PUBLISHED), metavar="LIST")
     parser.add_argument("--datasets", default=",".join(DATASETS), metavar="LIST")
@@ -61,7 +76,10 @@ def arguments():
     options = parser.parse_args()
     options.models = options.models.split(",")
     options.datasets = options.datasets.split(",")
-    options.unions = [name for name in options.unions.split(",") if name]
+    options.precisions = options.precision.split(",")
+    options.compares = options.device != "cpu" or options.precisions != ["fp32"]
+    options.unions = [name for name in options.unions.split(",") if name and not options.compares]
+    options.deadline = time.monotonic() + options.seconds if options.seconds else None
     options.pyg_cases = options.pyg_cases.split(",") if options.pyg_cases else None
     options.data = pathlib.Path(os.environ.get("TESSERA_DATA", ""))
     options.pieces = pathlib.Path(options.pieces) if options.pieces else None
@@ -100,12 +118,16 @@ def reported(options, name, command):
         return json.loads(kept.read_text())
 
 
-def train(options, model, dataset, seed, runs):
-    """One process: runs `seed` to `seed + runs - 1`."""
-    return reported(options, f"{model}_{dataset}_{seed}_{runs}",
+def train(options, model, dataset, seed, runs, precision):
+    """One process: runs `seed` to `seed + runs - 1`. Nothing where the time is over."""
+    if options.deadline and time.monotonic() > options.deadline:
+        return None
+    where = f"_{options.device}_{precision}" if options.compares else ""
+    side_by_side = ["--parallel-runs"] if options.threads > 1 and runs > 1 else []
+    return reported(options, f"{model}_{dataset}_{seed}_{runs}{where}",
                     [options.program, "train", "--data", file_of(options, dataset), "--model", model,
-                     "--runs", str(runs), "--seed", str(seed), "--device", options.device, "--threads", "1",
-                     "--quiet"])
+                     "--runs", str(runs), "--seed", str(seed), "--device", options.device,
+                     "--precision", precision, "--threads", str(options.threads), *side_by_side, "--quiet"])
 
 
 def train_folds(options, dataset):
@@ -130,8 +152,21 @@ def wants_pyg(options, model, dataset):
     return options.pyg_cases is None or f"{model}/{dataset}" in options.pyg_cases
 
 
+def compared_pieces(options):
+    """What matters most first: precisions, then models, as they are listed."""
+    for precision in options.precisions:
+        for model in options.models:
+            for dataset in options.datasets:
+                for first in range(0, options.runs, options.runs_a_piece):
+                    runs = min(options.runs_a_piece, options.runs - first)
+                    yield ((model, dataset, precision), train, (model, dataset, options.seed + first, runs, precision))
+
+
 def all_pieces(options):
     """(key, function, arguments), the longest first, so that no core is left with one alone."""
+    if options.compares:
+        yield from compared_pieces(options)
+        return
     for dataset in options.unions:
         if wants_pyg(options, "gin", dataset):
             yield ("pyg", "gin", dataset), train_pyg, ("gin", dataset)
@@ -141,7 +176,7 @@ def all_pieces(options):
                 yield ("pyg", model, dataset), train_pyg, (model, dataset)
             for first in range(0, options.runs, options.runs_a_piece):
                 runs = min(options.runs_a_piece, options.runs - first)
-                yield ((model, dataset), train, (model, dataset, options.seed + first, runs))
+                yield ((model, dataset), train, (model, dataset, options.seed + first, runs, "fp32"))
 
 
 def collect(options):
@@ -152,12 +187,19 @@ def collect(options):
         futures = {pool.submit(function, options, *arguments): number
                    for number, (_, function, arguments) in enumerate(pieces)}
         for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
-            found[futures[future]] = future.result()
+            try:
+                found[futures[future]] = future.result()
+            except subprocess.CalledProcessError as error:
+                if not options.compares:
+                    raise
+                found[futures[future]] = None  # the table says what is missing
+                print(f"\nleft out: {' '.join(error.cmd)}", file=sys.stderr)
             print(f"\r{done} of {len(pieces)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     reports = {("gin", dataset): [train_folds(options, dataset)] for dataset in options.unions}
     for number, (key, _, _) in enumerate(pieces):
-        reports.setdefault(key, []).append(found[number])
+        if found[number] is not None:
+            reports.setdefault(key, []).append(found[number])
     return reports
 
 
@@ -236,7 +278,50 @@ def table(results, options):
     return "\n".join(lines)
 
 
-def record_of(key, result):
+def cpu_results(options):
+    """By model and data set: what the CPU reached, in fp32."""
+    path = pathlib.Path(options.reference)
+    if not path.exists():
+        return {}
+    return {(found["model"], found["dataset"]): found for found in json.loads(path.read_text())["results"]
+            if found["framework"] == "tessera"}
+
+
+def compared_cell(result, reference, precision):
+    if result is None:
+        return "not run"
+    if reference is None:
+        return figures(result)
+    apart = result["mean"] - reference["mean"]
+    note = ", too far" if abs(apart) > ALLOWED_APART[precision] else ""
+    return f"{figures(result)} ({apart:+.2f}{note})"
+
+
+def compared_table(results, options):
+    """Every precision beside the CPU's fp32."""
+    known = cpu_results(options)
+    allowed = ", ".join(f"{ALLOWED_APART[precision]} in {precision}" for precision in options.precisions)
+    lines = ["# Accuracy on another device" if options.device != "cpu" else "# Accuracy by precision", "",
+             f"Test accuracy in percent at the best validation epoch, mean ± standard deviation of {options.runs} runs on "
+             f"{options.device}, with the seeds, public splits and hyperparameters of [accuracy.md](accuracy.md). In "
+             f"brackets how far the mean is from the CPU's in fp32; allowed are {allowed}, either way.", "",
+             "| model, graph | CPU, fp32 | " + " | ".join(options.precisions) + " |",
+             "|---|" + "---:|" * (1 + len(options.precisions))]
+    for model in options.models:
+        for dataset in options.datasets:
+            reference = known.get((model, dataset))
+            cells = [compared_cell(results.get((model, dataset, precision)), reference, precision)
+                     for precision in options.precisions]
+            lines.append(f"| {model}, {dataset} | {figures(reference) if reference else ''} | " + " | ".join(cells) + " |")
+    lines += ["", f"Made by `tools/reproduce_accuracy.py --device {options.device} --precision "
+              f"{','.join(options.precisions)} --runs {options.runs} --seed {options.seed}`. Every run is in "
+              "accuracy_gpu.json.", ""]
+    return "\n".join(lines)
+
+
+def record_of(key, result, compares):
+    if compares:
+        return {"framework": "tessera", "model": key[0], "dataset": key[1], "precision": key[2], **result}
     framework = "pyg" if key[0] == "pyg" else "tessera"
     return {"framework": framework, "model": key[-2], "dataset": key[-1], **result}
 
@@ -247,10 +332,11 @@ def main():
     folder = pathlib.Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
     document = {"machine": platform.machine(), "runs": options.runs, "seed": options.seed,
-                "results": [record_of(key, results[key]) for key in sorted(results, key=str)]}
-    (folder / "accuracy.json").write_text(json.dumps(document, indent=1) + "\n")
-    text = table(results, options)
-    (folder / "accuracy.md").write_text(text)
+                "results": [record_of(key, results[key], options.compares) for key in sorted(results, key=str)]}
+    stem = "accuracy_gpu" if options.compares else "accuracy"
+    (folder / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n")
+    text = compared_table(results, options) if options.compares else table(results, options)
+    (folder / f"{stem}.md").write_text(text)
     print(text)
 
 

@@ -23,8 +23,7 @@ __global__ void weigh(const WeighedEdges edges, const Function function, float* 
                         number_of(edges.col_numbers, edges.cols[k]));
 }
 
-__global__ void expand(const Offsets offsets, VertexId num_rows, EdgeOffset count,
-                       VertexId* rows) {
+__global__ void expand(const Offsets offsets, VertexId num_rows, EdgeOffset count, VertexId* rows) {
   const EdgeOffset k = thread_number();
   if (k < count) rows[k] = row_of(offsets, num_rows, k);
 }

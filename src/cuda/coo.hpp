@@ -31,7 +31,7 @@ void expand_rows(const Offsets& offsets, VertexId num_rows, EdgeOffset count, Ve
 /// What is counted of edges, by row; null: not asked for. All are 0 at first.
 struct RowCounts {
   std::uint32_t* edges = nullptr;
-  double* sums = nullptr;           ///< of values
+  double* sums = nullptr;          ///< of values
   std::uint32_t* loops = nullptr;  ///< 1 where the edges have a self loop
 };
 

@@ -74,9 +74,9 @@ Buffer<float> weighed(const Coo& coo) {
   Buffer<float> weights(coo.num_edges());
   visit_weight(coo.function(), [&](auto function) {
     parallel_for(coo.num_edges(), edges_per_task, [&](EdgeOffset k) {
-      weights[k] = function(coo.has_values() ? Of::values(coo).here()[k] : 1.0f,
-                            Of::row_numbers(coo).here()[rows[k]],
-                            Of::col_numbers(coo).here()[cols[k]]);
+      weights[k] =
+          function(coo.has_values() ? Of::values(coo).here()[k] : 1.0f,
+                   Of::row_numbers(coo).here()[rows[k]], Of::col_numbers(coo).here()[cols[k]]);
     });
   });
   return weights;

@@ -195,10 +195,10 @@ std::unique_ptr<const PreparedSpmm> prepare_spmm_by_edges(const SpmmProblem& pro
 }
 
 std::unique_ptr<const EdgeValueGradients> cpu_edge_dots(const SpmmProblem& problem) {
-  return visit_precision(
-      problem.precision, [&]<class T>() -> std::unique_ptr<const EdgeValueGradients> {
-        return std::make_unique<EdgeDots<T>>(problem);
-      });
+  return visit_precision(problem.precision,
+                         [&]<class T>() -> std::unique_ptr<const EdgeValueGradients> {
+                           return std::make_unique<EdgeDots<T>>(problem);
+                         });
 }
 
 }  // namespace tessera::ops

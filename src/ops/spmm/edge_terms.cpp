@@ -104,9 +104,8 @@ std::shared_ptr<const EdgeTerms> edge_terms(const SpmmProblem& problem) {
       fmt::format("terms of {}, {}, {}{}", to_string(place.device), fmt::ptr(place.memory),
                   fmt::ptr(place.stream.handle), with_degrees ? ", degrees" : "");
   return std::static_pointer_cast<const EdgeTerms>(detail::CooAccess::shared(
-      *problem.edges, key, [&]() -> std::shared_ptr<const void> {
-        return made(*problem.edges, with_degrees, place);
-      }));
+      *problem.edges, key,
+      [&]() -> std::shared_ptr<const void> { return made(*problem.edges, with_degrees, place); }));
 }
 
 }  // namespace tessera::ops

@@ -39,8 +39,7 @@ TEST_F(SpmmForms, ADefaultPlanNeverScatters) {
   const Explanation explanation = plan.explain();
   const Explanation* const form = find_child(explanation, "edges in no order");
   ASSERT_NE(form, nullptr);
-  EXPECT_EQ(form->summary,
-            "rows are made of the edges first: scattered sums depend on timing");
+  EXPECT_EQ(form->summary, "rows are made of the edges first: scattered sums depend on timing");
   EXPECT_EQ(plan.graph().num_edges(), 90);
 }
 
@@ -95,8 +94,9 @@ TEST_F(SpmmForms, SayWhatIsWrong) {
   const SpmmPlan plan = plan_spmm(coo(), options_);
   const Matrix<float> x(30, 8, 1.0f), values(91, 1, 1.0f);
   Matrix<float> y(30, 8);
-  testing::expect_error(ErrorCode::invalid_argument, {"edge_values"},
-                        [&] { run(plan, {x, values}, {y}); });
+  testing::expect_error(ErrorCode::invalid_argument, {"edge_values"}, [&] {
+    run(plan, {x, values}, {y});
+  });
 }
 
 /// The model as the paper found it: low degrees and few uses for scatter, the rest for rows.

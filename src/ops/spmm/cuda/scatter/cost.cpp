@@ -10,13 +10,13 @@ namespace tessera::ops {
 namespace {
 
 struct ScatterCoefficients {
-  double launch_us;            ///< of its two or three kernels
-  double least_edge_bytes;     ///< a shorter row takes as long as one of so many bytes
-  double added_bytes_per_us;   ///< of fp32 sums, by atomics in L2
-  double swept_bytes_per_us;   ///< rows that are cleared, and finished
-  double reduce_launch_us;     ///< of a kernel on rows
+  double launch_us;           ///< of its two or three kernels
+  double least_edge_bytes;    ///< a shorter row takes as long as one of so many bytes
+  double added_bytes_per_us;  ///< of fp32 sums, by atomics in L2
+  double swept_bytes_per_us;  ///< rows that are cleared, and finished
+  double reduce_launch_us;    ///< of a kernel on rows
   double gathered_bytes_per_us;
-  double conversion_us;        ///< of a graph of no edges, with planning
+  double conversion_us;  ///< of a graph of no edges, with planning
   double sorted_edges_per_us;
 
   ScatterCoefficients scaled(DeviceRatio ratio) const {
@@ -80,10 +80,10 @@ FormCosts predict_forms_on(const DeviceTraits& traits, const SpmmProblem& proble
                            static_cast<double>(bytes_per_element(problem.precision));
   FormCosts costs;
   costs.scatter_us = passes * predict_scatter_us(problem, traits);
-  costs.reduce_us =
-      passes * (fit.reduce_launch_us +
-                shape.edges * std::max(row_bytes, fit.least_edge_bytes) / fit.gathered_bytes_per_us +
-                shape.rows * row_bytes / fit.swept_bytes_per_us);
+  costs.reduce_us = passes * (fit.reduce_launch_us +
+                              shape.edges * std::max(row_bytes, fit.least_edge_bytes) /
+                                  fit.gathered_bytes_per_us +
+                              shape.rows * row_bytes / fit.swept_bytes_per_us);
   costs.conversion_us = passes * (fit.conversion_us + shape.edges / fit.sorted_edges_per_us);
   return costs;
 }

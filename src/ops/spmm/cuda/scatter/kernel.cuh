@@ -23,8 +23,8 @@ constexpr int edges_per_group = 16;
 constexpr int edges_in_flight = 4;
 
 template <WeightFunction function>
-using FunctionOf = std::conditional_t<function == WeightFunction::gaussian, GaussianWeight,
-                                      ProductWeight>;
+using FunctionOf =
+    std::conditional_t<function == WeightFunction::gaussian, GaussianWeight, ProductWeight>;
 
 __device__ inline float number_of(const float* numbers, VertexId vertex) {
   return numbers == nullptr ? 1.0f : __ldg(numbers + vertex);
@@ -47,8 +47,8 @@ __device__ float value_of(const ScatterLaunch::Matrix& matrix, EdgeOffset edge) 
 template <class Function>
 __device__ float weight_of(const ScatterLaunch::Matrix& matrix, float value, VertexId row,
                            VertexId col) {
-  const float weight = Function{}(value, number_of(matrix.row_numbers, row),
-                                  number_of(matrix.col_numbers, col));
+  const float weight =
+      Function{}(value, number_of(matrix.row_numbers, row), number_of(matrix.col_numbers, col));
   return matrix.transposed ? weight * share_of(matrix, row) : weight;
 }
 
@@ -220,8 +220,7 @@ void launch_scatter(const ScatterLaunch& launch, Stream stream) {
       begin_rows<T, Function, aligned>,
       dim3(cuda::num_blocks(launch.matrix.num_results * per_row, block_threads)), block_threads,
       stream, launch);
-  const std::int64_t groups =
-      (launch.matrix.num_edges + edges_per_group - 1) / edges_per_group;
+  const std::int64_t groups = (launch.matrix.num_edges + edges_per_group - 1) / edges_per_group;
   const dim3 grid(cuda::num_blocks(groups * launch.work.lanes, block_threads),
                   cuda::num_blocks(per_row, launch.work.lanes));
   cuda::launch_overlapped(add_edges<T, Function, aligned>, grid, block_threads, stream, launch);

@@ -21,14 +21,14 @@ struct ScatterLaunch {
     const VertexId* cols = nullptr;
     EdgeOffset num_edges = 0;
     std::int64_t num_results = 0;
-    bool transposed = false;                  ///< a backward pass: from rows to columns
-    const float* graph_values = nullptr;      ///< one of the two, or none
-    const void* stored_values = nullptr;      ///< of the run, stored as features are
+    bool transposed = false;              ///< a backward pass: from rows to columns
+    const float* graph_values = nullptr;  ///< one of the two, or none
+    const void* stored_values = nullptr;  ///< of the run, stored as features are
     std::int64_t value_stride = 1;
-    const float* row_numbers = nullptr;       ///< null: 1
-    const float* col_numbers = nullptr;       ///< null: 1
-    const float* loops = nullptr;             ///< null: none
-    const std::uint32_t* degrees = nullptr;   ///< of rows, for a mean; null: a sum
+    const float* row_numbers = nullptr;      ///< null: 1
+    const float* col_numbers = nullptr;      ///< null: 1
+    const float* loops = nullptr;            ///< null: none
+    const std::uint32_t* degrees = nullptr;  ///< of rows, for a mean; null: a sum
   };
 
   struct Features {

@@ -65,8 +65,7 @@ class CudaScatter final : public PreparedSpmm {
         terms_(edge_terms(problem)),
         aligned_(functions_of(problem.precision, terms_->function, true)),
         scalar_(functions_of(problem.precision, terms_->function, false)) {
-    const bool divides =
-        problem.reduction == Reduction::mean && problem.pass == SpmmPass::forward;
+    const bool divides = problem.reduction == Reduction::mean && problem.pass == SpmmPass::forward;
     finishes_ = divides || !problem.is_plain() ||
                 bytes_per_element(problem.output()) != static_cast<int>(sizeof(float));
     if (finishes_) sums_ = workspace_.add<float>(checked_area(num_results(), sums_stride()));
