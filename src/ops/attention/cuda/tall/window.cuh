@@ -25,13 +25,35 @@ __device__ std::uint32_t packed(float low, float high) {
   }
 }
 
-/// The weights of 16 rows and the 16 columns of a step as an operand. Each is rounded once, to 16
-/// bits; their sums are of the weights before that.
+/// Two numbers as halves of a word, and what they lost by that, likewise: together they are as good
+/// as twice the digits.
+template <class T>
+struct PackedTwice {
+  std::uint32_t high;
+  std::uint32_t low;
+
+  __device__ PackedTwice(float even, float odd) : high(packed<T>(even, odd)) {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+      low =
+          packed<T>(even - __uint_as_float(high << 16), odd - __uint_as_float(high & 0xffff0000u));
+    } else {
+      const float2 kept = __half22float2(reinterpret_cast<const __half2&>(high));
+      low = packed<T>(even - kept.x, odd - kept.y);
+    }
+  }
+};
+
+/// The weights of 16 rows and the 16 columns of a step as operands.
 template <class T>
 struct StepWeights {
-  std::uint32_t pairs[4];
+  std::uint32_t high[4];
+  std::uint32_t low[4];
 
-  __device__ void set(int place, float even, float odd) { pairs[place] = packed<T>(even, odd); }
+  __device__ void set(int place, float even, float odd) {
+    const PackedTwice<T> pair(even, odd);
+    high[place] = pair.high;
+    low[place] = pair.low;
+  }
 };
 
 /// How far below the largest weight of its row a weight may lie without losing digits, in powers of
@@ -137,7 +159,8 @@ struct HeadSums {
   __device__ void multiply(int group, const StepWeights<T>& weights, std::uint32_t b0,
                            std::uint32_t b1) {
     const std::uint32_t b[2] = {b0, b1};
-    cuda::multiply_16x8<T>(features[group], weights.pairs, b);
+    cuda::multiply_16x8<T>(features[group], weights.low, b);
+    cuda::multiply_16x8<T>(features[group], weights.high, b);
   }
 };
 
