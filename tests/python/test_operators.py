@@ -563,3 +563,21 @@ def test_a_kernel_by_its_name(device):
         close(y, gathered(index, x.bfloat16(), 60), torch.bfloat16)
     with pytest.raises(ValueError, match="no kernel 'spmm/cpu/fast'"):
         tessera.spmm(graph, x, kernel="spmm/cpu/fast")
+
+
+def test_a_scale_that_lies_on_the_device(device):
+    index = random_edges(25, 18, 160, device)
+    graph = tessera.Graph(index, 25, 18)
+    target, source, value = (torch.randn(rows, 8, device=device) for rows in (25, 18, 18))
+    scale = torch.tensor([0.7], device=device, requires_grad=True)
+    out = tessera.attention(graph, target, source, value, form="dot", heads=2, scale=scale)
+    close(out, tessera.attention(graph, target, source, value, form="dot", heads=2, scale=0.7).double(),
+          torch.float32)
+    found = torch.autograd.grad(out.square().sum(), scale)[0]
+    step = 1e-2
+    ends = [tessera.attention(graph, target, source, value, form="dot", heads=2, scale=0.7 + sign * step)
+            .double().square().sum() for sign in (1, -1)]
+    expected = (ends[0] - ends[1]) / (2 * step)
+    assert torch.allclose(found.double(), expected, rtol=1e-2, atol=1e-2)
+    with pytest.raises(ValueError, match="belongs to the form dot"):
+        tessera.attention(graph, target[:, :2], source[:, :2], value, heads=2, scale=scale)

@@ -91,6 +91,16 @@ class TestRoutes:
             linear_of(layer).register_forward_hook(lambda module, inputs, out: 2 * out)
         same(theirs, ours, x, index)
 
+    def test_hooks_further_on(self, kind, device):
+        if kind != "GIN":
+            pytest.skip("no network of its own")
+        for part in (0, 1, 2):
+            theirs, ours, x, index = made(kind, device)
+            for layer in (theirs, ours):
+                (layer.nn if part == 0 else layer.nn[part]).register_forward_hook(
+                    lambda module, inputs, out: 2 * out)
+            same(theirs, ours, x, index)
+
     def test_hooks_on_messages(self, kind, device):
         theirs, ours, x, index = made(kind, device)
         for layer in (theirs, ours):
@@ -101,10 +111,10 @@ class TestRoutes:
     def test_modules_that_were_replaced(self, kind, device):
         theirs, ours, x, index = made(kind, device)
         if kind == "GIN":
-            for layer in (theirs, ours):
-                torch.manual_seed(9)
-                layer.nn[2] = torch.nn.Linear(4, 4).to(device)
-            same(theirs, ours, x, index)
+            for place, module in ((2, torch.nn.Linear(4, 4)), (1, torch.nn.Tanh())):
+                for layer in (theirs, ours):
+                    layer.nn[place] = copy.deepcopy(module).to(device)
+                same(theirs, ours, x, index)
         torch.nn.utils.parametrize.register_parametrization(linear_of(ours), "weight", Doubled())
         assert not torch.allclose(ours(x, index), theirs(x, index), atol=1e-2)
         torch.nn.utils.parametrize.register_parametrization(linear_of(theirs), "weight", Doubled())

@@ -212,7 +212,7 @@ def attention(
     *,
     form: str = "additive",
     heads: int = 1,
-    scale: float = 1.0,
+    scale: float | Tensor = 1.0,
     negative_slope: float = 0.2,
     dropout: float = 0.0,
     edge_term: Tensor | None = None,
@@ -226,7 +226,8 @@ def attention(
 
     - ``"additive"`` (GAT): ``leaky_relu(target + source)``, one number for each head and vertex;
     - ``"v2"`` (GATv2): ``vector . leaky_relu(target + source)``, ``w`` numbers;
-    - ``"dot"`` (transformers): ``scale * target . source``, ``w`` numbers;
+    - ``"dot"`` (transformers): ``scale * target . source``, ``w`` numbers; ``scale`` may be a tensor of
+      one number that lies on the device, and be learned;
     - ``"cosine"`` (AGNN): ``vector`` times the cosine of both ends' values, with ``vector`` one number
       that lies on the device; ``target`` and ``source`` are None, and there is one head.
 
@@ -260,6 +261,10 @@ def attention(
         raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
     if (vector is not None) != (form == "v2"):
         raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")
+    if isinstance(scale, Tensor):
+        if form != "dot" or scale.numel() != 1:
+            raise ValueError("a scale that is a tensor has one number, and belongs to the form dot")
+        target, scale = target * scale.view(1, 1).to(target.dtype), 1.0
     if edge_term is not None:
         weights = attention_weights(graph, target, source, value, vector, form=form, heads=heads,
                                     scale=scale, negative_slope=negative_slope,

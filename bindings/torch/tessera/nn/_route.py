@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 import torch.nn.modules.module as modules
 from torch import Tensor
 
@@ -24,6 +25,16 @@ def _hooks_of(module: torch.nn.Module) -> tuple[dict, ...]:
                                         "_backward_pre_hooks"))
 
 
+def _step_of(module: torch.nn.Module) -> Callable[[Tensor], Tensor]:
+    """What a module does, without a module's own way to it where it is of the usual ones."""
+    if type(module) is torch.nn.ReLU and not module.inplace:
+        return torch.relu
+    if type(module) is torch.nn.Linear:
+        own = module._parameters
+        return lambda x: F.linear(x, own["weight"], own["bias"])
+    return module
+
+
 class Route:
     """A layer that ran as one :func:`spmm_linear` on an ``edge_index`` without weights.
 
@@ -33,7 +44,7 @@ class Route:
     """
 
     __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_linears", "_weights", "_biases",
-                 "_roots", "_scales", "_sequence", "_numbers", "_flags", "_sizes")
+                 "_roots", "_scales", "_sequence", "_steps", "_numbers", "_flags", "_sizes")
 
     def __init__(
         self,
@@ -56,15 +67,16 @@ class Route:
         self._edges = weakref.ref(edge_index)
         self._shape, self._dtype, self._device = x.shape, x.dtype, x.device
         self._linears = (linear,) if root is None else (linear, root)
-        watched = self._linears if sequence is None else (*self._linears, sequence)
+        parts = () if sequence is None else tuple(sequence._modules.values())
+        watched = self._linears if sequence is None else (*self._linears, sequence, *parts[1:])
         self._hooks = (*hooks, *(hook for module in watched for hook in _hooks_of(module)),
                        modules._global_forward_hooks, modules._global_forward_pre_hooks)
         self._weights = linear._parameters
         self._biases = (linear if biased is None else biased)._parameters
         self._roots = {} if root is None else root._parameters
         self._scales = layer._buffers if scaled else {}
-        self._sequence = None if sequence is None else (
-            sequence._modules, tuple(sequence._modules.values()))
+        self._sequence = None if sequence is None else (sequence._modules, parts)
+        self._steps = tuple(map(_step_of, parts[1:]))
         self._numbers, self._flags = numbers, flags
         self._sizes = tuple(linear._parameters["weight"].shape)
 
@@ -102,9 +114,8 @@ class Route:
                 (*self._numbers, sums_go_first(x, *self._sizes), flags))
         except RuntimeError as error:
             errors.reraise(error)
-        if self._sequence is not None:
-            for module in self._sequence[1][1:]:
-                out = module(out)
+        for step in self._steps:
+            out = step(out)
         return out
 
 
