@@ -118,3 +118,13 @@ def test_two_streams_share_a_graph():
                 kept.append(tessera.spmm(index, x))
     torch.cuda.synchronize()
     assert all(torch.equal(y, expected) for kept in results for y in kept)
+
+
+def test_double_precision_is_pygs():
+    index = random_edges(30, 30, 200, "cuda")
+    x = torch.randn(30, 8, device="cuda", dtype=torch.float64)
+    with pytest.raises((NotImplementedError, ValueError), match="fp64"):
+        tessera.spmm(index, x, norm="symmetric")
+    layer = tessera.nn.GCNConv(8, 4).cuda().double()
+    layer(x, index).sum().backward()
+    assert layer.tessera_fallback == "features of type torch.float64 on a GPU"

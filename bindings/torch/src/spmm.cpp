@@ -82,12 +82,13 @@ Tensor weights_in_rows(const Structure& structure, const Tensor& weight, ScalarT
 class EdgeValues {
  public:
   EdgeValues(Structure& structure, const SpmmSettings& given, const std::optional<Tensor>& weight,
-             ScalarType type)
+             const Tensor& features)
       : settings(given) {
+    const ScalarType type = features.scalar_type();
     const bool scaled = given.norm != Norm::none || given.loop_weight != 1;
     if (weight) {
       values_ = weights_in_rows(structure, *weight, type);
-    } else if (scaled && type == ScalarType::Double && !given.picks()) {
+    } else if (scaled && type == ScalarType::Double && features.is_cpu() && !given.picks()) {
       values_ = structure.entries(given.norm, given.loop_weight);
       settings.norm = Norm::none;
       settings.loop_weight = 1;
@@ -157,7 +158,7 @@ Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
   Tensor y = empty_beside(x, structure.targets(), x.size(1), type);
   if (y.numel() == 0) return in_type(y, given_type);
 
-  const EdgeValues values(structure, settings, weight, type);
+  const EdgeValues values(structure, settings, weight, x);
   Brought brought{.weight = values.present(), .heads = heads_of(weight)};
   brought.epilogue.bias = added.bias.has_value();
   brought.epilogue.residual = added.residual.has_value();
@@ -203,7 +204,7 @@ FoundGradients summed_backward(Structure& structure, const SpmmSettings& setting
     if (found.x) torch::stable::zero_(*found.x);
     if (found.weight) torch::stable::zero_(*found.weight);
   } else if (wanted.need_x || wanted.need_weight) {
-    const EdgeValues values(structure, settings, weight, type);
+    const EdgeValues values(structure, settings, weight, grad);
     Brought brought{.weight = values.present(), .heads = heads_of(weight), .backward = true};
     brought.epilogue.residual = wanted.residual.has_value();
     brought.epilogue.residual_scale = wanted.residual_scale.has_value();

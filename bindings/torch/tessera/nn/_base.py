@@ -142,6 +142,8 @@ class Accelerated:
                 return f"features on {features.device}"
             if not has_cuda():
                 return "the operators for CUDA are not installed"
+            if features.dtype == torch.float64:
+                return "features of type torch.float64 on a GPU"
         return self._obstacle_in(adjacency)
 
     def _obstacle_in(self, adjacency: Any) -> str | None:
