@@ -28,6 +28,9 @@ TEST(StandInFormat, SaysWhatFmtSays) {
   same("{:016x}", std::uint64_t{0xABCDEF});
   same("[{:<18}]", "left");
   same("{}", 'c');
+  const int number = 0;
+  EXPECT_EQ(stand_in::format("{} {}", stand_in::ptr(&number), stand_in::ptr(nullptr)),
+            fmt::format("{} {}", fmt::ptr(&number), fmt::ptr(static_cast<void*>(nullptr))));
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
 /// The few things that the sparse ops use of fmt, so that the Python package needs nothing but a
-/// compiler: `format` with {}, {:<N}, {:0Nx}, {:g}, {:.Nf}, {:.Ng} and {:.Ne}. Other builds use fmt itself;
+/// compiler: `ptr`, and `format` with {}, {:<N}, {:0Nx}, {:g}, {:.Nf}, {:.Ng} and {:.Ne}. Other builds use fmt itself;
 /// tests/unit/core/format_test.cpp holds both against each other.
 namespace fmt {
 namespace detail {
@@ -68,12 +69,17 @@ template <class Value>
 std::string text_of(const Value& value, const Specification& specification) {
   if constexpr (std::is_arithmetic_v<Value>) {
     return number_text(value, specification);
+  } else if constexpr (std::is_same_v<Value, const void*>) {
+    return "0x" + number_text(reinterpret_cast<std::uintptr_t>(value), Specification{"x"});
   } else {
     return std::string(std::string_view(value));
   }
 }
 
 }  // namespace detail
+
+/// A pointer, to be printed as such.
+inline const void* ptr(const void* pointer) { return pointer; }
 
 /// The text with every pair of braces replaced by its argument.
 template <class... Values>
