@@ -62,9 +62,17 @@ struct BitFinish {
   const float* lower = nullptr;
   const float* step = nullptr;
   const float* inverse = nullptr;  ///< of the steps, for finish_many.hpp; null: divide
+  bool quick = false;              ///< `corrects_at_once` of all steps
   std::int64_t range_stride = 0;   ///< 0 for one range, 1 for one per column
   bool floors = false;
   float last_code = 0;
+
+  /// Whether values are the sums themselves.
+  TESSERA_ANYWHERE bool keeps_sums() const {
+    return row_scale == nullptr && col_scale == nullptr && bias == nullptr && terms == 0 &&
+           norm_scale == nullptr && norm_shift == nullptr && activation == BitActivation::none &&
+           result_scale == nullptr && own == 0;
+  }
 
   /// `row_sum`: of the codes in the row of A, where terms are made of it.
   TESSERA_ANYWHERE FinishRow row(std::int64_t row, float row_sum = 0) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "ops/bits/finish.hpp"
 
 #ifdef __CUDACC__
@@ -21,6 +23,38 @@ TESSERA_ANYWHERE inline float quotient(float x, float step, float inverse) {
   return fmaf(fmaf(-nearer, step, x), inverse, nearer);
 }
 
+/// The same where `corrects_at_once` says so, as far as rounding to a whole number can tell.
+TESSERA_ANYWHERE inline float quick_quotient(float x, float step, float inverse) {
+  const float about = x * inverse;
+  return fmaf(fmaf(-about, step, x), inverse, about);
+}
+
+/// Whether `quick_quotient` and `quotient` become the same codes up to `last_code`, nearest to
+/// them. Before its last rounding the quick one is within 2^-45 of x / step, relatively. Both are
+/// on the same side of every k + 1/2 unless x / step is that close to the middle M between k + 1/2
+/// and a number of fp32 beside it. With step = S 2^b and x = X 2^a, S and X of 24 bits, S M must
+/// then be that close to a multiple of the power of two that numbers X of that size are multiples
+/// of.
+inline bool corrects_at_once(float step, int last_code) {
+  int exponent = 0;
+  const auto s = static_cast<std::uint64_t>(std::ldexp(std::frexp(step, &exponent), 24));
+  for (int k = 0; k < last_code; ++k) {
+    // In units of half the distance from k + 1/2 to the next number; below 1/2 they are closer.
+    int size = 0;
+    std::frexp(static_cast<float>(k) + 0.5f, &size);
+    const std::uint64_t middle = static_cast<std::uint64_t>(2 * k + 1) << (24 - size);
+    for (const std::uint64_t beside : {k == 0 ? 2 * middle - 1 : middle - 1, middle + 1}) {
+      const std::uint64_t product = s * beside;
+      int bits = 0;
+      while (product >> bits != 0) ++bits;
+      const std::uint64_t unit = std::uint64_t{1} << (bits - 24);
+      const std::uint64_t over = product % unit;
+      if (std::min(over, unit - over) <= 64) return false;
+    }
+  }
+  return true;
+}
+
 /// 0 where no quotient is to be computed with it.
 inline float inverse_of(float step) { return step > 1e-30f && step < 1e30f ? 1.0f / step : 0.0f; }
 
@@ -28,19 +62,22 @@ inline float inverse_of(float step) { return step > 1e-30f && step < 1e30f ? 1.0
 template <int count, class ColumnOf>
 TESSERA_ANYWHERE void finish_values(const BitFinish& finish, const FinishRow& row,
                                     ColumnOf&& column_of, float (&v)[count]) {
-  float factors[count];
-  TESSERA_UNROLL
-  for (int i = 0; i < count; ++i) factors[i] = row.scale;
-  if (finish.col_scale != nullptr) {
+  // Sums that nothing is done to stay as they are.
+  if (finish.row_scale != nullptr || finish.col_scale != nullptr || finish.bias != nullptr) {
+    float factors[count];
     TESSERA_UNROLL
-    for (int i = 0; i < count; ++i) factors[i] = row.scale * finish.col_scale[column_of(i)];
-  }
-  if (finish.bias != nullptr) {
-    TESSERA_UNROLL
-    for (int i = 0; i < count; ++i) v[i] = fmaf(factors[i], v[i], finish.bias[column_of(i)]);
-  } else {
-    TESSERA_UNROLL
-    for (int i = 0; i < count; ++i) v[i] = fmaf(factors[i], v[i], 0.0f);
+    for (int i = 0; i < count; ++i) factors[i] = row.scale;
+    if (finish.col_scale != nullptr) {
+      TESSERA_UNROLL
+      for (int i = 0; i < count; ++i) factors[i] = row.scale * finish.col_scale[column_of(i)];
+    }
+    if (finish.bias != nullptr) {
+      TESSERA_UNROLL
+      for (int i = 0; i < count; ++i) v[i] = fmaf(factors[i], v[i], finish.bias[column_of(i)]);
+    } else {
+      TESSERA_UNROLL
+      for (int i = 0; i < count; ++i) v[i] = fmaf(factors[i], v[i], 0.0f);
+    }
   }
   if (finish.terms > 0) {
     TESSERA_UNROLL
@@ -77,13 +114,15 @@ TESSERA_ANYWHERE void finish_values(const BitFinish& finish, const FinishRow& ro
 
 /// A code of up to 16 bits; on a GPU only the lowest 16 bits of the result are the code's. What is
 /// no number becomes 0. Adding 3 * 2^22 rounds as rintf does.
-template <bool floors>
+/// Numbers that are `positive` are none below 0, and the lower bound is 0.
+template <bool floors, bool quick = false, bool positive = false>
 TESSERA_ANYWHERE inline std::uint32_t code_within(float last_code, float v, float lower, float step,
                                                   float inverse) {
   // Numbers that are cut off stay clear of the code above the last.
   const float most = (floors ? last_code + 0.5f : last_code) * step;
-  const float inside = fminf(fmaxf(v - lower, 0.0f), most);
-  const float steps = quotient(inside, step, inverse);
+  const float inside = fminf(positive ? v : fmaxf(v - lower, 0.0f), most);
+  const float steps =
+      quick ? quick_quotient(inside, step, inverse) : quotient(inside, step, inverse);
   const float whole = (floors ? floorf(steps) : steps) + 12582912.0f;
 #ifdef __CUDA_ARCH__
   return __float_as_uint(whole);
@@ -100,23 +139,33 @@ TESSERA_ANYWHERE inline std::uint32_t code_of(const BitFinish& finish, float v, 
   return code & 0xFFFFu;
 }
 
-template <bool floors, int count, class ColumnOf>
+template <bool floors, bool quick, int count, class ColumnOf>
 TESSERA_ANYWHERE void codes_within(const BitFinish& finish, ColumnOf&& column_of,
                                    const float (&v)[count], std::uint32_t (&codes)[count]) {
   if (finish.range_stride == 0) {
     const float lower = finish.lower[0];
     const float step = finish.step[0];
     const float inverse = finish.inverse[0];
+    // Nothing below 0 comes out of relu, and of sums that nothing is done to.
+    const bool is_relu = finish.activation == BitActivation::relu && finish.result_scale == nullptr;
+    const bool positive = is_relu || finish.keeps_sums();
+    if (quick && positive && lower == 0) {
+      TESSERA_UNROLL
+      for (int i = 0; i < count; ++i) {
+        codes[i] = code_within<floors, quick, true>(finish.last_code, v[i], 0.0f, step, inverse);
+      }
+      return;
+    }
     TESSERA_UNROLL
     for (int i = 0; i < count; ++i) {
-      codes[i] = code_within<floors>(finish.last_code, v[i], lower, step, inverse);
+      codes[i] = code_within<floors, quick>(finish.last_code, v[i], lower, step, inverse);
     }
   } else {
     TESSERA_UNROLL
     for (int i = 0; i < count; ++i) {
       const auto col = column_of(i);
-      codes[i] = code_within<floors>(finish.last_code, v[i], finish.lower[col], finish.step[col],
-                                     finish.inverse[col]);
+      codes[i] = code_within<floors, quick>(finish.last_code, v[i], finish.lower[col],
+                                            finish.step[col], finish.inverse[col]);
     }
   }
 }
@@ -129,9 +178,11 @@ TESSERA_ANYWHERE void finish_codes(const BitFinish& finish, ColumnOf&& column_of
     TESSERA_UNROLL
     for (int i = 0; i < count; ++i) codes[i] = finish.code(column_of(i), v[i]);
   } else if (finish.floors) {
-    codes_within<true>(finish, column_of, v, codes);
+    codes_within<true, false>(finish, column_of, v, codes);
+  } else if (finish.quick) {
+    codes_within<false, true>(finish, column_of, v, codes);
   } else {
-    codes_within<false>(finish, column_of, v, codes);
+    codes_within<false, false>(finish, column_of, v, codes);
   }
 }
 

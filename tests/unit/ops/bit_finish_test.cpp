@@ -50,6 +50,39 @@ TEST(FinishMany, CodesAreThoseOfADivision) {
   }
 }
 
+/// Numbers around every middle between two codes, where one correction less could show.
+TEST(FinishMany, QuickCodesAreThoseOfTheDivision) {
+  std::mt19937_64 random(11);
+  const auto uniform = [&] { return static_cast<double>(random() % (1u << 30)) / (1u << 30); };
+  BitFinish finish;
+  int quick = 0;
+  for (const int bits : {1, 4, 8}) {
+    const int last = (1 << bits) - 1;
+    finish.last_code = static_cast<float>(last);
+    for (int draw = 0; draw < 1000; ++draw) {
+      float step =
+          std::ldexp(static_cast<float>(1 + uniform()), static_cast<int>(40 * uniform()) - 20);
+      if (draw % 10 == 0) step = std::nextafter(step, 0.0f);
+      if (draw < 40) step = std::ldexp(1.0f, draw - 20);
+      if (!corrects_at_once(step, last)) continue;
+      ++quick;
+      const float inverse = inverse_of(step);
+      for (int k = 0; k <= last; ++k) {
+        float number = (static_cast<float>(k) + 0.5f) * step;
+        for (int digit = 0; digit < 4; ++digit) number = std::nextafter(number, -1.0f);
+        for (int digit = 0; digit < 9; ++digit, number = std::nextafter(number, 1e38f)) {
+          ASSERT_EQ((code_within<false, true>(finish.last_code, number, 0.0f, step, inverse)),
+                    finish.code(FinishRange{0.0f, step}, number))
+              << number << " in steps of " << step;
+        }
+      }
+    }
+  }
+  // Almost all steps are, powers of two among them.
+  EXPECT_GT(quick, 2900);
+  EXPECT_TRUE(corrects_at_once(64.0f, 255));
+}
+
 TEST(FinishMany, StepsAtTheEndsOfTheNumbersAreDivided) {
   EXPECT_EQ(inverse_of(1e-38f), 0);
   EXPECT_EQ(inverse_of(1e38f), 0);
@@ -92,6 +125,25 @@ TEST(FinishMany, ValuesAreThoseOfOneAtATime) {
     for (int i = 0; i < count; ++i) {
       EXPECT_EQ(values[i], finish.value(4, column_of(i), static_cast<float>(i * 13 - 20)))
           << left_out << ' ' << i;
+    }
+    // Codes of sums, which are none below 0, in a range that begins at 0 and in one below it.
+    const float step = 3;
+    const float inverse = inverse_of(step);
+    finish.step = &step;
+    finish.inverse = &inverse;
+    finish.last_code = 15;
+    finish.quick = corrects_at_once(step, 15);
+    EXPECT_TRUE(finish.quick);
+    for (const float lower : {0.0f, -7.0f}) {
+      finish.lower = &lower;
+      std::uint32_t codes[count];
+      for (int i = 0; i < count; ++i) values[i] = static_cast<float>(i * 13);
+      finish_values(finish, finish.row(4), column_of, values);
+      finish_codes(finish, column_of, values, codes);
+      for (int i = 0; i < count; ++i) {
+        const float value = finish.value(4, column_of(i), static_cast<float>(i * 13));
+        EXPECT_EQ(codes[i], finish.code(column_of(i), value)) << left_out << ' ' << i;
+      }
     }
   }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "cuda/array.hpp"
 #include "ops/bits/cuda/kernels.hpp"
 #include "ops/bits/finish_many.hpp"
@@ -22,6 +24,15 @@ Buffer<float> inverses_on(const BitOptions& options) {
   return cuda::to_device(std::span<const float>(inverses), options.place());
 }
 
+/// Of codes of up to 8 bits.
+bool all_correct_at_once(const BitOptions& options) {
+  if (!options.requantise || options.requantise->bits > 8) return false;
+  const auto last = static_cast<int>(options.requantise->max_code());
+  const std::vector<float>& steps = options.requantise->scale;
+  return std::all_of(steps.begin(), steps.end(),
+                     [&](float step) { return corrects_at_once(step, last); });
+}
+
 }  // namespace
 
 std::string why_not_on_gpu(const BitProblem& problem) {
@@ -39,7 +50,8 @@ CudaBits::CudaBits(const BitProblem& problem, bool finishes)
     : options_(problem.options),
       lower_(ranges_on(options_, &quant::Affine::lower)),
       step_(ranges_on(options_, &quant::Affine::scale)),
-      inverse_(inverses_on(options_)) {
+      inverse_(inverses_on(options_)),
+      quick_(all_correct_at_once(options_)) {
   if (options_.output != BitOutput::sums32 && !finishes) {
     sums_ = need_.add<std::int32_t>(checked_area(options_.rows, options_.cols));
   }
@@ -54,6 +66,7 @@ BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) c
   BitResult result;
   result.finish = make_finish(options_, inputs.epilogue, lower_.data(), step_.data());
   result.finish.inverse = inverse_.data();
+  result.finish.quick = quick_;
   if (options_.output == BitOutput::values) {
     result.values = outputs.values.data;
     result.stride = outputs.values.stride;

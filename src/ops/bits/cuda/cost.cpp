@@ -25,8 +25,13 @@ struct BitCoefficients {
   double spread_us;           ///< the same in rows
   double spread_pair_us;      ///< and for products of bytes
   double gather_bytes_per_us;
-  double window_share;  ///< of what windows of 16-bit features take
-  double finish_us;     ///< per million sums that become codes or values
+  double window_share;    ///< of what windows of 16-bit features take
+  double finish_us;       ///< per million sums that become codes or values, by rows
+  double narrow_finish;   ///< of that, where lanes have 8 columns
+  double window_finish;   ///< and by windows
+  double rows_us;         ///< more than rows of features take
+  double edge_us;         ///< per million edges of narrow rows
+  double narrow_edge_us;  ///< the same where lanes have 8 columns
 
   BitCoefficients scaled(DeviceRatio ratio) const {
     BitCoefficients scaled = *this;
@@ -39,7 +44,9 @@ struct BitCoefficients {
 constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
           "2026-11-16",
-          "2048, 8192 and 16384 squared bits by 32 and 128 columns of 1, 2, 4 and 8 bits"),
+          "2048, 8192 and 16384 squared bits by 32 and 128 columns of 1, 2, 4 and 8 bits; sums "
+          "over "
+          "14 graphs of 3 thousand to 1.7 million vertices at 32 and 128 columns of 8 bits"),
       {.launch_us = 2,
        .start_us = 3,
        .count_per_us = 3.5e7,
@@ -52,8 +59,13 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .spread_us = 0.5,
        .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
-       .window_share = 1,
-       .finish_us = 0.4}}}};
+       .window_share = 1.25,
+       .finish_us = 0.4,
+       .narrow_finish = 0.6,
+       .window_finish = 1.6,
+       .rows_us = 1,
+       .edge_us = 2,
+       .narrow_edge_us = 1}}}};
 
 /// Products that the busiest processor has.
 double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
@@ -139,8 +151,14 @@ SpmmProblem as_features(const BitProblem& problem) {
 double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
                            const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
+  // Rows of few bytes come no faster than somewhat longer ones.
+  const bool narrow = policy.bytes == 8;
+  const double edges = padded_bytes(problem.options.cols) < 128
+                           ? 1e-6 * static_cast<double>(problem.graph.num_edges())
+                           : 0;
   return spread_us(problem, fit) + predicted_rows_us(as_features(problem), policy, traits) +
-         finished_us(problem, fit);
+         fit.rows_us + (narrow ? fit.narrow_edge_us : fit.edge_us) * edges +
+         (narrow ? fit.narrow_finish : 1) * finished_us(problem, fit);
 }
 
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits) {
@@ -158,7 +176,7 @@ double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& tra
   half.features = problem.options.cols;
   return spread_us(problem, fit) +
          fit.window_share * predict_tall_us(half, tall_policies[0], traits) +
-         finished_us(problem, fit);
+         fit.window_finish * finished_us(problem, fit);
 }
 
 }  // namespace tessera::ops

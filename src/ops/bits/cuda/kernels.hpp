@@ -47,6 +47,7 @@ class CudaBits : public PreparedBits {
 
  private:
   Buffer<float> lower_, step_, inverse_;
+  bool quick_;
   WorkspacePart<std::int32_t> sums_;
 };
 
