@@ -53,8 +53,8 @@ ops::SpmmEpilogue scaled_residual() {
 void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const Context& context,
                MatrixView<VertexId> winners) {
   Topology& graph = context.required_graph(propagation.layer);
-  require_rows(propagation, x, graph.graph().num_cols());
-  y.resize(graph.graph().num_rows(), x.cols());
+  require_rows(propagation, x, graph.num_cols());
+  y.resize(graph.num_rows(), x.cols());
   const bool backward = context.training && propagation.has_gradient;
   ops::SpmmOptions options = options_for(propagation, x, backward);
   if (goes_with_filling(propagation, x, y)) {
@@ -74,8 +74,8 @@ void propagate(const Propagation& propagation, const Tensor& x, const ScaledResi
     return;
   }
   Topology& graph = context.required_graph(propagation.layer);
-  require_rows(propagation, x, graph.graph().num_cols());
-  y.resize(graph.graph().num_rows(), x.cols());
+  require_rows(propagation, x, graph.num_cols());
+  y.resize(graph.num_rows(), x.cols());
   ops::SpmmOptions options =
       options_for(propagation, x, context.training && propagation.has_gradient);
   options.epilogue = scaled_residual();
@@ -95,8 +95,8 @@ void propagate_and_finish(const Propagation& propagation, const Tensor& x, const
                           Epilogue& epilogue, std::uint32_t layer_number, Tensor& y,
                           const Context& context) {
   Topology& graph = context.required_graph(propagation.layer);
-  require_rows(propagation, x, graph.graph().num_cols());
-  y.resize(graph.graph().num_rows(), x.cols());
+  require_rows(propagation, x, graph.num_cols());
+  y.resize(graph.num_rows(), x.cols());
   ops::SpmmOptions options =
       options_for(propagation, x, context.training && propagation.has_gradient);
   options.epilogue = epilogue.in_product(context).value();
@@ -110,7 +110,7 @@ void propagate_and_finish(const Propagation& propagation, const Tensor& x, const
 void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Tensor& grad_x,
                         const Context& context, MatrixView<const VertexId> winners) {
   Topology& graph = context.required_graph(propagation.layer);
-  grad_x.resize(graph.graph().num_cols(), grad_y.cols());
+  grad_x.resize(graph.num_cols(), grad_y.cols());
   ops::SpmmOptions options = options_for(propagation, grad_y, true);
   if (goes_with_filling(propagation, grad_y, grad_x)) {
     options.features = grad_y.stride();
@@ -131,7 +131,7 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y,
     return;
   }
   Topology& graph = context.required_graph(propagation.layer);
-  grad_x.resize(graph.graph().num_cols(), grad_y.cols());
+  grad_x.resize(graph.num_cols(), grad_y.cols());
   ops::SpmmOptions options = options_for(propagation, grad_y, true);
   options.backward_epilogue = scaled_residual();
   ops::SpmmGradInputs inputs{grad_y};

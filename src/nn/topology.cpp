@@ -58,7 +58,8 @@ Tensor as_tensor(const SharedArray<float>& scale, const Placement& placement) {
 }  // namespace
 
 struct Topology::State {
-  Graph graph;
+  std::optional<Coo> edges;
+  std::optional<Graph> graph;  ///< made of the edges when it is first asked for
   std::map<Derivation, Graph> derived;
   ops::PlanOptions plans;
   std::vector<Derived<ops::SpmmPlan>> spmm;
@@ -74,10 +75,30 @@ struct Topology::State {
   ~State() {
     spmm.clear();
     attention.clear();
-    tessera::detail::GraphAccess::release_unused(graph);
+    if (graph) tessera::detail::GraphAccess::release_unused(*graph);
     for (const auto& [derivation, of_graph] : derived) {
       tessera::detail::GraphAccess::release_unused(of_graph);
     }
+  }
+
+  void set_plans(ops::PlanOptions how, const Place& place) {
+    plans = std::move(how);
+    plans.device = place.device;
+    plans.memory = place.memory;
+    plans.stream = place.stream;
+    plans.kernel.clear();
+  }
+
+  /// The edges as a derivation means them; nothing where there are none, or where no rule says it.
+  std::optional<Coo> ruled(Derivation derivation) const {
+    if (!edges) return std::nullopt;
+    if (derivation == as_given) return edges;
+    if (edges->num_rows() != edges->num_cols()) return std::nullopt;
+    if (derivation == pattern) return edges->with_rule(EdgeRule::looped, 0);
+    if (derivation == pattern_with_self_loops) return edges->with_rule(EdgeRule::looped);
+    if (derivation == gcn_adjacency) return edges->with_rule(EdgeRule::gcn);
+    if (derivation == gcn_adjacency_without_loops) return edges->with_rule(EdgeRule::gcn, 0);
+    return std::nullopt;
   }
 
   /// The options of a plan, of which the topology has most.
@@ -93,23 +114,35 @@ struct Topology::State {
 Topology::Topology(Graph graph, const Place& place, ops::PlanOptions plans)
     : state_(std::make_unique<State>()) {
   state_->graph = std::move(graph);
-  state_->plans = std::move(plans);
-  state_->plans.device = place.device;
-  state_->plans.memory = place.memory;
-  state_->plans.stream = place.stream;
-  state_->plans.kernel.clear();
+  state_->set_plans(std::move(plans), place);
+}
+Topology::Topology(Coo edges, const Place& place, ops::PlanOptions plans)
+    : state_(std::make_unique<State>()) {
+  state_->edges = std::move(edges);
+  state_->set_plans(std::move(plans), place);
 }
 Topology::Topology(Topology&&) noexcept = default;
 Topology& Topology::operator=(Topology&&) noexcept = default;
 Topology::~Topology() = default;
 
-const Graph& Topology::graph() const noexcept { return state_->graph; }
+const Graph& Topology::graph() const {
+  if (!state_->graph) state_->graph = state_->edges->graph();
+  return *state_->graph;
+}
+
+VertexId Topology::num_rows() const noexcept {
+  return state_->graph ? state_->graph->num_rows() : state_->edges->num_rows();
+}
+VertexId Topology::num_cols() const noexcept {
+  return state_->graph ? state_->graph->num_cols() : state_->edges->num_cols();
+}
 
 const Graph& Topology::derived(Derivation derivation) {
   return found_or_made(state_->derived, derivation, [&] {
     if (const auto side = one_side(derivation)) return side->keep(derived(side->both));
     const TimedPart part("building");
-    return derivation(state_->graph);
+    if (const std::optional<Coo> edges = state_->ruled(derivation)) return edges->graph();
+    return derivation(graph());
   });
 }
 
@@ -147,8 +180,12 @@ const ops::PlanOptions& Topology::plan_options() const noexcept { return state_-
 
 ops::SpmmPlan Topology::spmm(Derivation derivation, ops::SpmmOptions options) {
   const ops::SpmmOptions own = state_->own(std::move(options));
-  return planned(state_->spmm, derivation, own,
-                 [&] { return ops::plan_spmm(derived(derivation), own); });
+  return planned(state_->spmm, derivation, own, [&] {
+    // A default plan would make rows of the edges itself: those that are derived are kept.
+    const std::optional<Coo> edges =
+        own.allow_nondeterministic ? state_->ruled(derivation) : std::nullopt;
+    return edges ? ops::plan_spmm(*edges, own) : ops::plan_spmm(derived(derivation), own);
+  });
 }
 
 ops::SpmmPlan Topology::spmm_gradient(Derivation derivation, ops::SpmmOptions options) {

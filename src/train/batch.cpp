@@ -9,6 +9,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/graph/build.hpp"
+#include "tessera/graph/coo.hpp"
 #include "tessera/graph/transform.hpp"
 
 #include "train/features.hpp"
@@ -181,6 +182,25 @@ void BatchSource::take_edges(const Split& split) {
             copy_in(graph.col_indices().span(), place), copy_in(graph.values().span(), place)};
 }
 
+/// What a batch that is seen once is planned on: where sums may depend on timing, its edges as they
+/// are.
+nn::Topology BatchSource::topology_of(std::span<const VertexId> vertices,
+                                      const Place& place) const {
+  const Graph& whole = problem_.graph;
+  const bool as_edges = edges_ && form_.plans.allow_nondeterministic && !whole.has_row_scale() &&
+                        !whole.has_col_scale();
+  if (!as_edges) return nn::Topology(graph_of(vertices, place), place, form_.plans);
+  BorrowOptions options;
+  options.device = place.device;
+  options.memory = place.memory;
+  options.stream = place.stream;
+  options.row_order = RowOrder::promised;  // indices were looked at when the graph was made
+  ops::PlanOptions plans = form_.plans;
+  plans.epochs = 1;
+  const BorrowedCoo edges = {edges_->rows.span(), edges_->cols.span(), edges_->values.span()};
+  return nn::Topology(borrow_coo(whole.num_rows(), whole.num_cols(), edges, options), place, plans);
+}
+
 /// The graph of a batch, made in a place.
 Graph BatchSource::graph_of(std::span<const VertexId> vertices, const Place& place) const {
   const Graph& graph = full_.graph.graph();
@@ -269,13 +289,12 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
   }
   Place place = form_.placement.place();
   place.stream = making_;
-  auto batch =
-      std::make_unique<Batch>(Batch{nn::Topology(graph_of(vertices, place), place, form_.plans),
-                                    {},
-                                    full_.features.of_vertices(vertices, place.stream),
-                                    {},
-                                    {},
-                                    {}});
+  auto batch = std::make_unique<Batch>(Batch{topology_of(vertices, place),
+                                             {},
+                                             full_.features.of_vertices(vertices, place.stream),
+                                             {},
+                                             {},
+                                             {}});
   if (problem_.graph_task) {
     batch->pooling.emplace(in_place(nn::pooling_graph(graph_ids, std::ssize(groups)), place), place,
                            form_.plans);

@@ -106,6 +106,7 @@ class BatchSource {
 
   void take_edges(const Split& split);
   Graph graph_of(std::span<const VertexId> vertices, const Place& place) const;
+  nn::Topology topology_of(std::span<const VertexId> vertices, const Place& place) const;
   std::vector<std::int64_t> order_of(std::int64_t epoch) const;
   std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& order, std::int64_t i) const;
   std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups) const;

@@ -61,11 +61,17 @@ class Topology {
   /// Plans, and what they keep of the graph on a GPU, are made in the place; a device is one.
   /// `plans` says how; its place and kernel play no part.
   explicit Topology(Graph graph, const Place& place = {}, ops::PlanOptions plans = {});
+  /// Of edges in no order, which lie in the place: for a graph that is seen once. With
+  /// `plans.allow_nondeterministic` sums over it may read the edges as they are; whatever else asks
+  /// for rows makes them.
+  explicit Topology(Coo edges, const Place& place, ops::PlanOptions plans);
   Topology(Topology&&) noexcept;
   Topology& operator=(Topology&&) noexcept;
   ~Topology();
 
-  const Graph& graph() const noexcept;
+  const Graph& graph() const;
+  VertexId num_rows() const noexcept;
+  VertexId num_cols() const noexcept;
   const Graph& derived(Derivation derivation);
   /// The graph's values (1 where it has none) in CSR order, as a matrix of `values_width` columns
   /// whose last row is filled up with zeros.

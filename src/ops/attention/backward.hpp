@@ -122,6 +122,42 @@ void gather_state(const Problem<T>& p, const Lines& block, const Scratch<S>& scr
   gather_heads(p.row_state + p.heads, stride, block.others, block.count, p.heads, scratch.dots);
 }
 
+/// Leaves the gradients of a block's scores where rows find them.
+template <class T, class S>
+void keep_gradients(const Problem<T>& p, const Lines& block, const Scratch<S>& scratch) {
+  if (p.heads % lanes<S> == 0) {
+    for (std::int64_t b = 0; b < block.count; ++b) {
+      S* const to = p.edge_gradients + block.positions[b] * p.heads;
+      for (std::int64_t h = 0; h < p.heads; h += lanes<S>) {
+        store_full(to + h, load_full(scratch.grads + b * p.heads + h));
+      }
+    }
+    return;
+  }
+  for (std::int64_t b = 0; b < block.count; ++b) {
+    S* const to = p.edge_gradients + block.positions[b] * p.heads;
+    for (std::int64_t h = 0; h < p.heads; ++h) to[h] = scratch.grads[b * p.heads + h];
+  }
+}
+
+template <class T>
+void sum_edges(const SumOf<T>* numbers, std::int64_t edges, std::int64_t heads, SumOf<T>* sums) {
+  using S = SumOf<T>;
+  constexpr int n = lanes<S>;
+  if (heads % n == 0) {
+    for (std::int64_t h = 0; h < heads; h += n) {
+      FullVector<S> total = {};
+      for (std::int64_t e = 0; e < edges; ++e) total += load_full(numbers + e * heads + h);
+      store_full(sums + h, total);
+    }
+    return;
+  }
+  fill(sums, heads, S{0});
+  for (std::int64_t e = 0; e < edges; ++e) {
+    for (std::int64_t h = 0; h < heads; ++h) sums[h] += numbers[e * heads + h];
+  }
+}
+
 /// What a line reads: its own vertex's rows, and those at the other ends.
 template <class T>
 struct Sides {
@@ -138,8 +174,8 @@ template <class T, class S>
 void backward_block(const Problem<T>& p, const Lines& block, bool by_rows, const Sides<T>& sides,
                     const LineGradients<T>& gradients, const Scratch<S>& scratch) {
   const std::int64_t size = block.count * p.heads;
-  const bool wants_scores =
-      wanted(gradients.scores) || gradients.vector != nullptr || gradients.scale != nullptr;
+  const bool wants_scores = wanted(gradients.scores) || gradients.vector != nullptr ||
+                            gradients.scale != nullptr || p.edge_gradients != nullptr;
   prepare_scores(p, block, sides.fixed_scores, sides.gathered_scores, scratch);
   if (!by_rows) gather_state(p, block, scratch);
   if (p.drops) factors_again(p, block, scratch);
@@ -153,6 +189,7 @@ void backward_block(const Problem<T>& p, const Lines& block, bool by_rows, const
   if (!adds) fill(scratch.line_sums, block.num_lines * p.heads, S{0});
   edge_gradients(p, by_rows, block, sides.fixed_scores, scratch,
                  adds ? gradients.scores.sums : scratch.line_sums);
+  if (p.edge_gradients != nullptr) keep_gradients(p, block, scratch);
   if (wants_scores) {
     score_backward(p, block, sides.fixed_scores, sides.gathered_scores, gradients, scratch);
   }

@@ -97,6 +97,13 @@ class FusedAttention final : public PreparedAttention {
     compute_row_state(p, rows_of<T>(output), log_sum.as<S>());
     p.row_state = row_state_.data();
     kept_.recall(p);
+    if (sums_kept_gradients(gradients)) {
+      grow(edge_gradients_, checked_area(graph_.num_edges(), p.heads));
+      p.edge_gradients = edge_gradients_.data();
+      backward_by_columns(p, gradients);
+      sum_gradients_by_rows(p, gradients.target.as<T>());
+      return;
+    }
     if (!gradients.target.absent() || !gradients.vector.absent() || gradients.scale != nullptr) {
       backward_by_rows(p, gradients);
     }
@@ -120,7 +127,8 @@ class FusedAttention final : public PreparedAttention {
   }
 
   std::int64_t own_bytes() const noexcept override {
-    const std::int64_t sums = slots_.size() + row_state_.size() + grad_slots_.size();
+    const std::int64_t sums =
+        slots_.size() + row_state_.size() + grad_slots_.size() + edge_gradients_.size();
     return sums * static_cast<std::int64_t>(sizeof(S)) + kept_.bytes() +
            shared_sums_.size() * static_cast<std::int64_t>(sizeof(double));
   }
@@ -236,6 +244,31 @@ class FusedAttention final : public PreparedAttention {
         functions_.row_state(p, output, static_cast<VertexId>(row),
                              std::min(end - row, p.block_edges), {log_sum.data, log_sum.stride},
                              row_state_.data() + row * 2 * p.heads, scratch);
+      }
+    });
+  }
+
+  /// Whether columns leave the gradients of scores to rows, which then have only to sum them. Not
+  /// where these are more than caches hold: then rows compute them again.
+  bool sums_kept_gradients(const AttentionGradOutputs& gradients) const {
+    constexpr std::int64_t most_bytes = std::int64_t{32} << 20;
+    const std::int64_t bytes =
+        checked_area(graph_.num_edges(), options_.heads) * static_cast<std::int64_t>(sizeof(S));
+    const bool by_columns = !gradients.source.absent() || !gradients.value.absent();
+    return options_.form == AttentionForm::gat && !gradients.target.absent() && by_columns &&
+           bytes <= most_bytes;
+  }
+
+  /// Gradients of targets from those of all scores.
+  void sum_gradients_by_rows(const Problem& p, MatrixView<T> target) const {
+    constexpr std::int64_t grain = 512;
+    parallel_ranges(graph_.num_rows(), grain, [&](std::int64_t begin, std::int64_t end) {
+      const Scratch scratch = scratch_for(p);
+      for (std::int64_t row = begin; row < end; ++row) {
+        const EdgeOffset first = graph_.row_offsets()[row];
+        functions_.sum_edges(p.edge_gradients + first * p.heads,
+                             graph_.row_offsets()[row + 1] - first, p.heads, scratch.row_gradients);
+        functions_.store(scratch.row_gradients, p.heads, target.row(row));
       }
     });
   }
@@ -368,6 +401,7 @@ class FusedAttention final : public PreparedAttention {
   mutable bool has_columns_ = false;
   mutable Buffer<S> row_state_;
   mutable Buffer<S> grad_slots_;
+  mutable Buffer<S> edge_gradients_;
   mutable Buffer<double> shared_sums_;
 };
 

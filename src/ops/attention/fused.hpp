@@ -128,6 +128,9 @@ struct Problem {
   const T* vector = nullptr;
   /// Backward: for every row its log_sum and its dO . O, `heads` numbers each.
   const S* row_state = nullptr;
+  /// Backward by columns: where the gradient of every score goes, `heads` numbers per edge in CSR
+  /// order, unless null. For gat that is all that rows have to sum.
+  S* edge_gradients = nullptr;
 };
 
 /// Memory for one block of edges, private to a thread.
@@ -207,6 +210,8 @@ struct Functions {
   void (*weights)(const Problem<T>&, const Lines&, const S* log_sum, T* weights,
                   std::int64_t stride, const Scratch<S>&);
   void (*store)(const S* from, std::int64_t count, T* to);
+  /// sums[head] = the sum over some edges of one number per edge and head.
+  void (*sum_edges)(const S* numbers, std::int64_t edges, std::int64_t heads, S* sums);
 };
 
 struct Table {

@@ -9,8 +9,8 @@ namespace {
 template <class T>
 constexpr fused::Functions<T> functions_of() {
   using namespace attention;
-  return {make_slices<T>, forward<T>,   forward_piece<T>, merge<T>,    finish<T>,
-          backward<T>,    row_state<T>, weights<T>,       store_row<T>};
+  return {make_slices<T>, forward<T>,   forward_piece<T>, merge<T>,     finish<T>,
+          backward<T>,    row_state<T>, weights<T>,       store_row<T>, sum_edges<T>};
 }
 
 }  // namespace

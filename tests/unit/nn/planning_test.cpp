@@ -252,5 +252,31 @@ TEST(Topologies, leave_nothing_with_their_graphs_that_nobody_uses) {
   EXPECT_EQ(GraphAccess::known(with_loops, "of plans"), nullptr);
 }
 
+/// Edges in no order: sums read them as they are where they may, all else makes rows of them.
+TEST(Topology, takes_edges_in_no_order) {
+  const std::vector<VertexId> rows = {2, 0, 3, 0, 2, 1}, cols = {1, 3, 3, 1, 0, 2};
+  const Coo edges = borrow_coo(4, 4, {rows, cols});
+  ops::PlanOptions plans;
+  plans.epochs = 1;
+  ops::SpmmOptions wanted;
+  wanted.features = 8;
+  wanted.edge_values_at_run = wanted.edge_value_gradient = false;
+  Topology by_rows(edges, {}, plans);
+  EXPECT_EQ(by_rows.num_rows(), 4);
+  EXPECT_EQ(by_rows.spmm(gcn_adjacency, wanted).kernel().name, "spmm/cpu/rows");
+  plans.allow_nondeterministic = true;
+  const Coo same = borrow_coo(4, 4, {rows, cols});
+  Topology scattered(same, {}, plans);
+  const ops::SpmmPlan plan = scattered.spmm(gcn_adjacency, wanted);
+  EXPECT_EQ(plan.kernel().name, "spmm/cpu/scatter");
+  EXPECT_FALSE(same.knows_graph() || same.with_rule(EdgeRule::gcn).knows_graph());
+  const Graph built = from_coo(4, 4, rows, cols);
+  for (const Derivation derivation :
+       {as_given, pattern, pattern_with_self_loops, gcn_adjacency, gcn_adjacency_without_loops}) {
+    EXPECT_EQ(scattered.derived(derivation).with_edge_ids({}), derivation(built));
+  }
+  EXPECT_EQ(scattered.graph().with_edge_ids({}), built);
+}
+
 }  // namespace
 }  // namespace tessera::nn

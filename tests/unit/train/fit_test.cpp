@@ -101,6 +101,23 @@ TEST(Fit, processing_the_graph_in_every_step_changes_nothing) {
   EXPECT_THROW(fit(learnable_graphs(), small_model(nn::ModelKind::gin, true), again), Error);
 }
 
+TEST(Fit, edges_as_they_are_train_alike) {
+  TrainOptions kept = short_training(6);
+  TrainOptions scattered = kept;
+  scattered.process_every_step = true;
+  scattered.plans.allow_nondeterministic = true;
+  for (const nn::ModelKind kind : {nn::ModelKind::gcn, nn::ModelKind::sage, nn::ModelKind::gin,
+                                   nn::ModelKind::gat, nn::ModelKind::cheb}) {
+    const TrainReport a = fit(learnable_vertices(), small_model(kind), kept);
+    const TrainReport b = fit(learnable_vertices(), small_model(kind), scattered);
+    const auto &one = a.runs.at(0).curve, &other = b.runs.at(0).curve;
+    ASSERT_EQ(one.size(), other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_NEAR(one[i].loss, other[i].loss, 2e-4) << to_string(kind) << ", epoch " << i;
+    }
+  }
+}
+
 TEST(Fit, clusters_reach_what_the_full_batch_reaches) {
   for (const std::int64_t together : {1, 2}) {
     TrainOptions options = short_training(40);

@@ -205,6 +205,14 @@ TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
   };
   expect_same_curve(fit(learnable_vertices(), model, processed({})),
                     fit(learnable_vertices(), model, processed(gpu)), 2e-4, evaluates_alike());
+  const auto scattered = [](Device device) {
+    TrainOptions options = on(device, 6);
+    options.process_every_step = true;
+    options.plans.allow_nondeterministic = true;
+    return options;
+  };
+  expect_same_curve(fit(learnable_vertices(), model, scattered({})),
+                    fit(learnable_vertices(), model, scattered(gpu)), 2e-4, evaluates_alike());
   const auto in_graphs = [](Device device) {
     TrainOptions options = on(device, 4);
     options.batching = Batching::graphs;
