@@ -251,6 +251,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=20, help="limit for each measurement")
     parser.add_argument("--budget", type=float, default=float("inf"),
                         help="no case begins after so many seconds")
+    parser.add_argument("--rounds", type=int, default=1,
+                        help="measure both in turns so often, and keep the fastest of each")
     parser.add_argument("--clock", choices=["wall", "processor"], default="wall")
     parser.add_argument("--shortest", action="store_true", help="print shortest epochs, not medians")
     parser.add_argument("--json")
@@ -274,8 +276,11 @@ def main():
         record = {"graph": graph, "model": kind, "precision": dtype, "mode": mode, "device": name,
                   "threads": torch.get_num_threads(), "clock": options.clock,
                   "versions": f"torch {torch.__version__}, PyG {torch_geometric.__version__}"}
-        for who, accelerated in (("pyg", False), ("tessera", True)):
-            record[who] = measured(case, data[graph], accelerated, options, clock)
+        for _ in range(options.rounds):
+            for who, accelerated in (("pyg", False), ("tessera", True)):
+                result = measured(case, data[graph], accelerated, options, clock)
+                if who not in record or result.get("median_ms", 0) < record[who].get("median_ms", 0):
+                    record[who] = result
         compare_losses(record, case, data[graph])
         if (graph, kind, dtype) not in gradients:
             gradients[graph, kind, dtype] = gradient_differences(kind, data[graph], dtype)

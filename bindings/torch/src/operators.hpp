@@ -40,6 +40,7 @@ inline ScalarType layer_type(const Tensor& features, std::int64_t flags) {
 
 void register_spmm(torch::stable::detail::StableLibrary& library);
 void register_spmm_linear(torch::stable::detail::StableLibrary& library);
+void register_gin(torch::stable::detail::StableLibrary& library);
 void register_edges(torch::stable::detail::StableLibrary& library);
 void register_attention(torch::stable::detail::StableLibrary& library);
 void register_gat(torch::stable::detail::StableLibrary& library);
@@ -48,6 +49,7 @@ void register_bits(torch::stable::detail::StableLibrary& library);
 inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_spmm(library);
   register_spmm_linear(library);
+  register_gin(library);
   register_edges(library);
   register_attention(library);
   register_gat(library);

@@ -30,7 +30,8 @@ struct Brought {
 
   int number() const {
     return (weight ? 1 : 0) + (epilogue.bias ? 2 : 0) + (epilogue.residual ? 4 : 0) +
-           (epilogue.residual_scale ? 8 : 0) + (backward ? 16 : 0) + (weight_gradient ? 32 : 0);
+           (epilogue.residual_scale ? 8 : 0) + (backward ? 16 : 0) + (weight_gradient ? 32 : 0) +
+           (epilogue.activation == ops::Activation::relu ? 64 : 0);
   }
 };
 
@@ -163,6 +164,7 @@ Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
   brought.epilogue.bias = added.bias.has_value();
   brought.epilogue.residual = added.residual.has_value();
   brought.epilogue.residual_scale = added.residual_scale.has_value();
+  if (added.relu) brought.epilogue.activation = ops::Activation::relu;
   const auto planned = plan_for(structure, x, values.settings, brought);
   ops::SpmmInputs inputs;
   inputs.x = operand(x);

@@ -30,11 +30,13 @@ struct SpmmSettings {
   }
 };
 
-/// What is added to the sums: (1 + residual_scale) * residual + bias.
+/// What is added to the sums: (1 + residual_scale) * residual + bias; and whether what is negative
+/// then becomes 0.
 struct Added {
   std::optional<Tensor> bias = {};
   std::optional<Tensor> residual = {};
   std::optional<Tensor> residual_scale = {};
+  bool relu = false;
 };
 
 void check_weight(const Structure& structure, const std::optional<Tensor>& weight);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that are whole layers, ``torch.ops.tessera.spmm_linear`` and ``gat``: their derivatives,
-and both as functions for code that is not compiled, which are called for every layer and do little
+"""The operators that are whole layers, ``torch.ops.tessera.spmm_linear``, ``gat`` and ``gin``: their
+derivatives, and all as functions for code that is not compiled, which are called for every layer and do little
 themselves."""
 
 from __future__ import annotations
@@ -164,3 +164,72 @@ def gat(x, weight, att_src, att_dst, bias, seed, index, offsets, rest) -> Tensor
             or att_dst.requires_grad or bias is not None and bias.requires_grad):
         return _apply_gat(x, weight, att_src, att_dst, bias, seed, index, offsets, rest)
     return _gat(x, weight, att_src, att_dst, bias, seed, index, offsets, *rest)[0]
+
+
+# ---- gin -------------------------------------------------------------------------------------------
+
+_gin, _gin_backward = map(twin, ("gin", "gin_backward"))
+
+
+def _gin_keep(ctx, arguments, rest, output):
+    ctx.rest = rest
+    ctx.save_for_backward(*arguments, *output[1:])
+
+
+def _gin_setup(ctx, inputs, output):
+    ctx.mark_non_differentiable(*output[1:])
+    _gin_keep(ctx, inputs[:8], tuple(inputs[8:]), output)
+
+
+def _gin_gradients(ctx, grad, *_):
+    needed = ctx.needs_input_grad
+    x, weight, bias, then_weight, then_bias, own_scale = needed[:6]
+    if own_scale:
+        raise NotImplementedError("gin has no derivative of own_scale: use spmm and products")
+    saved = ctx.saved_tensors
+    if torch.is_grad_enabled():
+        return _differentiable_gin(saved, ctx.rest, grad, needed)
+    needs = then_weight + 2 * then_bias + 4 * x + 8 * weight + 16 * bias
+    found = iter(_gin_backward(grad, saved[0], saved[1], saved[3], saved[5], saved[8:], saved[6],
+                               saved[7], *ctx.rest, needs))
+    to_then = next(found) if then_weight else None, next(found) if then_bias else None
+    return (next(found) if x else None, next(found) if weight else None,
+            next(found) if bias else None, *to_then) + (None,) * (len(needed) - 5)
+
+
+def _differentiable_gin(saved, rest, grad, needed):
+    """The same by operators that have derivatives themselves."""
+    *graph, reduce, sum_first, flags = rest
+    if flags & _CASTS:
+        refuse_second_derivative("layers under autocast")(None)
+    x, weight, bias, then_weight, then_bias, own_scale, index, offsets = saved[:8]
+    with torch.enable_grad():
+        first = spmm_linear_op(x, weight, None, None, bias, own_scale, None, index, offsets, *graph,
+                               1.0, 0, reduce, sum_first, flags)[0]
+        y = torch.nn.functional.linear(torch.relu(first), then_weight, then_bias)
+    wanted = [tensor for tensor, need in zip(saved[:5], needed) if need]
+    found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
+    return tuple(next(found) if need else None for need in needed[:5]) + (None,) * (len(needed) - 5)
+
+
+def _gin_forward(ctx, x, weight, bias, then_weight, then_bias, own_scale, index, offsets, rest):
+    output = _gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, *rest)
+    _gin_keep(ctx, (x, weight, bias, then_weight, then_bias, own_scale, index, offsets), rest, output)
+    return output[0]
+
+
+_apply_gin = applied("gin", _gin_forward, _gin_gradients)
+gin_op = derive("gin", _gin_setup, _gin_gradients)
+derive("gin_backward", None, refuse_second_derivative("gin"))
+
+
+def gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, rest) -> Tensor:
+    """Arguments of the operator, those that are no tensors as one."""
+    if type(x) not in PLAIN or transforms_at_work():
+        return gin_op(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, *rest)[0]
+    if torch.is_grad_enabled() and (
+            weight.requires_grad or x.requires_grad or then_weight.requires_grad
+            or bias is not None and bias.requires_grad
+            or then_bias is not None and then_bias.requires_grad):
+        return _apply_gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, rest)
+    return _gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, *rest)[0]

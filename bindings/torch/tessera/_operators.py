@@ -26,6 +26,12 @@ _SCHEMAS = {
     "Tensor? root_weight, Tensor? own_scale, Tensor? edge_weight, Tensor[] kept, Tensor index, "
     f"Tensor? offsets, {_GRAPH}, float loop_weight, int norm, int reduce, bool sum_first, "
     "int flags, int needs) -> Tensor[]",
+    "gin": "(Tensor x, Tensor weight, Tensor? bias, Tensor then_weight, Tensor? then_bias, "
+    f"Tensor own_scale, Tensor index, Tensor? offsets, {_GRAPH}, int reduce, bool sum_first, "
+    "int flags) -> Tensor[]",
+    "gin_backward": "(Tensor grad, Tensor x, Tensor weight, Tensor then_weight, Tensor own_scale, "
+    f"Tensor[] kept, Tensor index, Tensor? offsets, {_GRAPH}, int reduce, bool sum_first, int flags, "
+    "int needs) -> Tensor[]",
     "sddmm": f"(Tensor u, Tensor v, Tensor index, Tensor? offsets, {_GRAPH}, int heads, "
     "int function, int flags) -> Tensor",
     "sddmm_backward": "(Tensor grad, Tensor u, Tensor v, Tensor index, Tensor? offsets, "
@@ -141,6 +147,29 @@ def _(grad, x, weight, root, root_weight, own_scale, edge_weight, kept, index, o
              root.new_empty(root.shape) if needs & 4 else None, matrices[1],
              weight.new_empty((weight.size(0),)) if needs & 16 else None)
     return [tensor for tensor in found if tensor is not None]
+
+
+@_fake("gin")
+def _(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, targets, sources, layout,
+      loops, reduce, sum_first, flags):
+    dtype = _layer_dtype(x, flags)
+    results = [x.new_empty((targets, matrix.size(0)), dtype=dtype) for matrix in (then_weight, weight)]
+    if then_weight.dtype != dtype:
+        results.append(x.new_empty(then_weight.shape, dtype=dtype))
+    if sum_first:
+        results.append(x.new_empty((targets, x.size(1)), dtype=dtype))
+    results += [x.new_empty(tensor.shape, dtype=dtype) for tensor in (x, weight)
+                if tensor.dtype != dtype]
+    return results
+
+
+@_fake("gin_backward")
+def _(grad, x, weight, then_weight, own_scale, kept, index, offsets, targets, sources, layout, loops,
+      reduce, sum_first, flags, needs):
+    found = (then_weight.new_empty(then_weight.shape), then_weight.new_empty((then_weight.size(0),)),
+             x.new_empty(x.shape), weight.new_empty(weight.shape),
+             weight.new_empty((weight.size(0),)))
+    return [tensor for bit, tensor in enumerate(found) if needs >> bit & 1]
 
 
 @_fake("sddmm")

@@ -12,7 +12,7 @@ import torch.nn.modules.module as modules
 from torch import Tensor
 
 from .. import errors
-from .._layer_operators import spmm_linear
+from .._layer_operators import gin, spmm_linear
 from .._operators import PLAIN
 from ._fused import LINEAR, autocast_flag, sums_go_first, tf32_flag
 
@@ -44,7 +44,7 @@ class Route:
     """
 
     __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_linears", "_weights", "_biases",
-                 "_roots", "_scales", "_sequence", "_steps", "_numbers", "_flags", "_sizes")
+                 "_roots", "_scales", "_sequence", "_steps", "_last", "_numbers", "_flags", "_sizes")
 
     def __init__(
         self,
@@ -77,6 +77,9 @@ class Route:
         self._scales = layer._buffers if scaled else {}
         self._sequence = None if sequence is None else (sequence._modules, parts)
         self._steps = tuple(map(_step_of, parts[1:]))
+        self._last = None
+        if (scaled and [type(part) for part in parts[1:]] == [torch.nn.ReLU, torch.nn.Linear]):
+            self._last = parts[2]._parameters  # the whole network is part of an operator
         self._numbers, self._flags = numbers, flags
         self._sizes = tuple(linear._parameters["weight"].shape)
 
@@ -99,6 +102,8 @@ class Route:
         sequence = self._sequence
         if sequence is not None and tuple(sequence[0].values()) != sequence[1]:
             return False
+        if self._last is not None and type(self._last.get("weight")) not in PLAIN:
+            return False
         eps = self._scales.get("eps")
         return eps is None or not eps.requires_grad
 
@@ -108,6 +113,12 @@ class Route:
         if x.is_cuda:
             flags |= tf32_flag()
         try:
+            if self._last is not None:
+                targets, sources, layout, loops, _, _, reduce = self._numbers
+                return gin(
+                    x, weight, self._biases["bias"], self._last["weight"], self._last["bias"],
+                    self._scales["eps"], edge_index, None,
+                    (targets, sources, layout, loops, reduce, sums_go_first(x, *self._sizes), flags))
             out = spmm_linear(
                 x, weight, None, self._roots.get("weight"), self._biases["bias"],
                 self._scales.get("eps"), None, edge_index, None,

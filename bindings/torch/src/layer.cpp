@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layer.hpp"
+
+namespace tessera::torch_ops {
+
+void Layer::check() const {
+  if (settings.picks()) {
+    throw Error(ErrorCode::invalid_argument, "a layer of max or min", "reduce",
+                "use sum or mean, or spmm and a product of its own");
+  }
+  if (x.dim() != 2 || weight.dim() != 2 || weight.size(1) != x.size(1)) {
+    throw Error(ErrorCode::invalid_argument, "a matrix that does not fit the features", "weight",
+                "use outputs x features");
+  }
+  if (own_scale && root_weight) {
+    throw Error(ErrorCode::invalid_argument,
+                "both a scale and a matrix for a vertex's own features", "own_scale",
+                "give one of them");
+  }
+}
+
+std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies& copies) const {
+  const std::int64_t outputs = weight.size(0);
+  const Tensor features = copies.in_type(x, type);
+  Tensor matrix = weight;
+  std::optional<Tensor> own_matrix = root_weight;
+  if (factors.joined) {
+    matrix = empty_beside(x, 2 * outputs, weight.size(1), type);
+    copies.add(rows_of(matrix, 0, outputs), weight);
+    copies.add(rows_of(matrix, outputs, outputs), *root_weight);
+  } else {
+    matrix = copies.in_type(weight, type);
+    own_matrix = copies.in_type(root_weight, type);
+  }
+  const std::optional<Tensor> own = copies.in_type(root, type);
+  const std::optional<Tensor> scale = copies.in_type(own_scale, type);
+  bias = copies.in_type(bias, type);
+  copies.make();
+
+  std::vector<Tensor> results;
+  if (sum_first) {
+    Added added;
+    if (scale) added = {.residual = features, .residual_scale = scale};
+    const Tensor sums = summed(*structure, settings, features, edge_weight, added);
+    Tensor y = empty_beside(x, structure->targets(), outputs, type);
+    if (bias) {
+      add_product(y, *bias, sums, transposed(matrix));
+    } else {
+      multiply(y, sums, transposed(matrix));
+    }
+    if (own_matrix) add_product(y, y, own ? *own : features, transposed(*own_matrix));
+    if (relu) y = call<Tensor>("aten::relu_", "", y);
+    results = {y, sums};
+  } else {
+    const Tensor moved = product(features, transposed(matrix));
+    Added added{.bias = bias, .relu = relu};
+    if (factors.joined) {
+      added.residual = columns_of(moved, outputs, outputs);
+    } else if (own_matrix) {
+      added.residual = product(*own, transposed(*own_matrix));
+    } else if (scale) {
+      added.residual = moved;
+      added.residual_scale = scale;
+    }
+    const Tensor summands = factors.joined ? columns_of(moved, 0, outputs) : moved;
+    results = {summed(*structure, settings, summands, edge_weight, added)};
+  }
+  if (factors.cast_features) results.push_back(features);
+  if (factors.own_matrix) results.push_back(matrix);
+  return results;
+}
+
+void Layer::backward(Tensor grad, std::vector<Tensor>::const_iterator kept, std::int64_t needs,
+                     std::vector<Tensor>& gradients) const {
+  const std::optional<Tensor> sums = sum_first ? std::optional(*kept++) : std::nullopt;
+  const Tensor features = factors.cast_features ? *kept++ : x;
+  const Tensor matrix = factors.own_matrix ? *kept++ : weight;
+  const std::int64_t outputs = weight.size(0);
+  const std::int64_t sources = structure->sources();
+  const bool needs_bias = (needs & need_bias) != 0;
+  const ScalarType parameters = weight.scalar_type();
+  grad = in_type(grad, type);
+
+  const auto back = [&](const Tensor& gradient, std::optional<Tensor> into = {}) {
+    WantedGradients wanted{.into = into};
+    if (own_scale) {
+      wanted.residual = gradient;
+      wanted.residual_scale = own_scale;
+    }
+    return *summed_backward(*structure, settings, gradient, edge_weight, wanted).x;
+  };
+  if (factors.joined) {
+    // The gradients of both products side by side: what follows is again one product each.
+    const Tensor pair = empty_beside(grad, sources, 2 * outputs, type);
+    back(grad, columns_of(pair, 0, outputs));
+    copy(columns_of(pair, outputs, outputs), grad);
+    if ((needs & need_x) != 0) gradients.push_back(in_type(product(pair, matrix), x.scalar_type()));
+    if ((needs & (need_weight | need_root_weight)) != 0) {
+      gradients.push_back(product_in(transposed(pair), features, parameters));
+    }
+    if (needs_bias) gradients.push_back(sum_of_rows(grad, parameters));
+    return;
+  }
+  std::optional<Tensor> moved;
+  if (!sum_first && (needs & (need_x | need_weight)) != 0) moved = back(grad);
+  const std::optional<Tensor> own_matrix =
+      root_weight ? std::optional(in_type(*root_weight, type)) : std::nullopt;
+  if ((needs & need_x) != 0) {
+    Tensor grad_x = sum_first ? back(product(grad, matrix)) : product(*moved, matrix);
+    if (own_matrix && !root) add_product(grad_x, grad_x, grad, *own_matrix);
+    gradients.push_back(in_type(grad_x, x.scalar_type()));
+  }
+  if ((needs & need_weight) != 0) {
+    gradients.push_back(sum_first ? product_in(transposed(grad), *sums, parameters)
+                                  : product_in(transposed(*moved), features, parameters));
+  }
+  if ((needs & need_root) != 0) {
+    gradients.push_back(in_type(product(grad, *own_matrix), root->scalar_type()));
+  }
+  if ((needs & need_root_weight) != 0) {
+    const Tensor own = root ? in_type(*root, type) : features;
+    gradients.push_back(product_in(transposed(grad), own, parameters));
+  }
+  if (needs_bias) gradients.push_back(sum_of_rows(grad, parameters));
+}
+
+}  // namespace tessera::torch_ops
