@@ -29,7 +29,8 @@ struct BitCoefficients {
   double finish_us;       ///< per million sums that become codes or values, by rows
   double narrow_finish;   ///< of that, where lanes have 8 columns
   double window_finish;   ///< and by windows
-  double rows_us;         ///< more than rows of features take
+  double rows_us;         ///< more than rows of features take: a lane finishes 16 sums ...
+  double narrow_rows_us;  ///< ... or 8
   double edge_us;         ///< per million edges of narrow rows
   double narrow_edge_us;  ///< the same where lanes have 8 columns
 
@@ -63,7 +64,8 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .finish_us = 0.4,
        .narrow_finish = 0.6,
        .window_finish = 1.6,
-       .rows_us = 1,
+       .rows_us = 2,
+       .narrow_rows_us = 1,
        .edge_us = 2,
        .narrow_edge_us = 1}}}};
 
@@ -157,7 +159,8 @@ double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
                            ? 1e-6 * static_cast<double>(problem.graph.num_edges())
                            : 0;
   return spread_us(problem, fit) + predicted_rows_us(as_features(problem), policy, traits) +
-         fit.rows_us + (narrow ? fit.narrow_edge_us : fit.edge_us) * edges +
+         (narrow ? fit.narrow_rows_us : fit.rows_us) +
+         (narrow ? fit.narrow_edge_us : fit.edge_us) * edges +
          (narrow ? fit.narrow_finish : 1) * finished_us(problem, fit);
 }
 
