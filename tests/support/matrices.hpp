@@ -87,6 +87,16 @@ class Padded {
       for (std::int64_t j = 0; j < from.cols(); ++j) view()(i, j) = from(i, j);
     }
   }
+  /// With a margin behind each row alone, which fills it up to a multiple of `multiple` numbers.
+  static Padded filled(const Matrix<T>& from, std::int64_t multiple) {
+    Padded padded(from.rows(), from.cols(), 0);
+    const std::int64_t stride = (from.cols() + multiple - 1) / multiple * multiple;
+    padded.whole_ = Matrix<T>(from.rows(), stride, T{77});
+    for (std::int64_t i = 0; i < from.rows(); ++i) {
+      for (std::int64_t j = 0; j < from.cols(); ++j) padded.view()(i, j) = from(i, j);
+    }
+    return padded;
+  }
   MatrixView<T> view() {
     // Nothing may be added to a pointer to nothing.
     T* const first = whole_.size() > 0 ? whole_.data() + margin_ : nullptr;

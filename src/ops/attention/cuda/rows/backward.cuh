@@ -253,12 +253,12 @@ inline constexpr int backward_blocks = held > 8 ? 1
                                                       (by_rows ? 1 : 0);
 
 /// Each warp takes every n-th item: one, or several where sums over all edges are wanted.
-template <class T, int count, int vectors, bool whole, AttentionForm form_name, bool by_rows>
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool by_rows>
 __global__ __launch_bounds__(
     rows_attention_threads,
     (backward_blocks<form_name, count * vectors,
                      by_rows>)) void differentiate_rows(const RowsAttentionLaunch launch) {
-  using Lanes = VertexLanes<T, count, vectors, whole>;
+  using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
   cuda::begin_overlapped();
   const Lanes lanes(launch);
@@ -279,9 +279,9 @@ __global__ __launch_bounds__(
   if constexpr (by_rows) row.store_shared();
 }
 
-template <class T, int count, int vectors, bool whole, AttentionForm form, bool by_rows>
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form, bool by_rows>
 void launch_differentiate_rows(const RowsAttentionLaunch& launch, Stream stream) {
-  cuda::launch_overlapped(differentiate_rows<T, count, vectors, whole, form, by_rows>,
+  cuda::launch_overlapped(differentiate_rows<T, count, vectors, loads, form, by_rows>,
                           dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
                           stream, launch);
 }
@@ -290,7 +290,7 @@ template <class T, AttentionForm form, bool by_rows>
 constexpr RowsAttentionByLanes make_rows_sweep() {
   return for_lane_vectors<T>([](auto i) -> RowsAttentionFunction {
     constexpr LaneVectors held = lane_vectors_of<T>()[i];
-    return launch_differentiate_rows<T, held.count, held.vectors, held.whole, form, by_rows>;
+    return launch_differentiate_rows<T, held.count, held.vectors, held.loads, form, by_rows>;
   });
 }
 

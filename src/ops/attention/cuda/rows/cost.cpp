@@ -43,9 +43,12 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
        .gathered_bytes_per_us = 5.6e7,
        .backward = 2.4}}}};
 
+/// Rows are expected to begin on boundaries.
 template <class List>
-std::optional<LaneVectors> expected_of(const List& list, std::int64_t width, bool two_vectors) {
-  const auto index = choose_lane_vectors(list, width, width, two_vectors);
+std::optional<LaneVectors> expected_of(const List& list, std::int64_t heads, std::int64_t width,
+                                       bool two_vectors) {
+  const LaneBoundaries boundaries{width, heads == 1 ? list.back().count : 1};
+  const auto index = choose_lane_vectors(list, width, boundaries, two_vectors);
   if (!index) return std::nullopt;
   return list[*index];
 }
@@ -65,8 +68,10 @@ std::optional<LaneVectors> expected_lane_vectors(const AttentionProblem& problem
   const AttentionOptions& options = problem.options;
   const std::int64_t width = options.features / options.heads;
   const bool two = wants_two_vectors(problem, AttentionSweep::forward);
-  if (bytes_per_element(options.precision) == 2) return expected_of(lane_vectors_16, width, two);
-  return expected_of(lane_vectors_32, width, two);
+  if (bytes_per_element(options.precision) == 2) {
+    return expected_of(lane_vectors_16, options.heads, width, two);
+  }
+  return expected_of(lane_vectors_32, options.heads, width, two);
 }
 
 double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {

@@ -181,10 +181,10 @@ class ForwardRow {
 /// Blocks that an SM should hold, by the vectors that a lane holds.
 inline constexpr int forward_blocks(int vectors) { return vectors > 2 ? 2 : vectors > 1 ? 5 : 6; }
 
-template <class T, int count, int vectors, bool whole, AttentionForm form_name>
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name>
 __global__ __launch_bounds__(rows_attention_threads, forward_blocks(vectors)) void attend_rows(
     const RowsAttentionLaunch launch) {
-  using Lanes = VertexLanes<T, count, vectors, whole>;
+  using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
   cuda::let_next_begin();
   const unsigned item = warp_of_grid();
@@ -203,9 +203,9 @@ __global__ __launch_bounds__(rows_attention_threads, forward_blocks(vectors)) vo
   if (edges.stores()) row.store(edges);
 }
 
-template <class T, int count, int vectors, bool whole, AttentionForm form>
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form>
 void launch_attend_rows(const RowsAttentionLaunch& launch, Stream stream) {
-  cuda::launch_overlapped(attend_rows<T, count, vectors, whole, form>,
+  cuda::launch_overlapped(attend_rows<T, count, vectors, loads, form>,
                           dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
                           stream, launch);
 }
@@ -214,7 +214,7 @@ template <class T, AttentionForm form>
 constexpr RowsAttentionForward make_rows_forward() {
   return for_lane_vectors<T>([](auto i) -> RowsAttentionFunction {
     constexpr LaneVectors held = lane_vectors_of<T>()[i];
-    return launch_attend_rows<T, held.count, held.vectors, held.whole, form>;
+    return launch_attend_rows<T, held.count, held.vectors, held.loads, form>;
   });
 }
 

@@ -9,23 +9,36 @@
 
 namespace tessera::ops {
 
+/// How the vectors of a head are loaded.
+enum class LaneLoads {
+  whole,   ///< all are complete
+  padded,  ///< the last may have fewer features, but the row goes on: up to the next there is room
+  single,  ///< feature by feature
+};
+
 /// What a lane holds of a vertex: `vectors` vectors of `count` features, all of one head.
 struct LaneVectors {
   int count = 1;
   int vectors = 1;
-  /// Whether vectors are loaded as a whole; else feature by feature, and the last one of a head may
-  /// have fewer.
-  bool whole = true;
+  LaneLoads loads = LaneLoads::whole;
 
   friend constexpr bool operator==(const LaneVectors&, const LaneVectors&) = default;
 };
 
 /// The kernels of a type of 32 or 16 bits: vectors of up to 16 bytes for narrow heads, several of
-/// 16 bytes for wide ones, and one kernel for whatever lies on no boundary.
-inline constexpr std::array<LaneVectors, 6> lane_vectors_32 = {
-    {{1, 1, true}, {2, 1, true}, {4, 1, true}, {4, 2, true}, {4, 4, true}, {4, 4, false}}};
-inline constexpr std::array<LaneVectors, 6> lane_vectors_16 = {
-    {{1, 1, true}, {2, 1, true}, {4, 1, true}, {8, 1, true}, {8, 4, true}, {8, 4, false}}};
+/// 16 bytes for wide ones, one for a single head of no whole number of vectors in rows that begin
+/// on boundaries, and one kernel for whatever lies on no boundary.
+inline constexpr std::array<LaneVectors, 7> lane_vectors_32 = {
+    {{1, 1}, {2, 1}, {4, 1}, {4, 2}, {4, 4}, {4, 1, LaneLoads::padded}, {4, 4, LaneLoads::single}}};
+inline constexpr std::array<LaneVectors, 7> lane_vectors_16 = {
+    {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {8, 4}, {8, 1, LaneLoads::padded}, {8, 4, LaneLoads::single}}};
+
+/// Boundaries, in features: on which all heads begin, and on which rows do where these are one
+/// head.
+struct LaneBoundaries {
+  std::int64_t heads = 1;
+  std::int64_t rows = 1;
+};
 
 /// How the heads of a vertex are spread over lanes. The lanes of a head are a power of two, so that
 /// they add up what they hold by exchanging it; so are the lanes of a vertex. What is left of heads
@@ -62,19 +75,32 @@ struct LaneShape {
   }
 };
 
-/// Which of the kernels takes heads of `width` features that all begin on boundaries of `boundary`
-/// features: the widest loads of one vector, or of two where these are wanted and fill lanes; else
-/// the first that fits. None where the heads are too wide.
+/// Whether a kernel takes heads of `width` features. Padding is worth its mask where a head has two
+/// vectors at least.
+inline bool takes(const LaneVectors& held, std::int64_t width, const LaneBoundaries& boundaries) {
+  if (!LaneShape::of(1, width, held)) return false;
+  switch (held.loads) {
+    case LaneLoads::whole: return boundaries.heads % held.count == 0;
+    case LaneLoads::padded:
+      return width % held.count != 0 && width >= 2 * held.count &&
+             boundaries.rows % held.count == 0;
+    case LaneLoads::single: break;
+  }
+  return true;
+}
+
+/// Which of the kernels takes heads of `width` features: the widest loads of one vector, or of two
+/// where these are wanted and fill lanes; else the first that fits. None where the heads are too
+/// wide.
 template <std::size_t size>
 std::optional<std::size_t> choose_lane_vectors(const std::array<LaneVectors, size>& all,
-                                               std::int64_t width, std::int64_t boundary,
+                                               std::int64_t width, const LaneBoundaries& boundaries,
                                                bool two_vectors) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < size; ++i) {
     const LaneVectors& held = all[i];
-    if (held.whole && boundary % held.count != 0) continue;
-    if (!LaneShape::of(1, width, held)) continue;
-    const bool fills = held.whole && width % (held.count * held.vectors) == 0;
+    if (!takes(held, width, boundaries)) continue;
+    const bool fills = held.loads == LaneLoads::whole && width % (held.count * held.vectors) == 0;
     const bool wanted = held.vectors == 1 || (held.vectors == 2 && two_vectors && fills);
     if (!best || wanted) best = i;
   }

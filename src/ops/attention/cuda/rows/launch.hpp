@@ -31,6 +31,8 @@ struct alignas(32) RowPiece {
 struct AttentionRows {
   const void* data = nullptr;
   std::uint32_t row_bytes = 0;  ///< from one row to the next
+  /// All rows before it are followed by one, so that what lies between them may be read.
+  VertexId last_row = 0;
 };
 
 struct AttentionSums {

@@ -48,7 +48,8 @@ const AttentionBackwardFunctions& vector_functions(Precision precision) {
 
 AttentionRows rows_of(const ConstOperand& operand) {
   if (operand.absent()) return {};
-  return {operand.data, static_cast<std::uint32_t>(stride_bytes(operand))};
+  return {operand.data, static_cast<std::uint32_t>(stride_bytes(operand)),
+          static_cast<VertexId>(std::max<std::int64_t>(0, operand.rows - 1))};
 }
 AttentionSums sums_of(const Operand& operand) { return {operand.data, operand.stride}; }
 
@@ -281,23 +282,30 @@ class CudaRowsAttention final : public PreparedAttention {
          {std::pair{inputs.target, "target"}, {inputs.source, "source"}, {inputs.value, "value"}}) {
       check_reach(operand, name);
     }
-    std::int64_t boundary = boundary_of(inputs.value);
+    LaneBoundaries boundaries{16 / element_bytes(), 16 / element_bytes()};
+    const auto narrow = [&](const ConstOperand& operand) {
+      boundaries.heads = std::min(boundaries.heads, boundary_of(operand, width_));
+      boundaries.rows =
+          options_.heads == 1 ? std::min(boundaries.rows, boundary_of(operand, 0)) : 1;
+    };
+    narrow(inputs.value);
     if (options_.form != AttentionForm::gat && !is_cosine()) {
-      boundary = std::min({boundary, boundary_of(inputs.target), boundary_of(inputs.source),
-                           boundary_of(inputs.vector)});
+      narrow(inputs.target);
+      narrow(inputs.source);
+      narrow(inputs.vector);
     }
     for (const ConstOperand& other : others) {
       check_reach(other, "output or gradient");
-      boundary = std::min(boundary, boundary_of(other));
+      narrow(other);
     }
     const bool two_vectors = two_vectors_[sweep == AttentionSweep::forward ? 0 : 1];
-    return element_bytes() == 2 ? choose_from(lane_vectors_16, boundary, two_vectors, launch)
-                                : choose_from(lane_vectors_32, boundary, two_vectors, launch);
+    return element_bytes() == 2 ? choose_from(lane_vectors_16, boundaries, two_vectors, launch)
+                                : choose_from(lane_vectors_32, boundaries, two_vectors, launch);
   }
   template <class List>
-  std::size_t choose_from(const List& list, std::int64_t boundary, bool two_vectors,
+  std::size_t choose_from(const List& list, const LaneBoundaries& boundaries, bool two_vectors,
                           RowsAttentionLaunch& launch) const {
-    const std::size_t which = *choose_lane_vectors(list, width_, boundary, two_vectors);
+    const std::size_t which = *choose_lane_vectors(list, width_, boundaries, two_vectors);
     launch.shape = *LaneShape::of(options_.heads, width_, list[which]);
     const std::int64_t groups = launch.shape.groups();
     const std::int64_t items =
@@ -307,12 +315,12 @@ class CudaRowsAttention final : public PreparedAttention {
     return which;
   }
 
-  /// The most features at once, a power of two, for which all heads of an operand begin on
-  /// boundaries.
-  std::int64_t boundary_of(const ConstOperand& operand) const {
+  /// The most features at once, a power of two, for which all groups of `width` features (0: all
+  /// rows) of an operand begin on boundaries.
+  std::int64_t boundary_of(const ConstOperand& operand, std::int64_t width) const {
     std::int64_t boundary = 16 / element_bytes();
     if (operand.absent()) return boundary;
-    while (boundary > 1 && !on_boundaries(operand, width_, boundary * element_bytes())) {
+    while (boundary > 1 && !on_boundaries(operand, width, boundary * element_bytes())) {
       boundary /= 2;
     }
     return boundary;

@@ -11,7 +11,7 @@
 ///     | edge 0: head 0 head 0 head 0 head 0 head 1 head 1 head 1 head 1 | edge 1: ...
 namespace tessera::ops {
 
-template <class T, int count_, int vectors_, bool whole_>
+template <class T, int count_, int vectors_, LaneLoads loads_>
 class VertexLanes {
  public:
   using Type = T;
@@ -37,6 +37,7 @@ class VertexLanes {
     first_ = head_ * width_;
     const unsigned lanes = launch.shape.lanes == 32 ? ~0u : (1u << launch.shape.lanes) - 1;
     edge_mask_ = lanes << (threadIdx.x % 32 & ~static_cast<unsigned>(launch.shape.lanes - 1));
+    if constexpr (loads_ == LaneLoads::padded) find_live_bits();
   }
 
   __device__ int head() const { return head_; }
@@ -47,13 +48,14 @@ class VertexLanes {
   /// Feature i of those that this lane holds, in its row; and whether it exists.
   __device__ int feature(int i) const { return first_ + in_head(i); }
   __device__ bool exists(int i) const {
-    return has_head_ && in_head(whole_ ? i / count * count : i) < width_;
+    return has_head_ && in_head(loads_ == LaneLoads::whole ? i / count * count : i) < width_;
   }
 
   /// Where this lane's features lie in the rows of a matrix.
   struct Reader {
     const char* first = nullptr;  ///< in row 0
     std::uint32_t row_bytes = 0;
+    VertexId last_row = 0;
 
     __device__ const T* at(VertexId vertex) const {
       return reinterpret_cast<const T*>(
@@ -71,15 +73,17 @@ class VertexLanes {
 #pragma unroll
     for (int k = 0; k < vectors; ++k) {
       const T* const from = reader.at(vertex) + k * head_lanes_ * count;
-      if constexpr (whole_) {
+      if constexpr (loads_ == LaneLoads::whole) {
         loaded.vectors[k] = Vector::load_if(wanted && exists(k * count), from);
-      } else {
-        T elements[count];
-#pragma unroll
-        for (int i = 0; i < count; ++i) {
-          elements[i] = wanted && exists(k * count + i) ? from[i] : T(0.0f);
+      } else if constexpr (loads_ == LaneLoads::padded) {
+        const bool ends_here = !exists(k * count + count - 1) && vertex >= reader.last_row;
+        if (wanted && ends_here) {
+          loaded.vectors[k] = load_single(from, k, true);
+        } else {
+          loaded.vectors[k] = live(Vector::load_if(wanted && exists(k * count), from));
         }
-        memcpy(&loaded.vectors[k].raw, elements, sizeof elements);
+      } else {
+        loaded.vectors[k] = load_single(from, k, wanted);
       }
     }
     return loaded;
@@ -112,9 +116,10 @@ class VertexLanes {
       float some[count];
 #pragma unroll
       for (int i = 0; i < count; ++i) some[i] = values[k * count + i];
-      if constexpr (whole_) {
-        if (exists(k * count)) Vector::narrowed(some).store(out + feature(k * count));
-      } else {
+      const bool complete = exists(k * count + (loads_ == LaneLoads::padded ? count - 1 : 0));
+      if (loads_ != LaneLoads::single && complete) {
+        Vector::narrowed(some).store(out + feature(k * count));
+      } else if constexpr (loads_ != LaneLoads::whole) {
 #pragma unroll
         for (int i = 0; i < count; ++i) {
           if (exists(k * count + i)) out[feature(k * count + i)] = cuda::narrow<T>(some[i]);
@@ -137,9 +142,45 @@ class VertexLanes {
   }
 
  private:
+  /// Feature by feature; zeros unless `wanted`, and for features that do not exist.
+  __device__ Vector load_single(const T* from, int k, bool wanted) const {
+    T elements[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      elements[i] = wanted && exists(k * count + i) ? from[i] : T(0.0f);
+    }
+    Vector vector;
+    memcpy(&vector.raw, elements, sizeof elements);
+    return vector;
+  }
+
+  /// What of this lane's only vector exists, as masks of its words.
+  static constexpr int words = static_cast<int>(count * sizeof(T) + 3) / 4;
+  __device__ void find_live_bits() {
+    static_assert(loads_ != LaneLoads::padded || vectors == 1);
+    constexpr int per_word = 4 / static_cast<int>(sizeof(T));
+#pragma unroll
+    for (int word = 0; word < words; ++word) {
+      live_bits_[word] = 0;
+#pragma unroll
+      for (int i = 0; i < per_word; ++i) {
+        constexpr std::uint32_t ones = sizeof(T) == 4 ? ~0u : 0xffffu;
+        if (exists(word * per_word + i)) live_bits_[word] |= ones << (16 * i);
+      }
+    }
+  }
+  __device__ Vector live(Vector vector) const {
+    std::uint32_t bits[words];
+    memcpy(bits, &vector.raw, sizeof bits);
+#pragma unroll
+    for (int word = 0; word < words; ++word) bits[word] &= live_bits_[word];
+    memcpy(&vector.raw, bits, sizeof bits);
+    return vector;
+  }
+
   __device__ static Reader reader(const AttentionRows& rows, int first) {
     Reader reader{static_cast<const char*>(rows.data) + first * static_cast<int>(sizeof(T)),
-                  rows.row_bytes};
+                  rows.row_bytes, rows.last_row};
     // One register pair, not a sum that is formed again for every edge.
     asm volatile("" : "+l"(reader.first));
     return reader;
@@ -155,6 +196,7 @@ class VertexLanes {
   int first_;  ///< feature of the head
   unsigned edge_mask_;
   bool has_head_;
+  std::uint32_t live_bits_[loads_ == LaneLoads::padded ? words : 1];
 };
 
 }  // namespace tessera::ops
