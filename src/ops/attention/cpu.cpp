@@ -58,6 +58,9 @@ class FusedAttention final : public PreparedAttention {
     functions_.make_slices(heads, width, slices_.data());
     slot_size_ = options_.features + 2 * heads;
     slots_ = Buffer<S>(checked_area(rows_.num_slots, slot_size_));
+    if (!options_.backward) return;
+    row_state_ = Buffer<S>(checked_area(graph_.num_rows(), 2 * heads));
+    if (keeps_gradients()) edge_gradients_ = Buffer<S>(checked_area(graph_.num_edges(), heads));
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream,
@@ -98,7 +101,6 @@ class FusedAttention final : public PreparedAttention {
     p.row_state = row_state_.data();
     kept_.recall(p);
     if (sums_kept_gradients(gradients)) {
-      grow(edge_gradients_, checked_area(graph_.num_edges(), p.heads));
       p.edge_gradients = edge_gradients_.data();
       backward_by_columns(p, gradients);
       sum_gradients_by_rows(p, gradients.target.as<T>());
@@ -235,8 +237,6 @@ class FusedAttention final : public PreparedAttention {
   /// log_sum and dO . O of every row, side by side: columns gather both at once.
   void compute_row_state(const Problem& p, const fused::Rows<T>& output,
                          MatrixView<const S> log_sum) const {
-    const std::int64_t size = checked_area(graph_.num_rows(), 2 * p.heads);
-    if (row_state_.size() != size) row_state_ = Buffer<S>(size);
     constexpr std::int64_t grain = 512;
     parallel_ranges(graph_.num_rows(), grain, [&](std::int64_t begin, std::int64_t end) {
       const Scratch scratch = scratch_for(p);
@@ -250,13 +250,15 @@ class FusedAttention final : public PreparedAttention {
 
   /// Whether columns leave the gradients of scores to rows, which then have only to sum them. Not
   /// where these are more than caches hold: then rows compute them again.
-  bool sums_kept_gradients(const AttentionGradOutputs& gradients) const {
+  bool keeps_gradients() const {
     constexpr std::int64_t most_bytes = std::int64_t{32} << 20;
     const std::int64_t bytes =
         checked_area(graph_.num_edges(), options_.heads) * static_cast<std::int64_t>(sizeof(S));
+    return options_.form == AttentionForm::gat && bytes <= most_bytes;
+  }
+  bool sums_kept_gradients(const AttentionGradOutputs& gradients) const {
     const bool by_columns = !gradients.source.absent() || !gradients.value.absent();
-    return options_.form == AttentionForm::gat && !gradients.target.absent() && by_columns &&
-           bytes <= most_bytes;
+    return keeps_gradients() && !gradients.target.absent() && by_columns;
   }
 
   /// Gradients of targets from those of all scores.
@@ -396,12 +398,13 @@ class FusedAttention final : public PreparedAttention {
   std::int64_t slot_size_ = 0;
   mutable Buffer<S> slots_;
   mutable fused::KeptWeights<T> kept_;
-  // Made at the first backward run: who only infers does not pay for them.
+  // Of plans that have a backward pass.
+  mutable Buffer<S> row_state_;
+  mutable Buffer<S> edge_gradients_;
+  // Made at the first backward run.
   mutable RowSchedule columns_;
   mutable bool has_columns_ = false;
-  mutable Buffer<S> row_state_;
   mutable Buffer<S> grad_slots_;
-  mutable Buffer<S> edge_gradients_;
   mutable Buffer<double> shared_sums_;
 };
 
