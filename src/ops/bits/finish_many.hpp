@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "ops/bits/finish.hpp"
 
@@ -45,9 +46,7 @@ inline bool corrects_at_once(float step, int last_code) {
     const std::uint64_t middle = static_cast<std::uint64_t>(2 * k + 1) << (24 - size);
     for (const std::uint64_t beside : {k == 0 ? 2 * middle - 1 : middle - 1, middle + 1}) {
       const std::uint64_t product = s * beside;
-      int bits = 0;
-      while (product >> bits != 0) ++bits;
-      const std::uint64_t unit = std::uint64_t{1} << (bits - 24);
+      const std::uint64_t unit = std::bit_floor(product) >> 23;
       const std::uint64_t over = product % unit;
       if (std::min(over, unit - over) <= 64) return false;
     }
