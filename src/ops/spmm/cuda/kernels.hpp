@@ -16,6 +16,10 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_tall_kernels(std::vector<SpmmKernel>& table);
 void append_cusparse_kernels(std::vector<SpmmKernel>& table);
 
+/// Whether a weight of the graph is below the smallest normal number: cuSPARSE, and atomic
+/// additions in memory, take such numbers for 0.
+bool has_subnormal_weights(const Graph& graph);
+
 /// Blocks that may share the features of a row: the second dimension of a grid has no more.
 inline constexpr std::int64_t max_blocks_of_features = 65535;
 /// What any row kernel takes: where rows are not on boundaries, a lane has one feature.

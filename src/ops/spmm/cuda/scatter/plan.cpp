@@ -196,6 +196,9 @@ std::string why_not(const SpmmProblem& problem) {
   if (problem.heads > 1) return "several values per edge";
   if (problem.edge_features) return "features of edges, not of vertices";
   if (problem.features > max_features_of_rows) return "too many features";
+  if (!problem.edges && !problem.edge_values_expected && has_subnormal_weights(problem.graph)) {
+    return "would take the smallest weights for 0";
+  }
   return {};
 }
 

@@ -2,14 +2,11 @@
 #include "cuda/cusparse.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
-#include "graph/access.hpp"
-#include "graph/weight_sizes.hpp"
 #include "ops/spmm/cuda/edge_weights.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
@@ -127,18 +124,6 @@ class CusparseSpmm final : public PreparedSpmm {
   Buffer<std::byte> weights_;
   mutable Buffer<std::byte> workspace_;
 };
-
-/// cuSPARSE takes numbers below the smallest normal one for 0.
-bool has_subnormal_weights(const Graph& graph) {
-  using Of = detail::GraphAccess;
-  for (const PlacedArray<float>& weights :
-       {Of::values(graph), Of::row_scale(graph), Of::col_scale(graph)}) {
-    if (weights.empty()) continue;
-    const float smallest = weight_sizes(graph, weights).smallest;
-    if (smallest > 0 && smallest < std::numeric_limits<float>::min()) return true;
-  }
-  return false;
-}
 
 std::string why_not(const SpmmProblem& problem, bool adds_in_fp32) {
   const bool narrow = problem.precision != Precision::fp32;
