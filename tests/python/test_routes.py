@@ -128,6 +128,20 @@ class TestRoutes:
         same(theirs, tessera.restore(ours), x, index)
         assert "_tessera_route" not in ours.__dict__
 
+    def test_parameters_of_a_functional_call(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        doubled = {name: 2 * value.detach() for name, value in theirs.named_parameters()}
+        outs = [torch.func.functional_call(layer, doubled, (x, index)) for layer in (theirs, ours)]
+        assert torch.allclose(*outs, atol=1e-4, rtol=1e-4)
+        same(theirs, ours, x, index)
+
+    def test_scripted(self, kind, device):
+        if kind == "sum":
+            pytest.skip("PyG cannot script SAGEConv without root_weight either")
+        theirs, ours, x, index = made(kind, device)
+        scripted = torch.jit.script(ours)
+        assert torch.allclose(scripted(x, index), theirs(x, index), atol=1e-4)
+
     def test_autocast(self, kind, device):
         theirs, ours, x, index = made(kind, device)
         with torch.autocast(device.type, dtype=torch.bfloat16):

@@ -115,7 +115,8 @@ class Accelerated:
 
         twin = copy.copy(self)
         twin.__class__ = pyg_class(type(self))
-        twin.__dict__.pop("propagate", None)
+        for name in ("propagate", "_tessera_route"):
+            twin.__dict__.pop(name, None)
         twin._set_jittable_templates()  # type: ignore[attr-defined]
         return twin  # type: ignore[return-value]
 
