@@ -158,7 +158,8 @@ def main():
     if options.jobs == 1:
         report(map(trained, cases), options)
         return
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+    # Forked, so that torch is imported once; the device is first used by the children.
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("fork")) as pool:
         report((done.result() for done in as_completed(pool.submit(trained, case) for case in cases)),
                options)
 
