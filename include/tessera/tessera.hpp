@@ -83,6 +83,7 @@
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/gather.hpp"
 #include "tessera/ops/gemm.hpp"
+#include "tessera/ops/gradient_factors.hpp"
 #include "tessera/ops/heads.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/linear.hpp"

@@ -7,6 +7,7 @@
 
 #include "tessera/nn/bit_steps.hpp"
 #include "tessera/ops/elementwise.hpp"
+#include "tessera/ops/gemm.hpp"
 
 namespace tessera::nn {
 
@@ -118,6 +119,21 @@ void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context&
       linear ? grad : *x_, x_is_result_ ? ops::ConstOperand() : bias_value(),
       pass_options(layer_number, context), grad, grad_x, grad_bias, grad.device(), context.stream,
       context.workspace);
+}
+
+void Epilogue::backward(const ops::GradientFactors& factors, Tensor& grad,
+                        std::uint32_t layer_number, const Context& context) {
+  grad.resize(factors.left.rows, factors.right.cols);
+  if (is_linear(context)) {
+    ops::gemm(ops::Transpose::no, ops::Transpose::no, 1, factors.left, factors.right, 0, grad,
+              grad.device(), context.stream, context.workspace);
+    return backward(grad, layer_number, context);
+  }
+  ops::Operand grad_bias;
+  if (adds_bias()) grad_bias = bias->gradient;
+  ops::bias_activation_dropout_backward(*x_, x_is_result_ ? ops::ConstOperand() : bias_value(),
+                                        pass_options(layer_number, context), {}, grad, grad_bias,
+                                        grad.device(), context.stream, context.workspace, factors);
 }
 
 std::string describe(const EpilogueOptions& options) {

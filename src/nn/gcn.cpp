@@ -20,6 +20,7 @@ Gcn::Gcn(const GcnOptions& options, Placement placement)
       product_(placement.wide()),
       inner_(placement),
       outer_(placement),
+      grad_outer_(placement),
       grad_inner_(placement),
       grad_input_(placement) {
   if (epilogue_.bias) register_parameter(*epilogue_.bias);
@@ -96,22 +97,38 @@ const Tensor& Gcn::forward(const Input& input, const Context& context) {
 
 Tensor* Gcn::backward(Tensor& grad_output, const Context& context) {
   epilogue_.backward(grad_output, number(), context);
+  return backward_outer(grad_output, context);
+}
+
+Tensor* Gcn::backward_product(const GradientProduct& grad_output, const Context& context) {
+  epilogue_.backward(grad_output.factors(), grad_outer_, number(), context);
+  return backward_outer(grad_outer_, context);
+}
+
+Tensor* Gcn::backward_outer(Tensor& grad_outer, const Context& context) {
+  leave({});
   const bool to_input = needs_input_gradient() && !input_.is_sparse();
   Tensor* const grad_input = to_input ? &grad_input_ : nullptr;
   if (options_.precomputed) {
-    projection_.backward(input_, grad_output, nullptr, grad_input, context);
+    projection_.backward(input_, grad_outer, nullptr, grad_input, context);
   } else if (transforms_first(input_)) {
     Propagation propagation{"GCN", adjacency()};
     if (scales_before(input_, context)) {
-      ops::scale_rows(grad_output,
+      ops::scale_rows(grad_outer,
                       *context.required_graph("GCN").row_scale(adjacency(), placement()),
-                      grad_output, device(), context.stream);
+                      grad_outer, device(), context.stream);
       propagation.derivation = options_.add_self_loops ? gcn_columns : gcn_columns_without_loops;
     }
-    propagate_backward(propagation, grad_output, grad_inner_, context);
-    projection_.backward(input_, grad_inner_, nullptr, grad_input, context);
+    propagate_backward(propagation, grad_outer, grad_inner_, context);
+    const bool leaves = to_input && leaves_product() && !projection_.rounder().rounds() &&
+                        ops::pays_as_factors(grad_inner_.rows(), options_.out);
+    projection_.backward(input_, grad_inner_, nullptr, leaves ? nullptr : grad_input, context);
+    if (leaves) {
+      leave({&grad_inner_, &projection_.weight.used()});
+      return nullptr;
+    }
   } else {
-    projection_.backward(inner_, grad_output, nullptr, to_input ? &grad_inner_ : nullptr, context);
+    projection_.backward(inner_, grad_outer, nullptr, to_input ? &grad_inner_ : nullptr, context);
     if (to_input) {
       propagate_backward({"GCN", adjacency()}, grad_inner_, grad_input_, context);
     }

@@ -60,6 +60,7 @@ Gin::Gin(const GinOptions& options, Placement placement)
     norm_->take_bias(first_epilogue_.leave_bias());
     norm_->take_moments(&moments_.emplace(hidden_width(options), placement));
     register_layer("nn.1", *norm_);
+    second_.let_leave_product(true);
   }
   register_layer(options.batch_norm ? "nn.3" : "nn.2", second_);
   register_rounder("source", source_rounder_);
@@ -145,7 +146,11 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
 
 Tensor* Gin::backward_pair(Tensor& grad_output, const Context& context) {
   Tensor* grad = second_.backward(grad_output, context);
-  if (norm_) grad = norm_->backward(*grad, context);
+  if (const GradientProduct* const product = second_.left_product()) {
+    grad = norm_->backward_product(*product, context);
+  } else if (norm_) {
+    grad = norm_->backward(*grad, context);
+  }
   first_epilogue_.backward(*grad, number(), context);
   return transforms_first(sources_, targets_) ? backward_transformed(*grad, context)
                                               : backward_aggregated(*grad, context);

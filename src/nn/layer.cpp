@@ -89,6 +89,10 @@ void Layer::prepare(const Input& input, const Context& context) {
   backward(gradient, context);
 }
 
+Tensor* Layer::backward_product(const GradientProduct&, const Context&) {
+  throw Error(ErrorCode::internal, "a layer that takes no product was given one", describe());
+}
+
 bool Layer::append_to(BitSteps&) const {
   throw Error(ErrorCode::unsupported, "a layer that has no form in integers", describe(),
               "predict with rounded numbers (--rounded)");

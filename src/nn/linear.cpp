@@ -71,7 +71,11 @@ const ColumnMoments* Linear::leave_moments() {
 Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
   Parameter* const bias = epilogue_.only_bias(context);
   if (bias == nullptr) epilogue_.backward(grad_output, number(), context);
-  Tensor* const grad = needs_input_gradient() && !input_.is_sparse() ? &grad_input_ : nullptr;
+  const bool to_input = needs_input_gradient() && !input_.is_sparse();
+  const bool leaves = to_input && leaves_product() && !projection_.rounder().rounds() &&
+                      ops::pays_as_factors(grad_output.rows(), output_width());
+  leave(leaves ? GradientProduct{&grad_output, &projection_.weight.used()} : GradientProduct{});
+  Tensor* const grad = to_input && !leaves ? &grad_input_ : nullptr;
   projection_.backward(input_, grad_output, bias, grad, context, around_);
   return grad;
 }

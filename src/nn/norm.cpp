@@ -74,17 +74,31 @@ ops::LinearSurroundings BatchNorm::forward_columns(const Tensor& x, const Contex
 }
 
 Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {
+  if (!epilogue_.as_last_pass(number(), context)) {
+    epilogue_.backward(grad_output, number(), context);
+  }
+  return backward(std::as_const(grad_output), {}, context);
+}
+
+Tensor* BatchNorm::backward_product(const GradientProduct& grad_output, const Context& context) {
+  if (epilogue_.as_last_pass(number(), context)) {
+    return backward({}, grad_output.factors(), context);
+  }
+  epilogue_.backward(grad_output.factors(), grad_input_, number(), context);
+  return backward(std::as_const(grad_input_), {}, context);
+}
+
+Tensor* BatchNorm::backward(ops::ConstOperand grad_output, const ops::GradientFactors& factors,
+                            const Context& context) {
   if (!context.training) {
     throw Error(ErrorCode::unsupported, "batch norm has a gradient in training only", "BatchNorm",
                 "set Context::training");
   }
-  const auto activation = epilogue_.as_last_pass(number(), context);
   ops::BatchNormSurroundings around;
-  if (activation) {
+  around.factors = factors;
+  if (const auto activation = epilogue_.as_last_pass(number(), context)) {
     around.activation = *activation;
     around.beta = std::as_const(bias_.value);
-  } else {
-    epilogue_.backward(grad_output, number(), context);
   }
   if (input_bias_ != nullptr) around.grad_shift = input_bias_->gradient;
   const Tensor& x = input_.dense("BatchNorm");

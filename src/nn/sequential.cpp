@@ -18,6 +18,7 @@ Layer& Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
                             layers_.back()->describe(), output_width(), layer->input_width()),
                 "Sequential", "make the widths equal");
   }
+  layer->let_leave_product(!layers_.empty() && layers_.back()->takes_product());
   register_layer(std::move(name), *layer);
   layers_.push_back(std::move(layer));
   outputs_.push_back(nullptr);
@@ -61,11 +62,15 @@ bool Sequential::append_to(BitSteps& steps) const {
 
 Tensor* Sequential::backward(Tensor& grad_output, const Context& context) {
   Tensor* grad = &grad_output;
+  const GradientProduct* product = nullptr;  // in place of it
   std::int64_t end_graph = num_graphs();
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const std::int64_t graphs = layers_[i]->num_graphs();
     end_graph -= graphs;
-    grad = layers_[i]->backward(*grad, context.with_graphs(end_graph, graphs));
+    const Context own = context.with_graphs(end_graph, graphs);
+    grad = product == nullptr ? layers_[i]->backward(*grad, own)
+                              : layers_[i]->backward_product(*product, own);
+    product = layers_[i]->left_product();
   }
   return grad;
 }

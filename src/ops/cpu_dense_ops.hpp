@@ -31,7 +31,8 @@ class CpuDenseOps final : public DenseOps {
                 Stream stream) const override;
   void activate_backward(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
                          ConstOperand grad_y, Operand grad_x, Operand grad_bias, Stream stream,
-                         const DenseWorkspace* workspace) const override;
+                         const DenseWorkspace* workspace,
+                         const GradientFactors& factors) const override;
   void row_normalise(ConstOperand x, Operand y, double epsilon, Stream stream) const override;
   void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x, double epsilon,
                               Stream stream) const override;

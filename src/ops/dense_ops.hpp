@@ -84,6 +84,7 @@ struct BatchNormGradCall {
   ActivationFormula formula = {};
   ConstOperand beta = {};
   Operand grad_shift = {};
+  GradientFactors factors = {};
 };
 
 struct RoundingCall {
@@ -142,7 +143,12 @@ class DenseOps {
   virtual void activate_backward(ConstOperand x, ConstOperand bias,
                                  const ActivationFormula& formula, ConstOperand grad_y,
                                  Operand grad_x, Operand grad_bias, Stream stream,
-                                 const DenseWorkspace* workspace) const = 0;
+                                 const DenseWorkspace* workspace,
+                                 const GradientFactors& factors = {}) const = 0;
+  /// Whether gradients may come as such factors.
+  virtual bool multiplies_factors(ElementType, std::int64_t /*rows*/, std::int64_t /*k*/) const {
+    return false;
+  }
   virtual void row_normalise(ConstOperand x, Operand y, double epsilon, Stream stream) const = 0;
   virtual void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x,
                                       double epsilon, Stream stream) const = 0;

@@ -24,7 +24,8 @@ class IdleDenseOps final : public DenseOps {
   void activate(ConstOperand, ConstOperand, const ActivationFormula&, Operand,
                 Stream) const override {}
   void activate_backward(ConstOperand, ConstOperand, const ActivationFormula&, ConstOperand,
-                         Operand, Operand, Stream, const DenseWorkspace*) const override {}
+                         Operand, Operand, Stream, const DenseWorkspace*,
+                         const GradientFactors&) const override {}
   void row_normalise(ConstOperand, Operand, double, Stream) const override {}
   void row_normalise_backward(ConstOperand, ConstOperand, Operand, double, Stream) const override {}
 

@@ -59,6 +59,9 @@ class Epilogue {
   void append_to(BitSteps& steps) const;
   /// Turns the gradient of y into that of x, in place, and writes the bias's.
   void backward(Tensor& grad, std::uint32_t layer_number, const Context& context);
+  /// The same of a gradient that comes as factors, into `grad`.
+  void backward(const ops::GradientFactors& factors, Tensor& grad, std::uint32_t layer_number,
+                const Context& context);
 
  private:
   bool adds_bias() const noexcept { return bias && !bias_is_left_; }

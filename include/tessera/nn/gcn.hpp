@@ -32,6 +32,8 @@ class Gcn final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  bool takes_product() const override { return true; }
+  Tensor* backward_product(const GradientProduct& grad_output, const Context& context) override;
   std::int64_t num_graphs() const override { return options_.precomputed ? 0 : 1; }
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
@@ -49,15 +51,18 @@ class Gcn final : public Layer {
   const Tensor* summed_scale(const Context& context) const;
   Derivation adjacency() const;
   bool transforms_first(const Input& input) const;
+  /// From the gradient of the product before the bias, which it may overwrite.
+  Tensor* backward_outer(Tensor& grad_outer, const Context& context);
 
   GcnOptions options_;
   Projection projection_;
   Rounder input_rounder_, inner_rounder_;
   Epilogue epilogue_;
   Input input_;
-  Tensor product_;  ///< X W^T in fp32 where it is scaled before it is rounded
-  Tensor inner_;    ///< X W^T, or A X
-  Tensor outer_;    ///< the product before the bias
+  Tensor product_;     ///< X W^T in fp32 where it is scaled before it is rounded
+  Tensor inner_;       ///< X W^T, or A X
+  Tensor outer_;       ///< the product before the bias
+  Tensor grad_outer_;  ///< where the gradient comes as a product
   Tensor grad_inner_;
   Tensor grad_input_;
 };

@@ -10,6 +10,7 @@
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/tensor.hpp"
+#include "tessera/ops/gradient_factors.hpp"
 
 namespace tessera::nn {
 
@@ -32,6 +33,15 @@ struct NamedRounder {
 
 class BitSteps;
 
+/// The gradient of a layer's output as a product that nobody has written
+/// (ops/gradient_factors.hpp): rows x k times k x width.
+struct GradientProduct {
+  const Tensor* left = nullptr;
+  const Tensor* right = nullptr;
+
+  ops::GradientFactors factors() const { return {*left, *right}; }
+};
+
 /// A differentiable function with parameters. A layer owns its output and its gradients; both stay
 /// valid until its next pass. Not copied or moved, since others point at its parts.
 class Layer {
@@ -48,6 +58,17 @@ class Layer {
   /// of every trainable parameter, and returns that of the input, which the caller may overwrite;
   /// nullptr if the input was sparse or `set_needs_input_gradient(false)` was called.
   virtual Tensor* backward(Tensor& grad_output, const Context& context) = 0;
+
+  /// Whether backward takes a product as well, and the pass itself.
+  virtual bool takes_product() const { return false; }
+  virtual Tensor* backward_product(const GradientProduct& grad_output, const Context& context);
+  /// Lets backward leave the gradient of the input as a product where that pays: it returns nullptr
+  /// then. Its factors stay valid until the next pass.
+  void let_leave_product(bool lets) { leaves_product_ = lets; }
+  /// What the last backward pass left; null: nothing.
+  const GradientProduct* left_product() const noexcept {
+    return left_product_.left == nullptr ? nullptr : &left_product_;
+  }
 
   /// Makes all plans and buffers that passes on inputs of this shape need, and computes nothing: in
   /// training those of backward, too. Passes that are recorded must be prepared.
@@ -103,6 +124,9 @@ class Layer {
   bool needs_input_gradient() const noexcept { return needs_input_gradient_; }
 
  protected:
+  bool leaves_product() const noexcept { return leaves_product_; }
+  /// For backward to say what it left; of nothing, that it left nothing.
+  void leave(const GradientProduct& product) { left_product_ = product; }
   /// Called by a derived constructor for each of its parts, which must live as long as the layer.
   void register_parameter(Parameter& parameter) { parameters_.push_back(&parameter); }
   void register_buffer(std::string name, Tensor& tensor) {
@@ -127,6 +151,8 @@ class Layer {
   std::vector<std::pair<std::string, Rounder*>> rounders_;
   std::uint32_t number_ = 0;
   bool needs_input_gradient_ = true;
+  bool leaves_product_ = false;
+  GradientProduct left_product_;
 };
 
 /// A layer whose targets may have features of their own (bipartite graphs, as PyG's pairs of x).

@@ -26,6 +26,8 @@ class BatchNorm final : public Layer {
 
   const Tensor& forward(const Input& input, const Context& context) override;
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  bool takes_product() const override { return true; }
+  Tensor* backward_product(const GradientProduct& grad_output, const Context& context) override;
   /// Adds what the layer before left (`leave_bias`) to its input, without a pass of its own, and
   /// writes its gradient. nullptr: nothing.
   void take_bias(Parameter* bias) { input_bias_ = bias; }
@@ -44,6 +46,8 @@ class BatchNorm final : public Layer {
   bool accepts_sparse() const override { return false; }
 
  private:
+  Tensor* backward(ops::ConstOperand grad_output, const ops::GradientFactors& factors,
+                   const Context& context);
   void run(const Tensor& x, ops::Operand y, ops::Operand columns,
            const ops::ActivationOptions& activation, const Context& context);
 

@@ -6,6 +6,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
 #include "tessera/ops/dense_workspace.hpp"
+#include "tessera/ops/gradient_factors.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/step_clock.hpp"
 
@@ -34,12 +35,13 @@ void bias_activation_dropout(ConstOperand x, ConstOperand bias, const Activation
                              Operand y, Device device = {}, Stream stream = {});
 
 /// Takes the forward input `x`. `grad_x` may be the memory of `grad_y`; it and `grad_bias` may be
-/// absent.
+/// absent. With `factors` those take the place of `grad_y`, which is absent then, and `grad_x` must
+/// be there.
 void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
                                       const ActivationOptions& options, ConstOperand grad_y,
                                       Operand grad_x, Operand grad_bias, Device device = {},
-                                      Stream stream = {},
-                                      const DenseWorkspace* workspace = nullptr);
+                                      Stream stream = {}, const DenseWorkspace* workspace = nullptr,
+                                      const GradientFactors& factors = {});
 
 /// Rows scaled to unit length: y = x / max(|x|, epsilon), and its gradient. `y` may be the memory
 /// of `x`, and `grad_x` that of `grad_y`.

@@ -4,6 +4,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/dense_workspace.hpp"
+#include "tessera/ops/gradient_factors.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// batch_norm over the rows, for each column: y = gamma * (x - mean) / sqrt(variance + epsilon) +
@@ -31,6 +32,9 @@ struct BatchNormSurroundings {
   /// mean takes the bias away again, except that a column that is not finite passes that on. May be
   /// absent.
   Operand grad_shift = {};
+  /// If there are any, they take the place of `grad_y`, which is absent then; `grad_x` must be
+  /// there.
+  GradientFactors factors = {};
 };
 
 /// What others do of batch norm, before and after it.

@@ -73,7 +73,7 @@ void CpuDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFo
 void CpuDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                     const ActivationFormula& formula, ConstOperand grad_y,
                                     Operand grad_x, Operand grad_bias, Stream,
-                                    const DenseWorkspace*) const {
+                                    const DenseWorkspace*, const GradientFactors&) const {
   visit_floating(x.type, [&](auto element) {
     using T = decltype(element);
     const auto values = bias_values<T>(bias, x.cols);

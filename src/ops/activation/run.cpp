@@ -8,6 +8,7 @@
 
 #include "ops/activation/checked_formula.hpp"
 #include "ops/check.hpp"
+#include "ops/checked_factors.hpp"
 #include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
@@ -46,11 +47,18 @@ void bias_activation_dropout(ConstOperand x, ConstOperand bias, const Activation
 void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
                                       const ActivationOptions& options, ConstOperand grad_y,
                                       Operand grad_x, Operand grad_bias, Device device,
-                                      Stream stream, const DenseWorkspace* workspace) {
+                                      Stream stream, const DenseWorkspace* workspace,
+                                      const GradientFactors& factors) {
   const Checker check("bias_activation_dropout_backward", device);
   check.floating(x, "x");
   check.optional_matrix(bias, "bias", {x.type, 1, x.cols});
-  check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
+  GradientFactors kept = factors;
+  if (!factors.absent()) {
+    grad_y = checked_factors(check, x, factors, grad_y, grad_x, device, stream, workspace);
+    if (!grad_y.absent()) kept = {};
+  } else {
+    check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
+  }
   check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
   check.optional_matrix(grad_bias, "grad_bias", {x.type, 1, x.cols});
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
@@ -58,7 +66,7 @@ void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
   const ActivationFormula formula = checked_formula(check, options);
   if (x.cols == 0 || (grad_x.absent() && grad_bias.absent())) return;
   dense_ops(device).activate_backward(x, bias, formula, grad_y, grad_x, grad_bias, stream,
-                                      workspace);
+                                      workspace, kept);
 }
 
 void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Stream stream) {

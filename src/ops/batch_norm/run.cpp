@@ -5,6 +5,7 @@
 
 #include "ops/activation/checked_formula.hpp"
 #include "ops/check.hpp"
+#include "ops/checked_factors.hpp"
 #include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
@@ -77,7 +78,13 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check_affine(check, x, gamma, "gamma");
   check_present(check, x, saved_mean, "saved_mean");
   check_present(check, x, saved_inverse_deviation, "saved_inverse_deviation");
-  check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
+  GradientFactors kept = around.factors;
+  if (!kept.absent()) {
+    grad_y = checked_factors(check, x, kept, grad_y, grad_x, device, stream, workspace);
+    if (!grad_y.absent()) kept = {};
+  } else {
+    check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
+  }
   check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
   check_affine(check, x, grad_gamma, "grad_gamma");
   check_affine(check, x, grad_beta, "grad_beta");
@@ -90,7 +97,7 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
              "there is no grad_x");
   dense_ops(device).batch_norm_backward(
       {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta,
-       formula, around.beta, around.grad_shift},
+       formula, around.beta, around.grad_shift, kept},
       stream, workspace);
 }
 

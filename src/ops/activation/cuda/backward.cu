@@ -5,6 +5,7 @@
 #include "cuda/sums.cuh"
 #include "ops/activation/cuda/formula.cuh"
 #include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/gradient_source.cuh"
 #include "ops/cuda/operands.cuh"
 #include "ops/dense_workspace.hpp"
 
@@ -12,11 +13,11 @@ namespace tessera::ops {
 namespace {
 
 /// dX of one place; with a gradient of the bias also its sum over the rows.
-template <class T>
+template <class T, class Gradient>
 struct ActivateBackward {
   cuda::Rows<const T> x;
   const T* bias;  ///< null: none
-  cuda::Rows<const T> grad_y;
+  Gradient grad_y;
   cuda::Rows<T> grad_x;  ///< may be absent
   T* grad_bias;
   DeviceFormula formula;
@@ -51,7 +52,7 @@ struct ActivateBackward {
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
                                   const Shifts<width>&) const {
     Fetched<width> fetched;
-    place.load(grad_y, fetched.gradients);
+    grad_y.load(place, fetched.gradients);
     if (formula.activation != Activation::none) place.load(x, fetched.values);
     return fetched;
   }
@@ -81,22 +82,39 @@ struct ActivateBackward {
 void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                      const ActivationFormula& formula, ConstOperand grad_y,
                                      Operand grad_x, Operand grad_bias, Stream stream,
-                                     const DenseWorkspace* workspace) const {
+                                     const DenseWorkspace* workspace,
+                                     const GradientFactors& factors) const {
   const cuda_backend::CurrentDevice current(device_.index);
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
-    const ActivateBackward<T> function{rows_of<T>(x),           values_of<T>(bias),
-                                       rows_of<T>(grad_y),      rows_of<T>(grad_x),
-                                       values_of<T>(grad_bias), DeviceFormula(formula)};
-    auto extent =
-        cuda::Extent{x.rows, x.cols}.with(function.x).with(function.grad_y).with(function.grad_x);
-    if (!grad_bias.absent()) {
-      extent = extent.with(columns_of(function.bias));
-      const DenseWorkspaceUse use(workspace, "the gradient of a bias", device_, stream);
-      cuda::for_columns<cuda::chunk<T>>(extent, function, cuda::workspace_in(use.data()), stream);
+    const auto run = [&](const auto& gradient) {
+      const ActivateBackward<T, std::decay_t<decltype(gradient)>> function{
+          rows_of<T>(x),      values_of<T>(bias),      gradient,
+          rows_of<T>(grad_x), values_of<T>(grad_bias), DeviceFormula(formula)};
+      auto extent =
+          gradient.extend(cuda::Extent{x.rows, x.cols}.with(function.x).with(function.grad_x));
+      if (!grad_bias.absent()) {
+        extent = extent.with(columns_of(function.bias));
+        const DenseWorkspaceUse use(workspace, "the gradient of a bias", device_, stream);
+        const cuda::Workspace parts = cuda::workspace_in(use.data());
+        if constexpr (std::is_same_v<std::decay_t<decltype(gradient)>, ProductGradient<T>>) {
+          cuda::for_long_columns<cuda::chunk<T>>(extent, function, parts, stream);
+        } else {
+          cuda::for_columns<cuda::chunk<T>>(extent, function, parts, stream);
+        }
+      } else {
+        const bool knows_columns = !bias.absent() || !factors.absent();
+        extent = knows_columns ? extent.with(columns_of(function.bias)) : extent.flattened();
+        constexpr int loose = std::is_same_v<std::decay_t<decltype(gradient)>, ProductGradient<T>>
+                                  ? 1
+                                  : cuda::chunk<T>;
+        cuda::for_elements<cuda::chunk<T>, loose>(extent, function, stream);
+      }
+    };
+    if (factors.absent()) {
+      run(MatrixGradient<T>{rows_of<T>(grad_y)});
     } else {
-      extent = bias.absent() ? extent.flattened() : extent.with(columns_of(function.bias));
-      cuda::for_elements<cuda::chunk<T>>(extent, function, stream);
+      run(ProductGradient<T>(factors));
     }
   });
 }

@@ -4,6 +4,7 @@
 #include "ops/activation/cuda/formula.cuh"
 #include "ops/batch_norm/cuda/columns.cuh"
 #include "ops/cuda/dense_ops.hpp"
+#include "ops/cuda/gradient_source.cuh"
 #include "ops/cuda/operands.cuh"
 #include "ops/dense_workspace.hpp"
 
@@ -12,9 +13,10 @@ namespace {
 
 /// What both passes know of a column, and of a place in it. The activation's argument is computed
 /// again, which costs less than to read its result.
-template <class T>
+template <class T, class Gradient>
 struct Normalised {
-  cuda::Rows<const T> x, grad_y;
+  cuda::Rows<const T> x;
+  Gradient grad_y;
   const float* mean;
   const float* inverse_deviation;
   const float* gamma;  ///< may be null, as beta
@@ -47,7 +49,7 @@ struct Normalised {
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
     Fetched<width> fetched;
     place.load(x, fetched.values);
-    place.load(grad_y, fetched.gradients);
+    grad_y.load(place, fetched.gradients);
     return fetched;
   }
 
@@ -71,9 +73,9 @@ struct Normalised {
 };
 
 /// The sums of the gradient and of the gradient * normalised x.
-template <class T>
+template <class T, class Gradient>
 struct GradientSums {
-  Normalised<T> normalised;
+  Normalised<T, Gradient> normalised;
   float* grad_gamma;  ///< may be null, as the next two
   float* grad_beta;
   T* grad_shift;
@@ -130,9 +132,9 @@ struct GradientSums {
 };
 
 /// dX.
-template <class T>
+template <class T, class Gradient>
 struct GradientOfInput {
-  Normalised<T> normalised;
+  Normalised<T, Gradient> normalised;
   cuda::Rows<T> grad_x;
   const cuda::ColumnNumbers* numbers;
 
@@ -140,7 +142,7 @@ struct GradientOfInput {
   using Term = float;
 
   template <int width>
-  struct Columns : Normalised<T>::template Columns<width> {
+  struct Columns : Normalised<T, Gradient>::template Columns<width> {
     float mean_gradient[width], mean_weighted[width];
   };
 
@@ -194,24 +196,38 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
     constexpr int width = cuda::chunk<T>;
-    const Normalised<T> normalised{rows_of<T>(x),
-                                   rows_of<T>(call.grad_y),
-                                   values_of<float>(call.saved_mean),
-                                   values_of<float>(call.saved_inverse_deviation),
-                                   values_of<float>(call.gamma),
-                                   values_of<float>(call.beta),
-                                   DeviceFormula(call.formula)};
-    const auto extent = cuda::Extent{x.rows, x.cols}.with(normalised.x).with(normalised.grad_y);
-    const GradientSums<T> sums{normalised,
-                               values_of<float>(call.grad_gamma),
-                               values_of<float>(call.grad_beta),
-                               values_of<T>(call.grad_shift),
-                               x.rows,
-                               parts.columns};
-    if (call.grad_x.absent()) return cuda::for_long_columns<width>(extent, sums, parts, stream);
-    const GradientOfInput<T> gradient{normalised, rows_of<T>(call.grad_x), parts.columns};
-    cuda::for_columns_twice<width>(cuda::Extent(extent).with(gradient.grad_x), sums, gradient,
-                                   parts, stream);
+    const auto run = [&](const auto& grad_y) {
+      using Gradient = std::decay_t<decltype(grad_y)>;
+      const Normalised<T, Gradient> normalised{rows_of<T>(x),
+                                               grad_y,
+                                               values_of<float>(call.saved_mean),
+                                               values_of<float>(call.saved_inverse_deviation),
+                                               values_of<float>(call.gamma),
+                                               values_of<float>(call.beta),
+                                               DeviceFormula(call.formula)};
+      const auto extent = grad_y.extend(cuda::Extent{x.rows, x.cols}.with(normalised.x));
+      const GradientSums<T, Gradient> sums{normalised,
+                                           values_of<float>(call.grad_gamma),
+                                           values_of<float>(call.grad_beta),
+                                           values_of<T>(call.grad_shift),
+                                           x.rows,
+                                           parts.columns};
+      if (call.grad_x.absent()) return cuda::for_long_columns<width>(extent, sums, parts, stream);
+      const GradientOfInput<T, Gradient> gradient{normalised, rows_of<T>(call.grad_x),
+                                                  parts.columns};
+      const auto with_result = cuda::Extent(extent).with(gradient.grad_x);
+      if constexpr (std::is_same_v<Gradient, ProductGradient<T>>) {
+        cuda::for_long_columns<width>(with_result, sums, parts, stream);
+        cuda::for_long_columns<width>(with_result, gradient, parts, stream);
+      } else {
+        cuda::for_columns_twice<width>(with_result, sums, gradient, parts, stream);
+      }
+    };
+    if (call.factors.absent()) {
+      run(MatrixGradient<T>{rows_of<T>(call.grad_y)});
+    } else {
+      run(ProductGradient<T>(call.factors));
+    }
   });
 }
 

@@ -4,7 +4,6 @@
 #include <cuda_bf16.h>
 
 #include <cstdint>
-#include <type_traits>
 
 /// fp32 numbers as sums of three bf16 numbers, so that tensor cores multiply them without losing a
 /// digit: h + m + l is the number itself as long as none of them falls below bf16's range.
@@ -36,28 +35,5 @@ struct FourInPlanes {
     }
   }
 };
-
-/// The same of bf16, a plane as it is.
-struct FourAsTheyAre {
-  std::uint32_t words[1][2];
-
-  __device__ explicit FourAsTheyAre(const __nv_bfloat16 (&values)[4]) {
-    const auto& pairs = reinterpret_cast<const std::uint32_t(&)[2]>(values);
-    words[0][0] = pairs[0];
-    words[0][1] = pairs[1];
-  }
-};
-
-template <class T>
-using FourOf = std::conditional_t<sizeof(T) == 4, FourInPlanes, FourAsTheyAre>;
-
-/// Calls `add(p, q)` for the products of planes that are added, the smallest first: all but those
-/// below the last bit of fp32.
-template <class T, class Add>
-__device__ void for_plane_pairs(Add&& add) {
-  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
-#pragma unroll
-  for (int i = num_planes_of<T> == 1 ? 5 : 0; i < 6; ++i) add(pairs[i][0], pairs[i][1]);
-}
 
 }  // namespace tessera::ops

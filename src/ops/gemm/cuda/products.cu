@@ -64,16 +64,22 @@ ProductOf<T> transposed(ProductOf<T> product) {
   return product;
 }
 
-template <class T>
-bool streams_rows(const ProductOf<T>& product) {
+bool streams_rows(const Product& product) {
   // A shorter inner size is all padding: BLAS writes the result faster.
   return product.rows >= many_rows && product.cols <= 64 && product.inner >= 8 &&
          product.left.inner_in_row && product.target.col_step == 1 &&
-         StreamLayout<T>::bytes(product.inner, false) <= StreamLayout<T>::most_bytes;
+         StreamLayout::bytes(product.inner, false) <= StreamLayout::most_bytes;
 }
 
-template <class T>
-bool streams_inner(const ProductOf<T>& product) {
+/// Few columns of two matrices with many rows: sums over the rows, faster without tiles.
+bool is_thin(const Product& product) {
+  return product.inner > many_rows && product.rows <= thin_product_rows &&
+         !product.left.inner_in_row && !product.right.inner_in_row && product.beta == 0 &&
+         product.left.columns.numbers == nullptr && product.target.bias == nullptr &&
+         product.cols <= cuda::workspace_columns;
+}
+
+bool streams_inner(const Product& product) {
   return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
          std::min(product.rows, product.cols) <= 64 && std::max(product.rows, product.cols) <= 96;
 }
@@ -104,37 +110,33 @@ void run_small(const ProductOf<T>& given, std::byte* memory, Stream stream) {
 }
 
 /// Tiles that a product and its transpose need.
-template <class T>
-std::int64_t inner_tiles(const ProductOf<T>& product) {
+std::int64_t inner_tiles(const Product& product) {
   return divide_up(product.rows, inner_tile_rows) * divide_up(product.cols, 64);
 }
 
-template <class T>
-bool reads_columns(const ProductOf<T>& product) {
+bool reads_columns(const Product& product) {
   return product.left.columns.numbers != nullptr || product.right.columns.numbers != nullptr;
 }
 
-template <class T>
-void run_rows(ProductOf<T> product, std::byte* memory, Stream stream) {
+void run_rows(Product product, std::byte* memory, Stream stream) {
   const cuda::Workspace parts = cuda::workspace_in(memory);
   product.moments.partials = parts.partials;
   product.moments.counter = parts.counters;
   const bool fused = reads_columns(product) || product.moments.totals != nullptr;
-  const auto run_chosen =
-      product.cols <= 32 ? (fused ? run_stream_rows<32, true, T> : run_stream_rows<32, false, T>)
-                         : (fused ? run_stream_rows<64, true, T> : run_stream_rows<64, false, T>);
+  const auto run_chosen = product.cols <= 32
+                              ? (fused ? run_stream_rows<32, true> : run_stream_rows<32, false>)
+                              : (fused ? run_stream_rows<64, true> : run_stream_rows<64, false>);
   run_chosen(product, launch_of(product, {}), stream);
 }
 
 static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
 
-template <class T>
-void run_inner(const ProductOf<T>& given, std::byte* memory, Stream stream) {
-  const ProductOf<T> other = transposed(given);
-  const ProductOf<T> product = inner_tiles(other) < inner_tiles(given) ||
-                                       (given.rows > given.cols && given.rows > inner_tile_rows)
-                                   ? other
-                                   : given;
+void run_inner(const Product& given, std::byte* memory, Stream stream) {
+  const Product other = transposed(given);
+  const Product product = inner_tiles(other) < inner_tiles(given) ||
+                                  (given.rows > given.cols && given.rows > inner_tile_rows)
+                              ? other
+                              : given;
   const int across = product.cols <= 64 ? 1 : 2;
   const std::int64_t row_tiles = divide_up(product.rows, inner_tile_rows);
   const std::int64_t col_tiles = divide_up(product.cols, across * 64);
@@ -143,9 +145,9 @@ void run_inner(const ProductOf<T>& given, std::byte* memory, Stream stream) {
   const dim3 grid(cuda::num_blocks(row_tiles, 1), cuda::num_blocks(col_tiles, 1),
                   static_cast<unsigned>(split.splits));
   const bool fused = reads_columns(product);
-  const auto run_chosen =
-      across == 1 ? (fused ? run_stream_inner<1, true, T> : run_stream_inner<1, false, T>)
-                  : (fused ? run_stream_inner<2, true, T> : run_stream_inner<2, false, T>);
+  const auto run_chosen = across == 1
+                              ? (fused ? run_stream_inner<1, true> : run_stream_inner<1, false>)
+                              : (fused ? run_stream_inner<2, true> : run_stream_inner<2, false>);
   run_chosen(grid, launch_of(product, split), stream);
 }
 
@@ -171,21 +173,27 @@ ProductOf<T> product_of(const GemmCall& call) {
           {static_cast<double*>(call.moments.data), call.moments.stride}};
 }
 
-/// False where there is no kernel for it.
-template <class T>
-bool run_product_of(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
-  const ProductOf<T> product = product_of<T>(call);
-  // A weight's gradient of 16-bit factors is BLAS's, unless it is read in a way of its own.
-  const bool inner = std::is_same_v<T, float> || reads_columns(product);
-  if (streams_rows(product) && cuda::has_wgmma(device)) {
+bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
+  const auto product = product_of<float>(call);
+  if (is_thin(product)) {
+    run_thin(product, memory, stream);
+  } else if (streams_rows(product) && cuda::has_wgmma(device)) {
     run_rows(product, memory, stream);
-  } else if (inner && streams_inner(product) && cuda::has_wgmma(device)) {
+  } else if (streams_inner(product) && cuda::has_wgmma(device)) {
     run_inner(product, memory, stream);
   } else if (is_small(product)) {
     run_small(product, memory, stream);
   } else {
     return false;
   }
+  return true;
+}
+
+/// Many rows of 16 bits come through BLAS: kernels that wait for each tile take longer.
+bool run_bf16(const GemmCall& call, std::byte* memory, Stream stream) {
+  const auto product = product_of<__nv_bfloat16>(call);
+  if (!is_small(product)) return false;
+  run_small(product, memory, stream);
   return true;
 }
 
@@ -244,17 +252,12 @@ bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream s
 
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
   if (call.a.type != call.c.type) return false;
-  if (call.a.type == ElementType::fp32) {
-    return run_product_of<float>(call, device, memory, stream);
-  }
-  if (call.a.type == ElementType::bf16) {
-    return run_product_of<__nv_bfloat16>(call, device, memory, stream);
-  }
-  return false;
+  if (call.a.type == ElementType::fp32) return run_fp32(call, device, memory, stream);
+  return call.a.type == ElementType::bf16 && run_bf16(call, memory, stream);
 }
 
 bool products_fuse(Device device, ElementType type) {
-  return (type == ElementType::fp32 || type == ElementType::bf16) && cuda::has_wgmma(device);
+  return type == ElementType::fp32 && cuda::has_wgmma(device);
 }
 
 }  // namespace tessera::ops

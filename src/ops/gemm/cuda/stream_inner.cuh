@@ -31,13 +31,12 @@ __device__ inline void wgmma_across(float (&d)[32], std::uint64_t a, std::uint64
 }
 
 /// 64 columns of a factor, `inner_lines` rows at a time.
-template <class T>
 class InnerTile {
  public:
   static constexpr int plane_bytes = inner_lines * 128;
-  static constexpr int bytes = num_planes_of<T> * plane_bytes;
+  static constexpr int bytes = num_planes * plane_bytes;
 
-  __device__ InnerTile(cuda::Rows<const T> matrix, std::int64_t first_col, std::int64_t cols,
+  __device__ InnerTile(cuda::Rows<const float> matrix, std::int64_t first_col, std::int64_t cols,
                        char* shared)
       : matrix_(matrix), shared_(shared) {
     vector_ = neighbours_at_once(matrix);
@@ -66,8 +65,8 @@ class InnerTile {
           i < cols_left_ ? reading.numbers[first_col_ + i] : cuda::ColumnNumbers{0, 0, 0, 0};
 #pragma unroll
       for (int four = 0; four < fours; ++four) {
-        T& value = values_[four][i];
-        value = cuda::narrow<T>(reading.value(cuda::widen(value), column));
+        float& value = values_[four][i];
+        value = reading.value(value, column);
       }
     }
   }
@@ -75,11 +74,11 @@ class InnerTile {
   __device__ void keep() const {
 #pragma unroll
     for (int i = 0; i < fours; ++i) {
-      const FourOf<T> planes(values_[i]);
+      const FourInPlanes planes(values_[i]);
       const int col = static_cast<int>(threadIdx.x) % 16 * 4;
       char* const place = shared_ + line(i) * 128 + ((col / 8) ^ (line(i) % 8)) * 16 + col % 8 * 2;
 #pragma unroll
-      for (int plane = 0; plane < num_planes_of<T>; ++plane) {
+      for (int plane = 0; plane < num_planes; ++plane) {
         *reinterpret_cast<uint2*>(place + plane * plane_bytes) =
             make_uint2(planes.words[plane][0], planes.words[plane][1]);
       }
@@ -94,47 +93,46 @@ class InnerTile {
     return i * lines_at_once + static_cast<int>(threadIdx.x) / 16;
   }
 
-  cuda::Rows<const T> matrix_;
+  cuda::Rows<const float> matrix_;
   char* shared_;
   std::int64_t first_col_, cols_left_;
   int vector_;
-  T values_[fours][4];
+  float values_[fours][4];
 };
 
 /// The chunk's product for one group of four warps, its smallest parts first. With one tile of
 /// columns the groups share the steps, otherwise each has its own columns.
-template <int across, class T>
+template <int across>
 __device__ void multiply_lines(std::uint32_t left, std::uint32_t right, float (&sums)[32]) {
-  constexpr std::uint64_t plane_step = InnerTile<T>::plane_bytes >> 4;
+  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
+  constexpr std::uint64_t plane_step = InnerTile::plane_bytes >> 4;
   const int group = static_cast<int>(threadIdx.x) / 128;
   const std::uint64_t of_left = cuda::wgmma_descriptor(left, 0);
   const std::uint64_t of_right =
-      cuda::wgmma_descriptor(right + (across == 2 ? group * InnerTile<T>::bytes : 0), 0);
+      cuda::wgmma_descriptor(right + (across == 2 ? group * InnerTile::bytes : 0), 0);
   int adds = 0;
   cuda::wgmma_fence();
 #pragma unroll
   for (int step = 0; step < inner_lines / 16 * across / 2; ++step) {
     const int line_step = across == 1 ? step * 2 + group : step;
-    for_plane_pairs<T>([&](int p, int q) {
+#pragma unroll
+    for (const auto& [p, q] : pairs) {
       wgmma_across(sums, of_left + line_step * cuda::wgmma_step + p * plane_step,
                    of_right + line_step * cuda::wgmma_step + q * plane_step, adds);
       adds = 1;
-    });
+    }
   }
   cuda::wgmma_commit();
 }
 
-template <int across, class T>
+template <int across>
 constexpr int stream_inner_bytes() {
-  // At the end sums of a group of four warps pass through it as well.
-  constexpr int of_sums = across == 1 ? 128 * 32 * static_cast<int>(sizeof(float)) : 0;
-  constexpr int of_tiles = (1 + across) * InnerTile<T>::bytes;
-  return (of_tiles > of_sums ? of_tiles : of_sums) + 1024;
+  return (1 + across) * InnerTile::bytes + 1024;
 }
 
-template <int across, bool fused, class T>
-__global__ __launch_bounds__(inner_threads, 2) void stream_inner(
-    const __grid_constant__ ProductLaunchOf<T> launch) {
+template <int across, bool fused>
+__global__ __launch_bounds__(inner_threads,
+                             2) void stream_inner(const __grid_constant__ ProductLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
   const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -144,10 +142,10 @@ __global__ __launch_bounds__(inner_threads, 2) void stream_inner(
   const std::int64_t first_col = std::int64_t{blockIdx.y} * (across * 64);
   const std::int64_t begin = blockIdx.z * launch.split.inner_per_split;
   const std::int64_t end = min(launch.inner, begin + launch.split.inner_per_split);
-  constexpr int tile_bytes = InnerTile<T>::bytes;
-  InnerTile<T> left(launch.left, first_row, launch.rows, memory);
-  InnerTile<T> right(launch.right, first_col, launch.cols, memory + tile_bytes);
-  InnerTile<T> more(launch.right, first_col + 64, launch.cols, memory + 2 * tile_bytes);
+  constexpr int tile_bytes = InnerTile::bytes;
+  InnerTile left(launch.left, first_row, launch.rows, memory);
+  InnerTile right(launch.right, first_col, launch.cols, memory + tile_bytes);
+  InnerTile more(launch.right, first_col + 64, launch.cols, memory + 2 * tile_bytes);
   cuda::begin_overlapped();
 
   float sums[32] = {};
@@ -170,7 +168,7 @@ __global__ __launch_bounds__(inner_threads, 2) void stream_inner(
     cuda::fence_shared_for_wgmma();
     __syncthreads();
     float chunk[32];
-    multiply_lines<across, T>(address, address + tile_bytes, chunk);
+    multiply_lines<across>(address, address + tile_bytes, chunk);
     if (at + inner_lines < end) fetch(at + inner_lines);
     cuda::wgmma_wait();
     cuda::keep_in_place(chunk);
@@ -202,11 +200,9 @@ __global__ __launch_bounds__(inner_threads, 2) void stream_inner(
       if (at_row < launch.rows && at_col < launch.cols) visit(at_row, at_col, sums[i]);
     }
   };
-  if constexpr (num_planes_of < T >> 1) {
-    each([&](std::int64_t at_row, std::int64_t at_col, float& sum) {
-      if (!isfinite(sum)) sum = plain_sum<false, false>(launch, at_row, at_col, begin, end);
-    });
-  }
+  each([&](std::int64_t at_row, std::int64_t at_col, float& sum) {
+    if (!isfinite(sum)) sum = plain_sum<false, false>(launch, at_row, at_col, begin, end);
+  });
   if (!add_across_splits(launch.split, place_in_grid(), sums)) return;
   each([&](std::int64_t at_row, std::int64_t at_col, float sum) {
     write_result(launch, at_row, at_col, sum);

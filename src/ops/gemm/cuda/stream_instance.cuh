@@ -8,12 +8,12 @@
 
 namespace tessera::ops {
 
-template <int cols, bool fused, class T>
-void run_stream_rows(const ProductOf<T>& product, const ProductLaunchOf<T>& launch, Stream stream) {
-  using Layout = StreamLayout<T>;
+template <int cols, bool fused>
+void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream) {
+  using Layout = StreamLayout;
   // As much as any product needs: another thread's may be larger.
   cuda_check(
-      cudaFuncSetAttribute(stream_rows<cols, fused, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+      cudaFuncSetAttribute(stream_rows<cols, fused>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                            Layout::most_bytes - (fused ? stream_moments_bytes : 0)),
       "asking for shared memory");
   const std::int64_t bytes = Layout::bytes(launch.inner, fused);
@@ -21,7 +21,7 @@ void run_stream_rows(const ProductOf<T>& product, const ProductLaunchOf<T>& laun
   const std::int64_t tiles = (launch.rows + tile_rows - 1) / tile_rows;
   const dim3 grid(static_cast<unsigned>(std::min(tiles, most_stream_blocks)),
                   cuda::num_blocks(launch.cols, cols));
-  cuda::launch_overlapped(stream_rows<cols, fused, T>, grid, stream_threads,
+  cuda::launch_overlapped(stream_rows<cols, fused>, grid, stream_threads,
                           static_cast<std::size_t>(bytes), stream, launch,
                           product.right.inner_in_row);
 }

@@ -17,20 +17,19 @@ inline constexpr std::int64_t most_stream_blocks = 264;
 /// Shared memory of their own.
 inline constexpr int stream_moments_bytes = 9 << 10;
 
-template <int cols, bool wanted, class T>
+template <int cols, bool wanted>
 class StreamMoments {
  public:
-  __device__ StreamMoments(const ProductLaunchOf<T>&, bool, std::int64_t) {}
-  __device__ void add(int, const cuda::Pack<T, 4> (&)[2], std::int64_t, bool, bool) {}
-  __device__ void finish(const ProductLaunchOf<T>&, std::int64_t) {}
+  __device__ StreamMoments(const ProductLaunch&, bool, std::int64_t) {}
+  __device__ void add(int, const cuda::Pack<float, 4> (&)[2], std::int64_t, bool, bool) {}
+  __device__ void finish(const ProductLaunch&, std::int64_t) {}
 };
 
-template <int cols, class T>
-class StreamMoments<cols, true, T> {
+template <int cols>
+class StreamMoments<cols, true> {
  public:
   /// Ends before the barrier that the caller has.
-  __device__ StreamMoments(const ProductLaunchOf<T>& launch, bool inner_in_row,
-                           std::int64_t first_col)
+  __device__ StreamMoments(const ProductLaunch& launch, bool inner_in_row, std::int64_t first_col)
       : wanted_(launch.moments.totals != nullptr) {
     const int thread = static_cast<int>(threadIdx.x);
     if (!wanted_ || thread >= cols) return;
@@ -44,7 +43,7 @@ class StreamMoments<cols, true, T> {
   }
 
   /// Four columns of two rows, of which so many are there.
-  __device__ void add(int j, const cuda::Pack<T, 4> (&rows)[2], std::int64_t columns,
+  __device__ void add(int j, const cuda::Pack<float, 4> (&rows)[2], std::int64_t columns,
                       bool has_first, bool has_second) {
     if (!wanted_) return;
     const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -53,8 +52,8 @@ class StreamMoments<cols, true, T> {
     for (int i = 0; i < 4; ++i) {
       const float shift = shifts()[j * 16 + lane % 4 * 4 + i];
       const bool exists = i < columns;
-      const float first = exists && has_first ? cuda::widen(rows[0].values[i]) - shift : 0.0f;
-      const float second = exists && has_second ? cuda::widen(rows[1].values[i]) - shift : 0.0f;
+      const float first = exists && has_first ? rows[0].values[i] - shift : 0.0f;
+      const float second = exists && has_second ? rows[1].values[i] - shift : 0.0f;
       values[i] = first + second;
       values[4 + i] = fmaf(first, first, second * second);
     }
@@ -66,7 +65,7 @@ class StreamMoments<cols, true, T> {
     sums_[j] += static_cast<double>(values[0]);
   }
 
-  __device__ void finish(const ProductLaunchOf<T>& launch, std::int64_t first_col) {
+  __device__ void finish(const ProductLaunch& launch, std::int64_t first_col) {
     if (!wanted_) return;
     const int thread = static_cast<int>(threadIdx.x);
     const int lane = thread % 32;
@@ -123,21 +122,21 @@ class StreamMoments<cols, true, T> {
   }
 
   /// The first row of the product as it will be stored, or almost.
-  __device__ static float first_of_column(const ProductLaunchOf<T>& launch, bool inner_in_row,
+  __device__ static float first_of_column(const ProductLaunch& launch, bool inner_in_row,
                                           std::int64_t col) {
-    const T* const right = launch.right.data + (inner_in_row ? col * launch.right.stride : col);
+    const float* const right = launch.right.data + (inner_in_row ? col * launch.right.stride : col);
     const std::int64_t step = inner_in_row ? 1 : launch.right.stride;
     float sum = 0;
 #pragma unroll 16
     for (std::int64_t k = 0; k < launch.inner; ++k) {
-      float x = cuda::widen(launch.left.data[k]);
+      float x = launch.left.data[k];
       if (launch.left_columns.numbers != nullptr) {
         x = launch.left_columns.value(x, launch.left_columns.numbers[k]);
       }
-      sum = fmaf(x, cuda::widen(right[k * step]), sum);
+      sum = fmaf(x, right[k * step], sum);
     }
     sum *= launch.alpha;
-    return launch.target.bias == nullptr ? sum : sum + cuda::widen(launch.target.bias[col]);
+    return launch.target.bias == nullptr ? sum : sum + launch.target.bias[col];
   }
 
   __device__ static float* shifts() {

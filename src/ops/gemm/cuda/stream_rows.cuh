@@ -20,7 +20,6 @@ inline constexpr int stream_batch = 4;
 
 /// The right factor in shared memory: one line of 128 bytes per number of the inner size and 64
 /// columns, in the order that wgmma reads. Behind it what is done to columns of the left factor.
-template <class T>
 struct StreamLayout {
   /// Shared memory of a block on Hopper.
   static constexpr int most_bytes = 227 << 10;
@@ -32,7 +31,7 @@ struct StreamLayout {
     return padded(inner) * 128;
   }
   __host__ __device__ static std::int64_t columns_at(std::int64_t inner) {
-    return num_planes_of<T> * plane_bytes(inner);
+    return num_planes * plane_bytes(inner);
   }
   /// 1024 bytes more than that, to begin on such a boundary.
   __host__ __device__ static std::int64_t bytes(std::int64_t inner, bool fused) {
@@ -58,10 +57,10 @@ __device__ inline int exchanged_column(int col) {
 }
 
 /// Writes the columns [first_col, first_col + cols) of the right factor into shared memory.
-template <int cols, class T>
-__device__ void keep_right(const ProductLaunchOf<T>& launch, bool inner_in_row,
-                           std::int64_t first_col, char* planes) {
-  using Layout = StreamLayout<T>;
+template <int cols>
+__device__ void keep_right(const ProductLaunch& launch, bool inner_in_row, std::int64_t first_col,
+                           char* planes) {
+  using Layout = StreamLayout;
   const auto padded = static_cast<int>(Layout::padded(launch.inner));
   const std::int64_t plane_bytes = Layout::plane_bytes(launch.inner);
   constexpr int kept_cols = 64;
@@ -71,14 +70,14 @@ __device__ void keep_right(const ProductLaunchOf<T>& launch, bool inner_in_row,
     const std::int64_t at_col = first_col + col;
     float rest = 0;
     if (inner < launch.inner && col < cols && at_col < launch.cols) {
-      rest = cuda::widen(inner_in_row ? launch.right.data[at_col * launch.right.stride + inner]
-                                      : launch.right.data[inner * launch.right.stride + at_col]);
+      rest = inner_in_row ? launch.right.data[at_col * launch.right.stride + inner]
+                          : launch.right.data[inner * launch.right.stride + at_col];
     }
     const int line = Layout::line_of(inner);
     const int at = exchanged_column(col);
     char* const place = planes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
 #pragma unroll
-    for (int plane = 0; plane < num_planes_of<T>; ++plane) {
+    for (int plane = 0; plane < num_planes; ++plane) {
       const __nv_bfloat16 part = __float2bfloat16_rn(rest);
       *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
       rest -= __bfloat162float(part);
@@ -88,9 +87,8 @@ __device__ void keep_right(const ProductLaunchOf<T>& launch, bool inner_in_row,
 
 /// Writes what is done to columns of the left factor into shared memory; those that only fill up
 /// stay 0.
-template <class T>
-__device__ void keep_columns(const ProductLaunchOf<T>& launch, cuda::ColumnNumbers* columns) {
-  const auto padded = static_cast<int>(StreamLayout<T>::padded(launch.inner));
+__device__ inline void keep_columns(const ProductLaunch& launch, cuda::ColumnNumbers* columns) {
+  const auto padded = static_cast<int>(StreamLayout::padded(launch.inner));
   for (int i = static_cast<int>(threadIdx.x); i < padded; i += stream_threads) {
     columns[i] =
         i < launch.inner ? launch.left_columns.numbers[i] : cuda::ColumnNumbers{0, 0, 0, 0};
@@ -98,14 +96,13 @@ __device__ void keep_columns(const ProductLaunchOf<T>& launch, cuda::ColumnNumbe
 }
 
 /// Where a lane's two rows, eight apart, are in memory, from its first four numbers on.
-template <class T>
 struct StreamRows {
-  const T* upper;
+  const float* upper;
   std::int64_t eight_rows;
   int num_rows;  ///< of the two
   int inner;     ///< numbers from there on
 
-  __device__ StreamRows(const ProductLaunchOf<T>& launch, std::int64_t row) {
+  __device__ StreamRows(const ProductLaunch& launch, std::int64_t row) {
     const int four = static_cast<int>(threadIdx.x) % 4 * 4;
     upper = launch.left.data + row * launch.left.stride + four;
     eight_rows = 8 * launch.left.stride;
@@ -115,12 +112,11 @@ struct StreamRows {
 };
 
 /// What a lane has of one step: four neighbours of both rows.
-template <class T>
 struct StreamStep {
-  T values[2][4];
+  float values[2][4];
 
-  __device__ void load(const StreamRows<T>& rows, int step, int at_once) {
-    const T* const source = rows.upper + step * 16;
+  __device__ void load(const StreamRows& rows, int step, int at_once) {
+    const float* const source = rows.upper + step * 16;
     const int count = rows.inner - step * 16;
     load_neighbours(source, rows.num_rows > 0 ? count : 0, at_once, values[0]);
     load_neighbours(source + rows.eight_rows, rows.num_rows > 1 ? count : 0, at_once, values[1]);
@@ -133,23 +129,21 @@ struct StreamStep {
       const cuda::ColumnNumbers column = columns[i];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        values[half][i] = cuda::narrow<T>(reading.value(cuda::widen(values[half][i]), column));
+        values[half][i] = reading.value(values[half][i], column);
       }
     }
   }
 };
 
 /// The left factor of one step, as planes.
-template <class T>
 struct StreamFragment {
-  static constexpr int planes = num_planes_of<T>;
-  std::uint32_t words[planes][4];
+  std::uint32_t words[num_planes][4];
 
-  __device__ explicit StreamFragment(const StreamStep<T>& step) {
-    const FourOf<T> upper(step.values[0]);
-    const FourOf<T> lower(step.values[1]);
+  __device__ explicit StreamFragment(const StreamStep& step) {
+    const FourInPlanes upper(step.values[0]);
+    const FourInPlanes lower(step.values[1]);
 #pragma unroll
-    for (int plane = 0; plane < planes; ++plane) {
+    for (int plane = 0; plane < num_planes; ++plane) {
       words[plane][0] = upper.words[plane][0];
       words[plane][1] = lower.words[plane][0];
       words[plane][2] = upper.words[plane][1];
@@ -162,9 +156,12 @@ struct StreamFragment {
   template <int count>
   __device__ void multiply(std::uint64_t right, std::uint64_t plane_step,
                            float (&sums)[count]) const {
+    constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
     cuda::wgmma_fence();
-    for_plane_pairs<T>(
-        [&](int p, int q) { cuda::wgmma<__nv_bfloat16>(sums, words[p], right + q * plane_step); });
+#pragma unroll
+    for (const auto& [p, q] : pairs) {
+      cuda::wgmma<__nv_bfloat16>(sums, words[p], right + q * plane_step);
+    }
     cuda::wgmma_commit();
   }
 };
@@ -184,30 +181,29 @@ __device__ __noinline__ void sum_plainly(const ProductLaunch& launch, bool inner
 }
 
 /// Writes the sums of a lane's two rows, four columns at a time.
-template <int cols, class T, class Moments>
-__device__ void write_rows(const ProductLaunchOf<T>& launch, std::int64_t row,
-                           std::int64_t first_col, bool in_fours, const float (&sums)[cols / 2],
-                           Moments& moments) {
+template <int cols, class Moments>
+__device__ void write_rows(const ProductLaunch& launch, std::int64_t row, std::int64_t first_col,
+                           bool in_fours, const float (&sums)[cols / 2], Moments& moments) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int j = 0; j < cols / 16; ++j) {
     const std::int64_t col = first_col + j * 16 + lane % 4 * 4;
-    cuda::Pack<T, 4> results[2];
+    cuda::Pack<float, 4> results[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const std::int64_t at_row = row + half * 8;
       if (at_row >= launch.rows) continue;
-      T* const to = launch.target.data + at_row * launch.target.row_step;
+      float* const to = launch.target.data + at_row * launch.target.row_step;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (col + i >= launch.cols) break;
         float result = launch.alpha * sums[j * 8 + i / 2 * 4 + half * 2 + i % 2];
-        if (launch.target.bias != nullptr) result += cuda::widen(launch.target.bias[col + i]);
-        if (launch.beta != 0) result = fmaf(launch.beta, cuda::widen(to[col + i]), result);
-        results[half].values[i] = cuda::narrow<T>(result);
+        if (launch.target.bias != nullptr) result += launch.target.bias[col + i];
+        if (launch.beta != 0) result = fmaf(launch.beta, to[col + i], result);
+        results[half].values[i] = result;
       }
       if (in_fours && col + 3 < launch.cols) {
-        *reinterpret_cast<cuda::Pack<T, 4>*>(to + col) = results[half];
+        *reinterpret_cast<cuda::Pack<float, 4>*>(to + col) = results[half];
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -219,12 +215,12 @@ __device__ void write_rows(const ProductLaunchOf<T>& launch, std::int64_t row,
   }
 }
 
-template <int cols, bool fused, class T>
+template <int cols, bool fused>
 __global__ __launch_bounds__(stream_threads,
-                             2) void stream_rows(const __grid_constant__ ProductLaunchOf<T> launch,
+                             2) void stream_rows(const __grid_constant__ ProductLaunch launch,
                                                  bool inner_in_row) {
 #if defined(TESSERA_HAS_WGMMA)
-  using Layout = StreamLayout<T>;
+  using Layout = StreamLayout;
   extern __shared__ char shared[];
   const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
@@ -236,7 +232,7 @@ __global__ __launch_bounds__(stream_threads,
   keep_right<cols>(launch, inner_in_row, first_col, memory);
   const bool reads_columns = fused && launch.left_columns.numbers != nullptr;
   if (reads_columns) keep_columns(launch, columns);
-  StreamMoments<cols, fused, T> moments(launch, inner_in_row, first_col);
+  StreamMoments<cols, fused> moments(launch, inner_in_row, first_col);
   cuda::fence_shared_for_wgmma();
   __syncthreads();
 
@@ -244,9 +240,8 @@ __global__ __launch_bounds__(stream_threads,
   const auto plane_step = static_cast<std::uint64_t>(Layout::plane_bytes(launch.inner) >> 4);
   const auto steps = static_cast<int>(Layout::padded(launch.inner) / 16);
   const int at_once = neighbours_at_once(launch.left);
-  const bool in_fours =
-      reinterpret_cast<std::uintptr_t>(launch.target.data) % (4 * sizeof(T)) == 0 &&
-      launch.target.row_step % 4 == 0;
+  const bool in_fours = reinterpret_cast<std::uintptr_t>(launch.target.data) % 16 == 0 &&
+                        launch.target.row_step % 4 == 0;
   constexpr int groups = stream_threads / 128;
   const std::int64_t tiles = (launch.rows + stream_tile_rows - 1) / stream_tile_rows;
   const std::int64_t stride = std::int64_t{gridDim.x} * groups;
@@ -256,24 +251,24 @@ __global__ __launch_bounds__(stream_threads,
     return tile * stream_tile_rows + thread % 128 / 32 * 16 + thread % 32 / 4;
   };
 
-  StreamStep<T> ahead[stream_batch];
+  StreamStep ahead[stream_batch];
 #pragma unroll
   for (int i = 0; i < stream_batch; ++i) {
-    ahead[i].load(StreamRows<T>(launch, row_of(first_tile)), i, at_once);
+    ahead[i].load(StreamRows(launch, row_of(first_tile)), i, at_once);
   }
   for (std::int64_t tile = first_tile; tile < tiles; tile += stride) {
     float sums[cols / 2] = {};
     for (int first_step = 0; first_step < steps; first_step += stream_batch) {
       // What comes after this batch: the tile's next one, or the next tile's first.
       const bool same_tile = first_step + stream_batch < steps;
-      const StreamRows<T> next(launch, row_of(same_tile ? tile : tile + stride));
+      const StreamRows next(launch, row_of(same_tile ? tile : tile + stride));
       const int next_step = same_tile ? first_step + stream_batch : 0;
 #pragma unroll
       for (int i = 0; i < stream_batch; ++i) {
         if (reads_columns && first_step + i < steps) {
           ahead[i].read(launch.left_columns, columns + (first_step + i) * 16 + thread % 4 * 4);
         }
-        const StreamFragment<T> left(ahead[i]);
+        const StreamFragment left(ahead[i]);
         ahead[i].load(next, next_step + i, at_once);
         if (first_step + i < steps) {
           left.multiply(descriptor + (first_step + i) * cuda::wgmma_step, plane_step, sums);
@@ -282,18 +277,16 @@ __global__ __launch_bounds__(stream_threads,
         }
       }
     }
-    if constexpr (num_planes_of < T >> 1) {
-      float rest = 0;
+    float rest = 0;
 #pragma unroll
-      for (int i = 0; i < cols / 2; ++i) rest = fmaf(sums[i], 0.0f, rest);
-      if (rest != 0) {
-        float copies[cols / 2];
+    for (int i = 0; i < cols / 2; ++i) rest = fmaf(sums[i], 0.0f, rest);
+    if (rest != 0) {
+      float copies[cols / 2];
 #pragma unroll
-        for (int i = 0; i < cols / 2; ++i) copies[i] = sums[i];
-        sum_plainly<cols>(launch, inner_in_row, row_of(tile), first_col, copies);
+      for (int i = 0; i < cols / 2; ++i) copies[i] = sums[i];
+      sum_plainly<cols>(launch, inner_in_row, row_of(tile), first_col, copies);
 #pragma unroll
-        for (int i = 0; i < cols / 2; ++i) sums[i] = copies[i];
-      }
+      for (int i = 0; i < cols / 2; ++i) sums[i] = copies[i];
     }
     write_rows<cols>(launch, row_of(tile), first_col, in_fours, sums, moments);
   }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/sums.cuh"
+#include "ops/gemm/cuda/product_launch.hpp"
+
+/// Products left^T right of a few columns and a matrix with very many rows: for each column of the
+/// right factor as many sums over the rows as the left one has columns.
+namespace tessera::ops {
+namespace {
+
+template <int count>
+struct ThinSums {
+  cuda::Rows<const float> left, right;
+  ReadColumns reading;  ///< of the right factor
+  ProductTarget<float> target;
+  float alpha;
+
+  static constexpr int num_sums = count;
+  using Term = float;
+
+  template <int width>
+  struct Columns {
+    cuda::ColumnNumbers of[width];
+  };
+  template <int width>
+  struct Fetched {
+    float left[count], right[width];
+  };
+
+  template <int width, bool aligned>
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
+    Columns<width> columns{};
+    if (reading.numbers == nullptr) return columns;
+#pragma unroll
+    for (int i = 0; i < width; ++i) columns.of[i] = reading.numbers[place.col + i];
+    return columns;
+  }
+
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
+                                  const Columns<width>&) const {
+    Fetched<width> fetched;
+#pragma unroll
+    for (int i = 0; i < count; ++i) fetched.left[i] = left.data[place.row * left.stride + i];
+    place.load(right, fetched.right);
+    return fetched;
+  }
+
+  template <int width, bool aligned>
+  __device__ void row(const cuda::Elements<width, aligned>&, const Columns<width>& columns,
+                      const Fetched<width>& fetched, float (&terms)[count][width]) const {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const float x = reading.numbers == nullptr ? fetched.right[i]
+                                                 : reading.value(fetched.right[i], columns.of[i]);
+#pragma unroll
+      for (int sum = 0; sum < count; ++sum) terms[sum][i] = fetched.left[sum] * x;
+    }
+  }
+
+  __device__ void finish(std::int64_t col, const double (&totals)[count]) const {
+#pragma unroll
+    for (int sum = 0; sum < count; ++sum) {
+      target.data[sum * target.row_step + col * target.col_step] =
+          alpha * static_cast<float>(totals[sum]);
+    }
+  }
+};
+
+template <int count>
+void run_sums(const Product& product, std::byte* memory, Stream stream) {
+  const ThinSums<count> function{product.left.matrix, product.right.matrix, product.right.columns,
+                                 product.target, product.alpha};
+  const auto extent = cuda::Extent{product.inner, product.cols}.with(function.right);
+  cuda::for_long_columns<cuda::chunk<float>>(extent, function, cuda::workspace_in(memory), stream);
+}
+
+}  // namespace
+
+void run_thin(const Product& product, std::byte* memory, Stream stream) {
+  switch (product.rows) {
+    case 1: return run_sums<1>(product, memory, stream);
+    case 2: return run_sums<2>(product, memory, stream);
+    case 3: return run_sums<3>(product, memory, stream);
+    default: return run_sums<4>(product, memory, stream);
+  }
+}
+
+}  // namespace tessera::ops
