@@ -2,6 +2,7 @@
 #include "tessera/ops/aggregate_update.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "bench/inputs.hpp"
@@ -9,6 +10,7 @@
 #include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
+#include "core/number_limits.hpp"
 #include "ops/gemm/reference.hpp"
 #include "ops/spmm/reference.hpp"
 #include "tessera/graph/transform.hpp"
@@ -60,14 +62,27 @@ Gate compare(const RowSample& sample, const ops::AggregateUpdateOptions& options
                               .strict = false,
                               .terms = longest_row(sample.graph) + x.cols(),
                               .more = narrow ? 0x1p-8 : 0});
+  // What the smallest numbers lose before they meet the weights: where sums are stored between two
+  // stages, or are cut into planes of bf16.
+  const NumberLimits stored = limits_of(options.precision);
+  const double lost =
+      options.precision == Precision::fp64
+          ? 0
+          : std::max(stored.smallest_step, limits_of(Precision::bf16).smallest_step);
   double worst = 0;
   for (std::int64_t i = 0; i < computed.rows(); ++i) {
     // Sums that pass the end of their type may have come up on the way.
-    const double largest_sum =
-        *std::max_element(sizes.view().row(i), sizes.view().row(i) + sizes.cols());
+    const double* const of_row = sizes.row(i);
+    const bool passes = std::any_of(of_row, of_row + sizes.cols(),
+                                    [&](double size) { return size >= stored.largest; });
     for (std::int64_t j = 0; j < computed.cols(); ++j) {
-      worst = std::max(worst, measure.error_of(computed(i, j), expected(i, j), magnitude(i, j),
-                                               std::max(magnitude(i, j), largest_sum)));
+      double weights = 0;
+      for (std::int64_t k = 0; k < sizes.cols(); ++k) {
+        weights += std::abs(transpose == Transpose::yes ? factors(j, k) : factors(k, j));
+      }
+      if (std::abs(computed(i, j) - expected(i, j)) <= lost * weights) continue;
+      if (passes && !std::isfinite(computed(i, j))) continue;
+      worst = std::max(worst, measure.error_of(computed(i, j), expected(i, j), magnitude(i, j)));
     }
   }
   return {worst, measure.bound(), computed.rows(), y.rows()};

@@ -14,6 +14,7 @@ namespace {
 struct ProductCoefficients {
   double launch_us;
   double moved_bytes_per_us;
+  double half_moved_bytes_per_us;  ///< by BLAS with 16 bits
   /// Multiplications and additions: our own kernels for up to 64 columns, BLAS in fp32 and with 16
   /// bits.
   double streamed_per_us;
@@ -23,6 +24,7 @@ struct ProductCoefficients {
   ProductCoefficients scaled(DeviceRatio ratio) const {
     ProductCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.half_moved_bytes_per_us *= ratio.memory;
     scaled.streamed_per_us *= ratio.processors;
     scaled.fp32_per_us *= ratio.processors;
     scaled.half_per_us *= ratio.processors;
@@ -31,11 +33,12 @@ struct ProductCoefficients {
 };
 
 constexpr std::array<Fitted<ProductCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15", "products of 2 k to 1.7 M rows with 16 to 256 columns"),
+    {{fitted_on_h200("2026-11-16", "molecules, two unions and communities at 64 and 96 features"),
       {.launch_us = 3,
-       .moved_bytes_per_us = 3.6e6,
+       .moved_bytes_per_us = 3.1e6,
+       .half_moved_bytes_per_us = 1.4e6,
        .streamed_per_us = 120e6,
-       .fp32_per_us = 40e6,
+       .fp32_per_us = 29e6,
        .half_per_us = 300e6}}}};
 
 /// Rows from which on, and columns up to which, our own kernels take fp32.
@@ -51,8 +54,9 @@ double product_us(const AggregateUpdateProblem& problem, const ProductCoefficien
   const bool streamed = rows >= many_rows && problem.written() <= most_columns;
   const double per_us =
       bytes == 2 ? fit.half_per_us : (streamed ? fit.streamed_per_us : fit.fp32_per_us);
-  return fit.launch_us + std::max(rows * (inner + cols) * bytes / fit.moved_bytes_per_us,
-                                  2 * rows * inner * cols / per_us);
+  const double moved = bytes == 2 ? fit.half_moved_bytes_per_us : fit.moved_bytes_per_us;
+  return fit.launch_us +
+         std::max(rows * (inner + cols) * bytes / moved, 2 * rows * inner * cols / per_us);
 }
 
 }  // namespace

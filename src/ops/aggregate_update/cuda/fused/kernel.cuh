@@ -96,12 +96,67 @@ __device__ void store_columns(const UpdateLaunch& launch, const UpdateRow& row, 
   }
 }
 
-/// Rows of Y, and once more, without planes, those in which something is not finite.
+/// What rows of Y go through that most layers have: a bias and relu at most, and rows that are
+/// stored four columns at a time.
+template <class T>
+struct ShortEpilogue {
+  bool relu;
+  bool enough;  ///< whether this is all
+
+  __device__ explicit ShortEpilogue(const UpdateLaunch& launch) {
+    const ActivationFormula& formula = launch.epilogue.formula;
+    const auto on_boundary = [](const void* at) {
+      return reinterpret_cast<std::uintptr_t>(at) % (4 * sizeof(T)) == 0;
+    };
+    relu = formula.activation == Activation::relu;
+    enough = (relu || formula.activation == Activation::none) && !formula.drops &&
+             launch.features.cols % 4 == 0 && launch.features.y_stride % 4 == 0 &&
+             on_boundary(launch.features.y) && on_boundary(launch.epilogue.bias);
+  }
+
+  /// Stores the rows, and returns for each whether all of its numbers are finite.
+  template <int cols>
+  __device__ void store(const UpdateLaunch& launch, const UpdateRow (&rows)[2],
+                        const UpdateSums<cols>& sums, bool (&finite)[2]) const {
+    using Four = cuda::Vector<T, 4 * static_cast<int>(sizeof(T))>;
+    const int first_feature = static_cast<int>(threadIdx.x) % 4 * 4;
+    const auto* const bias = static_cast<const T*>(launch.epilogue.bias);
+    T* to[2];
+    float probe[2] = {0, 0};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      to[half] = static_cast<T*>(launch.features.y) +
+                 std::int64_t{rows[half].row} * launch.features.y_stride + first_feature;
+    }
+#pragma unroll
+    for (int block = 0; block < cols / 16; ++block) {
+      const int feature = block * 16 + first_feature;
+      if (feature >= launch.features.cols) continue;
+      float added[4] = {};
+      if (bias != nullptr) Four::load(bias + feature).widen_to(added);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float values[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float sum = sums.at(half, block, i);
+          probe[half] = fmaf(sum, 0.0f, probe[half]);  // not a number unless the sum is finite
+          values[i] = sum + added[i];
+          if (relu) values[i] = values[i] <= 0 ? 0 : values[i];
+        }
+        if (rows[half].row >= 0) Four::narrowed(values).store(to[half] + block * 16);
+      }
+    }
+    finite[0] = probe[0] == 0;
+    finite[1] = probe[1] == 0;
+  }
+};
+
+/// Any other epilogue. The sums are used up.
 template <int cols, class T>
-__device__ void store_update(const UpdateLaunch& launch, const UpdateRow (&rows)[2],
-                             UpdateSums<cols>& sums) {
+__device__ void store_with_any_epilogue(const UpdateLaunch& launch, const UpdateRow (&rows)[2],
+                                        UpdateSums<cols>& sums, bool (&finite)[2]) {
   const int first_feature = static_cast<int>(threadIdx.x) % 4 * 4;
-  bool finite[2] = {true, true};
 #pragma unroll 1
   for (int block = 0; block < cols / 16; ++block) {
 #pragma unroll
@@ -115,6 +170,20 @@ __device__ void store_update(const UpdateLaunch& launch, const UpdateRow (&rows)
       store_columns<T>(launch, rows[half], block * 16 + first_feature, values);
     }
     sums.shift();
+  }
+}
+
+/// Rows of Y, and once more, without planes, those in which something is not finite.
+template <int cols, class T>
+__device__ void store_update(const UpdateLaunch& launch, const UpdateRow (&rows)[2],
+                             UpdateSums<cols>& sums) {
+  const int first_feature = static_cast<int>(threadIdx.x) % 4 * 4;
+  bool finite[2] = {true, true};
+  const ShortEpilogue<T> epilogue(launch);
+  if (epilogue.enough) {
+    epilogue.store(launch, rows, sums, finite);
+  } else {
+    store_with_any_epilogue<cols, T>(launch, rows, sums, finite);
   }
 #pragma unroll 1
   for (int half = 0; half < 2; ++half) {

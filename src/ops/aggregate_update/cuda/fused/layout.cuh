@@ -137,7 +137,15 @@ struct UpdateSums {
     cuda::keep_in_place(first);
     if constexpr (has_second) cuda::keep_in_place(second);
   }
-  /// Of row `half` and the first 16 columns, the four from lane % 4 * 4 on.
+  /// Of row `half` and the 16 columns of a block, the four from lane % 4 * 4 on.
+  __device__ float at(int half, int block, int i) const {
+    const int place = i / 2 * 4 + half * 2 + i % 2;
+    if constexpr (has_second) {
+      if (block >= num_first / 8) return second[(block - num_first / 8) * 8 + place];
+    }
+    return first[block * 8 + place];
+  }
+  /// The same of the first block.
   __device__ float front(int half, int i) const { return first[i / 2 * 4 + half * 2 + i % 2]; }
   /// Makes the next 16 columns the first: registers cannot be counted through.
   __device__ void shift() {

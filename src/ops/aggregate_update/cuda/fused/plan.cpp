@@ -56,7 +56,7 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
 
   void run(const AggregateUpdateCall& call, Stream stream,
            const WorkspaceView& workspace) const override {
-    if (problem_.written() == 0 || problem_.num_targets() == 0) return;
+    if (problem_.num_targets() == 0) return;
     check_reach(call.x, "x");
     const AggregateUpdateOptions& options = problem_.options;
     SpmmCall sums;
@@ -114,6 +114,7 @@ std::string why_not(const AggregateUpdateProblem& problem) {
   if (precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (precision == Precision::fp16) return "fp16 has too small a range for sums in planes";
   if (!cuda::has_wgmma(options.device)) return "needs a GPU with wgmma (compute capability 9.0)";
+  if (problem.written() == 0) return "no columns to write";
   if (width_for(problem.written()) == 0) {
     return fmt::format("rows of more than {} columns", update_widths[std::size(update_widths) - 1]);
   }

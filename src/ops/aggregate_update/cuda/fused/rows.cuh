@@ -186,25 +186,33 @@ class UpdateChunk {
 
   __device__ void add_edges(const UpdateRow (&rows)[2], int first, const Columns& ids,
                             const Edges& edges, Values& sums) const {
+    float weights[2][at_once];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
 #pragma unroll
-      for (int e = 0; e < at_once; ++e) {
-        const bool live = first + e < rows[r].count;
-        const float weight =
-            live && launch_.work.weighted
-                ? update_weight(launch_.matrix, rows[r].begin + first + e, ids.of[r][e])
-                : 1.0f;
-        add(edges.of[r][e], weight, sums[r]);
+      for (int e = 0; e < at_once; ++e) weights[r][e] = 1;
+    }
+    if (launch_.work.weighted) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+#pragma unroll
+        for (int e = 0; e < at_once; ++e) {
+          if (first + e >= rows[r].count) continue;
+          weights[r][e] = update_weight(launch_.matrix, rows[r].begin + first + e, ids.of[r][e]);
+        }
       }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int e = 0; e < at_once; ++e) add(edges.of[r][e], weights[r][e], sums[r]);
     }
   }
 
   /// Zeros where it is not wanted, and beyond the last column.
   __device__ void load(bool wanted, VertexId row, Vector (&vectors)[units]) const {
     const auto offset = std::uint64_t{static_cast<std::uint32_t>(row)} * row_bytes_;
-    const auto* const from =
-        reinterpret_cast<const T*>(reinterpret_cast<const char*>(x_) + (wanted ? offset : 0));
+    const auto* const from = reinterpret_cast<const T*>(reinterpret_cast<const char*>(x_) + offset);
 #pragma unroll
     for (int unit = 0; unit < units; ++unit) {
       const int left =
