@@ -42,6 +42,7 @@ extern const Verb train_verb;
 extern const Verb predict_verb;
 extern const Verb plan_verb;
 extern const Verb bench_verb;
+extern const Verb calibrate_verb;
 extern const Verb check_verb;
 extern const Verb doctor_verb;
 extern const Verb completion_verb;

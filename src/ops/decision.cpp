@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/cost_shape.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
@@ -22,9 +23,13 @@ std::string summary_of(const Offer& winner, std::span<const Offer> offers, bool 
                      winner.measured_us, timed);
 }
 
-/// Where predictions were made with the coefficients of another GPU; empty where they were not.
-std::string scaled_costs(Device device, bool predicted) {
-  if (!predicted || device.kind != DeviceKind::cuda || device.index >= num_gpus()) return {};
+/// Where predictions were made with the coefficients of another GPU, or with those of a
+/// calibration; empty where they were not.
+std::string source_of_costs(Device device, const Offer& winner, bool predicted) {
+  if (!predicted) return {};
+  const std::string calibrated = note_on_calibration(device, winner.info->name);
+  if (!calibrated.empty()) return "; " + calibrated;
+  if (device.kind != DeviceKind::cuda || device.index >= num_gpus()) return {};
   const std::string note = note_on_costs(device_traits(device));
   return note.empty() ? note : "; " + note;
 }
@@ -42,8 +47,8 @@ Explanation explain_choice(std::span<const Offer> offers, std::size_t chosen,
   const bool timed = any_timed(offers);
   const Offer& winner = offers[chosen];
   Explanation explanation;
-  explanation.summary =
-      summary_of(winner, offers, forced) + scaled_costs(options.device, !forced && !timed);
+  explanation.summary = summary_of(winner, offers, forced) +
+                        source_of_costs(options.device, winner, !forced && !timed);
   for (const Offer& offer : offers) {
     if (offer.why_not != out_of_memory_verdict) continue;
     explanation.summary += fmt::format("; {} did not fit into memory", offer.info->name);

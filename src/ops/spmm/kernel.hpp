@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -57,6 +58,14 @@ struct SpmmProblem {
     return epilogue == same && output() == precision;
   }
 };
+
+inline CostShape cost_shape(const SpmmProblem& problem) {
+  const Graph& graph = problem.graph;
+  const VertexId rows = problem.pass == SpmmPass::forward ? graph.num_rows() : graph.num_cols();
+  const auto bytes = static_cast<int>(bytes_per_element(problem.precision));
+  return {static_cast<double>(graph.num_edges()) / std::max(1, rows),
+          static_cast<double>(problem.features) * bytes, bytes};
+}
 
 /// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX.
 struct SpmmCall {

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/ops/calibration.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/device_traits.hpp"
+#include "io/file.hpp"
+#include "io/text.hpp"
+#include "ops/cost_shape.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/io/writing.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr std::string_view title = "tessera calibration";
+constexpr int format_number = 1;
+
+[[noreturn]] void reject(const std::string& problem, const std::string& where) {
+  throw Error(ErrorCode::bad_data, problem, where,
+              "make it again with 'tessera calibrate', or remove it");
+}
+
+std::vector<std::string> fields_of(std::string_view line) {
+  std::vector<std::string> fields;
+  while (true) {
+    const std::size_t tab = line.find('\t');
+    fields.emplace_back(line.substr(0, tab));
+    if (tab == std::string_view::npos) return fields;
+    line.remove_prefix(tab + 1);
+  }
+}
+
+/// A field is one line without tabs.
+std::string field(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+double number_in(const std::string& text, const std::string& where) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc() || stop != end || !std::isfinite(value)) {
+    reject(fmt::format("'{}' is no number", text.substr(0, 40)), where);
+  }
+  return value;
+}
+
+std::int64_t count_in(const std::string& text, const std::string& where) {
+  const double value = number_in(text, where);
+  if (value < 0 || value > 1e15 || value != std::floor(value)) {
+    reject(fmt::format("'{}' is no count", text.substr(0, 40)), where);
+  }
+  return static_cast<std::int64_t>(value);
+}
+
+ChoiceQuality quality_in(const std::vector<std::string>& fields, const std::string& where) {
+  return {number_in(fields[1], where), number_in(fields[2], where), number_in(fields[3], where)};
+}
+
+KernelCorrection correction_in(const std::vector<std::string>& fields, const std::string& where) {
+  KernelCorrection correction;
+  correction.kernel = fields[1];
+  correction.element_bytes = static_cast<int>(count_in(fields[2], where));
+  for (std::size_t i = 0; i < correction.coefficients.size(); ++i) {
+    correction.coefficients[i] = number_in(fields[3 + i], where);
+  }
+  correction.cases = count_in(fields[7], where);
+  correction.error_before = number_in(fields[8], where);
+  correction.error_after = number_in(fields[9], where);
+  return correction;
+}
+
+/// The name that a file notes and is found by.
+std::string name_of(Device device) {
+  if (device.kind == DeviceKind::cuda) return device_traits(device).name;
+  return fmt::format("CPU, {} threads", num_threads());
+}
+
+/// In the names of files.
+std::string plain_name(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+}  // namespace
+
+std::string calibrated_device(Device device) { return name_of(device); }
+
+double KernelCorrection::factor(const CostShape& shape, double predicted_us) const {
+  const auto terms = cost_terms(shape, predicted_us);
+  double sum = 0;
+  for (std::size_t i = 0; i < terms.size(); ++i) sum += coefficients[i] * terms[i];
+  return std::exp2(std::clamp(sum, -2.0, 2.0));
+}
+
+const KernelCorrection* Calibration::find(const std::string& kernel, int element_bytes) const {
+  for (const KernelCorrection& correction : kernels) {
+    if (correction.element_bytes == element_bytes && correction.kernel == kernel) {
+      return &correction;
+    }
+  }
+  return nullptr;
+}
+
+Calibration Calibration::parse(std::string_view text, const std::string& where) {
+  const std::vector<std::string> head = fields_of(io::take_line(text));
+  if (head.size() != 2 || head[0] != title) reject("not a calibration", where);
+  if (head[1] != std::to_string(format_number)) {
+    reject(fmt::format("a calibration of format {}, this version reads format {}",
+                       head[1].substr(0, 20), format_number),
+           where);
+  }
+  Calibration read;
+  for (std::int64_t number = 2; !text.empty(); ++number) {
+    const std::string_view line = io::take_line(text);
+    if (line.empty()) continue;
+    const std::string place = fmt::format("{}, line {}", where, number);
+    const std::vector<std::string> fields = fields_of(line);
+    const auto is = [&](std::string_view name, std::size_t size) {
+      return fields[0] == name && fields.size() == size;
+    };
+    if (is("device", 2)) {
+      read.device = fields[1];
+    } else if (is("made", 3)) {
+      read.date = fields[1];
+      read.commit = fields[2];
+    } else if (is("drawn", 4)) {
+      read.windows = count_in(fields[1], place);
+      read.batches = count_in(fields[2], place);
+      read.held_out = count_in(fields[3], place);
+    } else if (is("built_in", 4)) {
+      read.built_in = quality_in(fields, place);
+    } else if (is("fitted", 4)) {
+      read.fitted = quality_in(fields, place);
+    } else if (is("majority", 4)) {
+      read.majority = quality_in(fields, place);
+    } else if (is("kernel", 10)) {
+      read.kernels.push_back(correction_in(fields, place));
+    } else {
+      reject("a line that has no meaning", place);
+    }
+  }
+  if (read.device.empty()) reject("it does not say of which device it is", where);
+  return read;
+}
+
+Calibration Calibration::load(const std::string& path) {
+  const Buffer<std::byte> bytes = io::InputFile(path).read_all();
+  return parse(io::text_of(bytes), path);
+}
+
+std::string Calibration::to_text() const {
+  const auto quality = [](const char* name, const ChoiceQuality& of) {
+    return fmt::format("{}\t{:.6g}\t{:.6g}\t{:.6g}\n", name, of.mean_regret, of.worst_regret,
+                       of.right);
+  };
+  std::string text = fmt::format("{}\t{}\ndevice\t{}\nmade\t{}\t{}\ndrawn\t{}\t{}\t{}\n", title,
+                                 format_number, field(device), field(date), field(commit), windows,
+                                 batches, held_out);
+  text += quality("built_in", built_in) + quality("fitted", fitted) + quality("majority", majority);
+  for (const KernelCorrection& one : kernels) {
+    const auto& c = one.coefficients;
+    text += fmt::format("kernel\t{}\t{}\t{:.6g}\t{:.6g}\t{:.6g}\t{:.6g}\t{}\t{:.4g}\t{:.4g}\n",
+                        field(one.kernel), one.element_bytes, c[0], c[1], c[2], c[3], one.cases,
+                        one.error_before, one.error_after);
+  }
+  return text;
+}
+
+void Calibration::save(const std::string& path) const {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;  // writing says what is wrong
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  io::write_text_file(path, to_text());
+}
+
+std::string calibration_path(Device device) {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  const std::string given = variable("TESSERA_CALIBRATION");
+  if (given == "off") return {};
+  if (!given.empty()) return given;
+  std::filesystem::path folder = variable("XDG_DATA_HOME");
+  if (folder.empty()) {
+    const std::string home = variable("HOME");
+    if (home.empty()) return {};
+    folder = std::filesystem::path(home) / ".local" / "share";
+  }
+  return (folder / "tessera" / ("calibration_" + plain_name(name_of(device)) + ".tsv")).string();
+}
+
+std::shared_ptr<const Calibration> calibration_for(Device device) {
+  if (BuiltInCosts::active()) return nullptr;
+  static std::mutex mutex;
+  static std::map<std::pair<DeviceKind, int>, std::shared_ptr<const Calibration>> known;
+  const std::scoped_lock lock(mutex);
+  const auto key = std::make_pair(device.kind, device.index);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  std::shared_ptr<const Calibration> read;
+  const std::string path = calibration_path(device);
+  std::error_code unreadable;
+  if (!path.empty() && std::filesystem::is_regular_file(path, unreadable)) {
+    read = std::make_shared<Calibration>(Calibration::load(path));
+    if (read->device != name_of(device)) read = nullptr;
+  }
+  known.emplace(key, read);
+  return read;
+}
+
+}  // namespace tessera::ops

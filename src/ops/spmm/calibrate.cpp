@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ops/cost_shape.hpp"
+#include "ops/spmm/calibrate.hpp"
+#include "ops/spmm/kernel.hpp"
+#include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/core/random.hpp"
+#include "tessera/graph/build.hpp"
+#include "tessera/graph/generate.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr VertexId window_rows = 16;
+
+/// A case of a batch: what every kernel that was timed took.
+TimedCase timed_case(const Graph& graph, const CalibrationOptions& options, std::int64_t features,
+                     Precision precision) {
+  SpmmOptions how;
+  how.device = options.device;
+  how.tune = Tune::measured;
+  how.features = features;
+  how.precision = precision;
+  how.edge_values_at_run = false;
+  const Explanation explanation = plan_spmm(graph, how).explain();
+  SpmmProblem problem;
+  problem.graph = graph;
+  problem.features = features;
+  problem.precision = precision;
+  TimedCase timed{cost_shape(problem), {}};
+  for (const Candidate& candidate : explanation.candidates) {
+    if (candidate.measured_us <= 0 || candidate.predicted_us <= 0) continue;
+    timed.kernels.push_back({candidate.kernel, candidate.predicted_us, candidate.measured_us});
+  }
+  return timed;
+}
+
+}  // namespace
+
+Graph draw_windows(const WindowKind& kind, std::int64_t windows, std::uint64_t seed) {
+  const auto vertices = static_cast<VertexId>(windows * window_rows);
+  const VertexId columns = std::min(kind.columns, vertices);
+  const std::int64_t extra = static_cast<std::int64_t>(columns) * (kind.entries_per_column - 1);
+  std::vector<VertexId> sources, targets;
+  sources.reserve(static_cast<std::size_t>(windows * (columns + extra)));
+  targets.reserve(sources.capacity());
+  const Random random(seed);
+  std::uint64_t drawn = 0;
+  std::vector<VertexId> chosen(static_cast<std::size_t>(columns));
+  for (std::int64_t window = 0; window < windows; ++window) {
+    const auto first_row = static_cast<VertexId>(window * window_rows);
+    // Near: side by side around the window's own rows. Else one of each part of all vertices.
+    const VertexId first = std::clamp(first_row + window_rows / 2 - columns / 2, 0,
+                                      vertices - columns);
+    for (VertexId i = 0; i < columns; ++i) {
+      const auto part = static_cast<std::int64_t>(vertices) / columns;
+      chosen[static_cast<std::size_t>(i)] =
+          kind.near ? first + i
+                    : static_cast<VertexId>(i * part + static_cast<std::int64_t>(random.below(
+                                                           drawn++, static_cast<std::uint64_t>(
+                                                                        std::max<std::int64_t>(part, 1)))));
+    }
+    const auto add = [&](VertexId column) {
+      sources.push_back(column);
+      targets.push_back(first_row + static_cast<VertexId>(random.below(drawn++, window_rows)));
+    };
+    for (const VertexId column : chosen) add(column);
+    for (std::int64_t i = 0; i < extra; ++i) {
+      add(chosen[random.below(drawn++, static_cast<std::uint64_t>(columns))]);
+    }
+  }
+  BuildOptions first_of_equals;
+  first_of_equals.duplicates = Duplicates::first;
+  return from_edges(vertices, sources, targets, {}, first_of_equals);
+}
+
+std::vector<WindowKind> window_kinds(bool quick) {
+  if (quick) {
+    return {{4, 1, true}, {16, 2, true}, {32, 1, false}, {64, 5, true},
+            {64, 2, false}, {120, 1, true}, {120, 3, false}, {32, 12, true}};
+  }
+  std::vector<WindowKind> kinds;
+  for (const VertexId columns : {2, 8, 16, 32, 64, 120}) {  // as in HyGNN's appendix
+    for (const int entries : {1, 2, 3, 5}) {
+      kinds.push_back({columns, entries, (columns + entries) % 2 == 0});
+    }
+  }
+  for (const VertexId columns : {240, 480}) {  // wider
+    for (const bool near : {false, true}) kinds.push_back({columns, 2, near});
+  }
+  for (const VertexId columns : {16, 64}) {  // denser
+    for (const int entries : {8, 12}) kinds.push_back({columns, entries, true});
+  }
+  return kinds;
+}
+
+Calibration calibrate(const CalibrationOptions& options) {
+  require_available(options.device);
+  if (options.windows < 1 || options.windows > (1 << 24)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} windows", options.windows), "windows",
+                "use 1 to 16777216");
+  }
+  const BuiltInCosts built_in_alone;
+  std::vector<TimedCase> fitted, held_out;
+  Calibration calibration;
+  calibration.device = calibrated_device(options.device);
+  calibration.date = options.date;
+  calibration.commit = options.commit;
+  calibration.windows = options.windows;
+  const auto take = [&](const Graph& graph, std::int64_t number, std::int64_t total) {
+    report(options.progress, "timing kernels", number, total);
+    const bool is_held_out = number % 4 == 3;
+    ++(is_held_out ? calibration.held_out : calibration.batches);
+    for (const std::int64_t features : options.features) {
+      for (const Precision precision : options.precisions) {
+        TimedCase timed = timed_case(graph, options, features, precision);
+        if (timed.kernels.size() > 1) {
+          (is_held_out ? held_out : fitted).push_back(std::move(timed));
+        }
+      }
+    }
+  };
+  const std::vector<WindowKind> kinds = window_kinds(options.quick);
+  // Unions of small graphs follow the windows.
+  const double degrees[] = {3, 12, 30, 60};
+  const std::int64_t total = static_cast<std::int64_t>(kinds.size() + std::size(degrees));
+  std::int64_t number = 0;
+  for (const WindowKind& kind : kinds) {
+    take(draw_windows(kind, options.windows, options.seed + static_cast<std::uint64_t>(number)),
+         number, total);
+    ++number;
+  }
+  for (const double degree : degrees) {
+    generate::BlockModel model;
+    model.vertices = static_cast<VertexId>(options.windows * window_rows);
+    model.communities = std::max<VertexId>(1, model.vertices / 80);
+    model.mean_degree = std::min(degree, static_cast<double>(model.vertices) / 2);
+    model.inside = 1;
+    model.seed = options.seed;
+    take(generate::build(model), number, total);
+    ++number;
+  }
+  fit_corrections(fitted, held_out, calibration);
+  return calibration;
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "ops/cost_shape.hpp"
+#include "ops/spmm/calibrate.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr std::size_t num_terms = 4;
+using Terms = std::array<double, num_terms>;
+
+/// One measurement of a kernel: what its coefficients are multiplied by, and what they should give.
+struct Sample {
+  Terms terms;
+  double logarithm = 0;  ///< of measured over predicted, base 2
+};
+
+/// Least squares, drawn towards no correction at all as if there were a few more samples of that: a
+/// kernel that was seen rarely is hardly corrected.
+Terms regression(const std::vector<Sample>& samples) {
+  constexpr double pull = 2;
+  std::array<std::array<double, num_terms + 1>, num_terms> rows = {};
+  for (std::size_t i = 0; i < num_terms; ++i) rows[i][i] = pull;
+  for (const Sample& sample : samples) {
+    for (std::size_t i = 0; i < num_terms; ++i) {
+      for (std::size_t j = 0; j < num_terms; ++j) rows[i][j] += sample.terms[i] * sample.terms[j];
+      rows[i][num_terms] += sample.terms[i] * sample.logarithm;
+    }
+  }
+  // Positive definite: no row has to be exchanged.
+  for (std::size_t k = 0; k < num_terms; ++k) {
+    for (std::size_t i = k + 1; i < num_terms; ++i) {
+      const double share = rows[i][k] / rows[k][k];
+      for (std::size_t j = k; j <= num_terms; ++j) rows[i][j] -= share * rows[k][j];
+    }
+  }
+  Terms result = {};
+  for (std::size_t k = num_terms; k-- > 0;) {
+    double rest = rows[k][num_terms];
+    for (std::size_t j = k + 1; j < num_terms; ++j) rest -= rows[k][j] * result[j];
+    result[k] = rest / rows[k][k];
+  }
+  return result;
+}
+
+KernelCorrection correction_of(const std::string& kernel, int element_bytes,
+                               const std::vector<Sample>& samples) {
+  KernelCorrection correction;
+  correction.kernel = kernel;
+  correction.element_bytes = element_bytes;
+  correction.coefficients = regression(samples);
+  correction.cases = static_cast<std::int64_t>(samples.size());
+  double before = 0, after = 0;
+  for (const Sample& sample : samples) {
+    double rest = sample.logarithm;
+    for (std::size_t i = 0; i < num_terms; ++i) {
+      rest -= correction.coefficients[i] * sample.terms[i];
+    }
+    before += sample.logarithm * sample.logarithm;
+    after += rest * rest;
+  }
+  const double count = std::max<double>(1, static_cast<double>(samples.size()));
+  correction.error_before = std::sqrt(before / count);
+  correction.error_after = std::sqrt(after / count);
+  return correction;
+}
+
+double expected(const TimedCase& timed, const TimedKernel& kernel, const Calibration* corrections) {
+  const KernelCorrection* const found =
+      corrections == nullptr ? nullptr
+                             : corrections->find(kernel.kernel, timed.shape.element_bytes);
+  return found == nullptr ? kernel.predicted_us
+                          : kernel.predicted_us * found->factor(timed.shape, kernel.predicted_us);
+}
+
+/// Goes over cases with the kernel that each of them gets; null: none of those timed.
+template <class Choose>
+ChoiceQuality judged(std::span<const TimedCase> cases, Choose&& choose) {
+  ChoiceQuality quality;
+  double logarithms = 0, judged_cases = 0, clear = 0, right = 0;
+  for (const TimedCase& timed : cases) {
+    std::vector<double> times;
+    for (const TimedKernel& kernel : timed.kernels) times.push_back(kernel.measured_us);
+    if (times.size() < 2) continue;
+    std::sort(times.begin(), times.end());
+    const TimedKernel* const chosen = choose(timed);
+    if (chosen == nullptr) continue;
+    const double regret = chosen->measured_us / times[0];
+    logarithms += std::log(regret);
+    ++judged_cases;
+    quality.worst_regret = std::max(quality.worst_regret, regret);
+    if (times[1] <= 1.1 * times[0]) continue;
+    ++clear;
+    if (regret == 1) ++right;
+  }
+  if (judged_cases > 0) quality.mean_regret = std::exp(logarithms / judged_cases);
+  if (clear > 0) quality.right = right / clear;
+  return quality;
+}
+
+/// Always the kernel that is the fastest in most cases of the fit, where it was timed, and the
+/// slowest where it was not.
+ChoiceQuality majority_of(std::span<const TimedCase> fitted, std::span<const TimedCase> held_out) {
+  std::map<std::pair<std::string, int>, int> wins;
+  const auto by_time = [](const TimedKernel& a, const TimedKernel& b) {
+    return a.measured_us < b.measured_us;
+  };
+  for (const TimedCase& timed : fitted) {
+    const auto best = std::min_element(timed.kernels.begin(), timed.kernels.end(), by_time);
+    if (best != timed.kernels.end()) ++wins[{best->kernel, timed.shape.element_bytes}];
+  }
+  return judged(held_out, [&](const TimedCase& timed) -> const TimedKernel* {
+    const TimedKernel* chosen = nullptr;
+    int most = 0;
+    for (const TimedKernel& kernel : timed.kernels) {
+      const auto found = wins.find({kernel.kernel, timed.shape.element_bytes});
+      if (found != wins.end() && found->second > most) {
+        most = found->second;
+        chosen = &kernel;
+      }
+    }
+    if (chosen != nullptr) return chosen;
+    return &*std::max_element(timed.kernels.begin(), timed.kernels.end(), by_time);
+  });
+}
+
+}  // namespace
+
+ChoiceQuality quality_of(std::span<const TimedCase> cases, const Calibration* corrections) {
+  return judged(cases, [&](const TimedCase& timed) -> const TimedKernel* {
+    return &*std::min_element(timed.kernels.begin(), timed.kernels.end(),
+                              [&](const TimedKernel& a, const TimedKernel& b) {
+                                return expected(timed, a, corrections) <
+                                       expected(timed, b, corrections);
+                              });
+  });
+}
+
+void fit_corrections(std::span<const TimedCase> fitted, std::span<const TimedCase> held_out,
+                     Calibration& calibration) {
+  std::map<std::pair<std::string, int>, std::vector<Sample>> samples;
+  for (const TimedCase& timed : fitted) {
+    for (const TimedKernel& kernel : timed.kernels) {
+      samples[{kernel.kernel, timed.shape.element_bytes}].push_back(
+          {cost_terms(timed.shape, kernel.predicted_us),
+           std::log2(kernel.measured_us / kernel.predicted_us)});
+    }
+  }
+  for (const auto& [key, of_kernel] : samples) {
+    calibration.kernels.push_back(correction_of(key.first, key.second, of_kernel));
+  }
+  calibration.built_in = quality_of(held_out, nullptr);
+  calibration.fitted = quality_of(held_out, &calibration);
+  calibration.majority = majority_of(fitted, held_out);
+  if (calibration.fitted.mean_regret <= calibration.built_in.mean_regret) return;
+  calibration.kernels.clear();
+  calibration.fitted = calibration.built_in;
+}
+
+}  // namespace tessera::ops
