@@ -66,7 +66,9 @@ std::string target_of(const CalibrateArguments& arguments) {
 std::string to_text(const ops::Calibration& found, const std::string& path, double seconds) {
   Table kernels("lrrrr");
   kernels.add({"kernel", "bytes", "cases", "off by, before", "after"});
-  const auto off = [](double error) { return fmt::format("{:.0f} %", 100 * (std::exp2(error) - 1)); };
+  const auto off = [](double error) {
+    return fmt::format("{:.0f} %", 100 * (std::exp2(error) - 1));
+  };
   for (const ops::KernelCorrection& kernel : found.kernels) {
     kernels.add({kernel.kernel, std::to_string(kernel.element_bytes), std::to_string(kernel.cases),
                  off(kernel.error_before), off(kernel.error_after)});
@@ -92,9 +94,8 @@ std::string to_text(const ops::Calibration& found, const std::string& path, doub
 
 Json to_json(const ops::Calibration& found, const std::string& path, double seconds) {
   const auto quality = [](const ops::ChoiceQuality& of) {
-    return Json{{"mean_regret", of.mean_regret},
-                {"worst_regret", of.worst_regret},
-                {"right", of.right}};
+    return Json{
+        {"mean_regret", of.mean_regret}, {"worst_regret", of.worst_regret}, {"right", of.right}};
   };
   std::vector<Json> kernels;
   for (const ops::KernelCorrection& kernel : found.kernels) {
@@ -149,9 +150,8 @@ Action setup(Arguments& app) {
       ->check(offers({"fp32", "fp64", "bf16", "fp16"}))
       ->delimiter(',');
   app.add_flag("--quick", arguments->quick, "fewer kinds of windows");
-  app.add_option(
-         "--commit", arguments->commit,
-         "name of the version to note (default: TESSERA_COMMIT in the environment)")
+  app.add_option("--commit", arguments->commit,
+                 "name of the version to note (default: TESSERA_COMMIT in the environment)")
       ->type_name("ID");
   app.add_option("-o,--output", arguments->output,
                  "file to write (default: where plans look, in the user's data folder)")

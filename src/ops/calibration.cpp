@@ -168,9 +168,9 @@ std::string Calibration::to_text() const {
     return fmt::format("{}\t{:.6g}\t{:.6g}\t{:.6g}\n", name, of.mean_regret, of.worst_regret,
                        of.right);
   };
-  std::string text = fmt::format("{}\t{}\ndevice\t{}\nmade\t{}\t{}\ndrawn\t{}\t{}\t{}\n", title,
-                                 format_number, field(device), field(date), field(commit), windows,
-                                 batches, held_out);
+  std::string text =
+      fmt::format("{}\t{}\ndevice\t{}\nmade\t{}\t{}\ndrawn\t{}\t{}\t{}\n", title, format_number,
+                  field(device), field(date), field(commit), windows, batches, held_out);
   text += quality("built_in", built_in) + quality("fitted", fitted) + quality("majority", majority);
   for (const KernelCorrection& one : kernels) {
     const auto& c = one.coefficients;

@@ -21,7 +21,8 @@ inline std::array<double, 4> cost_terms(const CostShape& shape, double predicted
 /// The name by which a calibration knows a device.
 std::string calibrated_device(Device device);
 
-/// A prediction as a calibration corrects it; the same where it is null or does not have the kernel.
+/// A prediction as a calibration corrects it; the same where it is null or does not have the
+/// kernel.
 double corrected_us(const Calibration* calibration, const KernelInfo& info, const CostShape& shape,
                     double predicted_us);
 

@@ -41,7 +41,7 @@ struct KernelCorrection {
 
 /// How well a choice by predictions does: the measured time of what it takes over the shortest.
 struct ChoiceQuality {
-  double mean_regret = 1;   ///< geometric mean
+  double mean_regret = 1;  ///< geometric mean
   double worst_regret = 1;
   /// Of the cases in which the fastest two differ by more than a tenth: how many get the fastest.
   double right = 1;
@@ -84,7 +84,8 @@ struct CalibrationOptions {
 Calibration calibrate(const CalibrationOptions& options);
 
 /// Where plans look for the file of a device: TESSERA_CALIBRATION names it ("off": none), else it
-/// is in the user's data folder ($XDG_DATA_HOME/tessera, or ~/.local/share/tessera). Empty: nowhere.
+/// is in the user's data folder ($XDG_DATA_HOME/tessera, or ~/.local/share/tessera). Empty:
+/// nowhere.
 std::string calibration_path(Device device);
 
 /// What plans of this process use on a device: read at the first call, null where there is no file

@@ -57,15 +57,17 @@ Graph draw_windows(const WindowKind& kind, std::int64_t windows, std::uint64_t s
   for (std::int64_t window = 0; window < windows; ++window) {
     const auto first_row = static_cast<VertexId>(window * window_rows);
     // Near: side by side around the window's own rows. Else one of each part of all vertices.
-    const VertexId first = std::clamp(first_row + window_rows / 2 - columns / 2, 0,
-                                      vertices - columns);
+    const VertexId first =
+        std::clamp(first_row + window_rows / 2 - columns / 2, 0, vertices - columns);
     for (VertexId i = 0; i < columns; ++i) {
       const auto part = static_cast<std::int64_t>(vertices) / columns;
       chosen[static_cast<std::size_t>(i)] =
-          kind.near ? first + i
-                    : static_cast<VertexId>(i * part + static_cast<std::int64_t>(random.below(
-                                                           drawn++, static_cast<std::uint64_t>(
-                                                                        std::max<std::int64_t>(part, 1)))));
+          kind.near
+              ? first + i
+              : static_cast<VertexId>(
+                    i * part +
+                    static_cast<std::int64_t>(random.below(
+                        drawn++, static_cast<std::uint64_t>(std::max<std::int64_t>(part, 1)))));
     }
     const auto add = [&](VertexId column) {
       sources.push_back(column);
@@ -83,7 +85,7 @@ Graph draw_windows(const WindowKind& kind, std::int64_t windows, std::uint64_t s
 
 std::vector<WindowKind> window_kinds(bool quick) {
   if (quick) {
-    return {{4, 1, true}, {16, 2, true}, {32, 1, false}, {64, 5, true},
+    return {{4, 1, true},   {16, 2, true},  {32, 1, false},  {64, 5, true},
             {64, 2, false}, {120, 1, true}, {120, 3, false}, {32, 12, true}};
   }
   std::vector<WindowKind> kinds;
