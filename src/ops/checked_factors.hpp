@@ -6,9 +6,9 @@
 
 namespace tessera::ops {
 
-/// Throws unless the factors give a gradient of x, in place of another, and `grad_x` is there. Where
-/// the device does not multiply on its way they are multiplied into `grad_x`, which is what is
-/// returned then; else nothing.
+/// Throws unless the factors give a gradient of x, in place of another, and `grad_x` is there.
+/// Where the device does not multiply on its way they are multiplied into `grad_x`, which is what
+/// is returned then; else nothing.
 ConstOperand checked_factors(const Checker& check, const ConstOperand& x,
                              const GradientFactors& factors, const ConstOperand& grad_y,
                              const Operand& grad_x, Device device, Stream stream,

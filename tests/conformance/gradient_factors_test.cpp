@@ -40,7 +40,8 @@ template <class T>
 Matrix<T> sixteenths(std::int64_t rows, std::int64_t cols, std::int64_t seed, std::int64_t most) {
   Matrix<T> matrix(rows, cols);
   for (std::int64_t i = 0; i < matrix.size(); ++i) {
-    matrix.data()[i] = static_cast<T>(static_cast<float>((i * 7 + seed) % (2 * most + 1) - most) / 4);
+    matrix.data()[i] =
+        static_cast<T>(static_cast<float>((i * 7 + seed) % (2 * most + 1) - most) / 4);
   }
   return matrix;
 }

@@ -33,9 +33,7 @@ struct ProductGradient {
         right(rows_of<T>(factors.right)),
         inner(static_cast<int>(factors.left.cols)) {}
 
-  cuda::Extent extend(const cuda::Extent& extent) const {
-    return cuda::Extent(extent).with(right);
-  }
+  cuda::Extent extend(const cuda::Extent& extent) const { return cuda::Extent(extent).with(right); }
 
   template <int width, bool aligned>
   __device__ void load(const cuda::Elements<width, aligned>& place, float (&values)[width]) const {

@@ -3,9 +3,7 @@
 
 namespace tessera::ops {
 
-template void run_stream_rows<32, false>(const Product&,
-                                                const ProductLaunch&, Stream);
-template void run_stream_rows<32, true>(const Product&,
-                                               const ProductLaunch&, Stream);
+template void run_stream_rows<32, false>(const Product&, const ProductLaunch&, Stream);
+template void run_stream_rows<32, true>(const Product&, const ProductLaunch&, Stream);
 
 }  // namespace tessera::ops

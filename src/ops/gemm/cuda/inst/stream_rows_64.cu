@@ -3,9 +3,7 @@
 
 namespace tessera::ops {
 
-template void run_stream_rows<64, false>(const Product&,
-                                                const ProductLaunch&, Stream);
-template void run_stream_rows<64, true>(const Product&,
-                                               const ProductLaunch&, Stream);
+template void run_stream_rows<64, false>(const Product&, const ProductLaunch&, Stream);
+template void run_stream_rows<64, true>(const Product&, const ProductLaunch&, Stream);
 
 }  // namespace tessera::ops
