@@ -14,6 +14,7 @@ namespace {
 
 struct TallAttentionCoefficients {
   double launch_us;
+  double tile_us;             ///< per tile: bringing it
   double head_tile_us;        ///< per tile and head: weights and their sum
   double feature_tile_us;     ///< per tile and feature: products with V, and with K for scores
   double last_tile_us;        ///< per tile of a long window, which others do not hide
@@ -21,6 +22,7 @@ struct TallAttentionCoefficients {
 
   TallAttentionCoefficients scaled(DeviceRatio ratio) const {
     TallAttentionCoefficients scaled = *this;
+    scaled.tile_us /= ratio.processors;
     scaled.head_tile_us /= ratio.processors;
     scaled.feature_tile_us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
@@ -29,9 +31,12 @@ struct TallAttentionCoefficients {
 };
 
 constexpr std::array<Fitted<TallAttentionCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-16", "GAT and dot products of 64 features in bf16 on seven graphs"),
+    {{fitted_on_h200("2026-11-16",
+                     "GAT and dot products of 64 features in bf16, one head on seven graphs and "
+                     "eight on one"),
       {.launch_us = 1,
-       .head_tile_us = 4.5e-3,
+       .tile_us = 2.1e-3,
+       .head_tile_us = 2.4e-3,
        .feature_tile_us = 2.5e-5,
        .last_tile_us = 2.1,
        .moved_bytes_per_us = 4.2e6}}}};
@@ -52,7 +57,7 @@ double predict_tall_attention_us(const AttentionProblem& problem, const DeviceTr
   const double tiles = sample.columns / tiles::tile_columns + windows / 2;
   const double last_tiles = std::min(8.0, 2 * tiles / std::max(1.0, windows));
   const double working =
-      tiles * (heads * fit.head_tile_us + features * matrices * fit.feature_tile_us);
+      tiles * (fit.tile_us + heads * fit.head_tile_us + features * matrices * fit.feature_tile_us);
   const double moving = (rows + matrices * static_cast<double>(problem.graph.num_cols())) *
                         features * 2 / fit.moved_bytes_per_us;
   return fit.launch_us + last_tiles * fit.last_tile_us + std::max(working, moving);
