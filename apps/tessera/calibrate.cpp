@@ -59,8 +59,11 @@ std::string target_of(const CalibrateArguments& arguments) {
   if (!arguments.output.empty()) return arguments.output;
   const std::string path = ops::calibration_path(parse_device(arguments.device));
   if (!path.empty()) return path;
-  throw Error(ErrorCode::invalid_argument, "there is no user's data folder to write to", "-o",
-              "name a file with -o, and set TESSERA_CALIBRATION to it");
+  throw Error(
+      ErrorCode::invalid_argument,
+      "there is no file to write to: TESSERA_CALIBRATION is off, or there is no user's data "
+      "folder",
+      "-o", "name a file with -o, and set TESSERA_CALIBRATION to it");
 }
 
 std::string to_text(const ops::Calibration& found, const std::string& path, double seconds) {

@@ -25,6 +25,7 @@ T number_in(const std::string& text) {
 
 /// How far the share of the numbers in the middle reaches above 0, and below.
 std::pair<float, float> reach_of(std::vector<float>& numbers, double share) {
+  std::erase_if(numbers, [](float number) { return !std::isfinite(number); });
   if (numbers.empty()) return {0.0f, 0.0f};
   const auto size = static_cast<double>(numbers.size());
   const auto outside = std::min(static_cast<std::ptrdiff_t>((1 - share) / 2 * size + 1e-9),

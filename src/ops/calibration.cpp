@@ -2,6 +2,7 @@
 #include "tessera/ops/calibration.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>

@@ -14,6 +14,7 @@ ConstOperand checked_factors(const Checker& check, const ConstOperand& x,
   check.matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
   check.apart(grad_x, "grad_x", left, "left factor");
   check.apart(grad_x, "grad_x", right, "right factor");
+  check.apart(grad_x, "grad_x", x, "x");
   const DenseOps& ops = dense_ops(device);
   if (ops.multiplies_factors(x.type, x.rows, left.cols)) return {};
   GemmCall product;

@@ -120,6 +120,38 @@ class TestRoutes:
         torch.nn.utils.parametrize.register_parametrization(linear_of(theirs), "weight", Doubled())
         assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-4)
 
+    def test_parametrised_later(self, kind, device):
+        """What is parametrised after a call is no parameter any more."""
+        theirs, ours, x, index = made(kind, device)
+        for layer in (theirs, ours):
+            target = layer.nn[2] if kind == "GIN" else linear_of(layer)
+            name = "bias" if target.bias is not None else "weight"
+            torch.nn.utils.parametrize.register_parametrization(target, name, Doubled())
+        assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-4)
+
+    def test_modules_that_changed_in_silence(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        for layer in (theirs, ours):
+            width = linear_of(layer).weight.size(0)
+            linear_of(layer).forward = lambda x, width=width: x.new_ones(x.size(0), width)
+        assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-4)
+        theirs, ours, x, index = made(kind, device)
+        for layer in (theirs, ours):
+            name = next(name for name, module in layer._modules.items()
+                        if module is (layer.nn if kind == "GIN" else linear_of(layer)))
+            width = 4 if kind == "GIN" else linear_of(layer).weight.size(0)
+            torch.manual_seed(7)
+            layer._modules[name] = torch.nn.Linear(6, width).to(device)
+        assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-4)
+
+    def test_sparse_features_after_dense_ones(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        try:
+            expected = theirs(x.to_sparse(), index)
+        except (RuntimeError, NotImplementedError):
+            pytest.skip("PyG cannot either")
+        assert torch.allclose(ours(x.to_sparse(), index), expected, atol=1e-4)
+
     def test_copies(self, kind, device):
         theirs, ours, x, index = made(kind, device)
         for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
@@ -179,3 +211,35 @@ def test_an_epsilon_that_is_learned(device):
     ours.eps.requires_grad_()
     ours(x, index).sum().backward()
     assert ours.eps.grad is not None and ours.eps.grad.abs() > 0
+
+
+def test_tied_weights_of_gin_have_gradients_of_gradients(device):
+    torch.manual_seed(3)
+    network = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU(), torch.nn.Linear(6, 6))
+    network[2].weight = network[0].weight
+    theirs = pyg.GINConv(network).to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 60, device, seed=3)
+    ours(x, index)
+    found = []
+    for layer in (theirs, ours):
+        weight = layer.nn[0].weight
+        first, = torch.autograd.grad(layer(x, index).square().sum(), weight, create_graph=True)
+        second, = torch.autograd.grad(first.square().sum(), weight)
+        found.append((first, second))
+    for expected, gradient in zip(*found):
+        assert torch.allclose(gradient, expected, rtol=1e-4, atol=1e-3 * float(expected.abs().max()))
+
+
+@pytest.mark.parametrize("kind", ["GCN", "SAGE", "Cluster", "GAT"])
+def test_a_bias_that_pyg_does_not_have_counts(kind, device):
+    torch.manual_seed(4)
+    layer = {"GCN": pyg.GCNConv, "SAGE": pyg.SAGEConv, "Cluster": pyg.ClusterGCNConv,
+             "GAT": pyg.GATConv}[kind](6, 4)
+    name = {"GCN": "lin", "SAGE": "lin_r", "Cluster": "lin_root", "GAT": "lin"}[kind]
+    setattr(layer, name, torch.nn.Linear(6, 4))
+    theirs = layer.to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 60, device, seed=3)
+    for _ in range(2):
+        assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-5)

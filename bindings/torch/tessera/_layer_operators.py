@@ -202,12 +202,15 @@ def _differentiable_gin(saved, rest, grad, needed):
     *graph, reduce, sum_first, flags = rest
     if flags & _CASTS:
         refuse_second_derivative("layers under autocast")(None)
-    x, weight, bias, then_weight, then_bias, own_scale, index, offsets = saved[:8]
+    own_scale, index, offsets = saved[5:8]
     with torch.enable_grad():
+        # Views of their own: one tensor may be two of them, or be made of another.
+        own = [None if tensor is None else tensor.view_as(tensor) for tensor in saved[:5]]
+        x, weight, bias, then_weight, then_bias = own
         first = spmm_linear_op(x, weight, None, None, bias, own_scale, None, index, offsets, *graph,
                                1.0, 0, reduce, sum_first, flags)[0]
         y = torch.nn.functional.linear(torch.relu(first), then_weight, then_bias)
-    wanted = [tensor for tensor, need in zip(saved[:5], needed) if need]
+    wanted = [tensor for tensor, need in zip(own, needed) if need]
     found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
     return tuple(next(found) if need else None for need in needed[:5]) + (None,) * (len(needed) - 5)
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "ops/check.hpp"
 #include "ops/plan_only.hpp"
 #include "ops/sddmm/trial.hpp"
@@ -87,6 +89,12 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
     if (!options.edge_value_gradient) {
       throw Error(ErrorCode::invalid_argument, "the plan has no gradient of edge values",
                   "grad_edge_values", "plan with edge_value_gradient");
+    }
+    if (record.grad_edge_values == nullptr && record.other_edge_gradients == nullptr) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("the gradient of edge values of a {} over edges in no order",
+                              to_string(options.reduction)),
+                  "grad_edge_values", "make a graph of the edges and plan on that");
     }
     check.matrix(inputs.x, "x", of_sources);
     check.matrix(outputs.grad_edge_values, "grad_edge_values", of_edges);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,7 +8,6 @@
 #include "ops/spmm/calibrate.hpp"
 #include "ops/spmm/kernel.hpp"
 #include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
 #include "tessera/core/random.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/generate.hpp"
@@ -105,6 +102,10 @@ std::vector<WindowKind> window_kinds(bool quick) {
 
 Calibration calibrate(const CalibrationOptions& options) {
   require_available(options.device);
+  if (options.features.empty() || options.precisions.empty()) {
+    throw Error(ErrorCode::invalid_argument, "no widths or no precisions to time kernels at",
+                options.features.empty() ? "features" : "precisions", "name one at least");
+  }
   if (options.windows < 1 || options.windows > (1 << 24)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} windows", options.windows), "windows",
                 "use 1 to 16777216");

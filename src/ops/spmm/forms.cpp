@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/forms.hpp"
 
-#include <stdexcept>
-
 #include <fmt/format.h>
 
 #include "ops/registry.hpp"
 #include "ops/spmm/cost.hpp"
 #include "ops/spmm/cuda/scatter/cost.hpp"
 #include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -24,12 +21,6 @@ FormCosts predict_on_cpu(const SpmmProblem& problem, double passes) {
   costs.reduce_us = passes * predict_spmm_by_rows_us(*problem.edges, problem.features);
   costs.conversion_us = passes * edges * ns_per_sorted_edge * 1e-3;
   return costs;
-}
-
-bool is_named(const KernelInfo& info, const std::string& kernel) {
-  PlanOptions named;
-  named.kernel = kernel;
-  return !kernel.empty() && is_asked_for(info, named);
 }
 
 /// Why edges must become rows, whatever that costs; empty where they need not.
@@ -67,11 +58,20 @@ FormChoice choose_form(const SpmmProblem& problem, const SpmmOptions& options) {
   const SpmmKernel& scatter = scatter_kernel(options.device.kind);
   const std::string& name = scatter.info.name;
   FormChoice choice;
-  if (is_named(scatter.info, options.kernel)) {
-    const std::string why_not = scatter.why_not(problem);
+  // A pattern that other kernels match as well asks for none in particular.
+  if (options.kernel == name) {
+    std::string why_not = scatter.why_not(problem);
+    if (why_not.empty() && options.strict && !scatter.info.strict) {
+      why_not = "not as exact as sums in fp32";
+    }
     if (!why_not.empty()) {
       throw Error(ErrorCode::unsupported, fmt::format("{} cannot do it: {}", name, why_not),
                   "kernel", "name another kernel, or none");
+    }
+    if (options.backward && !options.backward_kernel.empty() && options.backward_kernel != name) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} forward and {} backward", name, options.backward_kernel),
+                  "backward_kernel", "name the same kernel, or none");
     }
     choice.scatters = true;
     choice.why = {fmt::format("{}: asked for", name), {{name, "chosen"}}};

@@ -72,6 +72,49 @@ TEST_F(SpmmForms, NamesDecide) {
                         [&] { plan_spmm(coo(), options_); });
 }
 
+TEST_F(SpmmForms, PatternsAskForNoneInParticular) {
+  for (const char* const pattern : {"spmm/cpu/*", "*"}) {
+    options_.kernel = pattern;
+    EXPECT_FALSE(scatters(options_)) << pattern;
+  }
+}
+
+TEST_F(SpmmForms, ANamedKernelKeepsToTheOtherOptions) {
+  options_.kernel = "spmm/cpu/scatter";
+  options_.strict = true;
+  testing::expect_error(ErrorCode::unsupported, {"cannot do it: not as exact as sums in fp32"},
+                        [&] { plan_spmm(coo(), options_); });
+  options_.strict = false;
+  options_.backward = true;
+  options_.backward_kernel = "spmm/cpu/rows";
+  testing::expect_error(ErrorCode::unsupported,
+                        {"spmm/cpu/scatter forward and spmm/cpu/rows backward"},
+                        [&] { plan_spmm(coo(), options_); });
+  options_.backward_kernel = options_.kernel;
+  EXPECT_TRUE(scatters(options_));
+}
+
+TEST_F(SpmmForms, WinnersOfEdgesInNoOrderHaveNoGradientOfEdgeValues) {
+  options_.reduction = Reduction::max;
+  options_.backward = true;
+  const testing::Coo once = testing::without_duplicates(edges_);
+  const Coo edges = borrow_coo(30, 30, {once.rows, once.cols});
+  const SpmmPlan plan = plan_spmm(edges, options_);
+  const Matrix<float> x = test::normal_matrix<float>(30, 8, 2);
+  const Matrix<float> grad_y = test::normal_matrix<float>(30, 8, 3);
+  Matrix<float> y(30, 8), grad_x(30, 8), grad_values(edges.num_edges(), 1);
+  Matrix<std::int32_t> winners(30, 8);
+  run(plan, {x}, {y, winners});
+  SpmmGradInputs inputs{grad_y};
+  inputs.x = x;
+  inputs.winners = winners;
+  run_backward(plan, inputs, {grad_x});
+  testing::expect_error(ErrorCode::unsupported,
+                        {"the gradient of edge values of a max over edges in no order"}, [&] {
+                          run_backward(plan, inputs, {grad_x, grad_values});
+                        });
+}
+
 TEST_F(SpmmForms, OtherReductionsGoByRows) {
   options_.allow_nondeterministic = true;
   options_.reduction = Reduction::max;

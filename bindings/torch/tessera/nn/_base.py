@@ -215,14 +215,16 @@ class Accelerated:
                 tally.fallbacks += 1
         return obstacle is None
 
-    def _linear(self, lin: torch.nn.Module, edge_weight: Tensor | None = None
-                ) -> tuple[Tensor, Tensor | None] | None:
-        """The matrix and bias of a linear layer where one operator can run this one with it."""
+    def _linear(self, lin: torch.nn.Module, edge_weight: Tensor | None = None,
+                biased: bool = True) -> tuple[Tensor, Tensor | None] | None:
+        """The matrix and bias of a linear layer where one operator can run this one with it. Some have no
+        bias in PyG (``biased`` is false): another that has one has to be called."""
         if self._tessera_dtype is not None:
             return None
         if edge_weight is not None and edge_weight.requires_grad:
             return None
-        return linear_of(lin)
+        linear = linear_of(lin)
+        return None if linear is not None and not biased and linear[1] is not None else linear
 
     def _narrowed(self, x: Tensor) -> Tensor:
         """In the type that accelerate() was asked for."""

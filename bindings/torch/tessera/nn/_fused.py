@@ -17,16 +17,18 @@ from ..functional import TUNE, autocast_dtype, dropout_seed, tf32_flag
 from ..graph import Graph
 
 LINEAR = (Linear, torch.nn.Linear)
+GLOBAL_HOOKS = (modules._global_forward_hooks, modules._global_forward_pre_hooks,
+                modules._global_backward_hooks, modules._global_backward_pre_hooks)
 
 
 def linear_of(lin: torch.nn.Module) -> tuple[Tensor, Tensor | None] | None:
     """The matrix and bias of a linear layer that is that and no more: nobody looks on, and nothing has
     taken its place. None for all others, which have to be called."""
-    if type(lin) not in LINEAR or modules._global_forward_hooks or modules._global_forward_pre_hooks:
+    if type(lin) not in LINEAR or any(GLOBAL_HOOKS):
         return None
     own = lin.__dict__
     if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
-            or own["_backward_pre_hooks"]):
+            or own["_backward_pre_hooks"] or "forward" in own):
         return None  # PyG's layers without a size have such a hook until they have one
     parameters = own["_parameters"]
     weight = parameters.get("weight")

@@ -8,13 +8,12 @@ from typing import Any, Callable, Sequence
 
 import torch
 import torch.nn.functional as F
-import torch.nn.modules.module as modules
 from torch import Tensor
 
 from .. import errors
 from .._layer_operators import gin, spmm_linear
 from .._operators import PLAIN
-from ._fused import LINEAR, autocast_flag, sums_go_first, tf32_flag
+from ._fused import GLOBAL_HOOKS, LINEAR, autocast_flag, sums_go_first, tf32_flag
 
 _is_tracing = torch.jit.is_tracing
 
@@ -43,7 +42,7 @@ class Route:
     route when an attribute of it is set.
     """
 
-    __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_linears", "_weights", "_biases",
+    __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_modules", "_kinds", "_linears", "_weights", "_biases",
                  "_roots", "_scales", "_sequence", "_steps", "_last", "_numbers", "_flags", "_sizes")
 
     def __init__(
@@ -70,7 +69,9 @@ class Route:
         parts = () if sequence is None else tuple(sequence._modules.values())
         watched = self._linears if sequence is None else (*self._linears, sequence, *parts[1:])
         self._hooks = (*hooks, *(hook for module in watched for hook in _hooks_of(module)),
-                       modules._global_forward_hooks, modules._global_forward_pre_hooks)
+                       *GLOBAL_HOOKS)
+        self._modules = (layer._modules, tuple(layer._modules.values()))
+        self._kinds = tuple((module.__dict__, module, type(module)) for module in watched)
         self._weights = linear._parameters
         self._biases = (linear if biased is None else biased)._parameters
         self._roots = {} if root is None else root._parameters
@@ -92,9 +93,14 @@ class Route:
 
     def fits(self, x: Any, edge_index: Any) -> bool:
         if (self._edges() is not edge_index or type(x) is not Tensor or x.dtype is not self._dtype
-                or x.shape != self._shape or x.device != self._device or any(self._hooks)
-                or _is_tracing()):
+                or x.shape != self._shape or x.device != self._device
+                or x.layout is not torch.strided or any(self._hooks) or _is_tracing()):
             return False
+        if "bias" not in self._biases or tuple(self._modules[0].values()) != self._modules[1]:
+            return False
+        for own, module, kind in self._kinds:
+            if type(module) is not kind or "forward" in own:
+                return False
         for linear in self._linears:
             if (type(linear) not in LINEAR
                     or type(linear.__dict__["_parameters"].get("weight")) not in PLAIN):
@@ -102,7 +108,8 @@ class Route:
         sequence = self._sequence
         if sequence is not None and tuple(sequence[0].values()) != sequence[1]:
             return False
-        if self._last is not None and type(self._last.get("weight")) not in PLAIN:
+        last = self._last
+        if last is not None and ("bias" not in last or type(last.get("weight")) not in PLAIN):
             return False
         eps = self._scales.get("eps")
         return eps is None or not eps.requires_grad

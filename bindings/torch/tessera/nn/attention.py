@@ -148,7 +148,7 @@ class GATConv(_Attentive, pyg.GATConv):
         sources, targets = (x, x) if single else x
         num_sources, num_targets = sizes(x, size)
         if single and edge_attr is None and not return_attention_weights and self.lin is not None:
-            linear = self._linear(self.lin)
+            linear = self._linear(self.lin, biased=False)
             if linear is not None:
                 return self._in_one(x, edge_index, linear[0])
         if single and self.lin is not None:

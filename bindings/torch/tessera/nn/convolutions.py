@@ -64,7 +64,7 @@ class GCNConv(Accelerated, pyg.GCNConv):
         doubled = self.improved and (sums_loops or weight is not None)
         options = dict(add_self_loops=bool(self.add_self_loops), sums_loops=sums_loops,
                        loop_weight=2.0 if doubled else 1.0)
-        linear = self._linear(self.lin, weight)
+        linear = self._linear(self.lin, weight, biased=False)
         if linear is not None:
             loops, norm = "given", None
             if self.normalize:
@@ -132,7 +132,7 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         linear, root, root_linear = self._linear(self.lin_l), None, (None, None)
         if self.root_weight and targets is not None:
             root = None if targets is sources else targets
-            root_linear = self._linear(self.lin_r)
+            root_linear = self._linear(self.lin_r, biased=False)
         if linear is None or root_linear is None:
             return None
         return linear_sum(graph, sources, *linear, root=root, root_weight=root_linear[0],
@@ -165,10 +165,10 @@ def _first_of(network: torch.nn.Module) -> tuple[torch.nn.Module | None, list[to
     """The first layer of a plain sequence that nobody looks at, and the others."""
     if type(network) is not torch.nn.Sequential:
         return network, []
-    hooks = (network._forward_hooks or network._forward_pre_hooks or network._backward_hooks
-             or network._backward_pre_hooks)
+    watched = (network._forward_hooks or network._forward_pre_hooks or network._backward_hooks
+               or network._backward_pre_hooks or "forward" in network.__dict__)
     modules = list(network._modules.values())
-    return (None, []) if hooks or not modules else (modules[0], modules[1:])
+    return (None, []) if watched or not modules else (modules[0], modules[1:])
 
 
 class GINConv(Accelerated, pyg.GINConv):
@@ -381,7 +381,8 @@ class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
         if not self._notice(obstacle):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0)).without_weight()
-        linear, root = self._linear(self.lin_out), self._linear(self.lin_root)
+        linear = self._linear(self.lin_out)
+        root = self._linear(self.lin_root, biased=False)
         if linear is not None and root is not None:
             return linear_sum(graph, x, *linear, root_weight=root[0],
                               loops=LOOPS["one_each"], loop_weight=1.0 + self.diag_lambda,

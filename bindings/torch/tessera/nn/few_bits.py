@@ -19,6 +19,7 @@ from .. import bits as codes
 from ..functional import spmm
 from ..graph import Graph
 from . import _gcn_norm, convolutions
+from ._fused import linear_of
 
 
 class Quantised:
@@ -48,14 +49,21 @@ class Quantised:
 
     def network(self, module: torch.nn.Module, x: Tensor) -> Tensor:
         """Linear layers with codes, alone or in a row; other modules as they are."""
-        if isinstance(module, torch.nn.Sequential):
-            for part in module:
+        first, others = convolutions._first_of(module)
+        if first is not None and first is not module:
+            for part in (first, *others):
                 x = self.network(part, x)
             return x
-        weight = getattr(module, "weight", None)
-        if isinstance(module, torch.nn.Linear) and isinstance(weight, Tensor):
-            return self.linear(x, weight, module.bias)
-        return module(x)  # type: ignore[no-any-return]
+        linear = linear_of(module)
+        return module(x) if linear is None else self.linear(x, *linear)
+
+    def layer(self, lin: torch.nn.Module, x: Tensor) -> Tensor:
+        """A linear layer of its own with codes."""
+        linear = linear_of(lin)
+        if linear is None:
+            raise ValueError(f"a layer with bits= cannot run with {type(lin).__name__} in the place of a "
+                             "plain linear layer, or with hooks on it: use bits=None")
+        return self.linear(x, *linear)
 
 
 def rounded(x: Tensor, bits: int) -> Tensor:
@@ -131,7 +139,7 @@ class GCNConv(FewBits, convolutions.GCNConv):
     def _in_bits(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None) -> Tensor:
         loops = self._loops(edge_index)
         quantised = self._quantised(x, edge_index, edge_weight)
-        moved = quantised.linear(x, self.lin.weight, None)
+        moved = quantised.layer(self.lin, x)
         scale = None
         if self.normalize:
             degrees = quantised.degrees(loops)
@@ -172,12 +180,12 @@ class SAGEConv(FewBits, convolutions.SAGEConv):
         quantised = self._quantised(x, edge_index)
         sources = x
         if self.project:
-            sources = quantised.linear(x, self.lin.weight, self.lin.bias).relu()
+            sources = quantised.layer(self.lin, x).relu()
         scale = 1 / quantised.degrees("given").clamp(min=1) if self.aggr == "mean" else None
         out = quantised.sums(sources, "given", scale)
-        out = quantised.linear(out, self.lin_l.weight, self.lin_l.bias)
+        out = quantised.layer(self.lin_l, out)
         if self.root_weight:
-            out = out + quantised.linear(x, self.lin_r.weight, None)
+            out = out + quantised.layer(self.lin_r, x)
         return F.normalize(out, p=2.0, dim=-1) if self.normalize else out
 
 
@@ -231,5 +239,4 @@ class ClusterGCNConv(FewBits, convolutions.ClusterGCNConv):
         scale = 1 / quantised.degrees("one_each")
         own = self.diag_lambda * scale.to(x.dtype) * rounded(x, quantised.bits)
         out = quantised.sums(x, "one_each", scale) + own
-        return (quantised.linear(out, self.lin_out.weight, self.lin_out.bias)
-                + quantised.linear(x, self.lin_root.weight, None))
+        return quantised.layer(self.lin_out, out) + quantised.layer(self.lin_root, x)
