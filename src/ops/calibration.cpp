@@ -17,6 +17,7 @@
 #include "io/file.hpp"
 #include "io/text.hpp"
 #include "ops/cost_shape.hpp"
+#include "ops/tab_fields.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/io/writing.hpp"
@@ -30,23 +31,6 @@ constexpr int format_number = 1;
 [[noreturn]] void reject(const std::string& problem, const std::string& where) {
   throw Error(ErrorCode::bad_data, problem, where,
               "make it again with 'tessera calibrate', or remove it");
-}
-
-std::vector<std::string> fields_of(std::string_view line) {
-  std::vector<std::string> fields;
-  while (true) {
-    const std::size_t tab = line.find('\t');
-    fields.emplace_back(line.substr(0, tab));
-    if (tab == std::string_view::npos) return fields;
-    line.remove_prefix(tab + 1);
-  }
-}
-
-/// A field is one line without tabs.
-std::string field(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
-  return text;
 }
 
 double number_in(const std::string& text, const std::string& where) {
@@ -126,6 +110,7 @@ Calibration Calibration::parse(std::string_view text, const std::string& where) 
            where);
   }
   Calibration read;
+  bool ended = false;
   for (std::int64_t number = 2; !text.empty(); ++number) {
     const std::string_view line = io::take_line(text);
     if (line.empty()) continue;
@@ -134,6 +119,7 @@ Calibration Calibration::parse(std::string_view text, const std::string& where) 
     const auto is = [&](std::string_view name, std::size_t size) {
       return fields[0] == name && fields.size() == size;
     };
+    if (ended) reject("something after its end", place);
     if (is("device", 2)) {
       read.device = fields[1];
     } else if (is("made", 3)) {
@@ -151,10 +137,14 @@ Calibration Calibration::parse(std::string_view text, const std::string& where) 
       read.majority = quality_in(fields, place);
     } else if (is("kernel", 10)) {
       read.kernels.push_back(correction_in(fields, place));
+    } else if (is("kernels", 2)) {
+      ended = count_in(fields[1], place) == std::ssize(read.kernels);
+      if (!ended) reject("another number of kernels than it says", place);
     } else {
       reject("a line that has no meaning", place);
     }
   }
+  if (!ended) reject("it breaks off", where);
   if (read.device.empty()) reject("it does not say of which device it is", where);
   return read;
 }
@@ -179,6 +169,7 @@ std::string Calibration::to_text() const {
                         field(one.kernel), one.element_bytes, c[0], c[1], c[2], c[3], one.cases,
                         one.error_before, one.error_after);
   }
+  text += fmt::format("kernels\t{}\n", kernels.size());  // what a file that is cut off lacks
   return text;
 }
 

@@ -14,6 +14,7 @@
 
 #include "io/file.hpp"
 #include "io/text.hpp"
+#include "ops/tab_fields.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -24,24 +25,6 @@ constexpr const char* remake = "make it again with --save";
 
 [[noreturn]] void reject(const std::string& problem, const std::string& where) {
   throw Error(ErrorCode::bad_data, problem, where, remake);
-}
-
-/// The fields of a line, which tabs part.
-std::vector<std::string> fields_of(std::string_view line) {
-  std::vector<std::string> fields;
-  while (true) {
-    const std::size_t tab = line.find('\t');
-    fields.emplace_back(line.substr(0, tab));
-    if (tab == std::string_view::npos) return fields;
-    line.remove_prefix(tab + 1);
-  }
-}
-
-/// A field is one line without tabs.
-std::string field(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
-  return text;
 }
 
 double time_of(const std::string& text, const std::string& where) {

@@ -113,6 +113,19 @@ TEST(Calibration, ReadsWhatItWrites) {
   EXPECT_NEAR(again.kernels[0].factor(shape, 30), calibration.kernels[0].factor(shape, 30), 1e-4);
 }
 
+TEST(Calibration, NoticesWhereAFileBreaksOff) {
+  Calibration calibration;
+  calibration.device = "X";
+  calibration.kernels.push_back({"spmm/cpu/rows", 4, {0.125, -0.25, 1, 2}, 18, 0.5, 0.25});
+  const std::string whole = calibration.to_text();
+  // The end of the last line alone may be missing.
+  for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
+    EXPECT_THROW(Calibration::parse(whole.substr(0, size), "costs.tsv"), Error) << size;
+  }
+  EXPECT_EQ(Calibration::parse(whole, "costs.tsv").to_text(), whole);
+  EXPECT_THROW(Calibration::parse(whole + "device\tY\n", "costs.tsv"), Error);
+}
+
 TEST(Calibration, SaysWhatIsWrongWithAFile) {
   const auto problem = [](const std::string& text) {
     try {
@@ -124,10 +137,11 @@ TEST(Calibration, SaysWhatIsWrongWithAFile) {
     return std::string("none");
   };
   const std::string head = "tessera calibration\t1\ndevice\tX\n";
-  EXPECT_EQ(problem(head), "none");
+  EXPECT_EQ(problem(head + "kernels\t0\n"), "none");
   EXPECT_NE(problem("tessera plans\t1\n").find("not a calibration"), std::string::npos);
   EXPECT_NE(problem("tessera calibration\t9\n").find("format 9"), std::string::npos);
-  EXPECT_NE(problem("tessera calibration\t1\n").find("of which device"), std::string::npos);
+  EXPECT_NE(problem("tessera calibration\t1\nkernels\t0\n").find("of which device"),
+            std::string::npos);
   EXPECT_NE(problem(head + "kernel\ta\t4\tx\t0\t0\t0\t1\t0\t0\n").find("line 3"),
             std::string::npos);
   EXPECT_NE(problem(head + "nonsense\n").find("no meaning"), std::string::npos);

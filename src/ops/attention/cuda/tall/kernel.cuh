@@ -7,6 +7,7 @@
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/tall/dot.cuh"
 #include "ops/attention/cuda/tall/gat.cuh"
+#include "ops/attention/cuda/tall/tile_walk.cuh"
 
 /// Attention over tall windows on tensor cores: the rows that the 64 rows of a window use are
 /// gathered once, 64 at a time, into shared memory. Each warp computes the weights of 16 rows of
@@ -23,40 +24,6 @@ struct TallForm<AttentionForm::gat, T, width, heads> {
 template <class T, int width, int heads>
 struct TallForm<AttentionForm::dot, T, width, heads> {
   using Type = DotTiles<T, width, heads>;
-};
-
-/// Goes over the tiles of pieces [piece, end) of windows.
-struct TileWalk {
-  const tiles::Piece* pieces;
-  std::int32_t piece;
-  std::int32_t end;
-  std::int32_t step = 0;
-  std::int32_t tile = 0;
-  std::int32_t steps_left = 0;
-
-  __device__ TileWalk(const TallAttentionLaunch& launch, std::int32_t first, std::int32_t last)
-      : pieces(launch.pieces), piece(first), end(last) {}
-
-  /// Whether there is a tile left, which `step` and `tile` then begin with.
-  __device__ bool find() {
-    while (steps_left <= 0 && piece < end) {
-      step = pieces[piece].first_step;
-      tile = pieces[piece].first_tile;
-      steps_left = pieces[piece].num_steps;
-      ++piece;
-    }
-    return steps_left > 0;
-  }
-  __device__ int num_columns() const {
-    const int left = steps_left * tiles::step_columns;
-    return left < tiles::tile_columns ? left : tiles::tile_columns;
-  }
-  __device__ void advance() {
-    constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
-    step += tile_steps;
-    tile += 1;
-    steps_left -= tile_steps;
-  }
 };
 
 template <AttentionForm form_name, class T, int width>

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ops/attention/cuda/tall/launch.hpp"
+
+namespace tessera::ops {
+
+/// Goes over the tiles of pieces [piece, end) of windows.
+struct TileWalk {
+  const tiles::Piece* pieces;
+  std::int32_t piece;
+  std::int32_t end;
+  std::int32_t step = 0;
+  std::int32_t tile = 0;
+  std::int32_t steps_left = 0;
+
+  __device__ TileWalk(const TallAttentionLaunch& launch, std::int32_t first, std::int32_t last)
+      : pieces(launch.pieces), piece(first), end(last) {}
+
+  /// Whether there is a tile left, which `step` and `tile` then begin with.
+  __device__ bool find() {
+    while (steps_left <= 0 && piece < end) {
+      step = pieces[piece].first_step;
+      tile = pieces[piece].first_tile;
+      steps_left = pieces[piece].num_steps;
+      ++piece;
+    }
+    return steps_left > 0;
+  }
+  __device__ int num_columns() const {
+    const int left = steps_left * tiles::step_columns;
+    return left < tiles::tile_columns ? left : tiles::tile_columns;
+  }
+  __device__ void advance() {
+    constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
+    step += tile_steps;
+    tile += 1;
+    steps_left -= tile_steps;
+  }
+};
+
+}  // namespace tessera::ops
