@@ -41,9 +41,10 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   nn::validate(plan.config);
   TrainPlan shape_only = plan;
   shape_only.config.precomputed = false;
+  shape_only.options.pattern = {};
   session.stage("planning");
   const train::TrainingMemory memory = train::predict_memory(
-      train::prepare(dataset, shape_only.config, plan.options), plan.config, plan.options);
+      train::prepare(dataset, shape_only.config, shape_only.options), plan.config, plan.options);
   session.deliver(dry_run_text(dataset, plan, memory),
                   dry_run_json(arguments, dataset, plan, memory));
   return ExitCode::ok;

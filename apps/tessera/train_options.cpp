@@ -118,6 +118,15 @@ void add_training_options(Arguments& app, TrainArguments& a) {
   app.add_flag("--process-every-step", a.process_every_step,
                "full: take the graph for a new one in every step, processed and planned again")
       ->group(group);
+  app.add_option(
+         "--pattern", a.pattern,
+         "reorder the vertices, of each batch on its own, to fit sparse tensor cores: V:2:M "
+         "such as 1:2:4 or 16:2:16, best (least predicted time), auto (1:2:4 where it is "
+         "expected to pay) or off")
+      ->type_name("PATTERN")
+      ->check(offers({"off", "auto", "best", "1:2:4", "16:2:16"}))
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--graphs-per-batch", a.graphs_per_batch, "graphs: number of graphs in a step")
       ->type_name("N")
       ->group(group);
@@ -247,6 +256,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   override_with(a.parts_per_batch, options.parts_per_batch);
   override_with(a.graphs_per_batch, options.graphs_per_batch);
   options.process_every_step = a.process_every_step;
+  options.pattern = train::parse_pattern_choice(a.pattern);
   options.partition_method = a.method;
   options.task = train::parse_task(a.task);
   options.metric = train::parse_metric(a.metric);

@@ -29,7 +29,7 @@ struct TrainArguments {
   std::optional<std::string> optimiser, batch;
   std::optional<std::int64_t> parts, parts_per_batch, graphs_per_batch;
   bool process_every_step = false;
-  std::string partition_file, method = "auto";
+  std::string partition_file, method = "auto", pattern = "off";
 
   std::string task = "auto", metric = "auto", normalise = "auto", split;
   std::int64_t folds = 0;

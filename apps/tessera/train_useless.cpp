@@ -62,6 +62,7 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--parts-per-batch", !clusters, "without clusters", by_clusters},
        {"--batch", given_parts && a.batch && *a.batch != "clusters", "with --partition",
         by_clusters},
+       {"--pattern", attends || agnn, model, "use --model gcn, sage, gin, sgc or cheb"},
        {"--graphs-per-batch", options.batching != train::Batching::graphs,
         "without batches of graphs", "use --batch graphs"},
        {"--split", a.folds > 0, "with --folds", ""},

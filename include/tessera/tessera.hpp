@@ -115,6 +115,7 @@
 #include "tessera/train/normalisation.hpp"
 #include "tessera/train/optimiser.hpp"
 #include "tessera/train/options.hpp"
+#include "tessera/train/pattern.hpp"
 #include "tessera/train/predict.hpp"
 #include "tessera/train/predictor.hpp"
 #include "tessera/train/problem.hpp"

@@ -13,6 +13,7 @@
 #include "tessera/graph/transform.hpp"
 
 #include "train/features.hpp"
+#include "train/pattern_order.hpp"
 #include "train/random_use.hpp"
 
 namespace tessera::train {
@@ -101,9 +102,37 @@ Features features_in(const Features& features, const Place& place) {
   return sparse == nullptr ? features : Features(in_place(*sparse, place));
 }
 
+/// `values[vertices[0]], values[vertices[1]], …`
+template <class T>
+std::vector<T> taken(std::span<const T> values, std::span<const VertexId> vertices) {
+  std::vector<T> result;
+  result.reserve(vertices.size());
+  for (const VertexId vertex : vertices) result.push_back(values[index_of(vertex)]);
+  return result;
+}
+
+/// A problem whose vertices stand in the order that full batches take them in.
+Problem in_order(const Problem& problem) {
+  const std::span<const VertexId> vertices = problem.order.new_to_old();
+  Problem ordered = problem;
+  ordered.graph = permuted(problem.graph, problem.order);
+  ordered.features = take_rows(problem.features, vertices);
+  if (problem.graph_task) {
+    ordered.graph_ids = taken(problem.graph_ids.span(), vertices);
+  } else if (problem.multi_label()) {
+    ordered.targets = rows_of(problem.targets, vertices);
+  } else {
+    ordered.labels = taken(std::span<const std::int64_t>(problem.labels), vertices);
+  }
+  return ordered;
+}
+
 /// Batches are cut out where everything lies. Where there are none, plans take what they need.
-Batch full_batch(const Problem& problem, const Split& split, const FeatureForm& form, bool is_cut) {
+Batch full_batch(const Problem& given, const Split& split, const FeatureForm& form, bool is_cut) {
   const Place place = form.placement.place();
+  std::optional<Problem> ordered;
+  if (given.order.size() > 0) ordered = in_order(given);
+  const Problem& problem = ordered ? *ordered : given;
   Batch batch{
       nn::Topology(is_cut ? in_place(problem.graph, place) : problem.graph, place, form.plans),
       {},
@@ -143,6 +172,9 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
     groups_per_batch_ = options.parts_per_batch;
     if (groups_per_batch_ == 1) kept_.resize(groups_.size());
   }
+  pattern_ = options.pattern;
+  products_ = expected_products(options, problem.product_width,
+                                problem.products_per_epoch * (keeps() ? options.epochs : 1));
   groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, std::ssize(groups_) + 1);
   order_.resize(groups_.size());
   works_ahead_ = works_ahead && kept_.empty();
@@ -287,6 +319,12 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
     vertices.insert(vertices.end(), group.begin(), group.end());
     graph_ids.resize(vertices.size(), static_cast<std::int32_t>(g));
   }
+  const Permutation order = order_within(vertices);
+  if (order.size() > 0) {
+    const std::span<const VertexId> new_to_old = order.new_to_old();
+    vertices = taken(std::span<const VertexId>(vertices), new_to_old);
+    graph_ids = taken(std::span<const std::int32_t>(graph_ids), new_to_old);
+  }
   Place place = form_.placement.place();
   place.stream = making_;
   auto batch = std::make_unique<Batch>(Batch{topology_of(vertices, place),
@@ -309,6 +347,13 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
   batch->made = std::make_unique<const MadeMark>(place);
   batch->uses = std::make_unique<StreamUses>(place);
   return batch;
+}
+
+/// The order in which a batch takes these vertices; empty: this one.
+Permutation BatchSource::order_within(std::span<const VertexId> vertices) const {
+  if (pattern_.kind == PatternChoice::Kind::off) return {};
+  return find_pattern_order(induced_subgraph(problem_.graph, vertices), pattern_, products_, seed_)
+      .order;
 }
 
 void BatchSource::add_vertices(std::span<const VertexId> vertices, Batch& batch) const {

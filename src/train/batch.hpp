@@ -17,6 +17,7 @@
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/train/problem.hpp"
+#include "train/pattern_order.hpp"
 
 namespace tessera::train {
 
@@ -110,6 +111,7 @@ class BatchSource {
   std::vector<std::int64_t> order_of(std::int64_t epoch) const;
   std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& order, std::int64_t i) const;
   std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups) const;
+  Permutation order_within(std::span<const VertexId> vertices) const;
   void add_vertices(std::span<const VertexId> vertices, Batch& batch) const;
   static void plan(Batch& batch, const Wanted& wanted);
   std::unique_ptr<Batch> take(const std::vector<std::int64_t>& groups);
@@ -118,7 +120,9 @@ class BatchSource {
   const Problem& problem_;
   FeatureForm form_;
   std::uint64_t seed_;
-  SideStream making_;  ///< where batches are made
+  PatternChoice pattern_;      ///< that the vertices of each batch are to fit
+  ExpectedProducts products_;  ///< with each batch
+  SideStream making_;          ///< where batches are made
   Batch full_;
   std::optional<Edges> edges_;                 ///< where they are processed in every step
   std::vector<std::vector<VertexId>> groups_;  ///< vertices of each cluster or training graph

@@ -109,6 +109,11 @@ void validate(const TrainOptions& options) {
     throw Error(ErrorCode::invalid_argument, "batches are made anew in every step anyway",
                 "process_every_step", "leave it out, or train with full batches");
   }
+  if (options.process_every_step && options.pattern.kind != PatternChoice::Kind::off) {
+    throw Error(ErrorCode::invalid_argument, "a graph that is processed in every step has no order",
+                "pattern", "leave it out, or process the graph once");
+  }
+  if (options.pattern.kind == PatternChoice::Kind::given) options.pattern.pattern.validate();
   require(!options.parallel_runs || options.checkpoint.path.empty(),
           "runs side by side cannot be checkpointed",
           "do without the checkpoint, or run one after the other");

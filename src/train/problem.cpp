@@ -16,6 +16,7 @@
 #include "train/data_fingerprint.hpp"
 #include "train/features.hpp"
 #include "train/host.hpp"
+#include "train/pattern_order.hpp"
 #include "train/standardise.hpp"
 
 namespace tessera::train {
@@ -59,6 +60,11 @@ void add_missing_features(const Dataset& dataset, Problem& problem) {
   }
 }
 
+/// Features in an order of the vertices, or back again.
+Features moved(const Features& features, const Permutation& order) {
+  return order.size() == 0 ? features : take_rows(features, order.new_to_old());
+}
+
 void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& options,
                           Problem& problem) {
   const std::int64_t hops = nn::precomputed_hops(config);
@@ -67,10 +73,13 @@ void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& opt
   once.epochs = hops;
   // What is computed once is rounded once, at the end.
   const nn::Placement placement = options.placement.wide();
-  nn::InputFeatures features(problem.features, placement, false, once);
-  nn::Topology topology(problem.graph, placement.place(), once);
+  const Permutation order = std::exchange(problem.order, {});
+  nn::InputFeatures features(moved(problem.features, order), placement, false, once);
+  nn::Topology topology(order.size() == 0 ? problem.graph : permuted(problem.graph, order),
+                        placement.place(), once);
   const nn::Tensor product = nn::propagated(features.input(), topology, hops, placement);
-  problem.features = std::make_shared<const Matrix<float>>(to_host(product));
+  problem.features =
+      moved(std::make_shared<const Matrix<float>>(to_host(product)), order.inverse());
   problem.notes.push_back(
       fmt::format("features propagated {} {} beforehand", hops, hops == 1 ? "hop" : "hops"));
 }
@@ -270,6 +279,28 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   return problem;
 }
 
+/// Batches have orders of their own; what is propagated beforehand is propagated over all vertices.
+void find_order(const nn::ModelConfig& config, const TrainOptions& options, Problem& problem) {
+  problem.product_width = config.hidden;
+  problem.products_per_epoch = 3 * config.layers;  // forward, backward, evaluation
+  if (options.pattern.kind == PatternChoice::Kind::off) return;
+  if (options.batching != Batching::full && !config.precomputed) {
+    problem.notes.push_back(fmt::format("the vertices of each batch are reordered: pattern {}",
+                                        to_string(options.pattern)));
+    return;
+  }
+  const std::int64_t products = config.precomputed
+                                    ? nn::precomputed_hops(config)
+                                    : problem.products_per_epoch * options.epochs * options.runs;
+  PatternOrder found = find_pattern_order(
+      problem.graph, options.pattern,
+      expected_products(options, config.precomputed ? problem.num_features() : config.hidden,
+                        products),
+      options.seed, options.progress);
+  problem.order = std::move(found.order);
+  problem.notes.push_back(std::move(found.note));
+}
+
 void finish_features(const nn::ModelConfig& config, const Normalisation& normalisation,
                      const TrainOptions& options, Problem& problem) {
   problem.normalisation = normalisation;
@@ -318,6 +349,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   problem.metric = chosen_metric(problem, options.metric);
   make_split(dataset, options, problem);
   problem.fingerprint = data_fingerprint(problem);
+  find_order(config, options, problem);
   finish_features(config, chosen_normalisation(dataset, options, problem), options, problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {
     reject("batches of graphs, but vertices are to be classified", "batching",

@@ -148,6 +148,7 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.parts_per_batch", options.parts_per_batch);
   add("training.partition", partition_text(options));
   add("training.graphs_per_batch", options.graphs_per_batch);
+  add("training.pattern", to_string(options.pattern));
   add("training.seed", options.seed);
   add("training.runs", options.runs);
   add("training.precision", std::string(tessera::to_string(options.placement.precision)));
@@ -172,6 +173,7 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
   const std::initializer_list<Setting> added = {
       {"training.evaluate_every", "1"},
       {"model.bits", "all"},
+      {"training.pattern", "off"},
       {"training.normalise", normalise == "on" ? "rows" : normalise}};
   for (const Setting& setting : added) {
     if (by_name_.emplace(setting.name, setting.value).second) settings_.push_back(setting);

@@ -104,6 +104,17 @@ void require_finite_loss(double loss, std::int64_t epoch) {
               "lower the learning rate");
 }
 
+/// The split in the numbers that a full batch gives its items.
+Split placed(const Split& split, const Problem& problem) {
+  if (problem.order.size() == 0 || problem.graph_task) return split;
+  const Permutation inverse = problem.order.inverse();
+  const auto renumbered = [&](std::vector<std::int64_t> items) {
+    for (std::int64_t& item : items) item = inverse.new_to_old()[item];
+    return items;
+  };
+  return {renumbered(split.train), renumbered(split.validation), renumbered(split.test)};
+}
+
 /// A model of somebody else's, checked and as ours begin.
 std::unique_ptr<nn::Layer> started(const Problem& problem, std::unique_ptr<nn::Layer> model,
                                    const TrainOptions& options, std::uint64_t seed) {
@@ -137,7 +148,7 @@ struct Trainer::State {
   State(const Problem& given, const Split& given_split, std::unique_ptr<nn::Layer> given_model,
         const TrainOptions& given_options, std::uint64_t given_seed)
       : problem(given),
-        split(given_split),
+        split(placed(given_split, given)),
         options(given_options),
         place(given_options.placement.place()),
         workspace(place),
@@ -145,7 +156,7 @@ struct Trainer::State {
         owned_model(std::move(given_model)),
         model(*owned_model),
         optimiser(model, given_options.optimiser),
-        batches(given, given_split, given_options,
+        batches(given, split, given_options,
                 {given_options.placement, !model.accepts_sparse(), plans_of(given_options)},
                 given_seed, why_not_recorded(place.device).empty()),
         gradient(given_options.placement),
@@ -406,7 +417,7 @@ struct Trainer::State {
   }
 
   const Problem& problem;
-  Split split;
+  Split split;  ///< in the numbers of full batches
   TrainOptions options;
   Place place;
   ops::DenseWorkspace workspace;

@@ -15,6 +15,7 @@
 #include "tessera/ops/optimiser.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/normalisation.hpp"
+#include "tessera/train/pattern.hpp"
 #include "tessera/train/report.hpp"
 #include "tessera/train/split.hpp"
 
@@ -75,6 +76,10 @@ struct TrainOptions {
   /// so that edges are processed (graph/process.hpp) and planned for again, or it is processed once
   /// and kept (transductive use). The results are the same.
   bool process_every_step = false;
+  /// Vertices may get other numbers for training: all of a full batch, or those of each batch on
+  /// its own. Splits, checkpoints and predictions keep the numbers of the data. Sums are added in
+  /// another order, and dropout draws other elements.
+  PatternChoice pattern;
 
   std::uint64_t seed = 1;  ///< of the first run; each further run has the next
   std::int64_t runs = 1;

@@ -7,6 +7,7 @@
 
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/config.hpp"
+#include "tessera/reorder/permutation.hpp"
 #include "tessera/train/options.hpp"
 
 namespace tessera::train {
@@ -33,6 +34,12 @@ struct Problem {
   std::vector<float> feature_reach;
   /// What a resumed training must find again of the data as it came, part by part.
   std::vector<Setting> fingerprint;
+  /// In which full batches take the vertices (`TrainOptions::pattern`); empty: as they are.
+  /// Everything else here has the numbers of the data.
+  Permutation order;
+  /// What products with the graph are expected to be like, for such orders.
+  std::int64_t product_width = 16;
+  std::int64_t products_per_epoch = 6;
   std::vector<std::string> notes;  ///< what was decided for the user, in words
 
   bool multi_label() const { return targets != nullptr; }
