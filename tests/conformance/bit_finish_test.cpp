@@ -247,6 +247,46 @@ TEST_P(BitGemmFinish, GivesShortRowsOfCodes) {
   }
 }
 
+/// Codes of sums that nothing else is done to, in one range from 0 on, of small sums and of a
+/// hub's.
+TEST_P(BitAggregateFinish, GivesCodesOfPlainSums) {
+  std::vector<testing::NamedGraph> graphs;
+  graphs.push_back({"random", testing::random_graph(200, 150, 6000, 6, false)});
+  graphs.push_back({"few edges", testing::random_graph(130, 130, 90, 7, false)});
+  graphs.push_back({"hub", testing::hub_graph(70, 5000, 3)});
+  graphs.push_back({"hub of large sums", testing::hub_graph(70, 40000, 3)});
+  for (const testing::NamedGraph& named : graphs) {
+    const Graph& graph = named.graph;
+    for (const std::int64_t cols : {3, 32, 50, 64, 100, 128, 200}) {
+      for (const quant::Rounding rounding : {quant::Rounding::nearest, quant::Rounding::floor}) {
+        BitOptions wanted = options(cols, 8);
+        wanted.output = BitOutput::bytes;
+        wanted.requantise = quant::Affine{.bits = 8, .rounding = rounding};
+        wanted.requantise->lower = {0.0f};
+        wanted.requantise->scale = {20.3f};
+        if (!takes(graph, wanted)) continue;
+        SCOPED_TRACE(named.name + ", " + std::to_string(cols));
+        const quant::BitTensor b = drawn_bits(graph.num_cols(), cols, 8, 8);
+        Matrix<std::int64_t> sums(graph.num_rows(), cols);
+        reference::bit_aggregate(graph, b, {sums.data(), graph.num_rows(), cols});
+        PlacedBits there(b, device_);
+        BitInputs inputs;
+        inputs.b = there.view();
+        const Matrix<std::uint8_t> result = run_bytes(plan_bit_aggregate(graph, wanted), inputs);
+        const BitFinish finish = make_finish(wanted, {}, wanted.requantise->lower.data(),
+                                             wanted.requantise->scale.data());
+        for (std::int64_t i = 0; i < result.rows(); ++i) {
+          for (std::int64_t j = 0; j < result.cols(); ++j) {
+            const std::uint32_t code =
+                j < cols ? finish.code(j, static_cast<float>(sums(i, j))) : 0u;
+            ASSERT_EQ(result(i, j), code) << i << ' ' << j;
+          }
+        }
+      }
+    }
+  }
+}
+
 /// Planes or bytes in, codes in every form out.
 TEST_P(BitAggregateFinish, GivesCodes) {
   std::vector<testing::NamedGraph> graphs;

@@ -63,7 +63,11 @@ struct BitFinish {
   const float* step = nullptr;
   const float* inverse = nullptr;  ///< of the steps, for finish_many.hpp; null: divide
   bool quick = false;              ///< `corrects_at_once` of all steps
-  std::int64_t range_stride = 0;   ///< 0 for one range, 1 for one per column
+  bool positive = false;           ///< for finish_many.hpp: no value is below 0, nor is any range
+  /// Where all columns have one range, for finish_many.hpp: no GPU has to fetch it.
+  FinishRange one_range = {0, 1};
+  float one_inverse = 0;
+  std::int64_t range_stride = 0;  ///< 0 for one range, 1 for one per column
   bool floors = false;
   float last_code = 0;
 

@@ -57,6 +57,15 @@ inline bool corrects_at_once(float step, int last_code) {
 /// 0 where no quotient is to be computed with it.
 inline float inverse_of(float step) { return step > 1e-30f && step < 1e30f ? 1.0f / step : 0.0f; }
 
+/// One range of all columns, and whether nothing below it comes out: of relu, and of sums that
+/// nothing is done to.
+inline void set_one_range(float lower, float step, bool adds_own, BitFinish& finish) {
+  finish.one_range = {lower, step};
+  finish.one_inverse = inverse_of(step);
+  const bool is_relu = finish.activation == BitActivation::relu && finish.result_scale == nullptr;
+  finish.positive = lower == 0 && (is_relu || (finish.keeps_sums() && !adds_own));
+}
+
 /// From the sums in `v` to values. `column_of(i)` is a column that exists.
 template <int count, class ColumnOf>
 TESSERA_ANYWHERE void finish_values(const BitFinish& finish, const FinishRow& row,
@@ -142,13 +151,9 @@ template <bool floors, bool quick, int count, class ColumnOf>
 TESSERA_ANYWHERE void codes_within(const BitFinish& finish, ColumnOf&& column_of,
                                    const float (&v)[count], std::uint32_t (&codes)[count]) {
   if (finish.range_stride == 0) {
-    const float lower = finish.lower[0];
-    const float step = finish.step[0];
-    const float inverse = finish.inverse[0];
-    // Nothing below 0 comes out of relu, and of sums that nothing is done to.
-    const bool is_relu = finish.activation == BitActivation::relu && finish.result_scale == nullptr;
-    const bool positive = is_relu || finish.keeps_sums();
-    if (quick && positive && lower == 0) {
+    const float step = finish.one_range.step;
+    const float inverse = finish.one_inverse;
+    if (quick && finish.positive) {
       TESSERA_UNROLL
       for (int i = 0; i < count; ++i) {
         codes[i] = code_within<floors, quick, true>(finish.last_code, v[i], 0.0f, step, inverse);
@@ -157,7 +162,8 @@ TESSERA_ANYWHERE void codes_within(const BitFinish& finish, ColumnOf&& column_of
     }
     TESSERA_UNROLL
     for (int i = 0; i < count; ++i) {
-      codes[i] = code_within<floors, quick>(finish.last_code, v[i], lower, step, inverse);
+      codes[i] =
+          code_within<floors, quick>(finish.last_code, v[i], finish.one_range.lower, step, inverse);
     }
   } else {
     TESSERA_UNROLL

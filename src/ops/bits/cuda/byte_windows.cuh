@@ -1,190 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
+#include "cuda/async_copy.cuh"
+#include "cuda/blocks_8x8.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
 #include "ops/bits/cuda/byte_windows.hpp"
-#include "ops/bits/cuda/emit.cuh"
-#include "ops/spmm/cuda/tall/kernel.cuh"
+#include "ops/bits/cuda/byte_windows_store.cuh"
+#include "ops/bits/cuda/integer_mma.cuh"
+#include "ops/spmm/cuda/tall/loaders.cuh"
+#include "ops/spmm/cuda/tall/stages.cuh"
 
-/// Codes summed over tall windows, as spmm/cuda/tall sums features: rows are gathered as bytes and
-/// become fp16 on their way into shared memory. A byte with zeros before it is a subnormal number
-/// of fp16, so many times 2^-24. Sums below 2^24 times that are exact in fp32, in the matrix unit,
-/// too.
+/// Codes summed over windows of 64 rows by products of bytes, stage by stage as spmm/cuda/tall sums
+/// features. The codes of a window's columns are gathered once, as they are. A transposing load
+/// brings a lane two columns of two rows; of two such loads one permutation each makes what the
+/// matrix unit wants, four rows of an even column and of the odd one beside it. In which order a
+/// product goes through the rows does not matter to a sum, as long as both operands have the same.
 namespace tessera::ops {
 
-inline constexpr float byte_unit = 16777216.0f;
-
-/// Through registers: loaded two stages and stored one stage ahead.
-template <int width_>
-class ByteLoader {
- public:
-  using Source = __half;
-  using Element = __half;
+/// How a block of four warps shares a window: `row_warps` of them lie below one another, the others
+/// have other columns.
+template <int width_, int row_warps_>
+struct ByteWindowsShape {
   static constexpr int width = width_;
   static constexpr int threads = 128;
-  static constexpr int rows = stage_rows<__half, width, false>();
-  static constexpr bool valued = false;
-  static constexpr bool by_warps = false;
-  static constexpr int planes = 1;
-  static constexpr int num_stages = 2;
-  static constexpr bool scaled = false;
-  static constexpr int min_blocks = width > 64 ? 3 : 4;
-  using Layout = StageLayout<width, rows>;
+  static constexpr int rows = 128;  ///< of a stage
+  static constexpr int num_stages = 3;
+  static constexpr int units = width / 16;
+  static constexpr int stage_bytes = rows * width;
+  static constexpr int row_warps = row_warps_;
+  static constexpr int column_warps = 4 / row_warps;
+  static constexpr int strips = 4 / row_warps;  ///< of 16 rows that a warp has
+  static constexpr int groups = units / column_warps;  ///< of 16 columns that a warp has
+  static constexpr int num_sums = width / 2;           ///< of a thread
+  static_assert(groups == 2 || groups == 4);
   using Share = RowShare<std::uint8_t, width, rows, threads>;
   using Feed = StageFeed<rows, threads, false, false>;
   using Record = typename Feed::Record;
-  static constexpr int stage_bytes = Layout::plane_bytes;
+  static constexpr int shared_bytes = num_stages * stage_bytes + Feed::bytes;
+  static constexpr int min_blocks = width == 128 ? 4 : width == 64 ? 5 : 6;
 
-  __device__ ByteLoader(const TallLaunch& launch, std::uint32_t stages)
-      : share_(launch), to_(stages + Layout::offset(share_.first_row, share_.unit * 2)) {}
-
-  __device__ void first(int num_steps, Record record) {
-    pull(num_steps, record);
-    store(0);
+  /// Where 16 bytes of a row lie: those of eight neighbouring rows never in the same banks.
+  __device__ static std::uint32_t offset(int row, int unit) {
+    return static_cast<std::uint32_t>(row * width + (unit ^ exchange(row)) * 16);
   }
-  __device__ void second(int num_steps, Record record) { pull(num_steps, record); }
-  __device__ void advance(int num_steps, Record after_next, int now) {
-    store(1 - now);
-    pull(num_steps, after_next);
+  /// The same unit `on` rows further on; `address` is of a row whose number is a multiple of a
+  /// power of two above `on`.
+  __device__ static std::uint32_t further(std::uint32_t address, int on) {
+    return address ^ static_cast<std::uint32_t>(on * width + exchange(on) * 16);
   }
 
  private:
-  __device__ void pull(int num_steps, Record record) {
-    live_ = share_.live(num_steps);
-    if (!live_) return;
-    VertexId columns[Share::count];
-    share_.read(record.columns(), columns);
-#pragma unroll
-    for (int i = 0; i < Share::count; ++i) {
-      loaded_[i] = __ldg(reinterpret_cast<const uint4*>(share_.of(columns[i])));
-    }
-  }
-
-  /// As ConvertLoader::store: the fence comes before the next rows are asked for.
-  __device__ void store(int place) {
-    if (live_) {
-      const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * stage_bytes);
-#pragma unroll
-      for (int i = 0; i < Share::count; ++i) {
-        const std::uint32_t at = Layout::further(to, i);
-        store_eight(at, loaded_[i].x, loaded_[i].y);
-        store_eight(at ^ 16u, loaded_[i].z, loaded_[i].w);
-      }
-    }
-    cuda::fence_shared_for_wgmma();
-  }
-
-  __device__ static void store_eight(std::uint32_t at, std::uint32_t low, std::uint32_t high) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(pair<0x4140>(low)),
-                 "r"(pair<0x4342>(low)), "r"(pair<0x4140>(high)), "r"(pair<0x4342>(high))
-                 : "memory");
-  }
-
-  /// Two bytes as fp16.
-  template <unsigned places>
-  __device__ static std::uint32_t pair(std::uint32_t bytes) {
-    return __byte_perm(bytes, 0, places);
-  }
-
-  Share share_;
-  std::uint32_t to_;
-  bool live_ = false;  ///< whether there are loaded rows
-  uint4 loaded_[Share::count];
+  __device__ static constexpr int exchange(int row) { return row / (128 / width) % units; }
 };
 
-/// The sums of a window pass through shared memory, so that a lane finishes 16 columns of a row: of
-/// the fragments a thread holds two rows of its warp's 16, for every 8 columns the two at
-/// 2 * (lane % 4). Units of four sums change places so that neither writing nor reading makes banks
-/// collide.
-template <int width>
-class ByteWindowStore {
+template <class Shape>
+class ByteStages {
  public:
-  static constexpr int lanes = width / 16;
-  static constexpr int warp_rows = width > 64 ? 8 : 16;  ///< at a time
-  static constexpr int warp_bytes = warp_rows * width * 4;
-  static_assert(warp_rows * lanes % 32 == 0);
+  __device__ ByteStages(const TallLaunch& launch, std::uint32_t memory)
+      : share_(launch), to_(memory + Shape::offset(share_.first_row, share_.unit)) {}
 
-  /// `memory` is one stage's; all warps are done with it.
-  __device__ ByteWindowStore(const AggregateResult& out, VertexId first_row, char* memory)
-      : out_(out),
-        first_row_(first_row),
-        lane_(static_cast<int>(threadIdx.x) % 32),
-        warp_(static_cast<int>(threadIdx.x) / 32),
-        sums_(reinterpret_cast<float*>(memory + warp_ * warp_bytes)) {}
-
-  __device__ void operator()(const float (&sums)[width / 2]) const {
+  __device__ void load(int num_steps, typename Shape::Record record, int place) const {
+    if (!share_.live(num_steps)) return;
+    VertexId columns[Shape::Share::count];
+    share_.read(record.columns(), columns);
+    const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * Shape::stage_bytes);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      write(half, sums);
-      if (half * 8 + 8 < warp_rows) continue;
-      __syncwarp();
-#pragma unroll 1
-      for (int i = 0; i < warp_rows * lanes; i += 32) {
-        finish_unit(half * 8 + 8 - warp_rows, (i + lane_) / lanes, (i + lane_) % lanes);
-      }
-      __syncwarp();
+    for (int i = 0; i < Shape::Share::count; ++i) {
+      cuda::copy_16_async(Shape::further(to, i), share_.of(columns[i]));
     }
   }
 
  private:
-  __device__ void write(int half, const float (&sums)[width / 2]) const {
-    const int row = (half * 8 + lane_ / 4) % warp_rows;
-#pragma unroll
-    for (int block = 0; block < width / 8; ++block) {
-      float* const to = place(row, block * 2 + lane_ % 4 / 2) + lane_ % 2 * 2;
-      *reinterpret_cast<float2*>(to) = make_float2(sums[block * 4 + half * 2] * byte_unit,
-                                                   sums[block * 4 + half * 2 + 1] * byte_unit);
-    }
-  }
-
-  __device__ float* place(int row, int four) const {
-    return sums_ + row * width + (four ^ (four >> 3 & 3) ^ (row & 3) << 1) * 4;
-  }
-
-  __device__ void finish_unit(int first, int row, int unit) const {
-    float sums[16];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float4 four = *reinterpret_cast<const float4*>(place(row, unit * 4 + i));
-      memcpy(sums + i * 4, &four, sizeof(four));
-    }
-    const std::int64_t target = std::int64_t{first_row_} + warp_ * 16 + first + row;
-    emit<lanes>(out_, target, std::int64_t{blockIdx.y} * width + unit * 16, target < out_.all_rows,
-                sums);
-  }
-
-  const AggregateResult& out_;
-  VertexId first_row_;
-  int lane_;
-  int warp_;
-  float* sums_;
+  typename Shape::Share share_;
+  std::uint32_t to_;
 };
 
-template <class Loader>
-__device__ void finish_bytes(const TallLaunch& launch, const AggregateResult& out,
-                             const tiles::Stage& stage, float (&sums)[Loader::width / 2],
-                             char* memory) {
-  VertexId first_row = stage.target;
-  if (stage.end == tiles::StageEnd::slot) {
-    const tiles::CutWindow window = launch.work.slot_windows[stage.target];
-    if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
-    first_row = window.first_row;
-  }
-  static_assert(4 * ByteWindowStore<Loader::width>::warp_bytes <= Loader::stage_bytes);
-  // Other warps may still multiply what is there.
-  __syncthreads();
-  ByteWindowStore<Loader::width>(out, first_row, memory)(sums);
+/// The edges of 16 rows and 32 columns as bytes, from the lowest bits of both halves of a lane's
+/// word (tiles/fragment.hpp). A register has the columns 2q, 2q + 8, 2q + 1 and 2q + 9 of a row, where
+/// q = lane % 4, from column 0 or 16 on.
+__device__ inline void expand_bytes(std::uint32_t bits, std::uint32_t (&a)[4]) {
+  // The bits of upper columns in the bytes above.
+  const std::uint32_t pairs = (bits & 0x00FF00FFu) | (bits << 6 & 0xFF00FF00u);
+  a[0] = pairs & 0x01010101u;
+  a[1] = pairs >> 1 & 0x01010101u;
+  a[2] = pairs >> 4 & 0x01010101u;
+  a[3] = pairs >> 5 & 0x01010101u;
 }
 
-/// As sum_stages of spmm/cuda/tall.
-template <class Loader>
-__device__ void sum_byte_stages(const TallLaunch& launch, const AggregateResult& out,
-                                char* memory) {
+/// Adds a stage of so many steps of 16 columns.
+template <class Shape>
+__device__ void multiply_stage(typename Shape::Record record, int num_steps, std::uint32_t memory,
+                               std::int32_t (&sums)[Shape::strips][Shape::groups][2][4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int first_strip = warp / Shape::column_warps * Shape::strips;
+  const int first_unit = warp % Shape::column_warps * Shape::groups;
+  const auto* const words =
+      reinterpret_cast<const std::uint32_t*>(record.memory + Shape::Record::words_at) +
+      first_strip * 32 + lane;
+  std::uint32_t from = memory + Shape::offset(lane, first_unit);
+#pragma unroll 1
+  for (int step = 0; step < num_steps; step += 2, from += 32 * Shape::width) {
+    // Rows of a second step that is not this stage's were not brought.
+    const std::uint32_t kept = step + 1 < num_steps ? 0xFFFFFFFFu : 0x000F000Fu;
+    std::uint32_t a[Shape::strips][4];
+#pragma unroll
+    for (int strip = 0; strip < Shape::strips; ++strip) {
+      const std::uint32_t word = words[step / 4 * Shape::threads + strip * 32];
+      expand_bytes(word >> step % 4 * 4 & kept, a[strip]);
+    }
+#pragma unroll
+    for (int group = 0; group < Shape::groups; ++group) {
+      std::uint32_t blocks[4];
+      // Further groups differ from the first in the same bits whatever the row.
+      cuda::load_blocks_transposed(blocks, from ^ static_cast<std::uint32_t>(group * 16));
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        const unsigned places = odd == 0 ? 0x6240u : 0x7351u;
+        const std::uint32_t b[2] = {__byte_perm(blocks[0], blocks[1], places),
+                                    __byte_perm(blocks[2], blocks[3], places)};
+#pragma unroll
+        for (int strip = 0; strip < Shape::strips; ++strip) {
+          multiply_16x8(sums[strip][group][odd], a[strip], b);
+        }
+      }
+    }
+  }
+}
+
+template <class Shape>
+__device__ void sum_byte_stages(const ByteWindowsLaunch& launch, char* memory) {
+  using Sums = ByteWindowSums<Shape>;
   const std::uint32_t rows = cuda::shared_address(memory);
-  const typename Loader::Feed feed(launch, memory + Loader::num_stages * Loader::stage_bytes);
+  const typename Shape::Feed feed(launch.tall, memory + Shape::num_stages * Shape::stage_bytes);
   feed.start_stages();
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
@@ -194,69 +145,53 @@ __device__ void sum_byte_stages(const TallLaunch& launch, const AggregateResult&
   cuda::wait_for_copies<0>();
   __syncthreads();
   cuda::wait_for_previous();
-  Loader loader(launch, rows);
-  loader.first(feed.stage(0).num_steps, feed.record(0));
-  cuda::commit_copies();
-  loader.second(feed.stage(1).num_steps, feed.record(1));
-  cuda::commit_copies();
+  const ByteStages<Shape> stages(launch.tall, rows);
+  for (int turn = 0; turn < 2; ++turn) {
+    stages.load(feed.stage(turn).num_steps, feed.record(turn), turn);
+    cuda::commit_copies();
+  }
 
-  float sums[Loader::width / 2] = {};
+  Sums sums(launch);
   for (int turn = 0, place = 0;; ++turn) {
+    // All but the latest group: the rows of this stage, and the record of the stage after next.
     cuda::wait_for_copies<1>();
     __syncthreads();
     const tiles::Stage stage = feed.stage(turn);
     if (stage.end == tiles::StageEnd::work) break;
-    cuda::keep_in_place(sums);
-    const std::uint32_t stage_rows = rows + static_cast<std::uint32_t>(place * Loader::stage_bytes);
-    Multiply<Loader>(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, sums);
-    loader.advance(feed.stage(turn + 2).num_steps, feed.record(turn + 2), place);
+    // Into the place of the stage before, with which all warps are done.
+    stages.load(feed.stage(turn + 2).num_steps, feed.record(turn + 2), place == 0 ? 2 : place - 1);
     feed.advance(turn);
     cuda::commit_copies();
-    cuda::wgmma_wait();
-    cuda::keep_in_place(sums);
-    if (stage.end != tiles::StageEnd::none) {
-      finish_bytes<Loader>(launch, out, stage, sums, memory + place * Loader::stage_bytes);
-#pragma unroll
-      for (float& sum : sums) sum = 0;
-    }
-    place = 1 - place;
+    multiply_stage<Shape>(feed.record(turn), stage.num_steps,
+                          rows + static_cast<std::uint32_t>(place * Shape::stage_bytes), sums.own);
+    if (stage.end != tiles::StageEnd::none) sums.finish(stage);
+    place = place + 1 < Shape::num_stages ? place + 1 : 0;
   }
   // What was asked for beyond the end must have arrived before the memory is another block's.
   cuda::wait_for_copies<0>();
 }
 
-template <class Loader>
-constexpr int byte_windows_shared_bytes =
-    Loader::num_stages* Loader::stage_bytes + Loader::Feed::bytes;
-
-template <class Loader>
-__global__ __launch_bounds__(Loader::threads,
-                             Loader::min_blocks) void sum_byte_windows(const TallLaunch launch,
-                                                                       const AggregateResult out) {
-#ifdef TESSERA_HAS_WGMMA
+template <class Shape>
+__global__ __launch_bounds__(Shape::threads, Shape::min_blocks) void sum_byte_windows(
+    const ByteWindowsLaunch launch) {
   cuda::let_next_begin();
-  extern __shared__ __align__(stage_alignment) char shared[];
-  sum_byte_stages<Loader>(launch, out, shared);
-#else
-  __trap();
-#endif
+  extern __shared__ __align__(1024) char shared[];
+  sum_byte_stages<Shape>(launch, shared);
 }
 
-template <int width>
+template <int width, int row_warps>
 constexpr ByteWindowsFunction byte_windows_function() {
-  using Loader = ByteLoader<width>;
-  return {width, Loader::rows / 16,
-          [](const TallLaunch& launch, const AggregateResult& out, Stream stream) {
-            const dim3 grid(static_cast<unsigned>(launch.work.num_workers),
-                            cuda::num_blocks(out.cols, width));
-            cuda::launch_overlapped(sum_byte_windows<Loader>, grid, Loader::threads,
-                                    static_cast<std::size_t>(byte_windows_shared_bytes<Loader>),
-                                    stream, launch, out);
+  using Shape = ByteWindowsShape<width, row_warps>;
+  return {width, Shape::rows / 16,
+          [](const ByteWindowsLaunch& launch, Stream stream) {
+            const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
+                            cuda::num_blocks(launch.out.cols, width));
+            cuda::launch_overlapped(sum_byte_windows<Shape>, grid, Shape::threads,
+                                    std::size_t{Shape::shared_bytes}, stream, launch);
           },
           [] {
-            return cuda::resident_blocks(sum_byte_windows<Loader>, Loader::threads,
-                                         byte_windows_shared_bytes<Loader>,
-                                         byte_windows_shared_bytes<Loader>);
+            return cuda::resident_blocks(sum_byte_windows<Shape>, Shape::threads,
+                                         Shape::shared_bytes);
           }};
 }
 

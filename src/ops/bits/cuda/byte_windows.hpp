@@ -9,10 +9,19 @@
 
 namespace tessera::ops {
 
+/// Codes summed over tall windows. Work, matrix and features are those of spmm/cuda/tall, whose
+/// slots hold integers.
+struct ByteWindowsLaunch {
+  TallLaunch tall;
+  AggregateResult out;
+  bool small_sums = false;   ///< all below 2^23
+  bool plain_bytes = false;  ///< small sums become bytes in one range from 0 on, and no more
+};
+
 struct ByteWindowsFunction {
   int width = 0;      ///< columns of a block
   int max_steps = 0;  ///< of a stage
-  void (*launch)(const TallLaunch&, const AggregateResult&, Stream) = nullptr;
+  void (*launch)(const ByteWindowsLaunch&, Stream) = nullptr;
   int (*resident_blocks)() = nullptr;
 };
 

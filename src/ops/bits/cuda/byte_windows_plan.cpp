@@ -5,7 +5,6 @@
 
 #include "core/device_traits.hpp"
 #include "cuda/array.hpp"
-#include "cuda/wgmma_device.hpp"
 #include "ops/bits/cuda/byte_windows.hpp"
 #include "ops/bits/cuda/cost.hpp"
 #include "ops/bits/cuda/kernels.hpp"
@@ -17,6 +16,8 @@ namespace {
 
 constexpr int window_rows = 64;
 constexpr std::int64_t min_cut_steps = 32;
+/// Sums that are numbers of fp32 as they grow.
+constexpr int small_sum_bits = 23;
 
 const ByteWindowsFunction& function_for(std::int64_t cols) {
   const auto found = std::find_if(byte_windows.begin(), byte_windows.end() - 1,
@@ -29,6 +30,7 @@ class CudaByteWindows final : public CudaBits {
   explicit CudaByteWindows(const BitProblem& problem)
       : CudaBits(problem, finishes_in_registers(problem.options)),
         function_(function_for(options_.cols)),
+        small_sums_(problem.sum_bits() <= small_sum_bits),
         tiles_(tiles::device_tiles(problem.graph, {window_rows, tile_side(SpmmPass::forward), 1},
                                    options_.place())),
         codes_(need_.add<std::uint8_t>(
@@ -44,7 +46,7 @@ class CudaByteWindows final : public CudaBits {
     slot_windows_ =
         cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
     num_slots_ = schedule.num_slots;
-    slots_ = need_.add<float>(checked_area(std::int64_t{num_slots_} * window_rows,
+    slots_ = need_.add<std::int32_t>(checked_area(std::int64_t{num_slots_} * window_rows,
                                            std::int64_t{chunks} * function_.width));
     need_.add_counters(std::int64_t{num_slots_} * chunks);
   }
@@ -59,54 +61,56 @@ class CudaByteWindows final : public CudaBits {
       codes = {codes_.in(workspace), nullptr, padded_bytes(options_.cols)};
       spread_rows(from, codes.stride, codes_.in(workspace), stream);
     }
-    TallLaunch launch;
-    launch.work.stages = stages_.data();
-    launch.work.worker_offsets = worker_offsets_.data();
-    launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
-    launch.work.slots = slots_.in(workspace);
-    launch.work.arrivals = workspace.counters;
-    launch.work.slot_windows = slot_windows_.data();
-    launch.work.num_slots = num_slots_;
-    launch.matrix.columns = tiles_->columns.data();
-    launch.matrix.words = tiles_->words.data();
-    launch.features.x = codes.bytes;
-    launch.features.x_stride = codes.stride;
-    launch.features.count = options_.cols;
-    AggregateResult out;
+    ByteWindowsLaunch launch;
+    TallLaunch::Work& work = launch.tall.work;
+    work.stages = stages_.data();
+    work.worker_offsets = worker_offsets_.data();
+    work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
+    work.slots = reinterpret_cast<float*>(slots_.in(workspace));
+    work.arrivals = workspace.counters;
+    work.slot_windows = slot_windows_.data();
+    work.num_slots = num_slots_;
+    launch.tall.matrix.columns = tiles_->columns.data();
+    launch.tall.matrix.words = tiles_->words.data();
+    launch.tall.features.x = codes.bytes;
+    launch.tall.features.x_stride = codes.stride;
+    launch.tall.features.count = options_.cols;
+    launch.small_sums = small_sums_;
+    AggregateResult& out = launch.out;
     out.rows = out.all_rows = options_.rows;
     out.cols = options_.cols;
     if (finishes_in_registers(options_)) {
       out.result = result(inputs, outputs);
       add_own(options_, codes, out.result.finish);
+      const BitFinish& finish = out.result.finish;
+      launch.plain_bytes = small_sums_ && options_.output == BitOutput::bytes && finish.quick &&
+                           !finish.floors && finish.positive && finish.keeps_sums();
       if (options_.output == BitOutput::rows) out.all_rows = outputs.codes.padded_rows;
-      return function_.launch(launch, out, stream);
+      return function_.launch(launch, stream);
     }
     const Sums sums = sums_in(outputs, workspace);
     out.result.kind = BitResultKind::sums;
     out.result.sums = sums.data;
     out.result.stride = sums.stride;
-    function_.launch(launch, out, stream);
+    function_.launch(launch, stream);
     finish(inputs, outputs, stream, workspace, codes);
   }
 
  private:
   const ByteWindowsFunction& function_;
+  bool small_sums_;
   std::shared_ptr<const tiles::DeviceTiles> tiles_;
   WorkspacePart<std::uint8_t> codes_;
   Buffer<tiles::Stage> stages_;
   Buffer<std::int32_t> worker_offsets_;
   Buffer<tiles::CutWindow> slot_windows_;
   std::int32_t num_slots_ = 0;
-  WorkspacePart<float> slots_;
+  WorkspacePart<std::int32_t> slots_;
 };
 
 std::string why_not(const BitProblem& problem) {
-  if (!cuda::has_wgmma(problem.options.device)) {
-    return "needs a GPU with wgmma (compute capability 9.0)";
-  }
   if (problem.options.b_bits > 8) return "more than 8 bits";
   if (problem.options.rows == 0) return "no rows";
-  if (problem.sum_bits() > 24) return "sums may take more than 24 bits";
   return why_not_on_gpu(problem);
 }
 
@@ -114,7 +118,7 @@ std::string why_not(const BitProblem& problem) {
 
 void append_cuda_byte_windows(std::vector<BitKernel>& table) {
   table.push_back({{"bit_aggregate/cuda/windows",
-                    "windows of 64 rows on wgmma, codes gathered once as bytes for all of them",
+                    "windows of 64 rows, codes gathered once for all of them, products of bytes on tensor cores",
                     "bit_aggregate", DeviceKind::cuda, true},
                    why_not,
                    [](const BitProblem& problem) {

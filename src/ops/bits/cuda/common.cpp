@@ -67,6 +67,10 @@ BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) c
   result.finish = make_finish(options_, inputs.epilogue, lower_.data(), step_.data());
   result.finish.inverse = inverse_.data();
   result.finish.quick = quick_;
+  if (options_.requantise && result.finish.range_stride == 0) {
+    set_one_range(options_.requantise->lower[0], options_.requantise->scale[0], options_.own != 0,
+                  result.finish);
+  }
   if (options_.output == BitOutput::values) {
     result.values = outputs.values.data;
     result.stride = outputs.values.stride;

@@ -108,13 +108,13 @@ __device__ std::uint32_t plane_of(const std::uint32_t (&bytes)[words], int plane
 }
 
 /// Words of all planes, which several lanes have parts of. The last columns also clear what fills a
-/// row up.
-template <int lanes, int words>
+/// row up. A block has so many columns.
+template <int lanes, int words, int block_columns>
 __device__ void store_planes(const PackedCodes& to, std::int64_t row, std::int64_t column,
                              bool takes, const std::uint32_t (&bytes)[words]) {
   constexpr int columns = words * 4;  // of a lane
   constexpr int sharing = 32 / columns;
-  constexpr int block_words = (lanes * columns + 31) / 32;
+  constexpr int block_words = (block_columns + 31) / 32;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   const std::int64_t word = column / 32;
   const bool last = blockIdx.y + 1 == gridDim.y;
@@ -135,11 +135,11 @@ __device__ void store_planes(const PackedCodes& to, std::int64_t row, std::int64
 
 /// Codes of `lanes` lanes with a few words of bytes each, from `column` on. All lanes of a warp
 /// call it; those that `take` have a row, behind the last one with codes of 0.
-template <int lanes, int words>
+template <int lanes, int words, int block_columns = lanes* words * 4>
 __device__ void store_codes(const AggregateResult& out, std::int64_t row, std::int64_t column,
                             bool takes, const std::uint32_t (&bytes)[words]) {
   if (out.result.kind == BitResultKind::rows) {
-    store_planes<lanes>(out.result.codes, row, column, takes, bytes);
+    store_planes<lanes, words, block_columns>(out.result.codes, row, column, takes, bytes);
   } else if (takes && row < out.rows && column < (out.cols + 15) / 16 * 16) {
     std::uint8_t* const to = out.result.bytes + row * out.result.stride + column;
     if constexpr (words == 4) {
@@ -149,6 +149,13 @@ __device__ void store_codes(const AggregateResult& out, std::int64_t row, std::i
       *reinterpret_cast<uint2*>(to) = make_uint2(bytes[0], bytes[1]);
     }
   }
+}
+
+/// The lowest bytes of four codes.
+__device__ inline std::uint32_t bytes_of(std::uint32_t first, std::uint32_t second,
+                                         std::uint32_t third, std::uint32_t fourth) {
+  return __byte_perm(__byte_perm(first, second, 0x0040), __byte_perm(third, fourth, 0x0040),
+                     0x5410);
 }
 
 /// The sums of `count` columns. All lanes of a warp call it; those that `take` have a row.
@@ -162,8 +169,7 @@ __device__ void emit(const AggregateResult& out, std::int64_t row, std::int64_t 
   std::uint32_t bytes[count / 4];
 #pragma unroll
   for (int i = 0; i < count; i += 4) {
-    bytes[i / 4] = __byte_perm(__byte_perm(codes[i], codes[i + 1], 0x0040),
-                               __byte_perm(codes[i + 2], codes[i + 3], 0x0040), 0x5410);
+    bytes[i / 4] = bytes_of(codes[i], codes[i + 1], codes[i + 2], codes[i + 3]);
   }
   store_codes<lanes>(out, row, column, takes, bytes);
 }

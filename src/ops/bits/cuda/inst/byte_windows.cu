@@ -4,6 +4,6 @@
 namespace tessera::ops {
 
 const std::array<ByteWindowsFunction, num_byte_windows> byte_windows = {
-    byte_windows_function<32>(), byte_windows_function<64>(), byte_windows_function<128>()};
+    byte_windows_function<32, 4>(), byte_windows_function<64, 2>(), byte_windows_function<128, 2>()};
 
 }  // namespace tessera::ops

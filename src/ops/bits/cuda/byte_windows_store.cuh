@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ops/bits/cuda/byte_windows.hpp"
+#include "ops/bits/cuda/emit.cuh"
+#include "ops/spmm/cuda/tall/store.cuh"
+
+/// What becomes of the sums of a window of bytes.
+namespace tessera::ops {
+
+/// What a thread has of a window: of each strip two rows, and of every 16 columns the four from
+/// 4 * (lane % 4) on, even ones before odd ones. Small sums grow from the bits of 2^23 in fp32 on
+/// and are numbers of fp32 without being converted.
+template <class Shape>
+struct ByteWindowSums {
+  static constexpr std::uint32_t small_start = 0x4B000000u;
+  static constexpr float small_unit = 8388608.0f;
+  static constexpr int count = Shape::groups * 4;     ///< of one row
+  static constexpr int at_once = 4 / Shape::groups;  ///< rows that have four words of codes
+
+  std::int32_t own[Shape::strips][Shape::groups][2][4];
+
+  __device__ explicit ByteWindowSums(const ByteWindowsLaunch& launch)
+      : launch_(launch),
+        start_(launch.small_sums ? static_cast<std::int32_t>(small_start) : 0),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        warp_(static_cast<int>(threadIdx.x) / 32) {
+    begin();
+  }
+
+  /// The sums of a piece are complete; new ones begin.
+  __device__ void finish(const tiles::Stage& stage) {
+    VertexId first_row = stage.target;
+    bool complete = true;
+    if (stage.end == tiles::StageEnd::slot) {
+      const tiles::CutWindow window = launch_.tall.work.slot_windows[stage.target];
+      complete = merge(window, stage.target);
+      first_row = window.first_row;
+    }
+    if (complete) store(first_row);
+    begin();
+  }
+
+ private:
+  __device__ void begin() {
+    for_all([&](std::int32_t& sum) { sum = start_; });
+  }
+
+  template <class Function>
+  __device__ void for_all(Function&& function) {
+#pragma unroll
+    for (int i = 0; i < Shape::num_sums; ++i) {
+      function(own[i / 8 / Shape::groups][i / 8 % Shape::groups][i / 4 % 2][i % 4]);
+    }
+  }
+
+  /// As merge_pieces of spmm/cuda/tall.
+  __device__ bool merge(const tiles::CutWindow& window, int slot) {
+    const TallLaunch::Work& work = launch_.tall.work;
+    const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * work.num_slots;
+    const auto place = [&](std::int64_t of_slot) {
+      return reinterpret_cast<int4*>(work.slots) +
+             (first_of_chunk + of_slot) * (Shape::num_sums / 4) * Shape::threads + threadIdx.x;
+    };
+    int4* const to = place(slot);
+#pragma unroll
+    for (int i = 0; i < Shape::num_sums / 4; ++i) {
+      const auto& sums = own[i / 2 / Shape::groups][i / 2 % Shape::groups][i % 2];
+      to[i * Shape::threads] = make_int4(sums[0], sums[1], sums[2], sums[3]);
+    }
+    __threadfence();
+    __syncthreads();
+    unsigned* const arrivals = work.arrivals + first_of_chunk + window.first_slot;
+    const auto others = static_cast<unsigned>(window.num_slots - 1);
+    const bool last = threadIdx.x == 0 && atomicAdd(arrivals, 1u) == others;
+    // For the next run.
+    if (last) *arrivals = 0;
+    if (!__syncthreads_or(last)) return false;
+    __threadfence();
+    // Each of them has begun anew.
+    for_all([&](std::int32_t& sum) { sum = start_ * (1 - window.num_slots); });
+    for (int k = 0; k < window.num_slots; ++k) {
+      const int4* const from = place(window.first_slot + k);
+#pragma unroll
+      for (int i = 0; i < Shape::num_sums / 4; ++i) {
+        auto& sums = own[i / 2 / Shape::groups][i / 2 % Shape::groups][i % 2];
+        const int4 part = __ldcg(from + i * Shape::threads);
+        sums[0] += part.x;
+        sums[1] += part.y;
+        sums[2] += part.z;
+        sums[3] += part.w;
+      }
+    }
+    return true;
+  }
+
+  /// Four words at a time, which is what four lanes exchange: those of one row, or of two. Codes of
+  /// plain sums are made by themselves; for everything else there is code for one time only, and the
+  /// sums move up.
+  __device__ void store(VertexId first_row) {
+    const int first_strip = warp_ / Shape::column_warps * Shape::strips;
+    const int first_column = static_cast<int>(blockIdx.y) * Shape::width +
+                             warp_ % Shape::column_warps * (Shape::groups * 16);
+    std::int64_t row = std::int64_t{first_row} + first_strip * 16 + lane_ / 4;
+    const int column = first_column + lane_ % 4 * 4;
+    std::uint32_t words[4];
+    if (launch_.plain_bytes) {
+#pragma unroll
+      for (int i = 0; i < 2 * Shape::strips; i += at_once) {
+#pragma unroll
+        for (int k = 0; k < at_once; ++k) {
+          plain_codes(i / 2, i % 2 + k, column, words + k * Shape::groups);
+        }
+        store_words(row, first_column, words);
+        row += 8 * at_once;
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < 2 * Shape::strips; i += at_once) {
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        finish_row(k, row + k * 8, column, words + k * Shape::groups);
+      }
+      if (gives_codes(launch_.out.result)) store_words(row, first_column, words);
+      row += 8 * at_once;
+      move_up();
+    }
+  }
+
+  __device__ void move_up() {
+#pragma unroll
+    for (int i = 0; i < Shape::num_sums / 8 * 4; ++i) {
+      const int strip = i / 4 / 2 / Shape::groups;
+      const int group = i / 4 / 2 % Shape::groups;
+      const int odd = i / 4 % 2;
+      std::int32_t& to = own[strip][group][odd][i % 4];
+      if (at_once == 1 && i % 4 < 2) {
+        to = own[strip][group][odd][i % 4 + 2];
+      } else if (strip + 1 < Shape::strips) {
+        to = own[strip + 1][group][odd][at_once == 1 ? i % 4 - 2 : i % 4];
+      }
+    }
+  }
+
+  /// A lane gets the 16 columns of one row and one group: a row's lanes lie side by side.
+  __device__ void store_words(std::int64_t first_row, int first_column,
+                              std::uint32_t (&words)[4]) const {
+    transpose_quad(words);
+    const int word = lane_ % 4;
+    const std::int64_t row = first_row + word / Shape::groups * 8;
+    store_codes<Shape::groups, 4, Shape::width>(launch_.out, row,
+                                                first_column + word % Shape::groups * 16,
+                                                row < launch_.out.all_rows, words);
+  }
+
+  /// What thread sum `i` of a row is.
+  __device__ std::int32_t sum_at(int strip, int half, int i) const {
+    return own[strip][i / 4][i % 2][half * 2 + i % 4 / 2];
+  }
+  __device__ static int column_at(int column, int i) { return column + i / 4 * 16 + i % 4; }
+
+  /// Codes of small sums that nothing is done to, in one range from 0 on.
+  __device__ void plain_codes(int strip, int half, int column, std::uint32_t* words) const {
+    const BitFinish& finish = launch_.out.result.finish;
+    const int cols = static_cast<int>(launch_.out.cols);
+#pragma unroll
+    for (int group = 0; group < Shape::groups; ++group) {
+      std::uint32_t codes[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const float sum = __int_as_float(sum_at(strip, half, group * 4 + k)) - small_unit;
+        codes[k] = code_within<false, true, true>(finish.last_code, sum, 0.0f,
+                                                  finish.one_range.step, finish.one_inverse);
+      }
+      words[group] = bytes_before(cols - column_at(column, group * 4), codes);
+    }
+  }
+
+  /// Codes of columns that do not exist are 0.
+  __device__ static std::uint32_t bytes_before(int left, const std::uint32_t (&codes)[4]) {
+    if (left <= 0) return 0;
+    const std::uint32_t bytes = bytes_of(codes[0], codes[1], codes[2], codes[3]);
+    return left < 4 ? bytes & ((1u << left * 8) - 1) : bytes;
+  }
+
+  /// A row of the first strip, `half` 0 or 1.
+  __device__ void finish_row(int half, std::int64_t row, int column, std::uint32_t* words) const {
+    const BitResult& result = launch_.out.result;
+    const int cols = static_cast<int>(launch_.out.cols);
+#pragma unroll
+    for (int group = 0; group < Shape::groups; ++group) words[group] = 0;
+    if (row >= launch_.out.rows) return;
+    const auto sum_of = [&](int i) { return sum_at(0, half, i); };
+    if (result.kind == BitResultKind::sums) {
+#pragma unroll
+      for (int i = 0; i < count; i += 4) {
+        store_numbers<4, std::int32_t, int4>(
+            result.sums + row * result.stride + column_at(column, i), result.stride,
+            cols - column_at(column, i), result.sums,
+            [&](int k) { return sum_of(i + k) - start_; });
+      }
+      return;
+    }
+    float values[count];
+    if (launch_.small_sums) {
+#pragma unroll
+      for (int i = 0; i < count; ++i) values[i] = __int_as_float(sum_of(i)) - small_unit;
+    } else {
+#pragma unroll
+      for (int i = 0; i < count; ++i) values[i] = static_cast<float>(sum_of(i));
+    }
+    if (result.finish.own != 0) add_own(row, column, values);
+    const auto column_of = [&](int i) {
+      const int at = column_at(column, i);
+      return at < cols ? at : cols - 1;
+    };
+    finish_values(result.finish, result.finish.row(row), column_of, values);
+    if (result.kind == BitResultKind::values) {
+#pragma unroll
+      for (int i = 0; i < count; i += 4) {
+        store_numbers<4, float, float4>(
+            result.values + row * result.stride + column_at(column, i), result.stride,
+            cols - column_at(column, i), result.values, [&](int k) { return values[i + k]; });
+      }
+      return;
+    }
+    std::uint32_t codes[count];
+    finish_codes(result.finish, column_of, values, codes);
+#pragma unroll
+    for (int group = 0; group < Shape::groups; ++group) {
+      const std::uint32_t four[4] = {codes[group * 4], codes[group * 4 + 1], codes[group * 4 + 2],
+                                     codes[group * 4 + 3]};
+      words[group] = bytes_before(cols - column_at(column, group * 4), four);
+    }
+  }
+
+  __device__ void add_own(std::int64_t row, int column, float (&values)[count]) const {
+    const BitFinish& finish = launch_.out.result.finish;
+    const std::uint8_t* const codes = finish.own_bytes + row * finish.own_stride;
+#pragma unroll
+    for (int group = 0; group < Shape::groups; ++group) {
+      const int at = column + group * 16;
+      if (at >= launch_.out.cols) continue;
+      const std::uint32_t four = __ldg(reinterpret_cast<const std::uint32_t*>(codes + at));
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        float& value = values[group * 4 + k];
+        value = fmaf(finish.own, static_cast<float>(four >> k * 8 & 255u), value);
+      }
+    }
+  }
+
+  const ByteWindowsLaunch& launch_;
+  std::int32_t start_;
+  int lane_;
+  int warp_;
+};
+
+}  // namespace tessera::ops
