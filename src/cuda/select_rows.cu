@@ -137,6 +137,10 @@ void gather(const float* from, const VertexId* at, std::int64_t count, float* to
   for_each(gather_values<float, VertexId>, count, stream, from, at, count, to);
 }
 
+void gather(const float* from, const EdgeOffset* at, std::int64_t count, float* to, Stream stream) {
+  for_each(gather_values<float, EdgeOffset>, count, stream, from, at, count, to);
+}
+
 void gather(const EdgeOffset* from, const EdgeOffset* at, std::int64_t count, EdgeOffset* to,
             Stream stream) {
   for_each(gather_values<EdgeOffset, EdgeOffset>, count, stream, from, at, count, to);

@@ -43,6 +43,7 @@ void key_edges(const EdgeOffset* offsets, VertexId num_rows, const VertexId* col
 
 /// to[k] = from[at[k]].
 void gather(const float* from, const VertexId* at, std::int64_t count, float* to, Stream stream);
+void gather(const float* from, const EdgeOffset* at, std::int64_t count, float* to, Stream stream);
 void gather(const EdgeOffset* from, const EdgeOffset* at, std::int64_t count, EdgeOffset* to,
             Stream stream);
 

@@ -40,6 +40,8 @@ TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
                                             {7, 64, inner},
                                             {64, 7, inner},
                                             {33, 65, inner},
+                                            {74, 64, inner},
+                                            {64, 81, inner},
                                             {96, 64, inner},
                                             {64, 96, inner}}) {
       test::check_gemm<float>(shape, yes, no, 0, 0, gpu);

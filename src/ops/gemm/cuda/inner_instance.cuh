@@ -6,13 +6,14 @@
 
 namespace tessera::ops {
 
-template <int across, bool fused>
-void run_stream_inner(dim3 grid, const ProductLaunch& launch, Stream stream) {
-  constexpr int bytes = stream_inner_bytes<across>();
-  cuda_check(cudaFuncSetAttribute(stream_inner<across, fused>,
+template <int eights, bool fused>
+void run_stream_inner(const ProductLaunch& launch, Stream stream) {
+  constexpr int bytes = InnerLayout<eights>::bytes(fused);
+  cuda_check(cudaFuncSetAttribute(stream_inner<eights, fused>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "asking for shared memory");
-  cuda::launch_overlapped(stream_inner<across, fused>, grid, inner_threads,
+  cuda::launch_overlapped(stream_inner<eights, fused>,
+                          dim3(static_cast<unsigned>(launch.split.splits)), inner_threads,
                           static_cast<std::size_t>(bytes), stream, launch);
 }
 

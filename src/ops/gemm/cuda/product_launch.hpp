@@ -115,9 +115,10 @@ void run_both(unsigned first_blocks, unsigned second_blocks, const ProductLaunch
 /// Many rows times a small matrix. `fused`: reads columns of the left factor, or writes moments.
 template <int cols, bool fused>
 void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream);
-/// A small product of matrices with many rows. `fused`: reads columns of a factor.
-template <int across, bool fused>
-void run_stream_inner(dim3 grid, const ProductLaunch& launch, Stream stream);
+/// A small product of matrices with many rows: at most 64 rows and `eights` times 16 columns.
+/// `fused`: reads columns of a factor.
+template <int eights, bool fused>
+void run_stream_inner(const ProductLaunch& launch, Stream stream);
 /// The same of one to four rows, which does not multiply in tiles.
 inline constexpr std::int64_t thin_product_rows = 4;
 void run_thin(const Product& product, std::byte* memory, Stream stream);

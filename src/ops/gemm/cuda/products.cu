@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "cuda/wgmma_device.hpp"
@@ -81,7 +82,8 @@ bool is_thin(const Product& product) {
 
 bool streams_inner(const Product& product) {
   return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
-         std::min(product.rows, product.cols) <= 64 && std::max(product.rows, product.cols) <= 96;
+         std::min(product.rows, product.cols) <= inner_tile_rows &&
+         std::max(product.rows, product.cols) <= 96;
 }
 
 template <class T>
@@ -109,11 +111,6 @@ void run_small(const ProductOf<T>& given, std::byte* memory, Stream stream) {
   run_chosen(product, grid, launch_of(product, split), stream);
 }
 
-/// Tiles that a product and its transpose need.
-std::int64_t inner_tiles(const Product& product) {
-  return divide_up(product.rows, inner_tile_rows) * divide_up(product.cols, 64);
-}
-
 bool reads_columns(const Product& product) {
   return product.left.columns.numbers != nullptr || product.right.columns.numbers != nullptr;
 }
@@ -132,23 +129,17 @@ void run_rows(Product product, std::byte* memory, Stream stream) {
 static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
 
 void run_inner(const Product& given, std::byte* memory, Stream stream) {
-  const Product other = transposed(given);
-  const Product product = inner_tiles(other) < inner_tiles(given) ||
-                                  (given.rows > given.cols && given.rows > inner_tile_rows)
-                              ? other
-                              : given;
-  const int across = product.cols <= 64 ? 1 : 2;
-  const std::int64_t row_tiles = divide_up(product.rows, inner_tile_rows);
-  const std::int64_t col_tiles = divide_up(product.cols, across * 64);
-  const ProductSplit split =
-      cut(row_tiles * col_tiles, product.inner, 4 * inner_lines, inner_lines, memory);
-  const dim3 grid(cuda::num_blocks(row_tiles, 1), cuda::num_blocks(col_tiles, 1),
-                  static_cast<unsigned>(split.splits));
-  const bool fused = reads_columns(product);
-  const auto run_chosen = across == 1
-                              ? (fused ? run_stream_inner<1, true> : run_stream_inner<1, false>)
-                              : (fused ? run_stream_inner<2, true> : run_stream_inner<2, false>);
-  run_chosen(grid, launch_of(product, split), stream);
+  const Product product = given.rows > inner_tile_rows ? transposed(given) : given;
+  const ProductSplit split = cut(1, product.inner, 8 * inner_lines, inner_lines, memory);
+  const auto choose = [&](auto fused) {
+    constexpr bool f = decltype(fused)::value;
+    return product.cols <= 64   ? run_stream_inner<4, f>
+           : product.cols <= 80 ? run_stream_inner<5, f>
+                                : run_stream_inner<6, f>;
+  };
+  const auto run_chosen =
+      reads_columns(product) ? choose(std::true_type{}) : choose(std::false_type{});
+  run_chosen(launch_of(product, split), stream);
 }
 
 template <class T>
@@ -179,7 +170,7 @@ bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream str
     run_thin(product, memory, stream);
   } else if (streams_rows(product) && cuda::has_wgmma(device)) {
     run_rows(product, memory, stream);
-  } else if (streams_inner(product) && cuda::has_wgmma(device)) {
+  } else if (streams_inner(product)) {
     run_inner(product, memory, stream);
   } else if (is_small(product)) {
     run_small(product, memory, stream);

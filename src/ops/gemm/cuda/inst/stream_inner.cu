@@ -3,9 +3,11 @@
 
 namespace tessera::ops {
 
-template void run_stream_inner<1, false>(dim3, const ProductLaunch&, Stream);
-template void run_stream_inner<1, true>(dim3, const ProductLaunch&, Stream);
-template void run_stream_inner<2, false>(dim3, const ProductLaunch&, Stream);
-template void run_stream_inner<2, true>(dim3, const ProductLaunch&, Stream);
+template void run_stream_inner<4, false>(const ProductLaunch&, Stream);
+template void run_stream_inner<5, false>(const ProductLaunch&, Stream);
+template void run_stream_inner<6, false>(const ProductLaunch&, Stream);
+template void run_stream_inner<4, true>(const ProductLaunch&, Stream);
+template void run_stream_inner<5, true>(const ProductLaunch&, Stream);
+template void run_stream_inner<6, true>(const ProductLaunch&, Stream);
 
 }  // namespace tessera::ops

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/cuda/rows/matrix.hpp"
 
+#include <utility>
+
 #include "cuda/array.hpp"
+#include "cuda/select_rows.hpp"
 #include "graph/access.hpp"
 #include "ops/scales.hpp"
 
@@ -27,6 +30,12 @@ DeviceMatrix::DeviceMatrix(const SpmmProblem& problem) {
   mean_ = forward && of_means;
   sign_ = problem.reduction == Reduction::min ? -1.0f : 1.0f;
   features_ = problem.features;
+  if (!forward && values_.size() > 0 && problem.own_weights_at_run && !problem.occasional) {
+    Buffer<float> ordered(values_.size(), place);
+    cuda::gather(values_.data(), rows_->positions.data(), values_.size(), ordered.data(),
+                 place.stream);
+    ordered_values_ = std::move(ordered);
+  }
 }
 
 RowsLaunch DeviceMatrix::launch(const SpmmCall& call) const {
@@ -34,13 +43,17 @@ RowsLaunch DeviceMatrix::launch(const SpmmCall& call) const {
   launch.matrix.num_rows = rows_->num_rows;
   launch.matrix.offsets = rows_->offsets();
   launch.matrix.indices = rows_->indices.data();
-  if (call.edge_values.absent()) {
-    launch.matrix.graph_values = values_.data();
+  if (call.edge_values.absent() && ordered_values_.size() > 0) {
+    launch.matrix.graph_values = ordered_values_.data();
   } else {
-    launch.matrix.stored_values = call.edge_values.data;
-    launch.matrix.value_stride = call.edge_values.stride;
+    launch.matrix.positions = rows_->positions.data();
+    if (call.edge_values.absent()) {
+      launch.matrix.graph_values = values_.data();
+    } else {
+      launch.matrix.stored_values = call.edge_values.data;
+      launch.matrix.value_stride = call.edge_values.stride;
+    }
   }
-  launch.matrix.positions = rows_->positions.data();
   launch.matrix.col_scale = col_scale_.data();
   launch.epilogue.row_scale = row_scale_.data();
   launch.epilogue.mean = mean_;

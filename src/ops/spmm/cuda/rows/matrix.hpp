@@ -21,6 +21,8 @@ class DeviceMatrix {
  private:
   std::shared_ptr<const cuda::DeviceRows> rows_;
   SharedArray<float> values_;  ///< the graph's own where it lies on the GPU
+  /// Of A^T: the same in the order of its rows, so that no edge has to look up its place.
+  SharedArray<float> ordered_values_;
   SharedArray<float> row_scale_;
   SharedArray<float> col_scale_;
   bool mean_ = false;
