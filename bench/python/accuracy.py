@@ -158,8 +158,9 @@ def main():
     if options.jobs == 1:
         report(map(trained, cases), options)
         return
-    # Forked, so that torch is imported once; the device is first used by the children.
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("fork")) as pool:
+    # Forked, so that torch is imported once; but what is forked cannot use a GPU that PyG has asked about.
+    start = "fork" if options.device == "cpu" else "spawn"
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context(start)) as pool:
         report((done.result() for done in as_completed(pool.submit(trained, case) for case in cases)),
                options)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training epochs of PyG models, plain and accelerated, side by side in one process.
 
-    python bench/python/epochs.py --device cpu --graphs cora arxiv --models GCN SAGE GIN GAT GATv2 \
-        --modes eager compiled --json docs/results/python_cpu.json --table docs/results/python_cpu.md
+    python bench/python/epochs.py --device cpu --cases cora/eager/fp32 arxiv/compiled/bf16 \
+        --models GCN SAGE GIN GAT GATv2 --json docs/results/python_cpu.json
 
 Graphs are random ones of the size and mean degree of the data sets they are named after. An epoch is
 forward, loss, backward and Adam. On a GPU, epochs are timed in blocks of five, between which the host
@@ -13,11 +13,12 @@ processor counts what the processor works (with OMP_NUM_THREADS=1).
 
 Losses are compared after 50 epochs. Where they differ by more than 1e-4 (bf16: 2e-2), PyG is trained once
 more with its edges in another order, which changes nothing but how sums are rounded: "PyG itself" is what
-that makes of PyG's loss. In bf16 PyG is then trained in fp32 as well, and "from fp32" says how far PyG's loss
-and ours are from that. Training may blow up what was rounded, so gradients of the first step are compared as
-well: the largest difference of an element, relative to the largest element of its parameter, from PyG in
-fp32. Eager models come first and captured ones last, since a capture leaves memory of its own behind; what
-waits for the GPU cannot be captured, which is found out before trying.
+that makes of PyG's loss. In bf16, PyG's loss in fp32 is taken from a case before, or trained for, and "from
+fp32" says how far PyG's loss and ours are from that. Training may blow up what was rounded, so gradients of the
+first step are compared as well: the largest difference of an element, relative to the largest element of its
+parameter, from PyG in fp32 (in bf16, if that was measured before). Cases run in the order given; a capture
+leaves memory of its own behind, so captured ones belong at the end. What waits for the GPU cannot be captured,
+which is found out before trying.
 """
 
 import argparse
@@ -67,17 +68,16 @@ class Net(torch.nn.Module):
 
 def make_graph(name, device):
     vertices, edges, features, classes = GRAPHS[name]
-    draw = torch.Generator().manual_seed(1)
+    draw = {"generator": torch.Generator(device).manual_seed(1), "device": device}
     # Skewed, as real graphs are: ends are drawn with a density that falls from vertex 0 on.
-    ends = torch.rand(2, edges // 2, generator=draw).square().mul(vertices).long()
-    shuffle = torch.randperm(vertices, generator=draw)
-    half = shuffle[ends]
-    index = torch.cat([half, half.flip(0)], dim=1).to(device)
+    ends = torch.rand(2, edges // 2, **draw).square().mul(vertices).long()
+    half = torch.randperm(vertices, **draw)[ends]
+    index = torch.cat([half, half.flip(0)], dim=1)
     # Labels that features tell: losses then follow from the numbers, and not from how they were rounded.
-    labels = torch.randint(0, classes, (vertices,), generator=draw)
-    centres = torch.randn(classes, features, generator=draw)
-    x = (torch.randn(vertices, features, generator=draw) + centres[labels]) / features**0.5
-    return x.to(device), index, labels.to(device)
+    labels = torch.randint(0, classes, (vertices,), **draw)
+    centres = torch.randn(classes, features, **draw)
+    x = (torch.randn(vertices, features, **draw) + centres[labels]) / features**0.5
+    return x, index, labels
 
 
 class Training:
@@ -87,6 +87,7 @@ class Training:
         self.x, self.index, self.labels = data
         self.device, self.mode, self.dtype = self.x.device, mode, dtype
         self.done = 0
+        self.gradients = None  # of the first step
         torch.manual_seed(0)
         self.net = Net(kind, self.x.size(1), int(self.labels.max()) + 1).to(self.device)
         if accelerated:
@@ -103,6 +104,8 @@ class Training:
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.dtype == "bf16"):
             loss = F.cross_entropy(self.model(self.x, self.index), self.labels)
         loss.backward()
+        if self.gradients is None:
+            self.gradients = [parameter.grad.clone() for parameter in self.net.parameters()]
         self.optimiser.step()
         return loss
 
@@ -169,24 +172,27 @@ def measure(training, epochs, seconds, clock):
     return result
 
 
-def fresh(device):
+def fresh(device, compiles=False):
     """Nothing of what ran before is left."""
-    torch._dynamo.reset()
+    if compiles:
+        torch._dynamo.reset()
     tessera.clear_cache()
     gc.collect()
     if device.type == "cuda":
-        torch.cuda.empty_cache()
+        if torch.cuda.memory_reserved() > 2**34:
+            torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
 
 
 def measured(case, data, accelerated, options, clock):
+    """The times of a case, and the gradients of its first step."""
     graph, kind, dtype, mode = case
-    fresh(data[0].device)
+    fresh(data[0].device, mode == "compiled")
     try:
         training = Training(kind, accelerated, mode, data, dtype)
-        return measure(training, options.epochs, options.seconds, clock)
+        return measure(training, options.epochs, options.seconds, clock), training.gradients
     except Exception as error:  # one that cannot run must not end the others
-        return {"error": f"{type(error).__name__}: {error}"[:200]}
+        return {"error": f"{type(error).__name__}: {error}"[:200]}, None
 
 
 def pyg_loss(kind, data, dtype):
@@ -202,30 +208,37 @@ def reordered(data):
     return x, index[:, order.to(index.device)], labels
 
 
-def first_gradients(kind, accelerated, data, dtype):
-    fresh(data[0].device)
-    training = Training(kind, accelerated, "eager", data, dtype)
-    training.step()
-    return [parameter.grad for parameter in training.net.parameters()]
-
-
-def gradient_differences(kind, data, dtype):
-    """How far gradients of the first step are from PyG's in fp32: ours, and PyG's in another type."""
-    def distance(gradients):
-        return max(((a - b).abs().max() / b.abs().max().clamp(min=1e-30)).item()
-                   for a, b in zip(gradients, expected))
-
-    try:
-        expected = first_gradients(kind, False, data, "fp32")
-        found = {"tessera": distance(first_gradients(kind, True, data, dtype))}
-        if dtype != "fp32":
-            found["pyg"] = distance(first_gradients(kind, False, data, dtype))
-        return found
-    except torch.OutOfMemoryError:
+def gradient_differences(gradients, expected):
+    """How far gradients of the first step are from PyG's in fp32, by who made them."""
+    if expected is None:
         return None
+    return {who: max(((a - b).abs().max() / b.abs().max().clamp(min=1e-30)).item()
+                     for a, b in zip(found, expected))
+            for who, found in gradients.items() if found is not None and found is not expected}
 
 
-def compare_losses(record, case, data):
+class InFp32:
+    """What PyG's models in fp32 gave, by graph and model, for comparisons with other types."""
+
+    def __init__(self):
+        self.losses, self.gradients = {}, {}
+
+    def keep(self, case, record, gradients):
+        graph, kind, dtype, mode = case
+        if dtype != "fp32" or mode != "eager":
+            return
+        if record["pyg"].get("loss_after_50") is not None:
+            self.losses[graph, kind] = record["pyg"]["loss_after_50"]
+        if gradients["pyg"] is not None:
+            self.gradients[graph, kind] = gradients["pyg"]
+
+    def loss(self, graph, kind, data):
+        if (graph, kind) not in self.losses:
+            self.losses[graph, kind] = pyg_loss(kind, data, "fp32")
+        return self.losses[graph, kind]
+
+
+def compare_losses(record, case, data, in_fp32):
     """What else losses after 50 epochs tell, where they differ by more than they should."""
     graph, kind, dtype, mode = case
     difference = loss_difference(record)
@@ -234,19 +247,27 @@ def compare_losses(record, case, data):
     theirs = record["pyg"]["loss_after_50"]
     record["pyg_itself"] = apart(pyg_loss(kind, reordered(data), dtype), theirs)
     if dtype != "fp32":
-        wide = pyg_loss(kind, data, "fp32")
+        wide = in_fp32.loss(graph, kind, data)
         record["from_fp32"] = {who: apart(record[who]["loss_after_50"], wide)
                                for who in ("pyg", "tessera")}
+
+
+def case_of(text):
+    """GRAPH/MODE/PRECISION"""
+    parts = text.split("/")
+    choices = (GRAPHS, ("eager", "compiled", "captured"), LOSS_BOUNDS)
+    if len(parts) != 3 or any(part not in known for part, known in zip(parts, choices)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not GRAPH/MODE/PRECISION, of " + ", ".join("|".join(known) for known in choices))
+    return tuple(parts)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--graphs", nargs="+", default=["cora", "arxiv"], choices=GRAPHS)
+    parser.add_argument("--cases", nargs="+", type=case_of, metavar="GRAPH/MODE/PRECISION",
+                        default=[("cora", "eager", "fp32"), ("arxiv", "eager", "fp32")])
     parser.add_argument("--models", nargs="+", default=["GCN", "SAGE", "GIN", "GAT", "GATv2"])
-    parser.add_argument("--modes", nargs="+", default=["eager"],
-                        choices=["eager", "compiled", "captured"])
-    parser.add_argument("--precisions", nargs="+", default=["fp32"], choices=["fp32", "bf16"])
     parser.add_argument("--epochs", type=int, default=53)
     parser.add_argument("--seconds", type=float, default=20, help="limit for each measurement")
     parser.add_argument("--budget", type=float, default=float("inf"),
@@ -262,10 +283,10 @@ def main():
     device = torch.device(options.device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
     begin = time.perf_counter()
-    data, records, gradients = {}, [], {}
-    cases = [(graph, kind, dtype, mode) for mode in ("eager", "compiled", "captured")
-             for graph in options.graphs for dtype in options.precisions for kind in options.models
-             if mode in options.modes]
+    data, records, in_fp32 = {}, [], InFp32()
+    cases = [(graph, kind, dtype, mode) for graph, mode, dtype in options.cases
+             for kind in options.models]
+    gc.freeze()  # what was imported stays: looking through it for every model would take longer than to train it
     for case in cases:
         if time.perf_counter() - begin > options.budget:
             print(f"{options.budget} s are over: left out {case} and what follows", flush=True)
@@ -276,17 +297,18 @@ def main():
         record = {"graph": graph, "model": kind, "precision": dtype, "mode": mode, "device": name,
                   "threads": torch.get_num_threads(), "clock": options.clock,
                   "versions": f"torch {torch.__version__}, PyG {torch_geometric.__version__}"}
+        gradients = {}
         for _ in range(options.rounds):
             for who, accelerated in (("pyg", False), ("tessera", True)):
-                result = measured(case, data[graph], accelerated, options, clock)
+                result, gradients[who] = measured(case, data[graph], accelerated, options, clock)
                 worst = float("inf")  # of a round that failed
                 if (who not in record
                         or result.get("median_ms", worst) < record[who].get("median_ms", worst)):
                     record[who] = result
-        compare_losses(record, case, data[graph])
-        if (graph, kind, dtype) not in gradients:
-            gradients[graph, kind, dtype] = gradient_differences(kind, data[graph], dtype)
-        record["gradients"] = gradients[graph, kind, dtype]
+        in_fp32.keep(case, record, gradients)
+        compare_losses(record, case, data[graph], in_fp32)
+        expected = gradients["pyg"] if dtype == "fp32" else in_fp32.gradients.get((graph, kind))
+        record["gradients"] = gradient_differences(gradients, expected)
         records.append(record)
         print(line(record, options.shortest), flush=True)
         if options.json:
@@ -340,7 +362,7 @@ def loss_text(record):
 
 def gradient_text(record):
     found = record["gradients"]
-    if found is None:
+    if found is None or "tessera" not in found:
         return "-"
     text = f"{found['tessera']:.1e}"
     return text if "pyg" not in found else f"{text} (PyG {found['pyg']:.1e})"

@@ -45,3 +45,17 @@ def gathered(index, x, targets, weight=None, reduce="sum"):
 
 def tolerance(dtype):
     return {torch.float64: 1e-9, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3}[dtype]
+
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
+CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+
+
+def supported(device, dtype):
+    if device.type == "cuda" and dtype == torch.float64:
+        pytest.skip("fp64 is of the CPU")
+
+
+def close(actual, expected, dtype):
+    bound = tolerance(dtype) * (1 + expected.abs().max().item())
+    assert (actual.double() - expected.double()).abs().max().item() <= bound

@@ -123,3 +123,24 @@ def test_layers_without_bits_are_as_before():
     model.bits = 8
     assert not model.eval()(X, EDGES).requires_grad
     assert type(tessera.restore(model)) is pyg.GCNConv
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("kind", ["GCNConv", "SAGEConv", "ClusterGCNConv"])
+def test_repeated_edges_are_refused(kind, training, device):
+    layer = getattr(tessera.nn, kind)(6, 4, bits=4).to(device).train(training)
+    repeated = torch.tensor([[0, 1, 0], [1, 2, 1]], device=device)
+    with pytest.raises(ValueError, match="repeated edges in sums of bits"):
+        layer(torch.randn(3, 6, device=device), repeated)
+
+
+@pytest.mark.parametrize("kind", ["GCNConv", "SAGEConv"])
+def test_sizes_that_are_found_out_later(kind, device):
+    """A layer of in_channels=-1 gets its size by its first call, as in PyG."""
+    layer = getattr(tessera.nn, kind)(-1, 4, bits=4).to(device)
+    x, index = torch.randn(60, 6, device=device), EDGES.to(device)
+    assert layer(x, index).shape == (60, 4)
+    assert all(parameter.size(-1) in (4, 6) for parameter in layer.parameters())
+    again = getattr(tessera.nn, kind)(6, 4, bits=4).to(device)
+    again.load_state_dict(layer.state_dict())
+    assert torch.equal(again(x, index), layer(x, index))

@@ -119,7 +119,7 @@ def test_errors():
         bits.aggregate(tessera.Graph(index, 4, 4), a)
     with pytest.raises(ValueError, match="without weights"):
         bits.aggregate(tessera.Graph(index, 9, 9, torch.rand(2)), a)
-    with pytest.raises(NotImplementedError, match="repeated"):
+    with pytest.raises(ValueError, match="repeated"):
         bits.aggregate(tessera.Graph(torch.tensor([[0, 0], [1, 1]]), 9, 9), a)
     with pytest.raises(ValueError, match="17 bits"):
         bits.quantise(torch.rand(2, 2), 17)

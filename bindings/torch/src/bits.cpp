@@ -259,6 +259,7 @@ Tensor bit_aggregate(Tensor b, std::optional<Tensor> row_scale, std::optional<Te
   const Ending ending(output, activation, bits, lower, scale);
   const Factors factors(row_scale, col_scale, row_terms, col_terms, bias);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
+  structure->require_each_edge_once();
   ops::BitInputs inputs;
   inputs.b = planes_of(b, sources, features, "b");
   inputs.epilogue = factors.epilogue(targets, features);

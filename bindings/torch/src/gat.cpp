@@ -56,10 +56,12 @@ AttentionSettings settings_of(std::int64_t heads, double slope, double dropout,
 }
 
 void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Tensor& target,
-           std::int64_t heads, std::int64_t vertices) {
-  if (x.dim() != 2 || weight.dim() != 2 || weight.size(1) != x.size(1) || x.size(0) != vertices) {
-    throw Error(ErrorCode::invalid_argument, "a matrix that does not fit the features", "weight",
-                "use outputs x features, and as many rows of features as vertices");
+           std::int64_t heads, std::int64_t vertices, bool cast) {
+  check_matrix(x, weight, cast);
+  if (x.size(0) != vertices) {
+    throw Error(ErrorCode::invalid_argument,
+                std::to_string(x.size(0)) + " rows for " + std::to_string(vertices) + " vertices",
+                "x", "give one for each vertex");
   }
   const std::int64_t outputs = weight.size(0);
   if (heads < 1 || outputs % heads != 0 || source.numel() != outputs || target.numel() != outputs) {
@@ -77,7 +79,7 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
                         std::int64_t layout, std::int64_t loops, std::int64_t heads, double slope,
                         double dropout, std::int64_t flags) {
   const DeviceScope scope(x);
-  check(x, weight, att_src, att_dst, heads, sources);
+  check(x, weight, att_src, att_dst, heads, sources, is_cast(flags));
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const ScalarType type = layer_type(x, flags);
   Copies copies;

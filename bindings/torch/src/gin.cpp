@@ -71,10 +71,8 @@ std::vector<Tensor> gin_backward(Tensor grad, Tensor x, Tensor weight, Tensor th
   if ((needs & need_first_weight) != 0) of_first |= need_weight;
   if ((needs & need_first_bias) != 0) of_first |= need_bias;
   if (of_first == 0) return gradients;
-  // The hidden layer has nothing below 0: its signs are the derivative of relu.
   Tensor grad_hidden = product(grad, matrix);
-  const Tensor signs = call<Tensor>("aten::sign", "", hidden);
-  grad_hidden = call<Tensor>("aten::mul_", "Tensor", grad_hidden, signs);
+  clear_where_zero(grad_hidden, hidden);  // relu has left nothing below 0
   layer.backward(grad_hidden, next, of_first, gradients);
   return gradients;
 }

@@ -3,15 +3,12 @@
 
 namespace tessera::torch_ops {
 
-void Layer::check() const {
+void Layer::check(bool cast) const {
   if (settings.picks()) {
     throw Error(ErrorCode::invalid_argument, "a layer of max or min", "reduce",
                 "use sum or mean, or spmm and a product of its own");
   }
-  if (x.dim() != 2 || weight.dim() != 2 || weight.size(1) != x.size(1)) {
-    throw Error(ErrorCode::invalid_argument, "a matrix that does not fit the features", "weight",
-                "use outputs x features");
-  }
+  check_matrix(x, weight, cast);
   if (own_scale && root_weight) {
     throw Error(ErrorCode::invalid_argument,
                 "both a scale and a matrix for a vertex's own features", "own_scale",

@@ -65,11 +65,11 @@ struct Layer {
         sum_first(sums_go_first),
         type(layer_type(x, flags)),
         factors(x, weight, root.has_value(), root_weight.has_value(), sum_first, type) {
-    check();
+    check(is_cast(flags));
   }
 
   /// Throws `invalid_argument` where the tensors do not fit each other.
-  void check() const;
+  void check(bool cast) const;
   /// The results, then what the backward pass takes: sums that went first, features and matrices
   /// that are none of the caller's. `copies` are made with those of the layer.
   std::vector<Tensor> forward(std::optional<Tensor> bias, bool relu, Copies& copies) const;

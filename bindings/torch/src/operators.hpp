@@ -22,6 +22,7 @@ enum Flags : std::int64_t {
   only_strict = 4,
   cast_to_bf16 = 8,  ///< of operators that are layers: under autocast
   cast_to_fp16 = 16,
+  each_edge_once = 32,  ///< of spmm: repeated edges are an error, as they are in sums of bits
 };
 /// Those of them that the plans of layers know.
 inline constexpr std::int64_t plan_flags = tune_by_measuring | allow_tf32 | only_strict;
@@ -31,6 +32,8 @@ inline constexpr int kernel_bit = 8;
 /// All kernels of this library, sorted.
 const std::vector<std::string>& kernel_names();
 
+/// Whether a layer casts what it is given.
+inline bool is_cast(std::int64_t flags) { return (flags & (cast_to_bf16 | cast_to_fp16)) != 0; }
 /// The type of a layer's products and sums: the one of autocast, or that of the features.
 inline ScalarType layer_type(const Tensor& features, std::int64_t flags) {
   if ((flags & cast_to_bf16) != 0) return ScalarType::BFloat16;

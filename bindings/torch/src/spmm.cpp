@@ -246,8 +246,9 @@ std::tuple<Tensor, Tensor> spmm(Tensor x, Tensor index, std::optional<Tensor> of
                                 std::int64_t loops, double loop_weight, std::int64_t norm,
                                 std::int64_t reduce, std::int64_t flags) {
   const DeviceScope scope(x);
-  const SpmmSettings settings(loop_weight, norm, reduce, flags);
+  const SpmmSettings settings(loop_weight, norm, reduce, flags & ~each_edge_once);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
+  if ((flags & each_edge_once) != 0) structure->require_each_edge_once();
   Tensor winners = empty_beside(x, settings.picks() ? targets : 0, settings.picks() ? x.size(1) : 0,
                                 ScalarType::Int);
   Tensor y = summed(*structure, settings, x, weight, {.bias = bias}, &winners);
@@ -260,7 +261,7 @@ std::tuple<Tensor, Tensor> spmm_backward(
     std::int64_t sources, std::int64_t layout, std::int64_t loops, double loop_weight,
     std::int64_t norm, std::int64_t reduce, std::int64_t flags, bool need_x, bool need_weight) {
   const DeviceScope scope(grad);
-  const SpmmSettings settings(loop_weight, norm, reduce, flags);
+  const SpmmSettings settings(loop_weight, norm, reduce, flags & ~each_edge_once);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const FoundGradients found =
       summed_backward(*structure, settings, grad, weight,

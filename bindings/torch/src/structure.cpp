@@ -261,6 +261,12 @@ void Structure::require_square(Norm norm) const {
               "graph", "use as many sources as targets");
 }
 
+void Structure::require_each_edge_once() const {
+  if (!graph_.has_repeated_edges()) return;
+  throw Error(ErrorCode::invalid_argument, "repeated edges in sums of bits", "edge_index",
+              "merge them first (torch_geometric.utils.coalesce), or use floats");
+}
+
 Graph Structure::graph(Norm norm, double loop_weight) {
   if (norm == Norm::none && loop_weight == 1) return graph_;
   require_square(norm);

@@ -77,6 +77,9 @@ class Structure {
   /// Each edge once, for max and min, where weights of edges play no part.
   Graph unique_graph();
 
+  /// Throws `invalid_argument` where edges are repeated, which sums of bits do not count.
+  void require_each_edge_once() const;
+
   /// How many values the caller has for edges: those given, then one for each loop that was added.
   std::int64_t caller_edges() const { return caller_edges_; }
   std::int64_t edges() const { return graph_.num_edges(); }

@@ -48,6 +48,23 @@ Precision precision_of(const Tensor& tensor) {
   }
 }
 
+void check_matrix(const Tensor& features, const Tensor& matrix, bool cast) {
+  if (features.dim() != 2 || matrix.dim() != 2) {
+    throw Error(ErrorCode::invalid_argument, "features or a matrix that are not two-dimensional",
+                "weight", "use vertices x features, and outputs x features");
+  }
+  if (matrix.size(1) != features.size(1)) {
+    throw Error(ErrorCode::invalid_argument,
+                "a matrix for " + std::to_string(matrix.size(1)) + " features, but there are " +
+                    std::to_string(features.size(1)),
+                "weight", "use outputs x features");
+  }
+  if (!cast && features.scalar_type() != matrix.scalar_type()) {
+    throw Error(ErrorCode::invalid_argument, "features and weights of different types", "dtype",
+                "move the model or the features, x.to(weight.dtype)");
+  }
+}
+
 Tensor with_rows(const Tensor& tensor) {
   if (tensor.dim() != 2) {
     throw Error(ErrorCode::invalid_argument,
@@ -119,6 +136,14 @@ Tensor sum_of_rows(const Tensor& matrix, ScalarType type) {
 
 void copy(Tensor into, const Tensor& source) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(into.get(), source.get(), 0));
+}
+
+void clear_where_zero(Tensor& values, const Tensor& decides) {
+  AtenTensorHandle number = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_scalar_to_tensor_float32(0, &number));
+  const Tensor zero(number);
+  const Tensor is_zero = call<Tensor>("aten::logical_not", "", decides);
+  values = call<Tensor>("aten::masked_fill_", "Tensor", values, is_zero, zero);
 }
 
 void Copies::add(const Tensor& into, const Tensor& source) {

@@ -35,6 +35,10 @@ Device device_of(const Tensor& tensor);
 /// Throws `invalid_argument` unless it is fp64, fp32, bf16 or fp16.
 Precision precision_of(const Tensor& tensor);
 
+/// Throws `invalid_argument` unless features can be multiplied by a matrix of outputs x features;
+/// `cast`: both are cast first, so that they may have different types.
+void check_matrix(const Tensor& features, const Tensor& matrix, bool cast);
+
 /// A matrix whose rows may lie apart, as kernels take it; another layout is copied first.
 Tensor with_rows(const Tensor& tensor);
 /// A matrix with such rows as an operand.
@@ -60,6 +64,8 @@ Tensor columns_of(const Tensor& matrix, std::int64_t begin, std::int64_t count);
 /// The sum of all rows.
 Tensor sum_of_rows(const Tensor& matrix, ScalarType type);
 void copy(Tensor into, const Tensor& source);
+/// Writes 0 wherever `decides` is 0, whatever was there.
+void clear_where_zero(Tensor& values, const Tensor& decides);
 
 /// Copies that are made together, by one kernel on a GPU.
 class Copies {

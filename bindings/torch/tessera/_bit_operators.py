@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import torch
 
-from ._operators import _GRAPH, _TAGS, Operator
+from ._derivatives import Operator
+from ._schemas import GRAPH, TAGS
 
 _FACTORS = ("Tensor? row_scale, Tensor? col_scale, Tensor? row_terms, Tensor? col_terms, "
             "Tensor? bias")
@@ -14,10 +15,10 @@ _ENDING = "int activation, int output, int bits, float lower, float scale"
 _definitions = torch.library.Library("tessera", "FRAGMENT")
 _definitions.define(
     f"bit_gemm(Tensor a, Tensor b, {_FACTORS}, SymInt rows, SymInt cols, SymInt depth, {_ENDING}) "
-    "-> Tensor", tags=_TAGS)
+    "-> Tensor", tags=TAGS)
 _definitions.define(
-    f"bit_aggregate(Tensor b, {_FACTORS}, Tensor index, Tensor? offsets, {_GRAPH}, "
-    f"SymInt features, {_ENDING}) -> Tensor", tags=_TAGS)
+    f"bit_aggregate(Tensor b, {_FACTORS}, Tensor index, Tensor? offsets, {GRAPH}, "
+    f"SymInt features, {_ENDING}) -> Tensor", tags=TAGS)
 
 
 def _padded(rows, cols):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from . import errors
 from ._library import has_cuda
-from ._operators import caller_edges
+from ._shapes import caller_edges
 from .graph import Graph
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._operators import (CAST, PLAIN, applied, derive, joined, refuse_second_derivative,
-                         spmm_gradient, transforms_at_work, twin)
+from ._derivatives import (PLAIN, applied, derive, refuse_second_derivative, transforms_at_work,
+                           twin)
+from ._operators import spmm_gradient
+from ._shapes import CAST, joined
 
 _CASTS = sum(CAST.values())
 

@@ -33,6 +33,8 @@ def _translated(error: RuntimeError) -> Exception | None:
     message = message.split("\nException raised from")[0].strip()
     if kind == "bad_data" and "outside" in message:
         return IndexError(message)
+    if message.startswith("dtype: "):
+        return TypeError(message)
     return _KINDS[kind](message) if kind in _KINDS else None
 
 

@@ -11,13 +11,14 @@ from torch import Tensor
 from . import _operators, errors
 from ._checks import FLOATS, check_edge_term, check_features, check_weight
 from ._library import kernel_number
-from ._operators import ADDED_LOOPS
+from ._shapes import ADDED_LOOPS
 from .graph import LOOPS, NORMS, Graph
 
 REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
 FORMS = {"additive": 0, "v2": 1, "dot": 2, "cosine": 3}
 
 TUNE, TF32, STRICT = 1, 2, 4
+_EACH_EDGE_ONCE = 32
 
 
 def tf32_flag() -> int:
@@ -115,6 +116,13 @@ def spmm(
         *_graph_numbers(graph, loops), loop_weight, NORMS[norm], REDUCTIONS[reduce],
         flags_of(tune, x, kernel),
     )[0]
+
+
+def sum_of_each_edge_once(graph: Graph, x: Tensor, loops: str) -> Tensor:
+    """A sum over neighbours; repeated edges are an error, as they are in :func:`tessera.bits.aggregate`."""
+    (x,) = _autocast(x)
+    return errors.run(_operators.spmm, x, graph.index, graph.offsets, None, None,
+                      *_graph_numbers(graph, loops), 1.0, 0, 0, flags_of(False, x) | _EACH_EDGE_ONCE)[0]
 
 
 def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: Tensor | None,

@@ -34,6 +34,8 @@ def accelerate(model: Model, precision: str | None = None, tune: bool = False) -
         >>> type(model.convs[0]).__module__
         'tessera.nn.attention'
     """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}, not a torch.nn.Module")
     if precision is not None and precision not in _DTYPES:
         raise ValueError(f"unknown precision {precision!r}: use fp32, bf16 or fp16")
     for module in model.modules():

@@ -15,6 +15,7 @@ from torch_geometric.inspector import Inspector
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
+from .._derivatives import other_derivatives
 from .._library import has_cuda
 from ..functional import FLOATS, TUNE
 from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
@@ -89,7 +90,7 @@ class Accelerated:
             return None
         own = self.__dict__
         route = own.get("_tessera_route")
-        if route is None or not route.fits(x, edge_index):
+        if route is None or other_derivatives() is not None or not route.fits(x, edge_index):
             return None
         own["tessera_fallback"] = None
         tally.kernels += 1
@@ -124,6 +125,9 @@ class Accelerated:
         """Why the kernels cannot run this call, whatever the layer; None if they can."""
         if _is_tracing():
             return "TorchScript"
+        wanted = None if _is_compiling() else other_derivatives()
+        if wanted is not None:
+            return wanted
         own = self.__dict__
         if any(map(own.get, _HOOKS)):
             return "hooks on messages"

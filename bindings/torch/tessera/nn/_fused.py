@@ -12,7 +12,8 @@ from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
 
 from .. import _layer_operators, errors
-from .._operators import CAST, PLAIN
+from .._derivatives import PLAIN
+from .._shapes import CAST
 from ..functional import TUNE, autocast_dtype, dropout_seed, tf32_flag
 from ..graph import Graph
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import errors
 from .._layer_operators import gin, spmm_linear
-from .._operators import PLAIN
+from .._derivatives import PLAIN
 from ._fused import GLOBAL_HOOKS, LINEAR, autocast_flag, sums_go_first, tf32_flag
 
 _is_tracing = torch.jit.is_tracing

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
 
 from .. import bits as codes
-from ..functional import spmm
+from ..functional import spmm, sum_of_each_edge_once
 from ..graph import Graph
 from . import _gcn_norm, convolutions
 from ._fused import linear_of
@@ -37,7 +38,7 @@ class Quantised:
     def sums(self, x: Tensor, loops: str, scale: Tensor | None = None) -> Tensor:
         """Over each target's sources, times a factor for each target."""
         if self.training:
-            out = spmm(self.graph, rounded(x, self.bits), loops=loops)
+            out = sum_of_each_edge_once(self.graph, rounded(x, self.bits), loops)
             return out if scale is None else out * scale.to(out.dtype)
         return codes.aggregate(self.graph, codes.quantise(x, self.bits), loops=loops,
                                scale=scale).to(x.dtype)
@@ -59,6 +60,8 @@ class Quantised:
 
     def layer(self, lin: torch.nn.Module, x: Tensor) -> Tensor:
         """A linear layer of its own with codes."""
+        if isinstance(getattr(lin, "weight", None), UninitializedParameter):
+            lin.initialize_parameters(lin, (x,))  # takes its hook away
         linear = linear_of(lin)
         if linear is None:
             raise ValueError(f"a layer with bits= cannot run with {type(lin).__name__} in the place of a "

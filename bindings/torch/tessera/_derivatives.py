@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How operators get their derivatives: for compiled code, for code that is called for every layer and must do
+little itself, and for transforms of functions (``torch.func``)."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from ._schemas import definitions
+
+PLAIN = (Tensor, torch.nn.Parameter)
+transforms_at_work = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+_any_requires_grad = torch._C._any_requires_grad
+
+
+class Operator(NamedTuple):
+    """An operator of torch, which compiled code calls, and the same for all other code, where calls
+    cost a third as much: torch looks through a schema argument by argument to fill in its defaults."""
+
+    op: Any
+    eager: Callable[..., Any]
+
+
+def twin(name: str) -> Any:
+    """The operator without derivatives, as torch itself calls it."""
+    op = getattr(torch.ops.tessera, name + "_run").default
+    return getattr(op, "_op", op)
+
+
+def other_derivatives() -> str | None:
+    """Which derivatives somebody wants that are not those of ``backward()``."""
+    if transforms_at_work():
+        return "a transform of torch.func"
+    return "forward-mode derivatives" if forward_ad._current_level >= 0 else None
+
+
+def _refuse_tangents(name: str, arguments: tuple) -> None:
+    """A tangent must not be lost without a word."""
+    for argument in arguments:
+        if isinstance(argument, Tensor) and forward_ad.unpack_dual(argument).tangent is not None:
+            raise NotImplementedError(f"tessera has no forward-mode derivative of {name}; use backward(), "
+                                      "or plain torch and PyG's layers (tessera.restore)")
+
+
+def applied(name: str, forward, backward) -> Callable[..., Any]:
+    """A function with a derivative. torch's own ``apply`` looks at every argument for transforms of
+    functions (torch.func) first; this one must not be called while one is at work."""
+    function = type(f"Tessera_{name}", (torch.autograd.Function,),
+                    {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    return super(torch.autograd.Function, function).apply  # type: ignore[misc]
+
+
+def derive(name: str, setup, backward) -> Any:
+    """Registers the derivative of an operator. Where ``setup`` is None, nothing is kept for it."""
+    op, run = getattr(torch.ops.tessera, name).default, twin(name)
+    returns_list = "List" in str(op._schema.returns[0].type)
+
+    def forward(ctx, *arguments):
+        output = run(*arguments)
+        if setup is not None:
+            setup(ctx, arguments, output)
+        return tuple(output) if returns_list else output
+
+    function = type(f"Tessera_{name}_derived", (torch.autograd.Function,),
+                    {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+    def kernel(*arguments):
+        if forward_ad._current_level >= 0:
+            _refuse_tangents(name, arguments)
+        if torch.is_grad_enabled() and _any_requires_grad(*arguments):
+            if transforms_at_work():
+                raise NotImplementedError(f"torch.ops.tessera.{name} knows no torch.func: call the function "
+                                          "of the package (tessera.spmm and others), or PyG's layer")
+            output = function.apply(*arguments)
+            return list(output) if returns_list else output
+        return run(*arguments)
+
+    definitions.impl(name, kernel, "Autograd")
+    return op
+
+
+# What runs an operator while transforms of functions are at work, by its name.
+_transformed: dict[str, Callable[..., Any]] = {}
+
+
+def _transformable(name: str, setup, backward) -> Callable[..., Any]:
+    """The operator as a function that torch.func takes derivatives of, and maps one by one."""
+    run = twin(name)
+
+    def forward(*arguments):
+        return run(*arguments)
+
+    def setup_context(ctx, inputs, output):
+        if setup is not None:
+            setup(ctx, inputs, output)
+
+    def vmap(info, in_dims, *arguments):
+        results = [apply(*(argument if place is None else argument.select(place, number)
+                           for argument, place in zip(arguments, in_dims)))
+                   for number in range(info.batch_size)]
+        if not isinstance(results[0], tuple):
+            return torch.stack(results), 0
+        return tuple(map(torch.stack, zip(*results))), (0,) * len(results[0])
+
+    methods = {"forward": forward, "setup_context": setup_context, "backward": backward, "vmap": vmap}
+    function = type(f"Tessera_{name}_transformed", (torch.autograd.Function,),
+                    {key: staticmethod(method) for key, method in methods.items()})
+    apply = function.apply
+    _transformed[name] = apply
+    return apply
+
+
+def differentiable(name: str) -> Callable[..., Any]:
+    """The operator, for formulas of derivatives that may have derivatives themselves."""
+    op, run = getattr(torch.ops.tessera, name).default, twin(name)
+
+    def called(*arguments):
+        if transforms_at_work():
+            return _transformed[name](*arguments)
+        return op(*arguments) if torch.is_grad_enabled() else run(*arguments)
+
+    return called
+
+
+def autograd(name: str, setup, backward) -> Operator:
+    """Registers the derivative of an operator that is a function of the package, or belongs to one."""
+    op, transformed = derive(name, setup, backward), _transformable(name, setup, backward)
+    run = twin(name)
+    tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
+
+    def forward(ctx, *arguments):
+        arguments = arguments[:tensors] + arguments[tensors]
+        output = run(*arguments)
+        setup(ctx, arguments, output)
+        return output
+
+    # What is no tensor goes in one piece: torch looks at each argument, and wants something for it
+    # from the derivative.
+    def eager_backward(ctx, *grads):
+        return backward(ctx, *grads)[: tensors + 1]
+
+    apply = None if setup is None else applied(name, forward, eager_backward)
+
+    def eager(*arguments):
+        if transforms_at_work():
+            return transformed(*arguments)
+        if forward_ad._current_level >= 0:
+            _refuse_tangents(name, arguments)
+        if torch.is_grad_enabled():
+            for argument in arguments[:tensors]:
+                if argument is not None and argument.requires_grad:
+                    return (op(*arguments) if apply is None
+                            else apply(*arguments[:tensors], arguments[tensors:]))
+        return run(*arguments)
+
+    return Operator(op, eager)
+
+
+def refuse_second_derivative(name: str):
+    def backward(ctx, *grads):
+        raise NotImplementedError(
+            f"tessera has no second derivative of {name}; use PyG's layer where one is needed "
+            "(tessera.restore)"
+        )
+
+    return backward

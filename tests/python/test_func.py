@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms of functions (torch.func) and forward-mode derivatives: right, or refused."""
+
+import copy
+
+import pytest
+import torch
+import torch.autograd.forward_ad as forward_ad
+import torch_geometric.nn as pyg
+from conftest import random_edges
+from torch.func import functional_call, grad, jacrev, jvp, vmap
+
+import tessera
+
+LAYERS = {"GCN": lambda: pyg.GCNConv(6, 4), "SAGE": lambda: pyg.SAGEConv(6, 4),
+          "GIN": lambda: pyg.GINConv(torch.nn.Linear(6, 4)), "GAT": lambda: pyg.GATConv(6, 4, heads=2),
+          "GATv2": lambda: pyg.GATv2Conv(6, 4), "Cheb": lambda: pyg.ChebConv(6, 4, 3)}
+
+
+def close(a, b):
+    assert torch.allclose(a, b, rtol=1e-3, atol=1e-4 * (1 + float(b.abs().max())))
+
+
+def pair(kind, device):
+    torch.manual_seed(2)
+    theirs = LAYERS[kind]().to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 90, device)
+    for _ in range(2):  # from the second call on, layers take a short way
+        ours(x, index)
+    return theirs, ours, x, index
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+class TestLayers:
+    """They run PyG's code, and say so."""
+
+    def test_gradients_of_parameters(self, kind, device):
+        theirs, ours, x, index = pair(kind, device)
+        found = [grad(lambda parameters: functional_call(layer, parameters, (x, index)).square().sum())(
+            dict(layer.named_parameters())) for layer in (ours, theirs)]
+        for name in found[1]:
+            close(found[0][name], found[1][name])
+        assert ours.tessera_fallback == "a transform of torch.func"
+        ours(x, index)
+        assert ours.tessera_fallback is None
+
+    def test_batches_of_features(self, kind, device):
+        theirs, ours, x, index = pair(kind, device)
+        many = torch.randn(3, *x.shape, device=device)
+        close(vmap(lambda x: ours(x, index))(many), vmap(lambda x: theirs(x, index))(many))
+
+    def test_tangents(self, kind, device):
+        theirs, ours, x, index = pair(kind, device)
+        tangents = [jvp(lambda x: layer(x, index), (x,), (torch.ones_like(x),))[1]
+                    for layer in (ours, theirs)]
+        close(*tangents)
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, torch.ones_like(x))
+            found = forward_ad.unpack_dual(ours(dual, index)).tangent
+            close(found, tangents[1])
+        assert ours.tessera_fallback == "forward-mode derivatives"
+
+
+def gathered_sums(index, x, weight, vertices):
+    return x.new_zeros(vertices, x.size(1)).index_add(0, index[1], weight[:, None] * x[index[0]])
+
+
+class TestSums:
+    def functions(self, device):
+        index = random_edges(20, 20, 90, device)
+        graph = tessera.Graph(index, 20, 20)
+        return (lambda x, weight: tessera.spmm(graph, x, weight),
+                lambda x, weight: gathered_sums(index, x, weight, 20),
+                torch.randn(20, 6, device=device), torch.rand(90, device=device))
+
+    @pytest.mark.parametrize("of", [0, 1])
+    def test_gradients(self, of, device):
+        ours, plain, x, weight = self.functions(device)
+        close(*(grad(lambda x, w: f(x, w).square().sum(), argnums=of)(x, weight) for f in (ours, plain)))
+
+    def test_gradients_of_gradients(self, device):
+        ours, plain, x, weight = self.functions(device)
+        close(*(grad(lambda w: grad(lambda x: f(x, w).pow(3).sum())(x).square().sum())(weight)
+                for f in (ours, plain)))
+
+    def test_maps(self, device):
+        ours, plain, x, weight = self.functions(device)
+        many, weights = torch.randn(3, 20, 6, device=device), torch.rand(3, 90, device=device)
+        close(*(vmap(f, in_dims=(0, None))(many, weight) for f in (ours, plain)))
+        close(*(vmap(f, in_dims=(None, 0))(x, weights) for f in (ours, plain)))
+        close(*(vmap(grad(lambda x: f(x, weight).square().sum()))(many) for f in (ours, plain)))
+        close(*(jacrev(lambda w: f(x, w).square().sum(0))(weight) for f in (ours, plain)))
+
+    def test_tangents_are_refused(self, device):
+        ours, _, x, weight = self.functions(device)
+        with pytest.raises(NotImplementedError, match="forward mode"):
+            jvp(lambda x: ours(x, weight), (x,), (x,))
+        with forward_ad.dual_level():
+            ours(x, weight)  # without a tangent it may run
+            with pytest.raises(NotImplementedError, match="forward-mode derivative of spmm"):
+                ours(forward_ad.make_dual(x, x), weight)
+            arguments = (x, random_edges(20, 20, 90, device), None, None, None, 20, 20, 0, 0, 1.0, 0, 0, 0)
+            with pytest.raises(NotImplementedError, match="forward-mode derivative of spmm"):
+                torch.ops.tessera.spmm(forward_ad.make_dual(x, x), *arguments[1:])
+
+    def test_the_operator_itself_refuses(self, device):
+        x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 90, device)
+        with pytest.raises(NotImplementedError, match="knows no torch.func"):
+            grad(lambda x: torch.ops.tessera.spmm(x, index, None, None, None, 20, 20, 0, 0, 1.0, 0, 0,
+                                                  0)[0].sum())(x)
+
+
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
+def test_attention(form, device):
+    index, wide = random_edges(20, 20, 90, device), 2 if form == "additive" else 6
+    target, source = torch.randn(2, 20, wide, device=device)
+    vector = torch.randn(6, device=device) if form == "v2" else None
+    value = torch.randn(20, 6, device=device)
+
+    def loss(value, source):
+        return tessera.attention(index, target, source, value, vector, form=form, heads=2).square().sum()
+
+    leaves = value.clone().requires_grad_(), source.clone().requires_grad_()
+    loss(*leaves).backward()
+    for found, leaf in zip(grad(loss, argnums=(0, 1))(value, source), leaves):
+        close(found, leaf.grad)
+    with pytest.raises(NotImplementedError, match="second derivative of attention"):
+        grad(lambda value: grad(loss)(value, source).sum())(value)
+
+
+def test_compiled_transforms(device):
+    theirs, ours, x, index = pair("GCN", device)
+    torch._dynamo.reset()
+    compiled = torch.compile(grad(lambda x: ours(x, index).square().sum()), backend="aot_eager")
+    close(compiled(x), grad(lambda x: theirs(x, index).square().sum())(x))

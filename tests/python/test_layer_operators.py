@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that are whole layers, against their parts: results, gradients, derivatives in fp64."""
+
+import pytest
+import torch
+from conftest import CHECKS, DTYPES, close, gathered, random_edges, supported
+from torch.autograd import gradcheck, gradgradcheck
+
+import tessera
+import tessera.nn
+from tessera import _layer_operators
+
+LAYER_KINDS = ["plain", "root", "own", "pair"]
+
+
+def layer_arguments(kind, dtype, device, sum_first, grad=True):
+    """Arguments of spmm_linear: nothing of a vertex's own, its features, a scale, others' features."""
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_(grad)
+
+    targets = 12 if kind == "pair" else 9
+    index = random_edges(targets, 9, 60, device)
+    root = draw(12, 3) if kind == "pair" else None
+    root_weight = {"pair": lambda: draw(4, 3), "root": lambda: draw(4, 5)}.get(kind, lambda: None)()
+    own_scale = torch.tensor([0.25], device=device).to(dtype) if kind == "own" else None
+    return (draw(9, 5), draw(4, 5), root, root_weight, draw(4), own_scale, None, index, None, targets,
+            9, 0, 0, 1.0, 0, 1, sum_first, 0)
+
+
+@pytest.mark.parametrize("sum_first", [False, True])
+@pytest.mark.parametrize("kind", LAYER_KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_layer_in_one_operator(device, dtype, kind, sum_first):
+    supported(device, dtype)
+    arguments = layer_arguments(kind, dtype, device, sum_first)
+    torch.library.opcheck(torch.ops.tessera.spmm_linear.default, arguments, test_utils=CHECKS)
+    x, weight, root, root_weight, bias, own_scale, _, index, _, targets, *_ = arguments
+    y, *kept = torch.ops.tessera.spmm_linear(*arguments)
+    means = gathered(index, x, targets, reduce="mean")
+    if own_scale is not None:
+        means = means + (1 + own_scale.double()) * x.double()
+    expected = means @ weight.double().t() + bias.double()
+    if root_weight is not None:
+        expected = expected + (x if root is None else root).double() @ root_weight.double().t()
+    close(y, expected, dtype)
+    needed = sum(1 << i for i in range(5) if arguments[i] is not None)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    backward = (torch.randn_like(y).detach(), *detached[:4], *detached[5:7],
+                [tensor.detach() for tensor in kept], *detached[7:], needed)
+    torch.library.opcheck(torch.ops.tessera.spmm_linear_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("sum_first", [False, True])
+@pytest.mark.parametrize("kind", LAYER_KINDS)
+def test_derivatives_of_a_layer_in_fp64(kind, sum_first):
+    arguments = layer_arguments(kind, torch.float64, "cpu", sum_first)
+    places = [i for i in range(5) if arguments[i] is not None]
+
+    def run(*tensors):
+        given = list(arguments[:9])
+        for place, tensor in zip(places, tensors):
+            given[place] = tensor
+        return _layer_operators.spmm_linear(*given, arguments[9:])
+
+    tensors = [arguments[i] for i in places]
+    assert gradcheck(run, tensors)
+    assert gradgradcheck(run, tensors)
+
+
+def gin_arguments(dtype, device, sum_first, grad=True, biased=True):
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_(grad)
+
+    index = random_edges(9, 9, 60, device)
+    scale = torch.tensor([0.25], device=device).to(dtype)
+    return (draw(9, 5), draw(4, 5), draw(4) if biased else None, draw(3, 4),
+            draw(3) if biased else None, scale, index, None, 9, 9, 0, 0, 1, sum_first, 0)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("sum_first", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gin_in_one_operator(device, dtype, sum_first, biased):
+    supported(device, dtype)
+    arguments = gin_arguments(dtype, device, sum_first, biased=biased)
+    torch.library.opcheck(torch.ops.tessera.gin.default, arguments, test_utils=CHECKS)
+    x, weight, bias, then_weight, then_bias, scale, index, *_ = arguments
+    y, *kept = torch.ops.tessera.gin(*arguments)
+    hidden = gathered(index, x, 9, reduce="mean") + (1 + scale.double()) * x.double()
+    hidden = hidden @ weight.double().t() + (bias.double() if biased else 0)
+    expected = hidden.relu() @ then_weight.double().t() + (then_bias.double() if biased else 0)
+    close(y, expected, dtype)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    backward = (torch.randn_like(y).detach(), detached[0], detached[1], detached[3], scale,
+                [tensor.detach() for tensor in kept], *detached[6:], 31 if biased else 13)
+    torch.library.opcheck(torch.ops.tessera.gin_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("sum_first", [False, True])
+def test_derivatives_of_gin_in_fp64(sum_first):
+    arguments = gin_arguments(torch.float64, "cpu", sum_first)
+
+    def run(*tensors):
+        return _layer_operators.gin(*tensors, *arguments[5:8], arguments[8:])
+
+    assert gradcheck(run, arguments[:5])
+    assert gradgradcheck(run, arguments[:5])
+    with pytest.raises(NotImplementedError, match="own_scale"):
+        scale = arguments[5].clone().requires_grad_()
+        torch.ops.tessera.gin(*arguments[:5], scale, *arguments[6:])[0].sum().backward()
+
+
+def gat_arguments(dtype, device, heads, bias, dropout=0.0, seed=None):
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_()
+
+    index = random_edges(12, 12, 60, device)
+    return (draw(12, 5), draw(4 * heads, 5), draw(1, heads, 4), draw(1, heads, 4),
+            draw(4 * heads) if bias else None, seed, index, None, 12, 12, 0, 1, heads, 0.2, dropout, 0)
+
+
+def gat_in_parts(x, weight, att_src, att_dst, bias, seed, index, heads, **options):
+    moved = x @ weight.t()
+    scores = [(moved.view(-1, heads, 4) * att).sum(-1) for att in (att_dst, att_src)]
+    out = tessera.attention(tessera.Graph(index, 12, 12), *scores, moved, heads=heads,
+                            loops="one_each", **options)
+    return out if bias is None else out + bias
+
+
+@pytest.mark.parametrize("heads, bias", [(1, True), (3, True), (2, False)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gat_in_one_operator(device, dtype, heads, bias):
+    supported(device, dtype)
+    arguments = gat_arguments(dtype, device, heads, bias)
+    torch.library.opcheck(torch.ops.tessera.gat.default, arguments, test_utils=CHECKS)
+    close(torch.ops.tessera.gat(*arguments)[0],
+          gat_in_parts(*(a.float() if i < 5 and a is not None and dtype != torch.float64 else a
+                         for i, a in enumerate(arguments[:7])), heads), dtype)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    y, *kept = torch.ops.tessera.gat(*detached)
+    needed = 31 if bias else 15
+    backward = (torch.randn_like(y), *detached[:2], None, kept.pop(0) if bias else y, kept,
+                *detached[6:], needed)
+    torch.library.opcheck(torch.ops.tessera.gat_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("heads, bias", [(1, True), (3, True), (2, False)])
+def test_derivatives_of_gat_in_fp64(heads, bias):
+    arguments = gat_arguments(torch.float64, "cpu", heads, bias)
+    tensors = [a for a in arguments[:5] if a is not None]
+
+    def run(*tensors):
+        given = tensors if bias else (*tensors, None)
+        return _layer_operators.gat(*given, *arguments[5:8], arguments[8:])
+
+    assert gradcheck(run, tensors)
+    first = torch.autograd.grad(run(*tensors).square().sum(), tensors[0], create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        first.sum().backward()
+
+
+def test_gat_drops_what_attention_drops(device):
+    seed = torch.tensor([5, 7], device=device)
+    arguments = gat_arguments(torch.float32, device, 2, True, dropout=0.5, seed=seed)
+    y = torch.ops.tessera.gat(*arguments)[0]
+    assert not torch.allclose(y, torch.ops.tessera.gat(*arguments[:14], 0.0, 0)[0])
+    y.sum().backward()
+    found = [a.grad.clone() for a in arguments[:5]]
+    for a in arguments[:5]:
+        a.grad = None
+    x, weight, att_src, att_dst, bias, _, index, *_ = arguments
+    moved = x @ weight.t()
+    scores = [(moved.view(-1, 2, 4) * att).sum(-1) for att in (att_dst, att_src)]
+    parts = torch.ops.tessera.attention(*scores, moved, None, seed, index, None, 12, 12, 0, 1, 0, 2,
+                                        1.0, 0.2, 0.5, 0)[0] + bias
+    close(y, parts, torch.float32)
+    parts.sum().backward()
+    for mine, theirs in zip(found, (a.grad for a in arguments[:5])):
+        close(mine, theirs, torch.float32)
+
+
+def test_a_layer_has_no_derivative_of_its_scale():
+    arguments = list(layer_arguments("own", torch.float32, "cpu", False))
+    arguments[5].requires_grad_()
+    y = torch.ops.tessera.spmm_linear(*arguments)[0]
+    with pytest.raises(NotImplementedError, match="own_scale"):
+        y.sum().backward()
+
+
+def test_hidden_numbers_that_are_0_have_no_gradient(device):
+    """Whatever is multiplied by it: relu's derivative is a choice, and no factor."""
+    x = torch.ones(3, 2, device=device)
+    index = torch.tensor([[0, 1, 2], [1, 2, 0]], device=device)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.ReLU(),
+                                  torch.nn.Linear(2, 1, bias=False)).to(device)
+    layer = tessera.nn.GINConv(network)  # draws weights of its own
+    with torch.no_grad():
+        network[0].weight.copy_(torch.tensor([[-1.0, -1.0], [1.0, 1.0]]))
+        network[2].weight.copy_(torch.tensor([[float("inf"), 1.0]]))
+    expected, = torch.autograd.grad(network(2 * x), network[0].weight, torch.ones(3, 1, device=device))
+    assert torch.equal(expected, torch.tensor([[0.0, 0.0], [6.0, 6.0]], device=device))
+    for _ in range(2):  # the second call runs the network as a part of the operator
+        found, = torch.autograd.grad(layer(x, index), network[0].weight, torch.ones(3, 1, device=device))
+        assert torch.equal(found, expected)

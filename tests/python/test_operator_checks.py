@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's own checks of operators (opcheck), and derivatives against differences in fp64."""
+
+import pytest
+import torch
+from conftest import CHECKS, DTYPES, random_edges, supported
+from torch.autograd import gradcheck, gradgradcheck
+
+import tessera
+
+
+def spmm_arguments(device, dtype, reduce, weighted, grad=True):
+    index = random_edges(12, 9, 60, device, repeated=reduce in (0, 1))
+    x = torch.randn(9, 5, device=device).to(dtype).requires_grad_(grad)
+    weight = None
+    if weighted:
+        weight = torch.rand(index.size(1), device=device).to(dtype).requires_grad_(grad)
+    return (x, index, None, weight, None, 12, 9, 0, 0, 1.0, 0, reduce, 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reduce", [0, 1, 2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_opcheck_spmm(device, dtype, reduce, weighted):
+    supported(device, dtype)
+    arguments = spmm_arguments(device, dtype, reduce, weighted)
+    torch.library.opcheck(torch.ops.tessera.spmm.default, arguments, test_utils=CHECKS)
+    if reduce < 2:
+        grad = torch.randn(12, 5, device=device).to(dtype)
+        x, index, _, weight, *_ = arguments
+        backward = (grad, x.detach() if weighted else None, None, index, None,
+                    None if weight is None else weight.detach(), 12, 9, 0, 0, 1.0, 0, reduce, 0,
+                    True, weighted)
+        torch.library.opcheck(torch.ops.tessera.spmm_backward.default, backward, test_utils=CHECKS)
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_opcheck_edge_operators(device, dtype):
+    supported(device, dtype)
+    index = random_edges(12, 9, 60, device)
+    u = torch.randn(12, 6, device=device).to(dtype).requires_grad_()
+    v = torch.randn(9, 6, device=device).to(dtype).requires_grad_()
+    for loops in (0, 1):
+        graph = (index, None, 12, 9, 0, loops)
+        edges = 60 + (9 if loops == 1 else 0)
+        for function, heads in ((0, 2), (1, 6)):
+            torch.library.opcheck(torch.ops.tessera.sddmm.default, (u, v, *graph, heads, function, 0),
+                                  test_utils=CHECKS)
+            grad = torch.randn(edges, heads, device=device).to(dtype)
+            torch.library.opcheck(torch.ops.tessera.sddmm_backward.default,
+                                  (grad, u.detach(), v.detach(), *graph, heads, function, 0),
+                                  test_utils=CHECKS)
+        scores = torch.randn(edges, 2, device=device).to(dtype).requires_grad_()
+        torch.library.opcheck(torch.ops.tessera.edge_softmax.default, (scores, *graph, 0),
+                              test_utils=CHECKS)
+        weights = torch.ops.tessera.edge_softmax(scores.detach(), *graph, 0)
+        torch.library.opcheck(torch.ops.tessera.edge_softmax_backward.default,
+                              (weights, torch.randn_like(weights), *graph, 0), test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("form", [0, 1, 2])
+def test_opcheck_attention(device, dtype, form):
+    supported(device, dtype)
+    index = random_edges(12, 9, 60, device)
+    size = 2 if form == 0 else 8
+
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_()
+
+    vector = draw(8) if form == 1 else None
+    arguments = (draw(12, size), draw(9, size), draw(9, 8), vector, None, index, None, 12, 9, 0, 1,
+                 form, 2, 1.0, 0.2, 0.0, 0)
+    torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    output, log_sum = torch.ops.tessera.attention(*detached)
+    torch.library.opcheck(torch.ops.tessera.attention_backward.default,
+                          (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
+    target, source, value, vector, _, *graph = detached[:11]
+    torch.library.opcheck(torch.ops.tessera.attention_weights.default,
+                          (target, source, value, log_sum, vector, *graph, form, 2, 1.0, 0.2, 0),
+                          test_utils=CHECKS)
+
+
+def test_derivatives_in_fp64():
+    index = random_edges(8, 6, 30)
+    graph = tessera.Graph(index, 8, 6)
+    x = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.rand(30, dtype=torch.float64, requires_grad=True)
+    for reduce in ("sum", "mean"):
+        assert gradcheck(lambda x, w: tessera.spmm(graph, x, w, reduce=reduce), (x, weight))
+        assert gradgradcheck(lambda x, w: tessera.spmm(graph, x, w, reduce=reduce), (x, weight))
+    for reduce in ("max", "min"):
+        assert gradcheck(lambda x: tessera.spmm(graph, x, reduce=reduce), (x,))
+    unique = random_edges(8, 6, 20, repeated=False)
+    few = torch.rand(unique.size(1), dtype=torch.float64, requires_grad=True)
+    for reduce in ("max", "min"):
+        assert gradcheck(
+            lambda x, w: tessera.spmm(tessera.Graph(unique, 8, 6), x, w, reduce=reduce), (x, few))
+    square = tessera.Graph(random_edges(6, 6, 20), 6, 6)
+    bias = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(
+        lambda x, b: tessera.spmm(square, x, bias=b, loops="one_each", norm="symmetric"), (x, bias))
+    u = torch.randn(8, 4, dtype=torch.float64, requires_grad=True)
+    v = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=2), (u, v))
+    assert gradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=4, function="add"), (u, v))
+    scores = torch.randn(30, 2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda s: tessera.edge_softmax(graph, s), (scores,))
+
+
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
+def test_derivatives_of_attention_in_fp64(form):
+    graph = tessera.Graph(random_edges(8, 6, 30), 8, 6)
+    size = 2 if form == "additive" else 4
+    tensors = [torch.randn(8, size), torch.randn(6, size), torch.randn(6, 4)]
+    if form == "v2":
+        tensors.append(torch.randn(4))
+    tensors = [tensor.double().requires_grad_() for tensor in tensors]
+
+    def run(*tensors):
+        return tessera.attention(graph, *tensors, form=form, heads=2, loops="one_each")
+
+    def weights(*tensors):
+        return tessera.attention_weights(graph, *tensors, form=form, heads=2, loops="one_each")
+
+    def with_term(term, *tensors):
+        return tessera.attention(graph, *tensors, form=form, heads=2, loops="one_each", edge_term=term)
+
+    assert gradcheck(run, tensors)
+    assert gradcheck(weights, tensors)
+    term = torch.randn(36, 4 if form == "v2" else 2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(with_term, [term, *tensors])
+    first = torch.autograd.grad(run(*tensors).sum(), tensors[2], create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        first.sum().backward()
