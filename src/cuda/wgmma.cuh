@@ -100,4 +100,40 @@ __device__ inline void wgmma(float (&d)[count], const std::uint32_t (&a)[4], std
 }
 #undef TESSERA_WGMMA
 
+#define TESSERA_WGMMA_SPARSE(width, element, count, operands)                              \
+  asm volatile("wgmma.mma_async.sp.sync.aligned.m64n" width "k32.f32." element "." element \
+               " {" TESSERA_PLACES_##count "}, " operands ", 1, 1, 1, 1;"                  \
+               : TESSERA_SUMS_##count(d, 0)                                                \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(indices), "n"(selector))
+
+/// The same for sparse tensor cores: D[64][width] += A[64][32] B[32][width], where A has at most
+/// two entries in every four columns of a row, stored side by side, and `indices` says which
+/// columns they are of. The two lanes 2 * `selector` and the next of every four have the indices
+/// (tiles/quad_fragment.hpp).
+template <class T, int selector, int count>
+__device__ inline void wgmma_sparse(float (&d)[count], const std::uint32_t (&a)[4], std::uint64_t b,
+                                    std::uint32_t indices) {
+  constexpr bool is_bf16 = std::is_same_v<T, __nv_bfloat16>;
+  static_assert(is_bf16 || std::is_same_v<T, __half>);
+  static_assert(selector == 0 || selector == 1);
+  static_assert(count == 16 || count == 32 || count == 64);
+  if constexpr (count == 16) {
+    if constexpr (is_bf16)
+      TESSERA_WGMMA_SPARSE("32", "bf16", 16, "{%16, %17, %18, %19}, %20, %21, %22");
+    if constexpr (!is_bf16)
+      TESSERA_WGMMA_SPARSE("32", "f16", 16, "{%16, %17, %18, %19}, %20, %21, %22");
+  } else if constexpr (count == 32) {
+    if constexpr (is_bf16)
+      TESSERA_WGMMA_SPARSE("64", "bf16", 32, "{%32, %33, %34, %35}, %36, %37, %38");
+    if constexpr (!is_bf16)
+      TESSERA_WGMMA_SPARSE("64", "f16", 32, "{%32, %33, %34, %35}, %36, %37, %38");
+  } else {
+    if constexpr (is_bf16)
+      TESSERA_WGMMA_SPARSE("128", "bf16", 64, "{%64, %65, %66, %67}, %68, %69, %70");
+    if constexpr (!is_bf16)
+      TESSERA_WGMMA_SPARSE("128", "f16", 64, "{%64, %65, %66, %67}, %68, %69, %70");
+  }
+}
+#undef TESSERA_WGMMA_SPARSE
+
 }  // namespace tessera::cuda

@@ -110,10 +110,9 @@ PatternOrder find_pattern_order(const Graph& graph, const PatternChoice& choice,
   options.progress = progress;
   const Graph adjacency = adjacency_of(graph);
   if (choice.kind == Kind::automatic) return where_it_pays(adjacency, products, options);
-  reorder::NmOrder found =
-      choice.kind == Kind::best
-          ? search_nm(adjacency, reorder::NmSearch::time, options).best
-          : order_nm(adjacency, choice.pattern, options);
+  reorder::NmOrder found = choice.kind == Kind::best
+                               ? search_nm(adjacency, reorder::NmSearch::time, options).best
+                               : order_nm(adjacency, choice.pattern, options);
   if (found.order.is_identity()) {
     return {{}, fmt::format("vertices stay: the graph fits {} already", to_string(found.pattern))};
   }

@@ -10,7 +10,8 @@ namespace tessera::tiles {
 
 /// 2:4 tiles on a GPU. The offsets are on the host, where work is divided.
 struct DeviceQuads {
-  QuadTiles host;  ///< without columns and words
+  QuadTiles host;                             ///< without columns and words
+  SharedArray<EdgeOffset> half_step_offsets;  ///< of windows, in steps of 16 columns
   Buffer<VertexId> columns;
   Buffer<std::uint32_t> words;
 };

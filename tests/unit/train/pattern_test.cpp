@@ -46,9 +46,8 @@ TrainOptions with_pattern(TrainOptions options, const std::string& pattern) {
 }
 
 bool has_note(const TrainReport& report, const std::string& part) {
-  return std::any_of(report.notes.begin(), report.notes.end(), [&](const std::string& note) {
-    return note.find(part) != std::string::npos;
-  });
+  return std::any_of(report.notes.begin(), report.notes.end(),
+                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
 /// Training with a pattern does what training without one does, but for the order of sums.
@@ -220,8 +219,8 @@ TEST(Pattern, the_same_bits_for_any_number_of_threads) {
 
 TEST(Pattern, is_left_alone_where_it_does_not_pay) {
   const Dataset data = learnable_vertices(200);
-  const TrainReport report = fit(data, certain_model(nn::ModelKind::gcn),
-                                 with_pattern(short_training(2), "auto"));
+  const TrainReport report =
+      fit(data, certain_model(nn::ModelKind::gcn), with_pattern(short_training(2), "auto"));
   EXPECT_TRUE(has_note(report, "vertices stay"));
   ops::SpmmOptions options;
   options.features = 16;

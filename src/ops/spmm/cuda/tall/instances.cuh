@@ -16,9 +16,9 @@ struct TallLoader {
   /// parts, which leaves registers for both.
   static constexpr int own_width = key.planes == 3 && width == 128 ? 64 : width;
 
-  using Copy = CopyLoader<T, width, key.scaled, groups, key.valued>;
-  using Convert =
-      ConvertLoader<T, own_width, key.planes, key.scaled, key.aligned, groups, key.valued>;
+  using Copy = CopyLoader<T, width, key.scaled, groups, key.valued, key.quads>;
+  using Convert = ConvertLoader<T, own_width, key.planes, key.scaled, key.aligned, groups,
+                                key.valued, key.quads>;
   using Plain = std::conditional_t<copied, Copy, Convert>;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;

@@ -19,14 +19,20 @@ struct TallKey {
   bool aligned = true;
   bool epilogue = false;
   bool warps = false;  ///< on mma.sync, by warps of their own, instead of wgmma
+  bool quads = false;  ///< on sparse wgmma, columns in quads
 
   friend constexpr bool operator==(const TallKey&, const TallKey&) = default;
 };
 
 /// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
 /// rows; an epilogue takes rows on boundaries, two planes at most, and no values; warps take
-/// windows of 64 rows and two planes at most.
+/// windows of 64 rows and two planes at most. Quads take windows of 128 or 256 rows, two planes at
+/// most, rows on boundaries and no weights of edges.
 constexpr bool is_compiled(const TallKey& key) {
+  if (key.quads != (key.height == 256) && !(key.quads && key.height == 128)) return false;
+  if (key.quads && (key.scaled || key.valued || !key.aligned || key.warps || key.planes == 3)) {
+    return false;
+  }
   const bool full = key.precision == Precision::fp32;
   if (full ? key.scaled || key.planes < 2 : key.planes > 1) return false;
   if (key.valued && (key.height != 64 || key.scaled || key.planes == 3)) return false;

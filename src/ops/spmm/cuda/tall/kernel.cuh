@@ -9,6 +9,7 @@
 #include "ops/spmm/cuda/tall/loaders.cuh"
 #include "ops/spmm/cuda/tall/merge.cuh"
 #include "ops/spmm/cuda/tall/pattern.cuh"
+#include "ops/spmm/cuda/tall/quads.cuh"
 #include "ops/spmm/cuda/tall/store.cuh"
 #include "tiles/value_bits.hpp"
 
@@ -233,7 +234,10 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
                        feed.values(turn).skipped, stage_rows)(stage.num_steps, growing);
       values.ask(turn + 2, feed.values(turn + 2));
     } else {
-      Multiply<Loader>(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
+      using Stage =
+          typename std::conditional_t<Loader::quads, std::type_identity<MultiplyQuads<Loader>>,
+                                      std::type_identity<Multiply<Loader>>>::type;
+      Stage(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
     }
     loader.advance(feed.stage(turn + 2).num_steps, feed.record(turn + 1), feed.record(turn + 2),
                    place);

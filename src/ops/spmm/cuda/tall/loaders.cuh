@@ -38,12 +38,13 @@ struct StageLayout {
 };
 
 /// Rows of X in a stage: as many as there is room for, or registers to bring them. Values of edges
-/// take room too.
-template <class T, int width, bool valued>
+/// take room too. A block of four groups has a processor for itself.
+template <class T, int width, bool valued, int groups = 1>
 constexpr int stage_rows() {
   const int most = valued ? tiles::tile_columns : 128;
   const int wanted = sizeof(T) == 2 && width == 128 ? 64 : sizeof(T) == 2 ? 128 : 4096 / width;
-  return wanted < most ? wanted : most;
+  const int together = groups == 4 ? 2 * wanted : wanted;
+  return together < most ? together : most;
 }
 
 /// The part of a stage that a thread brings: the same 16 bytes of some neighbouring rows.
@@ -74,8 +75,9 @@ struct RowShare {
   /// The entries of this thread in an array with one per row of a stage.
   template <class Entry>
   __device__ void read(const Entry* entries, Entry (&own)[count]) const {
-    using Vector = std::conditional_t<count == 2, uint2, uint4>;
-    static_assert(sizeof(Entry) == 4 && (count == 2 || count % 4 == 0));
+    using Vector =
+        std::conditional_t<count == 1, uint1, std::conditional_t<count == 2, uint2, uint4>>;
+    static_assert(sizeof(Entry) == 4 && (count <= 2 || count % 4 == 0));
     const auto* const from = reinterpret_cast<const Vector*>(entries + first_row);
 #pragma unroll
     for (int i = 0; i < count; i += static_cast<int>(sizeof(Vector)) / 4) {
@@ -89,15 +91,16 @@ struct RowShare {
 };
 
 /// 16-bit rows on 16-byte boundaries are copied as they are, two stages ahead.
-template <class T, int width_, bool scaled_, int groups, bool valued_ = false>
+template <class T, int width_, bool scaled_, int groups, bool valued_ = false, bool quads_ = false>
 class CopyLoader {
  public:
   using Source = T;
   using Element = T;
   static constexpr int width = width_;
   static constexpr int threads = groups * 128;
-  static constexpr int rows = stage_rows<T, width, valued_>();
+  static constexpr int rows = stage_rows<T, width, valued_, groups>();
   static constexpr bool valued = valued_;
+  static constexpr bool quads = quads_;
   static constexpr bool by_warps = false;
   static constexpr int planes = 1;
   static constexpr int num_stages = 3;
@@ -105,10 +108,10 @@ class CopyLoader {
   static constexpr bool aligned = true;
   static constexpr bool copies = true;  ///< rows arrive by themselves
   static constexpr bool exact_sums = false;
-  static constexpr int min_blocks = groups == 1 ? (valued ? 3 : 4) : 2;
+  static constexpr int min_blocks = groups == 1 ? (valued ? 3 : 4) : groups == 2 ? 2 : 1;
   using Layout = StageLayout<width, rows>;
   using Share = RowShare<T, width, rows, threads>;
-  using Feed = StageFeed<rows, threads, scaled, valued>;
+  using Feed = StageFeed<rows, threads, scaled, valued, quads>;
   using Record = typename Feed::Record;
   static constexpr int stage_bytes = Layout::plane_bytes;
 
@@ -148,7 +151,7 @@ struct OnWarps : Loader {
 /// fp32 rows, which are split into bf16 planes on the way (high, low, and lower still), and rows on
 /// no boundary: through registers, loaded two stages and stored one stage ahead.
 template <class T, int width_, int planes_, bool scaled_, bool aligned_, int groups,
-          bool valued_ = false>
+          bool valued_ = false, bool quads_ = false>
 class ConvertLoader {
  public:
   using Source = T;
@@ -156,8 +159,9 @@ class ConvertLoader {
   static constexpr bool splits = std::is_same_v<T, float>;
   static constexpr int width = width_;
   static constexpr int threads = groups * 128;
-  static constexpr int rows = stage_rows<T, width, valued_>();
+  static constexpr int rows = stage_rows<T, width, valued_, groups>();
   static constexpr bool valued = valued_;
+  static constexpr bool quads = quads_;
   static constexpr bool by_warps = false;
   static constexpr int planes = planes_;
   static constexpr int num_stages = 2;
@@ -166,10 +170,10 @@ class ConvertLoader {
   static constexpr bool copies = false;
   /// Whether stages are added up in fp32, not by the matrix unit.
   static constexpr bool exact_sums = planes == 3;
-  static constexpr int min_blocks = !aligned ? 1 : groups == 1 ? 3 : 2;
+  static constexpr int min_blocks = !aligned || groups == 4 ? 1 : groups == 1 ? 3 : 2;
   using Layout = StageLayout<width, rows>;
   using Share = RowShare<T, width, rows, threads>;
-  using Feed = StageFeed<rows, threads, scaled || (splits && !valued), valued>;
+  using Feed = StageFeed<rows, threads, scaled || (splits && !valued), valued, quads>;
   using Record = typename Feed::Record;
   static constexpr int stage_bytes = planes * Layout::plane_bytes;
   static_assert(splits || planes == 1);

@@ -26,6 +26,7 @@
 #include "ops/spmm/cuda/tall/values.hpp"
 #include "ops/spmm/cuda/tall/weights.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/cuda/value_layout.hpp"
 
@@ -34,12 +35,13 @@ namespace {
 
 constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
-    for (const int height : {64, 128}) {
+    for (const int height : {64, 128, 256}) {
       for (const int planes : {1, 2, 3}) {
-        for (int flags = 0; flags < 32; ++flags) {
-          const TallKey key = {precision,        height,           planes,
-                               (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0,
-                               (flags & 8) != 0, (flags & 16) != 0};
+        for (int flags = 0; flags < 64; ++flags) {
+          const TallKey key = {
+              precision,        height,           planes,           (flags & 1) != 0,
+              (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
+              (flags & 32) != 0};
           if (is_compiled(key)) add(key);
         }
       }
@@ -95,25 +97,54 @@ bool packs_at_run(const SpmmProblem& problem) {
          (problem.precision != Precision::fp16 || column_scales(problem).empty());
 }
 
+/// The windows of a graph on the GPU, with the bits of all columns or with columns in quads.
+struct TallWindows {
+  std::shared_ptr<const void> memory;
+  tiles::WindowSteps steps;
+  std::span<const VertexId> columns;
+  const std::uint32_t* words = nullptr;
+  std::shared_ptr<const cuda::DeviceRows> rest;  ///< edges that are not in windows
+};
+
+TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy) {
+  const tiles::Side side = tile_side(problem.pass);
+  const auto windows = [&](const auto& encoded, std::span<const EdgeOffset> steps) -> TallWindows {
+    return {encoded,
+            {.num_rows = encoded->host.num_rows,
+             .height = policy.height,
+             .step_offsets = steps,
+             .tile_offsets = encoded->host.tile_offsets.span()},
+            encoded->columns.span(),
+            encoded->words.data(),
+            nullptr};
+  };
+  if (policy.quads) {
+    const auto quads = tiles::device_quads(problem.graph, policy.height, side, problem.place());
+    return windows(quads, quads->half_step_offsets.span());
+  }
+  const auto tiled =
+      tiles::device_tiles(problem.graph, {policy.height, side, policy.min_uses}, problem.place());
+  TallWindows all = windows(tiled, tiled->host.step_offsets.span());
+  all.rest = tiled->rest;
+  return all;
+}
+
 /// Sums over windows of A, or of A^T in the backward pass. A run that brings values of edges needs
 /// a policy for them.
 class CudaTall final : public PreparedSpmm {
  public:
   CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
-      : problem_(problem),
-        tiles_(tiles::device_tiles(problem.graph,
-                                   {policy.height, tile_side(problem.pass), policy.min_uses},
-                                   problem.place())) {
+      : problem_(problem), windows_(tall_windows(problem, policy)) {
     const Place place = problem.place();
     const Graph& graph = problem.graph;
     const PlacedArray<float> scales = column_scales(problem);
-    if (tiles_->rest != nullptr) col_scale_ = cuda::array_in(scales, place);
+    if (windows_.rest != nullptr) col_scale_ = cuda::array_in(scales, place);
     const bool forward = problem.pass == SpmmPass::forward;
     if (policy.valued) {
       prepare_values(scales);
     } else if (!scales.empty()) {
       const float factor = scale_factor(weight_sizes(graph, scales), problem.precision);
-      scales_ = pack_scales(tiles_->columns, cuda::array_in(scales, place), factor,
+      scales_ = pack_scales(windows_.columns, cuda::array_in(scales, place), factor,
                             problem.precision, place);
       if (is_16_bit()) unit_ = 1 / factor;  // multiplied in the matrix unit
     }
@@ -122,7 +153,7 @@ class CudaTall final : public PreparedSpmm {
         place);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
     aligned_ = function(policy, true);
-    if (problem.is_plain()) scalar_ = function(policy, false);
+    if (problem.is_plain() && !policy.quads) scalar_ = function(policy, false);
     const int chunks = num_chunks();
     if (layout_ != nullptr) {
       stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
@@ -130,7 +161,7 @@ class CudaTall final : public PreparedSpmm {
     const int blocks = aligned_->resident_blocks(stage_units_);
     if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
-        tiles_->host, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
+        windows_.steps, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
     const tiles::StageLists lists = tiles::make_stages(
         schedule, aligned_->max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
@@ -153,8 +184,8 @@ class CudaTall final : public PreparedSpmm {
                        padded_features()));
     }
     workspace_.add_counters(std::int64_t{num_slots_} * chunks);
-    if (tiles_->rest != nullptr) {
-      rest_sums_ = workspace_.add<float>(checked_area(tiles_->host.num_rows, padded_features()));
+    if (windows_.rest != nullptr) {
+      rest_sums_ = workspace_.add<float>(checked_area(windows_.steps.num_rows, padded_features()));
     }
   }
 
@@ -167,8 +198,8 @@ class CudaTall final : public PreparedSpmm {
     launch.work.stages = stages_.data();
     launch.work.worker_offsets = worker_offsets_.data();
     launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
-    launch.matrix.columns = tiles_->columns.data();
-    launch.matrix.words = tiles_->words.data();
+    launch.matrix.columns = windows_.columns.data();
+    launch.matrix.words = windows_.words;
     launch.matrix.scales = scales_.data();
     launch.features.x = call.x.data;
     launch.features.x_stride = call.x.stride;
@@ -186,7 +217,7 @@ class CudaTall final : public PreparedSpmm {
     const bool aligned = on_boundaries(call.x, problem_.features) &&
                          (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
     set_epilogue(problem_, call, launch.epilogue);
-    if (tiles_->rest != nullptr) {
+    if (windows_.rest != nullptr) {
       launch.epilogue.rest = rest_sums_.in(workspace);
       launch.epilogue.rest_stride = padded_features();
       sum_rest(call.x, aligned, stream, workspace);
@@ -201,7 +232,7 @@ class CudaTall final : public PreparedSpmm {
     const Place place = problem_.place();
     const Graph& graph = problem_.graph;
     layout_ =
-        tiles::device_value_layout(graph, tiles_->host.height, tile_side(problem_.pass), place);
+        tiles::device_value_layout(graph, windows_.steps.height, tile_side(problem_.pass), place);
     const auto rows = cuda::device_rows(graph, place);
     Buffer<float> of_edges = edge_scales(*rows, cuda::array_in(scales, place),
                                          problem_.pass == SpmmPass::forward, place);
@@ -254,9 +285,9 @@ class CudaTall final : public PreparedSpmm {
   void sum_rest(const ConstOperand& x, bool aligned, Stream stream,
                 const WorkspaceView& workspace) const {
     RestLaunch launch;
-    launch.num_rows = tiles_->rest->num_rows;
-    launch.offsets = tiles_->rest->offsets();
-    launch.indices = tiles_->rest->indices.data();
+    launch.num_rows = windows_.rest->num_rows;
+    launch.offsets = windows_.rest->offsets();
+    launch.indices = windows_.rest->indices.data();
     launch.col_scale = col_scale_.data();
     launch.x = x.data;
     launch.x_stride = x.stride;
@@ -278,6 +309,7 @@ class CudaTall final : public PreparedSpmm {
     key.aligned = aligned;
     key.epilogue = !problem_.is_plain();
     key.warps = policy.warps;
+    key.quads = policy.quads;
     return &tall_function(key, problem_.features);
   }
 
@@ -287,7 +319,7 @@ class CudaTall final : public PreparedSpmm {
   std::int64_t padded_features() const { return std::int64_t{num_chunks()} * aligned_->width; }
 
   SpmmProblem problem_;
-  std::shared_ptr<const tiles::DeviceTiles> tiles_;
+  TallWindows windows_;
   Buffer<std::uint32_t> scales_;
   std::shared_ptr<const tiles::DeviceValueLayout> layout_;  ///< null: no values
   Buffer<tiles::StageValues> stage_values_;
@@ -334,6 +366,18 @@ std::string why_not_values(const SpmmProblem& problem) {
                         problem.precision);
 }
 
+/// Columns in quads take no weights in the matrix unit, and rows on boundaries alone.
+std::string why_not_quads(const SpmmProblem& problem) {
+  const bool half = bytes_per_element(problem.precision) == 2;
+  if (half && !column_scales(problem).empty()) return "columns without scales only";
+  if (!problem.aligned) return "rows on 16-byte boundaries only";
+  if (problem.features == 0 ||
+      problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision)) % 16) {
+    return "rows of features that do not fill 16 bytes";
+  }
+  return problem.graph.num_edges() == 0 ? "no edges" : "";
+}
+
 std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
@@ -361,6 +405,9 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
   if (policy.valued) return {};
+  if (policy.quads) {
+    if (std::string reason = why_not_quads(problem); !reason.empty()) return reason;
+  }
   const PlacedArray<float> scales = column_scales(problem);
   if (scales.empty()) return {};
   return why_not_scales(weight_sizes(problem.graph, scales), problem.precision);
@@ -374,7 +421,11 @@ SpmmKernel kernel_of_policy() {
   kernel.info.description = fmt::format(
       "windows of {} rows on {}, rows of X gathered once for all of them, {} steps before a "
       "window is cut{}{}",
-      policy.height, policy.warps ? "mma.sync" : "wgmma", policy.min_cut_steps,
+      policy.height,
+      policy.quads   ? "sparse tensor cores (wgmma), columns in an order in which every row is 2:4"
+      : policy.warps ? "mma.sync"
+                     : "wgmma",
+      policy.min_cut_steps,
       policy.planes == 3 ? ", fp32 in three planes"
       : policy.valued    ? ", edges with values"
                          : "",

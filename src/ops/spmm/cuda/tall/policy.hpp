@@ -19,9 +19,11 @@ struct TallPolicy {
   bool valued = false;
   /// On mma.sync, which every GPU has from compute capability 8.0 on, instead of wgmma.
   bool warps = false;
+  /// On sparse wgmma: columns in quads of which every row uses at most two.
+  bool quads = false;
 };
 
-inline constexpr std::array<TallPolicy, 8> tall_policies = {{
+inline constexpr std::array<TallPolicy, 10> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
@@ -30,6 +32,8 @@ inline constexpr std::array<TallPolicy, 8> tall_policies = {{
     {"valued_64", 64, 32, 2, 1, true},
     {"tall_64_mma", 64, 32, 2, 1, false, true},
     {"valued_64_mma", 64, 32, 2, 1, true, true},
+    {"nm_128", 128, 32, 2, 1, false, false, true},
+    {"nm_256", 256, 32, 2, 1, false, false, true},
 }};
 
 }  // namespace tessera::ops

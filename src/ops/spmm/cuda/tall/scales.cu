@@ -30,13 +30,15 @@ __global__ void pack(const VertexId* columns, std::int64_t count, const float* s
 
 }  // namespace
 
-Buffer<std::uint32_t> pack_scales(const Buffer<VertexId>& columns, const SharedArray<float>& scales,
-                                  float factor, Precision precision, const Place& place) {
+Buffer<std::uint32_t> pack_scales(std::span<const VertexId> columns,
+                                  const SharedArray<float>& scales, float factor,
+                                  Precision precision, const Place& place) {
   if (scales.empty()) return {};
-  Buffer<std::uint32_t> packed(columns.size(), place);
+  const std::int64_t count = std::ssize(columns);
+  Buffer<std::uint32_t> packed(count, place);
   constexpr unsigned threads = 256;
-  cuda::launch(pack, dim3(cuda::num_blocks(columns.size(), threads)), threads, place.stream,
-               columns.data(), columns.size(), scales.data(), precision, factor, packed.data());
+  cuda::launch(pack, dim3(cuda::num_blocks(count, threads)), threads, place.stream, columns.data(),
+               count, scales.data(), precision, factor, packed.data());
   return packed;
 }
 

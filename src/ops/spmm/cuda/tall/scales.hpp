@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/size_range.hpp"
@@ -19,7 +20,8 @@ float scale_factor(const SizeRange& scales, Precision precision);
 std::string why_not_scales(const SizeRange& scales, Precision precision);
 
 /// One word for each of `columns`. All arrays lie on the GPU.
-Buffer<std::uint32_t> pack_scales(const Buffer<VertexId>& columns, const SharedArray<float>& scales,
-                                  float factor, Precision precision, const Place& place);
+Buffer<std::uint32_t> pack_scales(std::span<const VertexId> columns,
+                                  const SharedArray<float>& scales, float factor,
+                                  Precision precision, const Place& place);
 
 }  // namespace tessera::ops

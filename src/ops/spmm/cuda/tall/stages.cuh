@@ -10,14 +10,16 @@
 namespace tessera::ops {
 
 /// Columns, bits and scales of one stage of `rows` rows of X, for a block of so many threads; with
-/// values, where each thread's begin.
-template <int rows, int threads, bool with_scales, bool valued>
+/// values, where each thread's begin; of quads (tiles/quad_tiles.hpp), indices and entries.
+template <int rows, int threads, bool with_scales, bool valued, bool quads>
 struct StageRecord {
   static constexpr int max_steps = rows / 16;
   static constexpr int max_tiles = rows < 64 ? 1 : rows / 64;
   static constexpr int scales_at = rows * 4;
   static constexpr int words_at = scales_at + (with_scales ? rows * 4 : 0);
-  static constexpr int word_bytes = max_tiles * threads * 4;
+  /// 48 for 32 threads where columns stand in quads: 32 of indices, 16 of entries.
+  static constexpr int words_per_tile = quads ? threads / 32 * 48 : threads;
+  static constexpr int word_bytes = max_tiles * words_per_tile * 4;
   static constexpr int starts_at = words_at + word_bytes;
   static constexpr int bytes = starts_at + (valued ? word_bytes : 0);
 
@@ -31,19 +33,38 @@ struct StageRecord {
   __device__ std::uint32_t word(int tile) const {
     return reinterpret_cast<const std::uint32_t*>(memory + words_at)[tile * threads + threadIdx.x];
   }
+  /// Which columns of the quads the entries of a tile are of. The lanes 4 g and 4 g + 1 have the
+  /// tile's first 32 columns, the others the second; with `second` it is the other way round.
+  __device__ std::uint32_t indices(int tile, bool second) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32 ^ (second ? 2 : 0);
+    return quad_words(tile)[lane];
+  }
+  /// Which entries there are: bit 4 * step + i of the low half says it of the first one of register
+  /// i, the same bit of the high half of the second.
+  __device__ std::uint32_t entries(int tile) const {
+    const auto lane = static_cast<int>(threadIdx.x) % 32;
+    const std::uint32_t word = quad_words(tile)[32 + lane / 2];
+    return __byte_perm(word, 0, lane % 2 == 0 ? 0x4140 : 0x4342);
+  }
   /// Where this thread's values begin (tiles::ValueLayout::starts).
   __device__ std::uint32_t starts() const {
     return reinterpret_cast<const std::uint32_t*>(memory + starts_at)[threadIdx.x];
+  }
+
+ private:
+  __device__ const std::uint32_t* quad_words(int tile) const {
+    return reinterpret_cast<const std::uint32_t*>(memory + words_at) + tile * words_per_tile +
+           threadIdx.x / 32 * 48;
   }
 };
 
 /// Stages and their records come through rings. In the turn of stage k the block asks for the
 /// record of stage k + 4 and for stage k + 6; two turns and a barrier later all threads may read
 /// them.
-template <int rows, int threads, bool with_scales, bool valued>
+template <int rows, int threads, bool with_scales, bool valued, bool quads = false>
 class StageFeed {
  public:
-  using Record = StageRecord<rows, threads, with_scales, valued>;
+  using Record = StageRecord<rows, threads, with_scales, valued, quads>;
   static constexpr int records_ahead = 4;
   static constexpr int stages_ahead = 6;
   static constexpr int ring_records = records_ahead + 1;
@@ -106,7 +127,7 @@ class StageFeed {
   /// 16 bytes by each thread: columns first, then words, then where values begin.
   __device__ void ask_record(int turn) const {
     constexpr int column_units = rows / 4;
-    constexpr int tile_units = threads / 4;
+    constexpr int tile_units = Record::words_per_tile / 4;
     constexpr int word_units = Record::max_tiles * tile_units;
     static_assert(column_units + (valued ? 2 : 1) * word_units <= threads);
     const tiles::Stage of = stage(turn);
@@ -124,7 +145,8 @@ class StageFeed {
       }
     } else if (word_unit < word_units) {
       if (word_unit / tile_units * 4 < of.num_steps) {
-        const std::int64_t from = std::int64_t{of.first_tile} * threads + word_unit * 4;
+        const std::int64_t from =
+            std::int64_t{of.first_tile} * Record::words_per_tile + word_unit * 4;
         cuda::copy_16_async(to + Record::words_at + static_cast<std::uint32_t>(word_unit * 16),
                             launch_.matrix.words + from);
       }

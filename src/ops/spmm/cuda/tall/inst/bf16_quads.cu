@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/tall/instances.cuh"
+
+namespace tessera::ops {
+
+template struct TallKernels<TallKey{.precision = Precision::bf16, .height = 128, .quads = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::bf16, .height = 128, .epilogue = true, .quads = true}>;
+template struct TallKernels<TallKey{.precision = Precision::bf16, .height = 256, .quads = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::bf16, .height = 256, .epilogue = true, .quads = true}>;
+
+}  // namespace tessera::ops
