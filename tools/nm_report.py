@@ -3,15 +3,21 @@
 """Writes docs/results/nm_reordering.md and .json: which matrices can be ordered to fit which V:N:M pattern.
 
     tools/nm_report.py --program build/bin/tessera FOLDER
+    tools/nm_report.py --program build/cuda/bin/tessera FOLDER --device cuda --data GRAPHS
 
-FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both directions, self loops do not. One thread.
+The second writes docs/results/nm_cuda.md and .json instead: products of the matrices of at least 10,000 rows against cuSPARSE
+and our other kernels, and training steps on the graphs of GRAPHS (folders like those of TESSERA_DATA), beside PyG where
+bench/baselines/nm_torch.py runs. FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both directions, self loops do not. One thread.
 """
 import argparse
 import json
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
+
+import nm_gpu
 
 GROUP = ["1:2:4", "1:2:8", "1:2:16", "16:2:8", "32:2:8", "16:2:16", "32:2:16"]
 PAPER = ["1:2:4"]
@@ -144,14 +150,53 @@ def write(records, padded, windows, machine, output):
 
 
 
+def torch_steps(folder):
+    """Steps in PyG, where there is one."""
+    paths = [folder / g / f"{g}.npz" for g in nm_gpu.GRAPHS]
+    script = pathlib.Path(__file__).parent.parent / "bench" / "baselines" / "nm_torch.py"
+    with tempfile.TemporaryDirectory() as scratch:
+        output = pathlib.Path(scratch) / "torch.json"
+        data = [word for path in paths if path.exists() for word in ("--data", str(path))]
+        subprocess.run([sys.executable, str(script), *data, "--json", str(output)], check=False, capture_output=True)
+        return json.loads(output.read_text()) if output.exists() else []
+
+
+def on_gpu(arguments, paths):
+    large = [path for path in paths if rows_of(arguments.program, path) >= 10_000]
+    results = {"commit": arguments.commit, "products": [], "models": [], "torch": []}
+    output = arguments.output or pathlib.Path("docs/results/nm_cuda")
+    if "products" in arguments.parts:
+        results["products"] = nm_gpu.measure_products(arguments.program, large)
+        nm_gpu.write(results, output)
+    if arguments.data and "models" in arguments.parts:
+        results["models"] = nm_gpu.measure_models(arguments.program, arguments.data)
+        nm_gpu.write(results, output)
+    if arguments.data and "torch" in arguments.parts:
+        results["torch"] = torch_steps(arguments.data)
+    nm_gpu.write(results, output)
+
+
+def rows_of(program, path):
+    run = subprocess.run([program, "info", str(path), "--duplicates", "first", "--json", "-"], check=False, capture_output=True,
+                         text=True)
+    return json.loads(run.stdout)["vertices"] if run.returncode == 0 else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--program", default="build/bin/tessera")
     parser.add_argument("--machine", default="the build machine")
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("docs/results/nm_reordering"))
+    parser.add_argument("--output", type=pathlib.Path, help="docs/results/nm_reordering, or nm_cuda on a GPU")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--data", type=pathlib.Path, help="graphs to train on")
+    parser.add_argument("--parts", default="products,models,torch", type=lambda text: text.split(","))
+    parser.add_argument("--commit", default="unknown")
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
+    if arguments.device == "cuda":
+        on_gpu(arguments, paths)
+        return
     records, padded, windows = [], [], []
     for path in paths:
         for pattern in GROUP:
@@ -162,7 +207,8 @@ def main():
             padded.append(order(arguments.program, path, "1:2:4", "group", True, 1))
         windows.append(tiles(arguments.program, path))
         print(path.name, flush=True)
-    write(records, padded, windows, arguments.machine, arguments.output)
+    write(records, padded, windows, arguments.machine,
+          arguments.output or pathlib.Path("docs/results/nm_reordering"))
 
 
 if __name__ == "__main__":

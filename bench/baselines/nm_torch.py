@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps of GCN, SAGE, ChebNet and SGC in PyG on a GPU, with the widths that tessera uses.
+
+    nm_torch.py --data cora.npz --data citeseer.npz --json pyg.json
+
+A step is forward, backward and Adam, without dropout. Each model runs with PyG's edge_index and, where the layer takes
+one, with torch's CSR adjacency, eagerly and as a recorded CUDA graph where that works; the fastest is recorded.
+"""
+import argparse
+import json
+import statistics
+
+import torch
+import torch.nn.functional as functional
+from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, SGConv
+
+from epoch_torch import Data
+
+
+class TwoLayers(torch.nn.Module):
+    def __init__(self, make, features, hidden, classes):
+        super().__init__()
+        self.first = make(features, hidden)
+        self.second = make(hidden, classes)
+
+    def forward(self, x, edges):
+        return self.second(functional.relu(self.first(x, edges)), edges)
+
+
+class OneLayer(torch.nn.Module):
+    def __init__(self, make, features, _hidden, classes):
+        super().__init__()
+        self.only = make(features, classes)
+
+    def forward(self, x, edges):
+        return self.only(x, edges)
+
+
+MODELS = {
+    "gcn": (TwoLayers, lambda i, o: GCNConv(i, o, cached=True), 16),
+    "sage": (TwoLayers, SAGEConv, 64),
+    "cheb": (TwoLayers, lambda i, o: ChebConv(i, o, K=2), 16),
+    "sgc": (OneLayer, lambda i, o: SGConv(i, o, K=2), 16),
+}
+
+
+def median_us(step, repeats=50):
+    for _ in range(5):
+        step()
+    times = []
+    for _ in range(repeats):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        step()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3)
+    return statistics.median(times)
+
+
+def step_of(model, x, edges, y, train):
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01, capturable=True)
+
+    def step():
+        optimiser.zero_grad(set_to_none=False)
+        functional.cross_entropy(model(x, edges)[train], y[train]).backward()
+        optimiser.step()
+    return step
+
+
+def recorded(step):
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def measure(data, name):
+    kind, make, hidden = MODELS[name]
+    device = torch.device("cuda")
+    x, y, train = data.x.to(device), data.y.to(device), data.train.to(device)
+    times = {}
+    for form, edges in (("edge_index", data.edge_index.to(device)), ("csr", data.adjacency.to(device))):
+        for record in (False, True):
+            try:
+                model = kind(make, x.shape[1], hidden, data.classes).to(device)
+                step = step_of(model, x, edges, y, train)
+                times[form + (", recorded" if record else ", eager")] = median_us(recorded(step) if record else step)
+            except Exception as error:  # a layer that takes no such form, or that cannot be recorded
+                times.setdefault("failed", {})[f"{form} {record}"] = str(error).splitlines()[0][:100]
+                torch.cuda.synchronize()
+    failed = times.pop("failed", {})
+    return {"graph": data.name, "model": name, "times_us": times, "best_us": min(times.values()), "failed": failed}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", action="append", required=True, metavar="FILE.npz")
+    parser.add_argument("--models", default="gcn,sage,cheb,sgc")
+    parser.add_argument("--json", required=True, metavar="FILE")
+    options = parser.parse_args()
+    records = []
+    for path in options.data:
+        data = Data(path)
+        for name in options.models.split(","):
+            records.append(measure(data, name))
+            print(records[-1]["graph"], name, records[-1]["times_us"], flush=True)
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump(records, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sparse tensor cores are worth on a GPU: products of matrices against cuSPARSE and our other kernels, and training."""
+import json
+import math
+import pathlib
+import subprocess
+import tempfile
+
+WIDTHS = [64, 128, 256, 512]
+MODELS = ["gcn", "sage", "cheb", "sgc"]
+GRAPHS = ["cora", "citeseer", "facebook-page-page", "amazon-computers", "coauthor-cs", "corafull-structure", "coauthor-physics"]
+
+HEAD = """# Sparse tensor cores on a GPU
+
+Made by `tools/nm_report.py FOLDER --device cuda --data GRAPHS` on one NVIDIA H200 at commit {commit}; nm_cuda.json has every
+number. Products are timed one by one, warm caches, median; every kernel is the fastest of its group by timing.
+
+- `2:4` are the kernels on sparse tensor cores (`nm_16`, `nm_128`, `nm_256`) on the matrix as it comes: an order of columns within each
+  window makes every row 2:4.
+- `2:4, ordered` are the same after `tessera reorder --method nm --pattern 1:2:4`, which orders the vertices themselves.
+- `tiles` are our kernels on dense tensor cores, `plan` is what a plan takes of all deterministic ones, `cuSPARSE` the fastest of its
+  algorithms, ours excluded.
+"""
+
+
+def bench(program, sources, precisions, widths, kernel):
+    with tempfile.TemporaryDirectory() as folder:
+        output = str(pathlib.Path(folder) / "bench.json")
+        command = [program, "bench", "spmm", "--device", "cuda", "--precision", ",".join(precisions), "--features",
+                   ",".join(map(str, widths)), "--tune", "measured", "--quick", "--json", output, "--quiet"]
+        command += ["--kernel", kernel] if kernel else []
+        command += ["--allow-nondeterministic"] if kernel and "cusparse" in kernel else []
+        for source in sources:
+            command += ["--data", str(source)]
+        subprocess.run(command, check=False, capture_output=True)
+        return json.loads(pathlib.Path(output).read_text())["records"] if pathlib.Path(output).exists() else []
+
+
+def ordered_copies(program, sources, folder):
+    copies = []
+    for source in sources:
+        copy = pathlib.Path(folder) / (source.name.split(".")[0] + ".tsr")
+        done = subprocess.run([program, "reorder", str(source), "--method", "nm", "--pattern", "1:2:4", "--graph-only",
+                               "--duplicates", "first", "-o", str(copy)], check=False, capture_output=True)
+        if done.returncode == 0:
+            copies.append(copy)
+    return copies
+
+
+def measure_products(program, sources, precisions=("bf16", "fp32"), widths=WIDTHS):
+    records = []
+    with tempfile.TemporaryDirectory() as folder:
+        ordered = ordered_copies(program, sources, folder)
+        for form, kernel, data in (("2:4", "spmm/cuda/nm*", sources), ("cuSPARSE", "spmm/cuda/cusparse*", sources),
+                                   ("plan", None, sources), ("2:4, ordered", "spmm/cuda/nm*", ordered),
+                                   ("tiles", "spmm/cuda/tall*", sources)):
+            for record in bench(program, data, precisions, widths, kernel):
+                keep = ("graph", "features", "precision", "kernel", "median_us", "floor_us", "max_error")
+                records.append({"form": form, **{key: record[key] for key in keep}})
+    return records
+
+
+def train(program, path, model, pattern, device, epochs=60):
+    command = [program, "train", str(path), "--model", model, "--device", device, "--epochs", str(epochs), "--dropout", "0",
+               "--early-stopping", "0", "--pattern", pattern, "--json", "-"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        return None
+    report = json.loads(done.stdout)
+    return {"graph": path.stem, "model": model, "pattern": pattern, "step_ms": report["step_ms"],
+            "test": report["test"]["mean"], "notes": report.get("notes", [])}
+
+
+def measure_models(program, folder, device="cuda"):
+    records = []
+    for graph in GRAPHS:
+        path = folder / graph / f"{graph}.npz"
+        if not path.exists():
+            continue
+        for model in MODELS:
+            for pattern in ("off", "1:2:4", "auto"):
+                record = train(program, path, model, pattern, device)
+                records += [record] if record else []
+    return records
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
+
+
+def times_by_case(products):
+    cases = {}
+    for record in products:
+        cases.setdefault((record["graph"], record["precision"], record["features"]), {})[record["form"]] = record
+    return cases
+
+
+def ratio(case, over, under):
+    return case[over]["median_us"] / case[under]["median_us"] if over in case and under in case else None
+
+
+def ratio_table(products):
+    cases = times_by_case(products)
+    pairs = [("cuSPARSE", "2:4"), ("cuSPARSE", "2:4, ordered"), ("cuSPARSE", "plan"), ("tiles", "2:4"), ("plan", "2:4")]
+    yield "| precision, features | matrices | " + " | ".join(f"{b} against {a}" for a, b in pairs) + " |"
+    yield "|---|---:|" + "---:|" * len(pairs)
+    for precision in ("bf16", "fp32"):
+        for width in WIDTHS + [None]:
+            chosen = [case for (_, p, f), case in cases.items() if p == precision and width in (None, f)]
+            if not chosen:
+                continue
+            cells = []
+            for over, under in pairs:
+                ratios = [r for r in (ratio(case, over, under) for case in chosen) if r]
+                cells.append(f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else "–")
+            yield f"| {precision}, {width or 'all'} | {len(chosen)} | " + " | ".join(cells) + " |"
+
+
+def matrix_table(products, width=128):
+    cases = times_by_case(products)
+    forms = ["2:4", "2:4, ordered", "tiles", "plan", "cuSPARSE"]
+    yield "| matrix | " + " | ".join(f"bf16: {f}" for f in forms) + " | " + " | ".join(f"fp32: {f}" for f in forms) + " |"
+    yield "|---|" + "---:|" * (2 * len(forms))
+    for graph in sorted({g for g, _, _ in cases}):
+        cells = []
+        for precision in ("bf16", "fp32"):
+            case = cases.get((graph, precision, width), {})
+            for form in forms:
+                cells.append(f"{case[form]['median_us']:.1f}" if form in case else "–")
+        yield f"| {graph} | " + " | ".join(cells) + " |"
+
+
+def model_table(models, torch):
+    by_key = {(m["graph"], m["model"], m["pattern"]): m for m in models}
+    pyg = {(t["graph"], t["model"]): t["best_us"] for t in torch}
+    yield "| graph, model | PyG, us | as it is, us | 1:2:4, us | auto, us | PyG / 1:2:4 | as it is / 1:2:4 | test, as it is | 1:2:4 |"
+    yield "|---|" + "---:|" * 8
+    for graph, model in dict.fromkeys((m["graph"], m["model"]) for m in models):
+        plain, ordered, chosen = (by_key.get((graph, model, p)) for p in ("off", "1:2:4", "auto"))
+        if not plain or not ordered:
+            continue
+        cells = [f"{pyg[graph, model]:.0f}" if (graph, model) in pyg else "–", f"{plain['step_ms'] * 1e3:.1f}",
+                 f"{ordered['step_ms'] * 1e3:.1f}", f"{chosen['step_ms'] * 1e3:.1f}" if chosen else "–",
+                 f"{pyg[graph, model] / ordered['step_ms'] / 1e3:.2f}" if (graph, model) in pyg else "–",
+                 f"{plain['step_ms'] / ordered['step_ms']:.2f}", f"{plain['test']:.4f}", f"{ordered['test']:.4f}"]
+        yield f"| {graph}, {model} | " + " | ".join(cells) + " |"
+
+
+def write(results, output):
+    lines = [HEAD.format(commit=results["commit"])]
+    if results["products"]:
+        lines += ["## Products (SOGRE's Figure 4)", "", "How many times as fast, geometric mean (worst):", "",
+                  *ratio_table(results["products"]), "", "Microseconds at 128 features:", "", *matrix_table(results["products"]), ""]
+    if results["models"]:
+        lines += ["## Training steps (Tables 3 and 4)", "",
+                  "Forward, backward and Adam in fp32 without dropout; PyG eager or recorded, by edges or CSR, the fastest.", "",
+                  *model_table(results["models"], results["torch"]), ""]
+    output.with_suffix(".md").write_text("\n".join(lines + results.get("remarks", [])))
+    output.with_suffix(".json").write_text(json.dumps(results, indent=None, separators=(",", ":")).replace('{"form"', '\n{"form"') + "\n")
