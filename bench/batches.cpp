@@ -148,7 +148,9 @@ class BitBatchTrial final : public Trial {
                         [](VertexId vertex) { return vertex >= 0; });
     }
     if (device_.kind == DeviceKind::cpu) return gate;
-    nn::BitNetwork here(steps_, batches_.vertices(), batches_.block());
+    nn::BitNetworkOptions options;
+    options.lists = batches_.has_lists();
+    nn::BitNetwork here(steps_, batches_.vertices(), batches_.block(), options);
     Matrix<float> values(batches_.vertices(), here.output_width());
     here.run(batches_.view(batches_.data(0), {}), values);
     const Matrix<float> there = runner_.values(0);

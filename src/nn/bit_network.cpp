@@ -92,7 +92,11 @@ quant::BitTensorView<std::uint32_t> view_of(const quant::BitTensor& shape, std::
 struct BitNetwork::State {
   State(const BitSteps& chain, const Graph* pattern, std::int64_t num_vertices,
         std::int64_t dense_block, const BitNetworkOptions& given)
-      : vertices(num_vertices), block(dense_block), plans(given.plans), place(given.plans.place()) {
+      : vertices(num_vertices),
+        block(dense_block),
+        lists(pattern == nullptr && given.lists),
+        plans(given.plans),
+        place(given.plans.place()) {
     if (chain.steps().empty()) {
       throw Error(ErrorCode::invalid_argument, "no product of codes", "BitNetwork",
                   "give the steps of a model with bits");
@@ -111,7 +115,7 @@ struct BitNetwork::State {
       numbers.push_back(epilogue_numbers(step, i == 0 && given.scales_features,
                                          pattern == nullptr ? 0 : step.own));
     }
-    if (pattern == nullptr && kept == count && !given.scales_features) {
+    if (pattern == nullptr && !lists && kept == count && !given.scales_features) {
       whole = ops::make_bit_chain(chain_of(chain, vertices, block, plans, numbers));
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -138,8 +142,8 @@ struct BitNetwork::State {
     planned.aggregates = step.aggregates;
     planned.out = step.out;
     if (whole != nullptr) return steps.push_back(std::move(planned));
-    const bool dense = pattern == nullptr;
-    planned.adds_own = !dense && step.own != 0;
+    const bool dense = pattern == nullptr && !lists;
+    planned.adds_own = pattern != nullptr && step.own != 0;
     planned.terms = numbers.terms;
     ops::BitOptions options;
     static_cast<ops::PlanOptions&>(options) = plans;
@@ -165,19 +169,20 @@ struct BitNetwork::State {
     }
     if (step.aggregates) {
       options.b_bits = step.input.bits;
-      if (!dense) {
-        options.own = step.own;
+      if (!dense)
         options.b_bytes = planned.takes_bytes = !steps.empty() && steps.back().gives_bytes;
+      if (pattern != nullptr) {
+        options.own = step.own;
         planned.plan = ops::plan_bit_aggregate(*pattern, options);
       } else {
         options.depth = vertices;
         options.block = block;
-        planned.plan = ops::plan_bit_gemm(options);
+        planned.plan = lists ? ops::plan_bit_lists(options) : ops::plan_bit_gemm(options);
       }
     } else {
       options.depth = step.in;
       options.terms_of_a = numbers.terms > 0;
-      const bool is_short = steps.empty() ? dense : words_of_row(step.in) % 4 != 0;
+      const bool is_short = steps.empty() ? pattern == nullptr : words_of_row(step.in) % 4 != 0;
       if (is_short) options.a_words = words_of_row(step.in);
       options.a_bits = step.input.bits;
       options.b_bits = step.weights.bits;
@@ -232,8 +237,13 @@ struct BitNetwork::State {
       ops::BitInputs inputs;
       inputs.epilogue = step.epilogue;
       if (step.aggregates) {
-        inputs.a = given.adjacency;
         inputs.block_starts = given.block_starts;
+        if (lists) {
+          inputs.list_offsets = given.list_offsets;
+          inputs.list_sources = given.list_sources;
+        } else {
+          inputs.a = given.adjacency;
+        }
         if (step.takes_bytes) {
           inputs.b_bytes = bytes;
         } else {
@@ -267,7 +277,8 @@ struct BitNetwork::State {
   }
 
   std::int64_t vertices;
-  std::int64_t block;  ///< of a dense adjacency
+  std::int64_t block;  ///< of an adjacency that comes with the runs ...
+  bool lists;          ///< ... as lists
   ops::PlanOptions plans;
   Place place;
   std::unique_ptr<const ops::BitChain> whole;  ///< all steps in one kernel; null: one by one

@@ -19,6 +19,7 @@ std::vector<KernelInfo> kernels() {
   append_infos(all, attention_kernels());
   append_infos(all, bit_aggregate_kernels());
   append_infos(all, bit_gemm_kernels());
+  append_infos(all, bit_lists_kernels());
   append_infos(all, edge_softmax_kernels());
   append_infos(all, sddmm_kernels());
   append_infos(all, spmm_kernels());

@@ -14,8 +14,10 @@ namespace {
 /// Products of a batch leave most of a GPU idle: as many batches run side by side.
 constexpr std::int64_t most_lanes = 12;
 
-nn::BitNetworkOptions on_stream(nn::BitNetworkOptions options, Stream stream) {
+nn::BitNetworkOptions on_stream(nn::BitNetworkOptions options, const BitBatches& batches,
+                                Stream stream) {
   options.plans.stream = stream;
+  options.lists = batches.has_lists();
   return options;
 }
 
@@ -23,7 +25,7 @@ nn::BitNetworkOptions on_stream(nn::BitNetworkOptions options, Stream stream) {
 struct Lane {
   Lane(const nn::BitSteps& steps, const BitBatches& batches, const nn::BitNetworkOptions& options)
       : stream(options.plans.device),
-        network(steps, batches.vertices(), batches.block(), on_stream(options, stream)),
+        network(steps, batches.vertices(), batches.block(), on_stream(options, batches, stream)),
         memory(options.plans.device.kind == DeviceKind::cpu ? 0 : batches.bytes(),
                Place(options.plans.device, options.plans.memory, stream)) {}
 

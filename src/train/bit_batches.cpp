@@ -21,6 +21,9 @@ constexpr std::int64_t part_boundary = quant::depth_padding;
 /// Rows that have one start.
 constexpr std::int64_t rows_of_start = 64;
 constexpr std::int64_t byte_boundary = 256;
+/// Smaller parts run through all layers in one kernel, over bits.
+constexpr std::int64_t most_chained_block = 128;
+constexpr std::int64_t most_listed_block = 1 << 16;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
 
@@ -40,6 +43,11 @@ const nn::BitStep& summing_step(const nn::BitSteps& steps) {
   if (found != steps.steps().end()) return *found;
   throw Error(ErrorCode::invalid_argument, "a model that sums over no graph", "BitBatches",
               "use a model with a graph");
+}
+
+[[noreturn]] void throw_counts_twice() {
+  throw Error(ErrorCode::unsupported, "a vertex that counts twice in the adjacency of a batch",
+              "BitBatches", "leave self loops out");
 }
 
 }  // namespace
@@ -90,12 +98,15 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
   same_scales_ = has_scales_ && derived.has_col_scale() &&
                  std::equal(derived.row_scale().begin(), derived.row_scale().end(),
                             derived.col_scale().begin(), derived.col_scale().end());
-  adjacency_ = quant::bit_tensor_shape(1, vertices_, block_);
-  features_ = first.aggregates ? quant::bit_tensor_shape(first.input.bits, first.in, vertices_)
-                               : quant::bit_tensor_shape(first.input.bits, vertices_, first.in);
+  choose_lists(derived, steps);
+  adjacency_ = quant::bit_tensor_shape(1, has_lists() ? 0 : vertices_, block_);
+  features_ = first.aggregates && !has_lists()
+                  ? quant::bit_tensor_shape(first.input.bits, first.in, vertices_)
+                  : quant::bit_tensor_shape(first.input.bits, vertices_, first.in);
   // Rows are filled up where they are multiplied, not on the bus.
   if (!first.aggregates) features_.words_per_row = (first.in + 31) / 32;
-  feature_offset_ = rounded_up(words_of(adjacency_) * 4, byte_boundary);
+  feature_offset_ = has_lists() ? sources_offset() + rounded_up(list_edges_ * 2, byte_boundary)
+                                : rounded_up(words_of(adjacency_) * 4, byte_boundary);
   start_offset_ = feature_offset_ + rounded_up(words_of(features_) * 4, byte_boundary);
   number_offset_ =
       start_offset_ +
@@ -113,6 +124,31 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
     }
   }
   for (std::int64_t batch = 0; batch < size(); ++batch) fill(batch, from);
+}
+
+/// Blocks of bits take as long to copy and to sum over however few of them are set.
+void BitBatches::choose_lists(const Graph& derived, const nn::BitSteps& steps) {
+  if (block_ <= most_chained_block || block_ > most_listed_block) return;
+  const auto& all = steps.steps();
+  if (std::any_of(all.begin(), all.end(),
+                  [](const nn::BitStep& step) { return step.aggregates && step.input.bits > 8; })) {
+    return;
+  }
+  const std::int64_t of_itself = summing_step(steps).own != 0 ? 1 : 0;
+  std::int64_t most = 1;
+  for (const auto& members : members_) {
+    std::int64_t edges = 0;
+    for (const VertexId vertex : members) {
+      if (vertex >= 0) edges += derived.degree(vertex) + of_itself;
+    }
+    most = std::max(most, edges);
+  }
+  const std::int64_t listed = (vertices_ + 1) * 4 + most * 2;
+  if (listed < vertices_ * block_ / 8) list_edges_ = most;
+}
+
+std::int64_t BitBatches::sources_offset() const {
+  return rounded_up((vertices_ + 1) * 4, byte_boundary);
 }
 
 void BitBatches::place_parts(const Partition& partition, std::int64_t parts_per_batch) {
@@ -163,23 +199,10 @@ void BitBatches::fill(std::int64_t batch, const Filling& from) {
   nn::BitAdjacency adjacency =
       nn::bit_adjacency(summing.adjacency(from_coo(size, size, rows, cols)));
 
-  const auto bits = view_of(adjacency_, reinterpret_cast<std::uint32_t*>(memory), Device());
-  for (VertexId row = 0; row < size; ++row) {
-    const std::int32_t start = starts[static_cast<std::size_t>(row / rows_of_start)];
-    const auto set = [&](VertexId source) {
-      std::uint32_t& word = bits.row(0, row)[(source - start) / 32];
-      const std::uint32_t bit = 1u << ((source - start) % 32);
-      const bool is_new = (word & bit) == 0;
-      word |= bit;
-      return is_new;
-    };
-    for (const VertexId source : adjacency.pattern.neighbours(row)) set(source);
-    if (summing.own == 0) continue;
-    if (!set(row)) {
-      throw Error(ErrorCode::unsupported, "a vertex that counts twice in a dense adjacency",
-                  "BitBatches", "leave self loops out");
-    }
-    adjacency.row_weights[static_cast<std::size_t>(row)] += 1;
+  if (has_lists()) {
+    fill_lists(batch, summing.own != 0, adjacency);
+  } else {
+    fill_bits(batch, summing.own != 0, adjacency);
   }
 
   const nn::BitStep& first = from.steps.steps().front();
@@ -187,7 +210,7 @@ void BitBatches::fill(std::int64_t batch, const Filling& from) {
   codes.take_scaled(features, first.aggregates ? std::span<const float>(adjacency.col_scale)
                                                : std::span<const float>());
   auto* const words = reinterpret_cast<std::uint32_t*>(memory + feature_offset_);
-  if (first.aggregates) {
+  if (first.aggregates && !has_lists()) {
     quant::pack_columns(quant::unpack(codes.codes()), view_of(features_, words, Device()));
   } else {
     const auto filled = codes.codes();
@@ -208,6 +231,49 @@ void BitBatches::fill(std::int64_t batch, const Filling& from) {
   if (!same_scales_) put(adjacency.col_scale);
 }
 
+void BitBatches::fill_bits(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency) {
+  const auto& starts = starts_[static_cast<std::size_t>(batch)];
+  auto* const words = reinterpret_cast<std::uint32_t*>(memory_.data() + batch * bytes_);
+  const auto bits = view_of(adjacency_, words, Device());
+  for (VertexId row = 0; row < static_cast<VertexId>(vertices_); ++row) {
+    const std::int32_t start = starts[static_cast<std::size_t>(row / rows_of_start)];
+    const auto set = [&](VertexId source) {
+      std::uint32_t& word = bits.row(0, row)[(source - start) / 32];
+      const std::uint32_t bit = 1u << ((source - start) % 32);
+      const bool is_new = (word & bit) == 0;
+      word |= bit;
+      return is_new;
+    };
+    for (const VertexId source : adjacency.pattern.neighbours(row)) set(source);
+    if (!with_own) continue;
+    if (!set(row)) throw_counts_twice();
+    adjacency.row_weights[static_cast<std::size_t>(row)] += 1;
+  }
+}
+
+/// Rows without a vertex have no sources.
+void BitBatches::fill_lists(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency) {
+  const auto& members = members_[static_cast<std::size_t>(batch)];
+  const auto& starts = starts_[static_cast<std::size_t>(batch)];
+  std::byte* const memory = memory_.data() + batch * bytes_;
+  auto* const offsets = reinterpret_cast<std::int32_t*>(memory);
+  auto* const sources = reinterpret_cast<std::uint16_t*>(memory + sources_offset());
+  std::int32_t count = 0;
+  for (VertexId row = 0; row < static_cast<VertexId>(vertices_); ++row) {
+    offsets[row] = count;
+    if (members[static_cast<std::size_t>(row)] < 0) continue;
+    const std::int32_t start = starts[static_cast<std::size_t>(row / rows_of_start)];
+    for (const VertexId source : adjacency.pattern.neighbours(row)) {
+      if (with_own && source == row) throw_counts_twice();
+      sources[count++] = static_cast<std::uint16_t>(source - start);
+    }
+    if (!with_own) continue;
+    sources[count++] = static_cast<std::uint16_t>(row - start);
+    adjacency.row_weights[static_cast<std::size_t>(row)] += 1;
+  }
+  offsets[vertices_] = count;
+}
+
 nn::BitVertices BitBatches::view(const std::byte* memory, Device device) const {
   const auto words = [&](std::int64_t offset) {
     return reinterpret_cast<const std::uint32_t*>(memory + offset);
@@ -218,7 +284,14 @@ nn::BitVertices BitBatches::view(const std::byte* memory, Device device) const {
                                    device);
   };
   nn::BitVertices vertices;
-  vertices.adjacency = view_of(adjacency_, words(0), device);
+  if (has_lists()) {
+    vertices.list_offsets = {reinterpret_cast<const std::int32_t*>(memory), vertices_ + 1, 1,
+                             device};
+    vertices.list_sources = {reinterpret_cast<const std::uint16_t*>(memory + sources_offset()), 1,
+                             list_edges_, device};
+  } else {
+    vertices.adjacency = view_of(adjacency_, words(0), device);
+  }
   vertices.features = view_of(features_, words(feature_offset_), device);
   vertices.block_starts = {reinterpret_cast<const std::int32_t*>(memory + start_offset_),
                            rounded_up(vertices_, rows_of_start) / rows_of_start, 1, device};

@@ -25,12 +25,15 @@ BitAdjacency bit_adjacency(const Graph& derived);
 
 /// The vertices of one run, on the network's device.
 struct BitVertices {
-  /// vertices x features, packed along the features, with a dense adjacency in no more words than
-  /// they fill; along the vertices where the first step sums over a dense adjacency.
+  /// vertices x features, packed along the features; along the vertices where the first step sums
+  /// over a dense adjacency. In no more words than they fill where an adjacency comes with the run
+  /// and the first step is a product.
   quant::BitTensorView<const std::uint32_t> features = {};
   MatrixView<const float> feature_scale = {};  ///< vertices x 1, of plain features; absent: 1
   quant::BitTensorView<const std::uint32_t> adjacency = {};  ///< blocks on the diagonal, as ...
   MatrixView<const std::int32_t> block_starts = {};          ///< ... in `ops::BitInputs`
+  MatrixView<const std::int32_t> list_offsets = {};          ///< lists in place of the adjacency,
+  MatrixView<const std::uint16_t> list_sources = {};         ///< as there
   MatrixView<const float> row_scale = {};                    ///< as in `BitAdjacency`, each
   MatrixView<const float> col_scale = {};                    ///< vertices x 1
   MatrixView<const float> row_weights = {};
@@ -40,6 +43,9 @@ struct BitNetworkOptions {
   ops::PlanOptions plans = {};   ///< kernel and backward pass play no part
   bool scales_features = false;  ///< whether runs bring a feature scale
   bool keeps_last_input = false;
+  /// Of a network over blocks: they come as lists of sources, not as bits. Codes of up to 8 bits
+  /// are summed over these, and the list of a vertex has itself where its codes count.
+  bool lists = false;
 };
 
 /// A chain of products of codes, planned for one number of vertices. Between two of them there is

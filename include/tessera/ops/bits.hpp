@@ -17,6 +17,7 @@
 ///     bit_gemm        S[i][j] = sum over k of A[i][k] B[j][k]      codes of a_bits and of b_bits
 ///     bit_aggregate   S[i][j] = sum over sources k of i of B[k][j]  a graph's pattern, codes of
 ///     b_bits
+///     bit_lists       the same, but the sources of every row come with the run
 ///
 /// What becomes of the sums, in fp32:
 ///
@@ -34,13 +35,14 @@ struct BitOptions : PlanOptions {
   std::int64_t depth = 0;  ///< what is summed over
   /// bit_gemm: A has blocks on its diagonal and nothing else, and comes without the rest: rows of
   /// so many columns, which begin where `BitInputs::block_starts` says. 0: `depth` columns.
+  /// bit_lists: the same of the lists, 1 to 65536 columns.
   std::int64_t block = 0;
   /// bit_gemm: words in every row of an A that comes with the runs, at least as many as `depth`
   /// bits fill. 0: as many as a bit tensor has.
   std::int64_t a_words = 0;
   int a_bits = 1;
   int b_bits = 8;
-  /// bit_aggregate: B comes as codes of a byte each, not as planes.
+  /// bit_aggregate, bit_lists: B comes as codes of a byte each, not as planes.
   bool b_bytes = false;
   BitOutput output = BitOutput::sums32;
   BitActivation activation = BitActivation::none;
@@ -72,6 +74,10 @@ BitPlan plan_bit_gemm(const quant::BitTensor& a, const BitOptions& options);
 /// their own are an error. B holds a row per source, packed along the features.
 BitPlan plan_bit_aggregate(const Graph& graph, const BitOptions& options);
 
+/// As bit_aggregate, over blocks whose edges come with every run as lists of sources: smaller than
+/// blocks of bits where fewer than one in 16 of these would be set. B of up to 8 bits.
+BitPlan plan_bit_lists(const BitOptions& options);
+
 /// Absent parts leave their factor at 1, or their summand at 0.
 struct BitEpilogue {
   MatrixView<const float> row_scale = {};   ///< rows x 1
@@ -92,6 +98,11 @@ struct BitInputs {
   /// Of an A in blocks, on the device: the column of the whole that the block of every 64 rows
   /// begins at, a multiple of 128 below `depth`. (rows + 63) / 64 of them.
   MatrixView<const std::int32_t> block_starts = {};
+  /// bit_lists: where the sources of every row begin among all of them, and at last where they end,
+  /// (rows + 1) x 1; and the sources, each counted from the start of its row's block, 1 x as many
+  /// as there are.
+  MatrixView<const std::int32_t> list_offsets = {};
+  MatrixView<const std::uint16_t> list_sources = {};
   /// depth x cols, in rows that begin at multiples of 16 bytes. What is behind the last column may
   /// be anything.
   MatrixView<const std::uint8_t> b_bytes = {};

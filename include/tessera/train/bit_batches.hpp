@@ -19,9 +19,10 @@ namespace tessera::train {
 Graph within_parts(const Graph& graph, const Partition& partition);
 
 /// Batches of so many parts each, in memory that a device copies from by itself: for every batch
-/// one array with the adjacency of its parts as blocks of bits, the features as codes, and the
-/// factors of the vertices. All batches have the same shape, so that one plan serves them all; a
-/// part begins at a multiple of 128 vertices.
+/// one array with the adjacency of its parts, the features as codes, and the factors of the
+/// vertices. The adjacency is blocks of bits, or lists of sources where parts have more than 128
+/// vertices and these are smaller. All batches have the same shape, so that one plan serves them
+/// all; a part begins at a multiple of 128 vertices.
 class BitBatches {
  public:
   /// Edges between parts are left out. `steps` says how features become codes, and what is derived
@@ -33,6 +34,7 @@ class BitBatches {
   std::int64_t vertices() const noexcept { return vertices_; }  ///< of a batch, padding included
   std::int64_t block() const noexcept { return block_; }        ///< of the longest part, the same
   std::int64_t bytes() const noexcept { return bytes_; }        ///< of a batch
+  bool has_lists() const noexcept { return list_edges_ > 0; }   ///< in place of blocks of bits
   /// What has to be copied to a device.
   const std::byte* data(std::int64_t batch) const { return memory_.data() + batch * bytes_; }
   /// The vertex of the graph in each row of a batch; -1 where there is none.
@@ -45,7 +47,11 @@ class BitBatches {
  private:
   struct Filling;
   void place_parts(const Partition& partition, std::int64_t parts_per_batch);
+  std::int64_t sources_offset() const;
+  void choose_lists(const Graph& derived, const nn::BitSteps& steps);
   void fill(std::int64_t batch, const Filling& from);
+  void fill_bits(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency);
+  void fill_lists(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency);
 
   std::int64_t vertices_ = 0;
   std::int64_t block_ = 0;
@@ -53,6 +59,7 @@ class BitBatches {
   bool has_scales_ = false;
   bool same_scales_ = false;               ///< of rows and of columns, so that they are kept once
   quant::BitTensor adjacency_, features_;  ///< shapes alone
+  std::int64_t list_edges_ = 0;            ///< that there is room for; 0: blocks of bits
   std::int64_t feature_offset_ = 0, start_offset_ = 0, number_offset_ = 0;
   std::vector<std::vector<VertexId>> members_;
   std::vector<std::vector<std::int32_t>> starts_;  ///< of the part of every 64 rows

@@ -115,6 +115,36 @@ void check_starts(const Checker& check, const MatrixView<const std::int32_t>& st
   }
 }
 
+void check_lists(const Checker& check, const BitInputs& inputs, const BitOptions& options) {
+  const auto& offsets = inputs.list_offsets;
+  const auto& sources = inputs.list_sources;
+  check.matrix(offsets, "list_offsets", {ElementType::int32, options.rows + 1, 1});
+  if (sources.device != options.device) {
+    check.fail(fmt::format("list_sources lies on {}", to_string(sources.device)),
+               fmt::format("the plan is for {}", to_string(options.device)));
+  }
+  if (options.device.kind != DeviceKind::cpu) return;
+  std::int64_t before = 0;
+  for (std::int64_t row = 0; row <= options.rows; ++row) {
+    const std::int64_t offset = offsets(row, 0);
+    if (offset < before || offset > sources.cols || (row == 0 && offset != 0)) {
+      check.fail(
+          fmt::format("list_offsets has {} behind {} of {} sources", offset, before, sources.cols),
+          "give numbers from 0 on that never fall");
+    }
+    for (; row > 0 && before < offset; ++before) {
+      const std::int32_t start = inputs.block_starts((row - 1) / rows_of_start, 0);
+      if (sources.data[before] < options.block &&
+          start + std::int64_t{sources.data[before]} < options.depth) {
+        continue;
+      }
+      check.fail(fmt::format("list_sources has {} in a block of {} columns", sources.data[before],
+                             options.block),
+                 "count sources from the start of the block");
+    }
+  }
+}
+
 void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs) {
   const Device device = options.device;
   switch (options.output) {

@@ -20,6 +20,8 @@ void check_bytes(const Checker& check, const MatrixView<const std::uint8_t>& byt
 void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts);
 void check_starts(const Checker& check, const MatrixView<const std::int32_t>& starts,
                   const BitOptions& options);
+/// Sources themselves only where they lie in this process's memory.
+void check_lists(const Checker& check, const BitInputs& inputs, const BitOptions& options);
 void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs);
 
 }  // namespace tessera::ops

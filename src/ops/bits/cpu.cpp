@@ -176,8 +176,8 @@ class GemmOfBytes final : public CpuBits {
   WorkspacePart<std::uint8_t> b_bytes_;
 };
 
-/// Rows of a graph: the codes of B's rows are spread once, then every target adds those of its
-/// sources.
+/// Rows of a graph, or lists of sources that come with a run: the codes of B's rows are spread
+/// once, then every target adds those of its sources.
 class AggregateRows final : public CpuBits {
  public:
   explicit AggregateRows(const BitProblem& problem)
@@ -217,7 +217,18 @@ class AggregateRows final : public CpuBits {
         {}, inputs, outputs, workspace,
         [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
           for (std::int64_t r = 0; r < rows; ++r) {
-            sum_row(static_cast<VertexId>(first + r), codes, sums + r * options_.cols);
+            const std::int64_t row = first + r;
+            std::int64_t* const to = sums + r * options_.cols;
+            if (options_.block > 0) {
+              const std::int64_t start = inputs.block_starts(row / rows_of_start, 0);
+              const std::int32_t begin = inputs.list_offsets(row, 0);
+              const std::span<const std::uint16_t> sources(
+                  inputs.list_sources.data + begin,
+                  static_cast<std::size_t>(inputs.list_offsets(row + 1, 0) - begin));
+              sum_row(sources, start, codes, to);
+            } else {
+              sum_row(graph_.neighbours(static_cast<VertexId>(row)), 0, codes, to);
+            }
           }
         },
         codes);
@@ -227,8 +238,9 @@ class AggregateRows final : public CpuBits {
   static constexpr std::int64_t features_at_once = 256;
   static constexpr std::int64_t sources_at_once = 1 << 16;
 
-  void sum_row(VertexId row, const OwnCodes& codes, std::int64_t* sums) const {
-    const auto sources = graph_.neighbours(row);
+  template <class Source>
+  void sum_row(std::span<const Source> sources, std::int64_t start, const OwnCodes& codes,
+               std::int64_t* sums) const {
     const auto num_sources = static_cast<std::int64_t>(sources.size());
     for (std::int64_t from = 0; from < options_.cols; from += features_at_once) {
       const std::int64_t count = std::min(features_at_once, options_.cols - from);
@@ -237,7 +249,8 @@ class AggregateRows final : public CpuBits {
         const std::int64_t end = std::min(begin + sources_at_once, num_sources);
         std::uint32_t few[features_at_once] = {};
         for (std::int64_t e = begin; e < end; ++e) {
-          const std::int64_t at = sources[static_cast<std::size_t>(e)] * codes.stride + from;
+          const std::int64_t source = start + sources[static_cast<std::size_t>(e)];
+          const std::int64_t at = source * codes.stride + from;
           if (wide_) {
             loops_.add_wide(codes.words + at, count, few);
           } else {
@@ -290,6 +303,12 @@ double rows_us(const BitProblem& problem) {
   return numbers * 3e-4 / num_threads();
 }
 
+/// How many sources come is not known; nothing else is to be chosen.
+double lists_us(const BitProblem& problem) {
+  return static_cast<double>(problem.options.rows) * static_cast<double>(problem.options.cols) *
+         1e-3 / num_threads();
+}
+
 template <class Prepared>
 std::unique_ptr<const PreparedBits> prepare(const BitProblem& problem) {
   return std::make_unique<Prepared>(problem);
@@ -319,6 +338,17 @@ std::span<const BitKernel> cpu_bit_aggregate_kernels() {
         "bit_aggregate", DeviceKind::cpu, true},
        anything,
        rows_us,
+       prepare<AggregateRows>},
+  }};
+  return table;
+}
+
+std::span<const BitKernel> cpu_bit_lists_kernels() {
+  static const std::array<BitKernel, 1> table = {{
+      {{"bit_lists/cpu/rows", "codes are spread once, every target adds those of its sources",
+        "bit_lists", DeviceKind::cpu, true},
+       anything,
+       lists_us,
        prepare<AggregateRows>},
   }};
   return table;

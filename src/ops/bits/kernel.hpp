@@ -19,6 +19,8 @@ struct BitProblem {
   /// The A of bit_gemm where it stays.
   std::shared_ptr<const quant::BitTensor> a = {};
   bool aggregates = false;
+  /// The edges come with the runs.
+  bool has_lists() const { return aggregates && options.block > 0; }
 
   /// The bits that the greatest sum can have.
   int sum_bits() const;
@@ -51,8 +53,10 @@ using BitKernel = Kernel<BitProblem, PreparedBits>;
 /// Every kernel of this build.
 std::span<const BitKernel> bit_gemm_kernels();
 std::span<const BitKernel> bit_aggregate_kernels();
+std::span<const BitKernel> bit_lists_kernels();
 
 std::span<const BitKernel> cpu_bit_gemm_kernels();
 std::span<const BitKernel> cpu_bit_aggregate_kernels();
+std::span<const BitKernel> cpu_bit_lists_kernels();
 
 }  // namespace tessera::ops

@@ -35,4 +35,15 @@ std::span<const BitKernel> bit_aggregate_kernels() {
   return table;
 }
 
+std::span<const BitKernel> bit_lists_kernels() {
+  static const std::vector<BitKernel> table = [] {
+    std::vector<BitKernel> kernels(cpu_bit_lists_kernels().begin(), cpu_bit_lists_kernels().end());
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_byte_lists(kernels);
+#endif
+    return kernels;
+  }();
+  return table;
+}
+
 }  // namespace tessera::ops

@@ -27,6 +27,7 @@ struct BitRecord final : PlanRecord {
 
   BitOptions options;
   bool aggregates = false;
+  bool has_lists = false;
   bool has_a = false;
   std::unique_ptr<const PreparedBits> prepared;
   std::optional<PlanWorkspace> workspace;  ///< the last member: see there
@@ -102,7 +103,7 @@ void check_own(const BitProblem& problem) {
 void check_blocks(const BitProblem& problem) {
   const BitOptions& options = problem.options;
   if (options.block == 0) return;
-  if (problem.aggregates || problem.a != nullptr) {
+  if (problem.a != nullptr) {
     refuse("blocks of a matrix that stays", "block", "give the matrix with every run");
   }
   if (options.block < 0 || options.block > options.depth) {
@@ -157,6 +158,7 @@ BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   record->graph = problem.graph;
   record->options = problem.options;
   record->aggregates = problem.aggregates;
+  record->has_lists = problem.has_lists();
   record->has_a = problem.a != nullptr;
   const PlanningScope planning(problem.graph, problem.options, false);
   auto choice = make_choice<BitTrial>(kernels, problem, problem.options);
@@ -193,7 +195,7 @@ const char* to_string(BitOutput output) noexcept {
 
 int BitProblem::sum_bits() const {
   std::int64_t summands = depth_of_a(options);
-  if (aggregates) {
+  if (aggregates && !has_lists()) {
     summands = 0;
     const auto& offsets = graph.row_offsets();
     for (VertexId row = 0; row < graph.num_rows(); ++row) {
@@ -234,6 +236,9 @@ BitPlan plan_bit_aggregate(const Graph& graph, const BitOptions& options) {
     throw Error(ErrorCode::unsupported, "repeated edges in a product of bits", "bit_aggregate",
                 "build the graph with duplicates 'first'");
   }
+  if (options.block != 0) {
+    refuse("blocks of a graph", "block", "give 0, or lists with every run (plan_bit_lists)");
+  }
   BitProblem problem{graph, options, nullptr, true};
   problem.options.rows = graph.num_rows();
   problem.options.depth = graph.num_cols();
@@ -241,11 +246,32 @@ BitPlan plan_bit_aggregate(const Graph& graph, const BitOptions& options) {
   return make_plan(std::move(problem), bit_aggregate_kernels());
 }
 
+BitPlan plan_bit_lists(const BitOptions& options) {
+  constexpr std::int64_t most = 1 << 16;
+  if (options.block < 1 || options.block > most) {
+    refuse(fmt::format("lists of sources in blocks of {} columns", options.block), "block",
+           "give 1 to 65536, at most the depth");
+  }
+  if (options.b_bits > 8) {
+    refuse(fmt::format("sums of {} bits over lists", options.b_bits), "b_bits",
+           "use 8 bits or fewer, or blocks of bits (plan_bit_gemm)");
+  }
+  if (options.own != 0) {
+    refuse("lists with codes of the target itself", "own", "put the target into its list");
+  }
+  BitProblem problem{Graph(), options, nullptr, true};
+  problem.options.a_bits = 1;
+  return make_plan(std::move(problem), bit_lists_kernels());
+}
+
 void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
          Workspace workspace) {
   const auto& record = PlanAccess::record<BitRecord>(plan);
   const BitOptions& options = record.options;
-  const Checker check(record.aggregates ? "bit_aggregate" : "bit_gemm", options.device);
+  const Checker check(record.has_lists    ? "bit_lists"
+                      : record.aggregates ? "bit_aggregate"
+                                          : "bit_gemm",
+                      options.device);
   if (!record.aggregates && !record.has_a) {
     check_tensor(check, inputs.a, "a", options.device, options.a_bits, options.rows,
                  depth_of_a(options), options.a_words);
@@ -253,6 +279,10 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   } else {
     check.that(inputs.a.words == nullptr, "a comes with the run, but the plan has one",
                "leave it out");
+  }
+  if (record.has_lists) {
+    check_starts(check, inputs.block_starts, options);
+    check_lists(check, inputs, options);
   }
   if (options.b_bytes) {
     check_bytes(check, inputs.b_bytes, "b_bytes", options.device, options.depth, options.cols);

@@ -40,6 +40,12 @@ class BitTrial {
       fill_zero(starts_.data(), static_cast<std::size_t>(count) * 4, device_, place.stream);
       inputs_.block_starts = {starts_.data(), count, 1, device_};
     }
+    if (problem.has_lists()) {
+      offsets_ = Buffer<std::int32_t>(problem.options.rows + 1, place);
+      fill_zero(offsets_.data(), static_cast<std::size_t>(offsets_.size()) * 4, device_,
+                place.stream);
+      inputs_.list_offsets = {offsets_.data(), offsets_.size(), 1, device_};
+    }
     fill_zero(a_.data(), static_cast<std::size_t>(a_.size()) * 4, device_, place.stream);
     fill_zero(b_.data(), static_cast<std::size_t>(b_.size()) * 4, device_, place.stream);
     const BitOptions& options = problem.options;
@@ -85,7 +91,7 @@ class BitTrial {
   }
 
   static std::string op(const BitProblem& problem) {
-    return problem.aggregates ? "bit_aggregate" : "bit_gemm";
+    return problem.has_lists() ? "bit_lists" : problem.aggregates ? "bit_aggregate" : "bit_gemm";
   }
   static std::string details(const BitProblem& problem) {
     const BitOptions& options = problem.options;
@@ -112,6 +118,7 @@ class BitTrial {
   Buffer<std::uint8_t> bytes_;
   Buffer<std::uint32_t> result_;
   Buffer<std::int32_t> starts_;
+  Buffer<std::int32_t> offsets_;  ///< of lists without sources
   TrialWorkspace workspace_;
   BitInputs inputs_;
   BitOutputs outputs_;

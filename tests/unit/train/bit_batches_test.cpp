@@ -122,27 +122,35 @@ void expect_close(const Matrix<float>& computed, const Matrix<float>& expected, 
 class BitBatchesOf : public ::testing::TestWithParam<std::int64_t> {};
 
 TEST_P(BitBatchesOf, SayWhatTheWholeGraphSays) {
+  struct Case {
+    std::int64_t hidden;
+    int bits;
+    std::int32_t parts;
+    bool lists;  ///< of sources: parts of more than 128 vertices, sums of up to 8 bits
+  };
+  constexpr Case cases[] = {{6, 8, 9, false},  {32, 8, 9, false}, {6, 4, 9, false},
+                            {32, 4, 9, false}, {6, 8, 2, true},   {32, 4, 2, true},
+                            {16, 12, 2, false}};
   for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::gin}) {
-    for (const std::int64_t hidden : {6, 32}) {
-      for (const int bits : {8, 4}) {
-        SCOPED_TRACE(std::string(nn::to_string(kind)) + ", " + std::to_string(hidden) + ", " +
-                     std::to_string(bits) + " bits");
-        const Scene scene(kind, hidden, bits);
-        const BitBatches batches(scene.graph, scene.partition, GetParam(), scene.features,
-                                 scene.steps);
-        EXPECT_EQ(batches.size(), (9 + GetParam() - 1) / GetParam());
-        BitBatchRunner runner(scene.steps, batches);
-        runner.run();
-        EXPECT_EQ(runner.bytes_copied(), 0) << "nothing has to be copied on the CPU";
-        const Matrix<float> computed = gathered(batches, runner, 700, 7);
-        const double half_a_step = 0.5 / ((1 << bits) - 1);
-        expect_close(computed, scene.rounded, half_a_step);
-        const Matrix<float> whole = over_edges(scene);
-        if (kind == nn::ModelKind::gcn) {
-          EXPECT_TRUE(std::equal(whole.span().begin(), whole.span().end(), computed.data()));
-        } else {
-          expect_close(computed, whole, half_a_step);
-        }
+    for (const auto& [hidden, bits, parts, lists] : cases) {
+      SCOPED_TRACE(std::string(nn::to_string(kind)) + ", " + std::to_string(hidden) + ", " +
+                   std::to_string(bits) + " bits, " + std::to_string(parts) + " parts");
+      const Scene scene(kind, hidden, bits, 700, parts);
+      const BitBatches batches(scene.graph, scene.partition, GetParam(), scene.features,
+                               scene.steps);
+      EXPECT_EQ(batches.has_lists(), lists);
+      EXPECT_EQ(batches.size(), (parts + GetParam() - 1) / GetParam());
+      BitBatchRunner runner(scene.steps, batches);
+      runner.run();
+      EXPECT_EQ(runner.bytes_copied(), 0) << "nothing has to be copied on the CPU";
+      const Matrix<float> computed = gathered(batches, runner, 700, 7);
+      const double half_a_step = 0.5 / ((1 << bits) - 1);
+      expect_close(computed, scene.rounded, half_a_step);
+      const Matrix<float> whole = over_edges(scene);
+      if (kind == nn::ModelKind::gcn) {
+        EXPECT_TRUE(std::equal(whole.span().begin(), whole.span().end(), computed.data()));
+      } else {
+        expect_close(computed, whole, half_a_step);
       }
     }
   }
@@ -157,9 +165,9 @@ struct OnDeviceCase {
   bool in_one;
 };
 constexpr OnDeviceCase on_device_cases[] = {
-    {16, 8, 9, true},  {16, 4, 9, true},  {16, 2, 9, true},  {16, 1, 9, true},
-    {6, 8, 9, true},   {100, 8, 9, true}, {100, 3, 9, true}, {16, 12, 9, false},
-    {16, 8, 2, false}, {16, 2, 2, false}, {130, 4, 9, false}};
+    {16, 8, 9, true},  {16, 4, 9, true},  {16, 2, 9, true},   {16, 1, 9, true},
+    {6, 8, 9, true},   {100, 8, 9, true}, {100, 3, 9, true},  {16, 12, 9, false},
+    {16, 8, 2, false}, {16, 2, 2, false}, {130, 4, 9, false}, {16, 12, 2, false}};
 
 TEST_P(BitBatchesOf, OnDeviceAreThoseOfTheCpu) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";

@@ -32,7 +32,7 @@ struct ByteWindowsShape {
   static constexpr int stage_bytes = rows * width;
   static constexpr int row_warps = row_warps_;
   static constexpr int column_warps = 4 / row_warps;
-  static constexpr int strips = 4 / row_warps;  ///< of 16 rows that a warp has
+  static constexpr int strips = 4 / row_warps;         ///< of 16 rows that a warp has
   static constexpr int groups = units / column_warps;  ///< of 16 columns that a warp has
   static constexpr int num_sums = width / 2;           ///< of a thread
   static_assert(groups == 2 || groups == 4);
@@ -79,8 +79,8 @@ class ByteStages {
 };
 
 /// The edges of 16 rows and 32 columns as bytes, from the lowest bits of both halves of a lane's
-/// word (tiles/fragment.hpp). A register has the columns 2q, 2q + 8, 2q + 1 and 2q + 9 of a row, where
-/// q = lane % 4, from column 0 or 16 on.
+/// word (tiles/fragment.hpp). A register has the columns 2q, 2q + 8, 2q + 1 and 2q + 9 of a row,
+/// where q = lane % 4, from column 0 or 16 on.
 __device__ inline void expand_bytes(std::uint32_t bits, std::uint32_t (&a)[4]) {
   // The bits of upper columns in the bytes above.
   const std::uint32_t pairs = (bits & 0x00FF00FFu) | (bits << 6 & 0xFF00FF00u);

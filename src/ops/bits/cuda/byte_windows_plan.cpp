@@ -47,7 +47,7 @@ class CudaByteWindows final : public CudaBits {
         cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
     num_slots_ = schedule.num_slots;
     slots_ = need_.add<std::int32_t>(checked_area(std::int64_t{num_slots_} * window_rows,
-                                           std::int64_t{chunks} * function_.width));
+                                                  std::int64_t{chunks} * function_.width));
     need_.add_counters(std::int64_t{num_slots_} * chunks);
   }
 
@@ -118,7 +118,8 @@ std::string why_not(const BitProblem& problem) {
 
 void append_cuda_byte_windows(std::vector<BitKernel>& table) {
   table.push_back({{"bit_aggregate/cuda/windows",
-                    "windows of 64 rows, codes gathered once for all of them, products of bytes on tensor cores",
+                    "windows of 64 rows, codes gathered once for all of them, products of bytes on "
+                    "tensor cores",
                     "bit_aggregate", DeviceKind::cuda, true},
                    why_not,
                    [](const BitProblem& problem) {

@@ -17,7 +17,7 @@ template <class Shape>
 struct ByteWindowSums {
   static constexpr std::uint32_t small_start = 0x4B000000u;
   static constexpr float small_unit = 8388608.0f;
-  static constexpr int count = Shape::groups * 4;     ///< of one row
+  static constexpr int count = Shape::groups * 4;    ///< of one row
   static constexpr int at_once = 4 / Shape::groups;  ///< rows that have four words of codes
 
   std::int32_t own[Shape::strips][Shape::groups][2][4];
@@ -97,8 +97,8 @@ struct ByteWindowSums {
   }
 
   /// Four words at a time, which is what four lanes exchange: those of one row, or of two. Codes of
-  /// plain sums are made by themselves; for everything else there is code for one time only, and the
-  /// sums move up.
+  /// plain sums are made by themselves; for everything else there is code for one time only, and
+  /// the sums move up.
   __device__ void store(VertexId first_row) {
     const int first_strip = warp_ / Shape::column_warps * Shape::strips;
     const int first_column = static_cast<int>(blockIdx.y) * Shape::width +
@@ -221,9 +221,9 @@ struct ByteWindowSums {
     if (result.kind == BitResultKind::values) {
 #pragma unroll
       for (int i = 0; i < count; i += 4) {
-        store_numbers<4, float, float4>(
-            result.values + row * result.stride + column_at(column, i), result.stride,
-            cols - column_at(column, i), result.values, [&](int k) { return values[i + k]; });
+        store_numbers<4, float, float4>(result.values + row * result.stride + column_at(column, i),
+                                        result.stride, cols - column_at(column, i), result.values,
+                                        [&](int k) { return values[i + k]; });
       }
       return;
     }

@@ -164,6 +164,12 @@ double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
          (narrow ? fit.narrow_finish : 1) * finished_us(problem, fit);
 }
 
+double predict_bit_lists_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  return fit.launch_us + spread_us(problem, fit) + stored_us(problem, fit) +
+         finished_us(problem, fit);
+}
+
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
   const double gathered = static_cast<double>(problem.graph.num_edges()) *
