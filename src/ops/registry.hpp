@@ -183,6 +183,9 @@ Choice<KernelType> choose_among(std::span<const KernelType> table,
     choice.decision = Decision(std::move(offers), chosen, options);
     choice.decision.add_note(note);
   }
+  if constexpr (requires { choice.prepared->note(); }) {
+    choice.decision.add_note(choice.prepared->note());
+  }
   if (uses_store && !stored) {
     options.store->remember({key, choice.kernel->info.name, choice.decision.explain().candidates});
   }

@@ -31,6 +31,16 @@ struct WorkspacePart {
   }
 };
 
+/// The workspace of a kernel beside that of another.
+struct WorkspaceShare {
+  std::int64_t first_counter = 0;
+  WorkspacePart<std::byte> bytes;
+
+  WorkspaceView in(const WorkspaceView& view) const noexcept {
+    return {view.counters + first_counter, bytes.in(view)};
+  }
+};
+
 /// How much memory a run needs for itself. Kernels that run one after another share it: each leaves
 /// the counters at 0, and the bytes hold nothing between two of them.
 class WorkspaceNeed {
@@ -52,6 +62,12 @@ class WorkspaceNeed {
       bytes = std::max(bytes, other.bytes_);
     }
     return add<std::byte>(bytes);
+  }
+  /// Room for another kernel that runs at the same time.
+  WorkspaceShare add_beside(const WorkspaceNeed& other) {
+    const std::int64_t first_counter = counters_;
+    counters_ += other.counters_;
+    return {first_counter, add<std::byte>(other.bytes_)};
   }
   /// Room for this, or for the other in its place.
   void cover(const WorkspaceNeed& other) {

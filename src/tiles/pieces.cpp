@@ -115,14 +115,22 @@ PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& option
                 "tiles", "partition the graph");
   }
   const auto num_windows = static_cast<std::int64_t>(windows.step_offsets.size()) - 1;
-  const std::int64_t share = (steps + num_windows * piece_overhead) / std::max(1, options.workers);
+  const auto is_taken = [&](std::int64_t w) {
+    return options.taken.empty() || options.taken[at(w)] != 0;
+  };
+  std::int64_t work = 0;
+  for (std::int64_t w = 0; w < num_windows; ++w) {
+    if (!is_taken(w)) continue;
+    work += windows.step_offsets[at(w) + 1] - windows.step_offsets[at(w)] + piece_overhead;
+  }
+  const std::int64_t share = work / std::max(1, options.workers);
   // Large pieces go first, so that what is left over evens out shares of one such piece. Smaller
   // ones would mean more sums to add.
   const std::int64_t max_steps = std::max(options.min_cut_steps, share);
   PieceSchedule schedule;
   Cutter cutter;
   for (std::int64_t w = 0; w < num_windows; ++w) {
-    append_window(windows, w, max_steps, cutter, schedule);
+    if (is_taken(w)) append_window(windows, w, max_steps, cutter, schedule);
   }
   schedule.num_slots = static_cast<std::int32_t>(cutter.num_slots());
   const auto pieces = static_cast<std::int64_t>(schedule.pieces.size());

@@ -46,6 +46,8 @@ struct PieceOptions {
   int workers = 1;
   /// Windows of up to this many steps stay whole: the sums of a piece cost traffic too.
   std::int64_t min_cut_steps = 32;
+  /// One for each window: those with 0 are somebody else's. Empty: all windows are taken.
+  std::span<const std::uint8_t> taken = {};
 };
 
 /// The steps and tiles of the windows of a graph, however its edges are written down in them.
@@ -57,8 +59,8 @@ struct WindowSteps {
   std::span<const EdgeOffset> tile_offsets;
 };
 
-/// Every window in at least one piece, empty windows too: their rows have to be set to 0. Throws
-/// `unsupported` for more than 2^31 - 1 steps.
+/// Every window that is taken in at least one piece, empty windows too: their rows have to be set
+/// to 0. Throws `unsupported` for more than 2^31 - 1 steps.
 PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& options);
 PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options);
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graph/access.hpp"
 #include "tessera/core/parallel.hpp"
@@ -40,6 +42,27 @@ WindowSums taken(const SideRows& rows, int height, int min_uses) {
   return parallel_reduce(taken_windows, grain, WindowSums{}, look_at, std::plus<>());
 }
 
+std::string columns_key_of(Side side) {
+  return "sampled columns of " + std::string(to_string(side)) + " windows";
+}
+
+std::vector<std::int32_t> columns_taken(const SideRows& rows) {
+  constexpr int height = chosen_windows.height;
+  const std::int64_t windows = rows.num_windows(height);
+  std::vector<std::int32_t> columns(static_cast<std::size_t>(std::min(windows, most_sampled)));
+  const auto count = static_cast<std::int64_t>(columns.size());
+  parallel_ranges(count, 8, [&](std::int64_t begin, std::int64_t end) {
+    WindowColumns window;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first_row = windows * i / count * height;
+      const std::int64_t end_row = std::min<std::int64_t>(rows.num_rows, first_row + height);
+      window.count(rows, static_cast<VertexId>(first_row), static_cast<VertexId>(end_row));
+      columns[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(window.use_counts().size());
+    }
+  });
+  return columns;
+}
+
 }  // namespace
 
 WindowSample estimate(const WindowSums& sums, std::span<const EdgeOffset> offsets,
@@ -64,6 +87,20 @@ void know_sample(const Graph& graph, const SampledWindows& windows, Side side,
   detail::GraphAccess::derived(
       graph, key_of(windows.height, side, windows.min_uses),
       [&]() -> std::shared_ptr<const void> { return std::make_shared<WindowSample>(sample); });
+}
+
+std::shared_ptr<const std::vector<std::int32_t>> sampled_columns(const Graph& graph, Side side) {
+  const auto make = [&]() -> std::shared_ptr<const void> {
+    return std::make_shared<std::vector<std::int32_t>>(columns_taken(rows_of(graph, side)));
+  };
+  return std::static_pointer_cast<const std::vector<std::int32_t>>(
+      detail::GraphAccess::derived(graph, columns_key_of(side), make));
+}
+
+void know_sampled_columns(const Graph& graph, Side side, std::vector<std::int32_t> columns) {
+  detail::GraphAccess::derived(graph, columns_key_of(side), [&]() -> std::shared_ptr<const void> {
+    return std::make_shared<std::vector<std::int32_t>>(std::move(columns));
+  });
 }
 
 WindowSample sample_windows(const Graph& graph, int height, Side side, int min_uses) {

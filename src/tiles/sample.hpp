@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "tessera/tiles/tiled_graph.hpp"
 
@@ -50,5 +52,14 @@ void know_sample(const Graph& graph, const SampledWindows& windows, Side side,
 /// Evenly spread windows, the same for the same graph. Columns that fewer than `min_uses` rows use
 /// do not count. Kept with the graph.
 WindowSample sample_windows(const Graph& graph, int height, Side side, int min_uses = 1);
+
+/// Windows that may go to one core or another, each by itself.
+inline constexpr SampledWindows chosen_windows = {64, 1};
+
+/// The distinct columns of each of the `chosen_windows` that are looked at. Kept with the graph.
+std::shared_ptr<const std::vector<std::int32_t>> sampled_columns(const Graph& graph, Side side);
+
+/// From now on `sampled_columns` returns this.
+void know_sampled_columns(const Graph& graph, Side side, std::vector<std::int32_t> columns);
 
 }  // namespace tessera::tiles

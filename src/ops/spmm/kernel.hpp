@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "ops/activation/formula.hpp"
 #include "ops/registry.hpp"
@@ -90,6 +91,8 @@ class PreparedSpmm {
   virtual void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const = 0;
   /// What a run needs. On the CPU it is the kernel's own affair.
   virtual WorkspaceNeed workspace() const { return {}; }
+  /// What a plan's explanation says of it besides why it was chosen; begins with "; " or is empty.
+  virtual std::string note() const { return {}; }
   /// What it keeps for its runs, on the CPU.
   virtual std::int64_t own_bytes() const noexcept { return 0; }
 };

@@ -18,6 +18,7 @@ std::span<const SpmmKernel> spmm_kernels() {
     append_cuda_heads_kernels(kernels);
     append_cuda_tall_kernels(kernels);
     append_cuda_short_kernels(kernels);
+    append_cuda_hybrid_kernels(kernels);
     append_cuda_scatter_kernels(kernels);
 #endif
     return kernels;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiles/cuda/survey.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -179,7 +180,13 @@ class AllWindows {
 };
 
 void know_samples(const Graph& graph, Side side, std::span<const EdgeOffset> offsets,
-                  VertexId num_cols, const SurveyReport::Sums* sums) {
+                  VertexId num_cols, const SurveyReport& report) {
+  const std::size_t number = side == Side::forward ? 0 : 1;
+  const SurveyReport::Sums* const sums = report.windows[number];
+  const auto num_rows = static_cast<std::int64_t>(offsets.size()) - 1;
+  const std::int64_t windows = (num_rows + chosen_windows.height - 1) / chosen_windows.height;
+  const std::int32_t* const columns = report.sampled_columns[number];
+  know_sampled_columns(graph, side, {columns, columns + std::min(windows, most_sampled)});
   for (std::size_t i = 0; i < sampled_windows.size(); ++i) {
     const WindowSums found{static_cast<std::int64_t>(sums[i].edges),
                            static_cast<std::int64_t>(sums[i].columns),
@@ -226,8 +233,7 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
   weights.know(graph, *found);
   windows.know(graph, *found, reinterpret_cast<const std::int32_t*>(found + 1));
   if (of_rows) {
-    know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(),
-                 found->windows[0]);
+    know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(), *found);
     know_panels(graph, static_cast<EdgeOffset>(found->panels.edges),
                 static_cast<EdgeOffset>(found->panels.columns));
     mark_known(graph, rows_key);
@@ -235,7 +241,7 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
   if (of_columns) {
     columns->know(graph, place);
     know_samples(graph, Side::transposed, GraphAccess::col_offsets(graph).span(), graph.num_rows(),
-                 found->windows[1]);
+                 *found);
     mark_known(graph, columns_key);
   }
 }

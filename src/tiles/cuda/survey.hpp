@@ -27,7 +27,8 @@ struct SurveyReport {
     SizeBits bits() const { return {~inverted_smallest, largest, largest_of_all}; }
   };
 
-  Sums windows[2][sampled_windows.size()];  ///< by side, of those that were sampled
+  Sums windows[2][sampled_windows.size()];        ///< by side, of those that were sampled
+  std::int32_t sampled_columns[2][most_sampled];  ///< by side, as tiles::sampled_columns
   unsigned long long dense_edges[2][sampled_windows.size()];  ///< of all, where all are counted
   Sums panels;                                                ///< of the first side
   Sizes weights[num_weights];

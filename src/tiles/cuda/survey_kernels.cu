@@ -75,10 +75,10 @@ __device__ void add(SurveyReport::Sums& to, const SurveyReport::Sums& found) {
   atomicAdd(&to.dense_edges, found.dense_edges);
 }
 
-/// Whether it is among the windows * i / sampled for i from 0 to `sampled` - 1.
-__device__ bool is_sampled(const Part& part, std::int64_t window) {
+/// The i for which it is windows * i / sampled, from 0 to `sampled` - 1; -1 where there is none.
+__device__ std::int64_t sample_number(const Part& part, std::int64_t window) {
   const std::int64_t i = (window * part.sampled + part.windows - 1) / part.windows;
-  return i < part.sampled && part.windows * i / part.sampled == window;
+  return i < part.sampled && part.windows * i / part.sampled == window ? i : -1;
 }
 
 __global__ __launch_bounds__(translation_threads) void look_at_windows(
@@ -99,14 +99,19 @@ __global__ __launch_bounds__(translation_threads) void look_at_windows(
     return;
   }
   constexpr auto kinds = sampled_windows;
+  constexpr SampledWindows chosen = chosen_windows;
   const SampledWindows kind = kinds[part.kind];
   const std::int64_t at = part.counts != nullptr ? i : part.windows * i / part.sampled;
   const TranslationLaunch window =
       windows_of(rows, kind.height, kind.min_uses, launch.bitmap_words);
   const SurveyReport::Sums found = count_window(window, memory, at * kind.height);
   if (threadIdx.x != 0) return;
-  if (part.counts == nullptr || is_sampled(part, at)) {
+  const std::int64_t sample = part.counts == nullptr ? i : sample_number(part, at);
+  if (sample >= 0) {
     add(launch.report->windows[part.side][part.kind], found);
+    if (kind.height == chosen.height && kind.min_uses == chosen.min_uses) {
+      launch.report->sampled_columns[part.side][sample] = static_cast<std::int32_t>(found.columns);
+    }
   }
   if (part.counts == nullptr) return;
   part.counts[at] = static_cast<std::int32_t>(found.columns);

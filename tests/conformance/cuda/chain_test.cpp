@@ -13,6 +13,7 @@
 #include "support/dense_workspace.hpp"
 #include "support/kernel_names.hpp"
 #include "support/matrices.hpp"
+#include "support/mixed_windows.hpp"
 #include "support/odd_graphs.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/recording.hpp"
@@ -83,9 +84,10 @@ std::vector<SpmmPlan> all_plans(const Graph& graph, Precision precision) {
   return plans;
 }
 
-/// One with short rows, and one whose rows are cut.
+/// One with short rows, one whose rows are cut, and one whose windows want different cores.
 std::vector<Graph> graphs() {
-  return {testing::random_graph(2600, 2600, 11000, 5, false), testing::hub_graph(3000, 3000, 6)};
+  return {testing::random_graph(2600, 2600, 11000, 5, false), testing::hub_graph(3000, 3000, 6),
+          testing::mixed_windows(2600, 2600, 7)};
 }
 
 /// Matrices that a chain goes back and forth between.

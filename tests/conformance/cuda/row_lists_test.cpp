@@ -10,6 +10,7 @@
 #include "cuda/array.hpp"
 #include "graph/cut.hpp"
 #include "ops/attention/cuda/rows/schedule.hpp"
+#include "ops/spmm/cuda/hybrid/schedule.hpp"
 #include "ops/spmm/cuda/rows/row_lists.hpp"
 
 /// The lists of rows and pieces that a GPU makes for schedules, against those of this process.
@@ -87,6 +88,61 @@ void expect_same(const ops::RowSlice& found, const ops::RowSlice& expected, std:
   ASSERT_EQ(found.row, expected.row) << "at " << i;
   ASSERT_EQ(found.begin, expected.begin) << "at " << i;
   ASSERT_EQ(found.count, expected.count) << "at " << i;
+}
+
+/// Lists of some rows of a matrix are those of a matrix that has no others, with the places and
+/// columns that they have in theirs.
+TEST_F(GpuRowLists, ListsSomeRowsOfAMatrix) {
+  const ops::RowsPolicy policy = {8, 1, 4, false, 16, 1, true};
+  const ops::RowsCut cut = {4, 8, 128};
+  const DrawnRows rows(9000, 300);
+  std::vector<VertexId> ids;
+  for (VertexId row = 0; row < 9000; ++row) {
+    if (row / 64 % 3 != 1) ids.push_back(row);
+  }
+  const ops::SomeRows some(rows.wide, ids);
+  const ops::RowsSchedule schedule = ops::make_rows_schedule(some.lengths(), policy, cut);
+  Buffer<ops::RowStart> short_rows(schedule.num_short, default_memory(gpu));
+  Buffer<ops::RowSlice> wide_rows(schedule.num_wide, default_memory(gpu));
+  ops::RowListsLaunch launch;
+  const auto there = DrawnRows::there(ids);
+  launch.num_rows = static_cast<VertexId>(ids.size());
+  launch.ids = there.data();
+  launch.offsets = rows.matrix.offsets();
+  launch.indices = rows.matrix.indices.data();
+  launch.short_row = cut.short_row(policy);
+  launch.wide_row = cut.longest_wide_row(policy);
+  launch.short_step = policy.step();
+  launch.wide_step = whole_warp(policy).step();
+  launch.short_rows = short_rows.data();
+  launch.wide_rows = wide_rows.data();
+  const auto starts = cuda::to_device(launch.set_starts(schedule), Place(gpu));
+  launch.starts = starts.data();
+  ops::list_rows(launch, {});
+
+  std::vector<int> times(9000);
+  const auto expect_own = [&](const ops::RowSlice& slice) {
+    const auto row = static_cast<std::size_t>(slice.row);
+    ASSERT_EQ(slice.begin, rows.offsets[row]);
+    ASSERT_EQ(slice.count, rows.length(row));
+    ++times[row];
+  };
+  for (const ops::RowStart& start : DrawnRows::here(short_rows)) {
+    expect_own(start.slice);
+    for (int k = 0; k < std::min(4, start.slice.count); ++k) {
+      const auto at = static_cast<std::size_t>(start.slice.begin + k);
+      ASSERT_EQ(start.columns[k], rows.columns[at]);
+    }
+  }
+  for (const ops::RowSlice& slice : DrawnRows::here(wide_rows)) expect_own(slice);
+  for (const ops::LongPiece& piece : schedule.pieces) {
+    if (piece.begin == rows.offsets[static_cast<std::size_t>(piece.row)]) {
+      ++times[static_cast<std::size_t>(piece.row)];
+    }
+  }
+  for (VertexId row = 0; row < 9000; ++row) {
+    ASSERT_EQ(times[static_cast<std::size_t>(row)], row / 64 % 3 != 1 ? 1 : 0) << "row " << row;
+  }
 }
 
 TEST_F(GpuRowLists, ListsRowsByTheirStepsAndInTheirOrder) {

@@ -16,11 +16,13 @@
 #include "ops/sddmm/cuda/short/cost.hpp"
 #include "ops/sddmm/cuda/tall/cost.hpp"
 #include "ops/spmm/cuda/heads/cost.hpp"
+#include "ops/spmm/cuda/hybrid/cost.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
 #include "ops/spmm/cuda/vendor/cost.hpp"
 #include "ops/tuning.hpp"
+#include "support/mixed_windows.hpp"
 #include "tessera/graph/generate.hpp"
 
 /// What the cost models of CUDA kernels predict for a GPU that need not be there.
@@ -142,7 +144,7 @@ TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
        62.341709866541635, 1725.4418384452517, 20.296163419913423, 33.480000000000004,
        42.906285714285715, 348.72499999999997, 39.692307692307693, 37.952068571428569,
        29.402820312500001},
-      {212.7443874483686, 76.710925622999042, 9.9119394868569231, 9.5922612007575747,
+      {212.74018295645246, 76.710925622999042, 9.9119394868569231, 9.5922612007575747,
        19.044545593099805, 461.15445268071824, 14.200520833333334, 3.1080000000000001,
        14.209371428571428, 26.661999999999999, 13.092923076923077, 13.449666666666666,
        15.292335638297873},
@@ -160,6 +162,25 @@ TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
           << strategies[j] << ", case " << i;
     }
   }
+}
+
+/// Windows of both kinds, and enough of them for a second launch.
+TEST(CudaCostTest, MixedWindowsAreLeftToBothCores) {
+  SpmmProblem problem;
+  problem.graph = testing::mixed_windows(60000, 60000, 3);
+  problem.features = 128;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    problem.precision = precision;
+    const double hybrid = predict_hybrid_us(problem, hybrid_policies[0], h200_traits());
+    EXPECT_LT(hybrid, predict_tall_us(problem, hybrid_policies[0].tall, h200_traits()));
+    for (const RowsPolicy& policy : rows_policies) {
+      if (!lanes_fit(problem, policy)) continue;
+      EXPECT_LT(hybrid, predicted_rows_us(problem, policy, h200_traits()));
+    }
+  }
+  problem.graph = generate::build(generate::ErdosRenyi{.vertices = 60000, .edges = 600000});
+  EXPECT_GT(predict_hybrid_us(problem, hybrid_policies[0], h200_traits()),
+            predicted_rows_us(problem, rows_policies[10], h200_traits()));
 }
 
 TEST(CudaCostTest, AnotherGpuIsPredictedByItsProcessorsAndItsMemory) {

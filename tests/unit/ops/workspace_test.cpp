@@ -44,6 +44,24 @@ TEST(Workspace, KernelsThatFollowEachOtherShareIt) {
   EXPECT_EQ(outer.total_bytes(), 512 + 256 + 4096);
 }
 
+TEST(Workspace, KernelsThatOverlapHavePartsOfTheirOwn) {
+  WorkspaceNeed first, second;
+  first.add<float>(10);
+  first.add_counters(3);
+  const auto floats = second.add<float>(100);
+  second.add_counters(5);
+  WorkspaceNeed both;
+  const WorkspaceShare of_first = both.add_beside(first);
+  const WorkspaceShare of_second = both.add_beside(second);
+  EXPECT_EQ(both.total_bytes(), 256 + 256 + 512);
+  alignas(256) std::byte memory[1024];
+  const WorkspaceView view = both.view(memory);
+  EXPECT_EQ(of_first.in(view).counters, view.counters);
+  EXPECT_EQ(of_second.in(view).counters, view.counters + 3);
+  EXPECT_EQ(static_cast<void*>(of_first.in(view).bytes), memory + 256);
+  EXPECT_EQ(static_cast<void*>(floats.in(of_second.in(view))), memory + 512);
+}
+
 TEST(Workspace, TheOwnOneIsClearedOnceAndALentOneAtEachRun) {
   CountingMemory memory{Device{}};
   WorkspaceNeed need;

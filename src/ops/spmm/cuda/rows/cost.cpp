@@ -67,11 +67,6 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
                    {1,    1,    1,    1.04, 0.985, 0.994, 1.02,  1.06, 0.994, 0.989, 0.964, 1, 1.01,
                     1.01, 1.01, 1.09, 1.01, 1.01,  0.993, 0.923, 1,    0.97,  0.99,  0.997}}}}}};
 
-SharedArray<EdgeOffset> offsets_of(const SpmmProblem& problem) {
-  return problem.pass == SpmmPass::forward ? problem.graph.row_offsets()
-                                           : detail::GraphAccess::col_offsets(problem.graph);
-}
-
 /// What the warps of a launch take if they wait for nothing but each other.
 double waiting_us(const RowsWork& work, const RowsPolicy& policy, double feature_bytes,
                   const RowsCoefficients& fit, double processors) {
@@ -83,9 +78,15 @@ double waiting_us(const RowsWork& work, const RowsPolicy& policy, double feature
          (processors * resident_warps(policy));
 }
 
-std::shared_ptr<const DegreeStatistics> degrees_of(const SpmmProblem& problem) {
-  return problem.pass == SpmmPass::forward ? row_degrees(problem.graph)
-                                           : column_degrees(problem.graph);
+/// Rows of X for so many edges.
+double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy, double edges,
+                    const RowsCoefficients& fit) {
+  const double row_bytes = static_cast<double>(problem.features) *
+                           static_cast<double>(bytes_per_element(problem.precision));
+  const double at_once =
+      std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
+  return edges * row_bytes / fit.gathered_bytes_per_us *
+         std::pow(at_once / fit.part_bytes, fit.part_exponent);
 }
 
 double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) {
@@ -94,7 +95,24 @@ double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) 
   return static_cast<double>((lanes + at_once - 1) / at_once);
 }
 
+/// Whether a policy takes rows of X in several parts: any number of the widest, or some narrower
+/// ones, of which more fit into the cache. Lanes with several vectors want whole parts.
+bool takes_parts(const RowsPolicy& policy, std::int64_t wanted) {
+  constexpr std::int64_t most_parts = 4;
+  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
+  if (lanes >= wanted) return false;
+  if (policy.vectors > 1) return lanes == 32 && wanted % lanes == 0;
+  if (lanes == 32) return true;
+  return lanes >= 8 && policy.bytes == 16 && most_parts * lanes >= wanted;
+}
+
 }  // namespace
+
+ProblemRows::ProblemRows(const SpmmProblem& problem) {
+  const bool forward = problem.pass == SpmmPass::forward;
+  offsets = forward ? problem.graph.row_offsets() : detail::GraphAccess::col_offsets(problem.graph);
+  degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
+}
 
 std::int64_t lanes_wanted(const SpmmProblem& problem, int lane_bytes) {
   const std::int64_t bytes =
@@ -102,39 +120,79 @@ std::int64_t lanes_wanted(const SpmmProblem& problem, int lane_bytes) {
   return bytes % lane_bytes == 0 ? bytes / lane_bytes : problem.features;
 }
 
-RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const DeviceTraits& traits) {
-  const auto degrees = degrees_of(problem);
-  return choose_cut({offsets_of(problem).span(), *degrees}, policy,
-                    blocks_of_features(problem, policy), traits);
+bool lanes_fit(const SpmmProblem& problem, const RowsPolicy& policy) {
+  const std::int64_t wanted = std::max<std::int64_t>(1, lanes_wanted(problem, policy.bytes));
+  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
+  const bool fits = policy.vectors == 1 ? lanes >= wanted && lanes < 2 * wanted : lanes == wanted;
+  return fits || takes_parts(policy, wanted);
 }
 
-double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,
-                         const DeviceTraits& traits) {
+RowsCut rows_cut(const SpmmProblem& problem, const RowLengths& rows, const RowsPolicy& policy,
+                 const DeviceTraits& traits) {
+  return choose_cut(rows, policy, blocks_of_features(problem, policy), traits);
+}
+
+RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const DeviceTraits& traits) {
+  const ProblemRows rows(problem);
+  return rows_cut(problem, rows.lengths(), policy, traits);
+}
+
+double RowsUnitCost::operator()(double rows, double edges) const {
+  const double waiting = rows * row_us + (edges / step + rows / 2) * step_us;
+  const double gathering = edges * edge_us;
+  return std::pow(std::pow(waiting, power) + std::pow(gathering, power), 1 / power);
+}
+
+RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy,
+                            const DeviceTraits& traits) {
+  const RowsCoefficients fit = coefficients_for(coefficients, traits);
+  const auto feature_bytes = static_cast<double>(bytes_per_element(problem.precision));
+  const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
+  const double share = factor * blocks_of_features(problem, policy) / policy.teams();
+  const auto waiting = [&](const RowsWork& work) {
+    return share * waiting_us(work, policy, feature_bytes, fit, traits.processors);
+  };
+  RowsUnitCost cost;
+  cost.row_us = waiting({1, 0});
+  cost.step_us = waiting({0, 1});
+  cost.edge_us = factor * gathering_us(problem, policy, 1, fit);
+  cost.step = policy.step();
+  cost.power = fit.power;
+  return cost;
+}
+
+double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,
+                         const RowsPolicy& policy, const DeviceTraits& traits) {
   const RowsCoefficients fit = coefficients_for(coefficients, traits);
   const Graph& graph = problem.graph;
   const auto feature_bytes = static_cast<double>(bytes_per_element(problem.precision));
   const double row_bytes = static_cast<double>(problem.features) * feature_bytes;
-  const double rows = static_cast<double>(graph.num_rows());
-  const double list_bytes = policy.listed ? rows * sizeof(RowStart) : 0;
-  const double moved = (rows + static_cast<double>(graph.num_cols())) * row_bytes + list_bytes;
-  const double at_once =
-      std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
-  const double gathered = static_cast<double>(graph.num_edges()) * row_bytes;
-  const RowsCut cut = rows_cut(problem, policy, traits);
-  const RowsWork work = work_of({offsets_of(problem).span(), *degrees_of(problem)}, policy, cut);
+  const auto num_rows = static_cast<double>(rows.degrees.num_rows);
+  const auto num_edges = static_cast<double>(rows.degrees.num_edges);
+  const double list_bytes = policy.listed ? num_rows * sizeof(RowStart) : 0;
+  const bool forward = problem.pass == SpmmPass::forward;
+  const auto sources = static_cast<double>(forward ? graph.num_cols() : graph.num_rows());
+  const double moved = (num_rows + sources) * row_bytes + list_bytes;
+  const RowsCut cut = rows_cut(problem, rows, policy, traits);
+  const RowsWork work = work_of(rows, policy, cut);
   const double waiting = blocks_of_features(problem, policy) *
                          waiting_us(work, policy, feature_bytes, fit, traits.processors);
-  const double gathering =
-      gathered / fit.gathered_bytes_per_us * std::pow(at_once / fit.part_bytes, fit.part_exponent);
+  const double gathering = gathering_us(problem, policy, num_edges, fit);
   const double sum = std::pow(waiting, fit.power) + std::pow(gathering, fit.power) +
                      std::pow(moved / fit.moved_bytes_per_us, fit.power);
   const bool valued = graph.has_values() || problem.edge_values_expected;
-  const double values = valued ? fit.value_us * static_cast<double>(graph.num_edges()) : 0;
+  const double values = valued ? fit.value_us * num_edges : 0;
   const double last_us =
       cut.waited_steps() * (fit.last_step_us + fit.last_vector_us * (policy.vectors - 1));
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
   return fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us +
          factor * std::pow(sum, 1 / fit.power) + values;
+}
+
+double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,
+                         const DeviceTraits& traits) {
+  const ProblemRows rows(problem);
+  return predicted_rows_us(problem, rows.lengths(), policy, traits);
 }
 
 }  // namespace tessera::ops

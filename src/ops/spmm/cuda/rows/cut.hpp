@@ -44,10 +44,22 @@ struct RowsWork {
 /// Warps that a processor holds at once, by the registers that kernels of a policy take.
 double resident_warps(const RowsPolicy& policy);
 
-/// Rows as they follow each other, and how many of them have each degree.
+/// Rows as they follow each other, and how many of them have each degree. They may be some of a
+/// matrix: then offsets and degrees are those of a matrix that has no others.
 struct RowLengths {
   std::span<const EdgeOffset> offsets;
   const DegreeStatistics& degrees;
+  std::span<const VertexId> ids = {};  ///< which rows they are; empty: all of the matrix
+  std::span<const EdgeOffset> matrix_offsets = {};  ///< of all rows, where these are some
+
+  VertexId row(std::int64_t i) const {
+    return ids.empty() ? static_cast<VertexId>(i) : ids[static_cast<std::size_t>(i)];
+  }
+  /// Where its edges begin in the matrix.
+  EdgeOffset begin(std::int64_t i) const {
+    return ids.empty() ? offsets[static_cast<std::size_t>(i)]
+                       : matrix_offsets[static_cast<std::size_t>(row(i))];
+  }
 };
 
 /// The cut that should be fastest. A few rows of many steps would still run when all others are

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cuda/launch.cuh"
+#include "cuda/overlapped_pair.cuh"
 #include "ops/spmm/cuda/rows/gather.cuh"
 
 /// Rows reduced on CUDA cores: gathered rows of X are added up, or compared, in registers.
@@ -162,12 +163,12 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   }
   Gather gather(launch, slice.row, first_vector);
   if constexpr (policy.shared_ids) {
-    cuda::wait_for_previous();
+    cuda::wait_as_follower(launch.work.follows);
     if (slice.row < 0) return;
     gather.gather_passing_ids(slice.begin, slice.count);
   } else {
     const typename Gather::Columns columns = gather.first_columns(slice.begin, slice.count);
-    cuda::wait_for_previous();
+    cuda::wait_as_follower(launch.work.follows);
     if (slice.row < 0) return;
     gather.gather(slice.begin, slice.count, columns);
   }
@@ -200,7 +201,7 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   }
   Gather gather(launch, slice.row, first_vector);
   if (!known) columns = gather.first_columns(slice.begin, slice.count);
-  cuda::wait_for_previous();
+  cuda::wait_as_follower(launch.work.follows);
   if (slice.row < 0) return;
   gather.gather(slice.begin, slice.count, columns);
   gather.combine_groups();
@@ -238,6 +239,7 @@ __global__ void __launch_bounds__(
   } else {
     reduce_by_teams<policy, T, aligned, Reduction>(launch, first_vector);
   }
+  cuda::end_follower(launch.work.follows);
 }
 
 template <RowsPolicy policy, class T, bool aligned, class Reduction>

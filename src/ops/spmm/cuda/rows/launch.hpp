@@ -60,6 +60,7 @@ struct RowsLaunch {
     void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
     /// Pieces that are done, for each split row and block of features; all 0 between two runs.
     unsigned* num_done = nullptr;
+    bool follows = false;  ///< the launch before is part of the same run (cuda/overlapped_pair.cuh)
   };
 
   struct Matrix {

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/cuda/kernel_table.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/parts.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
@@ -43,15 +43,14 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
  public:
-  CudaRows(const SpmmProblem& problem, std::size_t policy)
-      : problem_(problem), policy_(policy), matrix_(problem) {
+  CudaRows(const SpmmProblem& problem, std::size_t policy, const RowLengths& rows,
+           bool follows = false)
+      : problem_(problem), policy_(policy), matrix_(problem), follows_(follows) {
     const RowsPolicy& shape = policy_of(problem, policy);
     const bool forward = problem.pass == SpmmPass::forward;
-    const SharedArray<EdgeOffset> offsets =
-        forward ? problem.graph.row_offsets() : detail::GraphAccess::col_offsets(problem.graph);
-    const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
-    rows_ = ScheduledRows(matrix_.rows(), {offsets.span(), *degrees}, shape,
-                          rows_cut(problem, shape, device_traits(problem.device)), problem.place());
+    rows_ = ScheduledRows(matrix_.rows(), rows, shape,
+                          rows_cut(problem, rows, shape, device_traits(problem.device)),
+                          problem.place());
     for (const bool aligned : {false, true}) {
       for (const bool weighted : {false, true}) {
         functions_[aligned ? 1 : 0][weighted ? 1 : 0] = function(aligned, weighted);
@@ -72,6 +71,7 @@ class CudaRows final : public PreparedSpmm {
     launch.work = rows_.work();
     launch.work.slots = slots_.in(workspace);
     launch.work.num_done = workspace.counters;
+    launch.work.follows = follows_;
     set_epilogue(problem_, call, launch.epilogue);
     // An epilogue looks itself how it may store.
     const bool aligned =
@@ -106,22 +106,12 @@ class CudaRows final : public PreparedSpmm {
   SpmmProblem problem_;
   std::size_t policy_;
   DeviceMatrix matrix_;
+  bool follows_;
   ScheduledRows rows_;
   RowsFunction functions_[2][2] = {};  ///< for rows on boundaries or not, weighted or not
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
 };
-
-/// Whether a policy takes rows of X in several parts: any number of the widest, or some narrower
-/// ones, of which more fit into the cache. Lanes with several vectors want whole parts.
-bool takes_parts(const RowsPolicy& policy, std::int64_t wanted) {
-  constexpr std::int64_t most_parts = 4;
-  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
-  if (lanes >= wanted) return false;
-  if (policy.vectors > 1) return lanes == 32 && wanted % lanes == 0;
-  if (lanes == 32) return true;
-  return lanes >= 8 && policy.bytes == 16 && most_parts * lanes >= wanted;
-}
 
 constexpr VertexId most_listed_rows = 1 << 24;  ///< half a gigabyte
 
@@ -136,11 +126,7 @@ std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
   if (policy.listed && problem.graph.num_rows() > most_listed_rows) {
     return fmt::format("lists more than {} rows", most_listed_rows);
   }
-  const std::int64_t wanted = std::max<std::int64_t>(1, lanes_wanted(problem, policy.bytes));
-  const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
-  const bool fits = policy.vectors == 1 ? lanes >= wanted && lanes < 2 * wanted : lanes == wanted;
-  if (fits || takes_parts(policy, wanted)) return {};
-  return "its lanes per edge do not fit the features";
+  return lanes_fit(problem, policy) ? "" : "its lanes per edge do not fit the features";
 }
 
 std::string name_of(const RowsPolicy& policy) {
@@ -171,7 +157,8 @@ SpmmKernel kernel_with_policy() {
     return predicted_rows_us(problem, policy_of(problem, index), device_traits(problem.device));
   };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-    return std::make_unique<CudaRows>(problem, index);
+    const ProblemRows rows(problem);
+    return std::make_unique<CudaRows>(problem, index, rows.lengths());
   };
   return kernel;
 }
@@ -180,7 +167,7 @@ template <std::size_t index>
 SpmmKernel sum_kernel() {
   constexpr RowsPolicy policy = rows_policies[index];
   SpmmKernel kernel = kernel_with_policy<index>();
-  kernel.info.name = "spmm/cuda/rows_" + name_of(policy);
+  kernel.info.name = "spmm/cuda/" + name_of_rows(index);
   kernel.info.description = "sums in registers, " + work_split(policy);
   kernel.why_not = [](const SpmmProblem& problem) {
     if (of_winners(problem)) return std::string("sums and means only");
@@ -203,6 +190,14 @@ SpmmKernel best_kernel() {
 }
 
 }  // namespace
+
+std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,
+                                                      std::size_t policy, const RowLengths& rows,
+                                                      bool follows) {
+  return std::make_unique<CudaRows>(problem, policy, rows, follows);
+}
+
+std::string name_of_rows(std::size_t policy) { return "rows_" + name_of(rows_policies[policy]); }
 
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(sum_kernel<i>()), ...); }

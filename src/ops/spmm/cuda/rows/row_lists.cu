@@ -45,6 +45,10 @@ __device__ std::uint32_t key_of(const RowListsLaunch& launch, const ListKeys& ke
   return keys.first_wide() + keys.most_wide_steps - steps_of(length, launch.wide_step);
 }
 
+__device__ std::int64_t row_at(const RowListsLaunch& launch, std::int64_t place) {
+  return launch.ids != nullptr ? launch.ids[place] : place;
+}
+
 __device__ RowSlice slice_of(const RowListsLaunch& launch, std::int64_t row) {
   const EdgeOffset begin = offset_of(launch.offsets, row);
   return {begin, static_cast<VertexId>(row),
@@ -74,8 +78,8 @@ __global__ __launch_bounds__(block_threads) void list_window(const RowListsLaunc
   for (int i = 0; i < thread_rows; ++i) {
     rows[i] = threadIdx.x * thread_rows + i;
     keys[i] = list_keys.left_out();
-    const std::int64_t row = first_row + rows[i];
-    if (row >= launch.num_rows) continue;
+    if (first_row + rows[i] >= launch.num_rows) continue;
+    const std::int64_t row = row_at(launch, first_row + rows[i]);
     const EdgeOffset length = offset_of(launch.offsets, row + 1) - offset_of(launch.offsets, row);
     keys[i] = key_of(launch, list_keys, length);
   }
@@ -93,7 +97,7 @@ __global__ __launch_bounds__(block_threads) void list_window(const RowListsLaunc
   for (int i = 0; i < thread_rows; ++i) {
     if (keys[i] == list_keys.left_out()) continue;
     const int place = i * block_threads + static_cast<int>(threadIdx.x);
-    const RowSlice slice = slice_of(launch, first_row + rows[i]);
+    const RowSlice slice = slice_of(launch, row_at(launch, first_row + rows[i]));
     if (keys[i] < list_keys.first_wide()) {
       launch.short_rows[std::int64_t{begin.short_row} + place] = start_of(launch, slice);
     } else {

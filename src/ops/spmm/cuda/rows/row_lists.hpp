@@ -14,7 +14,8 @@ inline constexpr int few_list_windows = 32;
 /// Which rows the lists of short and of wide rows have.
 struct RowListsLaunch {
   VertexId num_rows = 0;
-  cuda::Offsets offsets;
+  const VertexId* ids = nullptr;  ///< which rows of the matrix; null: all
+  cuda::Offsets offsets;          ///< of the matrix
   const VertexId* indices = nullptr;
   EdgeOffset short_row = 0;        ///< the longest
   EdgeOffset wide_row = 0;         ///< the longest; longer ones are cut into pieces

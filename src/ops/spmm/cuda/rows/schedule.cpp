@@ -48,7 +48,7 @@ RowsSchedule make_rows_schedule(const RowLengths& rows, const RowsPolicy& policy
       const EdgeOffset begin = offsets[static_cast<std::size_t>(row)];
       const EdgeOffset length = offsets[static_cast<std::size_t>(row) + 1] - begin;
       if (length <= wide_row) continue;
-      append_pieces(schedule, static_cast<VertexId>(row), begin,
+      append_pieces(schedule, rows.row(row), rows.begin(row),
                     cutter.cut(EqualParts::of_at_most(length, cut.piece(policy))));
     }
   }

@@ -18,8 +18,9 @@ struct ListStart {
   std::int32_t wide_row = 0;
 };
 
-/// Every row once: in a piece or several, for a warp, or for a team. The lists of short and of wide
-/// rows are made where they are used, on the GPU (row_lists.hpp): here they are counted.
+/// Every one of the rows once: in a piece or several, for a warp, or for a team. The lists of short
+/// and of wide rows are made where they are used, on the GPU (row_lists.hpp): here they are
+/// counted.
 struct RowsSchedule {
   std::vector<LongPiece> pieces;
   std::vector<SplitRow> split_rows;

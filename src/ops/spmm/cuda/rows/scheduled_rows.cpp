@@ -12,6 +12,7 @@ ScheduledRows::ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& r
                              const RowsPolicy& policy, const RowsCut& cut, const Place& place)
     : cut_(cut), short_row_(cut.short_row(policy)) {
   const RowsSchedule schedule = make_rows_schedule(rows, policy, cut);
+  const auto ids = cuda::to_device(rows.ids, place);
   num_short_ = policy.listed ? schedule.num_short : std::int64_t{matrix.num_rows};
   num_slots_ = schedule.num_slots;
   pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), place);
@@ -20,7 +21,8 @@ ScheduledRows::ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& r
   wide_rows_ = Buffer<RowSlice>(schedule.num_wide, place);
   if (short_rows_.empty() && wide_rows_.empty()) return;
   RowListsLaunch launch;
-  launch.num_rows = matrix.num_rows;
+  launch.num_rows = rows.ids.empty() ? matrix.num_rows : static_cast<VertexId>(rows.ids.size());
+  launch.ids = ids.data();
   launch.offsets = matrix.offsets();
   launch.indices = matrix.indices.data();
   launch.short_row = short_row_;

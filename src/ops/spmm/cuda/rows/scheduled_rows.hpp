@@ -6,7 +6,7 @@
 
 namespace tessera::ops {
 
-/// Every row of a matrix with those who take it, on its GPU.
+/// Every row of a matrix, or some by a policy with lists, with those who take it, on its GPU.
 class ScheduledRows {
  public:
   ScheduledRows() = default;

@@ -103,67 +103,110 @@ double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
   return 1;
 }
 
+/// How a launch is divided, and what its parts take.
+struct TallShape {
+  TallShape(const SpmmProblem& problem, const TallPolicy& policy, const TallCoefficients& fit)
+      : half(bytes_per_element(problem.precision) == 2),
+        rates(half ? fit.half : fit.full),
+        element_bytes(half ? 2 : 4),
+        features(static_cast<double>(problem.features)),
+        groups(policy.height / 64) {
+    const double widest = policy.planes == 3 ? 64 : 128;
+    chunks = std::max(1.0, std::ceil(features / widest));
+    chunk_bytes = std::clamp(features, 32.0, widest) * element_bytes;
+    const double planes = policy.planes == 3 ? 1 + fit.third_plane : 1;
+    tile_us = rates.tile(chunk_bytes) *
+              (fit.shared_of_groups + (1 - fit.shared_of_groups) * groups) * planes;
+    window_us = rates.window(chunk_bytes) * groups;
+  }
+
+  bool half;
+  const Rates& rates;
+  double element_bytes;
+  double features;
+  double groups;
+  double chunks = 1;
+  double chunk_bytes = 0;
+  double tile_us = 0;  ///< of one processor, as the next
+  double window_us = 0;
+};
+
+/// What all windows of a launch take where a tile takes `tile_us`.
+double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWork& work,
+                  double tile_us, double processors, const TallCoefficients& fit) {
+  double work_us =
+      shape.chunks * (work.columns / 64 * tile_us + work.windows * shape.window_us) / processors +
+      work.other_us;
+  // Windows longer than a block's share are cut (tiles/pieces.cpp). A piece keeps its block busy to
+  // the end, and its sums are written and read.
+  const double steps = work.columns / 16;
+  const double blocks = 4 * processors / shape.groups / shape.chunks;
+  const double cut = std::max(static_cast<double>(policy.min_cut_steps), steps / blocks);
+  const double longest = work.longest_columns / 16;
+  const double longest_us = (std::min(longest, cut) / 4 + 2) * fit.block_tile_share * tile_us;
+  work_us = std::pow(std::pow(work_us, fit.power) + std::pow(longest_us, fit.power), 1 / fit.power);
+  if (longest > cut) {
+    const double cut_share = steps / std::max(1.0, work.windows) > cut ? 1.0 : fit.some_windows;
+    const double slot_bytes = policy.height * shape.features * 4;
+    work_us += fit.merge_us + cut_share * steps / cut * 2 * slot_bytes / fit.slot_bytes_per_us;
+  }
+  return std::max(work_us, work.moved_bytes / fit.moved_bytes_per_us);
+}
+
+double start_us_of(const TallShape& shape, const TallCoefficients& fit) {
+  return fit.start_us + fit.start_us_per_byte * shape.chunk_bytes;
+}
+
 }  // namespace
+
+TallWindowCost tall_window_cost(const SpmmProblem& problem, const TallPolicy& policy,
+                                const DeviceTraits& traits) {
+  const TallCoefficients fit = coefficients_for(coefficients, traits);
+  const TallShape shape(problem, policy, fit);
+  const double us = factor_of(fit, policy) * shape.chunks / traits.processors;
+  return {us * shape.tile_us / 64, us * shape.window_us};
+}
+
+double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy, const TallWork& work,
+                       const DeviceTraits& traits) {
+  const TallCoefficients fit = coefficients_for(coefficients, traits);
+  const TallShape shape(problem, policy, fit);
+  return start_us_of(shape, fit) + factor_of(fit, policy) * work_us_of(shape, policy, work,
+                                                                       shape.tile_us,
+                                                                       traits.processors, fit);
+}
 
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
                        const DeviceTraits& traits) {
   const TallCoefficients fit = coefficients_for(coefficients, traits);
-  const double processors = traits.processors;
+  const TallShape shape(problem, policy, fit);
   const bool forward = problem.pass == SpmmPass::forward;
-  const tiles::Side side = tile_side(problem.pass);
   const tiles::WindowSample sample =
-      tiles::sample_windows(problem.graph, policy.height, side, policy.min_uses);
-  const bool half = bytes_per_element(problem.precision) == 2;
-  const Rates& rates = half ? fit.half : fit.full;
-  const auto features = static_cast<double>(problem.features);
+      tiles::sample_windows(problem.graph, policy.height, tile_side(problem.pass), policy.min_uses);
   const auto rows =
       static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
-  const double element_bytes = half ? 2 : 4;
-  const double widest = policy.planes == 3 ? 64 : 128;
-  const double chunks = std::max(1.0, std::ceil(features / widest));
-  const double chunk_bytes = std::clamp(features, 32.0, widest) * element_bytes;
-  const double groups = policy.height / 64;
-  const double windows = std::max(1.0, std::ceil(rows / policy.height));
-  const double tiles = sample.columns / 64;
-  const double planes = policy.planes == 3 ? 1 + fit.third_plane : 1;
   const auto edges = static_cast<double>(problem.graph.num_edges());
-  const double values_us = rates.values_us + fit.value_us * edges / std::max(1.0, tiles);
-  const double tile_us = rates.tile(chunk_bytes) *
-                             (fit.shared_of_groups + (1 - fit.shared_of_groups) * groups) * planes +
-                         (policy.valued ? values_us : 0);
-  const double window_us = rates.window(chunk_bytes) * groups;
-  double work_us = chunks * (tiles * tile_us + windows * window_us) / processors;
-
-  // Windows longer than a block's share are cut (tiles/pieces.cpp). A piece keeps its block busy to
-  // the end, and its sums are written and read.
-  const double steps = sample.columns / 16;
-  const double blocks = 4 * processors / groups / chunks;
-  const double cut = std::max(static_cast<double>(policy.min_cut_steps), steps / blocks);
-  const double longest = sample.longest_columns / 16;
-  const double longest_us = (std::min(longest, cut) / 4 + 2) * fit.block_tile_share * tile_us;
-  work_us = std::pow(std::pow(work_us, fit.power) + std::pow(longest_us, fit.power), 1 / fit.power);
-  if (longest > cut) {
-    const double cut_share = steps / windows > cut ? 1.0 : fit.some_windows;
-    const double slot_bytes = policy.height * features * 4;
-    work_us += fit.merge_us + cut_share * steps / cut * 2 * slot_bytes / fit.slot_bytes_per_us;
-  }
-  // X and Y move once.
   const auto vertices =
       static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
-  work_us = std::max(work_us, vertices * features * element_bytes / fit.moved_bytes_per_us);
+  const double row_bytes = shape.features * shape.element_bytes;
+  const TallWork work = {std::max(1.0, std::ceil(rows / policy.height)), sample.columns,
+                         sample.longest_columns, vertices * row_bytes};
+  const double tiles = sample.columns / 64;
+  const double values_us = shape.rates.values_us + fit.value_us * edges / std::max(1.0, tiles);
+  double work_us = work_us_of(shape, policy, work, shape.tile_us + (policy.valued ? values_us : 0),
+                              traits.processors, fit);
   if (policy.valued && problem.edge_values_expected) {
     work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
   }
   if (policy.min_uses > 1) {
     // Sums of the rest are written and read once.
-    const double row_bytes = features * element_bytes;
     const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
     const auto longest_row = static_cast<double>(degrees->longest());
-    work_us += fit.rest_launch_us + rows * features * 8 / fit.moved_bytes_per_us +
-               std::max(sample.rest_edges * row_bytes / rates.rest_bytes_per_us,
+    work_us += fit.rest_launch_us + rows * shape.features * 8 / fit.moved_bytes_per_us +
+               std::max(sample.rest_edges * row_bytes / shape.rates.rest_bytes_per_us,
                         longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
   }
-  return fit.start_us + fit.start_us_per_byte * chunk_bytes + factor_of(fit, policy) * work_us;
+  return start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
 }
 
 }  // namespace tessera::ops

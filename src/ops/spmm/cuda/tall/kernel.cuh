@@ -4,6 +4,7 @@
 #include "cuda/launch.cuh"
 #include "cuda/mma_rows.cuh"
 #include "cuda/occupancy.cuh"
+#include "cuda/overlapped_pair.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/spmm/cuda/tall/instances.hpp"
 #include "ops/spmm/cuda/tall/loaders.cuh"
@@ -202,7 +203,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
   __syncthreads();
-  cuda::wait_for_previous();
+  cuda::wait_as_leader(launch.work.leads);
   Loader loader(launch, rows);
   const Values values(launch,
                       memory + Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes);
@@ -269,7 +270,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
 template <class Loader>
 __global__ __launch_bounds__(Loader::threads,
                              Loader::min_blocks) void sum_tall_windows(const TallLaunch launch) {
-  cuda::let_next_begin();
+  cuda::begin_leader(launch.work.leads);
   extern __shared__ __align__(stage_alignment) char shared[];
 #ifdef TESSERA_HAS_WGMMA
   sum_stages<Loader>(launch, shared);

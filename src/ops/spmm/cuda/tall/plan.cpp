@@ -17,6 +17,7 @@
 #include "ops/cuda/kernel_table.hpp"
 #include "ops/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/parts.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
 #include "ops/spmm/cuda/tall/edge_scales.hpp"
 #include "ops/spmm/cuda/tall/instances.hpp"
@@ -133,8 +134,10 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy) {
 /// a policy for them.
 class CudaTall final : public PreparedSpmm {
  public:
-  CudaTall(const SpmmProblem& problem, const TallPolicy& policy)
-      : problem_(problem), windows_(tall_windows(problem, policy)) {
+  /// `taken`: as in tiles::PieceOptions.
+  CudaTall(const SpmmProblem& problem, const TallPolicy& policy,
+           std::span<const std::uint8_t> taken = {}, bool leads = false)
+      : problem_(problem), leads_(leads), windows_(tall_windows(problem, policy)) {
     const Place place = problem.place();
     const Graph& graph = problem.graph;
     const PlacedArray<float> scales = column_scales(problem);
@@ -161,7 +164,7 @@ class CudaTall final : public PreparedSpmm {
     const int blocks = aligned_->resident_blocks(stage_units_);
     if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
-        windows_.steps, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps});
+        windows_.steps, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps, taken});
     const tiles::StageLists lists = tiles::make_stages(
         schedule, aligned_->max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
@@ -213,6 +216,7 @@ class CudaTall final : public PreparedSpmm {
     launch.work.arrivals = workspace.counters;
     launch.work.slot_windows = slot_windows_.data();
     launch.work.num_slots = num_slots_;
+    launch.work.leads = leads_;
     launch.work.stretch_sums = stretch_sums_.in(workspace);
     const bool aligned = on_boundaries(call.x, problem_.features) &&
                          (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
@@ -319,6 +323,7 @@ class CudaTall final : public PreparedSpmm {
   std::int64_t padded_features() const { return std::int64_t{num_chunks()} * aligned_->width; }
 
   SpmmProblem problem_;
+  bool leads_;
   TallWindows windows_;
   Buffer<std::uint32_t> scales_;
   std::shared_ptr<const tiles::DeviceValueLayout> layout_;  ///< null: no values
@@ -378,7 +383,9 @@ std::string why_not_quads(const SpmmProblem& problem) {
   return problem.graph.num_edges() == 0 ? "no edges" : "";
 }
 
-std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
+}  // namespace
+
+std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy) {
   const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
   if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.occasional) return "windows of its own, for occasional runs";
@@ -413,6 +420,15 @@ std::string why_not(const SpmmProblem& problem, const TallPolicy& policy) {
   return why_not_scales(weight_sizes(problem.graph, scales), problem.precision);
 }
 
+std::unique_ptr<const PreparedSpmm> prepare_some_windows(const SpmmProblem& problem,
+                                                         const TallPolicy& policy,
+                                                         std::span<const std::uint8_t> taken,
+                                                         bool leads) {
+  return std::make_unique<CudaTall>(problem, policy, taken, leads);
+}
+
+namespace {
+
 template <std::size_t index>
 SpmmKernel kernel_of_policy() {
   constexpr TallPolicy policy = tall_policies[index];
@@ -438,7 +454,7 @@ SpmmKernel kernel_of_policy() {
   kernel.info.exact_nonfinite = false;
   kernel.info.repeated_edges = false;
   kernel.why_not = [](const SpmmProblem& problem) {
-    return why_not(problem, tall_policies[index]);
+    return why_not_tall(problem, tall_policies[index]);
   };
   kernel.predicted_us = [](const SpmmProblem& problem) {
     return predict_tall_us(problem, tall_policies[index], device_traits(problem.device));

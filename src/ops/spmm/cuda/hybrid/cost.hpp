@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "ops/spmm/cuda/hybrid/policy.hpp"
+#include "ops/spmm/cuda/hybrid/schedule.hpp"
+
+namespace tessera::ops {
+
+/// By the policy of rows that has the least of them.
+WindowCosts window_costs(const SpmmProblem& problem, const HybridPolicy& policy,
+                         const DeviceTraits& traits);
+
+/// Which of `rows_policies` with lists should be fastest for these rows; there is one for any
+/// features.
+std::size_t best_rows_policy(const SpmmProblem& problem, const RowLengths& rows,
+                             const DeviceTraits& traits);
+
+/// What both kinds of cores should take, from a sample of the windows.
+double predict_hybrid_us(const SpmmProblem& problem, const HybridPolicy& policy,
+                         const DeviceTraits& traits);
+
+}  // namespace tessera::ops

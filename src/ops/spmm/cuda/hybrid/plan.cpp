@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ops/spmm/cuda/hybrid/cost.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/parts.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
+#include "tiles/cuda/device_tiles.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// Some windows on tensor cores, the rows of the others on CUDA cores. The first launch has the
+/// windows, whose blocks stay; the rows of the second fill the places that they leave.
+class CudaHybrid final : public PreparedSpmm {
+ public:
+  CudaHybrid(const SpmmProblem& problem, const HybridPolicy& policy) {
+    const DeviceTraits traits = device_traits(problem.device);
+    const auto tiles = tiles::device_tiles(
+        problem.graph, {policy.tall.height, tile_side(problem.pass), policy.tall.min_uses},
+        problem.place());
+    const ProblemRows rows(problem);
+    const WindowCosts costs = window_costs(problem, policy, traits);
+    WindowCores cores = choose_cores(rows.offsets.span(), tiles->host.step_offsets.span(),
+                                     policy.tall.height, costs);
+    const bool both = cores.tensor.windows > 0 && cores.cuda.windows > 0 && policy.overlapped;
+    if (cores.tensor.windows > 0) {
+      tensor_ = prepare_some_windows(problem, policy.tall, cores.on_tensor_cores, both);
+      of_tensor_ = workspace_.add_beside(tensor_->workspace());
+    }
+    std::string name = "none";
+    if (!cores.cuda_rows.empty()) {
+      const SomeRows others(rows.offsets.span(), std::move(cores.cuda_rows));
+      const std::size_t best = best_rows_policy(problem, others.lengths(), traits);
+      cuda_ = prepare_some_rows(problem, best, others.lengths(), both);
+      of_cuda_ = workspace_.add_beside(cuda_->workspace());
+      name = name_of_rows(best);
+    }
+    note_ = described(cores, costs, policy, name);
+  }
+
+  void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
+    if (tensor_ != nullptr) tensor_->run(call, stream, of_tensor_.in(workspace));
+    if (cuda_ != nullptr) cuda_->run(call, stream, of_cuda_.in(workspace));
+  }
+
+  WorkspaceNeed workspace() const override { return workspace_; }
+  std::string note() const override { return note_; }
+
+ private:
+  static std::string described(const WindowCores& cores, const WindowCosts& costs,
+                               const HybridPolicy& policy, const std::string& rows_name) {
+    const std::int64_t windows = cores.tensor.windows + cores.cuda.windows;
+    const auto edges = static_cast<double>(cores.tensor.edges + cores.cuda.edges);
+    const double share = edges == 0 ? 0 : 100 * static_cast<double>(cores.tensor.edges) / edges;
+    return fmt::format(
+        "; {} of {} windows of {} rows on tensor cores ({:.0f} % of the edges, {:.2f} per column, "
+        "{:.1f} us), the others on CUDA cores ({:.2f} per column, {:.1f} us, {}): a column there "
+        "counts {:.3f} ns, an edge here {:.3f}",
+        cores.tensor.windows, windows, policy.tall.height, share, cores.tensor.edges_per_column(),
+        cores.tensor.us, cores.cuda.edges_per_column(), cores.cuda.us, rows_name,
+        1e3 * costs.tall.column_us, 1e3 * costs.rows.edge_us);
+  }
+
+  std::unique_ptr<const PreparedSpmm> tensor_;
+  std::unique_ptr<const PreparedSpmm> cuda_;
+  WorkspaceNeed workspace_;
+  WorkspaceShare of_tensor_, of_cuda_;
+  std::string note_;
+};
+
+/// Lists of rows have 32 bytes for each.
+constexpr VertexId most_rows = 1 << 24;
+
+std::string why_not(const SpmmProblem& problem, const HybridPolicy& policy) {
+  if (std::string reason = why_not_tall(problem, policy.tall); !reason.empty()) return reason;
+  if (std::max(problem.graph.num_rows(), problem.graph.num_cols()) > most_rows) {
+    return fmt::format("lists more than {} rows", most_rows);
+  }
+  return {};
+}
+
+template <std::size_t index>
+SpmmKernel hybrid_kernel() {
+  constexpr HybridPolicy policy = hybrid_policies[index];
+  SpmmKernel kernel;
+  kernel.info.name = fmt::format("spmm/cuda/{}", policy.name);
+  kernel.info.description = fmt::format(
+      "each window of {} rows on {} or on CUDA cores, whichever should be faster for it, {} steps "
+      "before a window is cut",
+      policy.tall.height, policy.tall.warps ? "mma.sync" : "wgmma", policy.tall.min_cut_steps);
+  kernel.info.op = "spmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
+  kernel.why_not = [](const SpmmProblem& problem) {
+    return why_not(problem, hybrid_policies[index]);
+  };
+  kernel.predicted_us = [](const SpmmProblem& problem) {
+    return predict_hybrid_us(problem, hybrid_policies[index], device_traits(problem.device));
+  };
+  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+    return std::make_unique<CudaHybrid>(problem, hybrid_policies[index]);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+void append_cuda_hybrid_kernels(std::vector<SpmmKernel>& table) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(hybrid_kernel<i>()), ...); }
+  (std::make_index_sequence<hybrid_policies.size()>{});
+}
+
+}  // namespace tessera::ops

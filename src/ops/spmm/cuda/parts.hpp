@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "ops/spmm/cuda/rows/cut.hpp"
+#include "ops/spmm/cuda/tall/policy.hpp"
+#include "ops/spmm/kernel.hpp"
+
+/// Kernels on some of a problem's rows, for a plan that gives the others to another kernel.
+namespace tessera::ops {
+
+/// Why a policy of tall windows cannot solve a problem, in words; empty if it can.
+std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy);
+
+/// Those windows whose entry is not 0. `leads`: some rows follow that overlap them.
+std::unique_ptr<const PreparedSpmm> prepare_some_windows(const SpmmProblem& problem,
+                                                         const TallPolicy& policy,
+                                                         std::span<const std::uint8_t> taken,
+                                                         bool leads);
+
+/// Some rows, by one of `rows_policies` with lists. `follows`: they overlap some windows before.
+std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,
+                                                      std::size_t policy, const RowLengths& rows,
+                                                      bool follows);
+
+/// "rows_8x1x4_listed".
+std::string name_of_rows(std::size_t policy);
+
+}  // namespace tessera::ops
