@@ -160,8 +160,7 @@ TEST_P(BitListsKernels, GiveCodes) {
         result.validate();
         for (std::int64_t i = 0; i < rows; ++i) {
           for (std::int64_t j = 0; j < cols; ++j) {
-            ASSERT_EQ(by_rows ? result.view().code(i, j) : result.view().code(j, i),
-                      expected(i, j))
+            ASSERT_EQ(by_rows ? result.view().code(i, j) : result.view().code(j, i), expected(i, j))
                 << i << ' ' << j;
           }
         }
@@ -175,7 +174,8 @@ TEST(BitLists, SayWhatIsWrong) {
   BitOptions options;
   options.rows = options.depth = 128;
   options.cols = 4;
-  expect_error(ErrorCode::invalid_argument, {"blocks of 0 columns"}, [&] { (void)plan_bit_lists(options); });
+  expect_error(ErrorCode::invalid_argument, {"blocks of 0 columns"},
+               [&] { (void)plan_bit_lists(options); });
   options.block = 128;
   BitOptions wide = options;
   wide.b_bits = 9;
@@ -184,19 +184,22 @@ TEST(BitLists, SayWhatIsWrong) {
   own.own = 1;
   own.output = BitOutput::values;
   expect_error(ErrorCode::invalid_argument, {"own"}, [&] { (void)plan_bit_lists(own); });
-  expect_error(ErrorCode::invalid_argument, {"blocks of a graph"}, [&] { (void)plan_bit_aggregate(lists.graph, options); });
+  expect_error(ErrorCode::invalid_argument, {"blocks of a graph"},
+               [&] { (void)plan_bit_aggregate(lists.graph, options); });
   const BitPlan plan = plan_bit_lists(options);
   const quant::BitTensor b = drawn_bits(128, 4, 8, 8);
   Lists broken = lists;
   broken.offsets[3] = broken.offsets[2] - 1;
   PlacedLists falling(broken, {});
   falling.inputs.b = b.view();
-  expect_error(ErrorCode::invalid_argument, {"list_offsets"}, [&] { (void)run_sums(plan, falling.inputs); });
+  expect_error(ErrorCode::invalid_argument, {"list_offsets"},
+               [&] { (void)run_sums(plan, falling.inputs); });
   broken = lists;
   broken.sources[0] = 128;
   PlacedLists outside(broken, {});
   outside.inputs.b = b.view();
-  expect_error(ErrorCode::invalid_argument, {"list_sources has 128"}, [&] { (void)run_sums(plan, outside.inputs); });
+  expect_error(ErrorCode::invalid_argument, {"list_sources has 128"},
+               [&] { (void)run_sums(plan, outside.inputs); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BitListsKernels,

@@ -14,7 +14,17 @@ struct AggregateResult {
   std::int64_t all_rows = 0;  ///< with those that fill a tensor of codes up
   std::int64_t cols = 0;
   BitResult result;
+  /// Sums become bytes in one range from 0 on (`is_plain`).
+  bool plain = false;
 };
+
+/// Whether sums become bytes in one range from 0 on, by quick quotients, and nothing else is done
+/// to them: codes of their own make these.
+inline bool is_plain(const BitResult& result) {
+  const BitFinish& finish = result.finish;
+  return result.kind == BitResultKind::bytes && finish.range_stride == 0 && finish.quick &&
+         !finish.floors && finish.positive && finish.keeps_sums();
+}
 
 /// Bytes of each row's planes, `width` of them.
 void spread_rows(const BitRows& from, std::int64_t width, std::uint8_t* to, Stream stream);

@@ -76,6 +76,7 @@ class CudaByteRows final : public CudaBits {
     if (finishes_in_registers(options_)) {
       launch.out.result = result(inputs, outputs);
       add_own(options_, codes, launch.out.result.finish);
+      launch.out.plain = is_plain(launch.out.result);
       if (options_.output == BitOutput::rows) launch.out.all_rows = outputs.codes.padded_rows;
       return function_.launch(launch, stream);
     }

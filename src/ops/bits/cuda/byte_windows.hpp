@@ -14,8 +14,7 @@ namespace tessera::ops {
 struct ByteWindowsLaunch {
   TallLaunch tall;
   AggregateResult out;
-  bool small_sums = false;   ///< all below 2^23
-  bool plain_bytes = false;  ///< small sums become bytes in one range from 0 on, and no more
+  bool small_sums = false;  ///< all below 2^23; only these are plain
 };
 
 struct ByteWindowsFunction {

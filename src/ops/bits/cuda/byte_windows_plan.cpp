@@ -82,9 +82,7 @@ class CudaByteWindows final : public CudaBits {
     if (finishes_in_registers(options_)) {
       out.result = result(inputs, outputs);
       add_own(options_, codes, out.result.finish);
-      const BitFinish& finish = out.result.finish;
-      launch.plain_bytes = small_sums_ && options_.output == BitOutput::bytes && finish.quick &&
-                           !finish.floors && finish.positive && finish.keeps_sums();
+      out.plain = small_sums_ && is_plain(out.result);
       if (options_.output == BitOutput::rows) out.all_rows = outputs.codes.padded_rows;
       return function_.launch(launch, stream);
     }

@@ -106,7 +106,7 @@ struct ByteWindowSums {
     std::int64_t row = std::int64_t{first_row} + first_strip * 16 + lane_ / 4;
     const int column = first_column + lane_ % 4 * 4;
     std::uint32_t words[4];
-    if (launch_.plain_bytes) {
+    if (launch_.out.plain) {
 #pragma unroll
       for (int i = 0; i < 2 * Shape::strips; i += at_once) {
 #pragma unroll

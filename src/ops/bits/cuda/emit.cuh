@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "ops/bits/cuda/aggregate.hpp"
 #include "ops/bits/finish_many.hpp"
@@ -158,10 +159,42 @@ __device__ inline std::uint32_t bytes_of(std::uint32_t first, std::uint32_t seco
                      0x5410);
 }
 
+/// Bytes of sums that nothing else is done to.
+template <int count>
+__device__ void emit_plain(const AggregateResult& out, std::int64_t row, std::int64_t column,
+                           const float (&sums)[count]) {
+  const BitFinish& finish = out.result.finish;
+  std::uint32_t bytes[count / 4];
+#pragma unroll
+  for (int i = 0; i < count; i += 4) {
+    std::uint32_t codes[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      codes[k] = code_within<false, true, true>(finish.last_code, sums[i + k], 0.0f,
+                                                finish.one_range.step, finish.one_inverse);
+    }
+    bytes[i / 4] = bytes_of(codes[0], codes[1], codes[2], codes[3]);
+  }
+  if (column + count > out.cols) {
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      const std::int64_t left = out.cols - column - i;
+      if (left < 4) bytes[i / 4] &= left <= 0 ? 0u : (1u << left * 8) - 1;
+    }
+  }
+  store_codes<1>(out, row, column, true, bytes);
+}
+
 /// The sums of `count` columns. All lanes of a warp call it; those that `take` have a row.
 template <int lanes, class Sum, int count>
 __device__ void emit(const AggregateResult& out, std::int64_t row, std::int64_t column, bool takes,
                      const Sum (&sums)[count]) {
+  if constexpr (std::is_same_v<Sum, float>) {
+    if (out.plain) {
+      if (takes) emit_plain(out, row, column, sums);
+      return;
+    }
+  }
   const std::int64_t left = takes && row < out.rows ? out.cols - column : 0;
   std::uint32_t codes[count];
   finish_sums(out.result, row, column, left, sums, codes);
