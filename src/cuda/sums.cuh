@@ -7,6 +7,7 @@
 
 #include "cuda/cluster_sums.cuh"
 #include "cuda/elements.cuh"
+#include "cuda/last_arrival.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/workspace.hpp"
 
@@ -19,20 +20,6 @@ inline constexpr int sum_threads = 256;
 /// Blocks that keep a large GPU busy, four on each multiprocessor. A constant: the cut must not
 /// depend on the GPU.
 inline constexpr std::int64_t wanted_blocks = 528;
-
-/// True in all threads of the block that is the last of `count` to come here.
-__device__ inline bool is_last_block(unsigned* counter, unsigned count) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicAdd(counter, 1u) == count - 1;
-    if (last) *counter = 0;
-  }
-  __syncthreads();
-  if (last) __threadfence();
-  return last;
-}
 
 /// Adds the values of threads that are a multiple of `lanes` apart, a power of two up to 32; the
 /// first `lanes` threads end up with the sums.

@@ -16,6 +16,7 @@ std::span<const AttentionKernel> attention_kernels() {
 #ifdef TESSERA_WITH_CUDA
     append_cuda_rows_attention(kernels);
     append_cuda_tall_attention(kernels);
+    append_cuda_heads_attention(kernels);
     append_cuda_fused_attention(kernels);
     append_cuda_staged_attention(kernels);
 #endif

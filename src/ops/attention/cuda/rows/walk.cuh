@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/last_arrival.cuh"
 #include "cuda/launch.cuh"
 #include "ops/attention/cuda/exponentials.cuh"
 #include "ops/attention/cuda/rows/scores.cuh"
@@ -119,18 +120,9 @@ __device__ inline float dropped(const RowsAttentionLaunch& launch, EdgeOffset ed
 
 /// Whether this warp is the last one of its row's pieces: true for all of its lanes.
 __device__ inline bool is_last_piece(const RowsAttentionLaunch& launch, const RowPiece& piece) {
-  __threadfence();
-  __syncwarp();
-  unsigned done = 0;
-  if (threadIdx.x % 32 == 0) {
-    unsigned* const counter =
-        launch.num_done + std::size_t{blockIdx.y} * launch.num_cut_rows + piece.cut_row;
-    done = atomicAdd(counter, 1u) + 1;
-    if (done == static_cast<unsigned>(piece.num_slots)) *counter = 0;
-  }
-  done = __shfl_sync(~0u, done, 0);
-  __threadfence();
-  return done == static_cast<unsigned>(piece.num_slots);
+  unsigned* const counter =
+      launch.num_done + std::size_t{blockIdx.y} * launch.num_cut_rows + piece.cut_row;
+  return cuda::is_last_warp(counter, static_cast<unsigned>(piece.num_slots));
 }
 
 __device__ inline unsigned warp_of_grid() {

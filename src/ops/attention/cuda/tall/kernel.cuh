@@ -7,6 +7,7 @@
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/tall/dot.cuh"
 #include "ops/attention/cuda/tall/gat.cuh"
+#include "ops/attention/cuda/tall/results.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
 
 /// Attention over tall windows on tensor cores: the rows that the 64 rows of a window use are
@@ -251,159 +252,25 @@ class TallAttention {
     }
   }
 
-  __device__ void finish() {
-    if (piece_.slot >= 0) {
-      store_slot();
-      const tiles::CutWindow window = launch_.slot_windows[piece_.slot];
-      if (is_last(window)) join_slots(window);
-      return;
-    }
-    each_row([&](int place, int row) {
-      if (place >= piece_.num_rows) return;
-      const std::int64_t vertex = std::int64_t{piece_.first_row} + place;
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        if (first_head_ + h >= launch_.heads) break;
-        const HeadSums<T, width>& head = sums_[h];
-        const float reciprocal = reciprocal_of(vertex, head.sum[row]);
-        T* const to = static_cast<T*>(launch_.output) + vertex * launch_.output_stride +
-                      std::int64_t{first_head_ + h} * width + threadIdx.x % 4 * 2;
-#pragma unroll
-        for (int group = 0; group < width / 8; ++group) {
-          *reinterpret_cast<std::uint32_t*>(to + group * 8) =
-              packed<T>(head.features[group][2 * row] * reciprocal,
-                        head.features[group][2 * row + 1] * reciprocal);
-        }
-        if (threadIdx.x % 4 == 0) {
-          store_log_sum(vertex, first_head_ + h, head.base[row], head.sum[row]);
-        }
-      }
-    });
-  }
-
-  /// Calls body(place in the window, 0 or 1) for the two rows of this lane.
-  template <class Body>
-  __device__ static void each_row(Body&& body) {
+  __device__ void finish() const {
+    const WindowResults<T, width, features> results(launch_);
     const int first =
         static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
-    body(first, 0);
-    body(first + 8, 1);
-  }
-
-  /// A row without edges is 0; one of nothing but scores of -inf divides 0 by 0.
-  __device__ float reciprocal_of(std::int64_t vertex, float sum) const {
-    return sum == 0 && is_empty(vertex) ? 0.0f : 1 / sum;
-  }
-  __device__ bool is_empty(std::int64_t vertex) const {
-    const cuda::Offsets& offsets = launch_.offsets;
-    return offsets.narrow != nullptr
-               ? __ldg(offsets.narrow + vertex) == __ldg(offsets.narrow + vertex + 1)
-               : __ldg(offsets.wide + vertex) == __ldg(offsets.wide + vertex + 1);
-  }
-  __device__ void store_log_sum(std::int64_t vertex, int head, float base, float sum) const {
-    if (launch_.log_sum == nullptr) return;
-    launch_.log_sum[vertex * launch_.log_sum_stride + head] =
-        sum == 0 ? -cuda::infinity : (base + log2f(sum)) * ln_of_2;
-  }
-
-  __device__ float* slot_row(int slot, int place) const {
-    return launch_.slots + (std::int64_t{slot} * tall_attention_height + place) * launch_.slot_row;
-  }
-  __device__ void store_slot() const {
-    each_row([&](int place, int row) {
-      float* const to = slot_row(piece_.slot, place);
-      const std::int64_t all_features = launch_.heads * width;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
 #pragma unroll
       for (int h = 0; h < heads; ++h) {
-        const int head = first_head_ + h;
-        if (head >= launch_.heads) break;
+        const HeadSums<T, width>& head = sums_[h];
+        float pairs[width / 8][2];
 #pragma unroll
         for (int group = 0; group < width / 8; ++group) {
-          float* const at = to + std::int64_t{head} * width + group * 8 + threadIdx.x % 4 * 2;
-          at[0] = sums_[h].features[group][2 * row];
-          at[1] = sums_[h].features[group][2 * row + 1];
+          pairs[group][0] = head.features[group][2 * row];
+          pairs[group][1] = head.features[group][2 * row + 1];
         }
-        if (threadIdx.x % 4 == 0) {
-          to[all_features + head] = sums_[h].base[row];
-          to[all_features + launch_.heads + head] = sums_[h].sum[row];
-        }
+        results.store(piece_, first + 8 * row, h * width, pairs, head.base[row], head.sum[row]);
       }
-    });
-  }
-
-  /// True in all threads of the block that stores the last piece of a window.
-  __device__ bool is_last(const tiles::CutWindow& window) const {
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      unsigned* const counter =
-          launch_.arrivals + std::int64_t{blockIdx.y} * launch_.num_slots + window.first_slot;
-      last = atomicAdd(counter, 1u) + 1 == static_cast<unsigned>(window.num_slots);
-      if (last) *counter = 0;
     }
-    __syncthreads();
-    if (last) __threadfence();
-    return last;
-  }
-
-  /// In the order of the pieces. First what the features of every piece are multiplied by takes the
-  /// place of its base, then the features are added up.
-  __device__ void join_slots(const tiles::CutWindow& window) const {
-    const int left = static_cast<int>(launch_.heads) - first_head_;
-    const int num_heads = left < heads ? left : heads;
-    const std::int64_t all_features = launch_.heads * width;
-    for (int i = static_cast<int>(threadIdx.x); i < window.num_rows * num_heads;
-         i += tall_attention_threads) {
-      const int place = i / num_heads;
-      const int head = first_head_ + i % num_heads;
-      join_bases(window, place, head, all_features + head);
-    }
-    __threadfence_block();
-    __syncthreads();
-    constexpr int chunk = 8;  // features of a thread
-    const int of_row = num_heads * width / chunk;
-    for (int i = static_cast<int>(threadIdx.x); i < window.num_rows * of_row;
-         i += tall_attention_threads) {
-      const int place = i / of_row;
-      const int feature = first_head_ * width + i % of_row * chunk;
-      const int head = feature / width;
-      float totals[chunk] = {};
-#pragma unroll 2
-      for (int k = 0; k < window.num_slots; ++k) {
-        const float* const slot = slot_row(window.first_slot + k, place);
-        const float factor = __ldcg(slot + all_features + head);
-        float values[chunk];
-#pragma unroll
-        for (int j = 0; j < chunk; ++j) values[j] = __ldcg(slot + feature + j);
-#pragma unroll
-        for (int j = 0; j < chunk; ++j) totals[j] = fmaf(values[j], factor, totals[j]);
-      }
-      T* const to = static_cast<T*>(launch_.output) +
-                    (std::int64_t{window.first_row} + place) * launch_.output_stride + feature;
-#pragma unroll
-      for (int j = 0; j < chunk; ++j) to[j] = cuda::narrow<T>(totals[j]);
-    }
-  }
-
-  __device__ void join_bases(const tiles::CutWindow& window, int place, int head,
-                             std::int64_t base_at) const {
-    const std::int64_t vertex = std::int64_t{window.first_row} + place;
-    float base = lowest_base;
-    for (int k = 0; k < window.num_slots; ++k) {
-      base = fmaxf(base, __ldcg(slot_row(window.first_slot + k, place) + base_at));
-    }
-    float sum = 0;
-    for (int k = 0; k < window.num_slots; ++k) {
-      const float* const slot = slot_row(window.first_slot + k, place) + base_at;
-      sum = fmaf(__ldcg(slot + launch_.heads), power_of_2(__ldcg(slot) - base), sum);
-    }
-    const float reciprocal = reciprocal_of(vertex, sum);
-    for (int k = 0; k < window.num_slots; ++k) {
-      float* const slot = slot_row(window.first_slot + k, place) + base_at;
-      __stcg(slot, power_of_2(__ldcg(slot) - base) * reciprocal);
-    }
-    store_log_sum(vertex, head, base, sum);
+    results.finish(piece_);
   }
 
   const TallAttentionLaunch& launch_;

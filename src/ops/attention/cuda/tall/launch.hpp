@@ -46,7 +46,8 @@ struct TallAttentionLaunch {
   float* log_sum = nullptr;
   std::int64_t log_sum_stride = 0;
 
-  /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of heads.
+  /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of the
+  /// heads of every slice.
   float* slots = nullptr;
   std::int64_t slot_row = 0;     ///< numbers per row
   unsigned* arrivals = nullptr;  ///< per slice and slot, at the window's first; 0 between runs

@@ -13,6 +13,7 @@ struct TileWalk {
   std::int32_t step = 0;
   std::int32_t tile = 0;
   std::int32_t steps_left = 0;
+  bool begins = false;  ///< whether the tile is the first of its piece
 
   __device__ TileWalk(const TallAttentionLaunch& launch, std::int32_t first, std::int32_t last)
       : pieces(launch.pieces), piece(first), end(last) {}
@@ -23,6 +24,7 @@ struct TileWalk {
       step = pieces[piece].first_step;
       tile = pieces[piece].first_tile;
       steps_left = pieces[piece].num_steps;
+      begins = true;
       ++piece;
     }
     return steps_left > 0;
@@ -36,6 +38,7 @@ struct TileWalk {
     step += tile_steps;
     tile += 1;
     steps_left -= tile_steps;
+    begins = false;
   }
 };
 

@@ -1,47 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "cuda/mma.cuh"
 #include "cuda/softmax.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/exponentials.cuh"
+#include "ops/attention/cuda/tall/packed.cuh"
 #include "ops/attention/cuda/tall/tile_rows.cuh"
 
 /// What a warp holds of 16 rows of a window: as matrix instructions want it, lane 4 g + q has to do
 /// with rows g and g + 8.
 namespace tessera::ops {
-
-template <class T>
-__device__ std::uint32_t packed(float low, float high) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(pair);
-  } else {
-    const __half2 pair = __floats2half2_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(pair);
-  }
-}
-
-/// Two numbers as halves of a word, and what they lost by that, likewise: together they are as good
-/// as twice the digits.
-template <class T>
-struct PackedTwice {
-  std::uint32_t high;
-  std::uint32_t low;
-
-  __device__ PackedTwice(float even, float odd) : high(packed<T>(even, odd)) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      low =
-          packed<T>(even - __uint_as_float(high << 16), odd - __uint_as_float(high & 0xffff0000u));
-    } else {
-      const float2 kept = __half22float2(reinterpret_cast<const __half2&>(high));
-      low = packed<T>(even - kept.x, odd - kept.y);
-    }
-  }
-};
 
 /// The weights of 16 rows and the 16 columns of a step as operands.
 template <class T>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "ops/attention/cuda/heads/cost.hpp"
+#include "ops/attention/cuda/heads/launch.hpp"
+#include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/rows/cost.hpp"
+#include "ops/attention/cuda/tall/windows.hpp"
+
+namespace tessera::ops {
+namespace {
+
+const TallAttentionFunction& function_of(const AttentionOptions& options) {
+  const HeadAttentionFunctions& functions = options.precision == Precision::bf16   ? heads_gat_bf16
+                                            : options.precision == Precision::fp16 ? heads_gat_fp16
+                                                                                   : heads_gat_fp32;
+  return functions[*tall_width_index(options)];
+}
+
+WindowKernel window_kernel(const AttentionOptions& options) {
+  const auto width = static_cast<int>(options.features / options.heads);
+  const int features = head_block_features(width);
+  return {function_of(options), static_cast<int>((options.features + features - 1) / features),
+          width < features ? features / width : 1};
+}
+
+std::string why_not(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  if (options.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (options.form != AttentionForm::gat) return "scores that are no sums of two terms";
+  if (options.dropout > 0) return "dropout, which asks for the number of every edge";
+  if (!tall_width_index(options)) return "heads of 8, 16, 32, 64 or 128 features only";
+  return {};
+}
+
+double predicted_us(const AttentionProblem& problem) {
+  const DeviceTraits& traits = device_traits(problem.options.device);
+  return predict_heads_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
+}
+
+}  // namespace
+
+void append_cuda_heads_attention(std::vector<AttentionKernel>& table) {
+  AttentionKernel kernel;
+  kernel.info.name = "attention/cuda/heads";
+  kernel.info.description =
+      "windows of 64 rows on tensor cores, rows of V scaled by factors of their vertices; backward, "
+      "and operands on no boundaries of 16 bytes, by rows";
+  kernel.info.op = "attention";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
+  kernel.why_not = why_not;
+  kernel.predicted_us = predicted_us;
+  kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
+    return prepare_windows_attention(problem, window_kernel(problem.options));
+  };
+  table.push_back(std::move(kernel));
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/mma.cuh"
+#include "ops/attention/cuda/heads/factors.cuh"
+#include "ops/attention/cuda/tall/window.cuh"
+
+/// What a warp sums up of 32 rows of a window: two blocks of 16, of which lane 4 g + q has to do
+/// with rows g and g + 8.
+namespace tessera::ops {
+
+/// Which cells of 16 rows and the 16 columns of a step have an edge and a plus, and which a minus,
+/// as operands: `sign_unit` or 0.
+struct SignCells {
+  std::uint32_t plus[4];
+  std::uint32_t minus[4];
+
+  /// The number that marks a cell: one bit of the exponent.
+  static constexpr float unit = 2;
+  static constexpr std::uint32_t unit_bits = 0x40004000u;
+
+  /// `bits`: those of the step, from bit 0 on (window.cuh); r of columns 2q, 2q + 1 and of those 8
+  /// further on.
+  __device__ SignCells(std::uint32_t bits, const float (&l)[2], const float2 (&r)[2]) {
+#pragma unroll
+    for (int place = 0; place < 4; ++place) {
+      const float even = l[place % 2] + r[place / 2].x;
+      const float odd = l[place % 2] + r[place / 2].y;
+      // The signs, each over half of a word.
+      const std::uint32_t negative =
+          __byte_perm(__float_as_uint(even), __float_as_uint(odd), 0xffbbu);
+      const std::uint32_t edges = bits << (14 - place);
+      plus[place] = edges & ~negative & unit_bits;
+      minus[place] = edges & negative & unit_bits;
+    }
+  }
+};
+
+/// The sums of one head and 16 rows: of `groups` groups of eight scaled features, and of the
+/// factors themselves, whose parts stand in columns 0 to 2 and, for the other factor, 4 to 6.
+template <int groups>
+struct SignedSums {
+  float plus[groups][4];
+  float minus[groups][4];
+  float plus_weights[4];
+  float minus_weights[4];
+
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#pragma unroll
+      for (int group = 0; group < groups; ++group) plus[group][i] = minus[group][i] = 0;
+      plus_weights[i] = minus_weights[i] = 0;
+    }
+  }
+
+  /// When c moves: all factors with it.
+  __device__ void scale(float own, float sloped) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#pragma unroll
+      for (int group = 0; group < groups; ++group) {
+        plus[group][i] *= own;
+        minus[group][i] *= sloped;
+      }
+      plus_weights[i] *= own;
+      minus_weights[i] *= sloped;
+    }
+  }
+  __device__ void scale_row(int row, float factor) {
+#pragma unroll
+    for (int i = 2 * row; i < 2 * row + 2; ++i) {
+#pragma unroll
+      for (int group = 0; group < groups; ++group) plus[group][i] *= factor;
+      plus_weights[i] *= factor;
+    }
+  }
+
+  __device__ void add_weights(const SignCells& cells, std::uint32_t b0, std::uint32_t b1) {
+    const std::uint32_t b[2] = {b0, b1};
+    cuda::multiply_16x8<__nv_bfloat16>(plus_weights, cells.plus, b);
+    cuda::multiply_16x8<__nv_bfloat16>(minus_weights, cells.minus, b);
+  }
+  __device__ void add(int group, const SignCells& cells, const std::uint32_t (&own)[4],
+                      const std::uint32_t (&sloped)[4]) {
+    multiply(plus[group], cells.plus, own[0], own[1]);
+    multiply(minus[group], cells.minus, sloped[0], sloped[1]);
+    multiply(plus[group], cells.plus, own[2], own[3]);
+    multiply(minus[group], cells.minus, sloped[2], sloped[3]);
+  }
+  /// Weights that are no factors, with rows that are not scaled.
+  __device__ void add_unscaled(int group, const StepWeights<__nv_bfloat16>& weights,
+                               const std::uint32_t (&own)[4]) {
+    multiply(plus[group], weights.low, own[0], own[1]);
+    multiply(plus[group], weights.high, own[2], own[3]);
+    multiply(plus[group], weights.high, own[0], own[1]);
+  }
+  __device__ void add_unscaled_weights(const StepWeights<__nv_bfloat16>& weights) {
+    const std::uint32_t one = threadIdx.x % 32 / 4 == 0 ? 0x3f803f80u : 0u;  // of column 0
+    multiply(plus_weights, weights.low, one, one);
+    multiply(plus_weights, weights.high, one, one);
+  }
+
+  /// From now on `plus` holds everything, in units of 2^base of each row.
+  __device__ void fold(int row, float own, float sloped) {
+    const bool holds_plus = threadIdx.x % 4 < 2;
+#pragma unroll
+    for (int i = 2 * row; i < 2 * row + 2; ++i) {
+#pragma unroll
+      for (int group = 0; group < groups; ++group) {
+        plus[group][i] = plus[group][i] * own + minus[group][i] * sloped;
+        minus[group][i] = 0;
+      }
+      plus_weights[i] = holds_plus ? plus_weights[i] * own : minus_weights[i] * sloped;
+      minus_weights[i] = 0;
+    }
+  }
+  /// The sum of the weights of a row, once folded; all four lanes of the row get it.
+  __device__ float total(int row) const {
+    float sum = plus_weights[2 * row] + plus_weights[2 * row + 1];
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    return sum + __shfl_xor_sync(~0u, sum, 2);
+  }
+  /// Whether a row has an edge, before that: factors are not 0.
+  __device__ bool has_edges(int row) const {
+    const bool holds_plus = threadIdx.x % 4 < 2;
+    const float first = holds_plus ? plus_weights[2 * row] : minus_weights[2 * row];
+    const float second = holds_plus ? plus_weights[2 * row + 1] : minus_weights[2 * row + 1];
+    const bool own = !(first == 0 && second == 0);
+    const unsigned mask = __ballot_sync(~0u, own);
+    return (mask >> (threadIdx.x % 32 & ~3u) & 0xfu) != 0;
+  }
+
+ private:
+  __device__ static void multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                  std::uint32_t b1) {
+    const std::uint32_t b[2] = {b0, b1};
+    cuda::multiply_16x8<__nv_bfloat16>(sums, a, b);
+  }
+};
+
+}  // namespace tessera::ops

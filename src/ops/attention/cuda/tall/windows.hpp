@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "ops/attention/cuda/tall/launch.hpp"
+#include "ops/attention/kernel.hpp"
+
+/// What all kernels over windows of 64 rows are prepared and started by.
+namespace tessera::ops {
+
+/// Blocks share the features of a window in slices, each of so many heads or of a part of one.
+struct WindowKernel {
+  TallAttentionFunction function;
+  int num_slices = 1;
+  int slice_heads = 1;
+};
+
+/// Which of `tall_head_widths` the heads have.
+std::optional<std::size_t> tall_width_index(const AttentionOptions& options);
+
+/// Forward on tiles; the backward pass, and runs whose operands lie on no boundaries of 16 bytes,
+/// by rows.
+std::unique_ptr<const PreparedAttention> prepare_windows_attention(const AttentionProblem& problem,
+                                                                   const WindowKernel& kernel);
+
+}  // namespace tessera::ops
