@@ -10,7 +10,7 @@
 #include "support/attention_kernels.hpp"
 #include "support/odd_graphs.hpp"
 
-/// Attention on 16-bit features: every kernel that takes heads of eight of them.
+/// Attention on narrow heads: every kernel that takes heads of eight 16-bit features.
 namespace tessera::test {
 namespace {
 
@@ -33,15 +33,15 @@ std::vector<std::string> narrow_kernels() {
 class NarrowAttentionKernels : public AttentionKernelTest {};
 
 /// Sources whose terms lie so far apart that no factor per source holds them all, beside some that
-/// lie close together.
+/// lie close together; from `first` on, so that a window may begin without them.
 template <class T>
-void check_spread_terms(const std::string& kernel) {
+void check_spread_terms(const std::string& kernel, std::int64_t first) {
   if (!takes<T>(kernel, AttentionForm::gat, 8, 8)) return;
   const Graph graph = testing::random_graph(200, 300, 6000, 21, false);
   for (const float spread : {0.0f, 3.0f, 30.0f, 300.0f, 3000.0f}) {
-    SCOPED_TRACE("spread " + std::to_string(spread));
+    SCOPED_TRACE("spread " + std::to_string(spread) + " from " + std::to_string(first));
     AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 2100);
-    for (std::int64_t j = 0; j < run.source.rows(); ++j) {
+    for (std::int64_t j = first; j < run.source.rows(); ++j) {
       for (std::int64_t h = 0; h < 8; h += 2) {
         const float term = spread * static_cast<float>(j % 7 - 3) / 3;
         run.source(j, h) = static_cast<T>(static_cast<float>(run.source(j, h)) + term);
@@ -54,8 +54,35 @@ void check_spread_terms(const std::string& kernel) {
 
 TEST_P(NarrowAttentionKernels, TermsFarApart) {
   for_instruction_sets([](const std::string& kernel) {
-    check_spread_terms<Bfloat16>(kernel);
-    if (!on_cpu(kernel)) check_spread_terms<Float16>(kernel);
+    for (const std::int64_t first : {0, 130}) {
+      check_spread_terms<float>(kernel, first);
+      check_spread_terms<Bfloat16>(kernel, first);
+      if (!on_cpu(kernel)) check_spread_terms<Float16>(kernel, first);
+    }
+  });
+}
+
+/// The same weights for every row of a hub's window and more pieces than one: rows without an edge
+/// in some pieces, rows with all of them.
+template <class T>
+void check_cut_windows(const std::string& kernel) {
+  if (!takes<T>(kernel, AttentionForm::gat, 4, 8)) return;
+  const Graph graph = testing::star_graph(20000);
+  for (const float term : {-20.0f, 0.0f, 20.0f}) {
+    SCOPED_TRACE("term " + std::to_string(term));
+    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 4, 8, 0), 2150);
+    for (std::int64_t j = 0; j < run.source.rows(); ++j) {
+      run.source(j, 1) = static_cast<T>(j < 10000 ? term : -term);
+    }
+    run.run_all();
+    expect_matches_reference(run);
+  }
+}
+
+TEST_P(NarrowAttentionKernels, CutWindows) {
+  for_instruction_sets([](const std::string& kernel) {
+    check_cut_windows<float>(kernel);
+    check_cut_windows<Bfloat16>(kernel);
   });
 }
 
@@ -74,7 +101,10 @@ void check_slopes(const std::string& kernel) {
 }
 
 TEST_P(NarrowAttentionKernels, AnySlope) {
-  for_instruction_sets([](const std::string& kernel) { check_slopes<Bfloat16>(kernel); });
+  for_instruction_sets([](const std::string& kernel) {
+    check_slopes<float>(kernel);
+    check_slopes<Bfloat16>(kernel);
+  });
 }
 
 TEST_P(NarrowAttentionKernels, LargeScoresDoNotOverflow) {

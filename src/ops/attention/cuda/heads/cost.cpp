@@ -50,8 +50,7 @@ double predict_heads_attention_us(const AttentionProblem& problem, const DeviceT
   // The last tile of a window is half full on average.
   const double tiles = sample.columns / tiles::tile_columns + windows / 2;
   const double last_tiles = std::min(8.0, 2 * tiles / std::max(1.0, windows));
-  const double working =
-      tiles * (heads * fit.head_tile_us + features * fit.feature_tile_us);
+  const double working = tiles * (heads * fit.head_tile_us + features * fit.feature_tile_us);
   const auto bytes = static_cast<double>(bytes_per_element(options.precision));
   const double moving = (rows + static_cast<double>(problem.graph.num_cols())) * features * bytes /
                         fit.moved_bytes_per_us;

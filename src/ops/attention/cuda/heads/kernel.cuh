@@ -355,8 +355,7 @@ class HeadAttention {
   }
   /// Calls body(place, score of the even column, score of the odd one).
   template <class Body>
-  __device__ void each_score(int h, int block, const Tile& tile, int step,
-                             Body&& body) const {
+  __device__ void each_score(int h, int block, const Tile& tile, int step, Body&& body) const {
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
       const int column = step * 16 + place / 2 * 8 + lane() % 4 * 2;
@@ -410,10 +409,9 @@ class HeadAttention {
 constexpr int head_attention_blocks(int width) { return width < 64 ? 3 : 2; }
 
 template <class T, int width>
-__global__ __launch_bounds__(tall_attention_threads,
-                             head_attention_blocks(width)) void attend_heads(const
-                                                                             TallAttentionLaunch
-                                                                                 launch) {
+__global__ __launch_bounds__(
+    tall_attention_threads,
+    head_attention_blocks(width)) void attend_heads(const TallAttentionLaunch launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];

@@ -44,7 +44,8 @@ void append_cuda_heads_attention(std::vector<AttentionKernel>& table) {
   AttentionKernel kernel;
   kernel.info.name = "attention/cuda/heads";
   kernel.info.description =
-      "windows of 64 rows on tensor cores, rows of V scaled by factors of their vertices; backward, "
+      "windows of 64 rows on tensor cores, rows of V scaled by factors of their vertices; "
+      "backward, "
       "and operands on no boundaries of 16 bytes, by rows";
   kernel.info.op = "attention";
   kernel.info.device = DeviceKind::cuda;
