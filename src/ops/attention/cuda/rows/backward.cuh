@@ -38,13 +38,15 @@ class BackwardRow {
     if (edges.num_groups > 1) join_groups();
   }
 
+  /// A whole batch, or less than one: then edges that do not exist cost little more than a look.
   template <bool whole>
   __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
-    typename Form::Gathered gathered[batch];
-    typename Lanes::Loaded values[batch];
-    AttentionRowState states[batch];
+    constexpr int size = whole || batch == 1 ? batch : batch - 1;
+    typename Form::Gathered gathered[size];
+    typename Lanes::Loaded values[size];
+    AttentionRowState states[size];
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
+    for (int u = 0; u < size; ++u) {
       const bool exists = whole || u < num_edges;
       values[u] = lanes_.load(others_, vertices.ids[u], exists);
       gathered[u] = by_rows ? form_.gathered_with(values[u], vertices.ids[u], exists)
@@ -52,39 +54,39 @@ class BackwardRow {
       states[u] = by_rows ? state_ : state_at(vertices.ids[u], exists);
     }
     // Scores and products dO . V: those that are sums over features are added up together.
-    constexpr int summed = Form::over_features ? 2 * batch : batch;
+    constexpr int summed = Form::over_features ? 2 * size : size;
     float sums[summed];
-    float raw[batch];
+    float raw[size];
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
+    for (int u = 0; u < size; ++u) {
       sums[u] = product(values[u]);
       raw[u] = form_.partial(own_, gathered[u]);
-      if constexpr (Form::over_features) sums[batch + u] = raw[u];
+      if constexpr (Form::over_features) sums[size + u] = raw[u];
     }
     lanes_.add_over_head(sums);
-    if constexpr (Form::over_features) {
+    float kept[size];
+    float weights[size];
 #pragma unroll
-      for (int u = 0; u < batch; ++u) raw[u] = sums[batch + u];
+    for (int u = 0; u < size; ++u) {
+      if constexpr (Form::over_features) raw[u] = sums[size + u];
+      weights[u] = power_of_2(fmaf(form_.value(raw[u]), log2_of_e, -states[u].log_sum));
+      kept[u] = 1;
     }
-    float kept[batch];
-#pragma unroll
-    for (int u = 0; u < batch; ++u) kept[u] = 1;
     if (launch_.drops) {
 #pragma unroll
-      for (int u = 0; u < batch; ++u) {
+      for (int u = 0; u < size; ++u) {
         if (whole || u < num_edges) kept[u] = dropped(launch_, position + u, lanes_.head());
       }
     }
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
-      const bool exists = whole || u < num_edges;
-      const float weight = exists ? exponential(form_.value(raw[u]) - states[u].log_sum) : 0.0f;
-      const float gradient = exists ? weight * (kept[u] * sums[u] - states[u].dot) : 0.0f;
+    for (int u = 0; u < size; ++u) {
+      if (!whole && u >= num_edges) continue;
+      const float gradient = weights[u] * (kept[u] * sums[u] - states[u].dot);
       form_.add(own_, gathered[u], raw[u], gradient, scores_);
       if constexpr (by_rows) {
         form_.add_shared(own_, gathered[u], raw[u], gradient, vector_sums_, scale_sum_);
       } else {
-        add_values(weight * kept[u], values[u]);
+        add_values(weights[u] * kept[u], values[u]);
       }
     }
   }
@@ -175,7 +177,7 @@ class BackwardRow {
     lanes_.add_over_head(dot);
     state.dot = dot[0];
     if (!exists || !lanes_.has_head()) return state;
-    state.log_sum = launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()];
+    state.log_sum = launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()] * log2_of_e;
     const bool first = !edges.is_cut() || edges.piece.slot == edges.piece.first_slot;
     if (edges.stores() && first && lanes_.speaks_for_head()) {
       launch_.row_state[edges.row * launch_.heads + lanes_.head()] = {state.log_sum, state.dot};
@@ -252,7 +254,6 @@ inline constexpr int backward_blocks = held > 8 ? 1
                                                 : (form == AttentionForm::gat ? 5 : 4) +
                                                       (by_rows ? 1 : 0);
 
-/// Each warp takes every n-th item: one, or several where sums over all edges are wanted.
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool by_rows>
 __global__ __launch_bounds__(
     rows_attention_threads,
@@ -263,15 +264,16 @@ __global__ __launch_bounds__(
   cuda::begin_overlapped();
   const Lanes lanes(launch);
   const Form form(launch, lanes);
-  BackwardRow<Lanes, Form, by_rows> row(launch, lanes, form);
+  using Row = BackwardRow<Lanes, Form, by_rows>;
+  Row row(launch, lanes, form);
   const unsigned num_warps = gridDim.x * rows_attention_warps;
+#pragma unroll 1
   for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps) {
-    const GroupEdges edges = edges_of<BackwardRow<Lanes, Form, by_rows>::batch>(launch, item);
+    const GroupEdges edges = edges_of<Row::batch>(launch, item);
     row.run(edges);
     if (edges.is_cut()) {
       if (edges.group == 0) row.store_piece(edges.piece);
-      const bool is_last = is_last_piece(launch, edges.piece);
-      if (!is_last) continue;
+      if (!is_last_piece(launch, edges.piece)) continue;
       row.join_pieces(edges);
     }
     if (edges.stores()) row.store(edges);

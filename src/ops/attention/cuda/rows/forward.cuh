@@ -18,16 +18,20 @@ struct WeightedFeatures {
   /// Lower than any score but -inf, whose weight is 0 whatever the base is: a row of nothing else
   /// divides 0 by 0, as the reference does.
   float base = lowest_base;
-  float sum = 0;  ///< of weights
+  float shift = 0;  ///< what makes a weight of a score in powers of two, once there is a base
+  float sum = 0;    ///< of weights
   float features[Lanes::held] = {};
 
-  __device__ float weight_of(float score) const { return exponential(score - base); }
+  __device__ float weight_of(float score) const {
+    return power_of_2(fmaf(score, log2_of_e, shift));
+  }
 
   /// Makes room for a score of `top`.
   __device__ void raise(float top) {
     if (!(top > base + slack)) return;
     const float factor = exponential(base - top);
     base = top;
+    shift = -top * log2_of_e;
     sum *= factor;
 #pragma unroll
     for (float& feature : features) feature *= factor;
@@ -75,55 +79,61 @@ class ForwardRow {
         form_(form),
         values_(lanes.features_of(launch.gathered_values)) {}
 
-  __device__ void run(const GroupEdges& edges) {
-    own_ = form_.own(edges.row, edges.has_edges());
-    for_batches<batch>(launch_, edges, *this);
-    if (edges.num_groups > 1) {
-      __syncwarp();
-      sums_.join_groups(launch_.shape.lanes);
+  __device__ void attend(const GroupEdges& edges) {
+    run(edges);
+    if (edges.is_cut()) {
+      if (edges.group == 0) store_piece(edges.piece);
+      if (!is_last_piece(launch_, edges.piece)) return;
+      join_pieces(edges);
     }
+    if (edges.stores()) store(edges);
   }
 
+  __device__ void run(const GroupEdges& edges) {
+    sums_ = {};
+    own_ = form_.own(edges.row, edges.has_edges());
+    for_batches<batch>(launch_, edges, *this);
+    __syncwarp();
+    if (edges.num_groups > 1) sums_.join_groups(launch_.shape.lanes);
+  }
+
+  /// A whole batch, or less than one: then edges that do not exist cost little more than a look.
   template <bool whole>
   __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
-    typename Form::Gathered gathered[batch];
-    typename Lanes::Loaded values[batch];
+    constexpr int size = whole || batch == 1 ? batch : batch - 1;
+    typename Form::Gathered gathered[size];
+    typename Lanes::Loaded values[size];
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
+    for (int u = 0; u < size; ++u) {
       const bool exists = whole || u < num_edges;
       values[u] = lanes_.load(values_, vertices.ids[u], exists);
       gathered[u] = form_.gathered_with(values[u], vertices.ids[u], exists);
     }
-    float weights[batch];
+    float weights[size];
 #pragma unroll
-    for (int u = 0; u < batch; ++u) weights[u] = form_.partial(own_, gathered[u]);
+    for (int u = 0; u < size; ++u) weights[u] = form_.partial(own_, gathered[u]);
     if constexpr (Form::over_features) lanes_.add_over_head(weights);
     float top = -cuda::infinity;
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
+    for (int u = 0; u < size; ++u) {
       weights[u] = whole || u < num_edges ? form_.value(weights[u]) : -cuda::infinity;
       top = fmaxf(top, weights[u]);
     }
     sums_.raise(top);
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
+    for (int u = 0; u < size; ++u) {
       weights[u] = sums_.weight_of(weights[u]);
       sums_.sum += weights[u];
     }
     if (launch_.drops) {
 #pragma unroll
-      for (int u = 0; u < batch; ++u) {
+      for (int u = 0; u < size; ++u) {
         if (whole || u < num_edges) weights[u] *= dropped(launch_, position + u, lanes_.head());
       }
     }
 #pragma unroll
-    for (int u = 0; u < batch; ++u) {
-      float features[Lanes::held];
-      Lanes::widen(values[u], features);
-#pragma unroll
-      for (int i = 0; i < Lanes::held; ++i) {
-        sums_.features[i] = fmaf(weights[u], features[i], sums_.features[i]);
-      }
+    for (int u = 0; u < size; ++u) {
+      if (whole || u < num_edges) add(weights[u], values[u]);
     }
   }
 
@@ -167,6 +177,15 @@ class ForwardRow {
   }
 
  private:
+  __device__ void add(float weight, const typename Lanes::Loaded& value) {
+    float features[Lanes::held];
+    Lanes::widen(value, features);
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) {
+      sums_.features[i] = fmaf(weight, features[i], sums_.features[i]);
+    }
+  }
+
   __device__ std::int64_t features() const { return launch_.heads * launch_.width; }
   __device__ float* slot_at(int slot) const { return launch_.slots + slot * launch_.slot_size; }
 
@@ -186,21 +205,22 @@ __global__ __launch_bounds__(rows_attention_threads, forward_blocks(vectors)) vo
     const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
+  using Row = ForwardRow<Lanes, Form>;
   cuda::let_next_begin();
-  const unsigned item = warp_of_grid();
+  unsigned item = warp_of_grid();
   if (item >= num_items(launch)) return;
   const Lanes lanes(launch);
-  const GroupEdges edges = edges_of<ForwardRow<Lanes, Form>::batch>(launch, item);
+  GroupEdges edges = edges_of<Row::batch>(launch, item);
   cuda::wait_for_previous();
   const Form form(launch, lanes);
-  ForwardRow<Lanes, Form> row(launch, lanes, form);
-  row.run(edges);
-  if (edges.is_cut()) {
-    if (edges.group == 0) row.store_piece(edges.piece);
-    if (!is_last_piece(launch, edges.piece)) return;
-    row.join_pieces(edges);
+  Row row(launch, lanes, form);
+#pragma unroll 1
+  while (true) {
+    row.attend(edges);
+    item += gridDim.x * rows_attention_warps;
+    if (item >= num_items(launch)) return;
+    edges = edges_of<Row::batch>(launch, item);
   }
-  if (edges.stores()) row.store(edges);
 }
 
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form>

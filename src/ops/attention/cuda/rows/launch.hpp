@@ -42,8 +42,8 @@ struct AttentionSums {
 
 /// What the backward pass needs of a row and head.
 struct alignas(8) AttentionRowState {
-  float log_sum = 0;
-  float dot = 0;  ///< dO . O
+  float log_sum = 0;  ///< in powers of two
+  float dot = 0;      ///< dO . O
 };
 
 /// Everything a launch needs; passed to the GPU by value.

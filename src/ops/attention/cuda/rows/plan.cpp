@@ -310,9 +310,18 @@ class CudaRowsAttention final : public PreparedAttention {
     const std::int64_t groups = launch.shape.groups();
     const std::int64_t items =
         launch.num_pieces + (std::int64_t{launch.num_rows} + groups - 1) / groups;
-    launch.num_blocks =
-        static_cast<unsigned>((items + rows_attention_warps - 1) / rows_attention_warps);
+    const std::int64_t per_block = rows_attention_warps * items_per_warp(items, launch.num_pieces);
+    launch.num_blocks = static_cast<unsigned>((items + per_block - 1) / per_block);
     return which;
+  }
+
+  /// Where there are many more warps of short rows than a GPU holds at once, a warp takes several:
+  /// what it finds out before its first row serves the others.
+  std::int64_t items_per_warp(std::int64_t items, std::int64_t num_pieces) const {
+    constexpr std::int64_t most = 4, resident_warps = 24;
+    if (num_pieces > items / 8) return 1;
+    const std::int64_t processors = device_traits(options_.device).processors;
+    return std::clamp<std::int64_t>(items / (processors * resident_warps), 1, most);
   }
 
   /// The most features at once, a power of two, for which all groups of `width` features (0: all

@@ -39,6 +39,10 @@ __device__ inline unsigned num_items(const RowsAttentionLaunch& launch) {
   return launch.num_pieces + (rows >> launch.shape.log_groups());
 }
 
+__device__ inline unsigned warp_of_grid() {
+  return blockIdx.x * rows_attention_warps + threadIdx.x / 32;
+}
+
 /// `batch` edges at once.
 template <int batch>
 __device__ GroupEdges edges_of(const RowsAttentionLaunch& launch, unsigned item) {
@@ -123,10 +127,6 @@ __device__ inline bool is_last_piece(const RowsAttentionLaunch& launch, const Ro
   unsigned* const counter =
       launch.num_done + std::size_t{blockIdx.y} * launch.num_cut_rows + piece.cut_row;
   return cuda::is_last_warp(counter, static_cast<unsigned>(piece.num_slots));
-}
-
-__device__ inline unsigned warp_of_grid() {
-  return blockIdx.x * rows_attention_warps + threadIdx.x / 32;
 }
 
 }  // namespace tessera::ops
