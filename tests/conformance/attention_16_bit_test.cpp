@@ -39,6 +39,8 @@ void check_spread_terms(const std::string& kernel, std::int64_t first) {
   if (!takes<T>(kernel, AttentionForm::gat, 8, 8)) return;
   const Graph graph = testing::random_graph(200, 300, 6000, 21, false);
   for (const float spread : {0.0f, 3.0f, 30.0f, 300.0f, 3000.0f}) {
+    // Beyond that gradients are below the smallest fp32 numbers.
+    if (sizeof(T) == 4 && spread > 30) break;
     SCOPED_TRACE("spread " + std::to_string(spread) + " from " + std::to_string(first));
     AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 2100);
     for (std::int64_t j = first; j < run.source.rows(); ++j) {
