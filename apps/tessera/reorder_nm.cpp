@@ -122,10 +122,15 @@ reorder::NmSearchResult find_nm_order(Session& session, const NmCommand& command
   options.effort = command.effort;
   options.time_limit_seconds = command.time_limit;
   options.progress = session.progress();
-  // Throws when the user wants to stop.
-  options.stop = [&options] {
-    report(options.progress, "fitting");
-    return false;
+  // Ctrl-C ends the search, not the work: the best order so far is what it was for.
+  options.stop = [&options, &session] {
+    try {
+      report(options.progress, "fitting");
+      return false;
+    } catch (const Interrupted&) {
+      session.results_are_complete();
+      return true;
+    }
   };
   if (is_search(command)) {
     return search_nm(graph, reorder::parse_nm_search(command.search), options);

@@ -42,6 +42,7 @@ struct SpmmProblem {
   /// Whether the calls are few, so that they do not pay for arrays of the size of the graph.
   bool occasional = false;
   SpmmEpilogue epilogue = {};
+  std::int64_t epochs = 100;  ///< as in PlanOptions
 
   Place place() const { return {device, memory, stream}; }
   void set_place(const Place& place) {

@@ -125,6 +125,7 @@ SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPas
   problem.heads = options.heads;
   problem.edge_values_expected = options.edge_values_expected || options.heads > 1;
   problem.own_weights_at_run = options.heads == 1;
+  problem.epochs = options.epochs;
   problem.epilogue = pass == SpmmPass::forward ? options.epilogue : options.backward_epilogue;
   return problem;
 }

@@ -183,6 +183,23 @@ TEST(CudaCostTest, MixedWindowsAreLeftToBothCores) {
             predicted_rows_us(problem, rows_policies[10], h200_traits()));
 }
 
+TEST(CudaCostTest, ArrangingColumnsIsSharedByTheRunsOfAPlan) {
+  const Case each = {generate::build(generate::ErdosRenyi{.vertices = 20000, .edges = 400000}), 64,
+                     Precision::bf16, SpmmPass::forward};
+  SpmmProblem once = spmm_of(each), often = once;
+  once.epochs = 1;
+  often.epochs = 1000000;
+  for (const TallPolicy& policy : tall_policies) {
+    const double difference = predict_tall_us(once, policy, h200_traits()) -
+                              predict_tall_us(often, policy, h200_traits());
+    EXPECT_EQ(difference > 0, policy.quads) << policy.name;
+  }
+  EXPECT_GT(predict_short_us(once, ShortEncoding::quads, h200_traits()),
+            predict_short_us(often, ShortEncoding::quads, h200_traits()));
+  EXPECT_EQ(predict_short_us(once, ShortEncoding::bits, h200_traits()),
+            predict_short_us(often, ShortEncoding::bits, h200_traits()));
+}
+
 TEST(CudaCostTest, AnotherGpuIsPredictedByItsProcessorsAndItsMemory) {
   const Case large = {generate::build(generate::ErdosRenyi{.vertices = 200000, .edges = 2000000}),
                       128, Precision::bf16, SpmmPass::forward};
