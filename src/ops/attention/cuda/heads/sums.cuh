@@ -26,13 +26,21 @@ struct SignCells {
     for (int place = 0; place < 4; ++place) {
       const float even = l[place % 2] + r[place / 2].x;
       const float odd = l[place % 2] + r[place / 2].y;
-      // The signs, each over half of a word.
-      const std::uint32_t negative =
-          __byte_perm(__float_as_uint(even), __float_as_uint(odd), 0xffbbu);
+      const std::uint32_t negative = signs_over_halves(even, odd);
       const std::uint32_t edges = bits << (14 - place);
       plus[place] = edges & ~negative & unit_bits;
       minus[place] = edges & negative & unit_bits;
     }
+  }
+
+ private:
+  /// Each sign in all bits of a half. CUDA's function for this instruction cannot repeat signs.
+  __device__ static std::uint32_t signs_over_halves(float low, float high) {
+    std::uint32_t signs;
+    asm("prmt.b32 %0, %1, %2, 0xffbb;"
+        : "=r"(signs)
+        : "r"(__float_as_uint(low)), "r"(__float_as_uint(high)));
+    return signs;
   }
 };
 
