@@ -60,27 +60,48 @@ def measure_products(program, sources, precisions=("bf16", "fp32"), widths=WIDTH
     return records
 
 
-def train(program, path, model, pattern, device, epochs=60):
-    command = [program, "train", str(path), "--model", model, "--device", device, "--epochs", str(epochs), "--dropout", "0",
-               "--early-stopping", "0", "--pattern", pattern, "--json", "-"]
+def train(program, path, model, pattern, options):
+    command = [program, "train", str(path), "--model", model, "--early-stopping", "0", "--pattern", pattern, *options, "--json", "-"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        return None
+        return []
     report = json.loads(done.stdout)
-    return {"graph": path.stem, "model": model, "pattern": pattern, "step_ms": report["step_ms"],
-            "test": report["test"]["mean"], "notes": report.get("notes", [])}
+    return [{"graph": path.stem, "model": model, "pattern": pattern, "step_ms": report["step_ms"], "test": report["test"]["mean"],
+             "deviation": report["test"]["std"], "notes": report.get("notes", [])}]
 
 
-def measure_models(program, folder, device="cuda"):
+def graphs_in(folder):
+    paths = [folder / graph / f"{graph}.npz" for graph in GRAPHS]
+    return [path for path in paths if path.exists()]
+
+
+def measure_models(program, folder, device):
+    options = ["--device", device, "--epochs", "60", "--dropout", "0"]
+    return [record for path in graphs_in(folder) for model in MODELS for pattern in ("off", "1:2:4", "auto")
+            for record in train(program, path, model, pattern, options)]
+
+
+def measure_batches(program, folder, device):
+    """Parts of a graph, each ordered on its own."""
+    options = ["--device", device, "--epochs", "20", "--dropout", "0", "--batch", "clusters", "--parts", "8", "--method", "grow"]
+    return [record for path in graphs_in(folder) for model in ("gcn", "sgc") for pattern in ("off", "1:2:4")
+            for record in train(program, path, model, pattern, options)]
+
+
+def measure_accuracy(program, folder, device, runs=5):
+    """Five seeds of each: as it is, ordered, and pruned to the same pattern in the order of the data."""
     records = []
-    for graph in GRAPHS:
-        path = folder / graph / f"{graph}.npz"
-        if not path.exists():
-            continue
-        for model in MODELS:
-            for pattern in ("off", "1:2:4", "auto"):
-                record = train(program, path, model, pattern, device)
-                records += [record] if record else []
+    options = ["--device", device, "--runs", str(runs)]
+    for path in graphs_in(folder):
+        with tempfile.TemporaryDirectory() as scratch:
+            pruned = pathlib.Path(scratch) / path.name
+            done = subprocess.run([program, "prune", str(path), "--pattern", "1:2:4", "-o", str(pruned), "--json", "-"], check=False,
+                                  capture_output=True, text=True)
+            dropped = json.loads(done.stdout) if done.returncode == 0 else None
+            for model in MODELS:
+                for name, data, pattern in (("as it is", path, "off"), ("ordered", path, "1:2:4"), ("pruned", pruned, "off")):
+                    if data.exists():
+                        records += [{**r, "data": name, "prune": dropped} for r in train(program, data, model, pattern, options)]
     return records
 
 
@@ -146,6 +167,31 @@ def model_table(models, torch):
         yield f"| {graph}, {model} | " + " | ".join(cells) + " |"
 
 
+def batch_table(batches):
+    by_key = {(b["graph"], b["model"], b["pattern"]): b for b in batches}
+    yield "| graph, model | as it is, us per batch | 1:2:4, us per batch | as it is / 1:2:4 |"
+    yield "|---|---:|---:|---:|"
+    for graph, model in dict.fromkeys((b["graph"], b["model"]) for b in batches):
+        plain, ordered = (by_key.get((graph, model, p)) for p in ("off", "1:2:4"))
+        if plain and ordered:
+            yield (f"| {graph}, {model} | {plain['step_ms'] * 1e3:.1f} | {ordered['step_ms'] * 1e3:.1f} | "
+                   f"{plain['step_ms'] / ordered['step_ms']:.2f} |")
+
+
+def accuracy_table(records):
+    by_key = {(r["graph"], r["model"], r["data"]): r for r in records}
+    yield "| graph, model | as it is | ordered | pruned | edges dropped |"
+    yield "|---|---:|---:|---:|---:|"
+    for graph, model in dict.fromkeys((r["graph"], r["model"]) for r in records):
+        cells = []
+        for name in ("as it is", "ordered", "pruned"):
+            record = by_key.get((graph, model, name))
+            cells.append(f"{100 * record['test']:.2f} ± {100 * record['deviation']:.2f} %" if record else "–")
+        dropped = (by_key.get((graph, model, "pruned")) or {}).get("prune")
+        cells.append(f"{100 * dropped['dropped'] / dropped['edges_before']:.2f} %" if dropped else "–")
+        yield f"| {graph}, {model} | " + " | ".join(cells) + " |"
+
+
 def write(results, output):
     lines = [HEAD.format(commit=results["commit"])]
     if results["products"]:
@@ -155,5 +201,12 @@ def write(results, output):
         lines += ["## Training steps (Tables 3 and 4)", "",
                   "Forward, backward and Adam in fp32 without dropout; PyG eager or recorded, by edges or CSR, the fastest.", "",
                   *model_table(results["models"], results["torch"]), ""]
+    if results.get("accuracy"):
+        lines += ["## Accuracy of ordering and of pruning (Table 5)", "",
+                  "Test accuracy over five seeds with the papers' training; pruned to 1:2:4 by `tessera prune`.", "",
+                  *accuracy_table(results["accuracy"]), ""]
+    if results.get("batches"):
+        lines += ["## Parts of a graph, ordered one by one (Table 6)", "",
+                  "A step on one of eight parts, as `train --batch clusters` makes them.", "", *batch_table(results["batches"]), ""]
     output.with_suffix(".md").write_text("\n".join(lines + results.get("remarks", [])))
     output.with_suffix(".json").write_text(json.dumps(results, indent=None, separators=(",", ":")).replace('{"form"', '\n{"form"') + "\n")

@@ -168,9 +168,11 @@ def on_gpu(arguments, paths):
     if "products" in arguments.parts:
         results["products"] = nm_gpu.measure_products(arguments.program, large)
         nm_gpu.write(results, output)
-    if arguments.data and "models" in arguments.parts:
-        results["models"] = nm_gpu.measure_models(arguments.program, arguments.data)
-        nm_gpu.write(results, output)
+    for part, measure in (("models", nm_gpu.measure_models), ("accuracy", nm_gpu.measure_accuracy),
+                          ("batches", nm_gpu.measure_batches)):
+        if arguments.data and part in arguments.parts:
+            results[part] = measure(arguments.program, arguments.data, "cuda")
+            nm_gpu.write(results, output)
     if arguments.data and "torch" in arguments.parts:
         results["torch"] = torch_steps(arguments.data)
     nm_gpu.write(results, output)
@@ -190,7 +192,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, help="docs/results/nm_reordering, or nm_cuda on a GPU")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--data", type=pathlib.Path, help="graphs to train on")
-    parser.add_argument("--parts", default="products,models,torch", type=lambda text: text.split(","))
+    parser.add_argument("--parts", default="products,models,accuracy,batches,torch", type=lambda text: text.split(","))
     parser.add_argument("--commit", default="unknown")
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
