@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "tessera/core/memory.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
+#include "tiles/cuda/device_tiles.hpp"
 
 namespace tessera::tiles {
 
@@ -14,11 +14,13 @@ struct DeviceQuads {
   SharedArray<EdgeOffset> half_step_offsets;  ///< of windows, in steps of 16 columns
   Buffer<VertexId> columns;
   Buffer<std::uint32_t> words;
+  /// The edges that are not in quads; null where all are.
+  std::shared_ptr<const cuda::DeviceRows> rest;
 };
 
-/// Arranged in this process at the first call for a height, a side and a place's memory, copied to
-/// the GPU, then kept with the graph.
-std::shared_ptr<const DeviceQuads> device_quads(const Graph& graph, int height, Side side,
+/// Arranged in this process at the first call for these options and a place's memory, copied to the
+/// GPU, then kept with the graph.
+std::shared_ptr<const DeviceQuads> device_quads(const Graph& graph, const TileOptions& options,
                                                 const Place& place);
 
 }  // namespace tessera::tiles

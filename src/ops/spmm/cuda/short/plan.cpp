@@ -66,7 +66,7 @@ EncodedWindows encode(const SpmmProblem& problem, ShortEncoding encoding) {
   if (encoding == ShortEncoding::bits) {
     return windows(tiles::device_tiles(problem.graph, {height, side, 1}, problem.place()), 4);
   }
-  return windows(tiles::device_quads(problem.graph, height, side, problem.place()), 2);
+  return windows(tiles::device_quads(problem.graph, {height, side}, problem.place()), 2);
 }
 
 /// Sums over windows of A, or of A^T in the backward pass, with rows on 16-byte boundaries.

@@ -117,17 +117,15 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy) {
              .tile_offsets = encoded->host.tile_offsets.span()},
             encoded->columns.span(),
             encoded->words.data(),
-            nullptr};
+            encoded->rest};
   };
+  const tiles::TileOptions options = {policy.height, side, policy.min_uses};
   if (policy.quads) {
-    const auto quads = tiles::device_quads(problem.graph, policy.height, side, problem.place());
+    const auto quads = tiles::device_quads(problem.graph, options, problem.place());
     return windows(quads, quads->half_step_offsets.span());
   }
-  const auto tiled =
-      tiles::device_tiles(problem.graph, {policy.height, side, policy.min_uses}, problem.place());
-  TallWindows all = windows(tiled, tiled->host.step_offsets.span());
-  all.rest = tiled->rest;
-  return all;
+  const auto tiled = tiles::device_tiles(problem.graph, options, problem.place());
+  return windows(tiled, tiled->host.step_offsets.span());
 }
 
 /// Sums over windows of A, or of A^T in the backward pass. A run that brings values of edges needs

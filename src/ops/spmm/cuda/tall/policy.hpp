@@ -23,7 +23,7 @@ struct TallPolicy {
   bool quads = false;
 };
 
-inline constexpr std::array<TallPolicy, 10> tall_policies = {{
+inline constexpr std::array<TallPolicy, 12> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
@@ -34,6 +34,8 @@ inline constexpr std::array<TallPolicy, 10> tall_policies = {{
     {"valued_64_mma", 64, 32, 2, 1, true, true},
     {"nm_128", 128, 32, 2, 1, false, false, true},
     {"nm_256", 256, 32, 2, 1, false, false, true},
+    {"nm_split_128", 128, 256, 2, 3, false, false, true},
+    {"nm_split_256", 256, 256, 2, 3, false, false, true},
 }};
 
 }  // namespace tessera::ops
