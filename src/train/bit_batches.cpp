@@ -9,6 +9,7 @@
 
 #include "core/transfer_memory.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
 #include "tessera/graph/build.hpp"
 
 #include "train/bit_features.hpp"
@@ -123,7 +124,7 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
       from.row_of[static_cast<std::size_t>(members[row])] = static_cast<VertexId>(row);
     }
   }
-  for (std::int64_t batch = 0; batch < size(); ++batch) fill(batch, from);
+  parallel_tasks(size(), [&](std::int64_t batch) { fill(batch, from); });
 }
 
 /// Blocks of bits take as long to copy and to sum over however few of them are set.

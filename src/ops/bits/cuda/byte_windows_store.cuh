@@ -132,9 +132,9 @@ struct ByteWindowSums {
 
   __device__ void move_up() {
 #pragma unroll
-    for (int i = 0; i < Shape::num_sums / 8 * 4; ++i) {
-      const int strip = i / 4 / 2 / Shape::groups;
-      const int group = i / 4 / 2 % Shape::groups;
+    for (int i = 0; i < Shape::num_sums; ++i) {
+      const int strip = i / 8 / Shape::groups;
+      const int group = i / 8 % Shape::groups;
       const int odd = i / 4 % 2;
       std::int32_t& to = own[strip][group][odd][i % 4];
       if (at_once == 1 && i % 4 < 2) {
