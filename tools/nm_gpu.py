@@ -47,17 +47,55 @@ def ordered_copies(program, sources, folder):
     return copies
 
 
-def measure_products(program, sources, precisions=("bf16", "fp32"), widths=WIDTHS):
-    records = []
+def measure_products(program, sources, widths, precisions=("bf16", "fp32")):
+    """Lists of records, as they come."""
     with tempfile.TemporaryDirectory() as folder:
         ordered = ordered_copies(program, sources, folder)
         for form, kernel, data in (("2:4", "spmm/cuda/nm*", sources), ("cuSPARSE", "spmm/cuda/cusparse*", sources),
                                    ("plan", None, sources), ("2:4, ordered", "spmm/cuda/nm*", ordered),
                                    ("tiles", "spmm/cuda/tall*", sources)):
-            for record in bench(program, data, precisions, widths, kernel):
-                keep = ("graph", "features", "precision", "kernel", "median_us", "floor_us", "max_error")
-                records.append({"form": form, **{key: record[key] for key in keep}})
-    return records
+            keep = ("graph", "features", "precision", "kernel", "median_us", "floor_us", "max_error")
+            yield [{"form": form, **{key: record[key] for key in keep}}
+                   for record in bench(program, data, precisions, widths, kernel)]
+
+
+# The communities alone of proteins-size and reddit-size: the edges that tall windows share.
+DENSE_PARTS = {"proteins-size, communities": "sbm?vertices=132534&communities=100&mean_degree=450&inside=1",
+               "reddit-size, communities": "sbm?vertices=232965&communities=50&mean_degree=381&inside=1"}
+DENSE_KERNELS = ["tall_64_long", "tall_128", "nm_128", "nm_256"]
+TWINS = {"proteins-size": "twin:proteins", "reddit-size": "twin:reddit"}
+TWIN_KERNELS = ["split_128", "nm_split_128", "nm_split_256"]
+
+
+def measure_dense(program, widths):
+    with tempfile.TemporaryDirectory() as folder:
+        for sources, kernels in ((DENSE_PARTS, DENSE_KERNELS), (TWINS, TWIN_KERNELS)):
+            for name, source in sources.items():
+                path = pathlib.Path(folder) / "graph.tsr"
+                verb = ["generate", source] if sources is DENSE_PARTS else ["convert", source]
+                subprocess.run([program, *verb, "-o", str(path), "--force"], check=False, capture_output=True)
+                for kernel in kernels:
+                    keep = ("features", "precision", "kernel", "median_us", "floor_us", "max_error")
+                    yield [{"form": "dense", "graph": name, **{key: record[key] for key in keep}}
+                           for record in bench(program, [path], ["bf16"], widths, "spmm/cuda/" + kernel)]
+
+
+def dense_table(records):
+    widths = sorted({r["features"] for r in records})
+    yield "| graph, kernel | " + " | ".join(f"{width}" for width in widths) + " |"
+    yield "|---|" + "---:|" * len(widths)
+    by_key = {(r["graph"], r["kernel"], r["features"]): r["median_us"] for r in records}
+    for graph, kernel in dict.fromkeys((r["graph"], r["kernel"]) for r in records):
+        cells = [f"{by_key[graph, kernel, w]:.0f}" if (graph, kernel, w) in by_key else "–" for w in widths]
+        yield f"| {graph}, `{kernel.split('/')[-1]}` | " + " | ".join(cells) + " |"
+    for graph in dict.fromkeys(r["graph"] for r in records):
+        cells = []
+        for width in widths:
+            of = {k: t for (g, k, w), t in by_key.items() if g == graph and w == width}
+            sparse = [t for k, t in of.items() if "/nm_" in k]
+            dense = [t for k, t in of.items() if "/nm_" not in k]
+            cells.append(f"{min(dense) / min(sparse):.2f} ×" if sparse and dense else "–")
+        yield f"| {graph}: sparse against dense, best of each | " + " | ".join(cells) + " |"
 
 
 def train(program, path, model, pattern, options):
@@ -77,20 +115,23 @@ def graphs_in(folder):
 
 def measure_models(program, folder, device):
     options = ["--device", device, "--epochs", "60", "--dropout", "0"]
-    return [record for path in graphs_in(folder) for model in MODELS for pattern in ("off", "1:2:4", "auto")
-            for record in train(program, path, model, pattern, options)]
+    for path in graphs_in(folder):
+        for model in MODELS:
+            for pattern in ("off", "1:2:4", "auto"):
+                yield train(program, path, model, pattern, options)
 
 
 def measure_batches(program, folder, device):
     """Parts of a graph, each ordered on its own."""
     options = ["--device", device, "--epochs", "20", "--dropout", "0", "--batch", "clusters", "--parts", "8", "--method", "grow"]
-    return [record for path in graphs_in(folder) for model in ("gcn", "sgc") for pattern in ("off", "1:2:4")
-            for record in train(program, path, model, pattern, options)]
+    for path in graphs_in(folder):
+        for model in ("gcn", "sgc"):
+            for pattern in ("off", "1:2:4"):
+                yield train(program, path, model, pattern, options)
 
 
 def measure_accuracy(program, folder, device, runs=5):
     """Five seeds of each: as it is, ordered, and pruned to the same pattern in the order of the data."""
-    records = []
     options = ["--device", device, "--runs", str(runs)]
     for path in graphs_in(folder):
         with tempfile.TemporaryDirectory() as scratch:
@@ -101,8 +142,7 @@ def measure_accuracy(program, folder, device, runs=5):
             for model in MODELS:
                 for name, data, pattern in (("as it is", path, "off"), ("ordered", path, "1:2:4"), ("pruned", pruned, "off")):
                     if data.exists():
-                        records += [{**r, "data": name, "prune": dropped} for r in train(program, data, model, pattern, options)]
-    return records
+                        yield [{**r, "data": name, "prune": dropped} for r in train(program, data, model, pattern, options)]
 
 
 def geometric_mean(values):
@@ -194,6 +234,9 @@ def accuracy_table(records):
 
 def write(results, output):
     lines = [HEAD.format(commit=results["commit"])]
+    if results.get("dense"):
+        lines += ["## Dense parts", "", "Microseconds in bf16 by features. The communities alone are the edges that windows share.", "",
+                  *dense_table(results["dense"]), ""]
     if results["products"]:
         lines += ["## Products (SOGRE's Figure 4)", "", "How many times as fast, geometric mean (worst):", "",
                   *ratio_table(results["products"]), "", "Microseconds at 128 features:", "", *matrix_table(results["products"]), ""]

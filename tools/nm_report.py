@@ -162,20 +162,21 @@ def torch_steps(folder):
 
 
 def on_gpu(arguments, paths):
-    large = [path for path in paths if rows_of(arguments.program, path) >= 10_000]
-    results = {"commit": arguments.commit, "products": [], "models": [], "torch": []}
+    large = [path for path in paths if "products" in arguments.parts and rows_of(arguments.program, path) >= 10_000]
+    results = {"commit": arguments.commit, "dense": [], "products": [], "models": [], "accuracy": [], "batches": [], "torch": []}
     output = arguments.output or pathlib.Path("docs/results/nm_cuda")
-    if "products" in arguments.parts:
-        results["products"] = nm_gpu.measure_products(arguments.program, large)
-        nm_gpu.write(results, output)
-    for part, measure in (("models", nm_gpu.measure_models), ("accuracy", nm_gpu.measure_accuracy),
-                          ("batches", nm_gpu.measure_batches)):
-        if arguments.data and part in arguments.parts:
-            results[part] = measure(arguments.program, arguments.data, "cuda")
-            nm_gpu.write(results, output)
-    if arguments.data and "torch" in arguments.parts:
-        results["torch"] = torch_steps(arguments.data)
-    nm_gpu.write(results, output)
+    program, data = arguments.program, arguments.data
+    measures = {"dense": lambda: nm_gpu.measure_dense(program, arguments.widths),
+                "products": lambda: nm_gpu.measure_products(program, large, arguments.widths),
+                "models": lambda: nm_gpu.measure_models(program, data, "cuda"),
+                "accuracy": lambda: nm_gpu.measure_accuracy(program, data, "cuda"),
+                "batches": lambda: nm_gpu.measure_batches(program, data, "cuda"),
+                "torch": lambda: [torch_steps(data)]}
+    for part in arguments.parts:
+        if part in ("dense", "products") or data:
+            for records in measures[part]():
+                results[part] += records
+                nm_gpu.write(results, output)
 
 
 def rows_of(program, path):
@@ -192,7 +193,8 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, help="docs/results/nm_reordering, or nm_cuda on a GPU")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--data", type=pathlib.Path, help="graphs to train on")
-    parser.add_argument("--parts", default="products,models,accuracy,batches,torch", type=lambda text: text.split(","))
+    parser.add_argument("--parts", default="dense,products,models,accuracy,batches,torch", type=lambda text: text.split(","))
+    parser.add_argument("--widths", default=nm_gpu.WIDTHS, type=lambda text: [int(width) for width in text.split(",")])
     parser.add_argument("--commit", default="unknown")
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))

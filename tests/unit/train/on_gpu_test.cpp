@@ -224,6 +224,27 @@ TEST_P(GpuTraining, several_labels_clusters_and_graphs) {
                     fit(learnable_graphs(), pooled, in_graphs(gpu)), 2e-4, evaluates_alike());
 }
 
+TEST_P(OnGpu, orders_vertices_as_the_cpu_does) {
+  const auto ordered = [](Device device, Batching batching) {
+    TrainOptions options = on(device, 4);
+    options.batching = batching;
+    options.parts = 4;
+    options.graphs_per_batch = 16;
+    options.pattern = parse_pattern_choice("1:2:4");
+    return options;
+  };
+  const nn::ModelConfig model = small_model(GetParam());
+  for (const Batching batching : {Batching::full, Batching::clusters}) {
+    expect_same_curve(fit(learnable_vertices(), model, ordered({}, batching)),
+                      fit(learnable_vertices(), model, ordered(gpu, batching)), 2e-4,
+                      evaluates_alike());
+  }
+  const nn::ModelConfig pooled = small_model(GetParam(), true);
+  expect_same_curve(fit(learnable_graphs(), pooled, ordered({}, Batching::graphs)),
+                    fit(learnable_graphs(), pooled, ordered(gpu, Batching::graphs)), 2e-4,
+                    evaluates_alike());
+}
+
 /// Whatever is recorded, made ahead or kept: batches are what they would be, bit for bit.
 TEST_P(GpuTraining, batches_train_the_same_bits_twice) {
   const auto curve = [](const Dataset& data, const nn::ModelConfig& model, TrainOptions options,
