@@ -53,6 +53,16 @@ AttentionRows rows_of(const ConstOperand& operand) {
 }
 AttentionSums sums_of(const Operand& operand) { return {operand.data, operand.stride}; }
 
+/// Pieces of rows that are cut, of so many edges at most.
+std::int64_t count_slots(const DegreeStatistics& degrees, EdgeOffset piece) {
+  std::int64_t slots = 0;
+  for (auto count = degrees.counts.rbegin(); count != degrees.counts.rend(); ++count) {
+    if (count->degree <= piece) break;
+    slots += count->rows * ((count->degree + piece - 1) / piece);
+  }
+  return slots;
+}
+
 /// One sweep's rows of the matrix, and how they are shared out.
 struct Side {
   std::shared_ptr<const cuda::DeviceRows> rows;
@@ -67,10 +77,10 @@ struct Side {
     const auto offsets = rows->host_offsets.span();
     const RowsCut cut =
         choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device));
-    // A warp's share of spmm's piece. What it leaves for others to join is less than a number per
-    // edge.
-    const EdgeOffset share = cut.piece(policy) / (cut.block_threads / 32);
-    const EdgeOffset piece = std::max(share, 2 * options.features);
+    // A warp's share of spmm's piece. What pieces leave for others to join, features and as many
+    // numbers of scores at most, is less than a number for two edges of the graph.
+    EdgeOffset piece = std::max<EdgeOffset>(1, cut.piece(policy) / (cut.block_threads / 32));
+    while (count_slots(degrees, piece) * 2 * options.features > degrees.num_edges / 2) piece *= 2;
     schedule = make_attention_schedule(
         *rows, degrees, {std::min(cut.short_row(policy), piece), piece}, options.place());
   }

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares fused attention on a GPU with the public kernels that were measured on the same machine.
+
+    tools/attention_peers.py peers_attention_h200.csv cora/cora.npz pubmed/pubmed.npz DD/DD.npz
+    tools/attention_peers.py peers_attention_h200.csv --records forward.json steps.json
+
+Writes attention_peers.md and, where it measures, attention_peers.json to docs/results. A peer counts where its result
+was right on that graph; its fp16 stands beside bf16 here. The peers' launches were queued behind one another, so that
+the time of a launch in a captured chain counts here where there is one. Exits with 1 where a peer is faster.
+"""
+import argparse
+import csv
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FORMS = ["gat", "gatv2", "dot"]
+# What a run of the program measures: heads, then widths of all of them together by form.
+SHAPES = [(8, {64: ["gat"], 128: ["gat", "dot"]}), (4, {128: ["dot", "gatv2"]}),
+          (1, {64: ["gat", "gatv2", "dot"], 128: ["gatv2", "dot"]})]
+PRECISIONS = {"fp32": "fp32", "fp16": "bf16"}  # of peers, and the one to compare with
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("peers", metavar="PEERS", help="csv file of the peers' measurements")
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="what `tessera bench --data` takes")
+    parser.add_argument("--records", nargs="+", metavar="FILE", help="results of `tessera bench` instead of new ones")
+    parser.add_argument("--program", default=str(ROOT / "build" / "cuda" / "bin" / "tessera"))
+    parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
+    parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
+    options = parser.parse_args()
+    if bool(options.sources) == bool(options.records):
+        parser.error("either SOURCEs to measure on, or --records")
+    return options
+
+
+def measure(options):
+    records = []
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        data = [word for source in options.sources for word in ("--data", source)]
+        for heads, widths in SHAPES:
+            for width, forms in widths.items():
+                ops = [f"attention_{form}{kind}" for form in forms for kind in ("", "_step")]
+                subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", str(width),
+                                "--heads", str(heads), "--precision", ",".join(PRECISIONS.values()), "--json",
+                                str(report), "--force"], check=True, stdout=subprocess.DEVNULL)
+                records += json.loads(report.read_text())["records"]
+    return records
+
+
+def key_of(record):
+    """Form, heads, width of all heads, precision, direction, graph; None for other ops."""
+    name = record["op"].removeprefix("attention_")
+    form = name.removesuffix("_step")
+    if form not in FORMS or "heads" not in record:
+        return None
+    direction = "fwd+bwd" if name.endswith("_step") else "fwd"
+    return form, record["heads"], record["features"], record["precision"], direction, record["graph"]
+
+
+def own_times(records):
+    """The fastest plan of each case: records may hold several kernels."""
+    times = {}
+    for record in records:
+        key = key_of(record)
+        if key is None:
+            continue
+        time = record.get("chain_us") or record["median_us"]
+        if key not in times or time < times[key][0]:
+            times[key] = (time, record["kernel"])
+    return times
+
+
+def best_peers(path):
+    best = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["result"] != "right" or row["op"] not in FORMS or row["dtype"] not in PRECISIONS:
+                continue
+            heads = int(row["heads"])
+            key = (row["op"], heads, heads * int(row["width_per_head"]), PRECISIONS[row["dtype"]], row["direction"],
+                   row["graph"])
+            time = float(row["kernel_us"])
+            if key not in best or time < best[key][0]:
+                best[key] = (time, row["peer"])
+    return best
+
+
+def number(value):
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def page(cases, commit, where):
+    graphs = []
+    for key in cases:
+        if key[-1] not in graphs:
+            graphs.append(key[-1])
+    ratios = {key: peer / own for key, (own, _, peer, _) in cases.items()}
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    slower = sorted((ratio, key) for key, ratio in ratios.items() if ratio < 1)
+    yield "# Fused attention beside public kernels"
+    yield ""
+    yield (f"Made by `tools/attention_peers.py`{where}, commit {commit or 'unknown'}. Microseconds on one NVIDIA H200: "
+           "here / the fastest right public kernel, and how many times faster. Their fp16 stands beside bf16.")
+    yield ""
+    worst = min(ratios, key=ratios.get)
+    yield (f"{len(ratios)} cases, geometric mean **{mean:.2f} x**, the least {ratios[worst]:.2f} x "
+           f"({' '.join(map(str, worst))}); slower in {len(slower)}.")
+    yield ""
+    yield "| form, heads x width, precision, direction | " + " | ".join(graphs) + " |"
+    yield "|---|" + "---|" * len(graphs)
+    for shape in sorted({key[:-1] for key in cases}, key=lambda key: (FORMS.index(key[0]), *key[1:])):
+        form, heads, features, precision, direction = shape
+        cells = []
+        for graph in graphs:
+            case = cases.get((*shape, graph))
+            if case is None:
+                cells.append("–")
+                continue
+            own, _, peer, name = case
+            ratio = f"{peer / own:.1f} x" if peer >= own else f"**{peer / own:.2f} x**"
+            cells.append(f"{number(own)} / {number(peer)} {name}: {ratio}")
+        yield f"| {form} {heads} x {features // heads}, {precision}, {direction} | " + " | ".join(cells) + " |"
+    yield ""
+
+
+def main():
+    options = arguments()
+    folder = pathlib.Path(options.output)
+    if options.records:
+        files = [json.loads(pathlib.Path(file).read_text()) for file in options.records]
+        records = [record for file in files for record in file["records"]]
+        commit = options.commit or ", ".join(sorted({file.get("commit", "") for file in files} - {""}))
+        where = " of " + ", ".join(f"`{pathlib.Path(file).name}`" for file in options.records)
+    else:
+        records, commit, where = measure(options), options.commit, " (`attention_peers.json`)"
+        (folder / "attention_peers.json").write_text(json.dumps({"commit": commit, "records": records}, indent=1) + "\n")
+    own, peers = own_times(records), best_peers(options.peers)
+    cases = {key: (*own[key], *peers[key]) for key in own if key in peers}
+    if not cases:
+        sys.exit("no case that both have measured")
+    text = "\n".join(page(cases, commit, where))
+    (folder / "attention_peers.md").write_text(text)
+    print("\n".join(text.splitlines()[4:5]))
+    slower = [(key, case) for key, case in cases.items() if case[2] < case[0]]
+    for key, (time, kernel, peer, name) in slower:
+        print(f"slower: {' '.join(map(str, key))}: {number(time)} by {kernel}, {name} {number(peer)}")
+    sys.exit(1 if slower else 0)
+
+
+if __name__ == "__main__":
+    main()
