@@ -266,9 +266,8 @@ __global__ __launch_bounds__(
   const Form form(launch, lanes);
   using Row = BackwardRow<Lanes, Form, by_rows>;
   Row row(launch, lanes, form);
-  const unsigned num_warps = gridDim.x * rows_attention_warps;
 #pragma unroll 1
-  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps) {
+  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
     const GroupEdges edges = edges_of<Row::batch>(launch, item);
     row.run(edges);
     if (edges.is_cut()) {

@@ -8,30 +8,29 @@
 /// The forward pass: one sweep over the edges of a row.
 namespace tessera::ops {
 
-/// The softmax of some edges and their weighted features. Weights are exponentials relative to
+/// The softmax of some edges and their weighted features. Weights are powers of two relative to
 /// `base`, which is near the largest score so far: it moves only where a score lies far above it,
 /// so that most steps rescale nothing.
 template <class Lanes>
 struct WeightedFeatures {
-  static constexpr float slack = 5;  ///< weights may grow to e^5 before the base follows
+  static constexpr float slack = 7;  ///< weights may grow to 2^7 before the base follows
 
   /// Lower than any score but -inf, whose weight is 0 whatever the base is: a row of nothing else
   /// divides 0 by 0, as the reference does.
-  float base = lowest_base;
-  float shift = 0;  ///< what makes a weight of a score in powers of two, once there is a base
-  float sum = 0;    ///< of weights
+  float base = lowest_base;  ///< in powers of two
+  float sum = 0;             ///< of weights
   float features[Lanes::held] = {};
 
   __device__ float weight_of(float score) const {
-    return power_of_2(fmaf(score, log2_of_e, shift));
+    return power_of_2(fmaf(score, log2_of_e, -base));
   }
 
   /// Makes room for a score of `top`.
   __device__ void raise(float top) {
-    if (!(top > base + slack)) return;
-    const float factor = exponential(base - top);
-    base = top;
-    shift = -top * log2_of_e;
+    const float wanted = top * log2_of_e;
+    if (!(wanted > base + slack)) return;
+    const float factor = power_of_2(base - wanted);
+    base = wanted;
     sum *= factor;
 #pragma unroll
     for (float& feature : features) feature *= factor;
@@ -40,8 +39,8 @@ struct WeightedFeatures {
   /// With those of other edges of the row.
   __device__ void join(float other_base, float other_sum, const float (&others)[Lanes::held]) {
     const float joint = fmaxf(base, other_base);
-    const float mine = exponential(base - joint);
-    const float theirs = exponential(other_base - joint);
+    const float mine = power_of_2(base - joint);
+    const float theirs = power_of_2(other_base - joint);
     sum = sum * mine + other_sum * theirs;
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) features[i] = features[i] * mine + others[i] * theirs;
@@ -63,7 +62,7 @@ struct WeightedFeatures {
   }
 
   /// The log of the sum of exponentials.
-  __device__ float log_sum() const { return base + logf(sum); }
+  __device__ float log_sum() const { return (base + log2f(sum)) * ln_of_2; }
 };
 
 template <class Lanes, class Form>
@@ -197,12 +196,19 @@ class ForwardRow {
   WeightedFeatures<Lanes> sums_;
 };
 
-/// Blocks that an SM should hold, by the vectors that a lane holds.
-inline constexpr int forward_blocks(int vectors) { return vectors > 2 ? 2 : vectors > 1 ? 5 : 6; }
+/// Blocks that an SM should hold, as registers allow.
+constexpr int forward_blocks(const LaneVectors& held, AttentionForm form, bool several) {
+  if (held.vectors > 2) return 2;
+  if (held.vectors > 1 || several) return 5;
+  return form == AttentionForm::gatv2 && held.count > 4 ? 5 : 6;
+}
 
-template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name>
-__global__ __launch_bounds__(rows_attention_threads, forward_blocks(vectors)) void attend_rows(
-    const RowsAttentionLaunch launch) {
+/// `several`: items per warp, which costs registers.
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool several>
+__global__ __launch_bounds__(
+    rows_attention_threads,
+    (forward_blocks({count, vectors, loads}, form_name,
+                    several))) void attend_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
   using Row = ForwardRow<Lanes, Form>;
@@ -217,7 +223,8 @@ __global__ __launch_bounds__(rows_attention_threads, forward_blocks(vectors)) vo
 #pragma unroll 1
   while (true) {
     row.attend(edges);
-    item += gridDim.x * rows_attention_warps;
+    if (!several) return;
+    item += num_warps();
     if (item >= num_items(launch)) return;
     edges = edges_of<Row::batch>(launch, item);
   }
@@ -225,7 +232,10 @@ __global__ __launch_bounds__(rows_attention_threads, forward_blocks(vectors)) vo
 
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form>
 void launch_attend_rows(const RowsAttentionLaunch& launch, Stream stream) {
-  cuda::launch_overlapped(attend_rows<T, count, vectors, loads, form>,
+  constexpr bool several = may_take_several({count, vectors, loads});
+  const auto of_one = attend_rows<T, count, vectors, loads, form, false>;
+  const auto of_several = attend_rows<T, count, vectors, loads, form, several>;
+  cuda::launch_overlapped(launch.several_items ? of_several : of_one,
                           dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
                           stream, launch);
 }

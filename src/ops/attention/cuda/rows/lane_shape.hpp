@@ -33,6 +33,11 @@ inline constexpr std::array<LaneVectors, 7> lane_vectors_32 = {
 inline constexpr std::array<LaneVectors, 7> lane_vectors_16 = {
     {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {8, 4}, {8, 1, LaneLoads::padded}, {8, 4, LaneLoads::single}}};
 
+/// Whether there is a forward kernel whose warps take several items.
+constexpr bool may_take_several(const LaneVectors& held) {
+  return held.loads == LaneLoads::whole && held.vectors <= 2;
+}
+
 /// Boundaries, in features: on which all heads begin, and on which rows do where these are one
 /// head.
 struct LaneBoundaries {

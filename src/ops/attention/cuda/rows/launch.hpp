@@ -55,6 +55,7 @@ struct RowsAttentionLaunch {
   EdgeOffset short_row = 0;  ///< rows of more edges are among the pieces
   LaneShape shape;
   unsigned num_blocks = 0;
+  bool several_items = false;  ///< per warp
 
   // Matrix.
   cuda::Offsets offsets;

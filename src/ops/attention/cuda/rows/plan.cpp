@@ -320,7 +320,10 @@ class CudaRowsAttention final : public PreparedAttention {
     const std::int64_t groups = launch.shape.groups();
     const std::int64_t items =
         launch.num_pieces + (std::int64_t{launch.num_rows} + groups - 1) / groups;
-    const std::int64_t per_block = rows_attention_warps * items_per_warp(items, launch.num_pieces);
+    const std::int64_t per_warp =
+        may_take_several(list[which]) ? items_per_warp(items, launch.num_pieces) : 1;
+    const std::int64_t per_block = rows_attention_warps * per_warp;
+    launch.several_items = per_warp > 1;
     launch.num_blocks = static_cast<unsigned>((items + per_block - 1) / per_block);
     return which;
   }

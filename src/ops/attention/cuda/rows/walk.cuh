@@ -43,6 +43,8 @@ __device__ inline unsigned warp_of_grid() {
   return blockIdx.x * rows_attention_warps + threadIdx.x / 32;
 }
 
+__device__ inline unsigned num_warps() { return gridDim.x * rows_attention_warps; }
+
 /// `batch` edges at once.
 template <int batch>
 __device__ GroupEdges edges_of(const RowsAttentionLaunch& launch, unsigned item) {
