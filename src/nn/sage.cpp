@@ -108,8 +108,7 @@ void Sage::aggregate_backward(const Tensor& grad_y, Tensor& grad_x, const Contex
   propagate_backward(propagation_of(options_.aggregation), grad_y, grad_x, context, winners);
 }
 
-std::optional<ops::AggregateUpdateOptions> Sage::fusable(const Input& sources,
-                                                         const Input& targets,
+std::optional<ops::AggregateUpdateOptions> Sage::fusable(const Input& sources, const Input& targets,
                                                          const Context& context) const {
   const bool own_targets = uses_root(targets) && !(sources == targets);
   if (options_.aggregation == SageAggregation::max || sources.is_sparse() || own_targets) return {};
@@ -185,8 +184,8 @@ const Tensor& Sage::forward_pair(const Input& sources, const Input& targets,
     neighbours_.forward(inner_, 0, outer_, context);
   }
   if (uses_root(targets) && !fused_) root_->forward(targets, 1, outer_, context);
-  const Tensor& biased = fused_ ? forward_fused(context)
-                                : epilogue_.forward_in_place(outer_, number(), context);
+  const Tensor& biased =
+      fused_ ? forward_fused(context) : epilogue_.forward_in_place(outer_, number(), context);
   if (!after_unit_) return biased;
   unit_.resize(biased.rows(), biased.cols());
   ops::row_normalise(biased, unit_, 1e-12, device(), context.stream);

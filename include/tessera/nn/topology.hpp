@@ -61,8 +61,8 @@ struct PlanRequests {
   std::vector<AggregateUpdate> aggregate_update = {};
 };
 
-/// When layers sum and multiply by one op: where the cost model expects a fused kernel to be faster,
-/// always, by whatever kernel the op's plan chooses, or never.
+/// When layers sum and multiply by one op: where the cost model expects a fused kernel to be
+/// faster, always, by whatever kernel the op's plan chooses, or never.
 enum class Fusing { by_cost, always, never };
 
 /// A graph as layers see it, with what they derive from it and the plans they made: each on first

@@ -54,8 +54,8 @@ Results results_of(const MakeLayer& make, const Graph& graph, std::int64_t in, F
   layer->reset_parameters(11);
   layer->set_needs_input_gradient(true);
   Tensor x(placement);
-  x.upload(testing::random_matrix<float>(graph.num_rows(), in, testing::NumberKind::normal, 1)
-               .view());
+  x.upload(
+      testing::random_matrix<float>(graph.num_rows(), in, testing::NumberKind::normal, 1).view());
   Results results;
   const Tensor& y = layer->forward(x, context);
   results.all.push_back(on_host(y));
@@ -103,9 +103,9 @@ void compare_sage(const Graph& graph, const Placement& placement, double toleran
           return std::make_unique<Sage>(options, where);
         };
         for (const bool training : {false, true}) {
-          SCOPED_TRACE(::testing::Message() << to_string(aggregation) << ", "
-                                            << to_string(activation) << (odd ? ", odd" : "")
-                                            << (training ? ", training" : ""));
+          SCOPED_TRACE(::testing::Message()
+                       << to_string(aggregation) << ", " << to_string(activation)
+                       << (odd ? ", odd" : "") << (training ? ", training" : ""));
           compare(make, graph, options.in, training, placement, tolerance);
         }
       }

@@ -56,6 +56,18 @@ class SampledColumns {
 
 }  // namespace
 
+WindowedRows::WindowedRows(const SpmmProblem& problem, const HybridPolicy& policy)
+    : graph(problem.graph), side(tile_side(problem.pass)) {
+  if (policy.ordered) {
+    order = row_order(problem);
+    graph = order->graph;
+    side = tiles::Side::forward;
+    offsets = graph.row_offsets();
+  } else {
+    offsets = ProblemRows(problem).offsets;
+  }
+}
+
 WindowCosts window_costs(const SpmmProblem& problem, const HybridPolicy& policy,
                          const DeviceTraits& traits) {
   WindowCosts costs;
@@ -91,10 +103,10 @@ std::size_t best_rows_policy(const SpmmProblem& problem, const RowLengths& rows,
 double predict_hybrid_us(const SpmmProblem& problem, const HybridPolicy& policy,
                          const DeviceTraits& traits) {
   const HybridCoefficients fit = coefficients_for(coefficients, traits);
-  const ProblemRows rows(problem);
+  const WindowedRows rows(problem, policy);
   const WindowCosts costs = window_costs(problem, policy, traits);
   const int height = policy.tall.height;
-  const SampledColumns sample(problem.graph, tile_side(problem.pass));
+  const SampledColumns sample(rows.graph, rows.side);
   const auto num_rows = static_cast<std::int64_t>(rows.offsets.size()) - 1;
   const std::int64_t windows = (num_rows + height - 1) / height;
   const auto sampled = static_cast<std::int64_t>(sample.columns().size());
@@ -117,7 +129,7 @@ double predict_hybrid_us(const SpmmProblem& problem, const HybridPolicy& policy,
     }
   }
   // As samples of all windows are taken for so much as their share of the edges.
-  const double scale = static_cast<double>(rows.degrees->num_edges) / std::max(1.0, edges_seen);
+  const double scale = static_cast<double>(problem.graph.num_edges()) / std::max(1.0, edges_seen);
   tall.windows *= static_cast<double>(windows) / std::max<double>(1, static_cast<double>(sampled));
   tall.columns *= scale;
   const auto vertices =
