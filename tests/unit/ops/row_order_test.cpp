@@ -65,7 +65,7 @@ TEST(RowOrder, IsFoundOnceForBothPasses) {
 TEST(RowOrder, MakesWindowsCheaper) {
   const SpmmProblem problem = problem_on(shuffled_communities());
   const HybridPolicy as_it_is = {"as it is", tall_policies[0]};
-  const HybridPolicy ordered = {"ordered", tall_policies[0], true, true};
+  const HybridPolicy ordered = {"ordered", tall_policies[0], true};
   const double before = predict_hybrid_us(problem, as_it_is, h200_traits());
   EXPECT_LT(predict_hybrid_us(problem, ordered, h200_traits()), 0.9 * before);
 }

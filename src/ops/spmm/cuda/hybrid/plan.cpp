@@ -23,12 +23,14 @@ class CudaHybrid final : public PreparedSpmm {
   CudaHybrid(const SpmmProblem& problem, const HybridPolicy& policy) {
     const DeviceTraits traits = device_traits(problem.device);
     const WindowedRows windowed(problem, policy);
+    // Both parts read them, and tiles are made of them where they are there already.
+    const auto kept = tiles::side_rows(problem.graph, tile_side(problem.pass), problem.place());
     const auto tiles = tiles::device_tiles(
         windowed.graph, {policy.tall.height, windowed.side, policy.tall.min_uses}, problem.place());
     const WindowCosts costs = window_costs(problem, policy, traits);
     WindowCores cores = choose_cores(windowed.offsets.span(), tiles->host.step_offsets.span(),
                                      policy.tall.height, costs);
-    const bool both = cores.tensor.windows > 0 && cores.cuda.windows > 0 && policy.overlapped;
+    const bool both = cores.tensor.windows > 0 && cores.cuda.windows > 0;
     if (cores.tensor.windows > 0) {
       tensor_ =
           prepare_some_windows(problem, policy.tall, {cores.on_tensor_cores, both, windowed.order});
