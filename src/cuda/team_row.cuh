@@ -39,6 +39,17 @@ class TeamRow {
     }
   }
 
+  /// Calls `visit(i, place, values)` with the number of the chunk among this lane's; only where it
+  /// keeps them.
+  template <class Visit>
+  __device__ void each_numbered(Visit&& visit) const {
+    static_assert(kept > 0);
+#pragma unroll
+    for (int i = 0; i < kept; ++i) {
+      if (place(i).count > 0) visit(i, place(i), values_[i]);
+    }
+  }
+
   /// Calls `visit(place, values, first's, second's)` where two more rows go with this one.
   template <class Visit>
   __device__ void each_with(const TeamRow& first, const TeamRow& second, Visit&& visit) const {

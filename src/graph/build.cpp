@@ -339,8 +339,14 @@ Graph process_edges(VertexId num_vertices, const Indices& sources, const Indices
     ones.assign(static_cast<std::size_t>(sources.size()), 1.0f);
     weights = ones;
   }
+  BuildOptions merging = options;
+  // This rule knows no weights of edges: one that is given twice counts once.
+  const bool counts_once = options.rule == EdgeRule::looped && ruling.wants_values();
+  if (counts_once && options.duplicates == Duplicates::sum) {
+    merging.duplicates = Duplicates::first;
+  }
   const Graph graph = build(
-      {num_vertices, num_vertices, targets, sources, weights, "target", "source"}, options, ruling);
+      {num_vertices, num_vertices, targets, sources, weights, "target", "source"}, merging, ruling);
   if (!options.both_sides) return graph;
   if (graph.device().kind == DeviceKind::cpu) {
     graph.csc();

@@ -32,6 +32,20 @@ Parameter* Epilogue::only_bias(const Context& context) {
   return is_linear(context) && adds_bias() ? &*bias : nullptr;
 }
 
+Parameter* Epilogue::leave_sum(const Context& context) {
+  Parameter* const left = only_bias(context);
+  sum_is_left_ = left != nullptr;
+  return left;
+}
+
+void Epilogue::let_finish(ops::LinearSurroundings& around, const Context& context) {
+  if (options_.activation != ops::Activation::relu) return;
+  if (context.training && options_.dropout > 0) return;
+  around.before_relu = true;
+  if (adds_bias()) around.grad_x_sums = bias->gradient;
+  is_finished_ = true;
+}
+
 ops::ConstOperand Epilogue::bias_value() const {
   return adds_bias() ? ops::ConstOperand(bias->used()) : ops::ConstOperand();
 }
@@ -107,6 +121,7 @@ void Epilogue::append_to(BitSteps& steps) const {
 }
 
 void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context& context) {
+  if (std::exchange(is_finished_, false) || std::exchange(sum_is_left_, false)) return;
   const bool linear = is_linear(context);
   if (linear && !adds_bias()) return;
   ops::Operand grad_bias;

@@ -47,7 +47,9 @@ bool Gcn::scales_before(const Input& input, const Context& context) const {
   constexpr EdgeOffset many = 32;  // edges of a vertex
   if (placement().precision != Precision::bf16 || inner_rounder_.rounds()) return false;
   if (!options_.normalise || input.is_sparse() || !transforms_first(input)) return false;
-  const Graph& graph = context.required_graph("GCN").derived(adjacency());
+  Topology& topology = context.required_graph("GCN");
+  if (topology.sums_edges()) return false;  // rows are not made to count them
+  const Graph& graph = topology.derived(adjacency());
   const bool has_both = graph.has_row_scale() && graph.has_col_scale();
   return has_both && !graph.has_values() && graph.num_edges() >= many * graph.num_rows();
 }
@@ -122,7 +124,12 @@ Tensor* Gcn::backward_outer(Tensor& grad_outer, const Context& context) {
     propagate_backward(propagation, grad_outer, grad_inner_, context);
     const bool leaves = to_input && leaves_product() && !projection_.rounder().rounds() &&
                         ops::pays_as_factors(grad_inner_.rows(), options_.out);
-    projection_.backward(input_, grad_inner_, nullptr, leaves ? nullptr : grad_input, context);
+    ops::LinearSurroundings around;
+    if (to_input && !leaves && epilogue_before() != nullptr && !input_rounder_.rounds()) {
+      epilogue_before()->let_finish(around, context);
+    }
+    projection_.backward(input_, grad_inner_, nullptr, leaves ? nullptr : grad_input, context,
+                         around);
     if (leaves) {
       leave({&grad_inner_, &projection_.weight.used()});
       return nullptr;

@@ -76,7 +76,12 @@ Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
                       ops::pays_as_factors(grad_output.rows(), output_width());
   leave(leaves ? GradientProduct{&grad_output, &projection_.weight.used()} : GradientProduct{});
   Tensor* const grad = to_input && !leaves ? &grad_input_ : nullptr;
-  projection_.backward(input_, grad_output, bias, grad, context, around_);
+  ops::LinearSurroundings around = around_;
+  if (grad != nullptr && epilogue_before() != nullptr && around.columns.absent() &&
+      !input_rounder_.rounds()) {
+    epilogue_before()->let_finish(around, context);
+  }
+  projection_.backward(input_, grad_output, bias, grad, context, around);
   return grad;
 }
 

@@ -40,7 +40,7 @@ void Rounder::round(const Tensor& x, ops::RoundingRange range, const Tensor* row
     ranges_ = Buffer<float>(num_ranges_ * 2, x.placement().place());
   }
   if (!search_.keeps_all() && range != ops::RoundingRange::rows) {
-    search(x, range, row_scale);
+    search(x, range, row_scale, context.stream);
     const MatrixView<const float> ranges = matrix_in(ranges_, num_ranges_, 2);
     return ops::round_within(x, bits_, range, ranges, y, x.device(), context.stream, scale);
   }
@@ -48,19 +48,19 @@ void Rounder::round(const Tensor& x, ops::RoundingRange range, const Tensor* row
                       context.stream, scale);
 }
 
-void Rounder::search(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale) {
-  const auto in_this_process = [](const Tensor& tensor) {
+void Rounder::search(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale,
+                     Stream stream) {
+  const auto in_this_process = [&](const Tensor& tensor) {
     Matrix<float> numbers(tensor.rows(), tensor.cols());
-    ops::download(tensor, numbers.view(), tensor.device(), tensor.placement().stream);
+    ops::download(tensor, numbers.view(), tensor.device(), stream);
     return numbers;
   };
   const Matrix<float> numbers = in_this_process(x);
   const Matrix<float> scales = row_scale == nullptr ? Matrix<float>() : in_this_process(*row_scale);
   const std::vector<float> found =
       find_ranges(numbers, range, row_scale == nullptr ? nullptr : scales.data(), search_);
-  copy_bytes(ranges_.data(), found.data(), found.size() * sizeof(float), ranges_.device(),
-             x.placement().stream);
-  synchronise(ranges_.device(), x.placement().stream);
+  copy_bytes(ranges_.data(), found.data(), found.size() * sizeof(float), ranges_.device(), stream);
+  synchronise(ranges_.device(), stream);
 }
 
 const Tensor& Rounder::operator()(const Tensor& x, const Context& context, ops::RoundingRange range,

@@ -19,6 +19,7 @@ Layer& Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
                 "Sequential", "make the widths equal");
   }
   layer->let_leave_product(!layers_.empty() && layers_.back()->takes_product());
+  if (!layers_.empty()) layer->follow(layers_.back()->last_epilogue());
   register_layer(std::move(name), *layer);
   layers_.push_back(std::move(layer));
   outputs_.push_back(nullptr);

@@ -59,6 +59,8 @@ struct LinearGradCall {
   Operand grad_weight, grad_bias, grad_x;
   bool allows_tf32 = false;
   ColumnReading of_x = {};
+  bool before_relu = false;  ///< as in LinearSurroundings, as the next one
+  Operand grad_x_sums = {};
 };
 
 /// offset, plus the element of a 1 x 1 matrix where there is one.
@@ -176,7 +178,8 @@ class DenseOps {
   virtual void head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const = 0;
 
   virtual void loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                    double* value, Stream stream, const DenseWorkspace* workspace) const = 0;
+                    double* value, Stream stream, const DenseWorkspace* workspace,
+                    Operand grad_sums) const = 0;
 
   virtual void evaluate(ConstOperand logits, const EvaluationTargets::State& targets,
                         EvaluationNumbers* numbers, Stream stream,

@@ -47,7 +47,7 @@ class IdleDenseOps final : public DenseOps {
   void head_mean_backward(ConstOperand, Operand, Stream) const override {}
 
   void loss(ConstOperand, const LossTargets::State&, Operand, double*, Stream,
-            const DenseWorkspace*) const override {}
+            const DenseWorkspace*, Operand) const override {}
 
   void evaluate(ConstOperand, const EvaluationTargets::State&, EvaluationNumbers*, Stream,
                 const DenseWorkspace*) const override {}

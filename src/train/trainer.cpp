@@ -182,7 +182,9 @@ struct Trainer::State {
     });
     timed(times, Phase::loss, [&] {
       gradient.resize(logits.rows(), logits.cols());
-      ops::loss(logits, *batch.train_targets, gradient, loss, stream, &workspace);
+      nn::Parameter* const bias = model.leave_sum(context);
+      ops::loss(logits, *batch.train_targets, gradient, loss, stream, &workspace,
+                bias == nullptr ? ops::Operand() : ops::Operand(bias->gradient));
     });
     timed(times, Phase::backward, [&] { model.backward(gradient, context); });
     timed(times, Phase::optimiser, [&] { optimiser.step(stream); });

@@ -455,6 +455,17 @@ void check_loss(const Matrix<T>& logits, const LossTargets& targets, double expe
   EXPECT_NEAR(got, expected_loss, 1e-6 * (1 + expected_loss));
   expect_close("gradient", gradient.values(), expected, 1e-6);
   EXPECT_EQ(run({}), got) << "without a gradient";
+  if (logits.rows() > 0 && logits.cols() > 0) {
+    DeviceMatrix<T> sums(1, logits.cols(), device, 0);
+    loss(x, targets, gradient, value.data(), {}, test::workspace_on(device), sums);
+    const Matrix<double> written = to_double(gradient.values());
+    Matrix<double> expected_sums(1, logits.cols(), 0.0);
+    for (std::int64_t i = 0; i < written.size(); ++i) {
+      expected_sums.data()[i % written.cols()] += written.data()[i];
+    }
+    expect_close("sums", sums.values(), expected_sums, 1e-6);
+    expect_close("gradient with sums", gradient.values(), expected, 1e-6);
+  }
   EXPECT_EQ(run(x), got) << "in place";
   expect_close("gradient in place", x.values(), expected, 1e-6);
 }

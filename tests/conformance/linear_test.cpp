@@ -151,6 +151,69 @@ TEST_P(LinearOps, agree_where_the_cut_changes) {
   });
 }
 
+/// The gradient of what ReLU was given, and the sums of its columns, while it is written.
+template <class T>
+void check_before_relu(const LayerShape& shape, std::int64_t margin, Device device) {
+  SCOPED_TRACE(::testing::Message()
+               << shape.rows << " x " << shape.in << " -> " << shape.out << " margin " << margin);
+  auto x = normal_matrix<T>(shape.rows, shape.in, 1);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    if (static_cast<float>(x.data()[i]) < 0) x.data()[i] = static_cast<T>(0.0f);
+  }
+  const auto weight = normal_matrix<T>(shape.out, shape.in, 2);
+  const auto slopes = normal_matrix<T>(shape.rows, shape.out, 4);
+  DeviceMatrix<T> from(x, device, margin), w(weight, device, margin);
+  DeviceMatrix<T> grad_y(slopes, device, margin);
+  Expected of_x(shape.rows, shape.in), of_weight(shape.out, shape.in);
+  of_weight.multiply(yes, no, to_double(slopes), to_double(x));
+  of_x.multiply(no, no, to_double(slopes), to_double(weight));
+  for (std::int64_t i = 0; i < shape.rows; ++i) {
+    for (std::int64_t j = 0; j < shape.in; ++j) {
+      if (static_cast<float>(x(i, j)) > 0) continue;
+      of_x.values(i, j) = 0;
+      of_x.magnitude(i, j) = 0;
+    }
+  }
+  for (const bool with_relu : {false, true}) {
+    DeviceMatrix<T> grad_w(shape.out, shape.in, device, margin), sums(1, shape.in, device, 0);
+    DeviceMatrix<T> grad_x(shape.rows, shape.in, device, margin);
+    LinearSurroundings around;
+    around.before_relu = with_relu;
+    around.grad_x_sums = sums;
+    const auto once = [&] {
+      linear_backward(from, w, grad_y, grad_w, {}, grad_x, device, {}, test::workspace_on(device),
+                      Precision::fp32, around);
+    };
+    once();
+    expect_agreement("grad_weight", grad_w, of_weight);
+    if (with_relu) expect_agreement("grad_x", grad_x, of_x);
+    // The sums are those of what was written.
+    const Matrix<T> written = grad_x.values();
+    Expected of_sums(1, shape.in);
+    of_sums.multiply(no, no, Matrix<double>(1, shape.rows, 1.0), to_double(written));
+    expect_agreement("sums", sums, of_sums);
+    const Matrix<T> first_sums = sums.values();
+    once();
+    EXPECT_TRUE(test::same_bits(first_sums, sums.values())) << "twice";
+    EXPECT_TRUE(test::same_bits(written, grad_x.values())) << "twice";
+  }
+}
+
+TEST_P(LinearOps, go_on_before_relu_and_sum_columns) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const LayerShape& shape : {LayerShape{1, 1, 1},
+                                    {2708, 16, 7},
+                                    {129, 17, 3},
+                                    {700, 65, 64},
+                                    {5000, 127, 7},
+                                    {19717, 16, 3},
+                                    {32769, 16, 16}}) {
+      check_before_relu<T>(shape, 0, device());
+      check_before_relu<T>(shape, 3, device());
+    }
+  });
+}
+
 /// Numbers that the planes of tensor cores cannot hold come out as plain sums give them.
 TEST_P(LinearOps, pass_on_what_is_not_finite) {
   with_type_of(precision(), [&]<class T>() {
@@ -180,6 +243,10 @@ TEST(LinearErrors, say_what_does_not_fit) {
   EXPECT_THROW(linear(x, y, {}, y), Error);
   EXPECT_THROW(linear_backward(x, {}, y, {}, {}, grad_x), Error);
   EXPECT_THROW(linear_backward(x, weight, y, {}, {}, x), Error);
+  LinearSurroundings around;
+  around.before_relu = true;
+  EXPECT_THROW(linear_backward(x, weight, y, {}, {}, {}, {}, {}, nullptr, Precision::fp32, around),
+               Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LinearOps, ::testing::ValuesIn(test::dense_backends()),

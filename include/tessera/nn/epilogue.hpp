@@ -8,6 +8,7 @@
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/ops/activation.hpp"
+#include "tessera/ops/linear.hpp"
 #include "tessera/ops/spmm.hpp"
 
 namespace tessera::nn {
@@ -38,6 +39,13 @@ class Epilogue {
   /// The bias if adding it is all that there is to do; what does that itself, and its gradient,
   /// need call neither `forward` nor `backward`.
   Parameter* only_bias(const Context& context);
+
+  /// As `Layer::leave_sum`: where nothing but the bias is left to add.
+  Parameter* leave_sum(const Context& context);
+  /// For a dense layer that follows directly (`Layer::last_epilogue`) and is about to write the
+  /// gradient of the result: adds to `around` what turns it into that of x, where that is ReLU
+  /// alone. The next backward then finds nothing to do.
+  void let_finish(ops::LinearSurroundings& around, const Context& context);
 
   /// Returns where the result is: `x` itself if there is nothing to do. `x` must live until
   /// backward.
@@ -72,6 +80,8 @@ class Epilogue {
   const Tensor* x_ = nullptr;
   bool bias_is_left_ = false;
   bool x_is_result_ = false;  ///< x_ is y: its signs tell the derivative
+  bool sum_is_left_ = false;  ///< of the gradient, to somebody else; for one pass
+  bool is_finished_ = false;  ///< the layer that follows did what there is to do; for one pass
   Tensor y_;
 };
 

@@ -77,6 +77,9 @@ class Gat final : public PairLayer {
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.output_width(); }
   std::string describe() const override;
+  Parameter* leave_sum(const Context& context) override {
+    return attention_.epilogue.leave_sum(context);
+  }
 
  private:
   const Tensor& forward_pair(const Input& sources, const Input& targets,
@@ -121,6 +124,9 @@ class Gatv2 final : public PairLayer {
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.output_width(); }
   std::string describe() const override;
+  Parameter* leave_sum(const Context& context) override {
+    return attention_.epilogue.leave_sum(context);
+  }
 
  private:
   const Tensor& forward_pair(const Input& sources, const Input& targets,

@@ -39,6 +39,8 @@ class Gcn final : public Layer {
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
   Parameter* leave_bias() override { return epilogue_.leave_bias(); }
+  Parameter* leave_sum(const Context& context) override { return epilogue_.leave_sum(context); }
+  Epilogue* last_epilogue() override { return &epilogue_; }
   bool append_to(BitSteps& steps) const override;
 
  private:

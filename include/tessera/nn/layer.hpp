@@ -32,6 +32,7 @@ struct NamedRounder {
 };
 
 class BitSteps;
+class Epilogue;
 
 /// The gradient of a layer's output as a product that nobody has written
 /// (ops/gradient_factors.hpp): rows x k times k x width.
@@ -114,6 +115,16 @@ class Layer {
   /// where that costs nothing, and say so. nullptr: they never do.
   virtual const ColumnMoments* leave_moments() { return nullptr; }
 
+  /// For whoever makes the gradient of the output: the bias whose gradient is the sum of that over
+  /// the rows. It is to be written on the way; the next backward leaves it out. nullptr: there is
+  /// none.
+  virtual Parameter* leave_sum(const Context&) { return nullptr; }
+  /// What this layer does last, for a layer that follows directly: it may find the gradient of that
+  /// while it writes the gradient of its own input. nullptr: nothing that could be left to it.
+  virtual Epilogue* last_epilogue() { return nullptr; }
+  /// For the one that follows.
+  void follow(Epilogue* before) { epilogue_before_ = before; }
+
   /// Appends what the last forward pass computed as products of codes (bit_steps.hpp); false where
   /// it and all that follows it is computed in floating point. Layers that can do neither throw
   /// `unsupported`.
@@ -125,6 +136,8 @@ class Layer {
 
  protected:
   bool leaves_product() const noexcept { return leaves_product_; }
+  /// Of the layer before, null where there is none.
+  Epilogue* epilogue_before() const noexcept { return epilogue_before_; }
   /// For backward to say what it left; of nothing, that it left nothing.
   void leave(const GradientProduct& product) { left_product_ = product; }
   /// Called by a derived constructor for each of its parts, which must live as long as the layer.
@@ -153,6 +166,7 @@ class Layer {
   bool needs_input_gradient_ = true;
   bool leaves_product_ = false;
   GradientProduct left_product_;
+  Epilogue* epilogue_before_ = nullptr;
 };
 
 /// A layer whose targets may have features of their own (bipartite graphs, as PyG's pairs of x).

@@ -35,6 +35,7 @@ class Linear final : public Layer {
   std::int64_t output_width() const override { return projection_.out(); }
   std::string describe() const override;
   Parameter* leave_bias() override { return epilogue_.leave_bias(); }
+  Epilogue* last_epilogue() override { return &epilogue_; }
   const ColumnMoments* leave_moments() override;
   bool append_to(BitSteps& steps) const override;
 

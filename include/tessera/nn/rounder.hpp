@@ -40,7 +40,7 @@ class Rounder {
  private:
   void round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
              const Context& context);
-  void search(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale);
+  void search(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Stream stream);
 
   int bits_;
   Place place_;

@@ -32,6 +32,9 @@ class Sequential : public Layer {
   bool accepts_sparse() const override;
   void set_needs_input_gradient(bool needs) override;
   bool append_to(BitSteps& steps) const override;
+  Parameter* leave_sum(const Context& context) override {
+    return layers_.empty() ? nullptr : layers_.back()->leave_sum(context);
+  }
   /// The layers from `first` on; what they do not need of `context.graphs` has been left out.
   const Tensor& forward_from(std::int64_t first, const Input& input, const Context& context);
 

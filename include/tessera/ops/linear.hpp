@@ -19,6 +19,11 @@ struct LinearSurroundings {
   /// For a batch norm that follows: 3 x out in fp64, the first row of `y`, or something like it,
   /// the sums of the distances from it, and those of their squares. May be absent.
   Operand moments = {};
+  /// Of the gradients, for any shape: `x` is what ReLU put out, and `grad_x` becomes the gradient
+  /// of what ReLU was given. Not together with `columns`.
+  bool before_relu = false;
+  /// 1 x in: the sums of the columns of `grad_x`. May be absent.
+  Operand grad_x_sums = {};
 };
 
 /// Whether it pays that a dense layer does what surrounds it, so that nothing else reads or writes

@@ -41,9 +41,10 @@ class LossTargets {
 
 /// The mean over the chosen rows of -log softmax(logits[row])[class], or over their elements of the
 /// binary cross-entropy of sigmoid(logits), computed without overflow. It is written to `value`, in
-/// the memory of the targets' device. No rows give 0.
+/// the memory of the targets' device. No rows give 0. `grad_sums`, 1 x cols, if there is one, gets
+/// the sums of the columns of `grad_logits`: the gradient of a bias.
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
-          Stream stream = {}, const DenseWorkspace* workspace = nullptr);
+          Stream stream = {}, const DenseWorkspace* workspace = nullptr, Operand grad_sums = {});
 
 /// The same at once, for those who need it once: prepares the targets and waits for the value.
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,

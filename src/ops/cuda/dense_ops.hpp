@@ -63,7 +63,8 @@ class CudaDenseOps final : public DenseOps {
   void head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const override;
 
   void loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-            double* value, Stream stream, const DenseWorkspace* workspace) const override;
+            double* value, Stream stream, const DenseWorkspace* workspace,
+            Operand grad_sums) const override;
 
   void evaluate(ConstOperand logits, const EvaluationTargets::State& targets,
                 EvaluationNumbers* numbers, Stream stream,

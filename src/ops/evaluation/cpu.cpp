@@ -67,7 +67,7 @@ void CpuDenseOps::evaluate(ConstOperand logits, const EvaluationTargets::State& 
                       static_cast<std::int64_t>(sums[2 * i + 1])};
   };
   *numbers = {part(0), part(1), part(2), 0};
-  loss(logits, targets.validation->state(), {}, &numbers->validation_loss, stream, workspace);
+  loss(logits, targets.validation->state(), {}, &numbers->validation_loss, stream, workspace, {});
 }
 
 }  // namespace tessera::ops

@@ -87,16 +87,24 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   check.apart(grad_x, "grad_x", grad_weight, "grad_weight");
   check.apart(grad_x, "grad_x", grad_bias, "grad_bias");
   check.apart(grad_weight, "grad_weight", grad_bias, "grad_bias");
+  check.optional_matrix(around.grad_x_sums, "grad_x_sums", {x.type, 1, x.cols});
+  apart_from_all(around.grad_x_sums, "grad_x_sums");
+  check.apart(grad_x, "grad_x", around.grad_x_sums, "grad_x_sums");
+  const bool finishes = around.before_relu || !around.grad_x_sums.absent();
+  check.that(!finishes || !grad_x.absent(), "there is no grad_x to go on with");
+  check.that(!finishes || around.columns.absent(), "x is not what ReLU put out");
   const ColumnReading of_x =
       checked_reading(check, x, grad_y.cols, {around.columns, around.relu, {}});
   dense_ops(device).linear_backward(
-      {x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic), of_x},
+      {x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic), of_x,
+       around.before_relu, around.grad_x_sums},
       stream, workspace);
 }
 
 void DenseOps::linear_backward(const LinearGradCall& call, Stream stream,
                                const DenseWorkspace* workspace) const {
-  const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32, of_x] = call;
+  const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32, of_x, before_relu,
+               grad_x_sums] = call;
   if (!grad_weight.absent()) {
     GemmCall product{Transpose::yes, Transpose::no, 1,          grad_y, x, 0,
                      grad_weight,    x.rows,        allows_tf32};
@@ -109,6 +117,12 @@ void DenseOps::linear_backward(const LinearGradCall& call, Stream stream,
   if (!grad_x.absent()) {
     gemm({Transpose::no, Transpose::no, 1, grad_y, weight, 0, grad_x, grad_y.cols, allows_tf32},
          stream, workspace);
+  }
+  if (before_relu || !grad_x_sums.absent()) {
+    ActivationFormula formula;
+    if (before_relu) formula.activation = Activation::relu;
+    activate_backward(x, {}, formula, grad_x, before_relu ? grad_x : Operand(), grad_x_sums, stream,
+                      workspace);
   }
 }
 

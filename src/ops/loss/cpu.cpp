@@ -94,12 +94,15 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
 }  // namespace
 
 void CpuDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                       double* value, Stream, const DenseWorkspace*) const {
+                       double* value, Stream stream, const DenseWorkspace* workspace,
+                       Operand grad_sums) const {
   *value = visit_floating(logits.type, [&](auto element) {
     using T = decltype(element);
     return targets.is_binary ? binary_cross_entropy(logits.as<T>(), targets, grad_logits.as<T>())
                              : cross_entropy(logits.as<T>(), targets, grad_logits.as<T>());
   });
+  if (grad_sums.absent()) return;
+  activate_backward(grad_logits, {}, {}, grad_logits, {}, grad_sums, stream, workspace, {});
 }
 
 }  // namespace tessera::ops

@@ -131,7 +131,7 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
 }
 
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
-          Stream stream, const DenseWorkspace* workspace) {
+          Stream stream, const DenseWorkspace* workspace, Operand grad_sums) {
   const LossTargets::State& state = targets.state();
   const Checker check(state.is_binary ? binary_op : classes_op, state.device);
   check.floating(logits, "logits");
@@ -139,7 +139,10 @@ void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, 
   check.optional_matrix(grad_logits, "grad_logits", {logits.type, logits.rows, logits.cols});
   check.apart_or_same(grad_logits, "grad_logits", logits, "logits");
   check.that(value != nullptr, "there is no memory for the value");
-  dense_ops(state.device).loss(logits, state, grad_logits, value, stream, workspace);
+  check.optional_matrix(grad_sums, "grad_sums", {logits.type, 1, logits.cols});
+  check.apart(grad_sums, "grad_sums", grad_logits, "grad_logits");
+  check.that(grad_sums.absent() || !grad_logits.absent(), "there is no gradient to sum");
+  dense_ops(state.device).loss(logits, state, grad_logits, value, stream, workspace, grad_sums);
 }
 
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,

@@ -12,7 +12,6 @@
 #include "reorder/nm/budget.hpp"
 #include "reorder/nm/grouping.hpp"
 #include "reorder/nm/paper.hpp"
-#include "reorder/nm/parts.hpp"
 #include "reorder/nm/spreading.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/graph/transform.hpp"
@@ -52,11 +51,7 @@ struct Found {
 
 Found group_columns(const detail::Adjacency& adjacency, const NmPattern& pattern,
                     std::uint64_t seed, Budget& budget) {
-  if (auto parts =
-          detail::group_parts(adjacency, pattern.m, seed, budget.deadline(), budget.stop())) {
-    return {std::move(parts->order), parts->swaps};
-  }
-  detail::Grouping grouping(adjacency, adjacency, pattern.m, seed);
+  detail::Grouping grouping(adjacency, pattern.m, seed);
   grouping.run(budget);
   return {grouping.order(), grouping.swaps()};
 }

@@ -112,6 +112,24 @@ TEST_F(CudaProcess, SaysTheSameOfWhatIsWrong) {
   }
 }
 
+/// An edge that is given twice counts once where weights play no part, whatever loops weigh.
+void expect_repeated_edges_once(Device device) {
+  const std::vector<VertexId> sources = {0, 2, 0, 1}, targets = {1, 0, 1, 1};
+  for (const float loop_weight : {0.5f, 1.0f, 2.0f}) {
+    ProcessOptions options;
+    options.device = device;
+    options.rule = EdgeRule::looped;
+    options.duplicates = Duplicates::sum;
+    options.loop_weight = loop_weight;
+    const Graph graph = process_edges(3, sources, targets, {}, options);
+    ASSERT_EQ(graph.num_edges(), 5);
+    EXPECT_EQ(graph.weight(1, graph.row_offsets()[1]), 1.0f) << loop_weight;
+  }
+}
+
+TEST(ProcessEdges, CountRepeatedEdgesOnceWithoutWeights) { expect_repeated_edges_once({}); }
+TEST_F(CudaProcess, CountsRepeatedEdgesOnceWithoutWeights) { expect_repeated_edges_once(gpu); }
+
 TEST(ProcessEdges, NamesItsRules) {
   for (const EdgeRule rule : all_rules) EXPECT_EQ(parse_edge_rule(to_string(rule)), rule);
   testing::expect_error(ErrorCode::invalid_argument, {"'gat'", "plain, looped or gcn"},

@@ -159,16 +159,8 @@ __device__ inline std::uint32_t bytes_of(std::uint32_t first, std::uint32_t seco
                      0x5410);
 }
 
-/// A code of a sum that nothing else is done to.
-template <bool direct>
-__device__ std::uint32_t plain_code(const BitFinish& finish, float sum) {
-  if constexpr (direct) return direct_code(finish.last_code, sum, finish.one_inverse);
-  return code_within<false, true, true>(finish.last_code, sum, 0.0f, finish.one_range.step,
-                                        finish.one_inverse);
-}
-
-/// Bytes of such sums.
-template <bool direct, int count>
+/// Bytes of sums that nothing else is done to.
+template <int count>
 __device__ void emit_plain(const AggregateResult& out, std::int64_t row, std::int64_t column,
                            const float (&sums)[count]) {
   const BitFinish& finish = out.result.finish;
@@ -178,7 +170,8 @@ __device__ void emit_plain(const AggregateResult& out, std::int64_t row, std::in
     std::uint32_t codes[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      codes[k] = plain_code<direct>(finish, sums[i + k]);
+      codes[k] = code_within<false, true, true>(finish.last_code, sums[i + k], 0.0f,
+                                                finish.one_range.step, finish.one_inverse);
     }
     bytes[i / 4] = bytes_of(codes[0], codes[1], codes[2], codes[3]);
   }
@@ -198,9 +191,8 @@ __device__ void emit(const AggregateResult& out, std::int64_t row, std::int64_t 
                      const Sum (&sums)[count]) {
   if constexpr (std::is_same_v<Sum, float>) {
     if (out.plain) {
-      if (!takes) return;
-      if (out.result.finish.direct) return emit_plain<true>(out, row, column, sums);
-      return emit_plain<false>(out, row, column, sums);
+      if (takes) emit_plain(out, row, column, sums);
+      return;
     }
   }
   const std::int64_t left = takes && row < out.rows ? out.cols - column : 0;

@@ -105,10 +105,11 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_answers(const Known kno
         }
         if (!__any_sync(~0u, chosen.validation > 0)) return;
         double loss = 0;
+        GradientSums<T, width, kept> no_sums;
         if constexpr (is_binary) {
-          loss = row_binary<T>(row, 0, targets, {});
+          loss = row_binary<T>(row, 0, targets, {}, no_sums);
         } else {
-          loss = row_cross_entropy<T>(row, chosen.label, 0, {});
+          loss = row_cross_entropy<T>(row, chosen.label, 0, {}, no_sums);
         }
         if (speaks && chosen.validation > 0) totals[6] += chosen.validation * loss;
       });

@@ -101,13 +101,89 @@ __device__ void add_chunk(const Left& left, const Right& right, int inner, int r
   }
 }
 
+/// Takes what does not count out of a tile, rounds the rest to what will be stored, and adds up its
+/// columns; together with the tiles above and below if it is the last of them.
+template <int cols, class T>
+__device__ void finish_tile(const ProductLaunchOf<T>& launch, const TilePlace& place,
+                            ProductSums<cols>& sums) {
+  using Tile = WarpTile<cols>;
+  const ProductFinish<T>& finish = launch.finish;
+  const std::int64_t first_row = place.row_tile * product_rows;
+  const std::int64_t first_col = place.col_tile * cols;
+  sums.each_pair([&](int row, int col, float& first, float& second) {
+    const auto change = [&](std::int64_t at_col, float& sum) {
+      const std::int64_t at_row = first_row + row;
+      const bool exists = at_row < launch.rows && at_col < launch.cols;
+      const bool counts =
+          exists &&
+          (finish.results.data == nullptr ||
+           !(cuda::widen(finish.results.data[at_row * finish.results.stride + at_col]) <= 0.0f));
+      sum = counts ? cuda::widen(cuda::narrow<T>(sum)) : 0.0f;
+    };
+    change(first_col + col, first);
+    change(first_col + col + 1, second);
+  });
+  if (finish.sums == nullptr) return;
+
+  constexpr int warps = product_threads / 32;
+  constexpr int shares = product_threads / cols;
+  __shared__ double of_warps[warps][Tile::cols_per_warp];
+  __shared__ double of_shares[shares][cols];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % 32;
+#pragma unroll
+  for (int j = 0; j < Tile::col_tiles; ++j) {
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      double sum = 0;
+#pragma unroll
+      for (int i = 0; i < Tile::row_tiles; ++i) {
+        sum += static_cast<double>(sums.values[i][j][k]) +
+               static_cast<double>(sums.values[i][j][2 + k]);
+      }
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2) {
+        sum += __shfl_xor_sync(~0u, sum, distance);
+      }
+      if (lane < 4) of_warps[thread / 32][j * 8 + lane * 2 + k] = sum;
+    }
+  }
+  __syncthreads();
+  const std::int64_t row_tiles = (launch.rows + product_rows - 1) / product_rows;
+  double* const partials = finish.partials + place.col_tile * cols * row_tiles;
+  if (thread < cols) {
+    double sum = 0;
+    for (int warp = thread / Tile::cols_per_warp; warp < warps; warp += Tile::across) {
+      sum += of_warps[warp][thread % Tile::cols_per_warp];
+    }
+    __stcg(partials + place.row_tile * cols + thread, sum);
+  }
+  if (!cuda::is_last_block(finish.counters + place.col_tile, static_cast<unsigned>(row_tiles))) {
+    return;
+  }
+  const int col = thread % cols;
+  double sum = 0;
+#pragma unroll 4
+  for (std::int64_t tile = thread / cols; tile < row_tiles; tile += shares) {
+    sum += __ldcg(partials + tile * cols + col);
+  }
+  of_shares[thread / cols][col] = sum;
+  __syncthreads();
+  if (thread >= cols || first_col + thread >= launch.cols) return;
+  sum = 0;
+#pragma unroll
+  for (int share = 0; share < shares; ++share) sum += of_shares[share][thread];
+  finish.sums[first_col + thread] = cuda::narrow<T>(static_cast<float>(sum));
+}
+
 /// The shared memory that `multiply_tile` needs.
 template <class T, int cols, bool left_in_row, bool right_in_row>
 inline constexpr int product_shared_numbers =
     StagedTile<T, product_rows, left_in_row>::shared_numbers +
     StagedTile<T, cols, right_in_row>::shared_numbers;
 
-template <int cols, bool left_in_row, bool right_in_row, class T>
+/// `finishes`: does what `ProductFinish` says.
+template <int cols, bool left_in_row, bool right_in_row, bool finishes, class T>
 __device__ void multiply_tile(const ProductLaunchOf<T>& launch, const TilePlace& place,
                               std::uint16_t* shared) {
   using Left = StagedTile<T, product_rows, left_in_row>;
@@ -150,6 +226,7 @@ __device__ void multiply_tile(const ProductLaunchOf<T>& launch, const TilePlace&
 
   auto& flat = reinterpret_cast<float(&)[Tile::num_sums]>(sums.values);
   if (!add_across_splits(launch.split, place, flat)) return;
+  if constexpr (finishes) finish_tile<cols>(launch, place, sums);
   sums.each_pair([&](int row, int col, float& first, float& second) {
     if (first_row + row >= launch.rows) return;
     if (first_col + col < launch.cols) {
@@ -167,7 +244,7 @@ __global__ __launch_bounds__(product_threads, 2) void multiply_planes(
   __shared__ __align__(16)
       std::uint16_t shared[product_shared_numbers<T, cols, left_in_row, right_in_row>];
   cuda::begin_overlapped();
-  multiply_tile<cols, left_in_row, right_in_row>(launch, place_in_grid(), shared);
+  multiply_tile<cols, left_in_row, right_in_row, false>(launch, place_in_grid(), shared);
 }
 
 /// Two products of which neither waits for the other; those of `run_both`.
@@ -182,12 +259,12 @@ __global__ __launch_bounds__(product_threads, 2) void multiply_both(
   if (blockIdx.x < first_blocks) {
     const std::int64_t tile = blockIdx.x / static_cast<unsigned>(first.split.splits);
     const int part = static_cast<int>(blockIdx.x) % first.split.splits;
-    multiply_tile<first_cols, false, false>(first, {tile, 0, tile, part}, shared);
+    multiply_tile<first_cols, false, false, false>(first, {tile, 0, tile, part}, shared);
   } else {
     const std::int64_t tile = blockIdx.x - first_blocks;
     const std::int64_t row_tiles = (second.rows + product_rows - 1) / product_rows;
-    multiply_tile<second_cols, true, false>(second, {tile % row_tiles, tile / row_tiles, tile, 0},
-                                            shared);
+    multiply_tile<second_cols, true, false, true>(
+        second, {tile % row_tiles, tile / row_tiles, tile, 0}, shared);
   }
 }
 

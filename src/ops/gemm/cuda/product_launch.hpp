@@ -39,6 +39,17 @@ struct ProductMoments {
   unsigned* counter = nullptr;  ///< 0 between calls
 };
 
+/// What is done to a product that is a gradient: it counts only where the number at its place in
+/// `results`, which ReLU put out, is above 0; and its columns are summed. Blocks write their sums
+/// to `partials`, the last one of each tile of columns to `sums`.
+template <class T>
+struct ProductFinish {
+  cuda::Rows<const T> results = {};  ///< may be absent
+  T* sums = nullptr;                 ///< null: not wanted
+  double* partials = nullptr;
+  unsigned* counters = nullptr;  ///< one for each tile of columns; 0 between calls
+};
+
 /// Where the product goes: any matrix or its transpose. A bias is added to every row of it, or to
 /// every column where it is transposed.
 template <class T>
@@ -73,6 +84,8 @@ struct ProductLaunchOf {
   /// If there is one, the left factor has one more row, the last, which is all 1: what it gives,
   /// the sums over the right factor's columns, goes here.
   T* column_sums = nullptr;
+  /// For the second of two products in one launch.
+  ProductFinish<T> finish = {};
   /// For products of many rows alone.
   ReadColumns left_columns = {}, right_columns = {};
   ProductMoments moments = {};
@@ -115,9 +128,9 @@ void run_both(unsigned first_blocks, unsigned second_blocks, const ProductLaunch
 /// Many rows times a small matrix. `fused`: reads columns of the left factor, or writes moments.
 template <int cols, bool fused>
 void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream);
-/// A small product of matrices with many rows: at most 64 rows and `eights` times 16 columns.
+/// A small product of matrices with many rows: at most 64 rows and `more` columns than 64.
 /// `fused`: reads columns of a factor.
-template <int eights, bool fused>
+template <int more, bool fused>
 void run_stream_inner(const ProductLaunch& launch, Stream stream);
 /// The same of one to four rows, which does not multiply in tiles.
 inline constexpr std::int64_t thin_product_rows = 4;

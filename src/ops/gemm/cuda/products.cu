@@ -130,12 +130,12 @@ static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
 
 void run_inner(const Product& given, std::byte* memory, Stream stream) {
   const Product product = given.rows > inner_tile_rows ? transposed(given) : given;
-  const ProductSplit split = cut(1, product.inner, 8 * inner_lines, inner_lines, memory);
+  const ProductSplit split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory);
   const auto choose = [&](auto fused) {
     constexpr bool f = decltype(fused)::value;
-    return product.cols <= 64   ? run_stream_inner<4, f>
-           : product.cols <= 80 ? run_stream_inner<5, f>
-                                : run_stream_inner<6, f>;
+    return product.cols <= 64   ? run_stream_inner<0, f>
+           : product.cols <= 80 ? run_stream_inner<16, f>
+                                : run_stream_inner<32, f>;
   };
   const auto run_chosen =
       reads_columns(product) ? choose(std::true_type{}) : choose(std::false_type{});
@@ -170,7 +170,7 @@ bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream str
     run_thin(product, memory, stream);
   } else if (streams_rows(product) && cuda::has_wgmma(device)) {
     run_rows(product, memory, stream);
-  } else if (streams_inner(product)) {
+  } else if (streams_inner(product) && cuda::has_wgmma(device)) {
     run_inner(product, memory, stream);
   } else if (is_small(product)) {
     run_small(product, memory, stream);
@@ -187,6 +187,11 @@ bool run_bf16(const GemmCall& call, std::byte* memory, Stream stream) {
   run_small(product, memory, stream);
   return true;
 }
+
+/// Those of the sums of columns come after all that the first product may need.
+constexpr std::int64_t finish_counters = wanted_blocks * 4;
+constexpr std::int64_t most_finished_cols = 4096;
+static_assert(finish_counters + most_finished_cols / 16 <= cuda::workspace_counters);
 
 template <class T>
 void run_both_products(const LinearGradCall& call, std::byte* memory, Stream stream) {
@@ -211,6 +216,11 @@ void run_both_products(const LinearGradCall& call, std::byte* memory, Stream str
   of_input.right = matrix_of<T>(call.weight);
   of_input.target = {static_cast<T*>(call.grad_x.data), call.grad_x.stride, 1};
   of_input.split.inner_per_split = out;
+  if (call.before_relu) of_input.finish.results = matrix_of<T>(call.x);
+  of_input.finish.sums = static_cast<T*>(call.grad_x_sums.data);
+  const cuda::Workspace parts = cuda::workspace_in(memory);
+  of_input.finish.partials = parts.partials;
+  of_input.finish.counters = parts.counters + finish_counters;
   const bool narrow_weight = out <= 16, narrow_input = in <= 16;
   const std::int64_t input_tiles =
       divide_up(rows, product_rows) * divide_up(in, narrow_input ? 16 : 64);
@@ -231,6 +241,8 @@ bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream s
   if (rows > many_rows || out > 64 || rows * in > most_results || rows * in * out > most_work) {
     return false;
   }
+  const bool finishes = call.before_relu || !call.grad_x_sums.absent();
+  if (finishes && in > most_finished_cols) return false;
   if (call.x.type == ElementType::fp32) {
     run_both_products<float>(call, memory, stream);
   } else if (call.x.type == ElementType::bf16) {

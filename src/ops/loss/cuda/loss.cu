@@ -32,14 +32,75 @@ __device__ void clear_row(const cuda::RowTeam<width, aligned>& team, cuda::Rows<
   team.each([&](const cuda::Elements<width, aligned>& place) { place.store(zeros, gradient); });
 }
 
+/// Where the loss goes, and the sums of the gradient's columns, which may be absent.
+template <class T>
+struct LossResults {
+  double* value;
+  T* sums;
+};
+
+/// Adds what all threads of the grid found, each lane of a team for its columns.
+template <class T, int width, int kept>
+__device__ void add_results(const Wanted& wanted, int lanes, double loss,
+                            GradientSums<T, width, kept>& sums, const LossResults<T>& results,
+                            const cuda::Workspace& workspace) {
+  using Sums = GradientSums<T, width, kept>;
+  constexpr bool may_sum = Sums::count > 0;
+  const bool has_sums = may_sum && results.sums != nullptr;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int of_block = 1 + (has_sums ? Sums::count * lanes : 0);
+  double* const partials = workspace.partials;
+  double* const own = partials + blockIdx.x * static_cast<unsigned>(of_block);
+  double whole[1] = {loss};
+  cuda::add_across_block(whole, 1);
+  if (thread == 0) own[0] = whole[0];
+  if constexpr (may_sum) {
+    if (has_sums) {
+      cuda::add_across_block(sums.values, lanes);
+      if (thread < lanes) {
+#pragma unroll
+        for (int i = 0; i < Sums::count; ++i) own[1 + i * lanes + thread] = sums.values[i];
+      }
+    }
+  }
+  if (!cuda::is_last_block(workspace.counters, gridDim.x)) return;
+  whole[0] = 0;
+  for (int block = thread; block < static_cast<int>(gridDim.x); block += cuda::sum_threads) {
+    whole[0] += __ldcg(partials + block * of_block);
+  }
+  cuda::add_across_block(whole, 1);
+  if (thread == 0) *results.value = whole[0] / wanted.count;
+  if constexpr (may_sum) {
+    if (!has_sums) return;
+#pragma unroll
+    for (double& value : sums.values) value = 0;
+    for (int block = thread / lanes; block < static_cast<int>(gridDim.x);
+         block += cuda::sum_threads / lanes) {
+      const double* const part = partials + block * of_block + 1 + thread % lanes;
+#pragma unroll
+      for (int i = 0; i < Sums::count; ++i) sums.values[i] += __ldcg(part + i * lanes);
+    }
+    cuda::add_across_block(sums.values, lanes);
+    if (thread >= lanes) return;
+#pragma unroll
+    for (int i = 0; i < Sums::count; ++i) {
+      const int col = (thread + i / width * lanes) * width + i % width;
+      if (col < wanted.cols) {
+        results.sums[col] = cuda::narrow<T>(static_cast<float>(sums.values[i]));
+      }
+    }
+  }
+}
+
 template <bool is_binary, class T, int width, bool aligned, int kept>
 __global__ __launch_bounds__(cuda::sum_threads) void add_losses(const Wanted wanted, int lanes,
                                                                 cuda::Rows<const T> logits,
                                                                 cuda::Rows<T> gradient,
-                                                                double* value,
+                                                                const LossResults<T> results,
                                                                 const cuda::Workspace workspace) {
   cuda::begin_overlapped();
   double total = 0;
+  GradientSums<T, width, kept> sums;
   const auto chosen = [&](std::int64_t row) {
     return Chosen{__ldg(wanted.times + row), is_binary ? 0 : __ldg(wanted.labels + row)};
   };
@@ -57,45 +118,56 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_losses(const Wanted wan
         const TeamRow<T, width, aligned, kept> values(team, logits);
         double loss = 0;
         if constexpr (is_binary) {
-          loss = row_binary(values, share, {wanted.targets, wanted.cols}, gradient);
+          loss = row_binary(values, share, {wanted.targets, wanted.cols}, gradient, sums);
         } else {
-          loss = row_cross_entropy(values, row.label, share, gradient);
+          loss = row_cross_entropy(values, row.label, share, gradient, sums);
         }
         if (counts && (is_binary || team.lane == 0)) total += row.times * loss;
       });
-  const double count = wanted.count;
-  cuda::add_across_grid(total, workspace, [&](double sum) { *value = sum / count; });
+  add_results(wanted, lanes, total, sums, results, workspace);
 }
 
+/// Whether the sums of the columns were found, too.
 template <bool is_binary, class T>
-void run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
-         cuda::Rows<T> gradient, double* value, const cuda::Workspace& workspace, Stream stream) {
+bool run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
+         cuda::Rows<T> gradient, const LossResults<T>& results, const cuda::Workspace& workspace,
+         Stream stream) {
+  bool finds_sums = false;
   with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
+    finds_sums = decltype(kept)::value > 0;
     cuda::launch_overlapped(add_losses<is_binary, T, decltype(width)::value,
                                        decltype(aligned)::value, decltype(kept)::value>,
                             cuda::sum_grid(wanted.rows, cuda::sum_threads / lanes),
-                            cuda::sum_threads, stream, wanted, lanes, logits, gradient, value,
+                            cuda::sum_threads, stream, wanted, lanes, logits, gradient, results,
                             workspace);
   });
+  return finds_sums;
 }
 
 }  // namespace
 
 void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                        double* value, Stream stream, const DenseWorkspace* workspace) const {
+                        double* value, Stream stream, const DenseWorkspace* workspace,
+                        Operand grad_sums) const {
   const cuda_backend::CurrentDevice current(device_.index);
   const Wanted wanted{targets.rows,         targets.cols,          targets.count,
                       targets.times.data(), targets.labels.data(), targets.targets.data()};
-  const DenseWorkspaceUse use(workspace, "loss", device_, stream);
-  const cuda::Workspace parts = cuda::workspace_in(use.data());
-  cuda::visit_type(logits.type, [&](auto element) {
-    using T = decltype(element);
-    const auto x = rows_of<T>(logits);
-    const auto gradient = rows_of<T>(grad_logits);
-    const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x).with(gradient);
-    const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
-    chosen(wanted, extent, x, gradient, value, parts, stream);
-  });
+  bool finds_sums = true;
+  {
+    const DenseWorkspaceUse use(workspace, "loss", device_, stream);
+    const cuda::Workspace parts = cuda::workspace_in(use.data());
+    cuda::visit_type(logits.type, [&](auto element) {
+      using T = decltype(element);
+      const auto x = rows_of<T>(logits);
+      const auto gradient = rows_of<T>(grad_logits);
+      const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x).with(gradient);
+      const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
+      finds_sums =
+          chosen(wanted, extent, x, gradient, {value, values_of<T>(grad_sums)}, parts, stream);
+    });
+  }
+  if (finds_sums || grad_sums.absent()) return;
+  activate_backward(grad_logits, {}, {}, grad_logits, {}, grad_sums, stream, workspace, {});
 }
 
 }  // namespace tessera::ops

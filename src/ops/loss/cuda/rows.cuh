@@ -16,10 +16,47 @@ static_assert(cuda::sum_threads == cuda::team_threads);
 
 using cuda::TeamRow;
 
+/// The sums of the gradient's columns that a lane has, over its rows; of what is stored.
+template <class T, int width, int kept>
+struct GradientSums {
+  static constexpr int count = kept * width;  ///< none where rows are long
+  double values[count > 0 ? count : 1] = {};
+
+  __device__ void add(int chunk, const float (&gradients)[width]) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      values[chunk * width + i] += static_cast<double>(cuda::widen(cuda::narrow<T>(gradients[i])));
+    }
+  }
+};
+
+/// Calls `visit(place, values, gradients)`, which computes the gradients of a lane's chunks, stores
+/// them, and adds them to the sums.
+template <class T, int width, bool aligned, int kept, class Visit>
+__device__ void for_gradients(const TeamRow<T, width, aligned, kept>& row, cuda::Rows<T> gradient,
+                              GradientSums<T, width, kept>& sums, Visit&& visit) {
+  using Place = cuda::Elements<width, aligned>;
+  if constexpr (kept > 0) {
+    row.each_numbered([&](int i, const Place& place, const float(&values)[width]) {
+      float gradients[width];
+      visit(place, values, gradients);
+      place.store(gradients, gradient);
+      sums.add(i, gradients);
+    });
+  } else {
+    row.each([&](const Place& place, const float(&values)[width]) {
+      float gradients[width];
+      visit(place, values, gradients);
+      place.store(gradients, gradient);
+    });
+  }
+}
+
 /// -log softmax(logits)[label], and its gradient times `share`.
 template <class T, int width, bool aligned, int kept>
 __device__ double row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, std::int32_t label,
-                                    float share, cuda::Rows<T> gradient) {
+                                    float share, cuda::Rows<T> gradient,
+                                    GradientSums<T, width, kept>& sums) {
   using Place = cuda::Elements<width, aligned>;
   float largest = -INFINITY;
   float of_label = 0;
@@ -44,15 +81,14 @@ __device__ double row_cross_entropy(const TeamRow<T, width, aligned, kept>& row,
   of_label = row.team().sum(of_label);
   if (gradient.data != nullptr) {
     const auto factor = static_cast<float>(1 / sum);
-    row.each([&](const Place& place, const float(&values)[width]) {
-      float gradients[width];
+    for_gradients(row, gradient, sums,
+                  [&](const Place& place, const float(&values)[width], float(&gradients)[width]) {
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        const float probability = expf(values[i] - largest) * factor;
-        gradients[i] = (probability - (place.col + i == label ? 1.0f : 0.0f)) * share;
-      }
-      place.store(gradients, gradient);
-    });
+                    for (int i = 0; i < width; ++i) {
+                      const float probability = expf(values[i] - largest) * factor;
+                      gradients[i] = (probability - (place.col + i == label ? 1.0f : 0.0f)) * share;
+                    }
+                  });
   }
   return log(sum) + static_cast<double>(largest) - static_cast<double>(of_label);
 }
@@ -60,10 +96,12 @@ __device__ double row_cross_entropy(const TeamRow<T, width, aligned, kept>& row,
 /// The sum over the row of the binary cross-entropies, this lane's part of it, and their gradients.
 template <class T, int width, bool aligned, int kept>
 __device__ double row_binary(const TeamRow<T, width, aligned, kept>& row, float share,
-                             cuda::Rows<const float> targets, cuda::Rows<T> gradient) {
+                             cuda::Rows<const float> targets, cuda::Rows<T> gradient,
+                             GradientSums<T, width, kept>& sums) {
+  using Place = cuda::Elements<width, aligned>;
   double sum = 0;
-  row.each([&](const cuda::Elements<width, aligned>& place, const float(&values)[width]) {
-    float wanted[width], gradients[width];
+  const auto look = [&](const Place& place, const float(&values)[width], float(&gradients)[width]) {
+    float wanted[width];
     place.load(targets, wanted);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
@@ -75,8 +113,15 @@ __device__ double row_binary(const TeamRow<T, width, aligned, kept>& row, float 
       const float sigmoid = (z < 0 ? power : 1.0f) / (1.0f + power);
       gradients[i] = (sigmoid - wanted[i]) * share;
     }
-    if (gradient.data != nullptr) place.store(gradients, gradient);
-  });
+  };
+  if (gradient.data != nullptr) {
+    for_gradients(row, gradient, sums, look);
+  } else {
+    row.each([&](const Place& place, const float(&values)[width]) {
+      float gradients[width];
+      look(place, values, gradients);
+    });
+  }
   return sum;
 }
 

@@ -3,11 +3,11 @@
 
 namespace tessera::ops {
 
-template void run_stream_inner<4, false>(const ProductLaunch&, Stream);
-template void run_stream_inner<5, false>(const ProductLaunch&, Stream);
-template void run_stream_inner<6, false>(const ProductLaunch&, Stream);
-template void run_stream_inner<4, true>(const ProductLaunch&, Stream);
-template void run_stream_inner<5, true>(const ProductLaunch&, Stream);
-template void run_stream_inner<6, true>(const ProductLaunch&, Stream);
+template void run_stream_inner<0, false>(const ProductLaunch&, Stream);
+template void run_stream_inner<16, false>(const ProductLaunch&, Stream);
+template void run_stream_inner<32, false>(const ProductLaunch&, Stream);
+template void run_stream_inner<0, true>(const ProductLaunch&, Stream);
+template void run_stream_inner<16, true>(const ProductLaunch&, Stream);
+template void run_stream_inner<32, true>(const ProductLaunch&, Stream);
 
 }  // namespace tessera::ops

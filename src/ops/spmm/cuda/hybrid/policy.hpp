@@ -12,15 +12,16 @@ namespace tessera::ops {
 struct HybridPolicy {
   const char* name;
   TallPolicy tall;
-  /// Whether windows are made of rows in an order of the plan's own (row_order.hpp).
-  bool ordered = false;
+  /// Whether the second launch begins while the first still runs.
+  bool overlapped = true;
 };
 
-inline constexpr std::array<HybridPolicy, 3> hybrid_policies = {{
+inline constexpr std::array<HybridPolicy, 4> hybrid_policies = {{
     {"hybrid_64", tall_policies[0]},
+    {"hybrid_64_long", tall_policies[1]},
+    {"hybrid_64_apart", tall_policies[1], false},
     {"hybrid_64_mma", tall_policies[6]},
-    {"ordered_64", tall_policies[0], true},
 }};
-static_assert(hybrid_policies[1].tall.warps && !hybrid_policies[1].tall.valued);
+static_assert(hybrid_policies[3].tall.warps && !hybrid_policies[3].tall.valued);
 
 }  // namespace tessera::ops

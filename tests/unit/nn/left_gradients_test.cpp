@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/matrices.hpp"
+#include "support/random_coo.hpp"
+#include "tessera/nn/gcn.hpp"
+#include "tessera/nn/linear.hpp"
+#include "tessera/nn/sequential.hpp"
+#include "tessera/ops/loss.hpp"
+
+/// Gradients that one layer leaves to whoever writes what it would read: the same as its own.
+namespace tessera::nn {
+namespace {
+
+constexpr std::int64_t vertices = 60;
+
+template <class Layer, class Options>
+std::unique_ptr<Layer> made(std::int64_t in, std::int64_t out, ops::Activation activation) {
+  Options options;
+  options.in = in;
+  options.out = out;
+  options.output.activation = activation;
+  return std::make_unique<Layer>(options);
+}
+
+std::vector<Matrix<float>> gradients_of(nn::Layer& layer) {
+  std::vector<Matrix<float>> gradients;
+  for (const auto& [path, parameter] : layer.parameters()) {
+    const Tensor& from = parameter->gradient;
+    Matrix<float> copy(from.rows(), from.cols());
+    for (std::int64_t i = 0; i < copy.size(); ++i) {
+      copy.data()[i] = from.as<float>()(i / copy.cols(), i % copy.cols());
+    }
+    gradients.push_back(std::move(copy));
+  }
+  return gradients;
+}
+
+template <class Layer, class Options>
+void expect_same_gradients() {
+  Topology topology(testing::random_graph(vertices, vertices, 300, 5, false));
+  Context context;
+  context.graph = &topology;
+  context.training = true;
+  Tensor x, slopes;
+  x.upload(test::normal_matrix<float>(vertices, 9, 1));
+  slopes.upload(test::normal_matrix<float>(vertices, 4, 2));
+  const auto run = [&](bool connected) {
+    Sequential layers;
+    layers.add("first", made<Layer, Options>(9, 6, ops::Activation::relu));
+    layers.add("second", made<Layer, Options>(6, 4, ops::Activation::none));
+    if (!connected) layers.layer(1).follow(nullptr);
+    layers.reset_parameters(3);
+    layers.forward(x, context);
+    Tensor grad;
+    grad.copy_from(slopes);
+    layers.backward(grad, context);
+    return gradients_of(layers);
+  };
+  const auto expected = run(false), found = run(true);
+  ASSERT_EQ(expected.size(), found.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (std::int64_t j = 0; j < expected[i].size(); ++j) {
+      EXPECT_NEAR(found[i].data()[j], expected[i].data()[j], 1e-5) << i;
+    }
+  }
+}
+
+TEST(LeftGradients, OfReluAreFoundByTheLayerThatFollows) {
+  expect_same_gradients<Gcn, GcnOptions>();
+  expect_same_gradients<Linear, LinearOptions>();
+}
+
+TEST(LeftGradients, OfABiasAreFoundByTheLoss) {
+  Topology topology(testing::random_graph(vertices, vertices, 300, 5, false));
+  Context context;
+  context.graph = &topology;
+  context.training = true;
+  Tensor x;
+  x.upload(test::normal_matrix<float>(vertices, 9, 1));
+  std::vector<std::int64_t> labels(vertices), rows;
+  for (std::int64_t i = 0; i < vertices; ++i) {
+    labels[static_cast<std::size_t>(i)] = i % 4;
+    if (i % 3 != 0) rows.push_back(i);
+  }
+  const auto targets = ops::LossTargets::classes(labels, rows, 4);
+  const auto run = [&](bool leaves) {
+    Sequential layers;
+    layers.add("only", made<Gcn, GcnOptions>(9, 4, ops::Activation::none));
+    layers.reset_parameters(3);
+    const Tensor& logits = layers.forward(x, context);
+    Tensor grad(logits.rows(), logits.cols());
+    Parameter* const bias = leaves ? layers.leave_sum(context) : nullptr;
+    EXPECT_EQ(bias != nullptr, leaves);
+    double value = 0;
+    ops::loss(logits, targets, grad, &value, {}, nullptr,
+              bias == nullptr ? ops::Operand() : ops::Operand(bias->gradient));
+    layers.backward(grad, context);
+    auto gradients = gradients_of(layers);
+    // The next pass is as any other.
+    layers.backward(grad, context);
+    EXPECT_EQ(gradients_of(layers).front().size(), gradients.front().size());
+    return gradients;
+  };
+  const auto expected = run(false), found = run(true);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    for (std::int64_t j = 0; j < expected[i].size(); ++j) {
+      EXPECT_NEAR(found[i].data()[j], expected[i].data()[j], 1e-6) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::nn
