@@ -33,6 +33,7 @@ struct PlanArguments {
   std::int64_t heads = 1;
   std::string device = "cpu";
   std::string tune = "predicted";
+  std::int64_t epochs = ops::PlanOptions{}.epochs;
   std::string kernel;
   bool backward = false;
   bool strict = false;
@@ -49,6 +50,7 @@ Options common_options(const PlanArguments& arguments, std::shared_ptr<ops::Plan
   options.device = parse_device(arguments.device);
   options.kernel = arguments.kernel;
   options.tune = ops::parse_tune(arguments.tune);
+  options.epochs = arguments.epochs;
   options.backward = arguments.backward;
   options.strict = arguments.strict;
   options.exact_nonfinite =
@@ -233,6 +235,11 @@ Action setup(Arguments& app) {
                  "(by timing)")
       ->type_name("HOW")
       ->check(offers({"predicted", "measured"}));
+  app.add_option("--epochs", arguments->epochs,
+                 "how often the plan will be used (default 100); where that makes up for the time, "
+                 "a plan on a GPU also looks for another order of rows")
+      ->type_name("N")
+      ->check(between(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_option("--kernel", arguments->kernel, "use this kernel instead of choosing one")
       ->type_name("NAME");
   app.add_flag("--backward", arguments->backward, "also plan the backward pass");

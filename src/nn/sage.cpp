@@ -108,6 +108,57 @@ void Sage::aggregate_backward(const Tensor& grad_y, Tensor& grad_x, const Contex
   propagate_backward(propagation_of(options_.aggregation), grad_y, grad_x, context, winners);
 }
 
+std::optional<ops::AggregateUpdateOptions> Sage::fusable(const Input& sources, const Input& targets,
+                                                         const Context& context) const {
+  const bool own_targets = uses_root(targets) && !(sources == targets);
+  if (options_.aggregation == SageAggregation::max || sources.is_sparse() || own_targets) return {};
+  ops::AggregateUpdateOptions options;
+  options.reduction = ops::Reduction::mean;
+  options.precision = sources.dense("SAGE").precision();
+  options.in = options_.in;
+  options.out = options_.out;
+  options.root = uses_root(targets);
+  options.keep_aggregated = context.training;
+  options.backward = context.training && needs_input_gradient();
+  if (const auto finish = epilogue_.in_product(context)) {
+    options.bias = finish->bias;
+    options.activation = finish->activation;
+    options.slope = finish->slope;
+    options.alpha = finish->alpha;
+    options.dropout = finish->dropout;
+  }
+  return options;
+}
+
+ops::AggregateUpdatePlan Sage::fused_plan(const Context& context) const {
+  if (!fused_) return {};
+  return context.required_graph("SAGE").fused_update(
+      propagation_of(options_.aggregation).derivation, *fused_);
+}
+
+const Tensor& Sage::forward_fused(const Context& context) {
+  const Tensor& x = sources_.dense("SAGE");
+  const std::int64_t rows = context.required_graph("SAGE").graph().num_rows();
+  outer_.resize(rows, options_.out);
+  ops::AggregateUpdateInputs inputs{x, neighbours_.weight.used()};
+  if (fused_->root) inputs.root_weight = root_->weight.used();
+  const bool finishes = epilogue_.in_product(context).has_value();
+  if (finishes) {
+    ops::SpmmInputs given;
+    epilogue_.give_to_product(given, outer_, number(), context);
+    inputs.bias = given.bias;
+    inputs.random = given.random;
+    inputs.clock = given.clock;
+  }
+  ops::AggregateUpdateOutputs outputs{outer_};
+  if (fused_->keep_aggregated) {
+    inner_.resize(rows, options_.in);
+    outputs.aggregated = inner_;
+  }
+  ops::run(fused_plan(context), inputs, outputs, context.stream, {}, context.workspace);
+  return finishes ? outer_ : epilogue_.forward_in_place(outer_, number(), context);
+}
+
 const Tensor& Sage::forward_pair(const Input& sources, const Input& targets,
                                  const Context& context) {
   sources_ = sources;
@@ -116,6 +167,8 @@ const Tensor& Sage::forward_pair(const Input& sources, const Input& targets,
     throw Error(ErrorCode::unsupported, "the gcn aggregation has no bipartite form", "SAGE",
                 "use mean or max");
   }
+  fused_ = transforms_first(sources) ? std::nullopt : fusable(sources, targets, context);
+  if (fused_plan(context).empty()) fused_.reset();
   if (transforms_first(sources)) {
     neighbours_.forward(sources, 0, inner_, context);
     if (!after_unit_ && can_finish(epilogue_, inner_, context)) {
@@ -126,16 +179,25 @@ const Tensor& Sage::forward_pair(const Input& sources, const Input& targets,
       return outer_;
     }
     aggregate(inner_, outer_, context);
-  } else {
+  } else if (!fused_) {
     aggregate(sources.dense("SAGE max"), inner_, context);
     neighbours_.forward(inner_, 0, outer_, context);
   }
-  if (uses_root(targets)) root_->forward(targets, 1, outer_, context);
-  const Tensor& biased = epilogue_.forward_in_place(outer_, number(), context);
+  if (uses_root(targets) && !fused_) root_->forward(targets, 1, outer_, context);
+  const Tensor& biased =
+      fused_ ? forward_fused(context) : epilogue_.forward_in_place(outer_, number(), context);
   if (!after_unit_) return biased;
   unit_.resize(biased.rows(), biased.cols());
   ops::row_normalise(biased, unit_, 1e-12, device(), context.stream);
   return after_unit_->forward(unit_, number(), context);
+}
+
+void Sage::backward_fused(const Tensor& grad, const Context& context) {
+  grad_sources_.resize(context.required_graph("SAGE").graph().num_cols(), options_.in);
+  ops::AggregateUpdateGradInputs inputs{grad, neighbours_.weight.used()};
+  if (fused_->root) inputs.root_weight = root_->weight.used();
+  ops::run_backward(fused_plan(context), inputs, {grad_sources_}, context.stream, {},
+                    context.workspace);
 }
 
 Tensor* Sage::backward_pair(Tensor& grad_output, const Context& context) {
@@ -153,12 +215,14 @@ Tensor* Sage::backward_pair(Tensor& grad_output, const Context& context) {
     neighbours_.backward(sources_, grad_inner_, nullptr, to_sources ? &grad_sources_ : nullptr,
                          context);
   } else {
-    neighbours_.backward(inner_, grad, nullptr, to_sources ? &grad_inner_ : nullptr, context);
-    if (to_sources) aggregate_backward(grad_inner_, grad_sources_, context);
+    const bool in_stages = to_sources && !fused_;
+    neighbours_.backward(inner_, grad, nullptr, in_stages ? &grad_inner_ : nullptr, context);
+    if (in_stages) aggregate_backward(grad_inner_, grad_sources_, context);
+    if (to_sources && fused_) backward_fused(grad, context);
   }
   if (uses_root(targets_)) {
     root_->backward_weight(targets_, grad, context);
-    if (needs_input_gradient() && !targets_.is_sparse()) {
+    if (needs_input_gradient() && !targets_.is_sparse() && !fused_) {
       const bool shared = sources_ == targets_;
       root_->backward_input(grad, shared ? 1 : 0, shared ? grad_sources_ : grad_targets_, context);
     }

@@ -32,6 +32,13 @@ struct Derived {
   Plan plan;
 };
 
+/// The same where there may be none: nothing is planned, and that is remembered.
+struct DerivedUpdate {
+  Derivation derivation;
+  ops::AggregateUpdateOptions options;
+  ops::AggregateUpdatePlan plan;
+};
+
 template <class Plan, class Make>
 Plan planned(std::vector<Derived<Plan>>& plans, Derivation derivation,
              const typename Plan::Options& options, Make&& make) {
@@ -64,6 +71,8 @@ struct Topology::State {
   ops::PlanOptions plans;
   std::vector<Derived<ops::SpmmPlan>> spmm;
   std::vector<Derived<ops::AttentionPlan>> attention;
+  std::vector<DerivedUpdate> aggregate_update;
+  Fusing fusing = Fusing::by_cost;
   std::optional<Tensor> values;
   std::map<Derivation, Tensor> row_scales, col_scales;
 
@@ -75,6 +84,7 @@ struct Topology::State {
   ~State() {
     spmm.clear();
     attention.clear();
+    aggregate_update.clear();
     if (graph) tessera::detail::GraphAccess::release_unused(*graph);
     for (const auto& [derivation, of_graph] : derived) {
       tessera::detail::GraphAccess::release_unused(of_graph);
@@ -209,6 +219,27 @@ ops::AttentionPlan Topology::attention(Derivation derivation, ops::AttentionOpti
                  [&] { return ops::plan_attention(derived(derivation), own); });
 }
 
+void Topology::set_fusing(Fusing fusing) {
+  state_->fusing = fusing;
+  state_->aggregate_update.clear();
+}
+
+ops::AggregateUpdatePlan Topology::fused_update(Derivation derivation,
+                                                ops::AggregateUpdateOptions options) {
+  const ops::AggregateUpdateOptions own = state_->own(std::move(options));
+  for (const DerivedUpdate& known : state_->aggregate_update) {
+    if (known.derivation == derivation && known.options == own) return known.plan;
+  }
+  const Graph& graph = derived(derivation);
+  const Fusing fusing = state_->fusing;
+  ops::AggregateUpdatePlan plan;
+  if (fusing == Fusing::always || (fusing == Fusing::by_cost && ops::fusing_pays(graph, own))) {
+    plan = ops::plan_aggregate_update(graph, own);
+  }
+  state_->aggregate_update.push_back({derivation, own, plan});
+  return plan;
+}
+
 PlanRequests Topology::requests() const {
   PlanRequests requests;
   for (const auto& [derivation, plan] : state_->spmm) {
@@ -217,12 +248,18 @@ PlanRequests Topology::requests() const {
   for (const auto& [derivation, plan] : state_->attention) {
     requests.attention.push_back({derivation, plan.options()});
   }
+  for (const DerivedUpdate& known : state_->aggregate_update) {
+    requests.aggregate_update.push_back({known.derivation, known.options});
+  }
   return requests;
 }
 
 void Topology::plan(const PlanRequests& requests) {
   for (const auto& [derivation, options] : requests.spmm) spmm(derivation, options);
   for (const auto& [derivation, options] : requests.attention) attention(derivation, options);
+  for (const auto& [derivation, options] : requests.aggregate_update) {
+    fused_update(derivation, options);
+  }
 }
 
 Context Context::with_graphs(std::int64_t first, std::int64_t count) const {

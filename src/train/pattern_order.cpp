@@ -23,9 +23,11 @@ constexpr reorder::NmPattern automatic_pattern = {1, 2, 4};
 /// What an order to 1:2:4 takes to find: about 8 million edges per second on one core.
 constexpr double order_us_per_edge = 0.12;
 
-/// What is multiplied with: GCN and SGC add loops, and a pattern that fits with them fits without.
-Graph adjacency_of(const Graph& graph) {
-  return with_self_loops(graph.with_scales({}, {}).with_values({}));
+/// What is multiplied with: GCN and SGC add loops, and a pattern of single rows that fits with them
+/// fits without. Meta-blocks of several rows could not hold the diagonal.
+Graph adjacency_of(const Graph& graph, bool with_loops) {
+  const Graph plain = graph.with_scales({}, {}).with_values({});
+  return with_loops ? with_self_loops(plain) : plain;
 }
 
 /// Microseconds of one product on the graph by the kernel that a plan would choose.
@@ -108,11 +110,13 @@ PatternOrder find_pattern_order(const Graph& graph, const PatternChoice& choice,
   reorder::NmOptions options;
   options.seed = seed;
   options.progress = progress;
-  const Graph adjacency = adjacency_of(graph);
+  const bool is_best = choice.kind == Kind::best;
+  const bool single_rows = choice.kind == Kind::automatic || (!is_best && choice.pattern.v == 1);
+  options.ignore_loops = !single_rows;
+  const Graph adjacency = adjacency_of(graph, single_rows);
   if (choice.kind == Kind::automatic) return where_it_pays(adjacency, products, options);
-  reorder::NmOrder found = choice.kind == Kind::best
-                               ? search_nm(adjacency, reorder::NmSearch::time, options).best
-                               : order_nm(adjacency, choice.pattern, options);
+  reorder::NmOrder found = is_best ? search_nm(adjacency, reorder::NmSearch::time, options).best
+                                   : order_nm(adjacency, choice.pattern, options);
   if (found.order.is_identity()) {
     return {{}, fmt::format("vertices stay: the graph fits {} already", to_string(found.pattern))};
   }

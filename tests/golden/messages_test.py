@@ -103,6 +103,9 @@ MISTAKES = [
     ["convert", KARATE, "-o", "no/such/folder.npz"],
     # options that do nothing, and work that cannot be
     ["train", KARATE, "--model", "gcn", "--heads", "4"],
+    ["train", KARATE, "--model", "gat", "--pattern", "1:2:4"],
+    ["train", KARATE, "--pattern", "1:3:4"],
+    ["train", KARATE, "--pattern", "1:2:4", "--process-every-step"],
     ["train", KARATE, "--momentum", "0.9"],
     ["train", KARATE, "--parts", "4"],
     ["bench", "spmm", "--data", KARATE, "--heads", "4"],

@@ -55,6 +55,17 @@ class Train(cli.CliTest):
         given = self.json("train", *KARATE, *SHORT, "--partition", parts)
         self.assertEqual(given["config"]["training"]["batching"], "clusters")
 
+    def test_vertices_are_reordered_inside(self):
+        plain = self.json("train", *KARATE, *SHORT, "--dropout", "0")
+        ordered = self.json("train", *KARATE, *SHORT, "--dropout", "0", "--pattern", "1:2:4")
+        self.assertEqual(ordered["config"]["training"]["pattern"], "1:2:4")
+        self.assertIn("vertices reordered for training: the graph fits 1:2:4", ordered["notes"])
+        self.assertAlmostEqual(plain["curve"][-1]["loss"], ordered["curve"][-1]["loss"], places=4)
+        kept = self.json("train", *KARATE, *SHORT, "--pattern", "auto")
+        self.assertTrue(any("vertices stay" in note for note in kept["notes"]), kept["notes"])
+        batches = self.json("train", *KARATE, *SHORT, "--pattern", "1:2:4", "--batch", "clusters", "--parts", "3")
+        self.assertTrue(any("each batch" in note for note in batches["notes"]), batches["notes"])
+
     def test_dry_run_predicts_memory_and_writes_nothing(self):
         checkpoint = self.folder / "model.tsr"
         found = self.json("train", *KARATE, "--dry-run", "--checkpoint", checkpoint)

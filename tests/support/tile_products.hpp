@@ -68,6 +68,7 @@ SpmmProblem problem_of(const Graph& graph, std::int64_t features, SpmmPass pass)
   problem.features = features;
   problem.pass = pass;
   problem.device = {DeviceKind::cuda, 0};
+  problem.reorders = true;
   return problem;
 }
 

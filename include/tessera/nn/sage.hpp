@@ -9,6 +9,7 @@
 #include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
 #include "tessera/nn/projection.hpp"
+#include "tessera/ops/aggregate_update.hpp"
 
 namespace tessera::nn {
 
@@ -52,6 +53,12 @@ class Sage final : public PairLayer {
   Tensor* backward_pair(Tensor& grad_output, const Context& context) override;
   bool transforms_first(const Input& sources) const;
   bool uses_root(const Input& targets) const;
+  /// What to ask a plan that sums and multiplies in one kernel for; absent where it cannot.
+  std::optional<ops::AggregateUpdateOptions> fusable(const Input& sources, const Input& targets,
+                                                     const Context& context) const;
+  ops::AggregateUpdatePlan fused_plan(const Context& context) const;
+  const Tensor& forward_fused(const Context& context);
+  void backward_fused(const Tensor& grad, const Context& context);
   void aggregate(const Tensor& x, Tensor& y, const Context& context);
   void aggregate_backward(const Tensor& grad_y, Tensor& grad_x, const Context& context);
 
@@ -60,6 +67,7 @@ class Sage final : public PairLayer {
   std::optional<Projection> root_;
   Epilogue epilogue_;
   std::optional<Epilogue> after_unit_;  ///< what follows where rows are brought to unit length
+  std::optional<ops::AggregateUpdateOptions> fused_;  ///< of the last forward pass, if it was
   Input sources_;
   Input targets_;
   Tensor inner_;

@@ -9,6 +9,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
 #include "tessera/nn/tensor.hpp"
+#include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -50,9 +51,19 @@ struct PlanRequests {
     ops::AttentionOptions options;
   };
 
+  struct AggregateUpdate {
+    Derivation derivation;
+    ops::AggregateUpdateOptions options;
+  };
+
   std::vector<Spmm> spmm = {};
   std::vector<Attention> attention = {};
+  std::vector<AggregateUpdate> aggregate_update = {};
 };
+
+/// When layers sum and multiply by one op: where the cost model expects a fused kernel to be
+/// faster, always, by whatever kernel the op's plan chooses, or never.
+enum class Fusing { by_cost, always, never };
 
 /// A graph as layers see it, with what they derive from it and the plans they made: each on first
 /// use, then kept. One thread at a time.
@@ -94,6 +105,10 @@ class Topology {
   /// in gradients.
   ops::SpmmPlan spmm_gradient(Derivation derivation, ops::SpmmOptions options);
   ops::AttentionPlan attention(Derivation derivation, ops::AttentionOptions options);
+
+  void set_fusing(Fusing fusing);
+  /// An empty plan where layers are to keep to the stages that they have themselves.
+  ops::AggregateUpdatePlan fused_update(Derivation derivation, ops::AggregateUpdateOptions options);
 
   /// What was planned so far; and the same planned ahead, by whoever has the topology then.
   PlanRequests requests() const;

@@ -49,6 +49,11 @@ using AggregateUpdatePlan = Plan<AggregateUpdateOptions>;
 AggregateUpdatePlan plan_aggregate_update(const Graph& graph,
                                           const AggregateUpdateOptions& options);
 
+/// Whether the cost model expects a fused kernel to be faster than stages in one of the passes that
+/// the options ask for, on a graph of some size. Nothing is prepared: for layers that have stages
+/// of their own.
+bool fusing_pays(const Graph& graph, const AggregateUpdateOptions& options);
+
 struct AggregateUpdateInputs {
   ConstOperand x;                 ///< num_cols x in
   ConstOperand weight;            ///< out x in

@@ -7,8 +7,8 @@
 
 namespace tessera::train {
 
-/// Whether training renumbers vertices so that the adjacency, self loops included, fits a pattern
-/// of sparse tensor cores (reorder/nm.hpp), and which.
+/// Whether training renumbers vertices so that the adjacency fits a pattern of sparse tensor cores
+/// (reorder/nm.hpp), and which. Self loops count where V is 1.
 struct PatternChoice {
   enum class Kind {
     off,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/on_device.hpp"
 #include "ops/aggregate_update/record.hpp"
 #include "ops/aggregate_update/trial.hpp"
 #include "ops/check_options.hpp"
@@ -88,6 +90,22 @@ AggregateUpdatePlan plan_aggregate_update(const Graph& graph,
   }
   record->workspace.emplace(need, options.place(), options.own_workspace);
   return PlanAccess::make(std::shared_ptr<const AggregateUpdateRecord>(std::move(record)));
+}
+
+bool fusing_pays(const Graph& graph, const AggregateUpdateOptions& options) {
+  // So few rows are done before the memory that they need matters.
+  constexpr VertexId few_rows = 16384;
+  check_options(graph, options);
+  if (options.device.kind == DeviceKind::cpu || graph.num_rows() < few_rows) return false;
+  const bool is_16_bit = bytes_per_element(options.precision) == 2;
+  const PlanningScope planning(graph, options, options.backward, is_16_bit);
+  const OnDevice current(options.device);
+  const auto is_fused = [&](SpmmPass pass) {
+    const AggregateUpdateProblem problem{graph, options, pass};
+    const auto choice = choose_kernel(aggregate_update_kernels(), problem, options);
+    return choice.kernel->info.name.ends_with("/fused");
+  };
+  return is_fused(SpmmPass::forward) || (options.backward && is_fused(SpmmPass::backward));
 }
 
 }  // namespace tessera::ops

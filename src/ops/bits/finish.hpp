@@ -63,6 +63,7 @@ struct BitFinish {
   const float* step = nullptr;
   const float* inverse = nullptr;  ///< of the steps, for finish_many.hpp; null: divide
   bool quick = false;              ///< `corrects_at_once` of all steps
+  bool direct = false;             ///< `rounds_directly` of one range
   bool positive = false;           ///< for finish_many.hpp: no value is below 0, nor is any range
   /// Where all columns have one range, for finish_many.hpp: no GPU has to fetch it.
   FinishRange one_range = {0, 1};

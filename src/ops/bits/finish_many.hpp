@@ -57,6 +57,32 @@ inline bool corrects_at_once(float step, int last_code) {
 /// 0 where no quotient is to be computed with it.
 inline float inverse_of(float step) { return step > 1e-30f && step < 1e30f ? 1.0f / step : 0.0f; }
 
+/// The code of a whole number in a range from 0 on, where `rounds_directly` says so; on a GPU only
+/// the lowest 16 bits of the result are the code's.
+TESSERA_ANYWHERE inline std::uint32_t direct_code(float last_code, float sum, float inverse) {
+  const float whole = fminf(fmaf(sum, inverse, 12582912.0f), 12582912.0f + last_code);
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(whole);
+#else
+  return static_cast<std::uint32_t>(whole - 12582912.0f);
+#endif
+}
+
+/// Whether `direct_code` of every whole number is the nearest code: all of those up to the first
+/// that is cut off are tried.
+inline bool rounds_directly(float step, int last_code) {
+  constexpr float most_tried = 65536;
+  const float inverse = inverse_of(step);
+  const float end = (static_cast<float>(last_code) + 1) * step;
+  if (inverse == 0 || !(end < most_tried)) return false;
+  BitFinish finish;
+  finish.last_code = static_cast<float>(last_code);
+  for (float sum = 0; sum <= end; ++sum) {
+    if (direct_code(finish.last_code, sum, inverse) != finish.code({0, step}, sum)) return false;
+  }
+  return true;
+}
+
 /// One range of all columns, and whether nothing below it comes out: of relu, and of sums that
 /// nothing is done to.
 inline void set_one_range(float lower, float step, bool adds_own, BitFinish& finish) {

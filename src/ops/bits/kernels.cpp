@@ -28,7 +28,6 @@ std::span<const BitKernel> bit_aggregate_kernels() {
     append_cuda_byte_rows(kernels);
     append_cuda_wide_aggregate(kernels);
     append_cuda_byte_windows(kernels);
-    append_cuda_half_windows(kernels);
 #endif
     return kernels;
   }();

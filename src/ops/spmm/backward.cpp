@@ -5,6 +5,7 @@
 #include "ops/plan_only.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/record.hpp"
+#include "ops/spmm/row_order.hpp"
 #include "ops/spmm/trial.hpp"
 #include "ops/spmm/weights_fit.hpp"
 #include "tessera/core/error.hpp"
@@ -40,10 +41,11 @@ std::unique_ptr<const EdgeValueGradients> winner_gradients(const SpmmProblem& pr
 
 void plan_gradients(SpmmRecord& record) {
   const SpmmOptions& options = record.options;
-  const SpmmProblem problem = spmm_problem(record.graph, options, SpmmPass::backward);
+  SpmmProblem problem = spmm_problem(record.graph, options, SpmmPass::backward);
   check_weights_fit(problem);
   PlanOptions how = options;
   how.kernel = options.backward_kernel;
+  problem.reorders = may_pay(problem, how);
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, how);
   record.has_backward = true;
   record.grad_x = std::move(choice.prepared);

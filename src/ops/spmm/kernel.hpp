@@ -41,6 +41,8 @@ struct SpmmProblem {
   bool aligned = true;
   /// Whether the calls are few, so that they do not pay for arrays of the size of the graph.
   bool occasional = false;
+  /// Whether a kernel may look for another order of rows, which takes seconds (row_order.hpp).
+  bool reorders = false;
   SpmmEpilogue epilogue = {};
   std::int64_t epochs = 100;  ///< as in PlanOptions
 

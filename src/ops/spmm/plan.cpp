@@ -10,6 +10,7 @@
 #include "ops/plan_only.hpp"
 #include "ops/planning_scope.hpp"
 #include "ops/spmm/record.hpp"
+#include "ops/spmm/row_order.hpp"
 #include "ops/spmm/trial.hpp"
 #include "ops/spmm/weights_fit.hpp"
 #include "tessera/core/error.hpp"
@@ -156,7 +157,8 @@ std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& op
   record->num_cols = graph.num_cols();
   record->num_edges = graph.num_edges();
   record->options = options;
-  const SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
+  SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
+  problem.reorders = may_pay(problem, options);
   check_epilogue(options);
   const bool is_16_bit = bytes_per_element(options.precision) == 2;
   const PlanningScope planning(graph, options, options.backward, is_16_bit);
@@ -164,6 +166,9 @@ std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& op
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;
   record->decision = std::move(choice.decision);
+  if (problem.reorders) {
+    record->decision.add_note(note_on_order(problem, record->decision.explain(), options));
+  }
   record->forward = std::move(choice.prepared);
   if (options.backward) plan_gradients(*record);
   return record;

@@ -9,10 +9,14 @@
 namespace tessera::reorder::detail {
 
 /// The pattern of an undirected graph: the neighbours of a vertex are the entries of its row and of
-/// its column.
+/// its column. Or one side of a part of it: the rows of some columns, or the columns of rows.
 struct Adjacency {
   explicit Adjacency(const Graph& graph)
       : size(graph.num_rows()), offsets(graph.row_offsets()), all(graph.col_indices()) {}
+  Adjacency(std::span<const EdgeOffset> offsets_of_lists, std::span<const VertexId> lists)
+      : size(static_cast<VertexId>(offsets_of_lists.size() - 1)),
+        offsets(offsets_of_lists),
+        all(lists) {}
 
   std::span<const VertexId> neighbours(VertexId vertex) const {
     const auto begin = static_cast<std::size_t>(offsets[static_cast<std::size_t>(vertex)]);

@@ -27,6 +27,8 @@ class Budget {
     return steps_ > 0 && !out_of_time_;
   }
   bool out_of_time() const { return out_of_time_; }
+  Clock::time_point deadline() const { return deadline_; }
+  const std::function<bool()>& stop() const { return stop_; }
   std::int64_t steps_left() const { return steps_; }
 
  private:

@@ -14,19 +14,21 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Grouping::Grouping(const Adjacency& adjacency, int group_size, std::uint64_t seed)
-    : adjacency_(adjacency),
+Grouping::Grouping(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,
+                   std::uint64_t seed)
+    : rows_of_(rows_of),
+      columns_of_(columns_of),
       group_size_(group_size),
       num_groups_(
-          static_cast<std::int32_t>((std::int64_t{adjacency.size} + group_size - 1) / group_size)),
-      rows_(adjacency),
+          static_cast<std::int32_t>((std::int64_t{rows_of.size} + group_size - 1) / group_size)),
+      rows_(columns_of),
       open_(num_groups_),
       draws_(seed),
-      group_of_(at(adjacency.size), nowhere),
+      group_of_(at(rows_of.size), nowhere),
       members_(at(std::int64_t{num_groups_} * group_size), -1),
       filled_(at(num_groups_), 0),
-      longest_row_(at(adjacency.size), -1),
-      next_group_(at(adjacency.size), 0) {}
+      longest_row_(at(rows_of.size), -1),
+      next_group_(at(columns_of.size), 0) {}
 
 std::size_t Grouping::first_slot(std::int32_t group) const {
   return at(std::int64_t{group} * group_size_);
@@ -34,11 +36,11 @@ std::size_t Grouping::first_slot(std::int32_t group) const {
 
 int Grouping::size_of(std::int32_t group) const {
   return static_cast<int>(
-      std::min<std::int64_t>(group_size_, adjacency_.size - std::int64_t{group} * group_size_));
+      std::min<std::int64_t>(group_size_, rows_of_.size - std::int64_t{group} * group_size_));
 }
 
 bool Grouping::fits(VertexId column, std::int32_t group, VertexId but_for_row) const {
-  for (const VertexId row : adjacency_.neighbours(column)) {
+  for (const VertexId row : rows_of_.neighbours(column)) {
     if (row == but_for_row) continue;
     if (rows_.count(row, group, most_per_row) == most_per_row) return false;
   }
@@ -47,7 +49,7 @@ bool Grouping::fits(VertexId column, std::int32_t group, VertexId but_for_row) c
 
 std::int64_t Grouping::added_violations(VertexId column, std::int32_t group) const {
   std::int64_t added = 0;
-  for (const VertexId row : adjacency_.neighbours(column)) {
+  for (const VertexId row : rows_of_.neighbours(column)) {
     added += rows_.count(row, group, most_per_row) == most_per_row ? 1 : 0;
   }
   return added;
@@ -55,7 +57,7 @@ std::int64_t Grouping::added_violations(VertexId column, std::int32_t group) con
 
 void Grouping::put(VertexId column, std::int32_t group) {
   std::int64_t added = 0;
-  for (const VertexId row : adjacency_.neighbours(column)) {
+  for (const VertexId row : rows_of_.neighbours(column)) {
     added += rows_.count(row, group, most_per_row) == most_per_row ? 1 : 0;
     rows_.add(row, group);
   }
@@ -72,7 +74,7 @@ void Grouping::append(VertexId column, std::int32_t group) {
 void Grouping::take_out(VertexId column) {
   const std::int32_t group = group_of_[at(column)];
   std::int64_t removed = 0;
-  for (const VertexId row : adjacency_.neighbours(column)) {
+  for (const VertexId row : rows_of_.neighbours(column)) {
     rows_.remove(row, group);
     removed += rows_.count(row, group, most_per_row) == most_per_row ? 1 : 0;
   }
@@ -82,13 +84,13 @@ void Grouping::take_out(VertexId column) {
 
 /// Columns of long rows first, longest row first; the others as they come.
 std::vector<VertexId> Grouping::placing_order() {
-  const auto length = [&](VertexId row) { return adjacency_.degree(row); };
+  const auto length = [&](VertexId row) { return columns_of_.degree(row); };
   std::vector<VertexId> tight;
   std::vector<VertexId> order;
-  order.reserve(at(adjacency_.size));
-  for (VertexId column = 0; column < adjacency_.size; ++column) {
+  order.reserve(at(rows_of_.size));
+  for (VertexId column = 0; column < rows_of_.size; ++column) {
     VertexId longest = -1;
-    for (const VertexId row : adjacency_.neighbours(column)) {
+    for (const VertexId row : rows_of_.neighbours(column)) {
       if (longest < 0 || length(row) > length(longest)) longest = row;
     }
     longest_row_[at(column)] = longest;
@@ -128,19 +130,19 @@ std::int32_t Grouping::nearest_fit(VertexId column, std::int32_t home) {
 /// those are full of its columns.
 void Grouping::fill_groups_of_overlong_row() {
   VertexId longest = -1;
-  for (VertexId row = 0; row < adjacency_.size; ++row) {
-    if (longest < 0 || adjacency_.degree(row) > adjacency_.degree(longest)) longest = row;
+  for (VertexId row = 0; row < columns_of_.size; ++row) {
+    if (longest < 0 || columns_of_.degree(row) > columns_of_.degree(longest)) longest = row;
   }
   if (longest < 0) return;
-  const std::int64_t full_groups = adjacency_.size / group_size_;
+  const std::int64_t full_groups = rows_of_.size / group_size_;
   const std::int64_t room = most_per_row * full_groups +
-                            std::min<std::int64_t>(most_per_row, adjacency_.size % group_size_);
-  const std::int64_t surplus = adjacency_.degree(longest) - room;
+                            std::min<std::int64_t>(most_per_row, rows_of_.size % group_size_);
+  const std::int64_t surplus = columns_of_.degree(longest) - room;
   if (surplus <= 0) return;
   const std::int64_t gain = group_size_ - most_per_row;
   const std::int64_t first = std::max<std::int64_t>(0, full_groups - (surplus + gain - 1) / gain);
   auto group = static_cast<std::int32_t>(first);
-  for (const VertexId column : adjacency_.neighbours(longest)) {
+  for (const VertexId column : columns_of_.neighbours(longest)) {
     if (group == full_groups) break;
     if (!fits(column, group, longest)) continue;
     append(column, group);
@@ -162,7 +164,7 @@ void Grouping::place_all(Budget& budget) {
     }
     append(column, group);
     if (longest >= 0) next_group_[at(longest)] = (group + 1) % num_groups_;
-    budget.take(adjacency_.degree(column));
+    budget.take(rows_of_.degree(column));
   }
 }
 
@@ -182,7 +184,7 @@ bool Grouping::trade(VertexId column, Budget& budget) {
     for (int slot = 0; slot < filled_[at(group)]; ++slot) {
       VertexId& member = members_[first_slot(group) + at(slot)];
       const VertexId leaving = member;
-      if (!budget.take(adjacency_.degree(leaving))) return false;
+      if (!budget.take(rows_of_.degree(leaving))) return false;
       take_out(leaving);
       const bool enters = fits(column, group);
       const auto found =
@@ -205,8 +207,8 @@ bool Grouping::trade(VertexId column, Budget& budget) {
 
 void Grouping::collect_violations() {
   suspects_.clear();
-  for (VertexId row = 0; row < adjacency_.size; ++row) {
-    for (const VertexId column : adjacency_.neighbours(row)) {
+  for (VertexId row = 0; row < columns_of_.size; ++row) {
+    for (const VertexId column : columns_of_.neighbours(row)) {
       const std::int32_t group = group_of_[at(column)];
       if (rows_.count(row, group, most_per_row + 1) > most_per_row) {
         suspects_.emplace_back(row, group);
@@ -234,17 +236,17 @@ std::int64_t Grouping::best_partner(VertexId column, Budget& budget, VertexId& p
   constexpr std::int64_t most_candidates = 256;
   const std::int32_t from = group_of_[at(column)];
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t candidates = std::min<std::int64_t>(adjacency_.size, most_candidates);
-  const std::int64_t first = draws_.below(adjacency_.size);
-  const auto own = adjacency_.degree(column);
+  const std::int64_t candidates = std::min<std::int64_t>(rows_of_.size, most_candidates);
+  const std::int64_t first = draws_.below(rows_of_.size);
+  const auto own = rows_of_.degree(column);
   take_out(column);
   for (std::int64_t c = 0; c < candidates; ++c) {
-    const std::int64_t drawn = adjacency_.size > most_candidates ? draws_.below(adjacency_.size)
-                                                                 : (first + c) % adjacency_.size;
+    const std::int64_t drawn =
+        rows_of_.size > most_candidates ? draws_.below(rows_of_.size) : (first + c) % rows_of_.size;
     const auto other = static_cast<VertexId>(drawn);
     const std::int32_t to = group_of_[at(other)];
     if (to == from || to == nowhere) continue;
-    if (!budget.take(own + adjacency_.degree(other))) break;
+    if (!budget.take(own + rows_of_.degree(other))) break;
     take_out(other);
     const std::int64_t after =
         violations_ + added_violations(column, to) + added_violations(other, from);
@@ -269,7 +271,7 @@ void Grouping::undo_to_best() {
 bool Grouping::swap_until_clean(Budget& budget) {
   collect_violations();
   best_violations_ = violations_;
-  std::vector<std::int64_t> tabu_until(at(adjacency_.size), 0);
+  std::vector<std::int64_t> tabu_until(at(rows_of_.size), 0);
   std::int64_t move = 0;
   while (violations_ > 0 && budget.take(1)) {
     if (suspects_.empty()) collect_violations();
@@ -282,7 +284,7 @@ bool Grouping::swap_until_clean(Budget& budget) {
     }
     VertexId column = -1;
     std::int64_t seen = 0;
-    for (const VertexId candidate : adjacency_.neighbours(row)) {
+    for (const VertexId candidate : columns_of_.neighbours(row)) {
       if (group_of_[at(candidate)] != group || tabu_until[at(candidate)] > move) continue;
       if (draws_.below(++seen) == 0) column = candidate;
     }
@@ -298,7 +300,7 @@ bool Grouping::swap_until_clean(Budget& budget) {
     tabu_until[at(partner)] = move + 8 + draws_.below(8);
     for (const VertexId changed : {column, partner}) {
       const std::int32_t now = group_of_[at(changed)];
-      for (const VertexId touched : adjacency_.neighbours(changed)) {
+      for (const VertexId touched : rows_of_.neighbours(changed)) {
         if (rows_.count(touched, now, most_per_row + 1) > most_per_row) {
           suspects_.emplace_back(touched, now);
         }
@@ -327,7 +329,7 @@ bool Grouping::run(Budget& budget) {
 }
 
 std::vector<VertexId> Grouping::order() const {
-  return {members_.begin(), members_.begin() + adjacency_.size};
+  return {members_.begin(), members_.begin() + rows_of_.size};
 }
 
 }  // namespace tessera::reorder::detail

@@ -19,7 +19,10 @@ namespace tessera::reorder::detail {
 /// fits elsewhere, and what is left over is fixed by swaps that lower the number of violations.
 class Grouping {
  public:
-  Grouping(const Adjacency& adjacency, int group_size, std::uint64_t seed);
+  /// The rows of every column, and the columns of every row: of a whole undirected graph these are
+  /// the same.
+  Grouping(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,
+           std::uint64_t seed);
 
   /// False if violations remain.
   bool run(Budget& budget);
@@ -52,7 +55,8 @@ class Grouping {
   std::size_t first_slot(std::int32_t group) const;
   int size_of(std::int32_t group) const;
 
-  const Adjacency& adjacency_;
+  const Adjacency& rows_of_;
+  const Adjacency& columns_of_;
   const int group_size_;
   const std::int32_t num_groups_;
   RowGroups rows_;

@@ -12,6 +12,7 @@
 #include "reorder/nm/budget.hpp"
 #include "reorder/nm/grouping.hpp"
 #include "reorder/nm/paper.hpp"
+#include "reorder/nm/parts.hpp"
 #include "reorder/nm/spreading.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/graph/transform.hpp"
@@ -51,7 +52,11 @@ struct Found {
 
 Found group_columns(const detail::Adjacency& adjacency, const NmPattern& pattern,
                     std::uint64_t seed, Budget& budget) {
-  detail::Grouping grouping(adjacency, pattern.m, seed);
+  if (auto parts =
+          detail::group_parts(adjacency, pattern.m, seed, budget.deadline(), budget.stop())) {
+    return {std::move(parts->order), parts->swaps};
+  }
+  detail::Grouping grouping(adjacency, adjacency, pattern.m, seed);
   grouping.run(budget);
   return {grouping.order(), grouping.swaps()};
 }

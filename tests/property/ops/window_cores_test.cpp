@@ -117,15 +117,12 @@ TEST(WindowCores, AreThoseThatAReaderWouldChoose) {
   SpmmProblem problem;
   problem.graph = testing::mixed_windows(2048, 30000, 5);
   problem.features = 128;
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-    problem.precision = precision;
-    const WindowCosts costs = window_costs(problem, hybrid_policies[0], h200_traits());
-    const tiles::TiledGraph tiled = tiles::translate(problem.graph, 64);
-    const WindowCores cores =
-        choose_cores(problem.graph.row_offsets().span(), tiled.step_offsets.span(), 64, costs);
-    for (std::size_t window = 0; window < cores.on_tensor_cores.size(); ++window) {
-      EXPECT_EQ(cores.on_tensor_cores[window], window % 2 == 0 ? 1 : 0) << "window " << window;
-    }
+  const WindowCosts costs = window_costs(problem, hybrid_policies[0], h200_traits());
+  const tiles::TiledGraph tiled = tiles::translate(problem.graph, 64);
+  const WindowCores cores =
+      choose_cores(problem.graph.row_offsets().span(), tiled.step_offsets.span(), 64, costs);
+  for (std::size_t window = 0; window < cores.on_tensor_cores.size(); ++window) {
+    EXPECT_EQ(cores.on_tensor_cores[window], window % 2 == 0 ? 1 : 0) << "window " << window;
   }
 }
 

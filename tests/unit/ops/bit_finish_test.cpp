@@ -83,6 +83,33 @@ TEST(FinishMany, QuickCodesAreThoseOfTheDivision) {
   EXPECT_TRUE(corrects_at_once(64.0f, 255));
 }
 
+/// Codes of whole numbers by one product, where all of them have been tried.
+TEST(FinishMany, WholeNumbersRoundDirectlyWhereThatIsTheSame) {
+  std::mt19937 random(4);
+  std::uniform_real_distribution<float> steps(0.3f, 200.0f);
+  int direct = 0;
+  for (int draw = 0; draw < 60; ++draw) {
+    const float step = draw == 0 ? 64.0f : steps(random);
+    for (const int last : {1, 15, 255}) {
+      if (!rounds_directly(step, last)) continue;
+      ++direct;
+      BitFinish finish;
+      finish.last_code = static_cast<float>(last);
+      for (float sum = 0; sum < 400 * step; ++sum) {
+        ASSERT_EQ(direct_code(finish.last_code, sum, inverse_of(step)),
+                  finish.code(FinishRange{0, step}, sum))
+            << sum << " in steps of " << step;
+      }
+      EXPECT_EQ(direct_code(finish.last_code, 8388607.0f, inverse_of(step)),
+                static_cast<std::uint32_t>(last));
+    }
+  }
+  EXPECT_GT(direct, 100);
+  EXPECT_TRUE(rounds_directly(64.0f, 255));
+  EXPECT_FALSE(rounds_directly(1e6f, 255)) << "too many numbers to try";
+  EXPECT_FALSE(rounds_directly(0.0f, 255));
+}
+
 TEST(FinishMany, StepsAtTheEndsOfTheNumbersAreDivided) {
   EXPECT_EQ(inverse_of(1e-38f), 0);
   EXPECT_EQ(inverse_of(1e38f), 0);

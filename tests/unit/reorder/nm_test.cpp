@@ -170,6 +170,31 @@ INSTANTIATE_TEST_SUITE_P(Patterns, NmOrders,
                            return name;
                          });
 
+/// Large graphs are grouped in parts, which takes them to another place in the code.
+TEST(NmOrders, OfLargeGraphsAreMadeInParts) {
+  const NmPattern pattern = {1, 2, 4};
+  const Graph band = band_around(140'000, 3);
+  // A hub that fills a half of all groups, but more than that of the part it is in.
+  std::vector<std::pair<VertexId, VertexId>> edges;
+  for (VertexId leaf = 1; leaf <= 50'000; ++leaf) edges.emplace_back(0, leaf);
+  const Graph hub = testing::undirected_graph(140'000, edges);
+  for (const Graph& graph : {band, hub}) {
+    std::vector<NmOrder> found;
+    for (const int threads : {1, 3}) {
+      const testing::ThreadScope scope(threads);
+      found.push_back(reorder::order_nm(graph, pattern));
+      EXPECT_TRUE(found.back().after.conforms());
+      EXPECT_EQ(found.back().after,
+                reorder::count_violations(permuted(graph, found.back().order), pattern));
+    }
+    EXPECT_EQ(found[0].order, found[1].order);
+  }
+  NmOptions stopped;
+  stopped.stop = [] { return true; };
+  const NmOrder early = reorder::order_nm(band, pattern, stopped);
+  EXPECT_EQ(early.order.size(), band.num_rows());
+}
+
 TEST(NmOrders, FillTightRowsExactly) {
   // Every group must hold exactly two leaves of the hub.
   const Graph tight = reorder::padded(star(40), 39);

@@ -18,12 +18,13 @@ struct AggregateResult {
   bool plain = false;
 };
 
-/// Whether sums become bytes in one range from 0 on, by quick quotients, and nothing else is done
-/// to them: codes of their own make these.
+/// Whether sums become bytes in one range from 0 on, by quick quotients or directly, and nothing
+/// else is done to them: code of its own makes these.
 inline bool is_plain(const BitResult& result) {
   const BitFinish& finish = result.finish;
-  return result.kind == BitResultKind::bytes && finish.range_stride == 0 && finish.quick &&
-         !finish.floors && finish.positive && finish.keeps_sums();
+  return result.kind == BitResultKind::bytes && finish.range_stride == 0 &&
+         (finish.quick || finish.direct) && !finish.floors && finish.positive &&
+         finish.keeps_sums();
 }
 
 /// Bytes of each row's planes, `width` of them.

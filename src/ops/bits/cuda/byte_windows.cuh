@@ -94,37 +94,45 @@ __device__ inline void expand_bytes(std::uint32_t bits, std::uint32_t (&a)[4]) {
 template <class Shape>
 __device__ void multiply_stage(typename Shape::Record record, int num_steps, std::uint32_t memory,
                                std::int32_t (&sums)[Shape::strips][Shape::groups][2][4]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const auto warp = static_cast<int>(threadIdx.x / 32);
   const int first_strip = warp / Shape::column_warps * Shape::strips;
   const int first_unit = warp % Shape::column_warps * Shape::groups;
-  const auto* const words =
+  const auto* words =
       reinterpret_cast<const std::uint32_t*>(record.memory + Shape::Record::words_at) +
       first_strip * 32 + lane;
   std::uint32_t from = memory + Shape::offset(lane, first_unit);
 #pragma unroll 1
-  for (int step = 0; step < num_steps; step += 2, from += 32 * Shape::width) {
-    // Rows of a second step that is not this stage's were not brought.
-    const std::uint32_t kept = step + 1 < num_steps ? 0xFFFFFFFFu : 0x000F000Fu;
-    std::uint32_t a[Shape::strips][4];
+  for (int left = num_steps; left > 0; left -= 4, words += Shape::threads) {
+    std::uint32_t bits[Shape::strips];
 #pragma unroll
     for (int strip = 0; strip < Shape::strips; ++strip) {
-      const std::uint32_t word = words[step / 4 * Shape::threads + strip * 32];
-      expand_bytes(word >> step % 4 * 4 & kept, a[strip]);
+      bits[strip] = words[strip * 32];
+      // Rows of a step that is not this stage's were not brought.
+      if (left % 2 != 0 && left < 4) bits[strip] &= left == 1 ? 0x000F000Fu : 0x0FFF0FFFu;
     }
 #pragma unroll
-    for (int group = 0; group < Shape::groups; ++group) {
-      std::uint32_t blocks[4];
-      // Further groups differ from the first in the same bits whatever the row.
-      cuda::load_blocks_transposed(blocks, from ^ static_cast<std::uint32_t>(group * 16));
+    for (int half = 0; half < 2; ++half, from += 32 * Shape::width) {
+      if (half == 1 && left <= 2) break;
+      std::uint32_t a[Shape::strips][4];
 #pragma unroll
-      for (int odd = 0; odd < 2; ++odd) {
-        const unsigned places = odd == 0 ? 0x6240u : 0x7351u;
-        const std::uint32_t b[2] = {__byte_perm(blocks[0], blocks[1], places),
-                                    __byte_perm(blocks[2], blocks[3], places)};
+      for (int strip = 0; strip < Shape::strips; ++strip) {
+        expand_bytes(half == 0 ? bits[strip] : bits[strip] >> 8, a[strip]);
+      }
 #pragma unroll
-        for (int strip = 0; strip < Shape::strips; ++strip) {
-          multiply_16x8(sums[strip][group][odd], a[strip], b);
+      for (int group = 0; group < Shape::groups; ++group) {
+        std::uint32_t blocks[4];
+        // Further groups differ from the first in the same bits whatever the row.
+        cuda::load_blocks_transposed(blocks, from ^ static_cast<std::uint32_t>(group * 16));
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+          const unsigned places = odd == 0 ? 0x6240u : 0x7351u;
+          const std::uint32_t b[2] = {__byte_perm(blocks[0], blocks[1], places),
+                                      __byte_perm(blocks[2], blocks[3], places)};
+#pragma unroll
+          for (int strip = 0; strip < Shape::strips; ++strip) {
+            multiply_16x8(sums[strip][group][odd], a[strip], b);
+          }
         }
       }
     }

@@ -25,8 +25,8 @@ struct ByteWindowSums {
   __device__ explicit ByteWindowSums(const ByteWindowsLaunch& launch)
       : launch_(launch),
         start_(launch.small_sums ? static_cast<std::int32_t>(small_start) : 0),
-        lane_(static_cast<int>(threadIdx.x) % 32),
-        warp_(static_cast<int>(threadIdx.x) / 32) {
+        lane_(static_cast<int>(threadIdx.x % 32)),
+        warp_(static_cast<int>(threadIdx.x / 32)) {
     begin();
   }
 
@@ -107,16 +107,8 @@ struct ByteWindowSums {
     const int column = first_column + lane_ % 4 * 4;
     std::uint32_t words[4];
     if (launch_.out.plain) {
-#pragma unroll
-      for (int i = 0; i < 2 * Shape::strips; i += at_once) {
-#pragma unroll
-        for (int k = 0; k < at_once; ++k) {
-          plain_codes(i / 2, i % 2 + k, column, words + k * Shape::groups);
-        }
-        store_words(row, first_column, words);
-        row += 8 * at_once;
-      }
-      return;
+      if (launch_.out.result.finish.direct) return store_plain<true>(row, first_column);
+      return store_plain<false>(row, first_column);
     }
 #pragma unroll 1
     for (int i = 0; i < 2 * Shape::strips; i += at_once) {
@@ -127,6 +119,21 @@ struct ByteWindowSums {
       if (gives_codes(launch_.out.result)) store_words(row, first_column, words);
       row += 8 * at_once;
       move_up();
+    }
+  }
+
+  template <bool direct>
+  __device__ void store_plain(std::int64_t row, int first_column) const {
+#pragma unroll
+    for (int i = 0; i < 2 * Shape::strips; i += at_once) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        plain_codes<direct>(i / 2, i % 2 + k, first_column + lane_ % 4 * 4,
+                            words + k * Shape::groups);
+      }
+      store_words(row, first_column, words);
+      row += 8 * at_once;
     }
   }
 
@@ -163,6 +170,7 @@ struct ByteWindowSums {
   __device__ static int column_at(int column, int i) { return column + i / 4 * 16 + i % 4; }
 
   /// Codes of small sums that nothing is done to, in one range from 0 on.
+  template <bool direct>
   __device__ void plain_codes(int strip, int half, int column, std::uint32_t* words) const {
     const BitFinish& finish = launch_.out.result.finish;
     const int cols = static_cast<int>(launch_.out.cols);
@@ -172,8 +180,7 @@ struct ByteWindowSums {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const float sum = __int_as_float(sum_at(strip, half, group * 4 + k)) - small_unit;
-        codes[k] = code_within<false, true, true>(finish.last_code, sum, 0.0f,
-                                                  finish.one_range.step, finish.one_inverse);
+        codes[k] = plain_code<direct>(finish, sum);
       }
       words[group] = bytes_before(cols - column_at(column, group * 4), codes);
     }

@@ -33,6 +33,17 @@ bool all_correct_at_once(const BitOptions& options) {
                      [&](float step) { return corrects_at_once(step, last); });
 }
 
+/// Of bytes in one range from 0 on.
+bool all_round_directly(const BitOptions& options) {
+  if (options.output != BitOutput::bytes || options.requantise->lower.size() != 1 ||
+      options.requantise->lower[0] != 0 ||
+      options.requantise->rounding != quant::Rounding::nearest) {
+    return false;
+  }
+  return rounds_directly(options.requantise->scale[0],
+                         static_cast<int>(options.requantise->max_code()));
+}
+
 }  // namespace
 
 std::string why_not_on_gpu(const BitProblem& problem) {
@@ -51,7 +62,8 @@ CudaBits::CudaBits(const BitProblem& problem, bool finishes)
       lower_(ranges_on(options_, &quant::Affine::lower)),
       step_(ranges_on(options_, &quant::Affine::scale)),
       inverse_(inverses_on(options_)),
-      quick_(all_correct_at_once(options_)) {
+      quick_(all_correct_at_once(options_)),
+      direct_(all_round_directly(options_)) {
   if (options_.output != BitOutput::sums32 && !finishes) {
     sums_ = need_.add<std::int32_t>(checked_area(options_.rows, options_.cols));
   }
@@ -67,6 +79,7 @@ BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) c
   result.finish = make_finish(options_, inputs.epilogue, lower_.data(), step_.data());
   result.finish.inverse = inverse_.data();
   result.finish.quick = quick_;
+  result.finish.direct = direct_;
   if (options_.requantise && result.finish.range_stride == 0) {
     set_one_range(options_.requantise->lower[0], options_.requantise->scale[0], options_.own != 0,
                   result.finish);

@@ -159,8 +159,16 @@ __device__ inline std::uint32_t bytes_of(std::uint32_t first, std::uint32_t seco
                      0x5410);
 }
 
-/// Bytes of sums that nothing else is done to.
-template <int count>
+/// A code of a sum that nothing else is done to.
+template <bool direct>
+__device__ std::uint32_t plain_code(const BitFinish& finish, float sum) {
+  if constexpr (direct) return direct_code(finish.last_code, sum, finish.one_inverse);
+  return code_within<false, true, true>(finish.last_code, sum, 0.0f, finish.one_range.step,
+                                        finish.one_inverse);
+}
+
+/// Bytes of such sums.
+template <bool direct, int count>
 __device__ void emit_plain(const AggregateResult& out, std::int64_t row, std::int64_t column,
                            const float (&sums)[count]) {
   const BitFinish& finish = out.result.finish;
@@ -170,8 +178,7 @@ __device__ void emit_plain(const AggregateResult& out, std::int64_t row, std::in
     std::uint32_t codes[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      codes[k] = code_within<false, true, true>(finish.last_code, sums[i + k], 0.0f,
-                                                finish.one_range.step, finish.one_inverse);
+      codes[k] = plain_code<direct>(finish, sums[i + k]);
     }
     bytes[i / 4] = bytes_of(codes[0], codes[1], codes[2], codes[3]);
   }
@@ -191,8 +198,9 @@ __device__ void emit(const AggregateResult& out, std::int64_t row, std::int64_t 
                      const Sum (&sums)[count]) {
   if constexpr (std::is_same_v<Sum, float>) {
     if (out.plain) {
-      if (takes) emit_plain(out, row, column, sums);
-      return;
+      if (!takes) return;
+      if (out.result.finish.direct) return emit_plain<true>(out, row, column, sums);
+      return emit_plain<false>(out, row, column, sums);
     }
   }
   const std::int64_t left = takes && row < out.rows ? out.cols - column : 0;

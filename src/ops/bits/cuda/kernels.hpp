@@ -15,7 +15,6 @@ void append_cuda_byte_rows(std::vector<BitKernel>& table);
 void append_cuda_wide_aggregate(std::vector<BitKernel>& table);
 void append_cuda_byte_windows(std::vector<BitKernel>& table);
 void append_cuda_byte_lists(std::vector<BitKernel>& table);
-void append_cuda_half_windows(std::vector<BitKernel>& table);
 
 /// What both ops ask before anything else; empty where nothing speaks against a GPU.
 std::string why_not_on_gpu(const BitProblem& problem);
@@ -50,6 +49,7 @@ class CudaBits : public PreparedBits {
  private:
   Buffer<float> lower_, step_, inverse_;
   bool quick_;
+  bool direct_;
   WorkspacePart<std::int32_t> sums_;
 };
 

@@ -10,6 +10,7 @@
 #include "ops/spmm/cuda/rows/cut.hpp"
 #include "ops/spmm/cuda/tall/policy.hpp"
 #include "ops/spmm/kernel.hpp"
+#include "ops/spmm/row_order.hpp"
 
 /// Kernels on some of a problem's rows, for a plan that gives the others to another kernel.
 namespace tessera::ops {
@@ -17,11 +18,15 @@ namespace tessera::ops {
 /// Why a policy of tall windows cannot solve a problem, in words; empty if it can.
 std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy);
 
-/// Those windows whose entry is not 0. `leads`: some rows follow that overlap them.
+/// Which windows, and of which rows.
+struct SomeWindows {
+  std::span<const std::uint8_t> taken = {};    ///< as in tiles::PieceOptions
+  bool leads = false;                          ///< some rows follow that overlap them
+  std::shared_ptr<const RowOrder> order = {};  ///< null: the problem's own
+};
 std::unique_ptr<const PreparedSpmm> prepare_some_windows(const SpmmProblem& problem,
                                                          const TallPolicy& policy,
-                                                         std::span<const std::uint8_t> taken,
-                                                         bool leads);
+                                                         const SomeWindows& some);
 
 /// Some rows, by one of `rows_policies` with lists. `follows`: they overlap some windows before.
 std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,

@@ -18,19 +18,31 @@ namespace {
 
 struct HybridCoefficients {
   double second_launch_us;
-  /// A second end, at which not every processor has something to do, where launches do not overlap.
-  double second_end_us;
-  /// Costs of single windows are less certain than those of all: how many times what the rows
-  /// should take.
-  double uncertainty;
+  /// How many times what edges of a whole graph cost those of single windows do, by the size of
+  /// features: windows that share little are where caches help rows least, and rows of X that do
+  /// not fit into L2 come from memory, whatever cores ask for them.
+  double full_edges;
+  double half_edges;
+  /// How many times that a second launch takes, which comes as places are left.
+  double second_rows;
+  /// A part with fewer of the edges is not worth a launch.
+  double least_share;
+  /// Where all windows go to the same cores: a little more than the kernel of those cores, which
+  /// needs no list.
+  double same_cores;
 
   /// Times of launches and shares: the same everywhere.
   HybridCoefficients scaled(DeviceRatio) const { return *this; }
 };
 
 constexpr std::array<Fitted<HybridCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-16", "taken from the models of rows and tall windows"),
-      {.second_launch_us = 1.5, .second_end_us = 3, .uncertainty = 1.05}}}};
+    {{fitted_on_h200("2026-11-16", "eight graphs at 64 and 128 features"),
+      {.second_launch_us = 1.5,
+       .full_edges = 1.15,
+       .half_edges = 2.5,
+       .second_rows = 1.13,
+       .least_share = 0.03,
+       .same_cores = 1.03}}}};
 
 bool may_take(const SpmmProblem& problem, const RowsPolicy& policy) {
   return policy.listed && lanes_fit(problem, policy) &&
@@ -56,10 +68,25 @@ class SampledColumns {
 
 }  // namespace
 
+WindowedRows::WindowedRows(const SpmmProblem& problem, const HybridPolicy& policy)
+    : graph(problem.graph), side(tile_side(problem.pass)) {
+  if (policy.ordered) {
+    order = row_order(problem);
+    graph = order->graph;
+    side = tiles::Side::forward;
+    offsets = graph.row_offsets();
+  } else {
+    offsets = ProblemRows(problem).offsets;
+  }
+}
+
 WindowCosts window_costs(const SpmmProblem& problem, const HybridPolicy& policy,
                          const DeviceTraits& traits) {
   WindowCosts costs;
   costs.tall = tall_window_cost(problem, policy.tall, traits);
+  const HybridCoefficients fit = coefficients_for(coefficients, traits);
+  const bool half = bytes_per_element(problem.precision) == 2;
+  const double dearer = half ? fit.half_edges : fit.full_edges;
   const ProblemRows rows(problem);
   double least_us = std::numeric_limits<double>::infinity();
   for (const RowsPolicy& each : rows_policies) {
@@ -68,7 +95,7 @@ WindowCosts window_costs(const SpmmProblem& problem, const HybridPolicy& policy,
     const double us = cost(static_cast<double>(rows.degrees->num_rows),
                            static_cast<double>(rows.degrees->num_edges));
     if (us >= least_us) continue;
-    costs.rows = cost;
+    costs.rows = cost.times(dearer);
     least_us = us;
   }
   return costs;
@@ -88,49 +115,61 @@ std::size_t best_rows_policy(const SpmmProblem& problem, const RowLengths& rows,
   return best;
 }
 
+namespace {
+
+double least_rows_us(const SpmmProblem& problem, const DeviceTraits& traits) {
+  const ProblemRows rows(problem);
+  const std::size_t best = best_rows_policy(problem, rows.lengths(), traits);
+  return predicted_rows_us(problem, rows.lengths(), rows_policies[best], traits);
+}
+
+}  // namespace
+
 double predict_hybrid_us(const SpmmProblem& problem, const HybridPolicy& policy,
                          const DeviceTraits& traits) {
   const HybridCoefficients fit = coefficients_for(coefficients, traits);
-  const ProblemRows rows(problem);
+  const WindowedRows rows(problem, policy);
   const WindowCosts costs = window_costs(problem, policy, traits);
   const int height = policy.tall.height;
-  const SampledColumns sample(problem.graph, tile_side(problem.pass));
+  const SampledColumns sample(rows.graph, rows.side);
   const auto num_rows = static_cast<std::int64_t>(rows.offsets.size()) - 1;
   const std::int64_t windows = (num_rows + height - 1) / height;
   const auto sampled = static_cast<std::int64_t>(sample.columns().size());
   TallWork tall;
-  double rows_us = 0, edges_seen = 0;
+  double rows_us = 0, edges_seen = 0, tall_edges = 0;
   for (std::int64_t i = 0; i < sampled; ++i) {
     const std::int64_t first = windows * i / sampled * height;
     const std::int64_t end = std::min(num_rows, first + height);
     const auto edges = static_cast<double>(rows.offsets[end] - rows.offsets[first]);
     const auto columns = static_cast<double>(sample.columns()[static_cast<std::size_t>(i)]);
-    const auto window_rows = static_cast<double>(end - first);
+    const double on_cuda_us = costs.on_cuda_cores(static_cast<double>(end - first), edges);
     edges_seen += edges;
-    const double on_cuda_us = costs.on_cuda_cores(window_rows, edges);
     if (costs.on_tensor_cores(columns) < on_cuda_us) {
       tall.windows += 1;
       tall.columns += columns;
       tall.longest_columns = std::max(tall.longest_columns, columns);
+      tall_edges += edges;
     } else {
       rows_us += on_cuda_us;
     }
   }
+  const double tall_share = edges_seen == 0 ? 0 : tall_edges / edges_seen;
+  if (!policy.ordered && tall_share > 1 - fit.least_share) {
+    return fit.same_cores * predict_tall_us(problem, policy.tall, traits);
+  }
+  if (tall_share < fit.least_share) {
+    return fit.same_cores * least_rows_us(problem, traits);
+  }
   // As samples of all windows are taken for so much as their share of the edges.
-  const double scale = static_cast<double>(rows.degrees->num_edges) / std::max(1.0, edges_seen);
+  const double scale = static_cast<double>(problem.graph.num_edges()) / std::max(1.0, edges_seen);
   tall.windows *= static_cast<double>(windows) / std::max<double>(1, static_cast<double>(sampled));
   tall.columns *= scale;
+  tall.other_us = fit.second_rows * scale * rows_us;
   const auto vertices =
       static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
   tall.moved_bytes = vertices * static_cast<double>(problem.features) *
                      static_cast<double>(bytes_per_element(problem.precision));
-  const double others_us = fit.uncertainty * scale * rows_us;
-  if (policy.overlapped) {
-    tall.other_us = others_us;
-    return predict_tall_us(problem, policy.tall, tall, traits) + fit.second_launch_us;
-  }
-  return predict_tall_us(problem, policy.tall, tall, traits) + others_us + fit.second_end_us +
-         fit.second_launch_us;
+  return predict_tall_us(problem, policy.tall, tall, traits) + fit.second_launch_us;
 }
 
 }  // namespace tessera::ops

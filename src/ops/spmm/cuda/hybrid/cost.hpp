@@ -2,11 +2,24 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "ops/spmm/cuda/hybrid/policy.hpp"
 #include "ops/spmm/cuda/hybrid/schedule.hpp"
+#include "ops/spmm/row_order.hpp"
+#include "tessera/tiles/tiled_graph.hpp"
 
 namespace tessera::ops {
+
+/// The rows that a policy makes windows of: the problem's, in their order or in another.
+struct WindowedRows {
+  WindowedRows(const SpmmProblem& problem, const HybridPolicy& policy);
+
+  Graph graph;
+  tiles::Side side;
+  SharedArray<EdgeOffset> offsets;
+  std::shared_ptr<const RowOrder> order;  ///< null: the problem's own
+};
 
 /// By the policy of rows that has the least of them.
 WindowCosts window_costs(const SpmmProblem& problem, const HybridPolicy& policy,

@@ -22,20 +22,28 @@ class CudaHybrid final : public PreparedSpmm {
  public:
   CudaHybrid(const SpmmProblem& problem, const HybridPolicy& policy) {
     const DeviceTraits traits = device_traits(problem.device);
+    const WindowedRows windowed(problem, policy);
+    // Both parts read them, and tiles are made of them where they are there already.
+    const auto kept = tiles::side_rows(problem.graph, tile_side(problem.pass), problem.place());
     const auto tiles = tiles::device_tiles(
-        problem.graph, {policy.tall.height, tile_side(problem.pass), policy.tall.min_uses},
-        problem.place());
-    const ProblemRows rows(problem);
+        windowed.graph, {policy.tall.height, windowed.side, policy.tall.min_uses}, problem.place());
     const WindowCosts costs = window_costs(problem, policy, traits);
-    WindowCores cores = choose_cores(rows.offsets.span(), tiles->host.step_offsets.span(),
+    WindowCores cores = choose_cores(windowed.offsets.span(), tiles->host.step_offsets.span(),
                                      policy.tall.height, costs);
-    const bool both = cores.tensor.windows > 0 && cores.cuda.windows > 0 && policy.overlapped;
+    const bool both = cores.tensor.windows > 0 && cores.cuda.windows > 0;
     if (cores.tensor.windows > 0) {
-      tensor_ = prepare_some_windows(problem, policy.tall, cores.on_tensor_cores, both);
+      tensor_ =
+          prepare_some_windows(problem, policy.tall, {cores.on_tensor_cores, both, windowed.order});
       of_tensor_ = workspace_.add_beside(tensor_->workspace());
     }
     std::string name = "none";
     if (!cores.cuda_rows.empty()) {
+      if (windowed.order != nullptr) {
+        // In the order of the graph, whose neighbours share sources that the cache then has.
+        for (VertexId& row : cores.cuda_rows) row = windowed.order->rows[row];
+        std::sort(cores.cuda_rows.begin(), cores.cuda_rows.end());
+      }
+      const ProblemRows rows(problem);
       const SomeRows others(rows.offsets.span(), std::move(cores.cuda_rows));
       const std::size_t best = best_rows_policy(problem, others.lengths(), traits);
       cuda_ = prepare_some_rows(problem, best, others.lengths(), both);
@@ -80,6 +88,9 @@ constexpr VertexId most_rows = 1 << 24;
 
 std::string why_not(const SpmmProblem& problem, const HybridPolicy& policy) {
   if (std::string reason = why_not_tall(problem, policy.tall); !reason.empty()) return reason;
+  if (policy.ordered) {
+    if (std::string reason = why_not_ordered(problem); !reason.empty()) return reason;
+  }
   if (std::max(problem.graph.num_rows(), problem.graph.num_cols()) > most_rows) {
     return fmt::format("lists more than {} rows", most_rows);
   }
@@ -92,9 +103,11 @@ SpmmKernel hybrid_kernel() {
   SpmmKernel kernel;
   kernel.info.name = fmt::format("spmm/cuda/{}", policy.name);
   kernel.info.description = fmt::format(
-      "each window of {} rows on {} or on CUDA cores, whichever should be faster for it, {} steps "
+      "each window of {} rows{} on {} or on CUDA cores, whichever should be faster for it, {} "
+      "steps "
       "before a window is cut",
-      policy.tall.height, policy.tall.warps ? "mma.sync" : "wgmma", policy.tall.min_cut_steps);
+      policy.tall.height, policy.ordered ? ", in an order of its own," : "",
+      policy.tall.warps ? "mma.sync" : "wgmma", policy.tall.min_cut_steps);
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;

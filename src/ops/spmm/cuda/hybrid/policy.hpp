@@ -12,16 +12,15 @@ namespace tessera::ops {
 struct HybridPolicy {
   const char* name;
   TallPolicy tall;
-  /// Whether the second launch begins while the first still runs.
-  bool overlapped = true;
+  /// Whether windows are made of rows in an order of the plan's own (row_order.hpp).
+  bool ordered = false;
 };
 
-inline constexpr std::array<HybridPolicy, 4> hybrid_policies = {{
+inline constexpr std::array<HybridPolicy, 3> hybrid_policies = {{
     {"hybrid_64", tall_policies[0]},
-    {"hybrid_64_long", tall_policies[1]},
-    {"hybrid_64_apart", tall_policies[1], false},
     {"hybrid_64_mma", tall_policies[6]},
+    {"ordered_64", tall_policies[0], true},
 }};
-static_assert(hybrid_policies[3].tall.warps && !hybrid_policies[3].tall.valued);
+static_assert(hybrid_policies[1].tall.warps && !hybrid_policies[1].tall.valued);
 
 }  // namespace tessera::ops

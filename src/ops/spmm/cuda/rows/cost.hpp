@@ -39,6 +39,9 @@ struct RowsUnitCost {
   double power = 1;
 
   double operator()(double rows, double edges) const;
+  RowsUnitCost times(double factor) const {
+    return {factor * row_us, factor * step_us, factor * edge_us, step, power};
+  }
 };
 RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy,
                             const DeviceTraits& traits);

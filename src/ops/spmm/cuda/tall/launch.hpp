@@ -25,6 +25,7 @@ struct TallLaunch {
     std::int32_t num_slots = 0;
     /// Sums of the stretches of a piece before the last, a slot for each block.
     float* stretch_sums = nullptr;
+    const VertexId* row_map = nullptr;  ///< which row each row of a window is; null: itself
     bool leads = false;  ///< the next launch is the rest of the same run (cuda/overlapped_pair.cuh)
   };
 

@@ -107,8 +107,10 @@ struct TallWindows {
   std::shared_ptr<const cuda::DeviceRows> rest;  ///< edges that are not in windows
 };
 
-TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy) {
-  const tiles::Side side = tile_side(problem.pass);
+TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy,
+                         const RowOrder* order) {
+  const tiles::Side side = order != nullptr ? tiles::Side::forward : tile_side(problem.pass);
+  const Graph& graph = order != nullptr ? order->graph : problem.graph;
   const auto windows = [&](const auto& encoded, std::span<const EdgeOffset> steps) -> TallWindows {
     return {encoded,
             {.num_rows = encoded->host.num_rows,
@@ -121,10 +123,10 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy) {
   };
   const tiles::TileOptions options = {policy.height, side, policy.min_uses};
   if (policy.quads) {
-    const auto quads = tiles::device_quads(problem.graph, options, problem.place());
+    const auto quads = tiles::device_quads(graph, options, problem.place());
     return windows(quads, quads->half_step_offsets.span());
   }
-  const auto tiled = tiles::device_tiles(problem.graph, options, problem.place());
+  const auto tiled = tiles::device_tiles(graph, options, problem.place());
   return windows(tiled, tiled->host.step_offsets.span());
 }
 
@@ -132,10 +134,13 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy) {
 /// a policy for them.
 class CudaTall final : public PreparedSpmm {
  public:
-  /// `taken`: as in tiles::PieceOptions.
-  CudaTall(const SpmmProblem& problem, const TallPolicy& policy,
-           std::span<const std::uint8_t> taken = {}, bool leads = false)
-      : problem_(problem), leads_(leads), windows_(tall_windows(problem, policy)) {
+  CudaTall(const SpmmProblem& problem, const TallPolicy& policy, const SomeWindows& some = {})
+      : problem_(problem),
+        leads_(some.leads),
+        windows_(tall_windows(problem, policy, some.order.get())) {
+    if (some.order != nullptr) {
+      row_map_ = cuda::to_device(some.order->rows.span(), problem.place());
+    }
     const Place place = problem.place();
     const Graph& graph = problem.graph;
     const PlacedArray<float> scales = column_scales(problem);
@@ -162,7 +167,8 @@ class CudaTall final : public PreparedSpmm {
     const int blocks = aligned_->resident_blocks(stage_units_);
     if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
-        windows_.steps, {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps, taken});
+        windows_.steps,
+        {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps, some.taken});
     const tiles::StageLists lists = tiles::make_stages(
         schedule, aligned_->max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
@@ -215,6 +221,7 @@ class CudaTall final : public PreparedSpmm {
     launch.work.slot_windows = slot_windows_.data();
     launch.work.num_slots = num_slots_;
     launch.work.leads = leads_;
+    launch.work.row_map = row_map_.data();
     launch.work.stretch_sums = stretch_sums_.in(workspace);
     const bool aligned = on_boundaries(call.x, problem_.features) &&
                          (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
@@ -323,6 +330,7 @@ class CudaTall final : public PreparedSpmm {
   SpmmProblem problem_;
   bool leads_;
   TallWindows windows_;
+  Buffer<VertexId> row_map_;  ///< empty: windows have the rows of the problem in their order
   Buffer<std::uint32_t> scales_;
   std::shared_ptr<const tiles::DeviceValueLayout> layout_;  ///< null: no values
   Buffer<tiles::StageValues> stage_values_;
@@ -420,9 +428,8 @@ std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy) {
 
 std::unique_ptr<const PreparedSpmm> prepare_some_windows(const SpmmProblem& problem,
                                                          const TallPolicy& policy,
-                                                         std::span<const std::uint8_t> taken,
-                                                         bool leads) {
-  return std::make_unique<CudaTall>(problem, policy, taken, leads);
+                                                         const SomeWindows& some) {
+  return std::make_unique<CudaTall>(problem, policy, some);
 }
 
 namespace {

@@ -45,7 +45,9 @@ class TallStore {
     for (int half = 0; half < 2; ++half) {
       const int row = static_cast<int>(threadIdx.x) / 32 * 16 + half * 8 + lane_ / 4;
       const bool exists = row <= last_row_;
-      const VertexId target = first_row_ + (exists ? row : 0);
+      const VertexId in_window = first_row_ + (exists ? row : 0);
+      const VertexId target =
+          launch_.work.row_map != nullptr ? __ldg(launch_.work.row_map + in_window) : in_window;
       const float scale =
           launch_.epilogue.row_scale != nullptr ? __ldg(launch_.epilogue.row_scale + target) : 1.0f;
       if (launch_.epilogue.rest != nullptr) {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/row_order.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "graph/access.hpp"
+#include "ops/tune.hpp"
+#include "tessera/core/measure.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/reorder/layout.hpp"
+#include "tiles/window_columns.hpp"
+
+namespace tessera::ops {
+namespace {
+
+struct FoundLayout {
+  reorder::Layout layout;
+  double seconds = 0;
+};
+
+/// The same for both passes: layouts ignore direction.
+std::shared_ptr<const FoundLayout> found_layout(const Graph& graph) {
+  const auto make = [&]() -> std::shared_ptr<const void> {
+    const Stopwatch watch;
+    auto found = std::make_shared<FoundLayout>();
+    found->layout = reorder::best_layout(graph);
+    found->seconds = watch.seconds();
+    return found;
+  };
+  return std::static_pointer_cast<const FoundLayout>(
+      detail::GraphAccess::derived(graph, "layout of rows", make));
+}
+
+Graph in_order(const tiles::SideRows& side, const SharedArray<VertexId>& order) {
+  Buffer<EdgeOffset> offsets(std::int64_t{side.num_rows} + 1);
+  offsets[0] = 0;
+  const auto begin_of = [&](std::int64_t row) {
+    return side.offsets[static_cast<std::size_t>(row)];
+  };
+  for (std::int64_t i = 0; i < side.num_rows; ++i) {
+    offsets[i + 1] = offsets[i] + begin_of(order[i] + 1) - begin_of(order[i]);
+  }
+  Buffer<VertexId> columns(offsets[side.num_rows]);
+  parallel_for(side.num_rows, 256, [&](std::int64_t i) {
+    std::copy(side.indices.begin() + begin_of(order[i]),
+              side.indices.begin() + begin_of(std::int64_t{order[i]} + 1),
+              columns.begin() + offsets[i]);
+  });
+  return Graph(side.num_rows, side.num_cols, std::move(offsets), std::move(columns));
+}
+
+bool names_ordered(const std::string& kernel) {
+  return kernel.find("/ordered") != std::string::npos;
+}
+
+}  // namespace
+
+std::string why_not_ordered(const SpmmProblem& problem) {
+  if (!problem.reorders) return "rows keep their order: planned epochs do not make up for another";
+  if (problem.graph.num_rows() != problem.graph.num_cols()) {
+    return "rows and columns that are not the same vertices";
+  }
+  return {};
+}
+
+std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem) {
+  const bool forward = problem.pass == SpmmPass::forward;
+  const auto make = [&]() -> std::shared_ptr<const void> {
+    const auto found = found_layout(problem.graph);
+    auto order = std::make_shared<RowOrder>();
+    order->rows = found->layout.order.new_to_old();
+    order->method = found->layout.method;
+    order->seconds = found->seconds;
+    order->graph = in_order(
+        tiles::rows_of(problem.graph, forward ? tiles::Side::forward : tiles::Side::transposed),
+        order->rows);
+    return order;
+  };
+  return std::static_pointer_cast<const RowOrder>(
+      detail::GraphAccess::derived(problem.graph, forward ? "rows in order" : "columns in order",
+                                   make, detail::Keeping::for_users));
+}
+
+/// From docs/results/layout.md: the densest graphs take least for an edge.
+double predicted_order_seconds(const Graph& graph) {
+  constexpr double seconds_per_edge = 3e-6;
+  return static_cast<double>(graph.num_edges()) * seconds_per_edge / num_threads();
+}
+
+bool may_pay(const SpmmProblem& problem, const PlanOptions& options) {
+  if (problem.device.kind != DeviceKind::cuda) return false;
+  if (names_ordered(options.kernel)) return true;
+  // A row of X for each edge comes from L2 at some 12 bytes per picosecond.
+  constexpr double gathered_bytes_per_second = 12e12;
+  const double run_seconds =
+      static_cast<double>(problem.graph.num_edges()) * static_cast<double>(problem.features) *
+      static_cast<double>(bytes_per_element(problem.precision)) / gathered_bytes_per_second;
+  return static_cast<double>(options.epochs) * most_saved_share * run_seconds >
+         predicted_order_seconds(problem.graph);
+}
+
+std::string note_on_order(const SpmmProblem& problem, const Explanation& explanation,
+                          const PlanOptions& options) {
+  if (!problem.reorders || !why_not_ordered(problem).empty()) return {};
+  double ordered_us = 0, other_us = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : explanation.candidates) {
+    if (names_ordered(candidate.kernel)) {
+      if (candidate.verdict == "chosen") ordered_us = candidate.predicted_us;
+    } else if (candidate.predicted_us > 0) {
+      other_us = std::min(other_us, candidate.predicted_us);
+    }
+  }
+  const auto order = row_order(problem);
+  const std::string found =
+      fmt::format("{:.2g} s went into an order of rows ({})", order->seconds, order->method);
+  if (ordered_us == 0) return "; " + found + ", but the old one stays: it should be no slower";
+  if (!std::isfinite(other_us) || other_us <= ordered_us) return "; " + found;
+  return fmt::format(
+      "; {}, which {:.0f} runs make up for at {:.1f} us less each; {} epochs are planned", found,
+      std::ceil(order->seconds * 1e6 / (other_us - ordered_us)), other_us - ordered_us,
+      options.epochs);
+}
+
+}  // namespace tessera::ops
