@@ -21,28 +21,29 @@
 /// scaled rows, as two bf16 numbers each, and the factors themselves, as three.
 namespace tessera::ops {
 
-/// c is the term of some column; the others may lie so far below and above it, in powers of two,
-/// that neither digits nor numbers are lost.
+/// Exponents of factors may lie so far below and above those of some column, which are c: then
+/// neither digits nor numbers are lost.
 inline constexpr float factors_below = 40;
 inline constexpr float factors_above = 24;
 
 __device__ inline float leaky_power(float x, float slope) { return x > 0 ? x : slope * x; }
 
-/// The factors of a column.
+/// The factors of a column, from their exponents.
 struct ColumnFactors {
   float own = 1;
   float sloped = 1;
 
-  __device__ ColumnFactors(float r, float c, float slope)
-      : own(power_of_2(r - c)), sloped(power_of_2(slope * (r - c))) {}
+  ColumnFactors() = default;
+  __device__ ColumnFactors(float own_exponent, float sloped_exponent)
+      : own(power_of_2(own_exponent)), sloped(power_of_2(sloped_exponent)) {}
 
-  __device__ static bool serve(float r, float c) {
-    return r - c <= factors_above && c - r <= factors_below;
+  __device__ static bool serve(float exponent) {
+    return exponent <= factors_above && exponent >= -factors_below;
   }
-  /// Three parts of the one, 0, three parts of the other, 0.
-  __device__ uint4 parts() const {
-    const uint2 first = three_parts(own);
-    const uint2 second = three_parts(sloped);
+  /// Three parts of the one, 0, three parts of the other, 0; both times a number.
+  __device__ uint4 parts(float number) const {
+    const uint2 first = three_parts(own * number);
+    const uint2 second = three_parts(sloped * number);
     return {first.x, first.y, second.x, second.y};
   }
 
@@ -55,7 +56,7 @@ struct ColumnFactors {
 };
 
 /// A tile in shared memory, as the products want it.
-template <class T, int width, int features>
+template <class T, int width, int features, bool has_shifts>
 struct alignas(16) ScaledTile {
   static constexpr int columns = tiles::tile_columns;
   static constexpr int units = features / 8;
@@ -67,7 +68,8 @@ struct alignas(16) ScaledTile {
   uint4 rows[columns * stride];
   uint4 parts[heads][columns];  ///< of factors
   float r[heads][columns];
-  float c[heads];
+  float shift[has_shifts ? heads : 1][has_shifts ? columns : 1];
+  float2 c[heads];  ///< of the one factor and the other
 
   /// Eight features as they lie in memory.
   struct Unit {

@@ -13,4 +13,14 @@ using HeadAttentionFunctions = TallAttentionFunctions;
 
 extern const HeadAttentionFunctions heads_gat_fp32, heads_gat_bf16, heads_gat_fp16;
 
+/// The backward pass takes the narrowest of `tall_head_widths`, of which a warp has whole heads.
+inline constexpr std::size_t num_gradient_widths = 2;
+using HeadGradientFunctions = std::array<TallAttentionFunction, num_gradient_widths>;
+
+/// Over rows for targets, then over columns for sources and values.
+struct HeadGradientPasses {
+  HeadGradientFunctions by_rows, by_columns;
+};
+extern const HeadGradientPasses heads_gradient_fp32, heads_gradient_bf16, heads_gradient_fp16;
+
 }  // namespace tessera::ops

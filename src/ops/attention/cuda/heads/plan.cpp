@@ -17,11 +17,24 @@ const TallAttentionFunction& function_of(const AttentionOptions& options) {
   return functions[*tall_width_index(options)];
 }
 
+bool has_gradient(const AttentionOptions& options) {
+  return *tall_width_index(options) < num_gradient_widths;
+}
+
 WindowKernel window_kernel(const AttentionOptions& options) {
   const auto width = static_cast<int>(options.features / options.heads);
   const int features = head_block_features(width);
-  return {function_of(options), static_cast<int>((options.features + features - 1) / features),
-          width < features ? features / width : 1};
+  WindowKernel kernel{function_of(options),
+                      static_cast<int>((options.features + features - 1) / features),
+                      width < features ? features / width : 1};
+  if (has_gradient(options)) {
+    const HeadGradientPasses& passes = options.precision == Precision::bf16   ? heads_gradient_bf16
+                                       : options.precision == Precision::fp16 ? heads_gradient_fp16
+                                                                              : heads_gradient_fp32;
+    kernel.by_rows = passes.by_rows[*tall_width_index(options)];
+    kernel.by_columns = passes.by_columns[*tall_width_index(options)];
+  }
+  return kernel;
 }
 
 std::string why_not(const AttentionProblem& problem) {
@@ -35,7 +48,11 @@ std::string why_not(const AttentionProblem& problem) {
 
 double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
-  return predict_heads_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
+  const double forward = predict_heads_attention_us(problem, traits);
+  if (!problem.options.backward) return forward;
+  // Both sweeps of the backward pass are what the forward pass is.
+  return forward +
+         (has_gradient(problem.options) ? 2 * forward : predict_rows_backward_us(problem, traits));
 }
 
 }  // namespace

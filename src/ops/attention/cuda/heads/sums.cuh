@@ -19,17 +19,17 @@ struct SignCells {
   static constexpr float unit = 2;
   static constexpr std::uint32_t unit_bits = 0x40004000u;
 
-  /// `bits`: those of the step, from bit 0 on (window.cuh); r of columns 2q, 2q + 1 and of those 8
-  /// further on.
-  __device__ SignCells(std::uint32_t bits, const float (&l)[2], const float2 (&r)[2]) {
+  /// `bits`: those of the step, from bit 0 on (window.cuh); 0 - l of the rows; r of columns 2q,
+  /// 2q + 1 and of those 8 further on. What is 0 has a minus.
+  __device__ SignCells(std::uint32_t bits, const float (&minus_l)[2], const float2 (&r)[2]) {
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
-      const float even = l[place % 2] + r[place / 2].x;
-      const float odd = l[place % 2] + r[place / 2].y;
-      const std::uint32_t negative = signs_over_halves(even, odd);
+      const float even = minus_l[place % 2] - r[place / 2].x;
+      const float odd = minus_l[place % 2] - r[place / 2].y;
+      const std::uint32_t positive = signs_over_halves(even, odd);
       const std::uint32_t edges = bits << (14 - place);
-      plus[place] = edges & ~negative & unit_bits;
-      minus[place] = edges & negative & unit_bits;
+      plus[place] = edges & positive & unit_bits;
+      minus[place] = edges & ~positive & unit_bits;
     }
   }
 
@@ -62,10 +62,10 @@ struct SignedSums {
     }
   }
 
-  /// When c moves: all factors with it.
-  __device__ void scale(float own, float sloped) {
+  /// The sums of one row, which are of one factor each until then.
+  __device__ void scale_row(int row, float own, float sloped) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 2 * row; i < 2 * row + 2; ++i) {
 #pragma unroll
       for (int group = 0; group < groups; ++group) {
         plus[group][i] *= own;
@@ -73,14 +73,6 @@ struct SignedSums {
       }
       plus_weights[i] *= own;
       minus_weights[i] *= sloped;
-    }
-  }
-  __device__ void scale_row(int row, float factor) {
-#pragma unroll
-    for (int i = 2 * row; i < 2 * row + 2; ++i) {
-#pragma unroll
-      for (int group = 0; group < groups; ++group) plus[group][i] *= factor;
-      plus_weights[i] *= factor;
     }
   }
 
@@ -96,40 +88,35 @@ struct SignedSums {
     multiply(plus[group], cells.plus, own[2], own[3]);
     multiply(minus[group], cells.minus, sloped[2], sloped[3]);
   }
-  /// Weights that are no factors, with rows that are not scaled.
-  __device__ void add_unscaled(int group, const StepWeights<__nv_bfloat16>& weights,
-                               const std::uint32_t (&own)[4]) {
-    multiply(plus[group], weights.low, own[0], own[1]);
-    multiply(plus[group], weights.high, own[2], own[3]);
-    multiply(plus[group], weights.high, own[0], own[1]);
+  /// Weights that are no factors, with rows that are not scaled: on one side.
+  __device__ static void add_unscaled(float (&to)[4], const StepWeights<__nv_bfloat16>& weights,
+                                      const std::uint32_t (&rows)[4]) {
+    multiply(to, weights.low, rows[0], rows[1]);
+    multiply(to, weights.high, rows[2], rows[3]);
+    multiply(to, weights.high, rows[0], rows[1]);
   }
-  __device__ void add_unscaled_weights(const StepWeights<__nv_bfloat16>& weights) {
-    const std::uint32_t one = threadIdx.x % 32 / 4 == 0 ? 0x3f803f80u : 0u;  // of column 0
-    multiply(plus_weights, weights.low, one, one);
-    multiply(plus_weights, weights.high, one, one);
+  __device__ static void add_unscaled_weights(float (&to)[4],
+                                              const StepWeights<__nv_bfloat16>& weights,
+                                              const std::uint32_t (&parts)[4]) {
+    multiply(to, weights.low, parts[0], parts[1]);
+    multiply(to, weights.high, parts[0], parts[1]);
   }
 
-  /// From now on `plus` holds everything, in units of 2^base of each row.
-  __device__ void fold(int row, float own, float sloped) {
-    const bool holds_plus = threadIdx.x % 4 < 2;
-#pragma unroll
-    for (int i = 2 * row; i < 2 * row + 2; ++i) {
-#pragma unroll
-      for (int group = 0; group < groups; ++group) {
-        plus[group][i] = plus[group][i] * own + minus[group][i] * sloped;
-        minus[group][i] = 0;
-      }
-      plus_weights[i] = holds_plus ? plus_weights[i] * own : minus_weights[i] * sloped;
-      minus_weights[i] = 0;
-    }
+  /// The sums of the weights of a row on either side; all four lanes of the row get them.
+  __device__ float plus_total(int row) const {
+    const float sum = plus_weights[2 * row] + plus_weights[2 * row + 1];
+    return over_lanes(threadIdx.x % 4 < 2 ? sum : 0.0f);
   }
-  /// The sum of the weights of a row, once folded; all four lanes of the row get it.
-  __device__ float total(int row) const {
-    float sum = plus_weights[2 * row] + plus_weights[2 * row + 1];
+  __device__ float minus_total(int row) const {
+    const float sum = minus_weights[2 * row] + minus_weights[2 * row + 1];
+    return over_lanes(threadIdx.x % 4 < 2 ? 0.0f : sum);
+  }
+  /// Over the four lanes of a row.
+  __device__ static float over_lanes(float sum) {
     sum += __shfl_xor_sync(~0u, sum, 1);
     return sum + __shfl_xor_sync(~0u, sum, 2);
   }
-  /// Whether a row has an edge, before that: factors are not 0.
+  /// Whether a row has an edge, where sums of weights are sums of factors: these are not 0.
   __device__ bool has_edges(int row) const {
     const bool holds_plus = threadIdx.x % 4 < 2;
     const float first = holds_plus ? plus_weights[2 * row] : minus_weights[2 * row];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector_types.h>
+
 #include <array>
 #include <cstdint>
 
@@ -45,6 +47,14 @@ struct TallAttentionLaunch {
   std::int64_t output_stride = 0;
   float* log_sum = nullptr;
   std::int64_t log_sum_stride = 0;
+
+  // Backward: `value` is gathered, V or dO; of the own vertex, dO or V. Gradients may be null.
+  const void* own_values = nullptr;
+  std::int64_t own_values_stride = 0;
+  void* score_gradient = nullptr;
+  std::int64_t score_gradient_stride = 0;
+  /// Per row of A and head: its log_sum in powers of two, and dO . O.
+  float2* row_state = nullptr;
 
   /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of the
   /// heads of every slice.

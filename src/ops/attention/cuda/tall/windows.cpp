@@ -15,31 +15,56 @@ namespace {
 /// Windows of up to this many steps stay whole: what pieces find costs traffic.
 constexpr std::int64_t min_cut_steps = 32;
 
-/// Forward on tiles. What these are not for goes by rows: the backward pass, and runs whose
-/// operands lie on no boundaries of 16 bytes.
+/// The windows of one side of a graph, and who computes which.
+struct Windows {
+  std::shared_ptr<const tiles::DeviceTiles> tiles;
+  Buffer<tiles::Piece> pieces;
+  Buffer<std::int32_t> worker_offsets;
+  Buffer<tiles::CutWindow> slot_windows;
+  std::int32_t num_slots = 0;
+
+  Windows() = default;
+  Windows(const Graph& graph, tiles::Side side, int workers, const Place& place)
+      : tiles(tiles::device_tiles(graph, {tall_attention_height, side}, place)) {
+    const tiles::PieceSchedule schedule = tiles::make_pieces(tiles->host, {workers, min_cut_steps});
+    pieces = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
+    worker_offsets = cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
+    slot_windows =
+        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
+    num_slots = schedule.num_slots;
+  }
+
+  /// The work and the matrix of a launch.
+  TallAttentionLaunch launch(unsigned* counters) const {
+    TallAttentionLaunch launch;
+    launch.pieces = pieces.data();
+    launch.worker_offsets = worker_offsets.data();
+    launch.num_workers = static_cast<std::int32_t>(worker_offsets.size() - 1);
+    launch.columns = tiles->columns.data();
+    launch.words = tiles->words.data();
+    launch.arrivals = counters;
+    launch.slot_windows = slot_windows.data();
+    launch.num_slots = num_slots;
+    return launch;
+  }
+  std::int64_t slot_rows() const { return std::int64_t{num_slots} * tall_attention_height; }
+};
+
+/// On tiles. What these are not for goes by rows: passes that the kernel does not have, and runs
+/// whose operands lie on no boundaries of 16 bytes.
 class CudaTallAttention final : public PreparedAttention {
  public:
   CudaTallAttention(const AttentionProblem& problem, const WindowKernel& kernel)
       : options_(problem.options),
         kernel_(kernel),
         rows_(cuda::device_rows(problem.graph, options_.place())),
-        tiles_(tiles::device_tiles(problem.graph, {tall_attention_height, tiles::Side::forward},
-                                   options_.place())),
+        row_side_(problem.graph, tiles::Side::forward, workers_of(kernel_.function),
+                  options_.place()),
         by_rows_(prepare_rows_attention(problem)) {
-    const Place place = options_.place();
-    const int workers = std::max(1, kernel_.function.resident_blocks() / kernel_.num_slices);
-    const tiles::PieceSchedule schedule =
-        tiles::make_pieces(tiles_->host, {workers, min_cut_steps});
-    pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
-    worker_offsets_ =
-        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
-    slot_windows_ =
-        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
-    num_slots_ = schedule.num_slots;
-    slots_ = workspace_.add<float>(
-        checked_area(std::int64_t{num_slots_} * tall_attention_height, slot_row()));
-    workspace_.add_counters(std::int64_t{num_slots_} * kernel_.num_slices);
+    slots_ = workspace_.add<float>(checked_area(row_side_.slot_rows(), slot_row()));
+    workspace_.add_counters(std::int64_t{row_side_.num_slots} * kernel_.num_slices);
     workspace_.cover(by_rows_->workspace());
+    if (options_.backward && kernel_.by_rows.launch != nullptr) prepare_backward(problem.graph);
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
@@ -48,38 +73,51 @@ class CudaTallAttention final : public PreparedAttention {
       by_rows_->run(inputs, outputs, stream, workspace);
       return;
     }
-    TallAttentionLaunch launch;
-    launch.pieces = pieces_.data();
-    launch.worker_offsets = worker_offsets_.data();
-    launch.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
-    launch.columns = tiles_->columns.data();
-    launch.words = tiles_->words.data();
+    TallAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
     launch.offsets = rows_->offsets();
-    launch.heads = options_.heads;
     launch.target = inputs.target.data;
     launch.target_stride = inputs.target.stride;
     launch.source = inputs.source.data;
     launch.source_stride = inputs.source.stride;
     launch.value = inputs.value.data;
     launch.value_stride = inputs.value.stride;
-    launch.slope = static_cast<float>(options_.negative_slope);
-    launch.scale = static_cast<float>(inputs.scale);
     launch.output = outputs.output.data;
     launch.output_stride = outputs.output.stride;
     launch.log_sum = static_cast<float*>(outputs.log_sum.data);
     launch.log_sum_stride = outputs.log_sum.stride;
     launch.slots = slots_.in(workspace);
     launch.slot_row = slot_row();
-    launch.arrivals = workspace.counters;
-    launch.slot_windows = slot_windows_.data();
-    launch.num_slots = num_slots_;
     kernel_.function.launch(launch, stream);
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
-    by_rows_->run_backward(inputs, output, log_sum, grad_output, gradients, stream, workspace);
+    const bool fit = fits(inputs.value) && fits(grad_output) &&
+                     (gradients.value.absent() || fits(gradients.value));
+    if (column_side_.tiles == nullptr || !fit) {
+      by_rows_->run_backward(inputs, output, log_sum, grad_output, gradients, stream, workspace);
+      return;
+    }
+    sweep_rows(inputs, log_sum, grad_output, gradients, stream, workspace);
+    if (gradients.source.absent() && gradients.value.absent()) return;
+    TallAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
+    launch.target = inputs.source.data;
+    launch.target_stride = inputs.source.stride;
+    launch.source = inputs.target.data;
+    launch.source_stride = inputs.target.stride;
+    launch.value = grad_output.data;
+    launch.value_stride = grad_output.stride;
+    launch.own_values = inputs.value.data;
+    launch.own_values_stride = inputs.value.stride;
+    launch.row_state = row_state_.in(workspace);
+    launch.score_gradient = gradients.source.data;
+    launch.score_gradient_stride = gradients.source.stride;
+    launch.output = gradients.value.data;
+    launch.output_stride = gradients.value.stride;
+    launch.slots = gradient_slots_.in(workspace);
+    launch.slot_row = column_slot_row();
+    kernel_.by_columns.launch(launch, stream);
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
@@ -89,18 +127,73 @@ class CudaTallAttention final : public PreparedAttention {
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
-  const char* backward_kernel() const override { return "attention/cuda/rows"; }
+  const char* backward_kernel() const override {
+    return column_side_.tiles == nullptr ? "attention/cuda/rows" : nullptr;
+  }
 
  private:
+  int workers_of(const TallAttentionFunction& function) const {
+    return std::max(1, function.resident_blocks() / kernel_.num_slices);
+  }
+
+  void prepare_backward(const Graph& graph) {
+    // The sweep over rows takes the forward pass's pieces.
+    static_cast<void>(kernel_.by_rows.resident_blocks());
+    column_side_ =
+        Windows(graph, tiles::Side::transposed, workers_of(kernel_.by_columns), options_.place());
+    WorkspaceNeed need;
+    row_state_ = need.add<float2>(checked_area(graph.num_rows(), options_.heads));
+    gradient_slots_ =
+        need.add<float>(std::max(checked_area(row_side_.slot_rows(), row_slot_row()),
+                                 checked_area(column_side_.slot_rows(), column_slot_row())));
+    need.add_counters(std::int64_t{std::max(row_side_.num_slots, column_side_.num_slots)} *
+                      kernel_.num_slices);
+    workspace_.cover(need);
+  }
+
+  void sweep_rows(const AttentionInputs& inputs, const ConstOperand& log_sum,
+                  const ConstOperand& grad_output, const AttentionGradOutputs& gradients,
+                  Stream stream, const WorkspaceView& workspace) const {
+    TallAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
+    launch.target = inputs.target.data;
+    launch.target_stride = inputs.target.stride;
+    launch.source = inputs.source.data;
+    launch.source_stride = inputs.source.stride;
+    launch.value = inputs.value.data;
+    launch.value_stride = inputs.value.stride;
+    launch.own_values = grad_output.data;
+    launch.own_values_stride = grad_output.stride;
+    launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
+    launch.log_sum_stride = log_sum.stride;
+    launch.row_state = row_state_.in(workspace);
+    launch.score_gradient = gradients.target.data;
+    launch.score_gradient_stride = gradients.target.stride;
+    launch.slots = gradient_slots_.in(workspace);
+    launch.slot_row = row_slot_row();
+    kernel_.by_rows.launch(launch, stream);
+  }
+
+  TallAttentionLaunch launch_of(const AttentionInputs& inputs, const Windows& windows,
+                                const WorkspaceView& workspace) const {
+    TallAttentionLaunch launch = windows.launch(workspace.counters);
+    launch.heads = options_.heads;
+    launch.slope = static_cast<float>(options_.negative_slope);
+    launch.scale = static_cast<float>(inputs.scale);
+    return launch;
+  }
+
   /// A row of a slot: features, then bases and sums of the heads of all slices.
   std::int64_t slot_row() const {
     return options_.features + 2 * std::int64_t{kernel_.num_slices} * kernel_.slice_heads;
   }
+  /// Three numbers per head; and one beside the features.
+  std::int64_t row_slot_row() const { return 3 * options_.heads; }
+  std::int64_t column_slot_row() const { return options_.features + options_.heads; }
 
+  bool fits(const ConstOperand& operand) const {
+    return on_boundaries(operand, options_.features) && within_reach(operand);
+  }
   bool on_tiles(const AttentionInputs& inputs, const AttentionOutputs& outputs) const {
-    const auto fits = [&](const ConstOperand& operand) {
-      return on_boundaries(operand, options_.features) && within_reach(operand);
-    };
     if (!fits(inputs.value) || !fits(outputs.output)) return false;
     return options_.form == AttentionForm::gat || (fits(inputs.target) && fits(inputs.source));
   }
@@ -108,14 +201,13 @@ class CudaTallAttention final : public PreparedAttention {
   AttentionOptions options_;
   WindowKernel kernel_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
-  std::shared_ptr<const tiles::DeviceTiles> tiles_;
+  Windows row_side_;
+  Windows column_side_;  ///< where the kernel has a backward pass that is wanted
   std::unique_ptr<const PreparedAttention> by_rows_;
-  Buffer<tiles::Piece> pieces_;
-  Buffer<std::int32_t> worker_offsets_;
-  Buffer<tiles::CutWindow> slot_windows_;
-  std::int32_t num_slots_ = 0;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
+  WorkspacePart<float2> row_state_;
+  WorkspacePart<float> gradient_slots_;
 };
 
 }  // namespace

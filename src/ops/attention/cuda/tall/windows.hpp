@@ -15,13 +15,16 @@ struct WindowKernel {
   TallAttentionFunction function;
   int num_slices = 1;
   int slice_heads = 1;
+  /// The backward pass, over rows, then over columns; without launchers where rows have it.
+  TallAttentionFunction by_rows = {};
+  TallAttentionFunction by_columns = {};
 };
 
 /// Which of `tall_head_widths` the heads have.
 std::optional<std::size_t> tall_width_index(const AttentionOptions& options);
 
-/// Forward on tiles; the backward pass, and runs whose operands lie on no boundaries of 16 bytes,
-/// by rows.
+/// Runs on tiles, but for those whose operands lie on no boundaries of 16 bytes, and for passes
+/// that the kernel does not have: these go by rows.
 std::unique_ptr<const PreparedAttention> prepare_windows_attention(const AttentionProblem& problem,
                                                                    const WindowKernel& kernel);
 
