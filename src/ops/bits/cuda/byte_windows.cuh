@@ -106,10 +106,12 @@ __device__ void multiply_stage(typename Shape::Record record, int num_steps, std
   for (int left = num_steps; left > 0; left -= 4, words += Shape::threads) {
     std::uint32_t bits[Shape::strips];
 #pragma unroll
-    for (int strip = 0; strip < Shape::strips; ++strip) {
-      bits[strip] = words[strip * 32];
-      // Rows of a step that is not this stage's were not brought.
-      if (left % 2 != 0 && left < 4) bits[strip] &= left == 1 ? 0x000F000Fu : 0x0FFF0FFFu;
+    for (int strip = 0; strip < Shape::strips; ++strip) bits[strip] = words[strip * 32];
+    if (left < 4) {
+      // Rows of steps that are not this stage's were not brought.
+      const std::uint32_t kept = ((1u << left * 4) - 1) * 0x00010001u;
+#pragma unroll
+      for (int strip = 0; strip < Shape::strips; ++strip) bits[strip] &= kept;
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half, from += 32 * Shape::width) {
