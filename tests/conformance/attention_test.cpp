@@ -346,8 +346,7 @@ TEST(AttentionConformance, RejectsWhatDoesNotFit) {
             std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AttentionKernels,
-                         ::testing::ValuesIn(testing::kernel_names("attention")),
+INSTANTIATE_TEST_SUITE_P(All, AttentionKernels, ::testing::ValuesIn(kernels_without_terms()),
                          testing::kernel_test_name);
 
 }  // namespace

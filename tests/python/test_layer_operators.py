@@ -171,8 +171,8 @@ def test_gat_drops_what_attention_drops(device):
     x, weight, att_src, att_dst, bias, _, index, *_ = arguments
     moved = x @ weight.t()
     scores = [(moved.view(-1, 2, 4) * att).sum(-1) for att in (att_dst, att_src)]
-    parts = torch.ops.tessera.attention(*scores, moved, None, seed, index, None, 12, 12, 0, 1, 0, 2,
-                                        1.0, 0.2, 0.5, 0)[0] + bias
+    parts = torch.ops.tessera.attention(*scores, moved, None, None, seed, index, None, 12, 12, 0, 1, 0,
+                                        2, 1.0, 0.2, 0.5, 0)[0] + bias
     close(y, parts, torch.float32)
     parts.sum().backward()
     for mine, theirs in zip(found, (a.grad for a in arguments[:5])):

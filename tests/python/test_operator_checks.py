@@ -58,9 +58,11 @@ def test_opcheck_edge_operators(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("form", [0, 1, 2])
-def test_opcheck_attention(device, dtype, form):
+@pytest.mark.parametrize("form, has_terms", [(0, False), (1, False), (2, False), (0, True), (2, True)])
+def test_opcheck_attention(device, dtype, form, has_terms):
     supported(device, dtype)
+    if has_terms and dtype not in (torch.float32, torch.float64):
+        pytest.skip("terms of edges are of 32 and 64 bits, whose cases run")
     index = random_edges(12, 9, 60, device)
     size = 2 if form == 0 else 8
 
@@ -68,14 +70,17 @@ def test_opcheck_attention(device, dtype, form):
         return torch.randn(*shape, device=device).to(dtype).requires_grad_()
 
     vector = draw(8) if form == 1 else None
-    arguments = (draw(12, size), draw(9, size), draw(9, 8), vector, None, index, None, 12, 9, 0, 1,
-                 form, 2, 1.0, 0.2, 0.0, 0)
+    term = draw(60 + 9, 2) if has_terms else None
+    arguments = (draw(12, size), draw(9, size), draw(9, 8), vector, term, None, index, None, 12, 9, 0,
+                 1, form, 2, 1.0, 0.2, 0.0, 0)
     torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
     detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
     output, log_sum = torch.ops.tessera.attention(*detached)
     torch.library.opcheck(torch.ops.tessera.attention_backward.default,
                           (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
-    target, source, value, vector, _, *graph = detached[:11]
+    if has_terms:
+        return
+    target, source, value, vector, _, _, *graph = detached[:12]
     torch.library.opcheck(torch.ops.tessera.attention_weights.default,
                           (target, source, value, log_sum, vector, *graph, form, 2, 1.0, 0.2, 0),
                           test_utils=CHECKS)

@@ -193,6 +193,46 @@ def test_a_term_for_each_edge_in_attention(device, form):
                                 edge_term=torch.zeros_like(term))
     close(nothing, without, torch.float32)
 
+
+@pytest.mark.parametrize("form", ["additive", "dot"])
+@pytest.mark.parametrize("loops", ["given", "one_each"])
+def test_terms_of_edges_in_one_operator(device, form, loops):
+    """The kernel that takes terms against scores, softmax and sums one after another."""
+    index = random_edges(20, 20, 160, device)
+    graph, heads, width = tessera.Graph(index, 20, 20), 2, 3
+    edges = 160 + (20 if loops == "one_each" else 0)
+    size = heads if form == "additive" else heads * width
+    tensors = [torch.randn(rows, columns, device=device, requires_grad=True)
+               for rows, columns in ((20, size), (20, size), (20, heads * width), (edges, heads))]
+    weighing = torch.randn(20, heads * width, device=device)
+    found = []
+    for in_parts in (False, True):
+        target, source, value, term = tensors
+        options = {"form": form, "heads": heads, "scale": 0.5, "edge_term": term, "loops": loops}
+        if in_parts:
+            weights = tessera.attention_weights(graph, target, source, value, **options)
+            out = tessera.spmm(graph, value, weights, loops=loops)
+        else:
+            with tessera.trace() as kernels:
+                out = tessera.attention(graph, target, source, value, **options)
+            assert kernels == [f"attention/{device.type}/terms forward"]
+        found.append([out, *torch.autograd.grad((out * weighing).sum(), tensors)])
+    for mine, parts in zip(*found):
+        close(mine, parts, torch.float32)
+
+
+def test_dropout_beside_terms_of_edges(device):
+    """The same weights fall in both passes: the output is linear in the values, with what its gradient says."""
+    index, heads = random_edges(20, 20, 160, device), 2
+    scores = torch.randn(2, 20, heads, device=device)
+    value = torch.randn(20, 4, device=device, requires_grad=True)
+    term = torch.randn(160, heads, device=device)
+    out = tessera.attention(index, *scores, value, heads=heads, edge_term=term, dropout=0.5)
+    gradient, = torch.autograd.grad(out.sum(), value)
+    close((gradient * value).sum(), out.sum(), torch.float32)
+    again = tessera.attention(index, *scores, value, heads=heads, edge_term=term, dropout=0.5)
+    assert not torch.allclose(out, again)
+
 def test_second_derivative_of_max_is_refused():
     x = torch.randn(6, 3, requires_grad=True)
     y = tessera.spmm(tessera.Graph(random_edges(8, 6, 30), 8, 6), x, reduce="max")

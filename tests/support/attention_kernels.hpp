@@ -101,6 +101,13 @@ class AttentionKernelTest : public testing::KernelTest {
   }
 };
 
+/// The kernels whose edges bring no terms; attention_terms_test.cpp has the others.
+inline std::vector<std::string> kernels_without_terms() {
+  std::vector<std::string> names = testing::kernel_names("attention");
+  std::erase_if(names, [](const std::string& name) { return name.ends_with("/terms"); });
+  return names;
+}
+
 /// The kernels that take a form in fp32.
 inline std::vector<std::string> kernels_for(AttentionForm form) {
   std::vector<std::string> names = testing::kernel_names("attention");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention.hpp"
 
+#include <limits>
 #include <tuple>
 
 #include "counters.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 std::shared_ptr<Planned<ops::AttentionPlan>> plan_for(Structure& structure, const Tensor& value,
                                                       const AttentionSettings& settings,
-                                                      bool backward) {
+                                                      bool has_terms, bool backward) {
   const Place place = place_of(value);
   const Precision precision = planned_precision(value, settings.flags);
   const PlanNumbers numbers{4,
@@ -22,7 +23,7 @@ std::shared_ptr<Planned<ops::AttentionPlan>> plan_for(Structure& structure, cons
                             settings.slope,
                             settings.dropout,
                             static_cast<double>(settings.flags),
-                            backward ? 1.0 : 0.0};
+                            (backward ? 1.0 : 0.0) + (has_terms ? 2.0 : 0.0)};
   return structure.plan<ops::AttentionPlan>(numbers, place, [&] {
     ops::AttentionOptions options;
     set_common(options, place, settings.flags);
@@ -33,6 +34,7 @@ std::shared_ptr<Planned<ops::AttentionPlan>> plan_for(Structure& structure, cons
     options.features = value.size(1);
     options.negative_slope = settings.slope;
     options.dropout = settings.dropout;
+    options.edge_terms = has_terms;
     options.backward = backward;
     return ops::plan_attention(structure.graph(Norm::none, 1), options);
   });
@@ -60,6 +62,7 @@ ops::AttentionInputs AttentionTensors::inputs(const AttentionSettings& settings)
   }
   in.value = operand(value);
   if (vector) in.vector = row_operand(*vector);
+  if (edge_term) in.edge_term = operand(*edge_term);
   in.scale = settings.scale;
   if (settings.dropout > 0) {
     if (!seed || seed->scalar_type() != ScalarType::Long || seed->numel() != 2) {
@@ -79,7 +82,13 @@ ScalarType sum_type(const Tensor& value) {
 void attend(Structure& structure, const AttentionSettings& settings,
             const AttentionTensors& tensors, Tensor& output, Tensor& log_sum) {
   if (output.numel() == 0) return;
-  const auto planned = plan_for(structure, tensors.value, settings, false);
+  if (structure.edges() == 0) {
+    torch::stable::zero_(output);
+    torch::stable::fill_(log_sum, -std::numeric_limits<double>::infinity());
+    return;
+  }
+  const auto planned =
+      plan_for(structure, tensors.value, settings, tensors.edge_term.has_value(), false);
   const BorrowedWorkspace workspace(tensors.value, planned->plan);
   const std::scoped_lock lock(planned->mutex);
   ops::run(planned->plan, tensors.inputs(settings), {operand(output), operand(log_sum)},
@@ -95,10 +104,12 @@ void attend_backward(Structure& structure, const AttentionSettings& settings,
       torch::stable::zero_(*tensor);
     }
     if (gradients.vector) torch::stable::zero_(*gradients.vector);
+    if (gradients.edge_term) torch::stable::zero_(*gradients.edge_term);
     return;
   }
   const ScalarType type = tensors.value.scalar_type();
-  const auto planned = plan_for(structure, tensors.value, settings, true);
+  const auto planned =
+      plan_for(structure, tensors.value, settings, tensors.edge_term.has_value(), true);
   const Tensor out = with_rows(in_type(output, type));
   const Tensor grad_out = with_rows(in_type(grad, type));
   const Tensor sums = with_rows(log_sum);
@@ -109,6 +120,7 @@ void attend_backward(Structure& structure, const AttentionSettings& settings,
   }
   outputs.value = operand(gradients.value);
   if (gradients.vector) outputs.vector = row_operand(*gradients.vector);
+  if (gradients.edge_term) outputs.edge_term = operand(*gradients.edge_term);
   const BorrowedWorkspace workspace(tensors.value, planned->plan);
   const std::scoped_lock lock(planned->mutex);
   ops::run_backward(planned->plan, tensors.inputs(settings), operand(out), operand(sums),
@@ -118,37 +130,48 @@ void attend_backward(Structure& structure, const AttentionSettings& settings,
 
 namespace {
 
+/// The caller's terms of edges in the order of rows, in the type of the values.
+Tensor terms_in_rows(const Structure& structure, const Tensor& term, std::int64_t heads,
+                     const Tensor& value) {
+  if (term.dim() != 2 || term.size(0) != structure.caller_edges() || term.size(1) != heads) {
+    throw Error(ErrorCode::invalid_argument, "terms that do not fit the edges", "edge_term",
+                "use " + std::to_string(structure.caller_edges()) + " x " + std::to_string(heads));
+  }
+  return with_rows(structure.in_rows(in_type(term, value.scalar_type())));
+}
+
 std::tuple<Tensor, Tensor> attention(Tensor target, Tensor source, Tensor value,
-                                     std::optional<Tensor> vector, std::optional<Tensor> seed,
-                                     Tensor index, std::optional<Tensor> offsets,
-                                     std::int64_t targets, std::int64_t sources,
-                                     std::int64_t layout, std::int64_t loops, std::int64_t form,
-                                     std::int64_t heads, double scale, double slope, double dropout,
-                                     std::int64_t flags) {
+                                     std::optional<Tensor> vector, std::optional<Tensor> edge_term,
+                                     std::optional<Tensor> seed, Tensor index,
+                                     std::optional<Tensor> offsets, std::int64_t targets,
+                                     std::int64_t sources, std::int64_t layout, std::int64_t loops,
+                                     std::int64_t form, std::int64_t heads, double scale,
+                                     double slope, double dropout, std::int64_t flags) {
   const DeviceScope scope(value);
   const ScalarType given_type = value.scalar_type();
   const AttentionSettings settings{
       static_cast<ops::AttentionForm>(form), heads, scale, slope, dropout, flags};
-  const AttentionTensors tensors(target, source, value, vector, seed);
+  AttentionTensors tensors(target, source, value, vector, seed);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const Tensor& v = tensors.value;
+  if (edge_term) tensors.edge_term = terms_in_rows(*structure, *edge_term, heads, v);
   Tensor output = empty_beside(v, targets, v.size(1), v.scalar_type());
   Tensor log_sum = empty_beside(v, targets, heads, sum_type(v));
   attend(*structure, settings, tensors, output, log_sum);
   return {in_type(output, given_type), log_sum};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> attention_backward(
     Tensor grad, Tensor output, Tensor log_sum, Tensor target, Tensor source, Tensor value,
-    std::optional<Tensor> vector, std::optional<Tensor> seed, Tensor index,
-    std::optional<Tensor> offsets, std::int64_t targets, std::int64_t sources, std::int64_t layout,
-    std::int64_t loops, std::int64_t form, std::int64_t heads, double scale, double slope,
-    double dropout, std::int64_t flags) {
+    std::optional<Tensor> vector, std::optional<Tensor> edge_term, std::optional<Tensor> seed,
+    Tensor index, std::optional<Tensor> offsets, std::int64_t targets, std::int64_t sources,
+    std::int64_t layout, std::int64_t loops, std::int64_t form, std::int64_t heads, double scale,
+    double slope, double dropout, std::int64_t flags) {
   const DeviceScope scope(value);
   const ScalarType given_type = value.scalar_type();
   const AttentionSettings settings{
       static_cast<ops::AttentionForm>(form), heads, scale, slope, dropout, flags};
-  const AttentionTensors tensors(target, source, value, vector, seed);
+  AttentionTensors tensors(target, source, value, vector, seed);
   const ScalarType type = tensors.value.scalar_type();
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const auto like = [&](const Tensor& other) {
@@ -156,10 +179,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
   };
   AttentionGradients found{like(tensors.target), like(tensors.source), like(tensors.value)};
   if (vector) found.vector = empty_beside(tensors.value, vector->numel(), type);
+  if (edge_term) {
+    tensors.edge_term = terms_in_rows(*structure, *edge_term, heads, tensors.value);
+    found.edge_term = empty_beside(tensors.value, structure->edges(), heads, type);
+  }
   attend_backward(*structure, settings, tensors, output, log_sum, grad, found);
   if (!found.vector) found.vector = empty_beside(tensors.value, 0, type);
   return {in_type(found.target, given_type), in_type(found.source, given_type),
-          in_type(found.value, given_type), in_type(*found.vector, given_type)};
+          in_type(found.value, given_type), in_type(*found.vector, given_type),
+          found.edge_term ? in_type(structure->to_caller(*found.edge_term), given_type)
+                          : empty_beside(tensors.value, 0, 0, given_type)};
 }
 
 /// The weights before dropout, for those who want to look at them.
@@ -177,7 +206,7 @@ Tensor attention_weights(Tensor target, Tensor source, Tensor value, Tensor log_
   Tensor weights =
       empty_beside(tensors.value, structure->edges(), heads, tensors.value.scalar_type());
   if (weights.numel() > 0) {
-    const auto planned = plan_for(*structure, tensors.value, settings, false);
+    const auto planned = plan_for(*structure, tensors.value, settings, false, false);
     const Tensor sums = with_rows(log_sum);
     const BorrowedWorkspace workspace(tensors.value, planned->plan);
     const std::scoped_lock lock(planned->mutex);

@@ -27,6 +27,7 @@ struct AttentionTensors {
   Tensor value;
   std::optional<Tensor> vector;
   std::optional<Tensor> seed;
+  std::optional<Tensor> edge_term = {};  ///< in the order of rows
 
   AttentionTensors(const Tensor& of_target, const Tensor& of_source, const Tensor& of_value,
                    const std::optional<Tensor>& of_vector, const std::optional<Tensor>& of_seed);
@@ -47,6 +48,7 @@ struct AttentionGradients {
   Tensor source;
   Tensor value;
   std::optional<Tensor> vector = {};
+  std::optional<Tensor> edge_term = {};  ///< in the order of rows
 };
 
 void attend_backward(Structure& structure, const AttentionSettings& settings,

@@ -114,24 +114,24 @@ autograd("edge_softmax_backward", None, refuse_second_derivative("edge_softmax")
 
 
 def _attention_setup(ctx, inputs, output):
-    target, source, value, vector, seed, index, offsets, *rest = inputs
+    target, source, value, vector, edge_term, seed, index, offsets, *rest = inputs
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
     ctx.rest = rest
-    ctx.save_for_backward(target, source, value, vector, seed, index, offsets, *output)
+    ctx.save_for_backward(target, source, value, vector, edge_term, seed, index, offsets, *output)
 
 
 def _attention_backward(ctx, grad, _):
-    target, source, value, vector, seed, index, offsets, output, log_sum = ctx.saved_tensors
+    target, source, value, vector, edge_term, seed, index, offsets, output, log_sum = ctx.saved_tensors
     if grad is None:
-        return (None,) * 17
-    to_target, to_source, to_value, to_vector = _attention_gradient(
-        grad, output, log_sum, target, source, value, vector, seed, index, offsets, *ctx.rest
+        return (None,) * 18
+    to_target, to_source, to_value, to_vector, to_term = _attention_gradient(
+        grad, output, log_sum, target, source, value, vector, edge_term, seed, index, offsets, *ctx.rest
     )
     to_vector = None if vector is None else to_vector.view(vector.shape).to(vector.dtype)
-    return (to_target.to(target.dtype), to_source.to(source.dtype), to_value, to_vector) + (
-        None,
-    ) * 13
+    to_term = None if edge_term is None else to_term.to(edge_term.dtype)
+    return (to_target.to(target.dtype), to_source.to(source.dtype), to_value, to_vector,
+            to_term) + (None,) * 13
 
 
 attention = autograd("attention", _attention_setup, _attention_backward)

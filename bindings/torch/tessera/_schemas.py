@@ -37,13 +37,13 @@ SCHEMAS = {
     "edge_softmax": f"(Tensor scores, Tensor index, Tensor? offsets, {GRAPH}, int flags) -> Tensor",
     "edge_softmax_backward": "(Tensor weights, Tensor grad, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int flags) -> Tensor",
-    "attention": "(Tensor target, Tensor source, Tensor value, Tensor? vector, Tensor? seed, "
+    "attention": "(Tensor target, Tensor source, Tensor value, Tensor? vector, Tensor? edge_term, Tensor? seed, "
     f"Tensor index, Tensor? offsets, {GRAPH}, int form, int heads, float scale, float slope, "
     "float dropout, int flags) -> (Tensor, Tensor)",
     "attention_backward": "(Tensor grad, Tensor output, Tensor log_sum, Tensor target, Tensor source, "
-    f"Tensor value, Tensor? vector, Tensor? seed, Tensor index, Tensor? offsets, {GRAPH}, int form, "
-    "int heads, float scale, float slope, float dropout, int flags) "
-    "-> (Tensor, Tensor, Tensor, Tensor)",
+    f"Tensor value, Tensor? vector, Tensor? edge_term, Tensor? seed, Tensor index, Tensor? offsets, {GRAPH}, "
+    "int form, int heads, float scale, float slope, float dropout, int flags) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     "gat": "(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst, Tensor? bias, Tensor? seed, "
     f"Tensor index, Tensor? offsets, {GRAPH}, int heads, float slope, float dropout, int flags) "
     "-> Tensor[]",

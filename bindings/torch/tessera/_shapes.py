@@ -132,18 +132,19 @@ def _sum_dtype(value: Tensor) -> torch.dtype:
 
 
 @_fake("attention")
-def _(target, source, value, vector, seed, index, offsets, targets, sources, layout, loops, form,
-      heads, scale, slope, dropout, flags):
+def _(target, source, value, vector, edge_term, seed, index, offsets, targets, sources, layout, loops,
+      form, heads, scale, slope, dropout, flags):
     output = value.new_empty((targets, value.size(1)))
     return output, value.new_empty((targets, heads), dtype=_sum_dtype(value))
 
 
 @_fake("attention_backward")
-def _(grad, output, log_sum, target, source, value, vector, seed, index, offsets, targets, sources,
-      layout, loops, form, heads, scale, slope, dropout, flags):
+def _(grad, output, log_sum, target, source, value, vector, edge_term, seed, index, offsets, targets,
+      sources, layout, loops, form, heads, scale, slope, dropout, flags):
     vector_size = 0 if vector is None else vector.numel()
     return (value.new_empty(target.shape), value.new_empty(source.shape),
-            value.new_empty(value.shape), value.new_empty((vector_size,)))
+            value.new_empty(value.shape), value.new_empty((vector_size,)),
+            value.new_empty((0, 0) if edge_term is None else edge_term.shape))
 
 
 @_fake("gat")

@@ -242,9 +242,9 @@ def attention(
     Nothing of the size of edges x features is kept, neither for the backward pass.
 
     ``edge_term`` adds a number for each edge and head to what is summed inside of the score (``w``
-    numbers for each head in the form v2); with added loops, theirs stand at the end. Scores are then
-    made edge by edge, and kept for the backward pass. ``kernel``: as of :func:`spmm`, where there is no
-    such term.
+    numbers for each head in the form v2); with added loops, theirs stand at the end. Runs then take
+    memory for a few numbers for each edge and head; in the form v2, and with 16 bits, these are made
+    one after another, and kept for the backward pass. ``kernel``: as of :func:`spmm`.
 
     Example:
         >>> import torch, tessera
@@ -273,20 +273,29 @@ def attention(
         if form != "dot" or scale.numel() != 1:
             raise ValueError("a scale that is a tensor has one number, and belongs to the form dot")
         target, scale = target * scale.view(1, 1).to(target.dtype), 1.0
-    if edge_term is not None:
+    if edge_term is not None and not _takes_terms(form, value):
         weights = attention_weights(graph, target, source, value, vector, form=form, heads=heads,
                                     scale=scale, negative_slope=negative_slope,
                                     edge_term=edge_term, loops=loops)
         if dropout > 0:
             weights = torch.nn.functional.dropout(weights, dropout)
         return spmm(graph, value, weights, loops=loops, tune=tune)
+    if edge_term is not None:
+        check_edge_term(edge_term, graph, LOOPS[loops], heads)
     seed = dropout_seed(value.device) if dropout > 0 else None
     value, target, source, vector = _autocast(value, target, source, vector)
     return errors.run(
-        _operators.attention, target, source, value, vector, seed, graph.index,
+        _operators.attention, target, source, value, vector, edge_term, seed, graph.index,
         graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
         dropout, flags_of(tune, value, kernel),
     )[0]
+
+
+def _takes_terms(form: str, value: Tensor) -> bool:
+    """Whether there are kernels that take a term for each edge."""
+    dtype = autocast_dtype(value) or value.dtype
+    return form in ("additive", "dot") and (dtype == torch.float32
+                                            or dtype == torch.float64 and not value.is_cuda)
 
 
 def _attention_by_cosines(
@@ -307,7 +316,7 @@ def _attention_by_cosines(
     value, factor = _autocast(value, factor)
     nothing = value.new_empty((0, 0))
     return errors.run(
-        _operators.attention, nothing, nothing, value, factor, seed, graph.index, graph.offsets,
+        _operators.attention, nothing, nothing, value, factor, None, seed, graph.index, graph.offsets,
         *_graph_numbers(graph, loops), FORMS["cosine"], 1, 1.0, 0.0, dropout,
         flags_of(tune, value),
     )[0]
@@ -352,7 +361,7 @@ def attention_weights(
     seed = None
     numbers = _graph_numbers(graph, loops)
     log_sum = errors.run(
-        _operators.attention, target, source, value, vector, seed, graph.index,
+        _operators.attention, target, source, value, vector, None, seed, graph.index,
         graph.offsets, *numbers, FORMS[form], heads, scale, negative_slope, 0.0, 0,
     )[1]
     return errors.run(

@@ -23,6 +23,9 @@
 ///     dot    S = scale * target[i][h] . source[j][h]                w numbers a head and vertex
 ///     cosine S = factor * cos(value[i], value[j])                   AGNN: one head, a square graph
 ///
+/// With `edge_terms`, gat and dot add a number that each edge brings for each head to what is
+/// summed inside of the score: leaky_relu(target + source + term), scale * target . source + term.
+///
 /// A cosine takes rows shorter than 1e-12 for that long; its factor was learned, and lies on the
 /// device.
 /// The graph's values and scales play no part.
@@ -40,6 +43,8 @@ struct AttentionOptions : PlanOptions {
   double negative_slope = 0.2;
   /// Share of edge weights set to 0 in training; the rest is divided by 1 - dropout.
   double dropout = 0;
+  /// Whether runs bring a term for each edge and head, in the forms gat and dot.
+  bool edge_terms = false;
 
   friend bool operator==(const AttentionOptions&, const AttentionOptions&) = default;
 };
@@ -62,6 +67,8 @@ struct AttentionInputs {
   /// Cosine, for the backward pass: what the forward run of the same plan wrote. Absent: the
   /// lengths are computed again.
   ConstOperand inverse_lengths = {};
+  /// Where the plan has edge terms: num_edges x heads in CSR order.
+  ConstOperand edge_term = {};
 };
 
 struct AttentionOutputs {
@@ -83,6 +90,7 @@ struct AttentionGradOutputs {
   Operand value = {};  ///< of a cosine: from all that the values do, as scores and as values
   Operand vector = {};
   double* scale = nullptr;  ///< where the plan's device writes: GPU memory on a GPU
+  Operand edge_term = {};   ///< where the plan has edge terms, which have no gradient of the scale
 };
 
 /// `inputs`, `output` and `log_sum` as in the forward run of a plan made with `backward`. Where

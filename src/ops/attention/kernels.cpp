@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "ops/attention/kernel.hpp"
+#include "ops/attention/terms.hpp"
 
 #ifdef TESSERA_WITH_CUDA
 #include "ops/attention/cuda/kernels.hpp"
@@ -20,6 +21,8 @@ std::span<const AttentionKernel> attention_kernels() {
     append_cuda_fused_attention(kernels);
     append_cuda_staged_attention(kernels);
 #endif
+    const auto with_terms = attention_kernels_with_terms();
+    kernels.insert(kernels.end(), with_terms.begin(), with_terms.end());
     return kernels;
   }();
   return table;

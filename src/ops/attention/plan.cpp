@@ -8,6 +8,7 @@
 #include "tessera/ops/attention.hpp"
 
 #include "ops/attention/kernel.hpp"
+#include "ops/attention/terms.hpp"
 #include "ops/attention/trial.hpp"
 #include "ops/check.hpp"
 #include "ops/check_options.hpp"
@@ -69,6 +70,10 @@ void check_options(const Graph& graph, const AttentionOptions& options) {
     reject(fmt::format("{} features are no multiple of {} heads", options.features, options.heads),
            "features");
   }
+  if (options.edge_terms && options.form != AttentionForm::gat &&
+      options.form != AttentionForm::dot) {
+    reject(no_part(options.form, "terms of edges"), "edge_terms");
+  }
   if (!(options.dropout >= 0 && options.dropout <= 1)) {
     reject(fmt::format("dropout of {} is not in [0, 1]", options.dropout), "dropout");
   }
@@ -90,6 +95,7 @@ struct Shapes {
       : options(record.options),
         rows(record.graph.num_rows()),
         cols(record.graph.num_cols()),
+        edges(record.graph.num_edges()),
         score_cols(options.form == AttentionForm::gat ? options.heads : options.features) {}
 
   ElementType type() const { return storage_of(options.precision); }
@@ -105,9 +111,10 @@ struct Shapes {
     return {wide ? ElementType::fp64 : ElementType::fp32, rows, options.heads};
   }
   Expected inverse_lengths() const { return {log_sum().type, 1, cols}; }
+  Expected edge_term() const { return {type(), edges, options.heads}; }
 
   const AttentionOptions& options;
-  std::int64_t rows, cols, score_cols;
+  std::int64_t rows, cols, edges, score_cols;
 };
 
 /// The scores of cosines are made of values alone.
@@ -125,6 +132,11 @@ void check_inputs(const Checker& check, const Shapes& shapes, const AttentionInp
   }
   check.matrix(inputs.value, "value", shapes.value());
   if (shapes.has_vector()) check.matrix(inputs.vector, "vector", shapes.vector());
+  if (shapes.options.edge_terms) {
+    check.matrix(inputs.edge_term, "edge_term", shapes.edge_term());
+  } else if (!inputs.edge_term.absent()) {
+    reject("a term for each edge, but the plan has none", "edge_term");
+  }
 }
 
 void check_apart_from_inputs(const Checker& check, const char* name, const Operand& output,
@@ -133,6 +145,7 @@ void check_apart_from_inputs(const Checker& check, const char* name, const Opera
   check.apart(output, name, inputs.source, "source");
   check.apart(output, name, inputs.value, "value");
   check.apart(output, name, inputs.vector, "vector");
+  check.apart(output, name, inputs.edge_term, "edge_term");
 }
 
 /// The gradients that are present, with their names and shapes.
@@ -146,8 +159,15 @@ void check_gradients(const Checker& check, const Shapes& shapes,
   if (!gradients.vector.absent() && !shapes.has_vector()) {
     reject(no_part(shapes.options.form, "vector"), "vector");
   }
-  if (gradients.scale != nullptr && shapes.options.form != AttentionForm::dot) {
-    reject(no_part(shapes.options.form, "scale"), "scale");
+  if (gradients.scale != nullptr &&
+      (shapes.options.form != AttentionForm::dot || shapes.options.edge_terms)) {
+    reject(shapes.options.edge_terms ? "no gradient of a scale beside terms of edges"
+                                     : no_part(shapes.options.form, "scale"),
+           "scale");
+  }
+  check.optional_matrix(gradients.edge_term, "gradient of edge_term", shapes.edge_term());
+  if (!gradients.edge_term.absent() && !shapes.options.edge_terms) {
+    reject("the gradient of a term for each edge, but the plan has none", "edge_term");
   }
 }
 
@@ -159,8 +179,9 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   record->graph = graph;
   record->options = options;
   const PlanningScope planning(graph, options, options.backward);
-  auto choice =
-      make_choice<AttentionTrial>(attention_kernels(), AttentionProblem{graph, options}, options);
+  auto choice = make_choice<AttentionTrial>(
+      options.edge_terms ? attention_kernels_with_terms() : attention_kernels(),
+      AttentionProblem{graph, options}, options);
   record->kernel = &choice.kernel->info;
   record->decision = std::move(choice.decision);
   record->prepared = std::move(choice.prepared);
@@ -207,8 +228,8 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
   check.optional_matrix(inputs.inverse_lengths, "inverse_lengths", shapes.inverse_lengths());
   check.matrix(grad_output, "gradient of output", shapes.output());
   check_gradients(check, shapes, gradients);
-  for (const Operand& gradient :
-       {gradients.target, gradients.source, gradients.value, gradients.vector}) {
+  for (const Operand& gradient : {gradients.target, gradients.source, gradients.value,
+                                  gradients.vector, gradients.edge_term}) {
     check_apart_from_inputs(check, "gradient", gradient, inputs);
     check.apart(gradient, "gradient", output, "output");
     check.apart(gradient, "gradient", log_sum, "log_sum");

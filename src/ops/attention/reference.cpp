@@ -26,6 +26,8 @@ struct Problem {
         source(inputs.source.as<double>()),
         value(inputs.value.as<double>()),
         vector(inputs.vector.as<double>()),
+        edge_term(inputs.edge_term.as<double>()),
+        has_terms(options.edge_terms),
         dropout{options.dropout, inputs.random} {
     if (form == AttentionForm::cosine) compute_lengths();
   }
@@ -36,16 +38,23 @@ struct Problem {
     return dropout.factor(static_cast<std::uint64_t>(edge * heads + head));
   }
 
-  double score(VertexId i, VertexId j, std::int64_t head) const {
+  /// What an edge adds inside of its score.
+  double term(EdgeOffset edge, std::int64_t head) const {
+    return has_terms ? edge_term(edge, head) : 0;
+  }
+
+  double score(VertexId i, VertexId j, EdgeOffset edge, std::int64_t head) const {
     if (form == AttentionForm::cosine) return vector(0, 0) * cosine(i, j);
-    if (form == AttentionForm::gat) return leaky_relu(target(i, head) + source(j, head));
+    if (form == AttentionForm::gat) {
+      return leaky_relu(target(i, head) + source(j, head) + term(edge, head));
+    }
     ExactSum exact;
     for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
       exact += form == AttentionForm::dot ? target(i, f) * source(j, f)
                                           : vector(0, f) * leaky_relu(target(i, f) + source(j, f));
     }
     const double sum = exact.value();
-    return form == AttentionForm::dot ? scale * sum : sum;
+    return form == AttentionForm::dot ? scale * sum + term(edge, head) : sum;
   }
 
   double cosine(VertexId i, VertexId j) const {
@@ -72,7 +81,8 @@ struct Problem {
   AttentionForm form;
   std::int64_t heads, width;
   double slope, scale;
-  MatrixView<const double> target, source, value, vector;
+  MatrixView<const double> target, source, value, vector, edge_term;
+  bool has_terms;
   Dropout dropout;
   std::vector<double> lengths;  ///< cosine: of rows of values
 };
@@ -80,8 +90,9 @@ struct Problem {
 /// The softmax of one row and head before dropout, and its log of the sum of exponentials.
 struct RowWeights {
   RowWeights(const Problem& problem, VertexId i, std::int64_t head) {
+    EdgeOffset edge = problem.graph.row_offsets()[i];
     for (const VertexId j : problem.graph.neighbours(i)) {
-      weights.push_back(problem.score(i, j, head));
+      weights.push_back(problem.score(i, j, edge++, head));
     }
     log_sum = softmax(weights);
   }
@@ -102,11 +113,19 @@ void for_each_row_and_head(const Problem& problem, Body&& body) {
 struct Gradients {
   ExactSums target, source, value, vector;
   ExactSum scale;
+  MatrixView<double> edge_term;
 };
 
 /// Sends dS, the gradient of one edge's score, on to what the score was made of.
-void score_backward(const Problem& p, VertexId i, VertexId j, std::int64_t head, double grad_score,
-                    Gradients& gradients) {
+void score_backward(const Problem& p, VertexId i, VertexId j, EdgeOffset edge, std::int64_t head,
+                    double grad_score, Gradients& gradients) {
+  const double term = p.term(edge, head);
+  if (gradients.edge_term.data != nullptr) {
+    const bool leaks = p.form == AttentionForm::gat;
+    gradients.edge_term(edge, head) =
+        grad_score *
+        (leaks ? p.leaky_relu_derivative(p.target(i, head) + p.source(j, head) + term) : 1);
+  }
   const bool one_number_a_head = p.form == AttentionForm::gat;
   const std::int64_t begin = one_number_a_head ? head : head * p.width;
   const std::int64_t end = one_number_a_head ? head + 1 : (head + 1) * p.width;
@@ -121,7 +140,7 @@ void score_backward(const Problem& p, VertexId i, VertexId j, std::int64_t head,
       gradients.scale += grad_score * t * s;
     } else {
       const double a = one_number_a_head ? 1 : p.vector(0, f);
-      to_target = to_source = grad_score * a * p.leaky_relu_derivative(t + s);
+      to_target = to_source = grad_score * a * p.leaky_relu_derivative(t + s + term);
       if (p.form == AttentionForm::gatv2) {
         gradients.vector.add(0, f, grad_score * p.leaky_relu(t + s));
       }
@@ -171,7 +190,8 @@ void row_backward(const Problem& p, VertexId i, std::int64_t head, const RowWeig
     if (p.form == AttentionForm::cosine) {
       cosine_backward(p, i, sources[k], grad_score, gradients);
     } else {
-      score_backward(p, i, sources[k], head, grad_score, gradients);
+      score_backward(p, i, sources[k], first + static_cast<EdgeOffset>(k), head, grad_score,
+                     gradients);
     }
   }
 }
@@ -204,7 +224,8 @@ void attention_backward(const Graph& graph, const AttentionOptions& options,
                  ExactSums(gradients.source.as<double>()),
                  ExactSums(gradients.value.as<double>()),
                  ExactSums(gradients.vector.as<double>()),
-                 {}};
+                 {},
+                 gradients.edge_term.as<double>()};
   for_each_row_and_head(p, [&](VertexId i, std::int64_t head, const RowWeights& row) {
     row_backward(p, i, head, row, grad_output.as<double>(), sums);
   });

@@ -38,6 +38,11 @@ class AttentionTrial {
     }
     log_sum_ = ScratchOperand(wide ? Precision::fp64 : Precision::fp32, rows, options.heads, place);
     inputs_ = {target_, source_, value_, {}, 1.0, Random(1)};
+    if (options.edge_terms) {
+      edge_term_ =
+          ScratchOperand(options.precision, problem.graph.num_edges(), options.heads, place);
+      inputs_.edge_term = edge_term_;
+    }
     if (options.form == AttentionForm::gatv2) inputs_.vector = vector_;
     if (options.form == AttentionForm::cosine) {
       inputs_.target = inputs_.source = {};
@@ -56,14 +61,15 @@ class AttentionTrial {
   static std::string op(const AttentionProblem&) { return "attention"; }
   static std::string details(const AttentionProblem& problem) {
     const AttentionOptions& options = problem.options;
-    return fmt::format("features {}, heads {}, {}, {}{}", options.features, options.heads,
+    return fmt::format("features {}, heads {}, {}, {}{}{}", options.features, options.heads,
                        to_string(options.precision), to_string(options.form),
-                       options.dropout > 0 ? ", dropout" : "");
+                       options.dropout > 0 ? ", dropout" : "",
+                       options.edge_terms ? ", terms of edges" : "");
   }
 
  private:
   ScratchOperand target_, source_, value_, vector_, output_, log_sum_;
-  ScratchOperand grad_output_, grad_target_, grad_source_, grad_value_;
+  ScratchOperand grad_output_, grad_target_, grad_source_, grad_value_, edge_term_;
   AttentionInputs inputs_;
   AttentionGradOutputs gradients_;
   TrialWorkspace workspace_;

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/terms.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tessera/ops/sddmm.hpp"
+#include "tessera/ops/spmm.hpp"
+
+#include "ops/attention/edge_terms.hpp"
+#include "ops/edge_softmax/trial.hpp"
+#include "ops/plan_record.hpp"
+#include "ops/registry.hpp"
+
+namespace tessera::ops {
+namespace {
+
+const EdgeTermOps& edge_term_ops(Device device) {
+#ifdef TESSERA_WITH_CUDA
+  if (device.kind == DeviceKind::cuda) return cuda_edge_term_ops();
+#endif
+  static_cast<void>(device);
+  return cpu_edge_term_ops();
+}
+
+/// Options of a stage: where and how the plan runs, with a kernel of its own choice. What its runs
+/// need they are lent.
+template <class Options>
+Options stage_options(const AttentionProblem& problem) {
+  Options options;
+  static_cast<PlanOptions&>(options) = problem.options;
+  options.kernel.clear();
+  options.own_workspace = false;
+  options.precision = problem.options.precision;
+  options.heads = problem.options.heads;
+  return options;
+}
+
+SddmmPlan plan_scores(const Graph& graph, const AttentionProblem& problem) {
+  const bool adds = problem.options.form == AttentionForm::gat;
+  auto options = stage_options<SddmmOptions>(problem);
+  options.function = adds ? EdgeFunction::add : EdgeFunction::dot;
+  options.features = adds ? problem.options.heads : problem.options.features;
+  return plan_sddmm(graph, options);
+}
+
+SpmmPlan plan_sums(const Graph& graph, const AttentionProblem& problem) {
+  auto options = stage_options<SpmmOptions>(problem);
+  options.features = problem.options.features;
+  options.edge_values_at_run = true;
+  options.edge_values_expected = true;
+  options.edge_value_gradient = problem.options.backward;
+  return plan_spmm(graph, options);
+}
+
+EdgeSoftmaxProblem softmax_of_rows(const AttentionProblem& problem) {
+  return {problem.graph, stage_options<EdgeSoftmaxOptions>(problem)};
+}
+
+/// Attention with a term for each edge: scores, softmax and weighted sums by the kernels of other
+/// ops, with a number for each edge and head in memory between them.
+class AttentionWithTerms final : public PreparedAttention {
+ public:
+  explicit AttentionWithTerms(const AttentionProblem& problem)
+      : problem_(problem),
+        ops_(edge_term_ops(problem.options.device)),
+        graph_(problem.graph.with_values({}).with_scales({}, {})),
+        scores_(plan_scores(graph_, problem)),
+        sums_(plan_sums(graph_, problem)),
+        softmax_(make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(), softmax_of_rows(problem),
+                                               softmax_of_rows(problem).options)),
+        raw_(edge_array()),
+        weights_(edge_array()) {
+    if (problem.options.backward) {
+      dropped_ = edge_array();
+      gradients_ = edge_array();
+    }
+    // The workspace of a plan on the CPU begins anywhere, and what is lent on a boundary.
+    of_plans_ = workspace_.add<std::byte>(
+        std::max(scores_.workspace_bytes(), sums_.workspace_bytes()) + WorkspaceNeed::alignment);
+    of_softmax_ = workspace_.add_for({softmax_.prepared->workspace()});
+  }
+
+  void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
+           const WorkspaceView& workspace) const override {
+    compute_weights(inputs, outputs.log_sum, stream, workspace);
+    const Operand weights = numbers(weights_, workspace);
+    drop(inputs, weights, stream);
+    SpmmInputs summands;
+    summands.x = inputs.value;
+    summands.edge_values = weights;
+    ops::run(sums_, summands, SpmmOutputs{outputs.output}, stream, lent(workspace));
+  }
+
+  void run_backward(const AttentionInputs& inputs, ConstOperand, ConstOperand,
+                    ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
+                    const WorkspaceView& workspace) const override {
+    compute_weights(inputs, {}, stream, workspace);
+    const Operand weights = numbers(weights_, workspace);
+    const Operand dropped = numbers(dropped_, workspace);
+    const Operand of_numbers = numbers(gradients_, workspace);
+    const bool of_scores =
+        !gradients.target.absent() || !gradients.source.absent() || !gradients.edge_term.absent();
+    SpmmGradInputs summed;
+    summed.grad_y = grad_output;
+    summed.x = inputs.value;
+    summed.edge_values = weights;
+    if (problem_.options.dropout > 0) {
+      ops_.copy(weights, dropped, stream);
+      drop(inputs, dropped, stream);
+      summed.edge_values = dropped;
+    }
+    SpmmGradOutputs of_sums;
+    of_sums.grad_x = gradients.value;
+    if (of_scores) of_sums.grad_edge_values = of_numbers;
+    ops::run_backward(sums_, summed, of_sums, stream, lent(workspace));
+    if (!of_scores) return;
+    drop(inputs, of_numbers, stream);
+    softmax_.prepared->run_backward(weights, of_numbers, of_numbers, stream,
+                                    part_for(of_softmax_, workspace));
+    ops_.differentiate(terms_of(inputs, workspace), of_numbers, gradients.edge_term, stream);
+    if (gradients.target.absent() && gradients.source.absent()) return;
+    ops::run_backward(scores_, inputs.target, inputs.source, of_numbers, gradients.target,
+                      gradients.source, stream, lent(workspace));
+  }
+
+  void weights(const AttentionInputs& inputs, ConstOperand, Operand weights, Stream stream,
+               const WorkspaceView& workspace) const override {
+    compute_weights(inputs, {}, stream, workspace);
+    ops_.copy(numbers(weights_, workspace), weights, stream);
+  }
+
+  WorkspaceNeed workspace() const override { return workspace_; }
+
+  std::vector<std::pair<const char*, Decision>> stages() const override {
+    return {{"scores", PlanAccess::record<PlanRecord>(scores_).decision},
+            {"softmax", softmax_.decision},
+            {"weighted sums", PlanAccess::record<PlanRecord>(sums_).decision}};
+  }
+
+ private:
+  WorkspacePart<std::byte> edge_array() {
+    const auto bytes = static_cast<std::int64_t>(bytes_per_element(problem_.options.precision));
+    const std::int64_t numbers = checked_area(problem_.graph.num_edges(), problem_.options.heads);
+    return workspace_.add<std::byte>(checked_area(numbers, bytes));
+  }
+
+  /// Edges x heads, side by side.
+  Operand numbers(const WorkspacePart<std::byte>& part, const WorkspaceView& workspace) const {
+    return {part.in(workspace),      storage_of(problem_.options.precision),
+            problem_.options.device, problem_.graph.num_edges(),
+            problem_.options.heads,  problem_.options.heads};
+  }
+
+  Workspace lent(const WorkspaceView& workspace) const {
+    void* memory = of_plans_.in(workspace);
+    auto bytes = static_cast<std::size_t>(of_plans_.size);
+    memory = std::align(WorkspaceNeed::alignment, bytes - WorkspaceNeed::alignment, memory, bytes);
+    return {memory, static_cast<std::int64_t>(bytes)};
+  }
+
+  EdgeTermsCall terms_of(const AttentionInputs& inputs, const WorkspaceView& workspace) const {
+    const Operand raw = numbers(raw_, workspace);
+    const bool is_dot = problem_.options.form == AttentionForm::dot;
+    return {raw.rows * raw.cols,
+            raw.cols,
+            raw,
+            inputs.edge_term,
+            is_dot ? inputs.scale : 1,
+            is_dot ? 1 : problem_.options.negative_slope};
+  }
+
+  /// The weights before dropout; raw scores stay.
+  void compute_weights(const AttentionInputs& inputs, const Operand& log_sum, Stream stream,
+                       const WorkspaceView& workspace) const {
+    const EdgeTermsCall terms = terms_of(inputs, workspace);
+    const Operand scores = numbers(weights_, workspace);
+    ops::run(scores_, inputs.target, inputs.source, numbers(raw_, workspace), stream,
+             lent(workspace));
+    ops_.add(terms, scores, stream);
+    ops_.softmax(*softmax_.prepared, graph_, scores, log_sum, stream,
+                 part_for(of_softmax_, workspace));
+  }
+
+  void drop(const AttentionInputs& inputs, const Operand& numbers, Stream stream) const {
+    const Dropout dropout{problem_.options.dropout, inputs.random, inputs.clock};
+    if (dropout.active()) ops_.drop(numbers, dropout.constants(), stream);
+  }
+
+  AttentionProblem problem_;
+  const EdgeTermOps& ops_;
+  Graph graph_;
+  SddmmPlan scores_;
+  SpmmPlan sums_;
+  Choice<EdgeSoftmaxKernel> softmax_;
+  WorkspaceNeed workspace_;
+  WorkspacePart<std::byte> raw_, weights_;
+  WorkspacePart<std::byte> dropped_, gradients_;  ///< of the backward pass, where there is one
+  WorkspacePart<std::byte> of_plans_, of_softmax_;
+};
+
+std::string why_not(const AttentionProblem& problem) {
+  if (!problem.options.edge_terms) return "with a term for each edge only";
+  const Precision precision = problem.options.precision;
+  if (precision == Precision::fp32) return {};
+  if (precision == Precision::fp64) {
+    return problem.options.device.kind == DeviceKind::cpu ? "" : "fp64 exists on the CPU only";
+  }
+  return "terms of edges are of fp32 and fp64";
+}
+
+/// It competes with no other.
+double predicted_us(const AttentionProblem&) { return 0; }
+
+AttentionKernel kernel_on(DeviceKind device, const char* name) {
+  AttentionKernel kernel;
+  kernel.info.name = name;
+  kernel.info.description =
+      "with a term for each edge: scores, softmax and weighted sums one after another, each by the "
+      "kernel that is fastest for it";
+  kernel.info.op = "attention";
+  kernel.info.device = device;
+  kernel.why_not = why_not;
+  kernel.predicted_us = predicted_us;
+  kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
+    return std::make_unique<AttentionWithTerms>(problem);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+std::span<const AttentionKernel> attention_kernels_with_terms() {
+  static const std::vector<AttentionKernel> table = [] {
+    std::vector<AttentionKernel> kernels{kernel_on(DeviceKind::cpu, "attention/cpu/terms")};
+#ifdef TESSERA_WITH_CUDA
+    kernels.push_back(kernel_on(DeviceKind::cuda, "attention/cuda/terms"));
+#endif
+    return kernels;
+  }();
+  return table;
+}
+
+}  // namespace tessera::ops
