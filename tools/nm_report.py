@@ -7,7 +7,8 @@
 
 The second writes docs/results/nm_cuda.md and .json instead: products of the matrices of at least 10,000 rows against cuSPARSE
 and our other kernels, and training steps on the graphs of GRAPHS (folders like those of TESSERA_DATA), beside PyG where
-bench/baselines/nm_torch.py runs. FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both directions, self loops do not. One thread.
+bench/baselines/nm_torch.py runs. With --parts accuracy, on any device: docs/results/nm_accuracy.md, ordering beside pruning.
+FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both directions, self loops do not. One thread.
 """
 import argparse
 import json
@@ -163,13 +164,12 @@ def torch_steps(folder):
 
 def on_gpu(arguments, paths):
     large = [path for path in paths if "products" in arguments.parts and rows_of(arguments.program, path) >= 10_000]
-    results = {"commit": arguments.commit, "dense": [], "products": [], "models": [], "accuracy": [], "batches": [], "torch": []}
+    results = {"commit": arguments.commit, "dense": [], "products": [], "models": [], "batches": [], "torch": []}
     output = arguments.output or pathlib.Path("docs/results/nm_cuda")
     program, data = arguments.program, arguments.data
     measures = {"dense": lambda: nm_gpu.measure_dense(program, arguments.widths),
                 "products": lambda: nm_gpu.measure_products(program, large, arguments.widths),
                 "models": lambda: nm_gpu.measure_models(program, data, "cuda"),
-                "accuracy": lambda: nm_gpu.measure_accuracy(program, data, "cuda"),
                 "batches": lambda: nm_gpu.measure_batches(program, data, "cuda"),
                 "torch": lambda: [torch_steps(data)]}
     for part in arguments.parts:
@@ -193,11 +193,16 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, help="docs/results/nm_reordering, or nm_cuda on a GPU")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--data", type=pathlib.Path, help="graphs to train on")
-    parser.add_argument("--parts", default="dense,products,models,accuracy,batches,torch", type=lambda text: text.split(","))
+    parser.add_argument("--parts", default="dense,products,models,batches,torch", type=lambda text: text.split(","))
     parser.add_argument("--widths", default=nm_gpu.WIDTHS, type=lambda text: [int(width) for width in text.split(",")])
     parser.add_argument("--commit", default="unknown")
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
+    if arguments.parts == ["accuracy"]:
+        records = [r for records in nm_gpu.measure_accuracy(arguments.program, arguments.data, arguments.device) for r in records]
+        nm_gpu.write_accuracy(records, arguments.machine, arguments.commit,
+                              (arguments.output or pathlib.Path("docs/results/nm")).parent)
+        return
     if arguments.device == "cuda":
         on_gpu(arguments, paths)
         return
