@@ -22,6 +22,7 @@ namespace {
 struct CalibrateArguments {
   std::string device = "cpu";
   std::int64_t windows = 10000;
+  std::vector<std::string> ops;
   std::vector<std::int64_t> features;
   std::vector<std::string> precisions;
   bool quick = false;
@@ -40,6 +41,7 @@ ops::CalibrationOptions options_of(const Session& session, const CalibrateArgume
   options.device = parse_device(arguments.device);
   options.windows = arguments.windows;
   options.quick = arguments.quick;
+  if (!arguments.ops.empty()) options.ops = arguments.ops;
   if (!arguments.features.empty()) options.features = arguments.features;
   if (!arguments.precisions.empty()) {
     options.precisions.clear();
@@ -139,6 +141,10 @@ Action setup(Arguments& app) {
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
       ->type_name("DEVICE")
       ->check(offers({"cpu", "cuda"}));
+  app.add_option("--op", arguments->ops, "spmm, sddmm or attention, or several (default all)")
+      ->type_name("NAMES")
+      ->check(offers({"spmm", "sddmm", "attention"}))
+      ->delimiter(',');
   app.add_option("--windows", arguments->windows, "windows of 16 rows in each batch")
       ->type_name("N")
       ->check(between(std::int64_t{1}, std::int64_t{1} << 24))

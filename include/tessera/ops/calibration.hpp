@@ -13,9 +13,9 @@
 #include "tessera/core/progress.hpp"
 
 /// Fitting what plans expect of kernels to the machine at hand: windows of many kinds are drawn,
-/// the kernels of spmm timed on them, and for each a small regression says by what its measured
-/// times differ from those that its cost model gives. Plans multiply by that where such a file is
-/// found.
+/// the kernels of spmm, sddmm and attention timed on them, and for each a small regression says by
+/// what its measured times differ from those that its cost model gives. Plans multiply by that
+/// where such a file is found.
 namespace tessera::ops {
 
 /// What sets problems apart in a regression.
@@ -72,6 +72,7 @@ struct CalibrationOptions {
   Device device = {};
   std::int64_t windows = 10000;  ///< of 16 rows, in each batch
   bool quick = false;            ///< fewer kinds of windows
+  std::vector<std::string> ops = {"spmm", "sddmm", "attention"};
   std::vector<std::int64_t> features = {32, 128};
   std::vector<Precision> precisions = {Precision::fp32, Precision::bf16};
   std::uint64_t seed = 1;
@@ -79,8 +80,8 @@ struct CalibrationOptions {
   Progress progress = {};
 };
 
-/// Draws windows, times kernels and fits. Corrections that do not choose better on the batches held
-/// out are left out, all of them.
+/// Draws windows, times kernels and fits. Corrections of an op that do not choose better on the
+/// batches held out are left out, all of them.
 Calibration calibrate(const CalibrationOptions& options);
 
 /// Where plans look for the file of a device: TESSERA_CALIBRATION names it ("off": none), else it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,13 @@ struct AttentionProblem {
   Graph graph;
   AttentionOptions options;
 };
+
+inline CostShape cost_shape(const AttentionProblem& problem) {
+  const Graph& graph = problem.graph;
+  const auto bytes = static_cast<int>(bytes_per_element(problem.options.precision));
+  return {static_cast<double>(graph.num_edges()) / std::max(1, graph.num_rows()),
+          static_cast<double>(problem.options.features) * bytes, bytes};
+}
 
 /// What a plan keeps of a kernel. Operands have been checked.
 class PreparedAttention {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -38,6 +39,13 @@ struct SddmmProblem {
     stream = place.stream;
   }
 };
+
+inline CostShape cost_shape(const SddmmProblem& problem) {
+  const Graph& graph = problem.graph;
+  const auto bytes = static_cast<int>(bytes_per_element(problem.precision));
+  return {static_cast<double>(graph.num_edges()) / std::max(1, graph.num_rows()),
+          static_cast<double>(problem.features) * bytes, bytes};
+}
 
 /// Distances between the numbers of two edges that kernels on tiles compute with.
 inline constexpr std::int64_t max_dot_stride = 1 << 28;

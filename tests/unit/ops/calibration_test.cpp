@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/calibrate/calibrate.hpp"
 #include "ops/cost_shape.hpp"
-#include "ops/spmm/calibrate.hpp"
 #include "support/expect_error.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/random.hpp"
@@ -98,6 +98,30 @@ TEST(Calibration, LeavesCostsAloneWhereItWouldChooseWorse) {
   EXPECT_EQ(calibration.fitted.mean_regret, calibration.built_in.mean_regret);
 }
 
+/// Each op is judged by itself: what one gains does not pay for what another loses.
+TEST(Calibration, KeepsTheCorrectionsOfOneOpAndNotOfAnother) {
+  const auto renamed = [](std::vector<TimedCase> all, const std::string& op) {
+    for (TimedCase& timed : all) {
+      for (TimedKernel& kernel : timed.kernels) kernel.kernel = op + "/" + kernel.kernel;
+    }
+    return all;
+  };
+  std::vector<TimedCase> fitted = renamed(cases(1, 200), "spmm");
+  std::vector<TimedCase> held_out = renamed(cases(2, 60), "spmm");
+  for (TimedCase& timed : renamed(cases(4, 200), "sddmm")) fitted.push_back(std::move(timed));
+  for (TimedCase& timed : renamed(cases(5, 60), "sddmm")) {
+    for (TimedKernel& kernel : timed.kernels) {
+      kernel.measured_us = kernel.predicted_us * kernel.predicted_us / kernel.measured_us;
+    }
+    held_out.push_back(std::move(timed));
+  }
+  Calibration calibration;
+  fit_corrections(fitted, held_out, calibration);
+  EXPECT_NE(calibration.find("spmm/a", 4), nullptr);
+  EXPECT_EQ(calibration.find("sddmm/a", 4), nullptr);
+  EXPECT_LT(calibration.fitted.mean_regret, calibration.built_in.mean_regret);
+}
+
 TEST(Calibration, ReadsWhatItWrites) {
   Calibration calibration;
   calibration.device = "NVIDIA H200";
@@ -170,7 +194,7 @@ TEST(Calibration, TimesTheKernelsOfThisMachine) {
   options.features = {4};
   options.precisions = {Precision::fp32};
   const Calibration found = calibrate(options);
-  EXPECT_EQ(found.batches + found.held_out, 12);
+  EXPECT_EQ(found.batches + found.held_out, 13);
   EXPECT_EQ(found.held_out, 3);
   EXPECT_GE(found.built_in.mean_regret, 1);
   EXPECT_LE(found.fitted.mean_regret, found.built_in.mean_regret);

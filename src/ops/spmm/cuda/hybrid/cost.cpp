@@ -36,7 +36,7 @@ struct HybridCoefficients {
 };
 
 constexpr std::array<Fitted<HybridCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-16", "eight graphs at 64 and 128 features"),
+    {{fitted_on_h200("2026-11-16", "ego-twitter and cnr-2000 at 64 and 128 features, by hand"),
       {.second_launch_us = 1.5,
        .full_edges = 1.15,
        .half_edges = 2.5,

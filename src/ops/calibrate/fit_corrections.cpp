@@ -3,10 +3,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "ops/calibrate/calibrate.hpp"
 #include "ops/cost_shape.hpp"
-#include "ops/spmm/calibrate.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -141,8 +144,26 @@ ChoiceQuality quality_of(std::span<const TimedCase> cases, const Calibration* co
   });
 }
 
-void fit_corrections(std::span<const TimedCase> fitted, std::span<const TimedCase> held_out,
-                     Calibration& calibration) {
+namespace {
+
+/// "spmm" of a case whose kernels are "spmm/cuda/...".
+std::string op_of(const TimedCase& timed) {
+  return timed.kernels.empty()
+             ? ""
+             : timed.kernels.front().kernel.substr(0, timed.kernels.front().kernel.find('/'));
+}
+
+std::vector<TimedCase> of_op(std::span<const TimedCase> cases, const std::string& op) {
+  std::vector<TimedCase> own;
+  for (const TimedCase& timed : cases) {
+    if (op_of(timed) == op) own.push_back(timed);
+  }
+  return own;
+}
+
+/// Of one op: none where choices would lose more than with the built-in costs.
+std::vector<KernelCorrection> corrections_of(std::span<const TimedCase> fitted,
+                                             std::span<const TimedCase> held_out) {
   std::map<std::pair<std::string, int>, std::vector<Sample>> samples;
   for (const TimedCase& timed : fitted) {
     for (const TimedKernel& kernel : timed.kernels) {
@@ -151,15 +172,29 @@ void fit_corrections(std::span<const TimedCase> fitted, std::span<const TimedCas
            std::log2(kernel.measured_us / kernel.predicted_us)});
     }
   }
+  Calibration own;
   for (const auto& [key, of_kernel] : samples) {
-    calibration.kernels.push_back(correction_of(key.first, key.second, of_kernel));
+    own.kernels.push_back(correction_of(key.first, key.second, of_kernel));
+  }
+  const double built_in = quality_of(held_out, nullptr).mean_regret;
+  if (quality_of(held_out, &own).mean_regret > built_in) return {};
+  return own.kernels;
+}
+
+}  // namespace
+
+void fit_corrections(std::span<const TimedCase> fitted, std::span<const TimedCase> held_out,
+                     Calibration& calibration) {
+  std::set<std::string> ops;
+  for (const TimedCase& timed : fitted) ops.insert(op_of(timed));
+  for (const std::string& op : ops) {
+    for (KernelCorrection& each : corrections_of(of_op(fitted, op), of_op(held_out, op))) {
+      calibration.kernels.push_back(std::move(each));
+    }
   }
   calibration.built_in = quality_of(held_out, nullptr);
   calibration.fitted = quality_of(held_out, &calibration);
   calibration.majority = majority_of(fitted, held_out);
-  if (calibration.fitted.mean_regret <= calibration.built_in.mean_regret) return;
-  calibration.kernels.clear();
-  calibration.fitted = calibration.built_in;
 }
 
 }  // namespace tessera::ops

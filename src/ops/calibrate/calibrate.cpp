@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "ops/attention/kernel.hpp"
+#include "ops/calibrate/calibrate.hpp"
 #include "ops/cost_shape.hpp"
-#include "ops/spmm/calibrate.hpp"
+#include "ops/sddmm/kernel.hpp"
 #include "ops/spmm/kernel.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/random.hpp"
@@ -16,27 +18,66 @@ namespace tessera::ops {
 namespace {
 
 constexpr VertexId window_rows = 16;
+constexpr std::int64_t windows_of_a_turn = 64 / window_rows;
 
-/// A case of a batch: what every kernel that was timed took.
-TimedCase timed_case(const Graph& graph, const CalibrationOptions& options, std::int64_t features,
-                     Precision precision) {
-  SpmmOptions how;
-  how.device = options.device;
-  how.tune = Tune::measured;
-  how.features = features;
-  how.precision = precision;
-  how.edge_values_at_run = false;
-  const Explanation explanation = plan_spmm(graph, how).explain();
-  SpmmProblem problem;
-  problem.graph = graph;
-  problem.features = features;
-  problem.precision = precision;
-  TimedCase timed{cost_shape(problem), {}};
+using MakeCase = TimedCase (*)(const Graph& graph, const CalibrationOptions& options,
+                               std::int64_t features, Precision precision);
+
+/// What every kernel took that a plan timed.
+TimedCase timed_case(const CostShape& shape, const Explanation& explanation) {
+  TimedCase timed{shape, {}};
   for (const Candidate& candidate : explanation.candidates) {
     if (candidate.measured_us <= 0 || candidate.predicted_us <= 0) continue;
     timed.kernels.push_back({candidate.kernel, candidate.predicted_us, candidate.measured_us});
   }
   return timed;
+}
+
+template <class Options>
+Options measured(const CalibrationOptions& options, std::int64_t features, Precision precision) {
+  Options how;
+  how.device = options.device;
+  how.tune = Tune::measured;
+  how.features = features;
+  how.precision = precision;
+  return how;
+}
+
+TimedCase timed_spmm(const Graph& graph, const CalibrationOptions& options, std::int64_t features,
+                     Precision precision) {
+  auto how = measured<SpmmOptions>(options, features, precision);
+  how.edge_values_at_run = false;
+  SpmmProblem problem;
+  problem.graph = graph;
+  problem.features = features;
+  problem.precision = precision;
+  return timed_case(cost_shape(problem), plan_spmm(graph, how).explain());
+}
+
+TimedCase timed_sddmm(const Graph& graph, const CalibrationOptions& options, std::int64_t features,
+                      Precision precision) {
+  const auto how = measured<SddmmOptions>(options, features, precision);
+  SddmmProblem problem;
+  problem.graph = graph;
+  problem.features = features;
+  problem.precision = precision;
+  return timed_case(cost_shape(problem), plan_sddmm(graph, how).explain());
+}
+
+/// GAT, with heads of 8 features where they fit.
+TimedCase timed_attention(const Graph& graph, const CalibrationOptions& options,
+                          std::int64_t features, Precision precision) {
+  auto how = measured<AttentionOptions>(options, features, precision);
+  how.heads = features % 8 == 0 ? std::min<std::int64_t>(8, features / 8) : 1;
+  return timed_case(cost_shape(AttentionProblem{graph, how}), plan_attention(graph, how).explain());
+}
+
+MakeCase case_of(const std::string& op) {
+  if (op == "spmm") return timed_spmm;
+  if (op == "sddmm") return timed_sddmm;
+  if (op == "attention") return timed_attention;
+  throw Error(ErrorCode::invalid_argument, "no costs of '" + op + "' are calibrated", "ops",
+              "use spmm, sddmm or attention");
 }
 
 }  // namespace
@@ -56,15 +97,15 @@ Graph draw_windows(const WindowKind& kind, std::int64_t windows, std::uint64_t s
     // Near: side by side around the window's own rows. Else one of each part of all vertices.
     const VertexId first =
         std::clamp(first_row + window_rows / 2 - columns / 2, 0, vertices - columns);
+    const bool near = kind.mixed ? window / windows_of_a_turn % 2 == 0 : kind.near;
     for (VertexId i = 0; i < columns; ++i) {
       const auto part = static_cast<std::int64_t>(vertices) / columns;
       chosen[static_cast<std::size_t>(i)] =
-          kind.near
-              ? first + i
-              : static_cast<VertexId>(
-                    i * part +
-                    static_cast<std::int64_t>(random.below(
-                        drawn++, static_cast<std::uint64_t>(std::max<std::int64_t>(part, 1)))));
+          near ? first + i
+               : static_cast<VertexId>(
+                     i * part +
+                     static_cast<std::int64_t>(random.below(
+                         drawn++, static_cast<std::uint64_t>(std::max<std::int64_t>(part, 1)))));
     }
     const auto add = [&](VertexId column) {
       sources.push_back(column);
@@ -82,8 +123,8 @@ Graph draw_windows(const WindowKind& kind, std::int64_t windows, std::uint64_t s
 
 std::vector<WindowKind> window_kinds(bool quick) {
   if (quick) {
-    return {{4, 1, true},   {16, 2, true},  {32, 1, false},  {64, 5, true},
-            {64, 2, false}, {120, 1, true}, {120, 3, false}, {32, 12, true}};
+    return {{4, 1, true},   {16, 2, true},   {32, 1, false}, {64, 5, true},       {64, 2, false},
+            {120, 1, true}, {120, 3, false}, {32, 12, true}, {64, 8, false, true}};
   }
   std::vector<WindowKind> kinds;
   for (const VertexId columns : {2, 8, 16, 32, 64, 120}) {  // as in HyGNN's appendix
@@ -97,15 +138,23 @@ std::vector<WindowKind> window_kinds(bool quick) {
   for (const VertexId columns : {16, 64}) {  // denser
     for (const int entries : {8, 12}) kinds.push_back({columns, entries, true});
   }
+  for (const VertexId columns : {32, 120}) {  // with something for every kind of core
+    for (const int entries : {2, 8}) kinds.push_back({columns, entries, false, true});
+  }
   return kinds;
 }
 
 Calibration calibrate(const CalibrationOptions& options) {
   require_available(options.device);
-  if (options.features.empty() || options.precisions.empty()) {
-    throw Error(ErrorCode::invalid_argument, "no widths or no precisions to time kernels at",
-                options.features.empty() ? "features" : "precisions", "name one at least");
+  if (options.features.empty() || options.precisions.empty() || options.ops.empty()) {
+    throw Error(ErrorCode::invalid_argument, "no widths, precisions or ops to time kernels of",
+                options.features.empty()     ? "features"
+                : options.precisions.empty() ? "precisions"
+                                             : "ops",
+                "name one at least");
   }
+  std::vector<MakeCase> makers;
+  for (const std::string& op : options.ops) makers.push_back(case_of(op));
   if (options.windows < 1 || options.windows > (1 << 24)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} windows", options.windows), "windows",
                 "use 1 to 16777216");
@@ -123,9 +172,11 @@ Calibration calibrate(const CalibrationOptions& options) {
     ++(is_held_out ? calibration.held_out : calibration.batches);
     for (const std::int64_t features : options.features) {
       for (const Precision precision : options.precisions) {
-        TimedCase timed = timed_case(graph, options, features, precision);
-        if (timed.kernels.size() > 1) {
-          (is_held_out ? held_out : fitted).push_back(std::move(timed));
+        for (const MakeCase make : makers) {
+          TimedCase timed = make(graph, options, features, precision);
+          if (timed.kernels.size() > 1) {
+            (is_held_out ? held_out : fitted).push_back(std::move(timed));
+          }
         }
       }
     }

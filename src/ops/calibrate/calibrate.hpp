@@ -17,6 +17,9 @@ struct WindowKind {
   VertexId columns = 16;
   int entries_per_column = 1;
   bool near = true;
+  /// 64 rows in turn with columns near and all over, whatever `near` says: no kind of core is right
+  /// for all of them.
+  bool mixed = false;
 };
 
 /// A square graph of so many windows; the same seed gives the same one.
@@ -37,8 +40,8 @@ struct TimedCase {
   std::vector<TimedKernel> kernels;
 };
 
-/// Fits a correction for every kernel, judges all of them on the cases held out, and keeps them
-/// where choices lose no more than with the built-in costs.
+/// Fits a correction for every kernel, judges those of each op on its cases held out, and keeps
+/// them where choices lose no more than with the built-in costs.
 void fit_corrections(std::span<const TimedCase> fitted, std::span<const TimedCase> held_out,
                      Calibration& calibration);
 

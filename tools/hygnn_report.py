@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Hybrid plans against plans on one kind of core, how well cores are chosen, and a sweep of sparsity.
+
+The counterparts of HyGNN's comparison of cores (Figures 1 and 10), of its core choice and of its sweep of sparsity
+(Table 10). Every figure comes from plans that time their candidates, so that the kernels of one kind of core, hybrid
+ones and the plan's own choice are measured in the same process on the same operands.
+
+  tools/hygnn_report.py --program build/cuda/bin/tessera --data-folder graphs -o docs/results/hygnn
+
+writes hygnn.json (every candidate, predicted and measured) and hygnn.md. With --from hygnn.json, which may be given
+several times, nothing is measured and only the page is written.
+"""
+import argparse
+import json
+import math
+import pathlib
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import plan_loss
+
+# A kernel belongs to the kind of core that it runs on.
+KINDS = {"rows": "CUDA cores", "tall": "tensor cores", "short": "tensor cores", "nm": "sparse tensor cores",
+         "split": "both, by columns", "hybrid": "both, by windows", "ordered": "both, by windows in another order"}
+PURE = ("CUDA cores", "tensor cores")
+HYBRID = ("both, by columns", "both, by windows")
+# Rows in communities: windows of 64 rows have at most as many columns, and a share of their places is used.
+SWEPT_VERTICES = 65536
+SWEPT = [(size, degree) for size in (64, 512) for degree in (2, 4, 8, 16, 32, 48)]
+
+
+def kind_of(kernel):
+    name = kernel.rsplit("/", 1)[-1]
+    return next((kind for start, kind in KINDS.items() if name.startswith(start)), None)
+
+
+def swept_sources():
+    for size, degree in SWEPT:
+        source = (f"generate:sbm?vertices={SWEPT_VERTICES}&communities={SWEPT_VERTICES // size}"
+                  f"&mean_degree={degree}&inside=1&seed=1")
+        yield (size, degree), source
+
+
+def measure(arguments):
+    """Records as plan_loss.py has them; those of the sweep with `community` and `degree`."""
+    records, problems = [], []
+    begin = time.monotonic()
+    jobs = [(name, source, {}) for name, source in plan_loss.sources_of(arguments)]
+    if not arguments.no_sweep:
+        jobs += [(f"communities of {size}, degree {degree}", source, {"community": size, "degree": degree})
+                 for (size, degree), source in swept_sources()]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source, more in jobs:
+            if time.monotonic() - begin > arguments.seconds:
+                problems.append(f"{name}: left out, the time was over")
+                continue
+            try:
+                choices = plan_loss.measured_plans(arguments.program, source, arguments, folder)
+            except (RuntimeError, plan_loss.subprocess.TimeoutExpired) as error:
+                problems.append(f"{name}: {error}")
+                continue
+            for op, details, candidates in choices:
+                records.append({"graph": pathlib.Path(name).stem, "op": op, "details": details, "candidates": candidates,
+                                "fitted": pathlib.Path(name).stem in plan_loss.FITTED, **more})
+            print(f"{name}: {len(choices)} plans", file=sys.stderr)
+    return records, problems
+
+
+def timed(record):
+    return [one for one in record["candidates"] if one["measured_us"] > 0]
+
+
+def best_by_kind(record):
+    best = {}
+    for one in timed(record):
+        kind = kind_of(one["kernel"])
+        if kind and (kind not in best or one["measured_us"] < best[kind]["measured_us"]):
+            best[kind] = one
+    return best
+
+
+def geometric_mean(numbers):
+    return math.exp(sum(map(math.log, numbers)) / len(numbers))
+
+
+def short(details):
+    """"128, fp32" of "features 128, fp32, sum, pattern"."""
+    return ", ".join(details.replace("features ", "").split(", ")[:2])
+
+
+def cell(one):
+    return f"{one['measured_us']:.1f}" if one else ""
+
+
+def hybrid_section(records):
+    lines = ["## Hybrid plans against one kind of core", "",
+             "Microseconds of the fastest kernel of each kind; speed is that of the better pure kind over the better hybrid kind. "
+             "\"Plan\" is what the cost model takes.", "",
+             "| graph | features, precision | CUDA cores | tensor cores | both, by columns | both, by windows | speed | plan |",
+             "|---|---|---:|---:|---:|---:|---:|---|"]
+    speeds, mixed = [], []
+    for record in records:
+        best = best_by_kind(record)
+        pure = [best[kind]["measured_us"] for kind in PURE if kind in best]
+        hybrid = [best[kind]["measured_us"] for kind in HYBRID if kind in best]
+        if record.get("community") or record["op"] != "spmm" or not pure or not hybrid:
+            continue
+        speed = min(pure) / min(hybrid)
+        speeds.append(speed)
+        chosen = min(record["candidates"], key=lambda one: one["predicted_us"])["kernel"].rsplit("/", 1)[-1]
+        if chosen.startswith(("hybrid", "split")):
+            mixed.append(speed)
+        lines.append(f"| {record['graph']} | {short(record['details'])} | "
+                     + " | ".join(cell(best.get(kind)) for kind in (*PURE, *HYBRID)) + f" | {speed:.2f} | {chosen} |")
+    if speeds:
+        lines += ["", f"{len(speeds)} cases, geometric mean {geometric_mean(speeds):.3f}, worst {min(speeds):.2f} "
+                  "(a plan takes the pure kernel there)."]
+    if mixed:
+        lines += ["", f"Where plans take a hybrid kernel ({len(mixed)} cases): geometric mean {geometric_mean(mixed):.3f}, "
+                  f"worst {min(mixed):.2f}."]
+    return lines
+
+
+def choice_section(records):
+    lines = ["## Choice of cores", "",
+             "A loss is the time of the kernel that the cost model takes over that of the fastest. \"Right\" counts plans whose kinds "
+             "of cores differ by more than 10 %: the share where the model takes the faster kind; \"majority\" is the share that the kind "
+             "that wins most often would have.", "",
+             "| op | precision | cases | mean loss | worst | worst from 20 us on | differ | right | majority |",
+             "|---|---|---:|---:|---:|---:|---:|---:|---:|"]
+    groups = {}
+    for record in records:
+        groups.setdefault((record["op"], plan_loss.precision_of(record["details"])), []).append(record)
+    for (op, precision), members in sorted(groups.items()):
+        found = [plan_loss.loss_of(record["candidates"]) for record in members]
+        losses = [one[0] for one in found if one]
+        if not losses:
+            continue
+        long_ones = [one[0] for one in found if one and one[2]["measured_us"] >= 20]
+        rights, winners = [], []
+        for record in members:
+            best = best_by_kind(record)
+            ranked = sorted(best.values(), key=lambda one: one["measured_us"])
+            if len(ranked) < 2 or ranked[1]["measured_us"] < 1.1 * ranked[0]["measured_us"]:
+                continue
+            chosen = min(record["candidates"], key=lambda one: one["predicted_us"])
+            winner = kind_of(ranked[0]["kernel"])
+            winners.append(winner)
+            rights.append(kind_of(chosen["kernel"]) == winner)
+        majority = max((winners.count(kind) for kind in set(winners)), default=0)
+        share = (lambda count: f"{100 * count / len(winners):.0f} %") if winners else (lambda count: "")
+        worst_long = f"{max(long_ones):.2f}" if long_ones else ""
+        lines.append(f"| {op} | {precision} | {len(losses)} | {geometric_mean(losses):.3f} | {max(losses):.2f} | "
+                     f"{worst_long} | {len(winners)} | {share(sum(rights))} | {share(majority)} |")
+    return lines
+
+
+def sweep_section(records):
+    swept = [record for record in records if record.get("community")]
+    if not swept:
+        return []
+    lines = ["## Sweep of sparsity", "",
+             f"{SWEPT_VERTICES:,} vertices in communities of 64 or 512, all edges inside: a window of 64 rows has the columns of its "
+             "community, and sparsity is the share of places without an edge.", "",
+             "| community | degree | sparsity | features, precision | CUDA cores | tensor cores | both, by windows | faster | plan |",
+             "|---:|---:|---:|---|---:|---:|---:|---|---|"]
+    for record in swept:
+        best = best_by_kind(record)
+        sparsity = 100 * (1 - record["degree"] / record["community"])
+        ranked = sorted(best, key=lambda kind: best[kind]["measured_us"])
+        chosen = min(record["candidates"], key=lambda one: one["predicted_us"])["kernel"].rsplit("/", 1)[-1]
+        lines.append(f"| {record['community']} | {record['degree']} | {sparsity:.1f} % | {short(record['details'])} | "
+                     + " | ".join(cell(best.get(kind)) for kind in (*PURE, "both, by windows"))
+                     + f" | {ranked[0] if ranked else ''} | {chosen} |")
+    return lines
+
+
+def page(records, problems, commits, notes):
+    lines = ["# Both kinds of cores", "",
+             f"Made by `tools/hygnn_report.py` on commit {', '.join(f'`{commit}`' for commit in commits)}; NVIDIA H200. Times of a plan "
+             "that times its candidates: medians of a few runs, in chains where they are short.", ""]
+    lines += hybrid_section(records) + [""] + choice_section(records) + [""] + sweep_section(records)
+    if notes:
+        lines += ["", notes]
+    if problems:
+        lines += ["", "## Not measured", ""] + [f"- {problem}" for problem in problems]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/cuda/bin/tessera")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--data-folder", help="graphs as NAME/NAME.npz")
+    parser.add_argument("--source", action="append", default=[], help="any other data set; may be given several times")
+    parser.add_argument("--ops", default="spmm")
+    parser.add_argument("--features", default="64,128")
+    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("--seconds", type=float, default=600, help="start no graph after so long")
+    parser.add_argument("--seconds-per-graph", type=float, default=60)
+    parser.add_argument("--no-sweep", action="store_true", help="without the sweep of sparsity")
+    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--from", dest="earlier", action="append", default=[], help="results to write the page of, measuring nothing")
+    parser.add_argument("--notes", help="a file in Markdown that goes below the tables")
+    parser.add_argument("-o", "--out", default="hygnn", help="writes OUT.json and OUT.md")
+    arguments = parser.parse_args()
+    out = pathlib.Path(arguments.out)
+    problems = []
+    if arguments.earlier:
+        read = [json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in arguments.earlier]
+        commits = sorted({one["commit"] for one in read})
+        records = [record for one in read for record in one["records"]]
+    else:
+        records, problems = measure(arguments)
+        commits = [arguments.commit]
+        if not records:
+            sys.exit("hygnn_report: no plan was measured: " + "; ".join(problems))
+        out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records}, indent=0),
+                                            encoding="utf-8")
+    notes = pathlib.Path(arguments.notes).read_text(encoding="utf-8").strip() if arguments.notes else ""
+    out.with_suffix(".md").write_text(page(records, problems, commits, notes), encoding="utf-8")
+    print(out.with_suffix(".md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
