@@ -114,9 +114,16 @@ TermsCase<double> reference_of(const TermsCase<T>& from) {
   return result;
 }
 
+/// Tensor cores may be off by 1e-5 of what dot products sum, and so may exponents.
 template <class T>
-void expect_close(const Matrix<T>& computed, const Matrix<double>& expected, const char* what) {
-  const double allowed = std::is_same_v<T, double> ? 1e-11 : 3e-5;
+double allowed(const AttentionOptions& options) {
+  if (std::is_same_v<T, double>) return 1e-11;
+  return options.device.kind == DeviceKind::cpu ? 3e-5 : 5e-4;
+}
+
+template <class T>
+void expect_close(const Matrix<T>& computed, const Matrix<double>& expected, double bound,
+                  const char* what) {
   double largest = 1;
   for (const double number : expected.span()) {
     if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
@@ -124,7 +131,7 @@ void expect_close(const Matrix<T>& computed, const Matrix<double>& expected, con
   for (std::int64_t i = 0; i < expected.size(); ++i) {
     const double number = static_cast<double>(computed.data()[i]);
     if (number == expected.data()[i]) continue;  // infinities of rows without edges
-    ASSERT_NEAR(number, expected.data()[i], allowed * largest) << what << ", element " << i;
+    ASSERT_NEAR(number, expected.data()[i], bound * largest) << what << ", element " << i;
   }
 }
 
@@ -134,13 +141,14 @@ void check(const Graph& graph, const AttentionOptions& options, std::uint64_t se
   TermsCase<T> run(graph, options, seed);
   run.run_all();
   const TermsCase<double> expected = reference_of(run);
-  expect_close(run.output, expected.output, "output");
-  expect_close(run.log_sum, expected.log_sum, "log_sum");
-  expect_close(run.weights, expected.weights, "weights");
-  expect_close(run.grad_target, expected.grad_target, "gradient of target");
-  expect_close(run.grad_source, expected.grad_source, "gradient of source");
-  expect_close(run.grad_value, expected.grad_value, "gradient of value");
-  expect_close(run.grad_term, expected.grad_term, "gradient of edge_term");
+  const double bound = allowed<T>(options);
+  expect_close(run.output, expected.output, bound, "output");
+  expect_close(run.log_sum, expected.log_sum, bound, "log_sum");
+  expect_close(run.weights, expected.weights, bound, "weights");
+  expect_close(run.grad_target, expected.grad_target, bound, "gradient of target");
+  expect_close(run.grad_source, expected.grad_source, bound, "gradient of source");
+  expect_close(run.grad_value, expected.grad_value, bound, "gradient of value");
+  expect_close(run.grad_term, expected.grad_term, bound, "gradient of edge_term");
 }
 
 class AttentionTermsOnDevice : public AttentionKernelTest {
@@ -171,7 +179,9 @@ TEST_P(AttentionTermsOnDevice, AnyWidth) {
   }
 }
 
-TEST_P(AttentionTermsOnDevice, Hubs) { check_both_forms(testing::star_graph(5000), 4, 8, 0.2, 4200); }
+TEST_P(AttentionTermsOnDevice, Hubs) {
+  check_both_forms(testing::star_graph(5000), 4, 8, 0.2, 4200);
+}
 
 TEST_P(AttentionTermsOnDevice, ASlopeOfAnySign) {
   const Graph graph = testing::random_graph(30, 30, 200, 42, false);
