@@ -11,12 +11,13 @@ With --pieces FOLDER every finished job is kept there, and a run that was broken
 With --pyg PYTHON, a Python that has PyG, bench/baselines/accuracy_torch.py trains PyG's layers in the same way.
 Writes docs/results/accuracy.json (every run) and docs/results/accuracy.md.
 
-    tools/reproduce_accuracy.py --device cuda --precision fp32,tf32,bf16 --jobs 3 --threads 5 --runs-a-piece 50 \\
+    tools/reproduce_accuracy.py --device cuda --precision fp32,tf32,bf16 --jobs 2 --threads 1 --runs-a-piece 50 \\
         --seconds 150 --pieces FOLDER
 
 compares precisions of another device with the CPU's results (--reference) and writes accuracy_gpu.json and
-accuracy_gpu.md instead. --threads trains so many runs of a job side by side; --seconds begins no job after that time,
-those that matter most first, and says in the table what is missing.
+accuracy_gpu.md instead. --threads trains so many runs of a job side by side, which on one GPU wait for each other:
+steps on small graphs took a hundred times as long, 15 at once. --seconds begins no job after that time, those that
+matter most first, and says in the table what is missing.
 """
 import argparse
 import concurrent.futures
@@ -119,12 +120,14 @@ def reported(options, name, command):
 
 
 def train(options, model, dataset, seed, runs, precision):
-    """One process: runs `seed` to `seed + runs - 1`. Nothing where the time is over."""
-    if options.deadline and time.monotonic() > options.deadline:
-        return None
+    """One process: runs `seed` to `seed + runs - 1`. Nothing where the time is over, unless it was done before."""
     where = f"_{options.device}_{precision}" if options.compares else ""
+    name = f"{model}_{dataset}_{seed}_{runs}{where}"
+    kept = finished_piece(options, name)
+    if options.deadline and time.monotonic() > options.deadline and not (kept and kept.exists()):
+        return None
     side_by_side = ["--parallel-runs"] if options.threads > 1 and runs > 1 else []
-    return reported(options, f"{model}_{dataset}_{seed}_{runs}{where}",
+    return reported(options, name,
                     [options.program, "train", "--data", file_of(options, dataset), "--model", model,
                      "--runs", str(runs), "--seed", str(seed), "--device", options.device,
                      "--precision", precision, "--threads", str(options.threads), *side_by_side, "--quiet"])

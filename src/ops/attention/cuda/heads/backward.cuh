@@ -183,8 +183,7 @@ class HeadGradient : public HeadWindows<HeadGradient<T, width, by_rows>, T, widt
     for (int group = 0; group < head_units; ++group) {
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
-        values[group][k] =
-            exists(h, block, row) ? cuda::widen(__ldg(from + group * 8 + k)) : 0.0f;
+        values[group][k] = exists(h, block, row) ? cuda::widen(__ldg(from + group * 8 + k)) : 0.0f;
       }
     }
   }
@@ -197,8 +196,8 @@ class HeadGradient : public HeadWindows<HeadGradient<T, width, by_rows>, T, widt
     for (int group = 0; group < head_units; ++group) {
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
-        to[group * 8 + k] = cuda::narrow<T>(sums.plus[group][2 * row + k] +
-                                            sums.minus[group][2 * row + k]);
+        to[group * 8 + k] =
+            cuda::narrow<T>(sums.plus[group][2 * row + k] + sums.minus[group][2 * row + k]);
       }
     }
   }
@@ -267,16 +266,18 @@ class HeadGradient : public HeadWindows<HeadGradient<T, width, by_rows>, T, widt
       for (int k = 0; k < window.num_slots; ++k) {
         sum += __ldcg(slot_row(window.first_slot + k, place) + feature);
       }
-      static_cast<T*>(launch_.output)[(std::int64_t{window.first_row} + place) *
-                                          launch_.output_stride +
-                                      feature] = cuda::narrow<T>(sum);
+      static_cast<T*>(
+          launch_
+              .output)[(std::int64_t{window.first_row} + place) * launch_.output_stride + feature] =
+          cuda::narrow<T>(sum);
     }
   }
 };
 
 template <class T, int width, bool by_rows>
-__global__ __launch_bounds__(tall_attention_threads, head_attention_blocks(width)) void
-differentiate_heads(const TallAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    tall_attention_threads,
+    head_attention_blocks(width)) void differentiate_heads(const TallAttentionLaunch launch) {
   run_pieces<HeadGradient<T, width, by_rows>>(launch);
 }
 

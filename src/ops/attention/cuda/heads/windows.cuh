@@ -350,9 +350,9 @@ __device__ void run_pieces(const TallAttentionLaunch& launch) {
 template <class Pass, auto kernel>
 constexpr TallAttentionFunction head_function() {
   return {[](const TallAttentionLaunch& launch, Stream stream) {
-            const dim3 grid(static_cast<unsigned>(launch.num_workers),
-                            cuda::num_blocks(launch.heads * Pass::width_of_heads,
-                                             Pass::block_features));
+            const dim3 grid(
+                static_cast<unsigned>(launch.num_workers),
+                cuda::num_blocks(launch.heads * Pass::width_of_heads, Pass::block_features));
             cuda::launch_overlapped(kernel, grid, tall_attention_threads,
                                     sizeof(typename Pass::Shared), stream, launch);
           },

@@ -4,6 +4,6 @@
 namespace tessera::ops {
 
 const HeadGradientPasses heads_gradient_bf16 = {make_head_gradient<__nv_bfloat16, true>(),
-                                               make_head_gradient<__nv_bfloat16, false>()};
+                                                make_head_gradient<__nv_bfloat16, false>()};
 
 }  // namespace tessera::ops

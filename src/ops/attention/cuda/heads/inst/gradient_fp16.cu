@@ -4,6 +4,6 @@
 namespace tessera::ops {
 
 const HeadGradientPasses heads_gradient_fp16 = {make_head_gradient<__half, true>(),
-                                               make_head_gradient<__half, false>()};
+                                                make_head_gradient<__half, false>()};
 
 }  // namespace tessera::ops

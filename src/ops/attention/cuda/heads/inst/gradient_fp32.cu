@@ -4,6 +4,6 @@
 namespace tessera::ops {
 
 const HeadGradientPasses heads_gradient_fp32 = {make_head_gradient<float, true>(),
-                                               make_head_gradient<float, false>()};
+                                                make_head_gradient<float, false>()};
 
 }  // namespace tessera::ops
