@@ -197,18 +197,17 @@ class ForwardRow {
 };
 
 /// Blocks that an SM should hold, as registers allow.
-constexpr int forward_blocks(const LaneVectors& held, AttentionForm form, bool several) {
+constexpr int forward_blocks(const LaneVectors& held, AttentionForm form) {
   if (held.vectors > 2) return 2;
-  if (held.vectors > 1 || several) return 5;
-  return form == AttentionForm::gatv2 && held.count > 4 ? 5 : 6;
+  return held.vectors > 1 || (form == AttentionForm::gatv2 && held.count > 4) ? 5 : 6;
 }
 
 /// `several`: items per warp, which costs registers.
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool several>
 __global__ __launch_bounds__(
     rows_attention_threads,
-    (forward_blocks({count, vectors, loads}, form_name,
-                    several))) void attend_rows(const RowsAttentionLaunch launch) {
+    (forward_blocks({count, vectors, loads},
+                    form_name))) void attend_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
   using Row = ForwardRow<Lanes, Form>;
