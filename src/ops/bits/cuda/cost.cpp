@@ -60,13 +60,13 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .spread_us = 0.5,
        .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
-       .window_share = 1,
+       .window_share = 1.04,
        .finish_us = 0.15,
        .narrow_finish = 0.6,
        .window_finish = 1.6,
        .rows_us = 2,
-       .narrow_rows_us = 1,
-       .edge_us = 2,
+       .narrow_rows_us = 0.7,
+       .edge_us = 1.6,
        .narrow_edge_us = 1}}}};
 
 /// Products that the busiest processor has.
