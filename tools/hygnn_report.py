@@ -178,9 +178,9 @@ def sweep_section(records):
     return lines
 
 
-def page(records, problems, commits, notes):
+def page(records, problems, commits, machine, notes):
     lines = ["# Both kinds of cores", "",
-             f"Made by `tools/hygnn_report.py` on commit {', '.join(f'`{commit}`' for commit in commits)}; NVIDIA H200. Times of a plan "
+             f"Made by `tools/hygnn_report.py` on commit {', '.join(f'`{commit}`' for commit in commits)}; {machine}. Times of a plan "
              "that times its candidates: medians of a few runs, in chains where they are short.", ""]
     lines += hybrid_section(records) + [""] + choice_section(records) + [""] + sweep_section(records)
     if notes:
@@ -203,6 +203,7 @@ def main():
     parser.add_argument("--seconds-per-graph", type=float, default=60)
     parser.add_argument("--no-sweep", action="store_true", help="without the sweep of sparsity")
     parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--machine", default="NVIDIA H200", help="where it was measured, for the page")
     parser.add_argument("--from", dest="earlier", action="append", default=[], help="results to write the page of, measuring nothing")
     parser.add_argument("--notes", help="a file in Markdown that goes below the tables")
     parser.add_argument("-o", "--out", default="hygnn", help="writes OUT.json and OUT.md")
@@ -221,7 +222,7 @@ def main():
         out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records}, indent=0),
                                             encoding="utf-8")
     notes = pathlib.Path(arguments.notes).read_text(encoding="utf-8").strip() if arguments.notes else ""
-    out.with_suffix(".md").write_text(page(records, problems, commits, notes), encoding="utf-8")
+    out.with_suffix(".md").write_text(page(records, problems, commits, arguments.machine, notes), encoding="utf-8")
     print(out.with_suffix(".md").read_text(encoding="utf-8"))
 
 
