@@ -24,8 +24,8 @@ struct SampledWindows {
   int height = 64;
   int min_uses = 1;
 };
-inline constexpr std::array<SampledWindows, 5> sampled_windows = {
-    {{8, 1}, {16, 1}, {64, 1}, {128, 1}, {128, 3}}};
+inline constexpr std::array<SampledWindows, 7> sampled_windows = {
+    {{8, 1}, {16, 1}, {64, 1}, {128, 1}, {128, 3}, {256, 1}, {256, 3}}};
 
 /// So many windows are looked at, evenly spread: the i-th is windows * i / (so many).
 inline constexpr std::int64_t most_sampled = 128;

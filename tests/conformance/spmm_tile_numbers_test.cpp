@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/spmm/reference.hpp"
+#include "ops/spmm/row_order.hpp"
 #include "support/error_measure.hpp"
 #include "support/matrices.hpp"
 #include "support/tile_products.hpp"
@@ -145,6 +147,20 @@ TEST_P(SpmmTileNumbers, GiveTheSameBitsTwice) {
   check(Bfloat16{}, with_integer_values(pattern));
 }
 
+/// The window of each row: of the tallest kernel where rows are in their order, and that of the
+/// plan's own order where it has one.
+std::vector<VertexId> windows_of_rows(const std::string& kernel, const SpmmProblem& problem) {
+  const VertexId num_rows = problem.graph.num_rows();
+  std::vector<VertexId> windows(static_cast<std::size_t>(num_rows));
+  const bool ordered = kernel.find("/ordered") != std::string::npos;
+  const auto order = ordered ? row_order(problem) : nullptr;
+  for (VertexId i = 0; i < num_rows; ++i) {
+    const VertexId row = ordered ? order->rows[i] : i;
+    windows[static_cast<std::size_t>(row)] = i / (ordered ? 64 : 256);
+  }
+  return windows;
+}
+
 TEST_P(SpmmTileNumbers, KeepWhatIsNotFiniteInItsWindow) {
   const Graph graph = testing::random_graph(1024, 1024, 6000, 17, false);
   constexpr VertexId spoiled = 77;
@@ -152,19 +168,20 @@ TEST_P(SpmmTileNumbers, KeepWhatIsNotFiniteInItsWindow) {
     Matrix<T> x = integers<T>(graph.num_cols(), 64, 18);
     x(spoiled, 5) = static_cast<T>(std::numeric_limits<float>::infinity());
     x(spoiled, 6) = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
-    const Matrix<T> y = product<T>(GetParam(), problem_of<T>(graph, 64, SpmmPass::forward), x);
+    const SpmmProblem problem = problem_of<T>(graph, 64, SpmmPass::forward);
+    const Matrix<T> y = product<T>(GetParam(), problem, x);
     if (y.rows() == 0) return;
     Matrix<double> expected(graph.num_rows(), 64);
     reference::spmm(graph, Reduction::sum, test::to_double(x), {}, expected);
-    const auto uses = [&](VertexId row) {
-      const auto sources = graph.neighbours(row);
-      return std::binary_search(sources.begin(), sources.end(), spoiled);
-    };
+    const std::vector<VertexId> windows = windows_of_rows(GetParam(), problem);
+    std::set<VertexId> spoiled_windows;
     for (VertexId row = 0; row < graph.num_rows(); ++row) {
-      bool near = false;
-      for (VertexId other = row / 256 * 256; other < row / 256 * 256 + 256; ++other) {
-        near = near || uses(other);
-      }
+      const auto sources = graph.neighbours(row);
+      const bool uses = std::binary_search(sources.begin(), sources.end(), spoiled);
+      if (uses) spoiled_windows.insert(windows[static_cast<std::size_t>(row)]);
+    }
+    for (VertexId row = 0; row < graph.num_rows(); ++row) {
+      const bool near = spoiled_windows.count(windows[static_cast<std::size_t>(row)]) > 0;
       for (std::int64_t f = 0; f < 64; ++f) {
         const auto value = static_cast<double>(y(row, f));
         if (std::isnan(value) && near && (f == 5 || f == 6)) continue;
