@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/random.hpp"
@@ -51,11 +53,44 @@ Graph pattern_of(const Graph& graph) {
   return {graph.num_rows(), graph.num_cols(), graph.row_offsets(), graph.col_indices()};
 }
 
+/// The edges of a graph as one block of lists, as bit_lists takes them.
+struct SourceLists {
+  static constexpr std::int64_t most_sources = 1 << 16;
+
+  SourceLists(const Graph& graph, Device device)
+      : starts((graph.num_rows() + 63) / 64, Place(device)),
+        offsets(graph.num_rows() + 1, Place(device)),
+        sources(graph.num_edges(), Place(device)) {
+    const std::vector<std::int32_t> zeros(static_cast<std::size_t>(starts.size()));
+    const std::vector<std::int32_t> ends(graph.row_offsets().begin(), graph.row_offsets().end());
+    const std::vector<std::uint16_t> ids(graph.col_indices().begin(), graph.col_indices().end());
+    put(starts, zeros, device);
+    put(offsets, ends, device);
+    put(sources, ids, device);
+    synchronise(device);
+  }
+
+  void give(ops::BitInputs& inputs, Device device) const {
+    inputs.block_starts = {starts.data(), starts.size(), 1, device};
+    inputs.list_offsets = {offsets.data(), offsets.size(), 1, device};
+    inputs.list_sources = {sources.data(), 1, sources.size(), device};
+  }
+
+  Buffer<std::int32_t> starts, offsets;
+  Buffer<std::uint16_t> sources;
+
+ private:
+  template <class T>
+  static void put(Buffer<T>& to, const std::vector<T>& from, Device device) {
+    copy_bytes(to.data(), from.data(), from.size() * sizeof(T), device);
+  }
+};
+
 /// Every target adds its sources' codes, bytes in and codes of as many bits out: what stands
-/// between two layers of a model.
+/// between two layers of a model. The graph is the plan's, or comes with the run as lists.
 class ByteSums final : public Trial {
  public:
-  ByteSums(const Problem& problem, int bits)
+  ByteSums(const Problem& problem, int bits, bool listed)
       : graph_(pattern_of(problem.graph)),
         bits_(bits),
         features_(problem.features),
@@ -63,7 +98,8 @@ class ByteSums final : public Trial {
         codes_(drawn_bytes(graph_.num_cols(), features_, bits, problem.seed)),
         given_(codes_.size(), Place(device_)),
         result_(graph_.num_rows(), byte_stride(features_), device_),
-        plan_(make_plan(problem)) {
+        plan_(listed ? make_lists_plan(problem) : make_plan(problem)) {
+    if (listed) lists_.emplace(graph_, device_);
     copy_bytes(given_.data(), codes_.data(), static_cast<std::size_t>(codes_.size()), device_);
     synchronise(device_);
   }
@@ -90,6 +126,7 @@ class ByteSums final : public Trial {
   void run(Stream stream) override {
     ops::BitInputs inputs;
     inputs.b_bytes = {given_.data(), graph_.num_cols(), features_, codes_.cols(), device_};
+    if (lists_) lists_->give(inputs, device_);
     ops::BitOutputs outputs;
     outputs.bytes = {result_.view().data, graph_.num_rows(), features_, codes_.cols(), device_};
     ops::run(plan_, inputs, outputs, stream);
@@ -102,7 +139,7 @@ class ByteSums final : public Trial {
   std::string plan() const override { return plan_.explain().summary; }
 
  private:
-  ops::BitPlan make_plan(const Problem& problem) const {
+  ops::BitOptions options_of(const Problem& problem) const {
     ops::BitOptions options;
     set_plan_options(problem, options);
     options.cols = features_;
@@ -110,7 +147,20 @@ class ByteSums final : public Trial {
     options.b_bytes = true;
     options.output = ops::BitOutput::bytes;
     options.requantise = quant::Affine{.bits = bits_, .lower = {0}, .scale = {sum_step}};
-    return ops::plan_bit_aggregate(graph_, options);
+    return options;
+  }
+  ops::BitPlan make_plan(const Problem& problem) const {
+    return ops::plan_bit_aggregate(graph_, options_of(problem));
+  }
+  ops::BitPlan make_lists_plan(const Problem& problem) const {
+    if (graph_.num_cols() > SourceLists::most_sources) {
+      throw Error(ErrorCode::unsupported, "lists of more than 65536 sources", "bit_lists",
+                  "use a smaller graph");
+    }
+    ops::BitOptions options = options_of(problem);
+    options.rows = graph_.num_rows();
+    options.depth = options.block = graph_.num_cols();
+    return ops::plan_bit_lists(options);
   }
 
   Graph graph_;
@@ -121,6 +171,7 @@ class ByteSums final : public Trial {
   Buffer<std::uint8_t> given_;
   Placed<std::uint8_t> result_;
   ops::BitPlan plan_;
+  std::optional<SourceLists> lists_;
 };
 
 /// The adjacency as a dense matrix of bits times drawn codes.
@@ -193,18 +244,15 @@ class DenseSums final : public Trial {
   ops::BitPlan plan_;
 };
 
-Suite suite_of(int bits, bool dense) {
-  const std::string name = dense ? "bit_gemm" : "bit_aggregate";
-  return {name + "_" + std::to_string(bits),
-          dense ? "the adjacency as a dense matrix of bits times codes of so many bits"
-                : "every target adds its sources' codes of so many bits, bytes in and out",
-          {name},
+using Prepare = std::unique_ptr<Trial> (*)(const Problem& problem, int bits);
+
+Suite suite_of(const std::string& op, const std::string& what, int bits, Prepare prepare) {
+  return {op + "_" + std::to_string(bits),
+          what,
+          {op},
           {Precision::fp32},
           0,
-          [bits, dense](const Problem& problem) -> std::unique_ptr<Trial> {
-            if (dense) return std::make_unique<DenseSums>(problem, bits);
-            return std::make_unique<ByteSums>(problem, bits);
-          },
+          [bits, prepare](const Problem& problem) { return prepare(problem, bits); },
           {32, 64, 128},
           true};
 }
@@ -213,9 +261,21 @@ Suite suite_of(int bits, bool dense) {
 
 std::vector<Suite> bit_suites() {
   std::vector<Suite> suites;
-  for (const bool dense : {false, true}) {
-    for (int bits = 1; bits <= 8; ++bits) suites.push_back(suite_of(bits, dense));
-  }
+  const auto add = [&](const std::string& op, const std::string& what, Prepare prepare) {
+    for (int bits = 1; bits <= 8; ++bits) suites.push_back(suite_of(op, what, bits, prepare));
+  };
+  add("bit_aggregate", "every target adds its sources' codes of so many bits, bytes in and out",
+      [](const Problem& problem, int bits) -> std::unique_ptr<Trial> {
+        return std::make_unique<ByteSums>(problem, bits, false);
+      });
+  add("bit_lists", "the same, and the sources come with the run as lists",
+      [](const Problem& problem, int bits) -> std::unique_ptr<Trial> {
+        return std::make_unique<ByteSums>(problem, bits, true);
+      });
+  add("bit_gemm", "the adjacency as a dense matrix of bits times codes of so many bits",
+      [](const Problem& problem, int bits) -> std::unique_ptr<Trial> {
+        return std::make_unique<DenseSums>(problem, bits);
+      });
   return suites;
 }
 
