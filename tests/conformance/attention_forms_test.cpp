@@ -140,6 +140,28 @@ void expect_same_kinds(const Matrix<T>& computed, const Matrix<double>& expected
   }
 }
 
+/// Such scores times log2(e) are no numbers any more, their differences are.
+TEST_P(ExactAttentionKernels, ScoresNearTheLargestNumber) {
+  const Graph graph = testing::random_graph(40, 40, 300, 14, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const float term : {1.5e38f, -1.5e38f}) {
+      SCOPED_TRACE(kernel + ", terms of " + std::to_string(term));
+      AttentionOptions options = options_of(kernel, AttentionForm::gat, 2, 8, 0);
+      options.negative_slope = 1;
+      AttentionCase<float> run(graph, options, 1400);
+      for (float& score : run.target.span()) score = term;
+      for (float& score : run.source.span()) score = term;
+      run.run_all();
+      const AttentionCase<double> expected = reference_of(run);
+      for (std::int64_t i = 0; i < run.output.rows(); ++i) {
+        for (std::int64_t f = 0; f < run.output.cols(); ++f) {
+          ASSERT_NEAR(static_cast<double>(run.output(i, f)), expected.output(i, f), 2e-5);
+        }
+      }
+    }
+  });
+}
+
 TEST_P(ExactAttentionKernels, NonFiniteValuesStayWhereTheReferenceHasThem) {
   const Graph graph = testing::random_graph(33, 33, 150, 12, false);
   constexpr float inf = std::numeric_limits<float>::infinity();

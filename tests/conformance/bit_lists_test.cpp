@@ -194,6 +194,11 @@ TEST(BitLists, SayWhatIsWrong) {
   falling.inputs.b = b.view();
   expect_error(ErrorCode::invalid_argument, {"list_offsets"},
                [&] { (void)run_sums(plan, falling.inputs); });
+  PlacedLists apart(lists, {});
+  apart.inputs.b = b.view();
+  apart.inputs.list_offsets.stride = 2;
+  expect_error(ErrorCode::invalid_argument, {"list_offsets has a stride of 2", "side by side"},
+               [&] { (void)run_sums(plan, apart.inputs); });
   broken = lists;
   broken.sources[0] = 128;
   PlacedLists outside(broken, {});

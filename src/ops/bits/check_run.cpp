@@ -102,10 +102,20 @@ void check_epilogue(const Checker& check, const BitOptions& options, const BitEp
   check_part(check, parts.result_scale, "result_scale", options.rows, 1, false);
 }
 
+/// A column of numbers without gaps: kernels read them one after another.
+void check_column(const Checker& check, const MatrixView<const std::int32_t>& numbers,
+                  const char* name, std::int64_t count) {
+  check.matrix(numbers, name, {ElementType::int32, count, 1});
+  if (count > 1 && numbers.stride != 1) {
+    check.fail(fmt::format("{} has a stride of {}", name, numbers.stride),
+               "give numbers that lie side by side");
+  }
+}
+
 void check_starts(const Checker& check, const MatrixView<const std::int32_t>& starts,
                   const BitOptions& options) {
   const std::int64_t count = (options.rows + rows_of_start - 1) / rows_of_start;
-  check.matrix(starts, "block_starts", {ElementType::int32, count, 1});
+  check_column(check, starts, "block_starts", count);
   if (starts.device.kind != DeviceKind::cpu) return;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int32_t start = starts(i, 0);
@@ -118,7 +128,7 @@ void check_starts(const Checker& check, const MatrixView<const std::int32_t>& st
 void check_lists(const Checker& check, const BitInputs& inputs, const BitOptions& options) {
   const auto& offsets = inputs.list_offsets;
   const auto& sources = inputs.list_sources;
-  check.matrix(offsets, "list_offsets", {ElementType::int32, options.rows + 1, 1});
+  check_column(check, offsets, "list_offsets", options.rows + 1);
   if (sources.device != options.device) {
     check.fail(fmt::format("list_sources lies on {}", to_string(sources.device)),
                fmt::format("the plan is for {}", to_string(options.device)));

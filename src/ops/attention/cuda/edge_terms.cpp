@@ -11,13 +11,23 @@ namespace tessera::ops {
 namespace {
 
 void copy(const ConstOperand& from, const Operand& to, Stream stream) {
+  if (from.rows == 0) return;
   const auto bytes = [](std::int64_t numbers) {
     return static_cast<std::size_t>(numbers) * sizeof(float);
   };
-  cuda_check(cudaMemcpy2DAsync(to.data, bytes(to.stride), from.data, bytes(from.stride),
-                               bytes(from.cols), static_cast<std::size_t>(from.rows),
-                               cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream.handle)),
-             "copying numbers of edges");
+  const auto queue = static_cast<cudaStream_t>(stream.handle);
+  const char* const what = "copying numbers of edges";
+  // The stride of a single row says nothing.
+  if (from.rows == 1 || (from.stride == from.cols && to.stride == to.cols)) {
+    cuda_check(cudaMemcpyAsync(to.data, from.data, bytes(from.rows * from.cols),
+                               cudaMemcpyDeviceToDevice, queue),
+               what);
+    return;
+  }
+  cuda_check(
+      cudaMemcpy2DAsync(to.data, bytes(to.stride), from.data, bytes(from.stride), bytes(from.cols),
+                        static_cast<std::size_t>(from.rows), cudaMemcpyDeviceToDevice, queue),
+      what);
 }
 
 /// Every softmax on a GPU is one of those that write logarithms.

@@ -56,6 +56,12 @@ struct ByteWindowSums {
     }
   }
 
+  /// Signed numbers may not wrap around, as sums do while starts are taken off them.
+  __device__ static void add_wrapped(std::int32_t& sum, std::int32_t part) {
+    sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
+                                    static_cast<std::uint32_t>(part));
+  }
+
   /// As merge_pieces of spmm/cuda/tall.
   __device__ bool merge(const tiles::CutWindow& window, int slot) {
     const TallLaunch::Work& work = launch_.tall.work;
@@ -80,17 +86,19 @@ struct ByteWindowSums {
     if (!__syncthreads_or(last)) return false;
     __threadfence();
     // Each of them has begun anew.
-    for_all([&](std::int32_t& sum) { sum = start_ * (1 - window.num_slots); });
+    const auto start = static_cast<std::uint32_t>(start_);
+    const auto begun = static_cast<std::uint32_t>(window.num_slots - 1);
+    for_all([&](std::int32_t& sum) { sum = static_cast<std::int32_t>(0u - start * begun); });
     for (int k = 0; k < window.num_slots; ++k) {
       const int4* const from = place(window.first_slot + k);
 #pragma unroll
       for (int i = 0; i < Shape::num_sums / 4; ++i) {
         auto& sums = own[i / 2 / Shape::groups][i / 2 % Shape::groups][i % 2];
         const int4 part = __ldcg(from + i * Shape::threads);
-        sums[0] += part.x;
-        sums[1] += part.y;
-        sums[2] += part.z;
-        sums[3] += part.w;
+        add_wrapped(sums[0], part.x);
+        add_wrapped(sums[1], part.y);
+        add_wrapped(sums[2], part.z);
+        add_wrapped(sums[3], part.w);
       }
     }
     return true;

@@ -22,7 +22,7 @@
 namespace tessera::ops {
 
 /// Exponents of factors may lie so far below and above those of some column, which are c: then
-/// neither digits nor numbers are lost.
+/// neither digits nor numbers are lost, of features too unless they are extreme.
 inline constexpr float factors_below = 40;
 inline constexpr float factors_above = 24;
 
@@ -88,12 +88,19 @@ struct alignas(16) ScaledTile {
     }
   };
 
-  __device__ void put_scaled(int column, int unit, const Unit& from, const ColumnFactors& factors) {
+  /// Returns whether the factors serve for these features.
+  __device__ bool put_scaled(int column, int unit, const Unit& from, const ColumnFactors& factors) {
     float values[8];
     from.widen(values);
     uint4* const to = rows + column * stride + unit * 4;
     put_pair(to, values, factors.own);
     put_pair(to + 2, values, factors.sloped);
+    const float least = fminf(factors.own, factors.sloped);
+    const float most = fmaxf(factors.own, factors.sloped);
+    bool serve = true;
+#pragma unroll
+    for (const float value : values) serve = serve && stays(fabsf(value), least, most);
+    return serve;
   }
   __device__ void put_unscaled(int column, int unit, const Unit& from) {
     float values[8];
@@ -116,6 +123,11 @@ struct alignas(16) ScaledTile {
   }
 
  private:
+  /// Whether a number keeps the digits of both of its parts, and their sums stay finite.
+  __device__ static bool stays(float size, float least, float most) {
+    return size == 0 || (size * least >= 0x1p-116f && size * most <= 0x1p100f);
+  }
+
   __device__ static void put_pair(uint4* to, const float (&values)[8], float factor) {
     uint4 high, low;
     split(values[0] * factor, values[1] * factor, high.x, low.x);

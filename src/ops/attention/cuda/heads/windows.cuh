@@ -212,7 +212,8 @@ class HeadWindows {
         const float sloped = slope * r - shift - c_.y;
         fails = fails || !ColumnFactors::serve(own) || !ColumnFactors::serve(sloped);
         const ColumnFactors factors(own, sloped);
-        tile.put_scaled(column, unit, from, factors);
+        const bool serve = tile.put_scaled(column, unit, from, factors);
+        fails = fails || !serve;
         if (speaks) tile.parts[head][column] = factors.parts(number);
       }
       if (!speaks) continue;

@@ -69,7 +69,7 @@ class BackwardRow {
 #pragma unroll
     for (int u = 0; u < size; ++u) {
       if constexpr (Form::over_features) raw[u] = sums[size + u];
-      weights[u] = power_of_2(fmaf(form_.value(raw[u]), log2_of_e, -states[u].log_sum));
+      weights[u] = exponential(form_.value(raw[u]) - states[u].log_sum);
       kept[u] = 1;
     }
     if (launch_.drops) {
@@ -177,7 +177,7 @@ class BackwardRow {
     lanes_.add_over_head(dot);
     state.dot = dot[0];
     if (!exists || !lanes_.has_head()) return state;
-    state.log_sum = launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()] * log2_of_e;
+    state.log_sum = launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()];
     const bool first = !edges.is_cut() || edges.piece.slot == edges.piece.first_slot;
     if (edges.stores() && first && lanes_.speaks_for_head()) {
       launch_.row_state[edges.row * launch_.heads + lanes_.head()] = {state.log_sum, state.dot};

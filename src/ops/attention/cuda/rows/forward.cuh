@@ -8,29 +8,27 @@
 /// The forward pass: one sweep over the edges of a row.
 namespace tessera::ops {
 
-/// The softmax of some edges and their weighted features. Weights are powers of two relative to
+/// The softmax of some edges and their weighted features. Weights are exponentials relative to
 /// `base`, which is near the largest score so far: it moves only where a score lies far above it,
 /// so that most steps rescale nothing.
 template <class Lanes>
 struct WeightedFeatures {
-  static constexpr float slack = 7;  ///< weights may grow to 2^7 before the base follows
+  static constexpr float slack = 5;  ///< weights may grow to e^5 before the base follows
 
   /// Lower than any score but -inf, whose weight is 0 whatever the base is: a row of nothing else
   /// divides 0 by 0, as the reference does.
-  float base = lowest_base;  ///< in powers of two
-  float sum = 0;             ///< of weights
+  float base = lowest_base;
+  float sum = 0;  ///< of weights
   float features[Lanes::held] = {};
 
-  __device__ float weight_of(float score) const {
-    return power_of_2(fmaf(score, log2_of_e, -base));
-  }
+  /// The difference first: a score near the largest number times log2(e) would be infinite.
+  __device__ float weight_of(float score) const { return exponential(score - base); }
 
   /// Makes room for a score of `top`.
   __device__ void raise(float top) {
-    const float wanted = top * log2_of_e;
-    if (!(wanted > base + slack)) return;
-    const float factor = power_of_2(base - wanted);
-    base = wanted;
+    if (!(top > base + slack)) return;
+    const float factor = exponential(base - top);
+    base = top;
     sum *= factor;
 #pragma unroll
     for (float& feature : features) feature *= factor;
@@ -39,8 +37,8 @@ struct WeightedFeatures {
   /// With those of other edges of the row.
   __device__ void join(float other_base, float other_sum, const float (&others)[Lanes::held]) {
     const float joint = fmaxf(base, other_base);
-    const float mine = power_of_2(base - joint);
-    const float theirs = power_of_2(other_base - joint);
+    const float mine = exponential(base - joint);
+    const float theirs = exponential(other_base - joint);
     sum = sum * mine + other_sum * theirs;
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) features[i] = features[i] * mine + others[i] * theirs;
@@ -62,7 +60,7 @@ struct WeightedFeatures {
   }
 
   /// The log of the sum of exponentials.
-  __device__ float log_sum() const { return (base + log2f(sum)) * ln_of_2; }
+  __device__ float log_sum() const { return base + logf(sum); }
 };
 
 template <class Lanes, class Form>

@@ -52,7 +52,7 @@ class TallStore {
           launch_.epilogue.row_scale != nullptr ? __ldg(launch_.epilogue.row_scale + target) : 1.0f;
       if (launch_.epilogue.rest != nullptr) {
         multiply(sums, half, launch_.epilogue.unit);
-        add_rest(sums, half, target);
+        add_rest(sums, half, in_window);
         multiply(sums, half, scale);
       } else {
         // The unit is a power of two: nothing is rounded twice.
