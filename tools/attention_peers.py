@@ -5,9 +5,10 @@
     tools/attention_peers.py peers_attention_h200.csv cora/cora.npz pubmed/pubmed.npz DD/DD.npz
     tools/attention_peers.py peers_attention_h200.csv --records forward.json steps.json
 
-Writes attention_peers.md and, where it measures, attention_peers.json to docs/results. A peer counts where its result
-was right on that graph; its fp16 stands beside bf16 here. The peers' launches were queued behind one another, so that
-the time of a launch in a captured chain counts here where there is one. Exits with 1 where a peer is faster.
+Writes attention_peers.md and attention_peers.json (the records, and the rows of peers that count) to docs/results. A
+peer counts where its result was right on that graph; its fp16 stands beside bf16 here. The peers' launches were queued
+behind one another, so that the time of a launch in a captured chain counts here where there is one. --notes FILE goes
+below the table. Exits with 1 where a peer is faster.
 """
 import argparse
 import csv
@@ -33,6 +34,7 @@ def arguments():
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="what `tessera bench --data` takes")
     parser.add_argument("--records", nargs="+", metavar="FILE", help="results of `tessera bench` instead of new ones")
     parser.add_argument("--program", default=str(ROOT / "build" / "cuda" / "bin" / "tessera"))
+    parser.add_argument("--notes", metavar="FILE", help="Markdown that goes below the table")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     options = parser.parse_args()
@@ -79,18 +81,24 @@ def own_times(records):
     return times
 
 
+def peer_key(row):
+    """As key_of; None for a row that does not count."""
+    if row["result"] != "right" or row["op"] not in FORMS or row["dtype"] not in PRECISIONS:
+        return None
+    heads = int(row["heads"])
+    return row["op"], heads, heads * int(row["width_per_head"]), PRECISIONS[row["dtype"]], row["direction"], row["graph"]
+
+
 def best_peers(path):
     best = {}
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
-            if row["result"] != "right" or row["op"] not in FORMS or row["dtype"] not in PRECISIONS:
+            key = peer_key(row)
+            if key is None:
                 continue
-            heads = int(row["heads"])
-            key = (row["op"], heads, heads * int(row["width_per_head"]), PRECISIONS[row["dtype"]], row["direction"],
-                   row["graph"])
             time = float(row["kernel_us"])
             if key not in best or time < best[key][0]:
-                best[key] = (time, row["peer"])
+                best[key] = (time, row["peer"], row)
     return best
 
 
@@ -98,22 +106,35 @@ def number(value):
     return f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
+def geometric_mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def says(key):
+    form, heads, features, precision, direction, graph = key
+    return f"{form} {heads} x {features // heads}, {precision}, {direction}, {graph}"
+
+
 def page(cases, commit, where):
     graphs = []
     for key in cases:
         if key[-1] not in graphs:
             graphs.append(key[-1])
-    ratios = {key: peer / own for key, (own, _, peer, _) in cases.items()}
-    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    ratios = {key: peer / own for key, (own, _, peer, *_) in cases.items()}
+    others = [ratio for key, ratio in ratios.items() if not cases[key][3].startswith("pyg")]
     slower = sorted((ratio, key) for key, ratio in ratios.items() if ratio < 1)
     yield "# Fused attention beside public kernels"
     yield ""
     yield (f"Made by `tools/attention_peers.py`{where}, commit {commit or 'unknown'}. Microseconds on one NVIDIA H200: "
-           "here / the fastest right public kernel, and how many times faster. Their fp16 stands beside bf16.")
+           "here / the fastest right public kernel, and how many times faster. Ours are per launch in a captured chain where "
+           "one was measured, else medians of single runs; theirs were queued behind one another. Their fp16 stands "
+           "beside bf16. –: not measured by both.")
     yield ""
     worst = min(ratios, key=ratios.get)
-    yield (f"{len(ratios)} cases, geometric mean **{mean:.2f} x**, the least {ratios[worst]:.2f} x "
-           f"({' '.join(map(str, worst))}); slower in {len(slower)}.")
+    without = f" ({geometric_mean(others):.2f} x over the {len(others)} whose fastest peer is not PyG)" if others else ""
+    yield (f"{len(ratios)} cases, geometric mean **{geometric_mean(ratios.values()):.2f} x**{without}, the least "
+           f"{ratios[worst]:.2f} x ({says(worst)}); slower in {len(slower)}"
+           + (": " + "; ".join(f"{says(key)} {ratio:.2f}" for ratio, key in slower) if slower else "") + ".")
     yield ""
     yield "| form, heads x width, precision, direction | " + " | ".join(graphs) + " |"
     yield "|---|" + "---|" * len(graphs)
@@ -125,7 +146,7 @@ def page(cases, commit, where):
             if case is None:
                 cells.append("–")
                 continue
-            own, _, peer, name = case
+            own, _, peer, name, _ = case
             ratio = f"{peer / own:.1f} x" if peer >= own else f"**{peer / own:.2f} x**"
             cells.append(f"{number(own)} / {number(peer)} {name}: {ratio}")
         yield f"| {form} {heads} x {features // heads}, {precision}, {direction} | " + " | ".join(cells) + " |"
@@ -142,17 +163,20 @@ def main():
         where = " of " + ", ".join(f"`{pathlib.Path(file).name}`" for file in options.records)
     else:
         records, commit, where = measure(options), options.commit, " (`attention_peers.json`)"
-        (folder / "attention_peers.json").write_text(json.dumps({"commit": commit, "records": records}, indent=1) + "\n")
     own, peers = own_times(records), best_peers(options.peers)
     cases = {key: (*own[key], *peers[key]) for key in own if key in peers}
     if not cases:
         sys.exit("no case that both have measured")
+    document = {"commit": commit, "records": records, "peers": [peers[key][2] for key in cases]}
+    (folder / "attention_peers.json").write_text(json.dumps(document, indent=1) + "\n")
     text = "\n".join(page(cases, commit, where))
+    if options.notes:
+        text += "\n" + pathlib.Path(options.notes).read_text(encoding="utf-8").strip() + "\n"
     (folder / "attention_peers.md").write_text(text)
     print("\n".join(text.splitlines()[4:5]))
     slower = [(key, case) for key, case in cases.items() if case[2] < case[0]]
-    for key, (time, kernel, peer, name) in slower:
-        print(f"slower: {' '.join(map(str, key))}: {number(time)} by {kernel}, {name} {number(peer)}")
+    for key, (time, kernel, peer, name, _) in slower:
+        print(f"slower: {says(key)}: {number(time)} by {kernel}, {name} {number(peer)}")
     sys.exit(1 if slower else 0)
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what fuseGNN's Figures 4 and 9 to 12 and Tables 3 to 5 show and writes docs/results/fusegnn.md.
 
-    tools/fusegnn_report.py --device cuda --program build/cuda/bin/tessera cora.npz pubmed.npz twin:reddit
-    tools/fusegnn_report.py --quick --output /tmp embedded:karate
+    tools/fusegnn_report.py --device cuda --commit 3bbdb77 --program build/cuda/bin/tessera cora.npz pubmed.npz twin:reddit
+    tools/fusegnn_report.py --quick --commit 3bbdb77 --output /tmp embedded:karate
 
 Figure 4, where the time of a step goes with the graph kept and with the graph new in every step; Figure 9 and Tables 3
 and 4, steps by model and width; Figure 10, aggregation by width, both passes; Figure 11, aggregation from edges in no
@@ -41,6 +41,8 @@ def arguments():
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     parser.add_argument("sources", nargs="+", metavar="SOURCE")
     options = parser.parse_args()
+    if not options.commit:
+        parser.error("--commit, or TESSERA_COMMIT, says what was measured")
     options.hidden = [16, 64] if options.quick else [16, 64, 128, 256, 512]
     return options
 
@@ -53,11 +55,12 @@ class Tessera:
         self.report = pathlib.Path(folder) / "report.json"
         self.records = []
         self.known = {}
+        self.machine = None
         self.deadline = time.monotonic() + options.seconds
 
     def call(self, *words):
         if time.monotonic() > self.deadline:
-            print(f"left out, the time is over: {' '.join(words)}", file=sys.stderr)
+            print(f"not measured, {self.options.seconds:.0f} s have passed: {' '.join(words)}", file=sys.stderr)
             return None
         command = [self.options.program, *words, "--device", self.options.device, "--json", str(self.report), "--force"]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -75,6 +78,7 @@ class Tessera:
             quick = ["--quick"] if self.options.quick else []
             found = self.call("bench", *ops, "--data", source, *flags, *quick)
             records = found["records"] if found else []
+            self.machine = self.machine or (found or {}).get("machine")
             self.records += records
             self.known[key] = {(record["op"], record["features"]): record for record in records}
         return self.known[key]
@@ -202,8 +206,7 @@ def page(options, tessera):
     yield "# fuseGNN's figures"
     yield ""
     where = "on a GPU" if options.device == "cuda" else "on the CPU"
-    commit = f"; commit {options.commit}" if options.commit else ""
-    yield f"Made by `tools/fusegnn_report.py` {where}{commit}. Microseconds; every result is checked first."
+    yield f"Made by `tools/fusegnn_report.py` {where}; commit {options.commit}, records in `fusegnn.json`. Microseconds; every result is checked first."
     sections = [
         ("Figure 4: where the time of a step goes", ["graph, model", "process", "plan", "step, graph kept", "step, graph new"] +
          [phase.removesuffix("_us") for phase in PHASES],
@@ -212,7 +215,7 @@ def page(options, tessera):
          "time. Work of a GPU is queued in its phase; `device` is the wait for it."),
         ("Figure 9, Tables 3 and 4: steps by hidden width", ["graph, model", *map(str, options.hidden)],
          lambda source: steps(tessera, source, pyg),
-         "In brackets how many times as long PyG takes in the shape of the model's paper." if pyg else "PyG's times come in with `--pyg`."),
+         "In brackets how many times as long PyG takes in the shape of the model's paper." if pyg else ""),
         ("Figure 10: aggregation by width", ["graph, pass", *map(str, options.hidden)],
          lambda source: aggregation(tessera, source), "Gather-apply-reduce on a graph that is there."),
         ("Figure 11: aggregation and format conversion", ["graph, width", "scatter: before", "forward", "backward",
@@ -231,8 +234,9 @@ def page(options, tessera):
         yield ""
         yield f"## {title}"
         yield ""
-        yield note
-        yield ""
+        if note:
+            yield note
+            yield ""
         yield from table(head, [row for source in options.sources for row in rows(source)])
 
 
@@ -243,7 +247,8 @@ def main():
         tessera = Tessera(options, folder)
         text = "\n".join(page(options, tessera)) + "\n"
     (output / "fusegnn.md").write_text(text)
-    (output / "fusegnn.json").write_text(json.dumps({"records": tessera.records}, indent=1) + "\n")
+    (output / "fusegnn.json").write_text(json.dumps(
+        {"commit": options.commit, "machine": tessera.machine, "records": tessera.records}, indent=1) + "\n")
     print(f"wrote {output / 'fusegnn.md'}")
 
 

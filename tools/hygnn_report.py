@@ -6,7 +6,8 @@ The counterparts of HyGNN's comparison of cores (Figures 1 and 10), of its core 
 (Table 10). Every figure comes from plans that time their candidates, so that the kernels of one kind of core, hybrid
 ones and the plan's own choice are measured in the same process on the same operands.
 
-  tools/hygnn_report.py --program build/cuda/bin/tessera --data-folder graphs -o docs/results/hygnn
+  tools/hygnn_report.py --program build/cuda/bin/tessera --data-folder graphs --commit 3bbdb77 \\
+    --machine "NVIDIA H200" -o docs/results/hygnn
 
 writes hygnn.json (every candidate, predicted and measured) and hygnn.md. With --from hygnn.json, which may be given
 several times, nothing is measured and only the page is written.
@@ -55,7 +56,7 @@ def measure(arguments):
     with tempfile.TemporaryDirectory() as folder:
         for name, source, more in jobs:
             if time.monotonic() - begin > arguments.seconds:
-                problems.append(f"{name}: left out, the time was over")
+                problems.append(f"{name}: not measured, {arguments.seconds:.0f} s had passed")
                 continue
             try:
                 choices = plan_loss.measured_plans(arguments.program, source, arguments, folder)
@@ -101,7 +102,7 @@ def hybrid_section(records):
              "\"Plan\" is what the cost model takes.", "",
              "| graph | features, precision | CUDA cores | tensor cores | both, by columns | both, by windows | speed | plan |",
              "|---|---|---:|---:|---:|---:|---:|---|"]
-    speeds, mixed = [], []
+    speeds, mixed, pure_there = [], [], {}
     for record in records:
         best = best_by_kind(record)
         pure = [best[kind]["measured_us"] for kind in PURE if kind in best]
@@ -111,13 +112,14 @@ def hybrid_section(records):
         speed = min(pure) / min(hybrid)
         speeds.append(speed)
         chosen = min(record["candidates"], key=lambda one: one["predicted_us"])["kernel"].rsplit("/", 1)[-1]
+        pure_there[speed] = kind_of(chosen) in PURE
         if chosen.startswith(("hybrid", "split")):
             mixed.append(speed)
         lines.append(f"| {record['graph']} | {short(record['details'])} | "
                      + " | ".join(cell(best.get(kind)) for kind in (*PURE, *HYBRID)) + f" | {speed:.2f} | {chosen} |")
     if speeds:
-        lines += ["", f"{len(speeds)} cases, geometric mean {geometric_mean(speeds):.3f}, worst {min(speeds):.2f} "
-                  "(a plan takes the pure kernel there)."]
+        taken = " (a plan takes the pure kernel there)" if pure_there[min(speeds)] else ""
+        lines += ["", f"{len(speeds)} cases, geometric mean {geometric_mean(speeds):.3f}, worst {min(speeds):.2f}{taken}."]
     if mixed:
         lines += ["", f"Where plans take a hybrid kernel ({len(mixed)} cases): geometric mean {geometric_mean(mixed):.3f}, "
                   f"worst {min(mixed):.2f}."]
@@ -203,7 +205,7 @@ def main():
     parser.add_argument("--seconds-per-graph", type=float, default=60)
     parser.add_argument("--no-sweep", action="store_true", help="without the sweep of sparsity")
     parser.add_argument("--commit", default="unknown")
-    parser.add_argument("--machine", default="NVIDIA H200", help="where it was measured, for the page")
+    parser.add_argument("--machine", required=True, help="where it was measured, for the page")
     parser.add_argument("--from", dest="earlier", action="append", default=[], help="results to write the page of, measuring nothing")
     parser.add_argument("--notes", help="a file in Markdown that goes below the tables")
     parser.add_argument("-o", "--out", default="hygnn", help="writes OUT.json and OUT.md")

@@ -4,6 +4,7 @@ import json
 import math
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 WIDTHS = [64, 128, 256, 512]
@@ -19,8 +20,16 @@ number. Products are timed one by one, warm caches, median; every kernel is the 
   window makes every row 2:4.
 - `2:4, ordered` are the same after `tessera reorder --method nm --pattern 1:2:4`, which orders the vertices themselves.
 - `tiles` are our kernels on dense tensor cores, `plan` is what a plan takes of all deterministic ones, `cuSPARSE` the fastest of its
-  algorithms, ours excluded.
+  algorithms, ours excluded. –: not measured.
 """
+
+
+def run(command):
+    """A command that may fail; what it says then is printed."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"failed ({done.returncode}): {' '.join(command)}: {done.stderr.strip()[-200:]}", file=sys.stderr)
+    return done
 
 
 def bench(program, sources, precisions, widths, kernel):
@@ -32,7 +41,7 @@ def bench(program, sources, precisions, widths, kernel):
         command += ["--allow-nondeterministic"] if kernel and "cusparse" in kernel else []
         for source in sources:
             command += ["--data", str(source)]
-        subprocess.run(command, check=False, capture_output=True)
+        run(command)
         return json.loads(pathlib.Path(output).read_text())["records"] if pathlib.Path(output).exists() else []
 
 
@@ -40,8 +49,8 @@ def ordered_copies(program, sources, folder):
     copies = []
     for source in sources:
         copy = pathlib.Path(folder) / (source.name.split(".")[0] + ".tsr")
-        done = subprocess.run([program, "reorder", str(source), "--method", "nm", "--pattern", "1:2:4", "--graph-only",
-                               "--duplicates", "first", "-o", str(copy)], check=False, capture_output=True)
+        done = run([program, "reorder", str(source), "--method", "nm", "--pattern", "1:2:4", "--graph-only", "--duplicates", "first",
+                    "-o", str(copy)])
         if done.returncode == 0:
             copies.append(copy)
     return copies
@@ -73,7 +82,8 @@ def measure_dense(program, widths):
             for name, source in sources.items():
                 path = pathlib.Path(folder) / "graph.tsr"
                 verb = ["generate", source] if sources is DENSE_PARTS else ["convert", source]
-                subprocess.run([program, *verb, "-o", str(path), "--force"], check=False, capture_output=True)
+                if run([program, *verb, "-o", str(path), "--force"]).returncode != 0:
+                    continue
                 for kernel in kernels:
                     keep = ("features", "precision", "kernel", "median_us", "floor_us", "max_error")
                     yield [{"form": "dense", "graph": name, **{key: record[key] for key in keep}}
@@ -100,7 +110,7 @@ def dense_table(records):
 
 def train(program, path, model, pattern, options):
     command = [program, "train", str(path), "--model", model, "--early-stopping", "0", "--pattern", pattern, *options, "--json", "-"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    done = run(command)
     if done.returncode != 0:
         return []
     report = json.loads(done.stdout)
@@ -136,8 +146,7 @@ def measure_accuracy(program, folder, device, runs=5):
     for path in graphs_in(folder):
         with tempfile.TemporaryDirectory() as scratch:
             pruned = pathlib.Path(scratch) / path.name
-            done = subprocess.run([program, "prune", str(path), "--pattern", "1:2:4", "-o", str(pruned), "--json", "-"], check=False,
-                                  capture_output=True, text=True)
+            done = run([program, "prune", str(path), "--pattern", "1:2:4", "-o", str(pruned), "--json", "-"])
             dropped = json.loads(done.stdout) if done.returncode == 0 else None
             for model in MODELS:
                 for name, data, pattern in (("as it is", path, "off"), ("ordered", path, "1:2:4"), ("pruned", pruned, "off")):

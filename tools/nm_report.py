@@ -3,7 +3,7 @@
 """Writes docs/results/nm_reordering.md and .json: which matrices can be ordered to fit which V:N:M pattern.
 
     tools/nm_report.py --program build/bin/tessera FOLDER
-    tools/nm_report.py --program build/cuda/bin/tessera FOLDER --device cuda --data GRAPHS
+    tools/nm_report.py --program build/cuda/bin/tessera FOLDER --device cuda --data GRAPHS --commit 3bbdb77
 
 The second writes docs/results/nm_cuda.md and .json instead: products of the matrices of at least 10,000 rows against cuSPARSE
 and our other kernels, and training steps on the graphs of GRAPHS (folders like those of TESSERA_DATA), beside PyG where
@@ -13,6 +13,7 @@ FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both direction
 import argparse
 import json
 import pathlib
+import platform
 import statistics
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import tempfile
 
 import nm_gpu
 
+PARTS = ["dense", "products", "models", "batches", "torch", "accuracy"]
 GROUP = ["1:2:4", "1:2:8", "1:2:16", "16:2:8", "32:2:8", "16:2:16", "32:2:16"]
 PAPER = ["1:2:4"]
 CLASSES = [("small", 0, 1_000), ("medium", 1_000, 10_000), ("large", 10_000, 1 << 31)]
@@ -189,7 +191,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--program", default="build/bin/tessera")
-    parser.add_argument("--machine", default="the build machine")
+    parser.add_argument("--machine", default=f"a CPU ({platform.machine()})", help="the processor, for pages of CPU results")
     parser.add_argument("--output", type=pathlib.Path, help="docs/results/nm_reordering, or nm_cuda on a GPU")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--data", type=pathlib.Path, help="graphs to train on")
@@ -198,11 +200,20 @@ def main():
     parser.add_argument("--commit", default="unknown")
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
-    if arguments.parts == ["accuracy"]:
+    unknown = set(arguments.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"--parts: no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if arguments.commit == "unknown" and (arguments.device == "cuda" or "accuracy" in arguments.parts):
+        parser.error("--commit says what was measured")
+    if "accuracy" in arguments.parts and not arguments.data:
+        parser.error("--parts accuracy: --data names the graphs")
+    if "accuracy" in arguments.parts:
         records = [r for records in nm_gpu.measure_accuracy(arguments.program, arguments.data, arguments.device) for r in records]
         nm_gpu.write_accuracy(records, arguments.machine, arguments.commit,
                               (arguments.output or pathlib.Path("docs/results/nm")).parent)
-        return
+        arguments.parts.remove("accuracy")
+        if not arguments.parts:
+            return
     if arguments.device == "cuda":
         on_gpu(arguments, paths)
         return

@@ -82,7 +82,7 @@ def sweep(arguments):
     with tempfile.TemporaryDirectory() as folder:
         for name, source in sources_of(arguments):
             if time.monotonic() - begin > arguments.seconds:
-                problems.append(f"{name}: left out, the time was over")
+                problems.append(f"{name}: not measured, {arguments.seconds:.0f} s had passed")
                 continue
             try:
                 choices = measured_plans(arguments.program, source, arguments, folder)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what QGTC's Figures 7 to 10 and Table 3 show and writes docs/results/qgtc.md.
 
-    tools/qgtc_report.py --device cuda --program build/cuda/bin/tessera PROTEINS_full.npz:29 ppi-small.npz:50
-    tools/qgtc_report.py --quick --output /tmp
+    tools/qgtc_report.py --device cuda --commit 3bbdb77 --program build/cuda/bin/tessera PROTEINS_full.npz:29 ppi-small.npz:50
+    tools/qgtc_report.py --quick --commit 3bbdb77 --output /tmp
 
 Figure 7 (a, b), inference over batches of parts by bits; Figure 7 (c) and Table 3, the rate of the aggregation as a
 dense product; Figure 8, the share of tiles with edges; Figure 9, sizes of the adjacency and of the embedding; Figure
@@ -33,6 +33,8 @@ def arguments():
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     parser.add_argument("sources", nargs="*", metavar="SOURCE[:WIDTH]")
     options = parser.parse_args()
+    if not options.commit:
+        parser.error("--commit, or TESSERA_COMMIT, says what was measured")
     small = options.quick
     options.table_sizes = [256, 512] if small else [2048, 4096, 8192]
     options.table_widths = [32] if small else [32, 64]
@@ -50,6 +52,7 @@ class Bench:
         self.options = options
         self.report = pathlib.Path(folder) / "report.json"
         self.records = []
+        self.machine = None
 
     def __call__(self, ops, source, *flags):
         command = [self.options.program, "bench", *ops, "--device", self.options.device, "--data", source, *flags,
@@ -58,7 +61,9 @@ class Bench:
         if not self.report.exists() or done.returncode not in (0, 7):
             print(f"left out: {' '.join(command)}: {done.stderr.strip()[-200:]}", file=sys.stderr)
             return []
-        records = json.loads(self.report.read_text())["records"]
+        found = json.loads(self.report.read_text())
+        records = found["records"]
+        self.machine = self.machine or found.get("machine")
         self.report.unlink()
         self.records += records
         return records
@@ -144,7 +149,7 @@ def reuse(bench, sizes, width):
 def page(options, bench):
     where = "an NVIDIA GPU" if options.device == "cuda" else "the CPU"
     yield "# Counterparts of QGTC's figures\n"
-    yield (f"Made by `tools/qgtc_report.py` on {where}; commit {options.commit or 'unknown'}. Microseconds are per "
+    yield (f"Made by `tools/qgtc_report.py` on {where}; commit {options.commit}. Microseconds are per "
            "launch in a recorded chain where that was measured, otherwise medians of single runs; sums are checked "
            "first." + ("" if options.device == "cuda" else " The shares are what to read here; "
                        "[cuda_bits.md](cuda_bits.md) has times of a GPU.") + "\n")
@@ -185,7 +190,8 @@ def main():
         text = "\n".join(page(options, bench)) + "\n"
     output = pathlib.Path(options.output)
     (output / "qgtc.md").write_text(text)
-    (output / "qgtc.json").write_text(json.dumps({"records": bench.records}, indent=1) + "\n")
+    (output / "qgtc.json").write_text(json.dumps(
+        {"commit": options.commit, "machine": bench.machine, "records": bench.records}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains every model on the citation graphs and writes the table of accuracies.
 
-    tools/reproduce_accuracy.py --runs 50 --jobs 16
+    tools/reproduce_accuracy.py --runs 50 --jobs 16 --commit 3bbdb77
 
 Reads the graphs from the folder that TESSERA_DATA names. Each job is one process of one thread that does a
 share of the runs of one model and data set; seeds decide the results, so the table does not depend on the
@@ -12,7 +12,7 @@ With --pyg PYTHON, a Python that has PyG, bench/baselines/accuracy_torch.py trai
 Writes docs/results/accuracy.json (every run) and docs/results/accuracy.md.
 
     tools/reproduce_accuracy.py --device cuda --precision fp32,tf32,bf16 --jobs 2 --threads 1 --runs-a-piece 50 \\
-        --seconds 150 --pieces FOLDER
+        --seconds 150 --pieces FOLDER --commit 3bbdb77 --machine "x86_64, NVIDIA H200"
 
 compares precisions of another device with the CPU's results (--reference) and writes accuracy_gpu.json and
 accuracy_gpu.md instead. --threads trains so many runs of a job side by side, which on one GPU wait for each other:
@@ -73,11 +73,17 @@ def arguments():
     parser.add_argument("--pyg-device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--pieces", metavar="FOLDER", help="keep finished jobs here, and use those that are here")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
+    parser.add_argument("--machine", help="where it was trained, such as \"x86_64, NVIDIA H200\"; on a CPU its architecture")
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     options = parser.parse_args()
     options.models = options.models.split(",")
     options.datasets = options.datasets.split(",")
     options.precisions = options.precision.split(",")
+    if not options.commit:
+        parser.error("--commit, or TESSERA_COMMIT, says what was trained")
+    if options.device != "cpu" and not options.machine:
+        parser.error("--machine says which GPU it was")
     options.compares = options.device != "cpu" or options.precisions != ["fp32"]
     options.unions = [name for name in options.unions.split(",") if name and not options.compares]
     options.deadline = time.monotonic() + options.seconds if options.seconds else None
@@ -312,7 +318,7 @@ def compared_table(results, options):
     allowed = ", ".join(f"{ALLOWED_APART[precision]} in {precision}" for precision in options.precisions)
     lines = ["# Accuracy on another device" if options.device != "cpu" else "# Accuracy by precision", "",
              f"Test accuracy in percent at the best validation epoch, mean ± standard deviation of {options.runs} runs on "
-             f"{options.device}, with the seeds, public splits and hyperparameters of [accuracy.md](accuracy.md). In "
+             f"{options.device} ({options.machine or platform.machine()}; commit {options.commit}), with the seeds, public splits and hyperparameters of [accuracy.md](accuracy.md). In "
              f"brackets how far the mean is from the CPU's in fp32 over the same seeds; allowed are {allowed}, either way.", "",
              "| model, graph | CPU, fp32 | " + " | ".join(options.precisions) + " |",
              "|---|" + "---:|" * (1 + len(options.precisions))]
@@ -340,7 +346,7 @@ def main():
     results = {key: summary(reports) for key, reports in collect(options).items()}
     folder = pathlib.Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
-    document = {"machine": platform.machine(), "runs": options.runs, "seed": options.seed,
+    document = {"commit": options.commit, "machine": options.machine or platform.machine(), "runs": options.runs, "seed": options.seed,
                 "results": [record_of(key, results[key], options.compares) for key in sorted(results, key=str)]}
     stem = "accuracy_gpu" if options.compares else "accuracy"
     (folder / f"{stem}.json").write_text(json.dumps(document, indent=1) + "\n")
