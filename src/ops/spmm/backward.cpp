@@ -45,7 +45,7 @@ void plan_gradients(SpmmRecord& record) {
   check_weights_fit(problem);
   PlanOptions how = options;
   how.kernel = options.backward_kernel;
-  problem.reorders = may_pay(problem, how);
+  problem.reorders = should_reorder(problem, how);
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, how);
   record.has_backward = true;
   record.grad_x = std::move(choice.prepared);

@@ -158,11 +158,11 @@ std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& op
   record->num_edges = graph.num_edges();
   record->options = options;
   SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
-  problem.reorders = may_pay(problem, options);
   check_epilogue(options);
   const bool is_16_bit = bytes_per_element(options.precision) == 2;
   const PlanningScope planning(graph, options, options.backward, is_16_bit);
   check_weights_fit(problem);
+  problem.reorders = should_reorder(problem, options);
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, options);
   record->kernel = &choice.kernel->info;
   record->decision = std::move(choice.decision);

@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "core/on_device.hpp"
 #include "graph/access.hpp"
+#include "ops/spmm/trial.hpp"
 #include "ops/tune.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/parallel.hpp"
@@ -58,6 +60,21 @@ bool names_ordered(const std::string& kernel) {
   return kernel.find("/ordered") != std::string::npos;
 }
 
+/// Whether the options admit a kernel that can solve the problem in another order.
+bool any_can_use(const SpmmProblem& problem, const PlanOptions& options,
+                 std::span<const SpmmKernel> kernels) {
+  SpmmProblem ordered = problem;
+  ordered.reorders = true;
+  return std::any_of(kernels.begin(), kernels.end(), [&](const SpmmKernel& kernel) {
+    if (!names_ordered(kernel.info.name) || !is_asked_for(kernel.info, options)) return false;
+    if (repeats_edges(problem) && !kernel.info.repeated_edges) return false;
+    Offer offer;
+    offer.info = &kernel.info;
+    if (!is_admissible(offer, options)) return false;
+    return kernel.why_not(ordered).empty();
+  });
+}
+
 }  // namespace
 
 std::string why_not_ordered(const SpmmProblem& problem) {
@@ -89,10 +106,11 @@ std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem) {
 /// From docs/results/layout.md: the densest graphs take least for an edge.
 double predicted_order_seconds(const Graph& graph) {
   constexpr double seconds_per_edge = 3e-6;
-  return static_cast<double>(graph.num_edges()) * seconds_per_edge / num_threads();
+  return static_cast<double>(graph.num_edges()) * seconds_per_edge / nominal_threads;
 }
 
-bool may_pay(const SpmmProblem& problem, const PlanOptions& options) {
+bool may_pay(const SpmmProblem& problem, const PlanOptions& options,
+             std::span<const SpmmKernel> kernels) {
   if (problem.device.kind != DeviceKind::cuda) return false;
   if (names_ordered(options.kernel)) return true;
   // A row of X for each edge comes from L2 at some 12 bytes per picosecond.
@@ -101,20 +119,40 @@ bool may_pay(const SpmmProblem& problem, const PlanOptions& options) {
       static_cast<double>(problem.graph.num_edges()) * static_cast<double>(problem.features) *
       static_cast<double>(bytes_per_element(problem.precision)) / gathered_bytes_per_second;
   return static_cast<double>(options.epochs) * most_saved_share * run_seconds >
-         predicted_order_seconds(problem.graph);
+             predicted_order_seconds(problem.graph) &&
+         any_can_use(problem, options, kernels);
+}
+
+bool should_reorder(const SpmmProblem& problem, const PlanOptions& options) {
+  if (options.store != nullptr && options.kernel.empty()) {
+    require_available(options.device);
+    refuse_while_recording();
+    const PlanKey key =
+        plan_key(SpmmTrial::op(problem), problem.graph, SpmmTrial::details(problem), options);
+    if (const auto stored = recall(*options.store, key, options.stored_only)) {
+      return names_ordered(stored->kernel);
+    }
+  }
+  if (problem.device.kind != DeviceKind::cuda) return false;
+  require_available(options.device);
+  const OnDevice current(options.device);
+  return may_pay(problem, options, spmm_kernels());
 }
 
 std::string note_on_order(const SpmmProblem& problem, const Explanation& explanation,
                           const PlanOptions& options) {
   if (!problem.reorders || !why_not_ordered(problem).empty()) return {};
+  bool was_candidate = false;
   double ordered_us = 0, other_us = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : explanation.candidates) {
     if (names_ordered(candidate.kernel)) {
+      was_candidate = was_candidate || candidate.predicted_us > 0;
       if (candidate.verdict == "chosen") ordered_us = candidate.predicted_us;
     } else if (candidate.predicted_us > 0) {
       other_us = std::min(other_us, candidate.predicted_us);
     }
   }
+  if (!was_candidate) return {};
   const auto order = row_order(problem);
   const std::string found =
       fmt::format("{:.2g} s went into an order of rows ({})", order->seconds, order->method);

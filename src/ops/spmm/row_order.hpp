@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "ops/spmm/kernel.hpp"
@@ -26,16 +27,26 @@ std::string why_not_ordered(const SpmmProblem& problem);
 /// Found at the first call, for both passes, then kept with the graph.
 std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem);
 
+/// Threads that predictions count on for work of the CPU before the first run: the kernel that is
+/// chosen must not depend on how many there are.
+inline constexpr double nominal_threads = 16;
+
 /// What finding it is expected to take, from the size of the graph.
 double predicted_order_seconds(const Graph& graph);
 
-/// Whether a plan should look for an order: where its kernel is asked for by name, or where the
-/// planned epochs could make up for the time that it takes. No order saves more than
-/// `most_saved_share` of what a run takes by rows.
+/// Whether a plan should look for an order: where its kernel is asked for by name, or where one of
+/// `kernels` could use it and the planned epochs could make up for the time that it takes. No order
+/// saves more than `most_saved_share` of what a run takes by rows.
 inline constexpr double most_saved_share = 0.5;
-bool may_pay(const SpmmProblem& problem, const PlanOptions& options);
+bool may_pay(const SpmmProblem& problem, const PlanOptions& options,
+             std::span<const SpmmKernel> kernels);
 
-/// What an explanation says of the order, where one was looked for: when it pays.
+/// The same for a plan that a store may have: there the stored kernel decides, however many epochs
+/// are planned now. Throws as `recall` does.
+bool should_reorder(const SpmmProblem& problem, const PlanOptions& options);
+
+/// What an explanation says of the order, where a kernel that needs one was a candidate: when it
+/// pays.
 std::string note_on_order(const SpmmProblem& problem, const Explanation& explanation,
                           const PlanOptions& options);
 

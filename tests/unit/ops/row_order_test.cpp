@@ -2,12 +2,18 @@
 #include "ops/spmm/row_order.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "ops/spmm/cuda/arranging.hpp"
 #include "ops/spmm/cuda/hybrid/cost.hpp"
+#include "ops/spmm/trial.hpp"
+#include "ops/tune.hpp"
 #include "support/odd_graphs.hpp"
+#include "support/random_coo.hpp"
+#include "tessera/core/device.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/reorder/permutation.hpp"
@@ -35,6 +41,22 @@ Graph shuffled_communities() {
   const Graph graph = generate::build(generate::BlockModel{
       .vertices = 20000, .communities = 300, .mean_degree = 40, .inside = 0.95, .seed = 5});
   return permuted(graph, Permutation::random(graph.num_rows(), 3));
+}
+
+/// As the registry knows the kernel, on whatever GPU.
+SpmmKernel ordered_kernel() {
+  SpmmKernel kernel = {};
+  kernel.info.name = "spmm/cuda/ordered_64";
+  kernel.info.op = "spmm";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
+  kernel.why_not = [](const SpmmProblem& problem) -> std::string {
+    if (problem.reduction == Reduction::max) return "sums and means only";
+    return why_not_ordered(problem);
+  };
+  return kernel;
 }
 
 TEST(RowOrder, HasEveryRowOnceWithItsColumns) {
@@ -72,16 +94,104 @@ TEST(RowOrder, MakesWindowsCheaper) {
 
 TEST(RowOrder, IsLookedForWherePlannedEpochsCanMakeUpForIt) {
   const SpmmProblem problem = problem_on(shuffled_communities());
+  const std::vector<SpmmKernel> kernels = {ordered_kernel()};
   PlanOptions options;
-  EXPECT_FALSE(may_pay(problem, options)) << "a hundred epochs";
+  options.device = problem.device;
+  EXPECT_FALSE(may_pay(problem, options, kernels)) << "a hundred epochs";
   options.epochs = 100'000'000;
-  EXPECT_TRUE(may_pay(problem, options));
+  EXPECT_TRUE(may_pay(problem, options, kernels));
   options.epochs = 1;
   options.kernel = "spmm/cuda/ordered_64";
-  EXPECT_TRUE(may_pay(problem, options));
+  EXPECT_TRUE(may_pay(problem, options, kernels));
   SpmmProblem on_cpu = problem;
   on_cpu.device = {};
-  EXPECT_FALSE(may_pay(on_cpu, options));
+  EXPECT_FALSE(may_pay(on_cpu, options, kernels));
+}
+
+TEST(RowOrder, IsNotLookedForWhereNoKernelCouldUseIt) {
+  SpmmProblem problem = problem_on(shuffled_communities());
+  problem.reorders = false;
+  const std::vector<SpmmKernel> kernels = {ordered_kernel()};
+  PlanOptions many;
+  many.device = problem.device;
+  many.epochs = 100'000'000;
+  ASSERT_TRUE(may_pay(problem, many, kernels));
+  EXPECT_FALSE(may_pay(problem, many, {}));
+  PlanOptions options = many;
+  options.strict = true;
+  EXPECT_FALSE(may_pay(problem, options, kernels));
+  options = many;
+  options.exact_nonfinite = true;
+  EXPECT_FALSE(may_pay(problem, options, kernels));
+  options = many;
+  options.kernel = "spmm/cuda/tall_64";
+  EXPECT_FALSE(may_pay(problem, options, kernels));
+  options.kernel = "spmm/cuda/tall*";
+  EXPECT_FALSE(may_pay(problem, options, kernels));
+  options.kernel = "spmm/cuda/*";
+  EXPECT_TRUE(may_pay(problem, options, kernels));
+  problem.reduction = Reduction::max;
+  EXPECT_FALSE(may_pay(problem, many, kernels)) << "the kernel refuses";
+}
+
+TEST(RowOrder, IsLookedForWhereTheStoredKernelHasOne) {
+  const std::int64_t any_epochs[] = {1, 100'000'000};
+  for (const bool ordered : {true, false}) {
+    SpmmProblem problem = problem_on(testing::random_graph(40, 40, 90, 2, false));
+    problem.device = {};
+    const auto store = std::make_shared<PlanStore>();
+    PlanOptions options;
+    options.store = store;
+    EXPECT_FALSE(should_reorder(problem, options)) << "nothing stored";
+    store->remember(
+        {plan_key(SpmmTrial::op(problem), problem.graph, SpmmTrial::details(problem), options),
+         ordered ? "spmm/cuda/ordered_64" : "spmm/cuda/tall_64",
+         {}});
+    for (const std::int64_t epochs : any_epochs) {
+      options.epochs = epochs;
+      EXPECT_EQ(should_reorder(problem, options), ordered) << epochs;
+    }
+  }
+}
+
+/// A plan that was stored for many epochs is used for few, and the other way round.
+TEST(RowOrder, OnDeviceStaysAsStored) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  SpmmOptions options;
+  options.device = {DeviceKind::cuda, 0};
+  options.features = 128;
+  options.edge_values_at_run = false;
+  const std::int64_t any_epochs[] = {1, 100'000'000};
+  for (const char* kernel : {"spmm/cuda/ordered_64", "spmm/cuda/hybrid_64"}) {
+    const Graph graph = shuffled_communities();
+    SpmmProblem problem = problem_on(graph);
+    problem.edge_values_at_run = false;
+    options.store = std::make_shared<PlanStore>();
+    for (const SpmmPass pass : {SpmmPass::forward, SpmmPass::backward}) {
+      problem.pass = pass;
+      options.store->remember(
+          {plan_key(SpmmTrial::op(problem), graph, SpmmTrial::details(problem), options),
+           kernel,
+           {}});
+    }
+    for (const std::int64_t epochs : any_epochs) {
+      options.epochs = epochs;
+      EXPECT_EQ(plan_spmm(graph, options).kernel().name, kernel) << epochs;
+    }
+  }
+}
+
+/// Else the kernel that is chosen would depend on the machine around the GPU.
+TEST(RowOrder, IsExpectedToTakeAsLongForAnyNumberOfThreads) {
+  const SpmmProblem problem = problem_on(testing::random_graph(400, 400, 9000, 2, false));
+  std::vector<double> order, arranging;
+  for (const int threads : {1, 3}) {
+    const testing::ThreadScope scope(threads);
+    order.push_back(predicted_order_seconds(problem.graph));
+    arranging.push_back(arranging_us(problem));
+  }
+  EXPECT_EQ(order[0], order[1]);
+  EXPECT_EQ(arranging[0], arranging[1]);
 }
 
 TEST(RowOrder, NeedsRowsAndColumnsOfTheSameVertices) {
@@ -106,6 +216,9 @@ TEST(RowOrder, IsExplainedByTheRunsThatMakeUpForIt) {
                             {"spmm/cuda/ordered_64", "slower by 10.0 us", 80, 0}};
   EXPECT_NE(note_on_order(problem, explanation, options).find("the old one stays"),
             std::string::npos);
+  explanation.candidates = {{"spmm/cuda/tall_64", "chosen", 70, 0},
+                            {"spmm/cuda/ordered_64", "sums and means only", 0, 0}};
+  EXPECT_EQ(note_on_order(problem, explanation, options), "") << "nobody looked for one";
 }
 
 }  // namespace

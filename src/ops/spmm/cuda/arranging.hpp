@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ops/spmm/kernel.hpp"
-#include "tessera/core/parallel.hpp"
+#include "ops/spmm/row_order.hpp"
 
 namespace tessera::ops {
 
@@ -13,9 +13,8 @@ namespace tessera::ops {
 /// of a plan: an order that saves less than it takes to find does not pay.
 inline double arranging_us(const SpmmProblem& problem) {
   constexpr double us_per_edge = 0.05;  // 20 million edges per second and core
-  const double threads = std::max(1, num_threads());
   const auto runs = static_cast<double>(std::max<std::int64_t>(1, problem.epochs));
-  return us_per_edge * static_cast<double>(problem.graph.num_edges()) / threads / runs;
+  return us_per_edge * static_cast<double>(problem.graph.num_edges()) / nominal_threads / runs;
 }
 
 }  // namespace tessera::ops
