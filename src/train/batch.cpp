@@ -172,7 +172,7 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
     groups_per_batch_ = options.parts_per_batch;
     if (groups_per_batch_ == 1) kept_.resize(groups_.size());
   }
-  pattern_ = options.pattern;
+  if (problem.products_per_epoch > 0) pattern_ = options.pattern;
   products_ = expected_products(options, problem.product_width,
                                 problem.products_per_epoch * (keeps() ? options.epochs : 1));
   groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, std::ssize(groups_) + 1);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -144,6 +145,7 @@ void BitBatches::choose_lists(const Graph& derived, const nn::BitSteps& steps) {
     }
     most = std::max(most, edges);
   }
+  if (most > std::numeric_limits<std::int32_t>::max()) return;  // offsets of lists are 32 bits wide
   const std::int64_t listed = (vertices_ + 1) * 4 + most * 2;
   if (listed < vertices_ * block_ / 8) list_edges_ = most;
 }

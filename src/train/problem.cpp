@@ -279,10 +279,21 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   return problem;
 }
 
+/// Attention has a value of its own for each edge, which no pattern makes faster.
+void reject_useless_pattern(const nn::ModelConfig& config, const TrainOptions& options) {
+  using Kind = nn::ModelKind;
+  const bool attends =
+      config.kind == Kind::gat || config.kind == Kind::gatv2 || config.kind == Kind::agnn;
+  if (!attends || options.pattern.kind == PatternChoice::Kind::off) return;
+  reject(fmt::format("a pattern does nothing for {}", nn::to_string(config.kind)), "pattern",
+         "leave it out, or use gcn, sage, gin, sgc or cheb");
+}
+
 /// Batches have orders of their own; what is propagated beforehand is propagated over all vertices.
 void find_order(const nn::ModelConfig& config, const TrainOptions& options, Problem& problem) {
   problem.product_width = config.hidden;
-  problem.products_per_epoch = 3 * config.layers;  // forward, backward, evaluation
+  // Forward, backward, evaluation; what is propagated beforehand multiplies with no batch.
+  problem.products_per_epoch = config.precomputed ? 0 : 3 * config.layers;
   if (options.pattern.kind == PatternChoice::Kind::off) return;
   if (options.batching != Batching::full && !config.precomputed) {
     problem.notes.push_back(fmt::format("the vertices of each batch are reordered: pattern {}",
@@ -343,6 +354,7 @@ bool is_graph_task(const Dataset& dataset, Task task) {
 Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
                 const TrainOptions& options) {
   validate(options);
+  reject_useless_pattern(config, options);
   Problem problem = start(dataset, config, is_graph_task(dataset, options.task));
   problem.graph_task ? take_graph_labels(dataset, problem) : take_vertex_labels(dataset, problem);
   require_two_classes(problem);

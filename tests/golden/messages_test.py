@@ -104,6 +104,8 @@ MISTAKES = [
     # options that do nothing, and work that cannot be
     ["train", KARATE, "--model", "gcn", "--heads", "4"],
     ["train", KARATE, "--model", "gat", "--pattern", "1:2:4"],
+    ["train", KARATE, "--model", "gatv2", "--pattern", "1:2:4"],
+    ["train", KARATE, "--model", "agnn", "--pattern", "1:2:4"],
     ["train", KARATE, "--pattern", "1:3:4"],
     ["train", KARATE, "--pattern", "1:2:4", "--process-every-step"],
     ["train", KARATE, "--momentum", "0.9"],

@@ -151,6 +151,37 @@ TEST(Pattern, every_batch_fits_it_on_its_own) {
   EXPECT_EQ(items, problem.split.train.size());
 }
 
+TEST(Pattern, batches_of_features_propagated_beforehand_keep_their_order) {
+  nn::ModelConfig config = small_model(nn::ModelKind::sgc);
+  config.precomputed = true;
+  TrainOptions options = short_training();
+  options.batching = Batching::clusters;
+  options.parts = 4;
+  options.partition_method = "grow";
+  const Dataset data = learnable_vertices(400);
+  const Problem problem = prepare(data, config, options);
+  BatchSource plain(problem, problem.split, options, {options.placement, true}, 5, false);
+  options.pattern = parse_pattern_choice("1:2:4");
+  const Problem ordered = prepare(data, config, options);
+  BatchSource batches(ordered, ordered.split, options, {options.placement, true}, 5, false);
+  plain.start_epoch(0);
+  batches.start_epoch(0);
+  for (std::int64_t i = 0; i < batches.batches_per_epoch(); ++i) {
+    EXPECT_EQ(batches.batch(i, {}).train_items, plain.batch(i, {}).train_items) << i;
+    EXPECT_EQ(batches.batch(i, {}).labels, plain.batch(i, {}).labels) << i;
+  }
+}
+
+TEST(Pattern, does_nothing_for_attention) {
+  const Dataset data = learnable_vertices();
+  for (const nn::ModelKind kind : {nn::ModelKind::gat, nn::ModelKind::gatv2, nn::ModelKind::agnn}) {
+    for (const char* pattern : {"1:2:4", "best", "auto"}) {
+      expect_error(ErrorCode::invalid_argument, {nn::to_string(kind), "pattern"},
+                   [&] { fit(data, small_model(kind), with_pattern(short_training(1), pattern)); });
+    }
+  }
+}
+
 TEST(Pattern, integer_features_give_the_same_bits) {
   const Dataset data = learnable_vertices(300, 3);
   const Graph& graph = data.graph;
