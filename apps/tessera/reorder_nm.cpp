@@ -123,12 +123,15 @@ reorder::NmSearchResult find_nm_order(Session& session, const NmCommand& command
   options.time_limit_seconds = command.time_limit;
   options.progress = session.progress();
   // Ctrl-C ends the search, not the work: the best order so far is what it was for.
-  options.stop = [&options, &session] {
+  bool stopped = false;
+  options.stop = [&options, &session, &stopped] {
+    if (stopped) return true;
     try {
       report(options.progress, "fitting");
       return false;
     } catch (const Interrupted&) {
       session.results_are_complete();
+      stopped = true;
       return true;
     }
   };

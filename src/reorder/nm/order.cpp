@@ -48,13 +48,14 @@ Budget budget_for(const Graph& pattern, bool is_possible, Clock::time_point star
 struct Found {
   std::vector<VertexId> order;
   std::int64_t iterations = 0;
+  bool stopped = false;  ///< besides what the budget knows
 };
 
 Found group_columns(const detail::Adjacency& adjacency, const NmPattern& pattern,
                     std::uint64_t seed, Budget& budget) {
   if (auto parts =
           detail::group_parts(adjacency, pattern.m, seed, budget.deadline(), budget.stop())) {
-    return {std::move(parts->order), parts->swaps};
+    return {std::move(parts->order), parts->swaps, parts->stopped};
   }
   detail::Grouping grouping(adjacency, adjacency, pattern.m, seed);
   grouping.run(budget);
@@ -145,7 +146,7 @@ NmOrder order_nm(const Graph& graph, const NmPattern& pattern, const NmOptions& 
   result.order = Permutation(std::move(found.order));
   result.iterations = found.iterations;
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  result.stopped = budget.out_of_time();
+  result.stopped = budget.out_of_time() || found.stopped;
   result.after = count_violations(permuted(to_fit, result.order), pattern);
   if (result.after.vectors > result.before.vectors && result.padding == 0 &&
       result.after.meta_blocks >= result.before.meta_blocks) {

@@ -75,12 +75,13 @@ std::optional<GroupedParts> group_parts(const Adjacency& adjacency, int group_si
   };
   GroupedParts result;
   result.order.resize(at(adjacency.size));
-  std::atomic<bool> fails = false;
+  std::atomic<bool> fails = false, stopped = false;
   std::atomic<std::int64_t> swaps = 0;
   std::mutex asking;
   const auto stops = [&] {
     const std::scoped_lock lock(asking);
-    return stop && stop();
+    if (!stopped && stop && stop()) stopped = true;
+    return stopped.load();
   };
   parallel_tasks(parts, [&](std::int64_t i) {
     const VertexId begin = first_of(i), end = first_of(i + 1);
@@ -89,13 +90,15 @@ std::optional<GroupedParts> group_parts(const Adjacency& adjacency, int group_si
     Grouping grouping(rows_of, columns_of, group_size, seed + static_cast<std::uint64_t>(i));
     Budget budget(columns_per_part + steps_per_entry * part.num_entries(), deadline, stops);
     if (!grouping.run(budget)) fails = true;
+    if (budget.out_of_time()) stopped = true;
     swaps += grouping.swaps();
     const std::vector<VertexId> order = grouping.order();
     std::transform(order.begin(), order.end(), result.order.begin() + begin,
                    [&](VertexId column) { return begin + column; });
   });
-  if (fails) return std::nullopt;
+  if (fails && !stopped) return std::nullopt;
   result.swaps = swaps;
+  result.stopped = stopped;
   return result;
 }
 

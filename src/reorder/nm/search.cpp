@@ -21,6 +21,10 @@ class Trials {
   /// The order of the pattern; remembered without its permutation.
   NmOrder attempt(const NmPattern& pattern) {
     NmOptions options = options_;
+    options.stop = [this] {
+      was_stopped_ = was_stopped_ || (options_.stop && options_.stop());
+      return was_stopped_;
+    };
     if (options_.time_limit_seconds > 0) {
       // A trial that begins after the limit still gives an order, after one look at the clock.
       options.time_limit_seconds = std::max(1e-6, options_.time_limit_seconds - spent_);
@@ -32,6 +36,9 @@ class Trials {
     tried.push_back(std::move(remembered));
     return order;
   }
+
+  /// Whether the caller has asked to stop, after which nothing more is tried.
+  bool was_stopped() const { return was_stopped_; }
 
   double predicted_time(const NmOrder& order) const {
     constexpr std::int64_t features = 128;
@@ -47,17 +54,18 @@ class Trials {
   const Graph& graph_;
   const NmOptions& options_;
   double spent_ = 0;
+  bool was_stopped_ = false;
 };
 
 NmOrder as_the_paper(Trials& trials) {
   NmOrder best = trials.attempt({1, 2, least_m});
   if (!best.after.conforms()) return best;
-  for (int m = 2 * least_m; m <= most_m; m *= 2) {
+  for (int m = 2 * least_m; m <= most_m && !trials.was_stopped(); m *= 2) {
     NmOrder next = trials.attempt({1, 2, m});
     if (!next.after.conforms()) break;
     best = std::move(next);
   }
-  for (int v = 2; v <= most_v; v *= 2) {
+  for (int v = 2; v <= most_v && !trials.was_stopped(); v *= 2) {
     NmOrder next = trials.attempt({v, 2, best.pattern.m});
     if (!next.after.conforms()) break;
     best = std::move(next);
@@ -85,7 +93,7 @@ NmOrder hardest(Trials& trials, const Graph& graph, const NmOptions& options) {
     const bool is_last = pattern == NmPattern{1, 2, least_m};
     if (obstacle && !is_last && !(options.pad && obstacle->padding > 0)) continue;
     last = trials.attempt(pattern);
-    if (last.after.conforms()) break;
+    if (last.after.conforms() || trials.was_stopped()) break;
   }
   return last;
 }
@@ -96,6 +104,7 @@ NmOrder fastest(Trials& trials) {
   double least = trials.predicted_time(best);
   for (const NmPattern& pattern : {NmPattern{1, 2, 8}, NmPattern{1, 2, 16}, NmPattern{16, 2, 8},
                                    NmPattern{16, 2, 16}, NmPattern{32, 2, 8}}) {
+    if (trials.was_stopped()) break;
     NmOrder next = trials.attempt(pattern);
     if (!next.after.conforms()) continue;
     const double time = trials.predicted_time(next);

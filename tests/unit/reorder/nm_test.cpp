@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/reorder/nm.hpp"
 
+#include <memory>
 #include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -170,14 +172,18 @@ INSTANTIATE_TEST_SUITE_P(Patterns, NmOrders,
                            return name;
                          });
 
+/// A hub that fills a half of all groups, but more than that of the part it is in.
+Graph hub_of_one_part() {
+  std::vector<std::pair<VertexId, VertexId>> edges;
+  for (VertexId leaf = 1; leaf <= 50'000; ++leaf) edges.emplace_back(0, leaf);
+  return testing::undirected_graph(140'000, edges);
+}
+
 /// Large graphs are grouped in parts, which takes them to another place in the code.
 TEST(NmOrders, OfLargeGraphsAreMadeInParts) {
   const NmPattern pattern = {1, 2, 4};
   const Graph band = band_around(140'000, 3);
-  // A hub that fills a half of all groups, but more than that of the part it is in.
-  std::vector<std::pair<VertexId, VertexId>> edges;
-  for (VertexId leaf = 1; leaf <= 50'000; ++leaf) edges.emplace_back(0, leaf);
-  const Graph hub = testing::undirected_graph(140'000, edges);
+  const Graph hub = hub_of_one_part();
   for (const Graph& graph : {band, hub}) {
     std::vector<NmOrder> found;
     for (const int threads : {1, 3}) {
@@ -193,6 +199,28 @@ TEST(NmOrders, OfLargeGraphsAreMadeInParts) {
   stopped.stop = [] { return true; };
   const NmOrder early = reorder::order_nm(band, pattern, stopped);
   EXPECT_EQ(early.order.size(), band.num_rows());
+}
+
+/// Whoever asks to stop need not say so twice.
+TEST(NmOrders, StayStopped) {
+  const auto once = [] {
+    return [asked = std::make_shared<bool>(false)] { return !std::exchange(*asked, true); };
+  };
+  NmOptions options;
+  options.stop = once();
+  const Graph hub = hub_of_one_part();
+  const NmOrder in_parts = reorder::order_nm(hub, {1, 2, 4}, options);
+  EXPECT_TRUE(in_parts.stopped);
+  EXPECT_FALSE(in_parts.after.conforms());
+  EXPECT_EQ(in_parts.order.size(), hub.num_rows());
+  const Graph sparse = random_undirected(300, 400, 8);
+  options.effort = 0.01;
+  options.stop = {};
+  EXPECT_GT(reorder::search_nm(sparse, reorder::NmSearch::hardest, options).tried.size(), 1u);
+  options.stop = once();
+  const auto found = reorder::search_nm(sparse, reorder::NmSearch::hardest, options);
+  EXPECT_EQ(found.tried.size(), 1u);
+  EXPECT_TRUE(found.best.stopped);
 }
 
 TEST(NmOrders, FillTightRowsExactly) {
