@@ -136,9 +136,11 @@ void expect_close(const Matrix<T>& computed, const Matrix<double>& expected, dou
 }
 
 template <class T>
-void check(const Graph& graph, const AttentionOptions& options, std::uint64_t seed) {
+void check(const Graph& graph, const AttentionOptions& options, std::uint64_t seed,
+           Precision precision = ops::PrecisionOf<T>::value) {
   SCOPED_TRACE(describe(options) + ", seed " + std::to_string(seed));
   TermsCase<T> run(graph, options, seed);
+  run.options.precision = precision;
   run.run_all();
   const TermsCase<double> expected = reference_of(run);
   const double bound = allowed<T>(options);
@@ -189,6 +191,14 @@ TEST_P(AttentionTermsOnDevice, ASlopeOfAnySign) {
     AttentionOptions options = options_of(GetParam(), AttentionForm::gat, 2, 4, 0);
     options.negative_slope = slope;
     check<float>(graph, options, 4300);
+  }
+}
+
+/// Where tf32 is allowed, plans with terms compute in fp32.
+TEST_P(AttentionTermsOnDevice, Tf32IsComputedInFp32) {
+  const Graph graph = testing::random_graph(70, 60, 900, 44, false);
+  for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+    check<float>(graph, options_of(GetParam(), form, 2, 16, 0), 4500, Precision::tf32);
   }
 }
 

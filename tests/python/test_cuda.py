@@ -128,3 +128,32 @@ def test_double_precision_is_pygs():
     layer = tessera.nn.GCNConv(8, 4).cuda().double()
     layer(x, index).sum().backward()
     assert layer.tessera_fallback == "features of type torch.float64 on a GPU"
+
+
+@pytest.mark.parametrize("form", ["additive", "dot"])
+def test_terms_of_edges_where_tf32_is_allowed(form, monkeypatch):
+    index, heads = random_edges(200, 200, 3000, "cuda"), 2
+    size = heads if form == "additive" else 32
+    tensors = [torch.randn(rows, columns, device="cuda", requires_grad=True)
+               for rows, columns in ((200, size), (200, size), (200, 32), (3000, heads))]
+    found = []
+    for allowed in (False, True):
+        monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", allowed)
+        *given, term = tensors
+        out = tessera.attention(index, *given, form=form, heads=heads, scale=0.25, edge_term=term)
+        found.append([out, *torch.autograd.grad(out.square().sum(), tensors)])
+    for allowed, exact in zip(*found):
+        assert torch.allclose(allowed, exact, rtol=1e-4, atol=1e-4)
+
+
+def test_a_layer_with_features_of_edges_where_tf32_is_allowed(monkeypatch):
+    import tessera.nn
+
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    index, x = random_edges(200, 200, 3000, "cuda"), torch.randn(200, 16, device="cuda")
+    layer = tessera.nn.GATConv(16, 8, heads=2, edge_dim=3).cuda()
+    with tessera.trace() as kernels:
+        out = layer(x, index, torch.randn(3000, 3, device="cuda"))
+    assert "attention/cuda/terms forward" in kernels
+    out.square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())

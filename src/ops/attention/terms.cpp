@@ -25,6 +25,13 @@ const EdgeTermOps& edge_term_ops(Device device) {
   return cpu_edge_term_ops();
 }
 
+/// The arithmetic of every stage. Where tf32 is allowed, fp32 is used: scores that are rounded
+/// would be amplified by the softmax, and the numbers between the stages are of fp32 anyway.
+Precision stage_precision(const AttentionProblem& problem) {
+  const Precision precision = problem.options.precision;
+  return precision == Precision::tf32 ? Precision::fp32 : precision;
+}
+
 /// Options of a stage: where and how the plan runs, with a kernel of its own choice. What its runs
 /// need they are lent.
 template <class Options>
@@ -33,7 +40,7 @@ Options stage_options(const AttentionProblem& problem) {
   static_cast<PlanOptions&>(options) = problem.options;
   options.kernel.clear();
   options.own_workspace = false;
-  options.precision = problem.options.precision;
+  options.precision = stage_precision(problem);
   options.heads = problem.options.heads;
   return options;
 }
@@ -203,7 +210,7 @@ class AttentionWithTerms final : public PreparedAttention {
 
 std::string why_not(const AttentionProblem& problem) {
   if (!problem.options.edge_terms) return "with a term for each edge only";
-  const Precision precision = problem.options.precision;
+  const Precision precision = stage_precision(problem);
   if (precision == Precision::fp32) return {};
   if (precision == Precision::fp64) {
     return problem.options.device.kind == DeviceKind::cpu ? "" : "fp64 exists on the CPU only";
