@@ -67,6 +67,38 @@ def test_derivatives_of_a_layer_in_fp64(kind, sum_first):
     assert gradgradcheck(run, tensors)
 
 
+def changed(arguments, place, tensor):
+    return (*arguments[:place], tensor, *arguments[place + 1:])
+
+
+@pytest.mark.parametrize("sum_first", [False, True])
+@pytest.mark.parametrize("kind", ["root", "pair"])
+def test_types_and_shapes_of_a_layer_that_do_not_fit(device, kind, sum_first):
+    arguments = layer_arguments(kind, torch.float32, device, sum_first, grad=False)
+    root, root_weight = arguments[2:4]
+    with pytest.raises(RuntimeError, match="dtype: features and weights of different types"):
+        torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight.bfloat16()))
+    if root is not None:
+        other = changed(arguments, 2, root.bfloat16())
+        for given in (other, changed(other, 3, root_weight.bfloat16())):
+            with pytest.raises(RuntimeError, match="dtype: features and weights of different types"):
+                torch.ops.tessera.spmm_linear(*given)
+    features = root_weight.size(1)
+    with pytest.raises(RuntimeError, match=f"root_weight: a matrix for 2 features, but there are {features}"):
+        torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight[:, :2]))
+    with pytest.raises(RuntimeError, match="a matrix of 1 outputs beside one of 4"):
+        torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight[:1]))
+
+
+def test_types_and_shapes_of_gin_that_do_not_fit(device):
+    arguments = gin_arguments(torch.float32, device, False, grad=False)
+    then_weight = arguments[3]
+    with pytest.raises(RuntimeError, match="dtype: features and weights of different types"):
+        torch.ops.tessera.gin(*changed(arguments, 3, then_weight.bfloat16()))
+    with pytest.raises(RuntimeError, match="then_weight: a matrix for 2 features, but there are 4"):
+        torch.ops.tessera.gin(*changed(arguments, 3, then_weight[:, :2]))
+
+
 def gin_arguments(dtype, device, sum_first, grad=True, biased=True):
     def draw(*shape):
         return torch.randn(*shape, device=device).to(dtype).requires_grad_(grad)

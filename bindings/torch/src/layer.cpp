@@ -14,6 +14,18 @@ void Layer::check(bool cast) const {
                 "both a scale and a matrix for a vertex's own features", "own_scale",
                 "give one of them");
   }
+  if (!root_weight) return;
+  check_matrix(root ? *root : x, *root_weight, cast, "root_weight");
+  if (!cast && root_weight->scalar_type() != x.scalar_type()) {
+    throw Error(ErrorCode::invalid_argument, "features and weights of different types", "dtype",
+                "give x, root and both matrices one type");
+  }
+  if (root_weight->size(0) != weight.size(0)) {
+    throw Error(ErrorCode::invalid_argument,
+                "a matrix of " + std::to_string(root_weight->size(0)) + " outputs beside one of " +
+                    std::to_string(weight.size(0)),
+                "root_weight", "give both as many");
+  }
 }
 
 std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies& copies) const {

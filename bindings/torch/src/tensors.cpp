@@ -6,6 +6,9 @@
 namespace tessera::torch_ops {
 namespace {
 
+constexpr const char* not_two_dimensional = "features or a matrix that are not two-dimensional";
+constexpr const char* two_dimensions = "use vertices x features, and outputs x features";
+
 ElementType element_type_of(const Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case ScalarType::Double: return ElementType::fp64;
@@ -48,18 +51,25 @@ Precision precision_of(const Tensor& tensor) {
   }
 }
 
-void check_matrix(const Tensor& features, const Tensor& matrix, bool cast) {
-  if (features.dim() != 2 || matrix.dim() != 2) {
-    throw Error(ErrorCode::invalid_argument, "features or a matrix that are not two-dimensional",
-                "weight", "use vertices x features, and outputs x features");
+void check_matrix(const Tensor& features, const Tensor& matrix, bool cast, const char* name) {
+  if (features.dim() != 2) {
+    throw Error(ErrorCode::invalid_argument, not_two_dimensional, name, two_dimensions);
   }
-  if (matrix.size(1) != features.size(1)) {
+  check_matrix(features.size(1), features.scalar_type(), matrix, cast, name);
+}
+
+void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, bool cast,
+                  const char* name) {
+  if (matrix.dim() != 2) {
+    throw Error(ErrorCode::invalid_argument, not_two_dimensional, name, two_dimensions);
+  }
+  if (matrix.size(1) != features) {
     throw Error(ErrorCode::invalid_argument,
                 "a matrix for " + std::to_string(matrix.size(1)) + " features, but there are " +
-                    std::to_string(features.size(1)),
-                "weight", "use outputs x features");
+                    std::to_string(features),
+                name, "use outputs x features");
   }
-  if (!cast && features.scalar_type() != matrix.scalar_type()) {
+  if (!cast && type != matrix.scalar_type()) {
     throw Error(ErrorCode::invalid_argument, "features and weights of different types", "dtype",
                 "move the model or the features, x.to(weight.dtype)");
   }

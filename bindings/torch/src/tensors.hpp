@@ -36,8 +36,12 @@ Device device_of(const Tensor& tensor);
 Precision precision_of(const Tensor& tensor);
 
 /// Throws `invalid_argument` unless features can be multiplied by a matrix of outputs x features;
-/// `cast`: both are cast first, so that they may have different types.
-void check_matrix(const Tensor& features, const Tensor& matrix, bool cast);
+/// `cast`: both are cast first, so that they may have different types. `name` is the matrix's.
+void check_matrix(const Tensor& features, const Tensor& matrix, bool cast,
+                  const char* name = "weight");
+/// The same for so many features of a type, which need not exist yet.
+void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, bool cast,
+                  const char* name);
 
 /// A matrix whose rows may lie apart, as kernels take it; another layout is copied first.
 Tensor with_rows(const Tensor& tensor);
