@@ -92,6 +92,17 @@ class TestSums:
         close(*(vmap(grad(lambda x: f(x, weight).square().sum()))(many) for f in (ours, plain)))
         close(*(jacrev(lambda w: f(x, w).square().sum(0))(weight) for f in (ours, plain)))
 
+    def test_maps_of_nothing(self, device):
+        ours, plain, x, weight = self.functions(device)
+        none = torch.randn(0, 20, 6, device=device)
+        for f in (ours, plain):
+            assert vmap(f, in_dims=(0, None))(none, weight).shape == (0, 20, 6)
+            assert vmap(f, in_dims=(None, 0))(x, torch.rand(0, 90, device=device)).shape == (0, 20, 6)
+            assert vmap(grad(lambda x: f(x, weight).square().sum()))(none).shape == (0, 20, 6)
+            factors = weight.clone().requires_grad_()
+            vmap(f, in_dims=(0, None))(none, factors).sum().backward()
+            assert torch.equal(factors.grad, torch.zeros_like(weight))
+
     def test_tangents_are_refused(self, device):
         ours, _, x, weight = self.functions(device)
         with pytest.raises(NotImplementedError, match="forward mode"):

@@ -221,6 +221,22 @@ def test_terms_of_edges_in_one_operator(device, form, loops):
         close(mine, parts, torch.float32)
 
 
+def test_a_kernel_by_its_name_beside_terms_of_edges(device):
+    index, scores = random_edges(20, 20, 160, device), torch.randn(20, 4, device=device)
+    name, options = f"attention/{device.type}/terms", {"edge_term": torch.randn(160, 4, device=device)}
+    named = tessera.attention(index, scores, scores, scores, heads=4, kernel=name, **options)
+    close(named, tessera.attention(index, scores, scores, scores, heads=4, **options), torch.float32)
+    with pytest.raises(ValueError, match="form v2 .* chooses its kernels itself"):
+        tessera.attention(index, scores, scores, scores, scores[0], form="v2", heads=4, kernel=name, **options)
+    half = scores.bfloat16()
+    with pytest.raises(ValueError, match="bfloat16, chooses its kernels itself"):
+        tessera.attention(index, half, half, half, heads=4, kernel=name, **options)
+    with torch.autocast(device.type, dtype=torch.bfloat16), pytest.raises(ValueError, match="of torch.bfloat16"):
+        tessera.attention(index, scores, scores, scores, heads=4, kernel=name, **options)
+    with pytest.raises(ValueError, match="the form cosine chooses its kernels itself"):
+        tessera.attention(index, None, None, scores, torch.ones(1, device=device), form="cosine", kernel=name)
+
+
 def test_dropout_beside_terms_of_edges(device):
     """The same weights fall in both passes: the output is linear in the values, with what its gradient says."""
     index, heads = random_edges(20, 20, 160, device), 2

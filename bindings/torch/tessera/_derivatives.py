@@ -99,12 +99,19 @@ def _transformable(name: str, setup, backward) -> Callable[..., Any]:
             setup(ctx, inputs, output)
 
     def vmap(info, in_dims, *arguments):
-        results = [apply(*(argument if place is None else argument.select(place, number)
-                           for argument, place in zip(arguments, in_dims)))
-                   for number in range(info.batch_size)]
+        size = info.batch_size
+
+        def one(argument, place, number):
+            if place is None:
+                return argument
+            # Of nothing, the sum is a zero that has the shape of one and keeps derivatives.
+            return argument.select(place, number) if size > 0 else argument.sum(place, dtype=argument.dtype)
+
+        results = [apply(*(one(argument, place, number) for argument, place in zip(arguments, in_dims)))
+                   for number in range(max(size, 1))]
         if not isinstance(results[0], tuple):
-            return torch.stack(results), 0
-        return tuple(map(torch.stack, zip(*results))), (0,) * len(results[0])
+            return torch.stack(results)[:size], 0
+        return tuple(torch.stack(each)[:size] for each in zip(*results)), (0,) * len(results[0])
 
     methods = {"forward": forward, "setup_context": setup_context, "backward": backward, "vmap": vmap}
     function = type(f"Tessera_{name}_transformed", (torch.autograd.Function,),

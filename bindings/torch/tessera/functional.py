@@ -244,7 +244,8 @@ def attention(
     ``edge_term`` adds a number for each edge and head to what is summed inside of the score (``w``
     numbers for each head in the form v2); with added loops, theirs stand at the end. Runs then take
     memory for a few numbers for each edge and head; in the form v2, and with 16 bits, these are made
-    one after another, and kept for the backward pass. ``kernel``: as of :func:`spmm`.
+    one after another, and kept for the backward pass. ``kernel``: as of :func:`spmm`; not in the form
+    cosine, and not where an ``edge_term`` takes several kernels one after another.
 
     Example:
         >>> import torch, tessera
@@ -257,6 +258,7 @@ def attention(
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}: use additive, v2, dot or cosine")
     if form == "cosine":
+        _refuse_kernel(kernel, "in the form cosine")
         return _attention_by_cosines(graph, target, source, value, vector, heads, dropout, edge_term,
                                      loops, tune)
     if target is None or source is None:
@@ -274,6 +276,8 @@ def attention(
             raise ValueError("a scale that is a tensor has one number, and belongs to the form dot")
         target, scale = target * scale.view(1, 1).to(target.dtype), 1.0
     if edge_term is not None and not _takes_terms(form, value):
+        _refuse_kernel(kernel, f"with an edge_term, in the form {form} and of "
+                               f"{autocast_dtype(value) or value.dtype},")
         weights = attention_weights(graph, target, source, value, vector, form=form, heads=heads,
                                     scale=scale, negative_slope=negative_slope,
                                     edge_term=edge_term, loops=loops)
@@ -289,6 +293,11 @@ def attention(
         graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
         dropout, flags_of(tune, value, kernel),
     )[0]
+
+
+def _refuse_kernel(kernel: str | None, where: str) -> None:
+    if kernel is not None:
+        raise ValueError(f"kernel={kernel!r}: attention {where} chooses its kernels itself: give none")
 
 
 def _takes_terms(form: str, value: Tensor) -> bool:
