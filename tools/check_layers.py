@@ -3,8 +3,9 @@
 """Checks that includes point downwards: a file may include its own folder and lower ranks only.
 
 Public headers may also include nothing but the standard library and each other, and tessera/tessera.hpp
-includes every one of them. The ranks are those of docs/design/layers.md. Exits with 1 and one line per
-violation.
+includes every one of them. What a build without CUDA compiles reaches no header of CUDA's, not even through
+others, so that it builds where there is no toolkit. The ranks are those of docs/design/layers.md. Exits with 1
+and one line per violation.
 """
 import pathlib
 import re
@@ -25,10 +26,16 @@ RANKS = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STANDARD_HEADER = re.compile(r"^[a-z_]+$")
+CUDA_HEADER = re.compile(r"^(cuda|cublas|cusparse|cub/|thrust/|cooperative_groups|vector_types|mma\.h|driver_types)")
+# As cmake/TesseraLibrary.cmake has it: of the folders of CUDA, a build without it takes costs and schedules.
+WITHOUT_CUDA = re.compile(r"/cuda/.*/(cost|cut|schedule)\.cpp$")
 
 
-def included(path):
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+WITH_CUDA_ONLY = re.compile(r"^#ifdef TESSERA_WITH_CUDA$.*?^#(?:else|endif)", re.MULTILINE | re.DOTALL)
+
+
+def included(path, text=None):
+    for number, line in enumerate((text or path.read_text(encoding="utf-8")).splitlines(), 1):
         match = INCLUDE.match(line)
         if match:
             yield number, match.group(1), match.group(2)
@@ -67,7 +74,35 @@ def umbrella_violations(umbrella):
             yield f"{name}: not included by tessera/tessera.hpp; add it there"
 
 
+def way_to_cuda(path, root, known):
+    """The includes from a file to the first header of CUDA's, or None where there is no such way."""
+    if path not in known:
+        known[path] = None  # headers that include each other end here
+        for _, bracket, target in included(path, WITH_CUDA_ONLY.sub("", path.read_text(encoding="utf-8"))):
+            if CUDA_HEADER.match(target) and bracket == "<":
+                known[path] = [target]
+                break
+            inner = next((base / target for base in (root / "src", root / "include") if (base / target).is_file()), None)
+            way = way_to_cuda(inner, root, known) if inner else None
+            if way:
+                known[path] = [target, *way]
+                break
+    return known[path]
+
+
+def cuda_violations(root):
+    known = {}
+    for path in sorted((root / "src").rglob("*.cpp")):
+        where = path.relative_to(root).as_posix()
+        if where.endswith("cuda_backend_present.cpp") or ("/cuda/" in where and not WITHOUT_CUDA.search(where)):
+            continue
+        way = way_to_cuda(path, root, known)
+        if way:
+            yield f"{where}: is built without CUDA, and includes {' -> '.join(way)}"
+
+
 def violations(root):
+    yield from cuda_violations(root)
     umbrella = root / "include" / "tessera" / "tessera.hpp"
     yield from umbrella_violations(umbrella)
     for base in (root / "include" / "tessera", root / "src"):

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector_types.h>
-
 #include <array>
 #include <cstdint>
 
 #include "cuda/rows.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tiles/pieces.hpp"
+
+struct float2;  // CUDA's; costs are computed in builds without its headers, too
 
 /// What the kernels of attention on tall windows take.
 namespace tessera::ops {
