@@ -45,6 +45,7 @@ class SpmmServed : public testing::KernelTest {
     problem.heads = heads;
     problem.device = testing::device_of(GetParam());
     problem.edge_values_expected = values_of_runs;
+    problem.reorders = true;
     const SpmmKernel& kernel = testing::kernel_named(spmm_kernels(), GetParam());
     if (const std::string reason = kernel.why_not(problem); !reason.empty()) {
       return testing::note_declined(reason);
@@ -83,8 +84,9 @@ class SpmmServed : public testing::KernelTest {
 
 TEST_P(SpmmServed, ServeSomeProblem) {
   must_compare();
-  const auto graphs = testing::with_all_weights({"", testing::random_graph(90, 70, 900, 13, false)},
-                                                testing::NumberKind::normal);
+  auto graphs = testing::with_all_weights({"", testing::random_graph(90, 70, 900, 13, false)},
+                                          testing::NumberKind::normal);
+  graphs.push_back({"square", testing::random_graph(90, 90, 900, 13, false)});
   for (const std::int64_t features : {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
     for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
       for (const bool values_of_runs : {false, true}) {
