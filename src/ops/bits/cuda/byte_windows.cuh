@@ -20,27 +20,28 @@
 /// product goes through the rows does not matter to a sum, as long as both operands have the same.
 namespace tessera::ops {
 
-/// How a block of four warps shares a window: `row_warps` of them lie below one another, the others
-/// have other columns.
-template <int width_, int row_warps_>
+/// How the warps of a block share a window: `row_warps` of them lie below one another, the others
+/// have other columns. So many blocks share a processor.
+template <int width_, int warps, int row_warps, int min_blocks_>
 struct ByteWindowsShape {
   static constexpr int width = width_;
-  static constexpr int threads = 128;
+  static constexpr int threads = warps * 32;
   static constexpr int rows = 128;  ///< of a stage
   static constexpr int num_stages = 3;
   static constexpr int units = width / 16;
   static constexpr int stage_bytes = rows * width;
-  static constexpr int row_warps = row_warps_;
-  static constexpr int column_warps = 4 / row_warps;
-  static constexpr int strips = 4 / row_warps;         ///< of 16 rows that a warp has
-  static constexpr int groups = units / column_warps;  ///< of 16 columns that a warp has
-  static constexpr int num_sums = width / 2;           ///< of a thread
+  static constexpr int tile_words = 128;  ///< of the bits of 64 rows and 64 columns
+  static constexpr int column_warps = warps / row_warps;
+  static constexpr int strips = 4 / row_warps;           ///< of 16 rows that a warp has
+  static constexpr int groups = units / column_warps;    ///< of 16 columns that a warp has
+  static constexpr int num_sums = 64 * width / threads;  ///< of a thread
   static_assert(groups == 2 || groups == 4);
   using Share = RowShare<std::uint8_t, width, rows, threads>;
-  using Feed = StageFeed<rows, threads, false, false>;
+  /// As for a thread per word: further threads have nothing to ask for.
+  using Feed = StageFeed<rows, tile_words, false, false>;
   using Record = typename Feed::Record;
   static constexpr int shared_bytes = num_stages * stage_bytes + Feed::bytes;
-  static constexpr int min_blocks = width == 128 ? 4 : width == 64 ? 5 : 6;
+  static constexpr int min_blocks = min_blocks_;
 
   /// Where 16 bytes of a row lie: those of eight neighbouring rows never in the same banks.
   __device__ static std::uint32_t offset(int row, int unit) {
@@ -103,7 +104,7 @@ __device__ void multiply_stage(typename Shape::Record record, int num_steps, std
       first_strip * 32 + lane;
   std::uint32_t from = memory + Shape::offset(lane, first_unit);
 #pragma unroll 1
-  for (int left = num_steps; left > 0; left -= 4, words += Shape::threads) {
+  for (int left = num_steps; left > 0; left -= 4, words += Shape::tile_words) {
     std::uint32_t bits[Shape::strips];
 #pragma unroll
     for (int strip = 0; strip < Shape::strips; ++strip) bits[strip] = words[strip * 32];
@@ -189,13 +190,12 @@ __global__ __launch_bounds__(Shape::threads, Shape::min_blocks) void sum_byte_wi
   sum_byte_stages<Shape>(launch, shared);
 }
 
-template <int width, int row_warps>
+template <class Shape>
 constexpr ByteWindowsFunction byte_windows_function() {
-  using Shape = ByteWindowsShape<width, row_warps>;
-  return {width, Shape::rows / 16,
+  return {Shape::width, Shape::rows / 16,
           [](const ByteWindowsLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
-                            cuda::num_blocks(launch.out.cols, width));
+                            cuda::num_blocks(launch.out.cols, Shape::width));
             cuda::launch_overlapped(sum_byte_windows<Shape>, grid, Shape::threads,
                                     std::size_t{Shape::shared_bytes}, stream, launch);
           },

@@ -20,11 +20,10 @@
 /// of `width` columns in the order that the matrix unit reads them from shared memory.
 namespace tessera::ops {
 
-template <int groups_, int tiles_, int width_, int slots_>
+template <int groups_, int width_, int slots_>
 struct BytesPolicy {
-  static constexpr int groups = groups_;  ///< warp groups
-  static constexpr int tiles = tiles_;    ///< of 64 rows for each of them
-  static constexpr int rows = groups * tiles * 64;
+  static constexpr int groups = groups_;  ///< warp groups, each with 64 rows
+  static constexpr int rows = groups * 64;
   static constexpr int width = width_;  ///< columns of a block, and of a tile of B
   static constexpr int slots = slots_;  ///< groups of K in shared memory
 };
@@ -92,8 +91,7 @@ __global__ void planes_to_bytes_kernel(const BitRows from, std::uint8_t* to,
   }
 }
 
-/// The bits of A that a lane has: 16 bytes of a group of K in two rows of each tile.
-template <int tiles>
+/// The bits of A that a lane has: 16 bytes of a group of K in two rows.
 class LaneBits {
  public:
   __device__ LaneBits(const BitRows& a, std::int64_t first_row)
@@ -106,8 +104,8 @@ class LaneBits {
     const std::int64_t word = group * group_words;
     const bool exists = word + threadIdx.x % 4 * 4 < row_words_;
 #pragma unroll
-    for (int line = 0; line < tiles * 2; ++line) {
-      const std::int64_t row = line / 2 * 64 + line % 2 * 8;
+    for (int line = 0; line < 2; ++line) {
+      const std::int64_t row = line * 8;
       bits_[line] = make_uint4(0, 0, 0, 0);
       if (exists && first_row_ + row < rows_) {
         bits_[line] = __ldg(reinterpret_cast<const uint4*>(words_ + row * row_words_ + word));
@@ -115,8 +113,8 @@ class LaneBits {
     }
   }
 
-  __device__ std::uint32_t word(int tile, int half, int j) const {
-    const uint4& bits = bits_[tile * 2 + half];
+  __device__ std::uint32_t word(int line, int j) const {
+    const uint4& bits = bits_[line];
     return j == 0 ? bits.x : j == 1 ? bits.y : j == 2 ? bits.z : bits.w;
   }
 
@@ -125,7 +123,7 @@ class LaneBits {
   std::int64_t first_row_;
   std::int64_t rows_;
   std::int64_t row_words_;
-  uint4 bits_[tiles * 2];
+  uint4 bits_[2];
 };
 
 template <class Policy>
@@ -133,7 +131,6 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
   constexpr int threads = Policy::groups * 128;
   constexpr int ahead = Policy::slots - 2;
   constexpr int slot_bytes = bytes_slot_bytes<Policy>;
-  constexpr int tiles = Policy::tiles;
   using Layout = cuda::RowLayout<128>;
   const auto cluster = cooperative_groups::this_cluster();
   const int ranks = static_cast<int>(cluster.num_blocks());
@@ -161,8 +158,8 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
     }
   };
 
-  LaneBits<tiles> next(product.a, first_row + group * tiles * 64 + threadIdx.x % 128 / 32 * 16 +
-                                      threadIdx.x % 32 / 4);
+  LaneBits next(product.a,
+                first_row + group * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4);
   // An A that stays is there before the bytes of B are.
   if (product.a_stays && range.count > 0) next.load(part(0));
   cuda::wait_for_previous();
@@ -171,7 +168,16 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
     cuda::commit_copies();
   }
   if (!product.a_stays && range.count > 0) next.load(part(0));
-  std::int32_t sums[tiles][Policy::width / 2] = {};
+  std::int32_t sums[Policy::width / 2] = {};
+  std::uint32_t fragments[4][4] = {};
+  // The matrix unit may read fragments and slots until it is waited for, which is before the next
+  // fragments are made: products go on across the barrier, and a slot rests for one turn.
+  const auto finish_products = [&] {
+    wgmma_wait_for<0>();
+#pragma unroll
+    for (auto& step : fragments) cuda::keep_in_place(step);
+    keep_in_place(sums);
+  };
   int slot = 0;
   int next_slot = ahead;
   for (int turn = 0; turn < range.count; ++turn) {
@@ -180,42 +186,32 @@ __device__ void multiply_bytes(const BitProduct& product, char* memory) {
     __syncthreads();
     if (turn + ahead < range.count) load(turn + ahead, next_slot);
     cuda::commit_copies();
-    const LaneBits<tiles> now = next;
+    const LaneBits now = next;
     if (turn + 1 < range.count) next.load(part(turn + 1));
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const std::uint64_t b = Layout::descriptor(
           base + static_cast<std::uint32_t>(slot * slot_bytes + j * Policy::width * 128));
+      finish_products();
 #pragma unroll
-      for (int tile = 0; tile < tiles; ++tile) {
-        // The fragments of this tile are free when its last products are done.
-        wgmma_wait_for<tiles - 1>();
-        std::uint32_t fragments[4][4];
+      for (int step = 0; step < 4; ++step) {
 #pragma unroll
-        for (int step = 0; step < 4; ++step) {
-#pragma unroll
-          for (int place = 0; place < 4; ++place) {
-            fragments[step][place] =
-                now.word(tile, place % 2, j) >> (2 * step + place / 2) & 0x01010101u;
-          }
-          cuda::keep_in_place(fragments[step]);
+        for (int place = 0; place < 4; ++place) {
+          fragments[step][place] = now.word(place % 2, j) >> (2 * step + place / 2) & 0x01010101u;
         }
-        keep_in_place(sums[tile]);
-        cuda::wgmma_fence();
-#pragma unroll
-        for (int step = 0; step < 4; ++step) {
-          wgmma_bytes(sums[tile], fragments[step], b + step * cuda::row_step);
-        }
-        cuda::wgmma_commit();
+        cuda::keep_in_place(fragments[step]);
       }
+      cuda::wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < 4; ++step) {
+        wgmma_bytes(sums, fragments[step], b + step * cuda::row_step);
+      }
+      cuda::wgmma_commit();
     }
-    if constexpr (tiles == 1) wgmma_wait_for<0>();
     slot = slot + 1 < Policy::slots ? slot + 1 : 0;
     next_slot = next_slot + 1 < Policy::slots ? next_slot + 1 : 0;
   }
-  wgmma_wait_for<0>();
-#pragma unroll
-  for (int tile = 0; tile < tiles; ++tile) keep_in_place(sums[tile]);
+  finish_products();
   cuda::wait_for_copies<0>();
   __syncthreads();
   store_sums<Policy::width, Policy::groups>(product, first_row, first_col, group, sums,

@@ -88,17 +88,23 @@ class PlanesLoader {
                                                 slot * Policy::width * chunk_bytes);
   }
 
-  __device__ void load(const PlanesTurn<Policy::run>& turn, int slot) const {
-    const int index = first_part_ + turn.at();
-    const std::int64_t chunk = parts_ == nullptr ? index : parts_[index];
-    const std::int64_t word = chunk * chunk_words + unit_ * 4;
-    if (turn.plane == product_.b.planes - 1) {
-      load_rows<rows>(a_slot(turn.at()), product_.a, 0, first_row_, word);
-    }
-    load_rows<Policy::width>(b_slot(slot), product_.b, turn.plane, first_col_, word);
+  /// The chunk of A, with the first plane that it meets.
+  __device__ void load_a(const PlanesTurn<Policy::run>& turn) const {
+    if (turn.plane != product_.b.planes - 1) return;
+    load_rows<rows>(a_slot(turn.at()), product_.a, 0, first_row_, word_of(turn));
+  }
+  __device__ void load_b(const PlanesTurn<Policy::run>& turn, int slot) const {
+    load_rows<Policy::width>(b_slot(slot), product_.b, turn.plane, first_col_, word_of(turn));
   }
 
  private:
+  /// This thread's first word of a row.
+  __device__ std::int64_t word_of(const PlanesTurn<Policy::run>& turn) const {
+    const int index = first_part_ + turn.at();
+    const std::int64_t chunk = parts_ == nullptr ? index : parts_[index];
+    return chunk * chunk_words + unit_ * 4;
+  }
+
   template <int count>
   __device__ void load_rows(std::uint32_t slot, const BitRows& from, int plane, std::int64_t first,
                             std::int64_t word) const {
@@ -177,10 +183,19 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
   const std::uint32_t base = (cuda::shared_address(memory) + 1023u) & ~1023u;
   const PlanesLoader<Policy> loader(product, first_row, first_col, product.index.parts, range.first,
                                     base);
-  PlanesTurn<Policy::run> next{0, 0, planes - 1};
+  const PlanesTurn<Policy::run> start{0, 0, planes - 1};
+  // An A that stays is there before B is.
+  PlanesTurn<Policy::run> next = start;
+  for (int turn = 0; product.a_stays && turn < min(ahead, turns); ++turn) {
+    loader.load_a(next);
+    next.advance(range.count, planes);
+  }
+  cuda::wait_for_previous();
+  next = start;
   for (int turn = 0; turn < ahead; ++turn) {
     if (turn < turns) {
-      loader.load(next, turn % Policy::b_slots);
+      if (!product.a_stays) loader.load_a(next);
+      loader.load_b(next, turn);
       next.advance(range.count, planes);
     }
     cuda::commit_copies();
@@ -188,10 +203,10 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
 
   constexpr bool twin = Policy::order == PlanesOrder::twin;
   constexpr bool runs = Policy::order == PlanesOrder::runs;
-  std::int32_t counts[1][count] = {};
+  std::int32_t counts[count] = {};
   // Counts of the higher plane, or of runs that are over.
   std::int32_t others[twin || runs ? count : 1] = {};
-  PlanesTurn<Policy::run> now{0, 0, planes - 1};
+  PlanesTurn<Policy::run> now = start;
   int slot = 0;
   int next_slot = ahead;
   for (int turn = 0; turn < turns; ++turn) {
@@ -199,7 +214,8 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
     cuda::fence_shared_for_wgmma();
     __syncthreads();
     if (turn + ahead < turns) {
-      loader.load(next, next_slot);
+      loader.load_a(next);
+      loader.load_b(next, next_slot);
       next.advance(range.count, planes);
     }
     cuda::commit_copies();
@@ -210,22 +226,22 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
       if (now.plane == 1) {
         count_chunk(others, a, b);
       } else {
-        count_chunk(counts[0], a, b);
+        count_chunk(counts, a, b);
       }
       wgmma_wait_for<1>();
     } else {
-      count_chunk(counts[0], a, b);
+      count_chunk(counts, a, b);
       if (runs && now.ends_plane(range.count)) {
         wgmma_wait_for<0>();
-        keep_in_place(counts[0]);
+        keep_in_place(counts);
         if (now.plane > 0) {
 #pragma unroll
-          for (int i = 0; i < count; ++i) counts[0][i] *= 2;
+          for (int i = 0; i < count; ++i) counts[i] *= 2;
         } else if constexpr (runs) {
 #pragma unroll
           for (int i = 0; i < count; ++i) {
-            others[i] += counts[0][i];
-            counts[0][i] = 0;
+            others[i] += counts[i];
+            counts[i] = 0;
           }
         }
       } else {
@@ -237,13 +253,13 @@ __device__ void multiply_planes(const BitProduct& product, char* memory) {
     next_slot = next_slot + 1 < Policy::b_slots ? next_slot + 1 : 0;
   }
   wgmma_wait_for<0>();
-  keep_in_place(counts[0]);
+  keep_in_place(counts);
   keep_in_place(others);
   cuda::wait_for_copies<0>();
   __syncthreads();
   if constexpr (twin || runs) {
 #pragma unroll
-    for (int i = 0; i < count; ++i) counts[0][i] += twin ? 2 * others[i] : others[i];
+    for (int i = 0; i < count; ++i) counts[i] += twin ? 2 * others[i] : others[i];
   }
   store_sums<Policy::width, Policy::groups>(product, first_row, first_col, group, counts,
                                             reinterpret_cast<std::int32_t*>(memory));
@@ -255,7 +271,6 @@ __global__ __launch_bounds__(Policy::groups * 128,
 #ifdef TESSERA_HAS_WGMMA
   extern __shared__ __align__(1024) char shared[];
   cuda::let_next_begin();
-  cuda::wait_for_previous();
   multiply_planes<Policy>(product, shared);
 #else
   __trap();

@@ -4,7 +4,8 @@
 namespace tessera::ops {
 
 const std::array<ByteWindowsFunction, num_byte_windows> byte_windows = {
-    byte_windows_function<32, 4>(), byte_windows_function<64, 2>(),
-    byte_windows_function<128, 2>()};
+    byte_windows_function<ByteWindowsShape<32, 4, 4, 8>>(),
+    byte_windows_function<ByteWindowsShape<64, 8, 4, 4>>(),
+    byte_windows_function<ByteWindowsShape<128, 8, 2, 3>>()};
 
 }  // namespace tessera::ops

@@ -33,8 +33,8 @@ std::int64_t num_groups(std::int64_t row_words) {
 }  // namespace
 
 const BitFunction bytes_functions[num_bytes_shapes] = {
-    bytes_function<BytesPolicy<4, 1, 128, 3>>(),
-    bytes_function<BytesPolicy<4, 1, 64, 3>>(),
+    bytes_function<BytesPolicy<4, 128, 3>>(),
+    bytes_function<BytesPolicy<4, 64, 3>>(),
 };
 
 std::int64_t byte_operand_bytes(std::int64_t columns, std::int64_t row_words, int width) {
