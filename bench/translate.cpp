@@ -4,7 +4,6 @@
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
-#include "tessera/core/error.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tiles/prepared_split.hpp"
@@ -55,31 +54,37 @@ class Translation : public Trial {
   std::int64_t bytes_ = 0;
 };
 
-/// The columns of windows in an order in which every row is 2:4, on the CPU.
+/// The columns of windows in an order in which every row is 2:4.
 class QuadTranslation : public Trial {
  public:
   explicit QuadTranslation(const Problem& problem)
-      : graph_(problem.graph), height_(static_cast<int>(problem.features)) {
-    if (problem.device.kind == DeviceKind::cpu) return;
-    throw Error(ErrorCode::unsupported, "2:4 windows are arranged on the CPU only",
-                "bench translate_quads", "use --device cpu");
-  }
+      : graph_(problem.graph),
+        height_(static_cast<int>(problem.features)),
+        device_(problem.device),
+        translate_(tiles::prepared_quads(graph_, height_, tiles::Side::forward, device_)) {}
 
+  /// On a GPU every byte must be that of the CPU's order.
   Gate check() override {
-    const tiles::QuadTiles quads = tiles::translate_quads(graph_, height_);
+    const tiles::QuadTiles quads =
+        tiles::translate_quads(graph_, height_, tiles::Side::forward, device_);
     quads.validate();
     bytes_ = quads.num_bytes();
-    const bool same = tiles::to_graph(quads).col_indices() == graph_.col_indices();
+    const bool same = tiles::to_graph(quads).col_indices() == graph_.col_indices() &&
+                      quads == tiles::translate_quads(graph_, height_);
     return {same ? 0.0 : 1.0, 0, graph_.num_rows(), graph_.num_rows()};
   }
-  void run(Stream) override { tiles::translate_quads(graph_, height_); }
+  void run(Stream) override { translate_(); }
   bool only_queues() const override { return false; }
-  std::int64_t bytes() const override { return structure_bytes(graph_, Device{}) + bytes_; }
-  std::string kernel() const override { return "tiles/cpu/quads"; }
+  std::int64_t bytes() const override { return structure_bytes(graph_, device_) + bytes_; }
+  std::string kernel() const override {
+    return device_.kind == DeviceKind::cuda ? "tiles/cuda/quads" : "tiles/cpu/quads";
+  }
 
  private:
   Graph graph_;
   int height_;
+  Device device_;
+  std::function<void()> translate_;
   std::int64_t bytes_ = 0;
 };
 

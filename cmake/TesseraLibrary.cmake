@@ -78,7 +78,7 @@ if(TESSERA_WITH_CUDA)
   endfunction()
   # A unit of every strategy for the oldest GPU of a release, and what replaces wgmma for others.
   tessera_cuda_sample(tessera_cuda_sm80 80-real
-    "/(inst/(.*_)?bf16(_aligned|_warps)?|heads/kernel|staged/edges|winner_gradients_kernel|translate_rows)\\.cu$")
+    "/(inst/(.*_)?bf16(_aligned|_warps)?|heads/kernel|staged/edges|winner_gradients_kernel|translate_rows|arrange_quads)\\.cu$")
   tessera_cuda_sample(tessera_cuda_sm89_sm120 "89-real;120-real" "/sddmm/.*/inst/bf16_warps\\.cu$")
 endif()
 if(TESSERA_WITH_METIS)

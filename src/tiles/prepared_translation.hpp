@@ -12,4 +12,7 @@ namespace tessera::tiles {
 std::function<void()> prepared_translation(const Graph& graph, int height, Side side,
                                            const Place& place);
 
+/// The same for 2:4 tiles.
+std::function<void()> prepared_quads(const Graph& graph, int height, Side side, const Place& place);
+
 }  // namespace tessera::tiles

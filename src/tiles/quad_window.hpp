@@ -2,15 +2,18 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "tessera/tiles/quad_tiles.hpp"
+#include "tiles/quad_order.hpp"
 #include "tiles/window_columns.hpp"
 
 namespace tessera::tiles {
+
+/// Throws `invalid_argument` unless 2:4 windows may have this height.
+void check_quad_height(int height);
 
 /// A set of rows of a window of up to 64 * `num_words` rows.
 template <int num_words>
@@ -31,16 +34,14 @@ struct RowSet {
   }
 };
 
-/// The columns of a window in quads. Columns of the longest row come first, then those of the next
-/// and so on; each goes to the first quad that has room and of which no row of the column uses two
-/// already. Then quads that are not full are dissolved while their columns fit elsewhere, or fit
-/// once another column has moved. Reused from window to window.
+/// The columns of a window in quads. Each column goes to the fullest open quad that has room and of
+/// which none of its rows uses two already, of equals to the first; where there is none, the
+/// fullest makes way for a new one and stays as it is. Reused from window to window.
 template <int num_words>
 class QuadWindow {
  public:
   struct Quad {
-    RowSet<num_words> once;   ///< rows that use a column of the quad
-    RowSet<num_words> twice;  ///< rows that use two
+    RowSet<num_words> rows;  ///< that use a column of it
     int size = 0;
     std::array<std::int32_t, quad_columns> columns{};  ///< numbers
   };
@@ -48,39 +49,29 @@ class QuadWindow {
   void arrange(const SideRows& rows, VertexId first_row, VertexId last_row);
 
   std::span<const Quad> quads() const { return quads_; }
-  VertexId column(std::int32_t number) const { return columns_[static_cast<std::size_t>(number)]; }
+  VertexId column(std::int32_t number) const {
+    return columns_.columns()[static_cast<std::size_t>(number)];
+  }
   const RowSet<num_words>& rows_of(std::int32_t number) const {
     return row_sets_[static_cast<std::size_t>(number)];
   }
 
  private:
-  struct Slot {
-    VertexId column;
-    std::int32_t number;
+  struct Open {
+    RowSet<num_words> twice;  ///< rows that use two columns of the quad
+    std::int32_t quad = -1;
+    int size = 0;  ///< 0: no quad is open here
   };
 
   void collect(const SideRows& rows, VertexId first_row, VertexId last_row);
-  void note(VertexId column, int row);
-  void place_columns();
-  void place(std::int32_t number, std::size_t first_open);
-  void dissolve_spare(std::size_t fewest);
-  bool move_elsewhere(std::int32_t number);
-  bool trade(std::int32_t number);
-  bool fits(const Quad& quad, std::int32_t number) const {
-    return quad.size < quad_columns && !rows_of(number).meets(quad.twice);
-  }
-  void add(Quad& quad, std::int32_t number) const;
-  Quad without(const Quad& quad, int place) const;
+  void place(std::int32_t number);
+  Open& open_for(std::int32_t number);
 
-  std::vector<Slot> table_;
-  std::size_t mask_ = 0;
-  std::vector<VertexId> row_order_;
-  std::vector<VertexId> columns_;            ///< by number: in the order in which they come
+  WindowColumns columns_;
   std::vector<RowSet<num_words>> row_sets_;  ///< by number
-  std::vector<std::int32_t> longest_rows_;   ///< by number: the longest row that uses it
   std::vector<Quad> quads_;
-  std::vector<Quad> before_;  ///< quads, to go back to
-  std::vector<std::int32_t> open_;
+  std::array<Open, open_quads> open_;
+  int num_open_ = 0;  ///< those behind have not been open in this segment
 };
 
 }  // namespace tessera::tiles

@@ -19,13 +19,6 @@ constexpr int quads_per_tile = 2 * quads_per_step;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-void check_quad_height(int height) {
-  if (std::find(quad_heights.begin(), quad_heights.end(), height) != quad_heights.end()) return;
-  throw Error(ErrorCode::invalid_argument,
-              "2:4 windows of " + std::to_string(height) + " rows do not exist", "height",
-              "use 16, 32, 64, 128 or 256");
-}
-
 /// What neighbouring windows become, to be joined when their sizes are known.
 struct WindowRange {
   std::vector<VertexId> columns;
@@ -113,7 +106,7 @@ class QuadTranslation {
     for (std::size_t q = 0; q < quads.size(); ++q) {
       const auto tile = static_cast<std::int64_t>(q / quads_per_tile);
       const int quad = static_cast<int>(q % quads_per_tile);
-      for_each_row(quads[q].once, [&](int row) {
+      for_each_row(quads[q].rows, [&](int row) {
         unsigned used = 0;
         for (int i = 0; i < quads[q].size; ++i) {
           used |= window.rows_of(quads[q].columns[at(i)]).contains(row) ? 1u << i : 0u;
@@ -158,6 +151,13 @@ class QuadTranslation {
 };
 
 }  // namespace
+
+void check_quad_height(int height) {
+  if (std::find(quad_heights.begin(), quad_heights.end(), height) != quad_heights.end()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "2:4 windows of " + std::to_string(height) + " rows do not exist", "height",
+              "use 16, 32, 64, 128 or 256");
+}
 
 QuadTiles translate_quads(const Graph& graph, int height, Side side) {
   check_quad_height(height);

@@ -5,6 +5,7 @@
 
 #include "support/odd_graphs.hpp"
 #include "tessera/graph/generate.hpp"
+#include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tiles/dot_steps.hpp"
 #include "tiles/dot_tiles.hpp"
@@ -31,6 +32,8 @@ class TranslatingDevice : public ::testing::TestWithParam<Device> {
         EXPECT_NO_THROW(tiled.validate());
         EXPECT_EQ(tiled, translate(graph, height, side));
         if (height < 16) continue;
+        EXPECT_EQ(translate_quads(graph, height, side, GetParam()),
+                  translate_quads(graph, height, side));
         EXPECT_EQ(place_values(graph, tiled, side, GetParam()), place_values(graph, tiled, side));
         expect_same_dots(graph, tiled, side);
       }
@@ -85,6 +88,21 @@ TEST_P(TranslatingDevice, MakesTheSameBytesAtTheEdgesOfTiles) {
 /// More columns than a bitmap of shared memory holds at once.
 TEST_P(TranslatingDevice, MakesTheSameBytesOfManyColumns) {
   expect_same(testing::random_graph(300, 2'000'003, 30000, 5, false));
+}
+
+/// Windows of several segments, with rows that use most of their columns and many that use few.
+TEST_P(TranslatingDevice, ArrangesLongWindowsIntoTheSameBytes) {
+  for (const Graph& graph :
+       {testing::random_graph(300, 9001, 200'000, 6, false),
+        testing::random_graph(40, 20'000, 300'000, 7, false), testing::hub_graph(100, 12'289, 8)}) {
+    for (const int height : quad_heights) {
+      SCOPED_TRACE(height);
+      EXPECT_EQ(translate_quads(graph, height, Side::transposed, GetParam()),
+                translate_quads(graph, height, Side::transposed));
+      EXPECT_EQ(translate_quads(graph, height, Side::forward, GetParam()),
+                translate_quads(graph, height, Side::forward));
+    }
+  }
 }
 
 TEST_P(TranslatingDevice, MakesTheSameBytesOfASkewedGraph) {

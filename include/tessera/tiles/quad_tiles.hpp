@@ -62,6 +62,9 @@ std::ostream& operator<<(std::ostream& out, const QuadTiles& tiles);
 /// Values and scales stay with the graph. The same bytes for any number of threads.
 QuadTiles translate_quads(const Graph& graph, int height, Side side = Side::forward);
 
+/// On a GPU, with the same bytes; the arrays come to this process.
+QuadTiles translate_quads(const Graph& graph, int height, Side side, const Place& place);
+
 /// The pattern that was translated (A^T for the transposed side).
 Graph to_graph(const QuadTiles& tiles);
 

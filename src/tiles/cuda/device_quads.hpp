@@ -18,8 +18,10 @@ struct DeviceQuads {
   std::shared_ptr<const cuda::DeviceRows> rest;
 };
 
-/// Arranged in this process at the first call for these options and a place's memory, copied to the
-/// GPU, then kept with the graph.
+/// Arranged on the GPU, from rows as `translate_on_device` takes them.
+DeviceQuads arrange_on_device(const Graph& graph, const TileOptions& options, const Place& place);
+
+/// Arranged at the first call for these options and a place's memory, then kept with the graph.
 std::shared_ptr<const DeviceQuads> device_quads(const Graph& graph, const TileOptions& options,
                                                 const Place& place);
 

@@ -33,11 +33,11 @@ std::shared_ptr<const cuda::DeviceRows> lent_rows(const Graph& graph, Side side,
 
 }  // namespace
 
-DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options,
-                                const Place& place) {
+DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, const Place& place,
+                                WindowBits bits) {
   const auto known = known_window_counts(graph, {options.height, options.min_uses}, options.side);
   return translate_rows(*lent_rows(graph, options.side, place), options.height, place,
-                        options.min_uses, known.get());
+                        options.min_uses, known.get(), bits);
 }
 
 std::shared_ptr<const cuda::DeviceRows> side_rows(const Graph& graph, Side side,

@@ -25,8 +25,15 @@ struct TileOptions {
   int min_uses = 1;  ///< columns of a window that fewer rows use are not on tiles
 };
 
+/// How the edges of windows are written down.
+enum class WindowBits {
+  tiles,    ///< as in a TiledGraph
+  row_sets  ///< column by column: the rows that use it, in the low bits of 32-bit words first
+};
+
 /// Made on the GPU, from rows that are copied there for the purpose unless they already lie there.
-DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, const Place& place);
+DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, const Place& place,
+                                WindowBits bits = WindowBits::tiles);
 inline DeviceTiles translate_on_device(const Graph& graph, int height, Side side,
                                        const Place& place) {
   return translate_on_device(graph, {height, side}, place);

@@ -79,7 +79,9 @@ __global__ __launch_bounds__(block_threads) void fill_tiles(const TranslationLau
   const std::int64_t first_column = launch.step_offsets[blockIdx.x] * step_columns;
   const std::int64_t end_column = launch.step_offsets[blockIdx.x + 1] * step_columns;
   const std::int64_t words_per_tile = 2 * launch.height;
-  std::uint32_t* const words = launch.words + launch.tile_offsets[blockIdx.x] * words_per_tile;
+  std::uint32_t* const words =
+      launch.set_words > 0 ? launch.words + first_column * launch.set_words
+                           : launch.words + launch.tile_offsets[blockIdx.x] * words_per_tile;
   int placed = 0;  // columns of earlier rounds
   while (window.mark()) {
     int mine = 0;
@@ -98,7 +100,12 @@ __global__ __launch_bounds__(block_threads) void fill_tiles(const TranslationLau
       if (!window.is_dense(at)) return;
       const std::uint32_t lower = window.bits(at / 32) & ((1u << (at % 32)) - 1);
       const int column = static_cast<int>(before[at / 32]) + __popc(lower);
-      const BitPlace bit = bit_place(launch.height, window.row_of(edge), column % tile_columns);
+      const int row = window.row_of(edge);
+      if (launch.set_words > 0) {
+        atomicOr(words + std::int64_t{column} * launch.set_words + row / 32, 1u << row % 32);
+        return;
+      }
+      const BitPlace bit = bit_place(launch.height, row, column % tile_columns);
       atomicOr(words + column / tile_columns * words_per_tile + bit.word, 1u << bit.bit);
     });
     placed += total;
@@ -233,7 +240,8 @@ WindowCounts brought(const Buffer<std::int32_t>& counts, std::optional<Rest>& re
 
 /// The arrays of tiles whose windows have so many columns, not yet filled.
 DeviceTiles empty_tiles(const cuda::DeviceRows& rows, int height,
-                        const std::vector<std::int32_t>& counts, const Place& place) {
+                        const std::vector<std::int32_t>& counts, int set_words,
+                        const Place& place) {
   DeviceTiles tiles;
   tiles.host.num_rows = rows.num_rows;
   tiles.host.num_cols = rows.num_cols;
@@ -244,7 +252,9 @@ DeviceTiles empty_tiles(const cuda::DeviceRows& rows, int height,
   tiles.step_offsets = cuda::to_device(tiles.host.step_offsets.span(), place);
   tiles.tile_offsets = cuda::to_device(tiles.host.tile_offsets.span(), place);
   tiles.columns = Buffer<VertexId>(tiles.host.num_steps() * step_columns, place);
-  tiles.words = Buffer<std::uint32_t>(tiles.host.num_tiles() * 2 * height, place);
+  tiles.words = Buffer<std::uint32_t>(
+      set_words > 0 ? tiles.columns.size() * set_words : tiles.host.num_tiles() * 2 * height,
+      place);
   cuda::clear(tiles.words, place);
   return tiles;
 }
@@ -268,12 +278,13 @@ TranslationLaunch launch_of(const cuda::DeviceRows& rows, int height, int min_us
 }  // namespace
 
 DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place& place,
-                           int min_uses, const WindowCounts* known) {
+                           int min_uses, const WindowCounts* known, WindowBits bits) {
   check_height(height);
   check_min_uses(min_uses);
   const cuda_backend::CurrentDevice current(place.device.index);
   const unsigned windows = cuda::num_blocks(rows.num_rows, height);
   TranslationLaunch launch = launch_of(rows, height, min_uses);
+  launch.set_words = bits == WindowBits::row_sets ? row_set_words(height) : 0;
   std::optional<Rest> rest;
   if (min_uses > 1) rest.emplace(rows, place).set_outputs(launch);
 
@@ -283,7 +294,7 @@ DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place
     if (known == nullptr) found = brought(counts, rest, rows.num_edges, place);
   }
   const WindowCounts& sizes = known != nullptr ? *known : found;
-  DeviceTiles tiles = empty_tiles(rows, height, sizes.columns, place);
+  DeviceTiles tiles = empty_tiles(rows, height, sizes.columns, launch.set_words, place);
   if (rest) {
     tiles.rest = rest->gather(rows.num_edges - sizes.dense_edges);
     tiles.host.num_edges = sizes.dense_edges;

@@ -7,6 +7,9 @@
 
 namespace tessera::tiles {
 
+/// Words of a column's set of rows.
+constexpr int row_set_words(int height) { return (height + 31) / 32; }
+
 /// Translates rows that lie on a GPU: the same bytes as `translate`, or as `translate_dense` where
 /// columns of fewer than `min_uses` rows are left to a rest (without its offsets in this process).
 ///
@@ -16,6 +19,7 @@ namespace tessera::tiles {
 /// more than the bitmap holds take several rounds. How many columns the windows have decides how
 /// large the tiles are: where `known` does not say it, the place's stream is waited for, once.
 DeviceTiles translate_rows(const cuda::DeviceRows& rows, int height, const Place& place,
-                           int min_uses = 1, const WindowCounts* known = nullptr);
+                           int min_uses = 1, const WindowCounts* known = nullptr,
+                           WindowBits bits = WindowBits::tiles);
 
 }  // namespace tessera::tiles

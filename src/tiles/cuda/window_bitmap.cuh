@@ -31,6 +31,8 @@ struct TranslationLaunch {
   const EdgeOffset* tile_offsets = nullptr;
   VertexId* columns = nullptr;
   std::uint32_t* words = nullptr;
+  /// Words of the set of rows that is written for each column; 0 where tiles are written.
+  int set_words = 0;
 };
 
 __device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) {
