@@ -13,6 +13,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import platform
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -22,6 +23,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
+from epochs import commit
 
 import tessera
 
@@ -173,8 +175,9 @@ def trained(case):
     data = read(graph, options.device)
     found = [train(kind, graph, data, seed, options.plain) for seed in range(1, options.runs + 1)
              if time.time() < end]
-    return {"graph": graph, "model": kind, "runs": found, "device": options.device,
-            "code": "pyg" if options.plain else "tessera"}
+    name = torch.cuda.get_device_name() if options.device == "cuda" else platform.machine()
+    return {"graph": graph, "model": kind, "runs": found, "device": options.device, "machine": name,
+            "code": "pyg" if options.plain else "tessera", "commit": commit()}
 
 
 def report(records, options):

@@ -22,10 +22,13 @@ which is found out before trying.
 """
 
 import argparse
+import functools
 import gc
 import json
+import os
 import platform
 import statistics
+import subprocess
 import time
 
 import torch
@@ -41,6 +44,16 @@ GRAPHS = {  # vertices, edges (both directions), features, classes
     "reddit": (232965, 114615892, 602, 41),
     "small": (20000, 400000, 64, 16),
 }
+
+
+@functools.cache
+def commit():
+    """Which one is measured: TESSERA_COMMIT, or git's."""
+    if "TESSERA_COMMIT" in os.environ:
+        return os.environ["TESSERA_COMMIT"]
+    found = subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "rev-parse", "--short", "HEAD"],
+                           capture_output=True, text=True)
+    return found.stdout.strip() or "unknown"
 
 
 class Net(torch.nn.Module):
@@ -296,7 +309,7 @@ def main():
             data = {graph: make_graph(graph, device)}  # one at a time
         record = {"graph": graph, "model": kind, "precision": dtype, "mode": mode, "device": name,
                   "threads": torch.get_num_threads(), "clock": options.clock,
-                  "versions": f"torch {torch.__version__}, PyG {torch_geometric.__version__}"}
+                  "commit": commit(), "versions": f"torch {torch.__version__}, PyG {torch_geometric.__version__}"}
         gradients = {}
         for _ in range(options.rounds):
             for who, accelerated in (("pyg", False), ("tessera", True)):

@@ -17,7 +17,7 @@ import sys
 import time
 
 import torch
-from epochs import GRAPHS, make_graph
+from epochs import GRAPHS, commit, make_graph
 
 import tessera
 
@@ -103,7 +103,7 @@ def main():
         index = torch.unique(index, dim=1)  # their kernels count each edge once
         torch.manual_seed(0)
         for name, ours, theirs, tensors in cases(index, x.size(0), options):
-            record = {"graph": graph, "operator": name}
+            record = {"graph": graph, "operator": name, "commit": commit()}
             grad = torch.randn(x.size(0), WIDTH, device=x.device)
             try:
                 record["turbo_ms"], expected = measure(theirs, tensors, grad, options.runs)

@@ -29,7 +29,31 @@ def test_types():
         tessera.spmm("edges", X)
 
 
+def test_types_that_differ():
+    """Nothing is cast without autocast, which casts all."""
+    wide, scores = X.double(), torch.ones(3, 4)
+    cases = [("bias has type", lambda: tessera.spmm(INDEX, X, bias=wide[0])),
+             ("v has type", lambda: tessera.sddmm(INDEX, X, wide)),
+             ("target has type", lambda: tessera.attention(INDEX, wide, scores, X, heads=4)),
+             ("source has type", lambda: tessera.attention(INDEX, scores, wide, X, heads=4)),
+             ("vector has type", lambda: tessera.attention(INDEX, X, X, X, wide[0], form="v2"))]
+    for what, run in cases:
+        with pytest.raises(TypeError, match=f"{what} torch.float64, the features torch.float32"):
+            run()
+    ops, graph = torch.ops.tessera, (INDEX, None, 3, 3, 0, 0)
+    for run in (lambda: ops.spmm(X, INDEX, None, None, wide[0], 3, 3, 0, 0, 1.0, 0, 0, 0),
+                lambda: ops.sddmm(X, wide, *graph, 1, 0, 0),
+                lambda: ops.attention(X, wide, X, None, None, None, *graph, 2, 1, 1.0, 0.2, 0.0, 0)):
+        with pytest.raises(RuntimeError, match="of different types"):
+            run()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert tessera.spmm(INDEX, X, bias=X[0].bfloat16()).dtype == torch.bfloat16
+        assert tessera.attention(INDEX, scores.bfloat16(), scores, X, heads=4).dtype == torch.bfloat16
+
+
 def test_shapes():
+    with pytest.raises(ValueError, match=r"bias has shape \(3,\): use \(4,\)"):
+        tessera.spmm(INDEX, X, bias=torch.ones(3))
     with pytest.raises(ValueError, match=r"use \(2, edges\)"):
         tessera.spmm(INDEX.t(), X)
     with pytest.raises(ValueError, match="x has 4 rows for 3 vertices"):

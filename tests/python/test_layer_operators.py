@@ -99,6 +99,24 @@ def test_types_and_shapes_of_gin_that_do_not_fit(device):
         torch.ops.tessera.gin(*changed(arguments, 3, then_weight[:, :2]))
 
 
+def test_vectors_of_layers_that_do_not_fit(device):
+    """Biases and vectors of scores are cast and checked as matrices are."""
+    cases = [(torch.ops.tessera.spmm_linear, layer_arguments("root", torch.float32, device, False, grad=False),
+              {4: "bias"}),
+             (torch.ops.tessera.gin, gin_arguments(torch.float32, device, False, grad=False),
+              {2: "bias", 4: "then_bias"}),
+             (torch.ops.tessera.gat, gat_arguments(torch.float32, device, 2, True),
+              {2: "att_src", 3: "att_dst", 4: "bias"})]
+    for op, arguments, names in cases:
+        for place, name in names.items():
+            vector = arguments[place].detach()
+            with pytest.raises(RuntimeError, match=f"features and a {name} of different types"):
+                op(*changed(arguments, place, vector.bfloat16()))
+            if name.endswith("bias"):
+                with pytest.raises(RuntimeError, match=f"{name}: 1 numbers, where {vector.numel()} are needed"):
+                    op(*changed(arguments, place, vector[:1]))
+
+
 def gin_arguments(dtype, device, sum_first, grad=True, biased=True):
     def draw(*shape):
         return torch.randn(*shape, device=device).to(dtype).requires_grad_(grad)

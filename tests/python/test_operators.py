@@ -120,7 +120,7 @@ def test_a_weight_for_each_head(device, dtype):
     index = random_edges(25, 18, 160, device)
     x = torch.randn(18, 12, device=device).to(dtype)
     weight = torch.rand(160, 3, device=device).to(dtype)
-    bias = torch.randn(12, device=device)
+    bias = torch.randn(12, device=device).to(dtype)
     before = tessera.counters()["runs"]
     y = tessera.spmm(tessera.Graph(index, 25, 18), x, weight, bias=bias)
     assert tessera.counters()["runs"] == before + 1
@@ -195,6 +195,31 @@ def test_a_term_for_each_edge_in_attention(device, form):
 
 
 @pytest.mark.parametrize("form", ["additive", "dot"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_terms_of_edges_beside_16_bits(device, form, dtype, autocast):
+    """The kernel that takes terms computes in fp32: what comes out is rounded once."""
+    index, heads = random_edges(20, 20, 160, device), 2
+    size = heads if form == "additive" else 6
+    wide = [torch.randn(rows, columns, device=device).to(dtype).float().requires_grad_()
+            for rows, columns in ((20, size), (20, size), (20, 6), (160, heads))]
+    options = {"form": form, "heads": heads, "scale": 0.5}
+
+    def run(target, source, value, term):
+        out = tessera.attention(index, target, source, value, edge_term=term, **options)
+        return [out, *torch.autograd.grad(out.float().square().sum(), (target, source, value, term))]
+
+    expected = run(*wide)
+    given = wide if autocast else [tensor.detach().to(dtype).requires_grad_() for tensor in wide]
+    with torch.autocast(device.type, dtype=dtype, enabled=autocast), tessera.trace() as kernels:
+        found = run(*given)
+    assert kernels == [f"attention/{device.type}/terms {way}" for way in ("forward", "backward")]
+    assert found[0].dtype == dtype and all(a.dtype == b.dtype for a, b in zip(found[1:], given))
+    for narrow, exact in zip(found, expected):
+        close(narrow, exact, dtype)
+
+
+@pytest.mark.parametrize("form", ["additive", "dot"])
 @pytest.mark.parametrize("loops", ["given", "one_each"])
 def test_terms_of_edges_in_one_operator(device, form, loops):
     """The kernel that takes terms against scores, softmax and sums one after another."""
@@ -228,11 +253,6 @@ def test_a_kernel_by_its_name_beside_terms_of_edges(device):
     close(named, tessera.attention(index, scores, scores, scores, heads=4, **options), torch.float32)
     with pytest.raises(ValueError, match="form v2 .* chooses its kernels itself"):
         tessera.attention(index, scores, scores, scores, scores[0], form="v2", heads=4, kernel=name, **options)
-    half = scores.bfloat16()
-    with pytest.raises(ValueError, match="bfloat16, chooses its kernels itself"):
-        tessera.attention(index, half, half, half, heads=4, kernel=name, **options)
-    with torch.autocast(device.type, dtype=torch.bfloat16), pytest.raises(ValueError, match="of torch.bfloat16"):
-        tessera.attention(index, scores, scores, scores, heads=4, kernel=name, **options)
     with pytest.raises(ValueError, match="the form cosine chooses its kernels itself"):
         tessera.attention(index, None, None, scores, torch.ones(1, device=device), form="cosine", kernel=name)
 

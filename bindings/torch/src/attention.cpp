@@ -44,9 +44,13 @@ std::shared_ptr<Planned<ops::AttentionPlan>> plan_for(Structure& structure, cons
 
 AttentionTensors::AttentionTensors(const Tensor& of_target, const Tensor& of_source,
                                    const Tensor& of_value, const std::optional<Tensor>& of_vector,
-                                   const std::optional<Tensor>& of_seed)
+                                   const std::optional<Tensor>& of_seed, bool has_terms)
     : target(of_target), source(of_source), value(of_value), seed(of_seed) {
-  if (is_widened(value)) value = in_type(value, ScalarType::Float);
+  check_one_type(value, {target, source, of_vector.value_or(value)},
+                 "value, target, source and vector");
+  const ScalarType type = value.scalar_type();
+  const bool narrow = type == ScalarType::BFloat16 || type == ScalarType::Half;
+  if (is_widened(value) || (has_terms && narrow)) value = in_type(value, ScalarType::Float);
   value = with_rows(value);
   target = with_rows(in_type(target, value.scalar_type()));
   source = with_rows(in_type(source, value.scalar_type()));
@@ -151,7 +155,7 @@ std::tuple<Tensor, Tensor> attention(Tensor target, Tensor source, Tensor value,
   const ScalarType given_type = value.scalar_type();
   const AttentionSettings settings{
       static_cast<ops::AttentionForm>(form), heads, scale, slope, dropout, flags};
-  AttentionTensors tensors(target, source, value, vector, seed);
+  AttentionTensors tensors(target, source, value, vector, seed, edge_term.has_value());
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const Tensor& v = tensors.value;
   if (edge_term) tensors.edge_term = terms_in_rows(*structure, *edge_term, heads, v);
@@ -171,7 +175,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> attention_backward(
   const ScalarType given_type = value.scalar_type();
   const AttentionSettings settings{
       static_cast<ops::AttentionForm>(form), heads, scale, slope, dropout, flags};
-  AttentionTensors tensors(target, source, value, vector, seed);
+  AttentionTensors tensors(target, source, value, vector, seed, edge_term.has_value());
   const ScalarType type = tensors.value.scalar_type();
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const auto like = [&](const Tensor& other) {

@@ -20,7 +20,8 @@ struct AttentionSettings {
   std::int64_t flags;
 };
 
-/// The tensors of one run, in the layout and type that kernels take.
+/// The tensors of one run, in the layout and type that kernels take; all that are given have one
+/// type. Kernels that take a term for each edge compute in no less than fp32.
 struct AttentionTensors {
   Tensor target;
   Tensor source;
@@ -30,7 +31,8 @@ struct AttentionTensors {
   std::optional<Tensor> edge_term = {};  ///< in the order of rows
 
   AttentionTensors(const Tensor& of_target, const Tensor& of_source, const Tensor& of_value,
-                   const std::optional<Tensor>& of_vector, const std::optional<Tensor>& of_seed);
+                   const std::optional<Tensor>& of_vector, const std::optional<Tensor>& of_seed,
+                   bool has_terms = false);
 
   ops::AttentionInputs inputs(const AttentionSettings& settings) const;
 };

@@ -39,6 +39,7 @@ Tensor sddmm(Tensor u, Tensor v, Tensor index, std::optional<Tensor> offsets, st
              std::int64_t sources, std::int64_t layout, std::int64_t loops, std::int64_t heads,
              std::int64_t function, std::int64_t flags) {
   const DeviceScope scope(u);
+  check_one_type(u, {v}, "u and v");
   const ScalarType given_type = u.scalar_type();
   if (is_widened(u)) u = in_type(u, ScalarType::Float);
   u = with_rows(u);

@@ -56,7 +56,8 @@ AttentionSettings settings_of(std::int64_t heads, double slope, double dropout,
 }
 
 void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Tensor& target,
-           std::int64_t heads, std::int64_t vertices, bool cast) {
+           const std::optional<Tensor>& bias, std::int64_t heads, std::int64_t vertices,
+           bool cast) {
   check_matrix(x, weight, cast);
   if (x.size(0) != vertices) {
     throw Error(ErrorCode::invalid_argument,
@@ -68,6 +69,10 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
     throw Error(ErrorCode::invalid_argument, "vectors that do not fit the outputs of the matrix",
                 "att_src", "use one number for each output");
   }
+  const ScalarType type = x.scalar_type();
+  check_vector(outputs, type, source, cast, "att_src");
+  check_vector(outputs, type, target, cast, "att_dst");
+  check_vector(outputs, type, bias, cast, "bias");
 }
 
 /// The results, then what the backward pass takes: results without the bias, where there is one,
@@ -79,7 +84,7 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
                         std::int64_t layout, std::int64_t loops, std::int64_t heads, double slope,
                         double dropout, std::int64_t flags) {
   const DeviceScope scope(x);
-  check(x, weight, att_src, att_dst, heads, sources, is_cast(flags));
+  check(x, weight, att_src, att_dst, bias, heads, sources, is_cast(flags));
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const ScalarType type = layer_type(x, flags);
   Copies copies;

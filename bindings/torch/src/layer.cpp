@@ -3,7 +3,7 @@
 
 namespace tessera::torch_ops {
 
-void Layer::check(bool cast) const {
+void Layer::check() const {
   if (settings.picks()) {
     throw Error(ErrorCode::invalid_argument, "a layer of max or min", "reduce",
                 "use sum or mean, or spmm and a product of its own");
@@ -30,6 +30,7 @@ void Layer::check(bool cast) const {
 
 std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies& copies) const {
   const std::int64_t outputs = weight.size(0);
+  check_vector(outputs, x.scalar_type(), bias, cast, "bias");
   const Tensor features = copies.in_type(x, type);
   Tensor matrix = weight;
   std::optional<Tensor> own_matrix = root_weight;

@@ -47,6 +47,7 @@ struct Layer {
   std::shared_ptr<Structure> structure;
   SpmmSettings settings;
   bool sum_first;
+  bool cast;  ///< by autocast: otherwise all that is given has one type
   ScalarType type;
   Factors factors;
 
@@ -63,13 +64,14 @@ struct Layer {
         structure(structure_of(graph)),
         settings(sum_settings),
         sum_first(sums_go_first),
+        cast(is_cast(flags)),
         type(layer_type(x, flags)),
         factors(x, weight, root.has_value(), root_weight.has_value(), sum_first, type) {
-    check(is_cast(flags));
+    check();
   }
 
   /// Throws `invalid_argument` where the tensors do not fit each other.
-  void check(bool cast) const;
+  void check() const;
   /// The results, then what the backward pass takes: sums that went first, features and matrices
   /// that are none of the caller's. `copies` are made with those of the layer.
   std::vector<Tensor> forward(std::optional<Tensor> bias, bool relu, Copies& copies) const;

@@ -75,6 +75,30 @@ void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, 
   }
 }
 
+void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor>& vector,
+                  bool cast, const char* name) {
+  if (!vector) return;
+  if (vector->numel() != size) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        std::to_string(vector->numel()) + " numbers, where " + std::to_string(size) + " are needed",
+        name, "give one for each of them");
+  }
+  if (!cast && vector->scalar_type() != type) {
+    throw Error(ErrorCode::invalid_argument,
+                std::string("features and a ") + name + " of different types", "dtype",
+                std::string("give both one type, ") + name + ".to(x.dtype)");
+  }
+}
+
+void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, const char* names) {
+  for (const Tensor& other : others) {
+    if (other.scalar_type() == first.scalar_type()) continue;
+    throw Error(ErrorCode::invalid_argument, std::string(names) + " of different types", "dtype",
+                "give all of them one type");
+  }
+}
+
 Tensor with_rows(const Tensor& tensor) {
   if (tensor.dim() != 2) {
     throw Error(ErrorCode::invalid_argument,

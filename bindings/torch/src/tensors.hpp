@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -42,6 +43,12 @@ void check_matrix(const Tensor& features, const Tensor& matrix, bool cast,
 /// The same for so many features of a type, which need not exist yet.
 void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, bool cast,
                   const char* name);
+/// The same for a vector of so many numbers, a bias say, that is added to numbers of a type.
+void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor>& vector,
+                  bool cast, const char* name);
+/// Throws `invalid_argument` unless all of `others` have the type of the first; `names` are those
+/// of all.
+void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, const char* names);
 
 /// A matrix whose rows may lie apart, as kernels take it; another layout is copied first.
 Tensor with_rows(const Tensor& tensor);

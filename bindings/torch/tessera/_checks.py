@@ -31,6 +31,23 @@ def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) ->
         raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
 
 
+def check_type(name: str, tensor: Tensor | None, features: Tensor, cast: bool) -> None:
+    """What meets features has their type, as it has to in torch's own products; autocast casts both."""
+    if tensor is None or cast or tensor.dtype == features.dtype:
+        return
+    raise TypeError(f"{name} has type {tensor.dtype}, the features {features.dtype}: give both one type")
+
+
+def check_bias(bias: Tensor | None, x: Tensor, cast: bool) -> None:
+    if bias is None:
+        return
+    if bias.dim() != 1 or bias.size(0) != x.size(1):
+        raise ValueError(f"bias has shape {tuple(bias.shape)}: use ({x.size(1)},)")
+    if bias.device != x.device:
+        raise ValueError(f"bias lies on {bias.device}, x on {x.device}: move one of them")
+    check_type("bias", bias, x, cast)
+
+
 def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | None:
     """How many edges numbers are wanted for; None in compiled code, where sizes are not known."""
     if not numbers.is_floating_point():

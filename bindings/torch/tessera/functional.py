@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from . import _operators, errors
-from ._checks import FLOATS, check_edge_term, check_features, check_weight
+from ._checks import (FLOATS, check_bias, check_edge_term, check_features, check_type,
+                      check_weight)
 from ._library import kernel_number
 from ._shapes import ADDED_LOOPS
 from .graph import LOOPS, NORMS, Graph
@@ -75,9 +76,10 @@ def spmm(
         x: features of the sources, ``num_sources x features``.
         edge_weight: a factor for each edge, or ``edges x heads`` of them, each for its share of the
             features (one run for sums, one for each head otherwise); in front of the graph's own
-            weights. With added loops, one more for each of them, at the end.
+            weights. With added loops, one more for each of them, at the end. They are taken in the
+            type of ``x``.
         reduce: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``. A target without edges gets 0.
-        bias: added to every row.
+        bias: added to every row, of the type of ``x`` (under autocast both get its type).
         loops: what becomes of edges from a vertex to itself: ``"given"`` (as they are),
             ``"one_each"`` (each vertex has one, whatever was given), ``"dropped"``, ``"one_more"``.
         loop_weight: the weight of added loops in a graph without weights.
@@ -103,6 +105,7 @@ def spmm(
     if reduce not in REDUCTIONS:
         raise ValueError(f"unknown reduction {reduce!r}: use sum, mean, max or min")
     check_features("x", x, graph, graph.num_sources)
+    check_bias(bias, x, autocast_dtype(x) is not None)
     weight = edge_weight if edge_weight is not None else graph.weight
     if weight is not None:
         check_weight(weight, graph, LOOPS[loops])
@@ -110,7 +113,7 @@ def spmm(
             raise ValueError("norm is for graphs without weights: scale the weights instead")
         if weight.dim() == 2 and weight.size(1) > 1:
             return _spmm_by_heads(graph, x, weight, reduce, bias, loops, tune, kernel)
-    (x,) = _autocast(x)
+    x, bias = _autocast(x, bias)
     return errors.run(
         _operators.spmm, x, graph.index, graph.offsets, weight, bias,
         *_graph_numbers(graph, loops), loop_weight, NORMS[norm], REDUCTIONS[reduce],
@@ -183,6 +186,7 @@ def sddmm(
         raise ValueError(f"unknown function {function!r}: use dot or add")
     if u.size(1) != v.size(1):
         raise ValueError(f"u has {u.size(1)} features, v has {v.size(1)}")
+    check_type("v", v, u, autocast_dtype(u) is not None)
     u, v = _autocast(u, v)
     return errors.run(
         _operators.sddmm, u, v, graph.index, graph.offsets, *_graph_numbers(graph, loops),
@@ -243,8 +247,8 @@ def attention(
 
     ``edge_term`` adds a number for each edge and head to what is summed inside of the score (``w``
     numbers for each head in the form v2); with added loops, theirs stand at the end. Runs then take
-    memory for a few numbers for each edge and head; in the form v2, and with 16 bits, these are made
-    one after another, and kept for the backward pass. ``kernel``: as of :func:`spmm`; not in the form
+    memory for a few numbers for each edge and head, and compute in fp32 where values have 16 bits; in
+    the form v2 they are made one after another, and kept for the backward pass. ``kernel``: as of :func:`spmm`; not in the form
     cosine, and not where an ``edge_term`` takes several kernels one after another.
 
     Example:
@@ -267,6 +271,9 @@ def attention(
     check_features("target", target, graph, graph.num_targets)
     check_features("source", source, graph, graph.num_sources)
     check_features("value", value, graph, graph.num_sources)
+    cast = autocast_dtype(value) is not None
+    for name, tensor in (("target", target), ("source", source), ("vector", vector)):
+        check_type(name, tensor, value, cast)
     if value.size(1) % heads != 0:
         raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
     if (vector is not None) != (form == "v2"):
@@ -276,8 +283,7 @@ def attention(
             raise ValueError("a scale that is a tensor has one number, and belongs to the form dot")
         target, scale = target * scale.view(1, 1).to(target.dtype), 1.0
     if edge_term is not None and not _takes_terms(form, value):
-        _refuse_kernel(kernel, f"with an edge_term, in the form {form} and of "
-                               f"{autocast_dtype(value) or value.dtype},")
+        _refuse_kernel(kernel, f"with an edge_term, in the form {form} and of {value.dtype},")
         weights = attention_weights(graph, target, source, value, vector, form=form, heads=heads,
                                     scale=scale, negative_slope=negative_slope,
                                     edge_term=edge_term, loops=loops)
@@ -302,9 +308,7 @@ def _refuse_kernel(kernel: str | None, where: str) -> None:
 
 def _takes_terms(form: str, value: Tensor) -> bool:
     """Whether there are kernels that take a term for each edge."""
-    dtype = autocast_dtype(value) or value.dtype
-    return form in ("additive", "dot") and (dtype == torch.float32
-                                            or dtype == torch.float64 and not value.is_cuda)
+    return form in ("additive", "dot") and not (value.is_cuda and value.dtype == torch.float64)
 
 
 def _attention_by_cosines(
@@ -323,6 +327,7 @@ def _attention_by_cosines(
     check_features("value", value, graph, graph.num_sources)
     seed = dropout_seed(value.device) if dropout > 0 else None
     value, factor = _autocast(value, factor)
+    factor = factor.to(value.dtype)
     nothing = value.new_empty((0, 0))
     return errors.run(
         _operators.attention, nothing, nothing, value, factor, None, seed, graph.index, graph.offsets,
