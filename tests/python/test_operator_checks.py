@@ -25,13 +25,28 @@ def test_opcheck_spmm(device, dtype, reduce, weighted):
     supported(device, dtype)
     arguments = spmm_arguments(device, dtype, reduce, weighted)
     torch.library.opcheck(torch.ops.tessera.spmm.default, arguments, test_utils=CHECKS)
-    if reduce < 2:
-        grad = torch.randn(12, 5, device=device).to(dtype)
-        x, index, _, weight, *_ = arguments
-        backward = (grad, x.detach() if weighted else None, None, index, None,
-                    None if weight is None else weight.detach(), 12, 9, 0, 0, 1.0, 0, reduce, 0,
-                    True, weighted)
-        torch.library.opcheck(torch.ops.tessera.spmm_backward.default, backward, test_utils=CHECKS)
+    x, index, _, weight, *rest = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    _, winners = torch.ops.tessera.spmm(x, index, None, weight, *rest)
+    backward = (torch.randn(12, 5, device=device).to(dtype), x if weighted else None,
+                winners if reduce >= 2 else None, index, None, weight, *rest[1:], True, weighted)
+    torch.library.opcheck(torch.ops.tessera.spmm_backward.default, backward, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("heads", [1, 2])
+def test_opcheck_spmm_with_all_that_is_added(device, dtype, heads):
+    """Loops, scales, a bias, and numbers for each head."""
+    supported(device, dtype)
+    index = random_edges(9, 9, 60, device)
+
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_()
+
+    scaled = (draw(9, 4), index, None, None, draw(4), 9, 9, 0, 1, 2.0, 1, 0, 0)
+    weighted = (draw(9, 4), index, None, draw(60 + 9, heads), None, 9, 9, 0, 1, 1.0, 0, 0, 0)
+    for arguments in (scaled, weighted):
+        torch.library.opcheck(torch.ops.tessera.spmm.default, arguments, test_utils=CHECKS)
+
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_opcheck_edge_operators(device, dtype):
@@ -82,6 +97,17 @@ def test_opcheck_attention(device, dtype, form, has_terms):
     torch.library.opcheck(torch.ops.tessera.attention_weights.default,
                           (target, source, value, log_sum, vector, *graph, form, 2, 1.0, 0.2, 0),
                           test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_opcheck_attention_by_cosines(device, dtype):
+    if device.type == "cpu":
+        pytest.skip("an operator of the GPU; on the CPU it is a product of unit rows")
+    index, nothing = random_edges(9, 9, 60, device), torch.empty(0, 0, device=device, dtype=dtype)
+    value = torch.randn(9, 8, device=device).to(dtype).requires_grad_()
+    factor = torch.ones(1, device=device).to(dtype).requires_grad_()
+    arguments = (nothing, nothing, value, factor, None, None, index, None, 9, 9, 0, 1, 3, 1, 1.0, 0.0, 0.0, 0)
+    torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
 
 
 def test_derivatives_in_fp64():

@@ -37,6 +37,7 @@ def test_pygs_own_tests(full, tmp_path):
         [sys.executable, "-m", "pytest", "-q", "-p", "pyg_plugin", "-p", "no:cacheprovider",
          "--tb=line", TESTS],
         env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert report.exists(), result.stdout + result.stderr
     rows = json.loads(report.read_text())
     failed = [name.split("::")[-1] for name, row in rows.items() if not row["passed"]]
     assert len(rows) >= 40, result.stdout
