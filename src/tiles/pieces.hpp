@@ -48,6 +48,8 @@ struct PieceOptions {
   std::int64_t min_cut_steps = 32;
   /// One for each window: those with 0 are somebody else's. Empty: all windows are taken.
   std::span<const std::uint8_t> taken = {};
+  /// Windows are begun in their order, as what somebody else adds to them comes.
+  bool in_order = false;
 };
 
 /// The steps and tiles of the windows of a graph, however its edges are written down in them.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/device_traits.hpp"
 #include "cuda/array.hpp"
 #include "cuda/wgmma_device.hpp"
 #include "graph/access.hpp"
@@ -164,11 +165,12 @@ class CudaTall final : public PreparedSpmm {
     if (layout_ != nullptr) {
       stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
     }
-    const int blocks = aligned_->resident_blocks(stage_units_);
+    const bool beside = windows_.rest != nullptr && policy.beside;
+    const int blocks = aligned_->resident_blocks(stage_units_) / (beside ? 2 : 1);
     if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
         windows_.steps,
-        {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps, some.taken});
+        {std::max(1, blocks / std::max(1, chunks)), policy.min_cut_steps, some.taken, beside});
     const tiles::StageLists lists = tiles::make_stages(
         schedule, aligned_->max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
@@ -190,10 +192,9 @@ class CudaTall final : public PreparedSpmm {
           checked_area((static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height,
                        padded_features()));
     }
-    workspace_.add_counters(std::int64_t{num_slots_} * chunks);
-    if (windows_.rest != nullptr) {
-      rest_sums_ = workspace_.add<float>(checked_area(windows_.steps.num_rows, padded_features()));
-    }
+    first_arrival_ = std::int64_t{num_slots_} * chunks;
+    workspace_.add_counters(first_arrival_);
+    if (windows_.rest != nullptr) prepare_rest(beside);
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
@@ -229,7 +230,7 @@ class CudaTall final : public PreparedSpmm {
     if (windows_.rest != nullptr) {
       launch.epilogue.rest = rest_sums_.in(workspace);
       launch.epilogue.rest_stride = padded_features();
-      sum_rest(call.x, aligned, stream, workspace);
+      sum_rest(call.x, aligned, stream, workspace, launch);
     }
     (aligned ? aligned_ : scalar_)->launch(launch, stream);
   }
@@ -291,8 +292,25 @@ class CudaTall final : public PreparedSpmm {
     launch.matrix.values = run_values_.in(workspace);
   }
 
-  void sum_rest(const ConstOperand& x, bool aligned, Stream stream,
-                const WorkspaceView& workspace) const {
+  void prepare_rest(bool beside) {
+    rest_sums_ = workspace_.add<float>(checked_area(windows_.steps.num_rows, padded_features()));
+    const bool forward = problem_.pass == SpmmPass::forward;
+    const VertexId columns = forward ? problem_.graph.num_cols() : problem_.graph.num_rows();
+    // Windows that wait for rows want them complete.
+    rest_width_ = beside ? problem_.features
+                         : rest_width(problem_.features, columns,
+                                      static_cast<int>(bytes_per_element(problem_.precision)),
+                                      static_cast<double>(device_traits(problem_.device).l2_bytes));
+    if (!beside) return;
+    rest_blocks_ =
+        rest_function(problem_.precision, rest_width_, true).resident_blocks(!col_scale_.empty()) /
+        2;
+    workspace_.add_counters(static_cast<std::int64_t>(windows_.steps.step_offsets.size()) - 1);
+  }
+
+  void sum_rest(const ConstOperand& x, bool aligned, Stream stream, const WorkspaceView& workspace,
+                TallLaunch& windows) const {
+    const RestFunction function = rest_function(problem_.precision, rest_width_, aligned);
     RestLaunch launch;
     launch.num_rows = windows_.rest->num_rows;
     launch.offsets = windows_.rest->offsets();
@@ -303,7 +321,15 @@ class CudaTall final : public PreparedSpmm {
     launch.features = problem_.features;
     launch.sums = rest_sums_.in(workspace);
     launch.sums_stride = padded_features();
-    rest_function(problem_.precision, problem_.features, aligned)(launch, stream);
+    if (rest_blocks_ > 0) {
+      launch.arrivals = workspace.counters + first_arrival_;
+      launch.window_rows = windows_.steps.height;
+      launch.num_blocks = rest_blocks_;
+      windows.work.rest_arrivals = launch.arrivals;
+      windows.work.rest_counts =
+          static_cast<unsigned>((problem_.features + function.width - 1) / function.width);
+    }
+    function.launch(launch, stream);
   }
 
   bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
@@ -344,6 +370,9 @@ class CudaTall final : public PreparedSpmm {
   Buffer<float> row_divisor_;
   SharedArray<float> col_scale_;  ///< for the rest
   WorkspacePart<float> rest_sums_;
+  std::int64_t rest_width_ = 0;
+  int rest_blocks_ = 0;  ///< beside windows; 0: before them
+  std::int64_t first_arrival_ = 0;
   const TallFunction* aligned_ = nullptr;
   const TallFunction* scalar_ = nullptr;
   Buffer<tiles::Stage> stages_;
@@ -450,9 +479,9 @@ SpmmKernel kernel_of_policy() {
       policy.planes == 3 ? ", fp32 in three planes"
       : policy.valued    ? ", edges with values"
                          : "",
-      policy.min_uses > 1
-          ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
-          : "");
+      policy.min_uses > 1 ? fmt::format(", columns of fewer than {} rows on CUDA cores{}",
+                                        policy.min_uses, policy.beside ? " at the same time" : "")
+                          : "");
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = policy.planes == 3;

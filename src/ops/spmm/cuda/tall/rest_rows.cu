@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/cuda/tall/rest_rows.hpp"
 
+#include <algorithm>
+
 #include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
+#include "cuda/overlapped_pair.cuh"
 #include "cuda/vectors.cuh"
 
 /// A warp per row: `lanes` of them load one row of X together, and several such groups work on
@@ -139,10 +143,17 @@ class RestSum {
   float sums_[width] = {};
 };
 
+/// Lets windows that wait for it see the sum of a row.
+__device__ void arrive(const RestLaunch& launch, std::int64_t row) {
+  if (launch.arrivals == nullptr) return;
+  __threadfence();
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) atomicAdd(launch.arrivals + row / launch.window_rows, 1u);
+}
+
+/// A warp each, and those with very many edges by all warps, one after another.
 template <class T, int lanes, bool aligned, bool scaled>
-__global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch launch) {
-  cuda::begin_overlapped();
-  const std::int64_t first_row = std::int64_t{blockIdx.x} * block_warps;
+__device__ void sum_rows(const RestLaunch& launch, std::int64_t first_row) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   bool any_long = false;
   if (first_row + warp < launch.num_rows) {
@@ -154,6 +165,7 @@ __global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch la
       sum.gather(begin, end);
       sum.combine_groups();
       if (sum.writes()) sum.store(first_row + warp);
+      arrive(launch, first_row + warp);
     }
   }
   if (!__syncthreads_or(any_long)) return;
@@ -167,26 +179,64 @@ __global__ __launch_bounds__(block_warps * 32) void sum_rest(const RestLaunch la
     sum.gather(own, own + share < end ? own + share : end);
     sum.combine_groups();
     sum.combine_warps();
-    if (warp == 0 && sum.writes()) sum.store(first_row + i);
+    if (warp != 0) continue;
+    if (sum.writes()) sum.store(first_row + i);
+    arrive(launch, first_row + i);
+  }
+}
+
+/// Beside windows, half of the registers are theirs.
+template <class T, int lanes, bool aligned, bool scaled>
+__global__ __launch_bounds__(block_warps * 32, !aligned ? 1
+                                               : scaled
+                                                   ? 3
+                                                   : 4) void sum_rest(const RestLaunch launch) {
+  const bool leads = launch.arrivals != nullptr;
+  cuda::begin_leader(leads);
+  cuda::wait_as_leader(leads);
+  const std::int64_t step = std::int64_t{gridDim.x} * block_warps;
+  for (std::int64_t first_row = std::int64_t{blockIdx.x} * block_warps; first_row < launch.num_rows;
+       first_row += step) {
+    sum_rows<T, lanes, aligned, scaled>(launch, first_row);
   }
 }
 
 template <class T, int lanes, bool aligned>
+constexpr std::int64_t block_width = std::int64_t{lanes} * RestSum<T, lanes, aligned, false>::width;
+
+template <class T, int lanes, bool aligned>
+constexpr auto kernel_of(bool scaled) {
+  return scaled ? sum_rest<T, lanes, aligned, true> : sum_rest<T, lanes, aligned, false>;
+}
+
+template <class T, int lanes, bool aligned>
 void launch_rest(const RestLaunch& launch, Stream stream) {
-  constexpr int width = RestSum<T, lanes, aligned, false>::width;
-  const dim3 grid(cuda::num_blocks(launch.num_rows, block_warps),
-                  cuda::num_blocks(launch.features, std::int64_t{lanes} * width));
-  const auto kernel = launch.col_scale != nullptr ? sum_rest<T, lanes, aligned, true>
-                                                  : sum_rest<T, lanes, aligned, false>;
-  cuda::launch_overlapped(kernel, grid, block_warps * 32, stream, launch);
+  const unsigned chunks = cuda::num_blocks(launch.features, block_width<T, lanes, aligned>);
+  unsigned blocks = cuda::num_blocks(launch.num_rows, block_warps);
+  if (launch.arrivals != nullptr) {
+    blocks = std::min(blocks, std::max(1u, static_cast<unsigned>(launch.num_blocks) / chunks));
+  }
+  cuda::launch_overlapped(kernel_of<T, lanes, aligned>(launch.col_scale != nullptr),
+                          dim3(blocks, chunks), block_warps * 32, stream, launch);
+}
+
+template <class T, int lanes, bool aligned>
+int resident_rest_blocks(bool scaled) {
+  return cuda::resident_blocks(kernel_of<T, lanes, aligned>(scaled), block_warps * 32, 0);
+}
+
+template <class T, int lanes, bool aligned>
+constexpr RestFunction make_rest_function() {
+  return {block_width<T, lanes, aligned>, launch_rest<T, lanes, aligned>,
+          resident_rest_blocks<T, lanes, aligned>};
 }
 
 template <class T>
 RestFunction function_of(std::int64_t features, bool aligned) {
-  if (!aligned) return launch_rest<T, 32, false>;
+  if (!aligned) return make_rest_function<T, 32, false>();
   const std::int64_t units = features * static_cast<std::int64_t>(sizeof(T)) / 16;
-  if (units <= 8) return launch_rest<T, 8, true>;
-  return units <= 16 ? launch_rest<T, 16, true> : launch_rest<T, 32, true>;
+  if (units <= 8) return make_rest_function<T, 8, true>();
+  return units <= 16 ? make_rest_function<T, 16, true>() : make_rest_function<T, 32, true>();
 }
 
 }  // namespace

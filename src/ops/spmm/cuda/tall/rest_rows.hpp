@@ -20,11 +20,36 @@ struct RestLaunch {
   std::int64_t features = 0;
   float* sums = nullptr;
   std::int64_t sums_stride = 0;  ///< at least the features, rounded up to a multiple of 32
+
+  /// Where windows are multiplied at the same time: how many rows of each have their sums, counted
+  /// once for every width of features. Null: windows come later.
+  unsigned* arrivals = nullptr;
+  int window_rows = 0;
+  int num_blocks = 0;  ///< that stay beside windows
 };
 
-using RestFunction = void (*)(const RestLaunch& launch, Stream stream);
+/// How many features of `features` to take at a time: rows of X are gathered at random, and faster
+/// where all of them stay in the cache. Parts of rows fill a line of it at least.
+constexpr std::int64_t rest_width(std::int64_t features, double columns, int element_bytes,
+                                  double cache_bytes) {
+  constexpr std::int64_t line_bytes = 128;
+  constexpr double cached_share = 0.6;
+  std::int64_t width = features;
+  while (columns * static_cast<double>(width * element_bytes) > cached_share * cache_bytes &&
+         (width + 1) / 2 * element_bytes >= line_bytes) {
+    width = (width + 1) / 2;
+  }
+  return width;
+}
 
-/// `aligned`: rows of X start and end on 16-byte boundaries.
+struct RestFunction {
+  std::int64_t width = 0;  ///< features of a launch's blocks
+  void (*launch)(const RestLaunch& launch, Stream stream) = nullptr;
+  int (*resident_blocks)(bool scaled) = nullptr;
+};
+
+/// For blocks of at least so many features, where there are some. `aligned`: rows of X start and
+/// end on 16-byte boundaries.
 RestFunction rest_function(Precision precision, std::int64_t features, bool aligned);
 
 }  // namespace tessera::ops

@@ -89,7 +89,7 @@ class TallStore {
         launch_.epilogue.rest + row * launch_.epilogue.rest_stride + first_feature_ + lane_ % 4 * 2;
 #pragma unroll
     for (int block = 0; block < width / 8; ++block) {
-      const float2 pair = __ldg(reinterpret_cast<const float2*>(rest + block * 8));
+      const float2 pair = __ldcg(reinterpret_cast<const float2*>(rest + block * 8));
       sums[place(half, block)] += pair.x;
       sums[place(half, block) + 1] += pair.y;
     }
