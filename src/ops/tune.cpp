@@ -2,7 +2,6 @@
 #include "ops/tune.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -147,9 +146,10 @@ double time_candidate(Device device, FunctionRef<void(Stream)> run, TimeLimit& l
   MeasureOptions options;
   options.warmups = 1;
   options.repeats = 1;
-  // An idle GPU takes milliseconds to come to speed, which must not count against the first.
-  options.min_seconds = std::isinf(limit.best_us) ? 0.005 : 0;
-  const double first_us = measure_on(device, run, options).median_us;
+  // While a candidate is prepared a GPU is idle, and then takes milliseconds to come to speed,
+  // which must not count against the candidate.
+  options.min_seconds = device.kind == DeviceKind::cuda ? 0.004 : 0;
+  const double first_us = measure_on(device, run, options).min_us;
   if (first_us > 2 * limit.best_us + launch_us) return done(first_us);
   options.min_seconds = 0;
   options.repeats = static_cast<int>(std::clamp(wanted_us / std::max(first_us, 1.0), 5.0, 50.0));
