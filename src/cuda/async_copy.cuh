@@ -30,4 +30,9 @@ __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
+/// Asks for a line of 128 bytes to come into the L2 cache.
+__device__ inline void expect_in_l2(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+}
+
 }  // namespace tessera::cuda

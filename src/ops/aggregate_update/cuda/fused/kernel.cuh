@@ -44,12 +44,13 @@ __global__ __launch_bounds__(128) void sum_update_pieces(
 
 /// Multiplies a chunk of both rows of every lane with the lines of the weight from `right` on.
 template <int cols, class T>
-__device__ void multiply_chunk(const float (&values)[2][2][UpdateLayout<T>::lane_cols], int units,
-                               std::uint64_t right, std::uint64_t plane_step,
-                               std::uint64_t block_step, UpdateSums<cols>& sums) {
+__device__ void multiply_chunk(
+    const float (&values)[2][UpdateLayout<T>::chunk_units][UpdateLayout<T>::lane_cols], int units,
+    std::uint64_t right, std::uint64_t plane_step, std::uint64_t block_step,
+    UpdateSums<cols>& sums) {
   using Layout = UpdateLayout<T>;
 #pragma unroll
-  for (int unit = 0; unit < 2; ++unit) {
+  for (int unit = 0; unit < Layout::chunk_units; ++unit) {
     if (unit >= units) break;
 #pragma unroll
     for (int step = 0; step < Layout::unit_steps; ++step) {
@@ -212,11 +213,11 @@ __device__ void take_chunk(const UpdateLaunch& launch, const UpdateRow (&rows)[2
   if (launch.features.aggregated != nullptr) chunk.store(rows, values);
 }
 
-/// Everything of one window, from its sums to its rows of Y.
+/// Everything of one window, from its sums to its rows of Y. `next` are the rows after these.
 template <int cols, class T>
 __device__ void update_window(const UpdateLaunch& launch, const UpdateRow (&rows)[2],
-                              float own_factor, std::uint64_t right, std::uint64_t plane_step,
-                              std::uint64_t block_step) {
+                              const UpdateRow (&next)[2], float own_factor, std::uint64_t right,
+                              std::uint64_t plane_step, std::uint64_t block_step) {
   using Layout = UpdateLayout<T>;
   using Chunk = UpdateChunk<T, true>;
   const auto inner = static_cast<int>(launch.features.inner);
@@ -232,6 +233,7 @@ __device__ void update_window(const UpdateLaunch& launch, const UpdateRow (&rows
       } else {
         take_chunk<T, false>(launch, rows, col, part == 1, own_factor, values);
       }
+      if (part == 0 && col == 0) expect_columns(launch, next);
       __syncwarp();
       const int units = (inner - col + Layout::unit_cols - 1) / Layout::unit_cols;
       const auto line = static_cast<std::uint64_t>(part * Layout::padded(inner) + col);
@@ -286,7 +288,9 @@ __global__ __launch_bounds__(update_threads<cols>,
     const UpdateRow rows[2] = {next[0], next[1]};
     next[0] = update_row(launch, row_of(window + stride));
     next[1] = update_row(launch, row_of(window + stride) + 8);
-    update_window<cols, T>(launch, rows, own_factor, right, plane_step, block_step);
+    expect_rows<T>(launch, (window + stride) * update_window_rows, update_window_rows, thread % 128,
+                   128);
+    update_window<cols, T>(launch, rows, next, own_factor, right, plane_step, block_step);
   }
 #endif
 }

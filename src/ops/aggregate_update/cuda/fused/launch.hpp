@@ -38,8 +38,9 @@ struct UpdateLaunch {
   struct Features {
     const void* x = nullptr;
     std::int64_t x_stride = 0;  ///< in elements, as all that follow
-    std::int64_t inner = 0;     ///< width of X
-    bool aligned = false;       ///< X's rows begin on 16-byte boundaries and fill whole vectors
+    std::int64_t x_rows = 0;
+    std::int64_t inner = 0;  ///< width of X
+    bool aligned = false;    ///< X's rows begin on 16-byte boundaries and fill whole vectors
     void* y = nullptr;
     std::int64_t y_stride = 0;
     std::int64_t cols = 0;       ///< width of Y

@@ -75,6 +75,7 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
     launch.matrix = rows.matrix;
     launch.features.x = call.x.data;
     launch.features.x_stride = call.x.stride;
+    launch.features.x_rows = call.x.rows;
     launch.features.inner = problem_.gathered();
     launch.features.aligned = on_boundaries(call.x, problem_.gathered());
     launch.features.y = call.y.data;

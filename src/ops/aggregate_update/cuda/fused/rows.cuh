@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/async_copy.cuh"
 #include "ops/aggregate_update/cuda/fused/layout.cuh"
 #include "ops/spmm/cuda/epilogue.cuh"
 
@@ -82,14 +83,14 @@ __device__ float self_factor(const UpdateLaunch& launch) {
   return 1 + cuda::widen(*static_cast<const T*>(launch.features.self_scale));
 }
 
-/// What a lane has of a chunk of columns: two units of 64 bytes, 16 bytes of each.
+/// What a lane has of a chunk of columns: 16 bytes of each of its units of 64.
 template <class T, bool aligned>
 class UpdateChunk {
   using Layout = UpdateLayout<T>;
   using Vector = cuda::Vector<T, 16>;
 
  public:
-  static constexpr int units = 2;
+  static constexpr int units = Layout::chunk_units;
   static constexpr int chunk_cols = units * Layout::unit_cols;
   using Values = float[2][units][Layout::lane_cols];
 
@@ -154,7 +155,7 @@ class UpdateChunk {
   }
 
  private:
-  static constexpr int at_once = 2;
+  static constexpr int at_once = Layout::edges_at_once;
   struct Columns {
     VertexId of[2][at_once];
   };
@@ -291,6 +292,31 @@ class UpdateChunk {
   const T* x_;
   std::uint32_t row_bytes_;
 };
+
+/// Asks for what the next window needs and memory would let it wait for: rows of X with the numbers
+/// of its own, of which its neighbours are few others where graphs are small or communities, and
+/// the first columns of its edges.
+template <class T>
+__device__ void expect_rows(const UpdateLaunch& launch, std::int64_t first_row, int num_rows,
+                            int thread, int threads) {
+  constexpr int line_bytes = 128;
+  const auto row_bytes = static_cast<int>(launch.features.inner * sizeof(T));
+  const int lines = (row_bytes + line_bytes - 1) / line_bytes;
+  for (int i = thread; i < num_rows * lines; i += threads) {
+    const std::int64_t row = first_row + i / lines;
+    if (row >= launch.features.x_rows) return;
+    cuda::expect_in_l2(static_cast<const char*>(launch.features.x) +
+                       row * launch.features.x_stride * static_cast<int>(sizeof(T)) +
+                       i % lines * line_bytes);
+  }
+}
+
+__device__ inline void expect_columns(const UpdateLaunch& launch, const UpdateRow (&rows)[2]) {
+#pragma unroll
+  for (const UpdateRow& row : rows) {
+    if (row.count > 0) cuda::expect_in_l2(launch.matrix.indices + row.begin);
+  }
+}
 
 /// One number of Y before its epilogue, without planes: where those give what is not finite.
 template <class T>
