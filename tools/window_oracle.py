@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What choosing cores for each window could gain over choosing them for the whole graph, at most.
+
+Reads measured candidates (plan_loss.json of tools/plan_loss.py) and the graphs they were measured on. The fastest
+kernel on CUDA cores says what an edge costs there, the fastest on tensor cores what a tile of its windows costs, both
+on this very graph. If every window then went to the cores that are cheaper for it, and nothing else cost anything, the
+graph would take the sum of the smaller costs: the gain is the time of the faster kernel over that sum. Edges of windows
+that share little cost more than others on CUDA cores, and two kinds of work need two launches, so that less is left.
+
+  tools/window_oracle.py plan_loss.json --data-folder graphs -o docs/results/window_oracle.md
+
+It needs NumPy.
+"""
+import argparse
+import collections
+import json
+import math
+import pathlib
+import re
+import sys
+
+import numpy
+
+# By how their names begin: (tensor cores, rows of a window, columns of a tile).
+TENSOR = {"tall_64": (64, 64), "tiles_64": (64, 64), "tall_128": (128, 64), "short_16": (16, 16), "short_8": (8, 16),
+          "tall": (64, 64)}
+CUDA = ("rows", "vectors", "panels", "scalars", "fused", "heads")
+
+
+def kind_of(kernel):
+    """(rows, columns) of the tiles of a kernel on tensor cores, "cuda", or None for others."""
+    name = kernel.rsplit("/", 1)[-1]
+    for start, shape in TENSOR.items():
+        if name.startswith(start):
+            return shape
+    return "cuda" if name.startswith(CUDA) else None
+
+
+def windows_of(rows, cols, num_rows, height):
+    """Edges and distinct columns of each window."""
+    window = rows // height
+    count = -(-num_rows // height)
+    edges = numpy.bincount(window, minlength=count)
+    places = numpy.unique(window.astype(numpy.int64) * (int(cols.max()) + 1) + cols)
+    columns = numpy.bincount((places // (int(cols.max()) + 1)).astype(numpy.int64), minlength=count)
+    return edges, columns
+
+
+def fastest(candidates, accepts):
+    timed = [one for one in candidates if one["measured_us"] > 0 and accepts(kind_of(one["kernel"]))]
+    return min(timed, key=lambda one: one["measured_us"], default=None)
+
+
+def gain_of(candidates, windows_by_height):
+    """(gain, share of edges on tensor cores, CUDA cores' kernel, tensor cores' kernel), or None."""
+    rows = fastest(candidates, lambda kind: kind == "cuda")
+    tiles = fastest(candidates, lambda kind: isinstance(kind, tuple))
+    if rows is None or tiles is None:
+        return None
+    height, width = kind_of(tiles["kernel"])
+    edges, columns = windows_by_height(height)
+    steps = -(-columns // width)
+    on_cuda = rows["measured_us"] * edges / max(1, edges.sum())
+    on_tensor = tiles["measured_us"] * steps / max(1, steps.sum())
+    best = numpy.minimum(on_cuda, on_tensor).sum()
+    share = edges[on_tensor < on_cuda].sum() / max(1, edges.sum())
+    return min(rows["measured_us"], tiles["measured_us"]) / best, share, rows, tiles
+
+
+def measured(records, folder):
+    by_graph = collections.defaultdict(list)
+    for record in records:
+        by_graph[pathlib.Path(record["graph"]).stem].append(record)
+    for name, members in sorted(by_graph.items()):
+        path = pathlib.Path(folder) / name / f"{name}.npz"
+        if not path.exists():
+            print(f"{name}: no such graph in {folder}", file=sys.stderr)
+            continue
+        with numpy.load(path) as arrays:
+            if "row" not in arrays or "col" not in arrays:
+                print(f"{path}: no arrays row and col", file=sys.stderr)
+                continue
+            rows, cols = arrays["row"], arrays["col"]
+        num_rows = int(max(rows.max(), cols.max())) + 1
+        kept = {}
+
+        def by_height(height):
+            if height not in kept:
+                kept[height] = windows_of(rows, cols, num_rows, height)
+            return kept[height]
+
+        for record in members:
+            found = gain_of(record["candidates"], by_height)
+            if found:
+                yield record, *found
+
+
+def short(details):
+    return ", ".join(re.findall(r"\b(?:\d+|fp32|tf32|bf16|fp16)\b", details)[:3])
+
+
+def page(rows, commit, least_us):
+    lines = ["# What choosing cores by windows could gain", "",
+             f"Made by `tools/window_oracle.py` from times measured at `{commit}`. An upper bound: each window at what its edges cost the fastest "
+             "kernel on CUDA cores or its tiles the fastest on tensor cores, whichever is less, and nothing else; the gain is over the "
+             "faster of both kernels on the whole graph. \"Share\" is the edges that would run on tensor cores.", ""]
+    groups = collections.defaultdict(list)
+    for record, gain, share, cuda, tensor in rows:
+        precision = re.search(r"\b(fp32|tf32|bf16|fp16)\b", record["details"]).group(1)
+        groups[record["op"], precision].append((gain, min(cuda["measured_us"], tensor["measured_us"])))
+    lines += ["| op | precision | cases | mean | most | "
+              f"cases from {least_us:.0f} us on | mean | most |", "|---|---|---:|---:|---:|---:|---:|---:|"]
+    for (op, precision), members in sorted(groups.items()):
+        def both(gains):
+            return f"{math.exp(sum(map(math.log, gains)) / len(gains)):.3f} | {max(gains):.3f}" if gains else " | "
+        long_ones = [gain for gain, us in members if us >= least_us]
+        lines.append(f"| {op} | {precision} | {len(members)} | {both([gain for gain, _ in members])} | {len(long_ones)} | "
+                     f"{both(long_ones)} |")
+    lines += ["", "| graph | op | width and precision | CUDA cores | us | tensor cores | us | share | gain at most |",
+              "|---|---|---|---|---:|---|---:|---:|---:|"]
+    for record, gain, share, cuda, tensor in rows:
+        lines.append(f"| {pathlib.Path(record['graph']).stem} | {record['op']} | {short(record['details'])} | {cuda['kernel'].rsplit('/', 1)[-1]} | "
+                     f"{cuda['measured_us']:.1f} | {tensor['kernel'].rsplit('/', 1)[-1]} | {tensor['measured_us']:.1f} | "
+                     f"{100 * share:.0f} % | {gain:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measured", nargs="+", help="files of tools/plan_loss.py")
+    parser.add_argument("--data-folder", required=True, help="the graphs, as NAME/NAME.npz")
+    parser.add_argument("--least-us", type=float, default=20, help="shorter runs are counted, but not by themselves")
+    parser.add_argument("-o", "--out", help="writes the page there instead of printing it")
+    arguments = parser.parse_args()
+    read = [json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in arguments.measured]
+    rows = [row for one in read for row in measured(one["records"], arguments.data_folder)]
+    if not rows:
+        sys.exit("window_oracle: no graph was timed on both kinds of cores")
+    text = page(rows, ", ".join(sorted({one["commit"] for one in read})), arguments.least_us)
+    if arguments.out:
+        pathlib.Path(arguments.out).write_text(text, encoding="utf-8")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
