@@ -7,7 +7,7 @@
 #include "cuda/overlap.cuh"
 #include "cuda/wgmma_rows.cuh"
 #include "ops/bits/cuda/integer_mma.cuh"
-#include "ops/bits/cuda/planes.cuh"
+#include "ops/bits/cuda/plane_counts.cuh"
 #include "ops/bits/cuda/store.cuh"
 
 /// One plane of bits times numbers of up to eight bits, as bytes on Hopper's matrix units. A lane

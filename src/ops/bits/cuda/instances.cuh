@@ -16,10 +16,10 @@ void allow_shared(void (*kernel)(Parameters...), int bytes) {
              "asking for shared memory");
 }
 
-/// Blocks of a split product come in pairs that see each other's shared memory.
-template <class Kernel>
-void launch_pairs_of_blocks(Kernel kernel, dim3 grid, int threads, int bytes, int split,
-                            const BitProduct& product, Stream stream) {
+/// Starts a kernel whose blocks come in clusters of so many that see each other's shared memory.
+template <class... Parameters, class... Arguments>
+void launch_in_clusters(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes,
+                        int cluster, Stream stream, const Arguments&... arguments) {
   if (grid.x == 0 || grid.y == 0) return;
   cudaLaunchAttribute attributes[2]{};
   unsigned count = 0;
@@ -27,9 +27,9 @@ void launch_pairs_of_blocks(Kernel kernel, dim3 grid, int threads, int bytes, in
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[count++].val.programmaticStreamSerializationAllowed = 1;
   }
-  if (split > 1) {
+  if (cluster > 1) {
     attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count].val.clusterDim.x = static_cast<unsigned>(split);
+    attributes[count].val.clusterDim.x = static_cast<unsigned>(cluster);
     attributes[count].val.clusterDim.y = 1;
     attributes[count++].val.clusterDim.z = 1;
   }
@@ -40,7 +40,7 @@ void launch_pairs_of_blocks(Kernel kernel, dim3 grid, int threads, int bytes, in
   config.stream = cuda::raw(stream);
   config.attrs = attributes;
   config.numAttrs = count;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, product), "starting a kernel");
+  cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), "starting a kernel");
 }
 
 inline dim3 bit_grid(const BitProduct& product, int rows, int width, int split) {

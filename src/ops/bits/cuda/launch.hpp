@@ -59,6 +59,8 @@ inline constexpr int num_planes_shapes = 3;
 extern const BitFunction planes_one[num_planes_shapes];   ///< one plane on the right
 extern const BitFunction planes_twin[num_planes_shapes];  ///< two
 extern const BitFunction planes_runs[num_planes_shapes];  ///< any number
+/// The first shape of each, with B for two blocks at once.
+extern const BitFunction shared_planes[3];
 /// Bytes on the right. Of 256 x 128 and 256 x 64.
 inline constexpr int num_bytes_shapes = 2;
 extern const BitFunction bytes_functions[num_bytes_shapes];

@@ -8,7 +8,7 @@ namespace tessera::ops {
 
 template <class Policy>
 constexpr BitFunction planes_function() {
-  return {Policy::groups * 64,
+  return {Policy::rows,
           Policy::width,
           chunk_words,
           true,
@@ -16,10 +16,10 @@ constexpr BitFunction planes_function() {
             allow_shared(multiply_planes_kernel<Policy>, planes_shared_bytes<Policy>);
           },
           [](const BitProduct& product, int split, Stream stream) {
-            launch_pairs_of_blocks(multiply_planes_kernel<Policy>,
-                                   bit_grid(product, Policy::groups * 64, Policy::width, split),
-                                   Policy::groups * 128, planes_shared_bytes<Policy>, split,
-                                   product, stream);
+            launch_in_clusters(multiply_planes_kernel<Policy>,
+                               bit_grid(product, Policy::rows, Policy::width, split),
+                               Policy::groups * 128, planes_shared_bytes<Policy>, split, stream,
+                               product);
           }};
 }
 

@@ -31,6 +31,34 @@ __device__ inline void store_pair(const BitProduct& product, std::int64_t row, s
   }
 }
 
+/// The sums of a warp group: 64 rows from `first_row` on, `width` columns.
+template <int width>
+__device__ void store_tile(const BitProduct& product, std::int64_t first_row,
+                           std::int64_t first_col, const std::int32_t (&sums)[width / 2]) {
+  constexpr int count = width / 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t row = first_row + threadIdx.x % 128 / 32 * 16 + lane / 4;
+  const std::int64_t col = first_col + lane % 4 * 2;
+  // Most tiles have all of their rows and columns: two addresses serve all of their stores.
+  const bool whole = stores_pairs(product) && first_row + 64 <= product.a.rows &&
+                     first_col + width <= product.b.rows;
+  if (whole) {
+    std::int32_t* const upper = product.sums + row * product.stride + col;
+    std::int32_t* const lower = upper + 8 * product.stride;
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      *reinterpret_cast<int2*>(upper + i * 2) = make_int2(sums[i], sums[i + 1]);
+      *reinterpret_cast<int2*>(lower + i * 2) = make_int2(sums[i + 2], sums[i + 3]);
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < count; i += 4) {
+    store_pair(product, row, col + i * 2, sums[i], sums[i + 1]);
+    store_pair(product, row + 8, col + i * 2, sums[i + 2], sums[i + 3]);
+  }
+}
+
 /// `sums` are those of a warp group: 64 rows of the block's, `width` columns. Where two blocks have
 /// a part of K each, either finishes half of the rows, and gets the other's sums of them in its
 /// shared memory, which holds nothing else any more.
@@ -68,27 +96,7 @@ __device__ void store_sums(const BitProduct& product, std::int64_t first_row,
       sums[i + 3] += other.w;
     }
   }
-  const int lane = thread % 32;
-  const std::int64_t row = first_row + group * 64 + thread / 32 * 16 + lane / 4;
-  const std::int64_t col = first_col + lane % 4 * 2;
-  // Most tiles have all of their rows and columns: two addresses serve all of their stores.
-  const bool whole = stores_pairs(product) && first_row + group * 64 + 64 <= product.a.rows &&
-                     first_col + width <= product.b.rows;
-  if (whole) {
-    std::int32_t* const upper = product.sums + row * product.stride + col;
-    std::int32_t* const lower = upper + 8 * product.stride;
-#pragma unroll
-    for (int i = 0; i < count; i += 4) {
-      *reinterpret_cast<int2*>(upper + i * 2) = make_int2(sums[i], sums[i + 1]);
-      *reinterpret_cast<int2*>(lower + i * 2) = make_int2(sums[i + 2], sums[i + 3]);
-    }
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < count; i += 4) {
-    store_pair(product, row, col + i * 2, sums[i], sums[i + 1]);
-    store_pair(product, row + 8, col + i * 2, sums[i + 2], sums[i + 3]);
-  }
+  store_tile<width>(product, first_row + group * 64, first_col, sums);
 }
 
 }  // namespace tessera::ops

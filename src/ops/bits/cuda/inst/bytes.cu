@@ -15,10 +15,10 @@ constexpr BitFunction bytes_function() {
             allow_shared(multiply_bytes_kernel<Policy>, bytes_shared_bytes<Policy>);
           },
           [](const BitProduct& product, int split, Stream stream) {
-            launch_pairs_of_blocks(multiply_bytes_kernel<Policy>,
-                                   bit_grid(product, Policy::rows, Policy::width, split),
-                                   Policy::groups * 128, bytes_shared_bytes<Policy>, split, product,
-                                   stream);
+            launch_in_clusters(multiply_bytes_kernel<Policy>,
+                               bit_grid(product, Policy::rows, Policy::width, split),
+                               Policy::groups * 128, bytes_shared_bytes<Policy>, split, stream,
+                               product);
           }};
 }
 

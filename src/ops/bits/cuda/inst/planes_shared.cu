@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/bits/cuda/planes_shared_instances.cuh"
+
+namespace tessera::ops {
+
+const BitFunction shared_planes[3] = {
+    shared_planes_function<PlanesPolicy<2, 128, PlanesOrder::one, 6, 6>>(),
+    shared_planes_function<PlanesPolicy<2, 128, PlanesOrder::twin, 5, 8>>(),
+    shared_planes_function<PlanesPolicy<2, 128, PlanesOrder::runs, 8, 5>>(),
+};
+
+}  // namespace tessera::ops

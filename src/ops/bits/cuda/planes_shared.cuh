@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/bulk_copy.cuh"
+#include "cuda/cluster.cuh"
+#include "cuda/overlap.cuh"
+#include "ops/bits/cuda/plane_counts.cuh"
+#include "ops/bits/cuda/store.cuh"
+
+/// Planes whose chunks come as boxes that one warp asks for. The blocks of a cluster have other
+/// rows but the same columns: each brings a part of a chunk of B for all of them, so that B is read
+/// once per cluster. Where tiles are skipped blocks meet other chunks, and a cluster is one block.
+namespace tessera::ops {
+
+/// Boxes of 32 words: of A as many rows as a block has, of B the part that a block brings.
+struct PlaneMaps {
+  CUtensorMap a;
+  CUtensorMap b;
+};
+
+template <class Policy>
+class SharedPlanes {
+ public:
+  static constexpr int consumers = Policy::groups * 4;  ///< warps
+  static constexpr int threads = (consumers + 1) * 32;
+
+  __device__ SharedPlanes(const BitProduct& product, const PlaneMaps& maps, std::uint32_t barriers,
+                          std::uint32_t memory)
+      : product_(product), maps_(maps), barriers_(barriers), slots_{memory} {
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank_));
+    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(ranks_));
+    const int all = static_cast<int>((product.a.row_words + chunk_words - 1) / chunk_words);
+    const auto tile = static_cast<int>(blockIdx.x);
+    range_ = part_range(product.index, all, tile, 0, 1);
+    turns_ = range_.count * product.b.planes;
+    first_row_ = tile * Policy::rows;
+    first_col_ = static_cast<int>(blockIdx.y) * Policy::width;
+  }
+
+  __device__ void run() const {
+    // Of a lane for all, so that the compiler sees whole warps go one way.
+    const int warp = __shfl_sync(0xFFFFFFFFu, static_cast<int>(threadIdx.x) / 32, 0);
+    const bool asks = threadIdx.x == consumers * 32;
+    if (asks) init_barriers();
+    cuda::arrive_in_cluster();
+    if (asks && product_.a_stays) start(true, false);
+    cuda::wait_for_cluster();
+    cuda::wait_for_previous();
+    if (warp < consumers) {
+      consume();
+    } else if (asks) {
+      start(!product_.a_stays, true);
+      produce();
+    }
+    // No block may be gone while others write to it.
+    cuda::arrive_in_cluster();
+    cuda::wait_for_cluster();
+  }
+
+ private:
+  using Turn = PlanesTurn<Policy::run>;
+  static constexpr int slots = Policy::b_slots;
+
+  __device__ Turn first_turn() const { return {0, 0, product_.b.planes - 1}; }
+  __device__ std::uint32_t full(int slot) const {
+    return barriers_ + static_cast<std::uint32_t>(slot * 8);
+  }
+  __device__ std::uint32_t empty(int slot) const {
+    return barriers_ + static_cast<std::uint32_t>((slots + slot) * 8);
+  }
+
+  __device__ void init_barriers() const {
+    for (int slot = 0; slot < slots; ++slot) {
+      cuda::init_barrier(full(slot), 1);
+      cuda::init_barrier(empty(slot), ranks_ * consumers);
+    }
+    cuda::publish_barriers();
+  }
+
+  /// Asks for the first turns: A that stays before B, which other kernels may be writing still.
+  __device__ void start(bool a, bool b) const {
+    Turn turn = first_turn();
+    for (int i = 0; i < min(slots, turns_); ++i) {
+      if (a) ask_a(turn, i);
+      if (b) ask_b(turn, i);
+      turn.advance(range_.count, product_.b.planes);
+    }
+  }
+
+  /// All further turns. Nobody reads a slot any more whose warps have arrived: in no block, since B
+  /// goes to all of them.
+  __device__ void produce() const {
+    Turn turn = first_turn();
+    for (int i = 0; i < min(slots, turns_); ++i) turn.advance(range_.count, product_.b.planes);
+    int slot = 0;
+    int parity = 0;
+    for (int i = slots; i < turns_; ++i) {
+      cuda::wait_for_barrier(empty(slot), parity);
+      ask_a(turn, slot);
+      ask_b(turn, slot);
+      turn.advance(range_.count, product_.b.planes);
+      if (++slot == slots) {
+        slot = 0;
+        parity ^= 1;
+      }
+    }
+  }
+
+  /// The chunk of A, with the first plane that it meets, and what is to come in this turn.
+  __device__ void ask_a(const Turn& turn, int slot) const {
+    const bool comes = turn.plane == product_.b.planes - 1;
+    cuda::expect_bytes(full(slot), ((comes ? Policy::rows : 0) + Policy::width) * chunk_bytes);
+    if (!comes) return;
+    cuda::copy_box(slots_.a_slot(turn.at()), maps_.a, word_of(turn), first_row_, 0, full(slot));
+  }
+  __device__ void ask_b(const Turn& turn, int slot) const {
+    if (ranks_ == 1) {
+      return cuda::copy_box(slots_.b_slot(slot), maps_.b, word_of(turn), first_col_, turn.plane,
+                            full(slot));
+    }
+    const int part = Policy::width / ranks_ * rank_;
+    cuda::copy_box(slots_.b_slot(slot) + static_cast<std::uint32_t>(part * chunk_bytes), maps_.b,
+                   word_of(turn), first_col_ + part, turn.plane, full(slot),
+                   static_cast<std::uint16_t>((1u << ranks_) - 1));
+  }
+  __device__ int word_of(const Turn& turn) const {
+    const int index = range_.first + turn.at();
+    return (product_.index.parts == nullptr ? index : product_.index.parts[index]) * chunk_words;
+  }
+
+  __device__ void consume() const {
+    PlaneCounts<Policy> counts;
+    const auto lane = static_cast<int>(threadIdx.x) % 32;
+    Turn turn = first_turn();
+    int slot = 0;
+    int parity = 0;
+    int before = 0;
+    for (int i = 0; i < turns_; ++i) {
+      cuda::wait_for_barrier(full(slot), parity);
+      counts.add(turn, range_.count, slots_.a_slot(turn.at()), slots_.b_slot(slot));
+      // The products of the turn before are done.
+      if (i > 0 && lane < ranks_) cuda::arrive_at(empty(before), lane);
+      turn.advance(range_.count, product_.b.planes);
+      before = slot;
+      if (++slot == slots) {
+        slot = 0;
+        parity ^= 1;
+      }
+    }
+    counts.finish();
+    store_tile<Policy::width>(product_, first_row_ + static_cast<int>(threadIdx.x) / 128 * 64,
+                              first_col_, counts.sums);
+  }
+
+  const BitProduct& product_;
+  const PlaneMaps& maps_;
+  std::uint32_t barriers_;
+  PlanesMemory<Policy> slots_;
+  PartRange range_;
+  int rank_;
+  int ranks_;
+  int turns_;
+  int first_row_;
+  int first_col_;
+};
+
+template <class Policy>
+__global__ __launch_bounds__(SharedPlanes<Policy>::threads,
+                             1) void multiply_shared_planes(const BitProduct product,
+                                                            const __grid_constant__ PlaneMaps maps) {
+#ifdef TESSERA_HAS_WGMMA
+  extern __shared__ __align__(1024) char shared[];
+  __shared__ __align__(8) std::uint64_t barriers[2 * Policy::b_slots];
+  cuda::let_next_begin();
+  SharedPlanes<Policy>(product, maps, cuda::shared_address(barriers),
+                       (cuda::shared_address(shared) + 1023u) & ~1023u)
+      .run();
+#else
+  __trap();
+#endif
+}
+
+}  // namespace tessera::ops
