@@ -11,6 +11,7 @@ bench/baselines/nm_torch.py runs. With --parts accuracy, on any device: docs/res
 FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both directions, self loops do not. One thread.
 """
 import argparse
+import gzip
 import json
 import pathlib
 import platform
@@ -182,6 +183,9 @@ def on_gpu(arguments, paths):
 
 
 def rows_of(program, path):
+    if ".mtx" in path.name:
+        with (gzip.open if path.name.endswith(".gz") else open)(path, "rt") as file:
+            return int(next(line for line in file if not line.startswith("%")).split()[0])
     run = subprocess.run([program, "info", str(path), "--duplicates", "first", "--json", "-"], check=False, capture_output=True,
                          text=True)
     return json.loads(run.stdout)["vertices"] if run.returncode == 0 else 0

@@ -47,8 +47,10 @@ class Data:
             self.edge_index = torch.from_numpy(edges)
             self.x = torch.from_numpy(dense_features(arrays, vertices))
             self.y = torch.from_numpy(arrays["y"])
+            # Without a split every tenth vertex, which is enough to time a step.
             self.train, self.validation, self.test = (
-                torch.from_numpy(arrays[name]) for name in ("train_idx", "val_idx", "test_idx"))
+                torch.from_numpy(arrays[name] if name in arrays else numpy.arange(0, vertices, 10))
+                for name in ("train_idx", "val_idx", "test_idx"))
         self.x = self.x / self.x.abs().sum(1, keepdim=True).clamp(min=1e-12)
         self.classes = int(self.y.max()) + 1
         values = torch.ones(self.edge_index.shape[1])

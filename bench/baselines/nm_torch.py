@@ -107,7 +107,11 @@ def main():
     options = parser.parse_args()
     records = []
     for path in options.data:
-        data = Data(path)
+        try:
+            data = Data(path)
+        except KeyError as missing:
+            print(f"{path}: no {missing}", flush=True)
+            continue
         for name in options.models.split(","):
             records.append(measure(data, name))
             print(records[-1]["graph"], name, records[-1]["times_us"], flush=True)

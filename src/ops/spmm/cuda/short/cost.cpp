@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 
-#include "ops/spmm/cuda/arranging.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
@@ -108,8 +107,7 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   if (longest > cut) longest_us += fit.second_launch_us + longest / cut * fit.warp_piece_us;
   const double both_us =
       std::pow(std::pow(work_us, fit.power) + std::pow(move_us, fit.power), 1 / fit.power);
-  const double once_us = encoding == ShortEncoding::quads ? arranging_us(problem) : 0;
-  return fit.start_us + both_us + longest_us + once_us;
+  return fit.start_us + both_us + longest_us;
 }
 
 }  // namespace tessera::ops

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "graph/degrees.hpp"
-#include "ops/spmm/cuda/arranging.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
@@ -207,7 +206,6 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
                std::max(sample.rest_edges * row_bytes / shape.rates.rest_bytes_per_us,
                         longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
   }
-  if (policy.quads) work_us += arranging_us(problem) / factor_of(fit, policy);
   return start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
 }
 
