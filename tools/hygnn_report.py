@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hybrid plans against plans on one kind of core, how well cores are chosen, and a sweep of sparsity.
+"""Hybrid plans against plans on one kind of core, how well cores are chosen, and what HyGNN's other figures show.
 
 The counterparts of HyGNN's comparison of cores (Figures 1 and 10), of its core choice and of its sweep of sparsity
-(Table 10). Every figure comes from plans that time their candidates, so that the kernels of one kind of core, hybrid
-ones and the plan's own choice are measured in the same process on the same operands.
+(Table 10) come from plans that time their candidates, so that the kernels of one kind of core, hybrid ones and the
+plan's own choice are measured in the same process on the same operands. Layouts, fused layers, widths and training
+steps (Figures 11 to 15, Tables 3 to 6) are in hygnn_parts.py; `--parts` names some of them. Figure 5 is the picture that
+`tessera reorder --report` draws.
 
   tools/hygnn_report.py --program build/cuda/bin/tessera --data-folder graphs --commit 3bbdb77 \\
     --machine "NVIDIA H200" -o docs/results/hygnn
@@ -21,6 +23,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import hygnn_parts
 import plan_loss
 
 # A kernel belongs to the kind of core that it runs on.
@@ -68,6 +71,23 @@ def measure(arguments):
                                 "fitted": pathlib.Path(name).stem in plan_loss.FITTED, **more})
             print(f"{name}: {len(choices)} plans", file=sys.stderr)
     return records, problems
+
+
+def measure_parts(arguments):
+    """What each part that was asked for measures, by the part's name."""
+    parts, problems = {name: [] for name in arguments.parts.split(",") if name}, []
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        for part, records in parts.items():
+            for name, source in plan_loss.sources_of(arguments):
+                if time.monotonic() - begin > arguments.seconds:
+                    problems.append(f"{part} of {name}: not measured, {arguments.seconds:.0f} s had passed")
+                    continue
+                try:
+                    records += hygnn_parts.PARTS[part][0](arguments, pathlib.Path(name).stem, source, folder)
+                except (RuntimeError, plan_loss.subprocess.TimeoutExpired) as error:
+                    problems.append(f"{part} of {name}: {error}")
+    return parts, problems
 
 
 def timed(record):
@@ -180,11 +200,14 @@ def sweep_section(records):
     return lines
 
 
-def page(records, problems, commits, machine, notes):
+def page(records, parts, problems, commits, machine, notes):
     lines = ["# Both kinds of cores", "",
              f"Made by `tools/hygnn_report.py` on commit {', '.join(f'`{commit}`' for commit in commits)}; {machine}. Times of a plan "
              "that times its candidates: medians of a few runs, in chains where they are short.", ""]
-    lines += hybrid_section(records) + [""] + choice_section(records) + [""] + sweep_section(records)
+    sections = [hybrid_section(records), choice_section(records), sweep_section(records)] if records else []
+    sections += [hygnn_parts.PARTS[part][1](found) for part, found in parts.items()]
+    for section in sections + [hygnn_parts.candidate_lines(records)]:
+        lines += section + ([""] if section else [])
     if notes:
         lines += ["", notes]
     if problems:
@@ -203,6 +226,9 @@ def main():
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--seconds", type=float, default=600, help="start no graph after so long")
     parser.add_argument("--seconds-per-graph", type=float, default=60)
+    parser.add_argument("--parts", default=",".join(hygnn_parts.PARTS),
+                        help="which of " + ", ".join(hygnn_parts.PARTS) + " to measure (default all)")
+    parser.add_argument("--no-choices", action="store_true", help="the parts alone")
     parser.add_argument("--no-sweep", action="store_true", help="without the sweep of sparsity")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--machine", required=True, help="where it was measured, for the page")
@@ -216,15 +242,21 @@ def main():
         read = [json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in arguments.earlier]
         commits = sorted({one["commit"] for one in read})
         records = [record for one in read for record in one["records"]]
+        parts = {part: [record for one in read for record in one.get("parts", {}).get(part, [])] for part in hygnn_parts.PARTS}
     else:
-        records, problems = measure(arguments)
+        unknown = set(filter(None, arguments.parts.split(","))) - set(hygnn_parts.PARTS)
+        if unknown:
+            sys.exit(f"hygnn_report: no part '{unknown.pop()}': there are {', '.join(hygnn_parts.PARTS)}")
+        records, problems = ([], []) if arguments.no_choices else measure(arguments)
+        parts, more_problems = measure_parts(arguments)
+        problems += more_problems
         commits = [arguments.commit]
-        if not records:
-            sys.exit("hygnn_report: no plan was measured: " + "; ".join(problems))
-        out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records}, indent=0),
+        if not records and not any(parts.values()):
+            sys.exit("hygnn_report: nothing was measured: " + "; ".join(problems))
+        out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records, "parts": parts}, indent=0),
                                             encoding="utf-8")
     notes = pathlib.Path(arguments.notes).read_text(encoding="utf-8").strip() if arguments.notes else ""
-    out.with_suffix(".md").write_text(page(records, problems, commits, arguments.machine, notes), encoding="utf-8")
+    out.with_suffix(".md").write_text(page(records, parts, problems, commits, arguments.machine, notes), encoding="utf-8")
     print(out.with_suffix(".md").read_text(encoding="utf-8"))
 
 

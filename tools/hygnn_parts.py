@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of tools/hygnn_report.py that measure more than choices of kernels.
+
+Each part is a function that measures, and one that writes its lines of the page: layouts (HyGNN's Figures 13 to 15), layers whose
+sums and product are one kernel (Table 3), widths that fill no warp (Table 4) and training steps (Figures 11 and 12). What Tables 5
+and 6 compare is in the candidates of plans: column ids in shared memory, and rows loaded straight into registers.
+"""
+import json
+import math
+import pathlib
+import subprocess
+
+MANY_EPOCHS = 10 ** 7  # any order pays
+WIDTHS = (47, 64, 89, 96)  # those that fill no warp, each before the next that does
+
+
+def geometric_mean(numbers):
+    return math.exp(sum(map(math.log, numbers)) / len(numbers))
+
+
+def tessera(arguments, *words):
+    """What a verb says in JSON."""
+    done = subprocess.run([arguments.program, *map(str, words), "--json", "-"], capture_output=True, text=True,
+                          timeout=arguments.seconds_per_graph, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
+    return json.loads(done.stdout)
+
+
+def bench(arguments, source, ops, *words):
+    return tessera(arguments, "bench", *ops, "--device", arguments.device, "--quick", "--data", source, *words)["records"]
+
+
+def time_of(record):
+    return record.get("chain_us") or record["median_us"]
+
+
+# Orders of rows inside a plan.
+
+def measure_layout(arguments, name, source, folder):
+    """The fastest kernel in the order of the graph and in the plan's own, for the graph and its shuffled twin."""
+    shuffled = pathlib.Path(folder) / "shuffled.tsr"
+    tessera(arguments, "reorder", "--data", source, "--method", "random", "--graph-only", "-o", shuffled, "--force")
+    for is_shuffled, graph in ((False, source), (True, str(shuffled))):
+        for precision in arguments.precisions.split(","):
+            said = tessera(arguments, "plan", "--data", graph, "--device", arguments.device, "--tune", "measured", "--epochs",
+                           MANY_EPOCHS, "--features", 128, "--precision", precision)
+            timed = [one for one in said["candidates"] if one["measured_us"]]
+            ordered = [one["measured_us"] for one in timed if "/ordered" in one["kernel"]]
+            others = [one["measured_us"] for one in timed if "/ordered" not in one["kernel"]]
+            if ordered and others:
+                yield {"graph": name, "shuffled": is_shuffled, "precision": precision, "before_us": min(others),
+                       "ordered_us": min(ordered), "summary": said["summary"]}
+    found = tessera(arguments, "reorder", "--data", source, "--method", "loa", "--graph-only", "-o", shuffled, "--force")
+    yield {"graph": name, "loa_seconds": found["order_seconds"], "edges": found["edges"],
+           "reuse": [found["before"]["window_reuse"], found["after"]["window_reuse"]]}
+
+
+def layout_lines(records):
+    runs = [one for one in records if "ordered_us" in one]
+    if not runs:
+        return []
+    lines = ["## Orders of rows (Figures 13 to 15)", "",
+             "spmm of 128 features: the fastest kernel in the order of the graph, and windows of rows in the plan's own order. A plan "
+             "keeps the faster, so that nothing is lost; gains count 1 there.", "",
+             "| graph | order | precision | as it is, us | ordered, us | gain |", "|---|---|---|---:|---:|---:|"]
+    gains = {}
+    for one in runs:
+        gain = max(1.0, one["before_us"] / one["ordered_us"])
+        gains.setdefault((one["shuffled"], one["precision"]), []).append(gain)
+        lines.append(f"| {one['graph']} | {'shuffled' if one['shuffled'] else 'as it came'} | {one['precision']} | "
+                     f"{one['before_us']:.1f} | {one['ordered_us']:.1f} | {gain:.2f} |")
+    for (is_shuffled, precision), found in sorted(gains.items()):
+        lines += ["", f"{'Shuffled' if is_shuffled else 'As they came'}, {precision}: geometric mean {geometric_mean(found):.3f} over "
+                  f"{len(found)} graphs."]
+    orders = [one for one in records if "loa_seconds" in one]
+    if orders:
+        lines += ["", "| graph | edges | LOA, seconds | edges per column of 16 rows, before and after |", "|---|---:|---:|---:|"]
+        lines += [f"| {one['graph']} | {one['edges']:,} | {one['loa_seconds']:.3f} | {one['reuse'][0]:.2f}, {one['reuse'][1]:.2f} |"
+                  for one in orders]
+    return lines
+
+
+# Sums and product in one kernel.
+
+UPDATE_OPS = ("aggregate_update", "aggregate_update_kept", "aggregate_update_backward")
+
+
+def measure_update(arguments, name, source, folder):
+    for kernel in ("fused", "staged"):
+        for record in bench(arguments, source, UPDATE_OPS, "--features", "64,96", "--precision", arguments.precisions,
+                            "--kernel", f"aggregate_update/cuda/{kernel}"):
+            yield {"graph": name, "op": record["op"], "features": record["features"], "precision": record["precision"],
+                   "kernel": kernel, "us": time_of(record)}
+
+
+def update_lines(records):
+    times = {}
+    for one in records:
+        times.setdefault((one["graph"], one["features"], one["precision"]), {})[one["op"], one["kernel"]] = one["us"]
+    if not times:
+        return []
+    lines = ["## Sums and product in one kernel (Table 3)", "", "Microseconds, fused / in stages, and how many times as fast.", "",
+             "| graph | features | precision | forward | | sums kept | | backward | |", "|---|---:|---|---:|---:|---:|---:|---:|---:|"]
+    ratios = {}
+    for (graph, features, precision), found in times.items():
+        cells = []
+        for op in UPDATE_OPS:
+            fused, staged = found.get((op, "fused")), found.get((op, "staged"))
+            if fused and staged:
+                ratios.setdefault((op, features, precision), []).append(staged / fused)
+                cells += [f"{fused:.0f} / {staged:.0f}", f"{staged / fused:.2f}"]
+            else:
+                cells += ["", ""]
+        lines.append(f"| {graph} | {features} | {precision} | " + " | ".join(cells) + " |")
+    for (op, features, precision), found in sorted(ratios.items()):
+        lines += ["", f"`{op}`, {features} features, {precision}: geometric mean {geometric_mean(found):.2f}, worst {min(found):.2f}."]
+    return lines
+
+
+# Widths.
+
+def measure_widths(arguments, name, source, folder):
+    for record in bench(arguments, source, ["spmm"], "--features", ",".join(map(str, WIDTHS)), "--precision", arguments.precisions):
+        yield {"graph": name, "features": record["features"], "precision": record["precision"], "us": time_of(record)}
+
+
+def width_lines(records):
+    times = {(one["graph"], one["precision"], one["features"]): one["us"] for one in records}
+    pairs = list(zip(WIDTHS[::2], WIDTHS[1::2]))
+    if not times:
+        return []
+    lines = ["## Widths that fill no warp (Table 4)", "",
+             "Default plans, microseconds. Rows of such widths do not begin on 16-byte boundaries, so that they are loaded number by number; "
+             "below 1 they still take less than the next width that fills its warps.", "",
+             "| graph | precision | " + " | ".join(f"{narrow} | {wide} | ratio" for narrow, wide in pairs) + " |",
+             "|---|---|" + "---:|---:|---:|" * len(pairs)]
+    for graph, precision in sorted({key[:2] for key in times}):
+        cells = []
+        for narrow, wide in pairs:
+            both = [times.get((graph, precision, width)) for width in (narrow, wide)]
+            cells.append(f"{both[0]:.1f} | {both[1]:.1f} | {both[0] / both[1]:.2f}" if all(both) else " | | ")
+        lines.append(f"| {graph} | {precision} | " + " | ".join(cells) + " |")
+    return lines
+
+
+# Training steps.
+
+def measure_steps(arguments, name, source, folder):
+    for record in bench(arguments, source, ["step_gcn", "step_gin"], "--features", 96, "--hidden", 64, "--classes", 8):
+        yield {"graph": name, "op": record["op"], "ms": record["median_us"] / 1000}
+
+
+def step_lines(records):
+    if not records:
+        return []
+    lines = ["## Training steps (Figures 11 and 12)", "", "Milliseconds of forward, backward and Adam, 96 → 64 → 8, fp32.", "",
+             "| graph | GCN | GIN |", "|---|---:|---:|"]
+    by_graph = {}
+    for one in records:
+        by_graph.setdefault(one["graph"], {})[one["op"]] = one["ms"]
+    for graph, found in by_graph.items():
+        lines.append(f"| {graph} | " + " | ".join(f"{found[op]:.3f}" if op in found else "" for op in ("step_gcn", "step_gin")) + " |")
+    return lines
+
+
+# Candidates of the same plan that differ in one thing.
+
+def pair_lines(records, title, text, op, first, second):
+    rows = []
+    for record in records:
+        if record["op"] != op:
+            continue
+        best = {}
+        for one in record["candidates"]:
+            kind = next((kind for kind, accepts in (("first", first), ("second", second))
+                         if accepts(one["kernel"].rsplit("/", 1)[-1])), None)
+            if kind and one["measured_us"] > 0 and one["measured_us"] < best.get(kind, math.inf):
+                best[kind] = one["measured_us"]
+        if len(best) == 2:
+            rows.append((record["graph"], record["details"], best["first"], best["second"]))
+    if not rows:
+        return []
+    lines = [f"## {title}", "", text, "", "| graph | plan | with, us | without, us | times as fast |", "|---|---|---:|---:|---:|"]
+    lines += [f"| {graph} | {', '.join(details.split(', ')[:2])} | {one:.1f} | {other:.1f} | {other / one:.2f} |"
+              for graph, details, one, other in rows]
+    return lines + ["", f"Geometric mean {geometric_mean([other / one for _, _, one, other in rows]):.3f}."]
+
+
+def candidate_lines(records):
+    shared = pair_lines(records, "Column ids in shared memory (Table 5)",
+                        "The fastest kernel by rows whose warps keep column ids in shared memory, and the fastest whose lanes read their own.",
+                        "spmm", lambda name: name.startswith("rows") and "shared" in name,
+                        lambda name: name.startswith("rows") and "shared" not in name)
+    direct = pair_lines(records, "Rows straight into registers (Table 6)",
+                        "Dot products of windows of 16 rows: rows loaded as the matrix unit takes them, and through shared memory.",
+                        "sddmm", lambda name: name.startswith("short_16_direct"), lambda name: name == "short_16")
+    return shared + ([""] if shared else []) + direct
+
+
+PARTS = {"layout": (measure_layout, layout_lines), "update": (measure_update, update_lines),
+         "widths": (measure_widths, width_lines), "steps": (measure_steps, step_lines)}
