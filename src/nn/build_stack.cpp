@@ -133,6 +133,7 @@ void add_block(const ModelConfig& config, const Place& place, Sequential& stack)
     auto after = std::make_unique<BatchNorm>(norm, placement);
     after->take_bias(before.leave_bias());
     after->take_moments(before.leave_moments());
+    after->leave_gradient_to(before);
     layers.add(fmt::format("norms.{}", place.index), std::move(after));
   };
   if (!residual) return add_to(stack);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/gin.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "tessera/nn/bit_steps.hpp"
@@ -146,7 +148,12 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
 
 Tensor* Gin::backward_pair(Tensor& grad_output, const Context& context) {
   Tensor* grad = second_.backward(grad_output, context);
-  if (const GradientProduct* const product = second_.left_product()) {
+  const GradientProduct* const product = second_.left_product();
+  if (first_takes_normed(context)) {
+    return product != nullptr ? backward_normed({}, product->factors(), context)
+                              : backward_normed(std::as_const(*grad), {}, context);
+  }
+  if (product != nullptr) {
     grad = norm_->backward_product(*product, context);
   } else if (norm_) {
     grad = norm_->backward(*grad, context);
@@ -172,7 +179,25 @@ Tensor* Gin::backward_transformed(const Tensor& grad, const Context& context) {
 Tensor* Gin::backward_aggregated(const Tensor& grad, const Context& context) {
   const bool goes_on = needs_input_gradient() || eps_.trainable;
   first_.backward(combined_, grad, nullptr, goes_on ? &grad_inner_ : nullptr, context);
-  if (!goes_on) return nullptr;
+  return goes_on ? backward_neighbours(context) : nullptr;
+}
+
+bool Gin::first_takes_normed(const Context& context) const {
+  if (!norm_ || options_.bits > 0 || transforms_first(sources_, targets_)) return false;
+  return (needs_input_gradient() || eps_.trainable) && norm_->leaves_rows(context) &&
+         ops::linear_gradient_fuses(device(), storage_of(placement().precision), combined_.rows(),
+                                    options_.in, hidden_width(options_));
+}
+
+Tensor* Gin::backward_normed(ops::ConstOperand grad, const ops::GradientFactors& factors,
+                             const Context& context) {
+  ops::LinearSurroundings around;
+  around.normed = norm_->backward_columns(grad, factors, context);
+  first_.backward_normed(combined_, grad, grad_inner_, context, around);
+  return backward_neighbours(context);
+}
+
+Tensor* Gin::backward_neighbours(const Context& context) {
   backward_sum(grad_inner_, grad_sources_, grad_targets_, context);
   return needs_input_gradient() ? &grad_sources_ : nullptr;
 }

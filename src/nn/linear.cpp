@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/linear.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "tessera/nn/bit_steps.hpp"
@@ -23,6 +25,7 @@ Linear::Linear(const LinearOptions& options, Placement placement)
 
 const Tensor& Linear::forward(const Input& input, const Context& context) {
   around_ = {};
+  norm_before_ = nullptr;
   if (moments_) moments_->known = false;
   if (!input.is_sparse()) {
     input_ = Input(input_rounder_(input.dense("Linear"), context));
@@ -46,6 +49,7 @@ bool Linear::fuses(std::int64_t rows, const BatchNorm& norm, const Context& cont
 
 const Tensor& Linear::forward(const Tensor& x, BatchNorm& norm, const Context& context) {
   input_ = Input(x);
+  norm_before_ = &norm;
   around_ = norm.forward_columns(x, context);
   return forward_dense(x, context);
 }
@@ -68,7 +72,25 @@ const ColumnMoments* Linear::leave_moments() {
   return &*moments_;
 }
 
+bool Linear::takes_normed(const Context& context) {
+  return !input_.absent() && !input_.is_sparse() && needs_input_gradient() &&
+         !input_rounder_.rounds() && !projection_.rounder().rounds() &&
+         epilogue_before() == nullptr && epilogue_.is_linear(context) &&
+         epilogue_.only_bias(context) == nullptr &&
+         ops::linear_gradient_fuses(device(), storage_of(placement().precision), input_.rows(),
+                                    input_width(), output_width());
+}
+
 Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
+  if (const ops::NormedGradient normed = std::exchange(normed_, {}); !normed.absent()) {
+    ops::LinearSurroundings around = around_;
+    around.normed = normed;
+    if (norm_before_ != nullptr) around.norm_sums = norm_before_->expect_sums();
+    leave({});
+    projection_.backward_normed(input_.dense("Linear"), std::as_const(grad_output), grad_input_,
+                                context, around);
+    return &grad_input_;
+  }
   Parameter* const bias = epilogue_.only_bias(context);
   if (bias == nullptr) epilogue_.backward(grad_output, number(), context);
   const bool to_input = needs_input_gradient() && !input_.is_sparse();

@@ -22,6 +22,8 @@ BatchNorm::BatchNorm(const BatchNormLayerOptions& options, Placement placement)
       epilogue_(options.output, options.width, placement),
       normalised_(placement),
       columns_(options.width, 4, placement.wide()),
+      grad_columns_(options.width, 8, placement.wide()),
+      sums_(options.width, placement),
       mean_(1, options.width, placement.wide()),
       inverse_deviation_(1, options.width, placement.wide()),
       grad_input_(placement) {
@@ -73,7 +75,30 @@ ops::LinearSurroundings BatchNorm::forward_columns(const Tensor& x, const Contex
   return around;
 }
 
+ops::NormedGradient BatchNorm::backward_columns(ops::ConstOperand grad_output,
+                                                const ops::GradientFactors& factors,
+                                                const Context& context) {
+  run_backward(grad_output, factors, {}, grad_columns_, context);
+  ops::NormedGradient normed;
+  normed.y = input_.dense("BatchNorm");
+  normed.columns = std::as_const(grad_columns_);
+  normed.relu = options_.output.activation == ops::Activation::relu;
+  normed.factors = factors;
+  return normed;
+}
+
+ops::Operand BatchNorm::expect_sums() {
+  sums_.known = true;
+  ops::Operand sums = sums_.values;
+  sums.rows = 2;
+  return sums;
+}
+
 Tensor* BatchNorm::backward(Tensor& grad_output, const Context& context) {
+  if (before_ != nullptr && leaves_rows(context) && before_->takes_normed(context)) {
+    before_->take_normed(backward_columns(std::as_const(grad_output), {}, context));
+    return &grad_output;
+  }
   if (!epilogue_.as_last_pass(number(), context)) {
     epilogue_.backward(grad_output, number(), context);
   }
@@ -90,6 +115,15 @@ Tensor* BatchNorm::backward_product(const GradientProduct& grad_output, const Co
 
 Tensor* BatchNorm::backward(ops::ConstOperand grad_output, const ops::GradientFactors& factors,
                             const Context& context) {
+  const Tensor& x = input_.dense("BatchNorm");
+  grad_input_.resize(x.rows(), x.cols());
+  run_backward(grad_output, factors, grad_input_, {}, context);
+  return &grad_input_;
+}
+
+void BatchNorm::run_backward(ops::ConstOperand grad_output, const ops::GradientFactors& factors,
+                             ops::Operand grad_input, ops::Operand grad_columns,
+                             const Context& context) {
   if (!context.training) {
     throw Error(ErrorCode::unsupported, "batch norm has a gradient in training only", "BatchNorm",
                 "set Context::training");
@@ -101,12 +135,14 @@ Tensor* BatchNorm::backward(ops::ConstOperand grad_output, const ops::GradientFa
     around.beta = std::as_const(bias_.value);
   }
   if (input_bias_ != nullptr) around.grad_shift = input_bias_->gradient;
-  const Tensor& x = input_.dense("BatchNorm");
-  grad_input_.resize(x.rows(), x.cols());
-  ops::batch_norm_backward(x, weight_.value, mean_, inverse_deviation_, grad_output, grad_input_,
-                           weight_.gradient, bias_.gradient, device(), context.stream,
-                           context.workspace, around);
-  return &grad_input_;
+  around.grad_columns = grad_columns;
+  if (std::exchange(sums_.known, false)) {
+    around.sums = std::as_const(sums_.values);
+    around.sums.rows = 2;
+  }
+  ops::batch_norm_backward(input_.dense("BatchNorm"), weight_.value, mean_, inverse_deviation_,
+                           grad_output, grad_input, weight_.gradient, bias_.gradient, device(),
+                           context.stream, context.workspace, around);
 }
 
 bool BatchNorm::append_to(BitSteps& steps) const {

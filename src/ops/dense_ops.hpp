@@ -9,6 +9,7 @@
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/gemm.hpp"
+#include "tessera/ops/linear.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/optimiser.hpp"
@@ -59,8 +60,10 @@ struct LinearGradCall {
   Operand grad_weight, grad_bias, grad_x;
   bool allows_tf32 = false;
   ColumnReading of_x = {};
-  bool before_relu = false;  ///< as in LinearSurroundings, as the next one
+  bool before_relu = false;  ///< as in LinearSurroundings, as the next ones
   Operand grad_x_sums = {};
+  NormedGradient normed = {};
+  Operand norm_sums = {};
 };
 
 /// offset, plus the element of a 1 x 1 matrix where there is one.
@@ -87,6 +90,8 @@ struct BatchNormGradCall {
   ConstOperand beta = {};
   Operand grad_shift = {};
   GradientFactors factors = {};
+  Operand grad_columns = {};
+  ConstOperand sums = {};
 };
 
 struct RoundingCall {

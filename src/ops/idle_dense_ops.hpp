@@ -18,6 +18,7 @@ class IdleDenseOps final : public DenseOps {
   void add_scaled(const ScaleFactor&, ConstOperand, double, Operand, Stream) const override {}
   void scale_rows(ConstOperand, ConstOperand, Operand, Stream) const override {}
   void dot(ConstOperand, ConstOperand, Operand, Stream, const DenseWorkspace*) const override {}
+  void linear_backward(const LinearGradCall&, Stream, const DenseWorkspace*) const override {}
 
   void round_to_codes(const RoundingCall&, Stream) const override {}
 

@@ -40,6 +40,8 @@ class Gin final : public PairLayer {
   std::string describe() const override;
   Parameter* leave_bias() override { return second_.leave_bias(); }
   const ColumnMoments* leave_moments() override { return second_.leave_moments(); }
+  bool takes_normed(const Context& context) override { return second_.takes_normed(context); }
+  void take_normed(const ops::NormedGradient& normed) override { second_.take_normed(normed); }
   bool append_to(BitSteps& steps) const override;
 
  private:
@@ -57,6 +59,12 @@ class Gin final : public PairLayer {
   ops::LinearSurroundings after_first(const Context& context);
   Tensor* backward_transformed(const Tensor& grad, const Context& context);
   Tensor* backward_aggregated(const Tensor& grad, const Context& context);
+  /// Whether the first product takes the gradient of what batch norm put out.
+  bool first_takes_normed(const Context& context) const;
+  Tensor* backward_normed(ops::ConstOperand grad, const ops::GradientFactors& factors,
+                          const Context& context);
+  /// From the gradient of what was summed over neighbours, `grad_inner_`.
+  Tensor* backward_neighbours(const Context& context);
 
   GinOptions options_;
   Parameter eps_;

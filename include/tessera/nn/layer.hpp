@@ -10,7 +10,7 @@
 #include "tessera/nn/context.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/tensor.hpp"
-#include "tessera/ops/gradient_factors.hpp"
+#include "tessera/ops/linear.hpp"
 
 namespace tessera::nn {
 
@@ -114,6 +114,12 @@ class Layer {
   /// For the same: the moments of the output's columns. From then on passes in training find them
   /// where that costs nothing, and say so. nullptr: they never do.
   virtual const ColumnMoments* leave_moments() { return nullptr; }
+
+  /// For the same: whether backward takes the gradient of what batch norm makes of the output in
+  /// place of the output's own, so that nobody writes that; and what it needs for it, before each
+  /// such pass.
+  virtual bool takes_normed(const Context&) { return false; }
+  virtual void take_normed(const ops::NormedGradient&) {}
 
   /// For whoever makes the gradient of the output: the bias whose gradient is the sum of that over
   /// the rows. It is to be written on the way; the next backward leaves it out. nullptr: there is

@@ -37,6 +37,8 @@ class Linear final : public Layer {
   Parameter* leave_bias() override { return epilogue_.leave_bias(); }
   Epilogue* last_epilogue() override { return &epilogue_; }
   const ColumnMoments* leave_moments() override;
+  bool takes_normed(const Context& context) override;
+  void take_normed(const ops::NormedGradient& normed) override { normed_ = normed; }
   bool append_to(BitSteps& steps) const override;
 
  private:
@@ -47,7 +49,9 @@ class Linear final : public Layer {
   Rounder input_rounder_;
   Epilogue epilogue_;
   Input input_;
-  ops::LinearSurroundings around_;  ///< of the last pass
+  ops::LinearSurroundings around_;    ///< of the last pass
+  BatchNorm* norm_before_ = nullptr;  ///< whose rows the last pass read
+  ops::NormedGradient normed_;        ///< for the next backward pass
   std::optional<ColumnMoments> moments_;
   Tensor product_;
   Tensor grad_input_;

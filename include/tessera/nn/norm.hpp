@@ -33,12 +33,21 @@ class BatchNorm final : public Layer {
   void take_bias(Parameter* bias) { input_bias_ = bias; }
   /// Those of its input, where whoever wrote it left them (`leave_moments`). nullptr: never.
   void take_moments(const ColumnMoments* moments) { moments_ = moments; }
+  /// Leaves the gradient of its input to the layer before wherever that takes it (`takes_normed`).
+  void leave_gradient_to(Layer& before) { before_ = &before; }
 
   /// Whether normalising and what follows can be left to a layer that reads the rows: nothing
   /// follows, or ReLU.
   bool leaves_rows(const Context& context) const;
   /// As `forward`, except that what is normalised is not written: the next reads `x` with this.
   ops::LinearSurroundings forward_columns(const Tensor& x, const Context& context);
+  /// As backward where `leaves_rows`, except that the gradient of its input is not written: who
+  /// reads `grad_output`, or the factors in its place, makes it of that.
+  ops::NormedGradient backward_columns(ops::ConstOperand grad_output,
+                                       const ops::GradientFactors& factors, const Context& context);
+  /// Where the layer that reads what is normalised leaves sums for the next backward pass, which
+  /// relies on them.
+  ops::Operand expect_sums();
   bool append_to(BitSteps& steps) const override;
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
@@ -50,6 +59,8 @@ class BatchNorm final : public Layer {
                    const Context& context);
   void run(const Tensor& x, ops::Operand y, ops::Operand columns,
            const ops::ActivationOptions& activation, const Context& context);
+  void run_backward(ops::ConstOperand grad_output, const ops::GradientFactors& factors,
+                    ops::Operand grad_input, ops::Operand grad_columns, const Context& context);
 
   BatchNormLayerOptions options_;
   Parameter weight_;
@@ -62,6 +73,9 @@ class BatchNorm final : public Layer {
   Input input_;
   Tensor normalised_;
   Tensor columns_;
+  Tensor grad_columns_;
+  ColumnMoments sums_;  ///< of the gradient
+  Layer* before_ = nullptr;
   Tensor mean_;
   Tensor inverse_deviation_;
   Tensor grad_input_;

@@ -41,6 +41,10 @@ class Projection {
   /// Writes the weight's gradient, that of the bias where there is one, and that of x unless null.
   void backward(const Input& x, const Tensor& grad_y, Parameter* bias, Tensor* grad_x,
                 const Context& context, const ops::LinearSurroundings& around = {});
+  /// The same of a gradient that batch norm left to do something to (`around.normed`), which may be
+  /// absent beside its factors.
+  void backward_normed(const Tensor& x, ops::ConstOperand grad_y, Tensor& grad_x,
+                       const Context& context, const ops::LinearSurroundings& around);
   /// Writes the weight's gradient (adds to it with `accumulate`), for two uses of one weight.
   void backward_weight(const Input& x, const Tensor& grad_y, const Context& context,
                        bool accumulate = false);

@@ -32,9 +32,17 @@ struct BatchNormSurroundings {
   /// mean takes the bias away again, except that a column that is not finite passes that on. May be
   /// absent.
   Operand grad_shift = {};
-  /// If there are any, they take the place of `grad_y`, which is absent then; `grad_x` must be
-  /// there.
+  /// If there are any, they take the place of `grad_y`, which is absent then; `grad_x` or
+  /// `grad_columns` must be there.
   GradientFactors factors = {};
+  /// If there is one, it receives a row for each column, cols x 8 without gaps, and `grad_x` is
+  /// absent: who reads the gradient next makes `grad_x` of it (`NormedGradient`, linear.hpp).
+  /// On a GPU.
+  Operand grad_columns = {};
+  /// The sums over the rows that the gradient begins with, as `linear_backward` finds them
+  /// (`LinearSurroundings::norm_sums`), 2 x cols in fp64: then only `grad_x` takes a pass. On a
+  /// GPU. May be absent.
+  ConstOperand sums = {};
 };
 
 /// What others do of batch norm, before and after it.

@@ -3,11 +3,23 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/ops/dense_workspace.hpp"
+#include "tessera/ops/gradient_factors.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// A dense layer, as PyTorch's Linear: W is out x in, the bias 1 x out. The types are those of
 /// `gemm`, all matrices of the same one, and `arithmetic` is as there.
 namespace tessera::ops {
+
+/// Says of `grad_y` that it is not the gradient of `y`, but of what a batch norm, and perhaps ReLU,
+/// made of it: what batch norm left to do (`BatchNormSurroundings::grad_columns`), out x 8.
+struct NormedGradient {
+  ConstOperand y = {};  ///< as `linear` wrote it; absent: `grad_y` is its gradient
+  ConstOperand columns = {};
+  bool relu = false;
+  GradientFactors factors = {};  ///< if there are any, they take the place of `grad_y`
+
+  bool absent() const noexcept { return y.absent(); }
+};
 
 /// What surrounds a dense layer, where `linear_fuses`: batch norms before and after it.
 struct LinearSurroundings {
@@ -24,6 +36,11 @@ struct LinearSurroundings {
   bool before_relu = false;
   /// 1 x in: the sums of the columns of `grad_x`. May be absent.
   Operand grad_x_sums = {};
+  /// Of the gradients, where `linear_gradient_fuses`; all of them but that of a bias must be there.
+  NormedGradient normed = {};
+  /// With `normed` and `columns`, for the gradient of the batch norm before
+  /// (`BatchNormSurroundings::sums`): 2 x in in fp64. May be absent.
+  Operand norm_sums = {};
 };
 
 /// Whether it pays that a dense layer does what surrounds it, so that nothing else reads or writes
@@ -31,6 +48,12 @@ struct LinearSurroundings {
 /// what the device can do.
 bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                   std::int64_t out);
+
+/// Whether the gradients of a dense layer come from that of a batch norm's output
+/// (`LinearSurroundings::normed`) in one pass, so that the gradient of `y` is written nowhere: on
+/// GPUs with matrix units that read shared memory, where rows are many and widths multiples of 4.
+bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                           std::int64_t out);
 
 /// y = x W^T + bias. The bias may be absent.
 void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device = {},

@@ -79,7 +79,22 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check_present(check, x, saved_mean, "saved_mean");
   check_present(check, x, saved_inverse_deviation, "saved_inverse_deviation");
   GradientFactors kept = around.factors;
-  if (!kept.absent()) {
+  check.optional_matrix(around.grad_columns, "grad_columns", {ElementType::fp32, x.cols, 8});
+  check.optional_matrix(around.sums, "sums", {ElementType::fp64, 2, x.cols});
+  const bool leaves_columns = !around.grad_columns.absent();
+  if (leaves_columns || !around.sums.absent()) {
+    check.that(device.kind != DeviceKind::cpu, "grad_columns and sums are for a GPU");
+  }
+  if (leaves_columns) {
+    check.that(around.grad_columns.stride == 8, "grad_columns has gaps between its rows");
+    check.that(grad_x.absent(), "there is grad_x beside grad_columns");
+  }
+  if (!kept.absent() && leaves_columns) {
+    check.that(grad_y.absent(), "there is grad_y beside its factors");
+    check.that(pays_as_factors(x.rows, kept.left.cols), "the factors are too wide");
+    check.matrix(kept.left, "left factor", {x.type, x.rows, kept.left.cols});
+    check.matrix(kept.right, "right factor", {x.type, kept.left.cols, x.cols});
+  } else if (!kept.absent()) {
     grad_y = checked_factors(check, x, kept, grad_y, grad_x, device, stream, workspace);
     if (!grad_y.absent()) kept = {};
   } else {
@@ -93,11 +108,12 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   const ActivationFormula formula = checked_formula(check, around.activation);
   check.optional_matrix(around.grad_shift, "grad_shift", {x.type, 1, x.cols});
   check_affine(check, x, around.beta, "beta");
-  check.that(!grad_x.absent() || x.rows == 0 || x.cols == 0 || formula.does_nothing(),
-             "there is no grad_x");
+  check.that(
+      !grad_x.absent() || x.rows == 0 || x.cols == 0 || formula.does_nothing() || leaves_columns,
+      "there is no grad_x");
   dense_ops(device).batch_norm_backward(
       {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta,
-       formula, around.beta, around.grad_shift, kept},
+       formula, around.beta, around.grad_shift, kept, around.grad_columns, around.sums},
       stream, workspace);
 }
 

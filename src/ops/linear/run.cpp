@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/linear.hpp"
 
+#include <fmt/format.h>
+
 #include "ops/check.hpp"
 #include "ops/dense_ops.hpp"
 
@@ -27,6 +29,36 @@ ColumnReading checked_reading(const Checker& check, const ConstOperand& x, std::
   return {around.columns, around.relu};
 }
 
+/// Throws unless a gradient of what follows batch norm can be taken.
+void check_normed(const Checker& check, const ConstOperand& x, const ConstOperand& grad_y,
+                  const LinearSurroundings& around) {
+  const auto& [y, columns, relu, factors] = around.normed;
+  check.matrix(y, "y", {x.type, x.rows, y.cols});
+  check.that(linear_gradient_fuses(x.device, x.type, x.rows, x.cols, y.cols),
+             "normed gradients are for many short rows: ask linear_gradient_fuses");
+  check.matrix(columns, "columns of the gradient", {ElementType::fp32, y.cols, 8});
+  check.that(columns.stride == 8, "columns of the gradient has gaps between its rows");
+  if (factors.absent()) {
+    check.matrix(grad_y, "grad_y", {x.type, x.rows, y.cols});
+  } else {
+    check.that(grad_y.absent(), "there is grad_y beside its factors");
+    check.that(pays_as_factors(x.rows, factors.left.cols), "the factors are too wide");
+    check.matrix(factors.left, "left factor", {x.type, x.rows, factors.left.cols});
+    check.matrix(factors.right, "right factor", {x.type, factors.left.cols, y.cols});
+  }
+  check.that(around.norm_sums.absent() || !around.columns.absent(),
+             "there are norm_sums, but no batch norm before");
+  check.optional_matrix(around.norm_sums, "norm_sums", {ElementType::fp64, 2, x.cols});
+  const auto in_fours = [&](const ConstOperand& matrix, const char* name) {
+    const bool fits = matrix.absent() || (matrix.stride % 4 == 0 &&
+                                          reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0);
+    check.that(fits, fmt::format("rows of {} do not begin on boundaries of 16 bytes", name));
+  };
+  in_fours(x, "x");
+  in_fours(y, "y");
+  in_fours(grad_y, "grad_y");
+}
+
 }  // namespace
 
 bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
@@ -36,6 +68,13 @@ bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64
       rows > few_rows && in >= narrowest && in <= widest && out > 0 && out <= widest;
   if (device.kind == DeviceKind::cpu) return is_one;
   return is_one && cuda_linear_fuses(device, type);
+}
+
+bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                           std::int64_t out) {
+  constexpr std::int64_t narrowest = 8;
+  return device.kind != DeviceKind::cpu && out >= narrowest && in % 4 == 0 && out % 4 == 0 &&
+         linear_fuses(device, type, rows, in, out);
 }
 
 void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device,
@@ -69,7 +108,14 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
                      const LinearSurroundings& around) {
   const Checker check("linear_backward", device);
   check.floating(x, "x");
-  check.matrix(grad_y, "grad_y", {x.type, x.rows, grad_y.cols});
+  if (!around.normed.absent()) {
+    check_normed(check, x, grad_y, around);
+    grad_y.cols = around.normed.y.cols;
+    check.that(!grad_weight.absent() && !grad_x.absent() && grad_bias.absent(),
+               "of a normed gradient there are grad_weight and grad_x, and no grad_bias");
+  } else {
+    check.matrix(grad_y, "grad_y", {x.type, x.rows, grad_y.cols});
+  }
   check.optional_matrix(grad_weight, "grad_weight", {x.type, grad_y.cols, x.cols});
   check.optional_matrix(grad_bias, "grad_bias", {x.type, 1, grad_y.cols});
   check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
@@ -97,14 +143,15 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
       checked_reading(check, x, grad_y.cols, {around.columns, around.relu, {}});
   dense_ops(device).linear_backward(
       {x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic), of_x,
-       around.before_relu, around.grad_x_sums},
+       around.before_relu, around.grad_x_sums, around.normed, around.norm_sums},
       stream, workspace);
 }
 
 void DenseOps::linear_backward(const LinearGradCall& call, Stream stream,
                                const DenseWorkspace* workspace) const {
   const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32, of_x, before_relu,
-               grad_x_sums] = call;
+               grad_x_sums, normed, norm_sums] = call;
+  if (!normed.absent()) throw Error(ErrorCode::internal, "no kernel takes it", "normed gradient");
   if (!grad_weight.absent()) {
     GemmCall product{Transpose::yes, Transpose::no, 1,          grad_y, x, 0,
                      grad_weight,    x.rows,        allows_tf32};

@@ -7,6 +7,7 @@
 #include "ops/cuda/gradient_source.cuh"
 #include "ops/cuda/operands.cuh"
 #include "ops/dense_workspace.hpp"
+#include "ops/gemm/cuda/normed_launch.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -81,6 +82,7 @@ struct GradientSums {
   T* grad_shift;
   std::int64_t rows;
   cuda::ColumnNumbers* left;
+  GradientColumn* columns_left;  ///< for whoever makes dX; may be null
 
   static constexpr int num_sums = 2;
   using Term = float;
@@ -128,8 +130,30 @@ struct GradientSums {
   __device__ void finish(std::int64_t col, const double (&totals)[2]) const {
     finish(col, Known{}, totals);
     left[col] = numbers({}, totals);
+    if (columns_left == nullptr) return;
+    const float deviation = normalised.inverse_deviation[col];
+    const float factor = normalised.gamma == nullptr ? 1.0f : normalised.gamma[col];
+    columns_left[col] = {normalised.mean[col],
+                         factor * deviation,
+                         normalised.beta == nullptr ? 0.0f : normalised.beta[col],
+                         left[col].a,
+                         deviation * left[col].b,
+                         {}};
   }
 };
+
+/// Where the sums are known, the second one of the gradient * distances from the mean.
+template <class Sums>
+__global__ void columns_of_sums(std::int64_t cols, cuda::Rows<const double> sums,
+                                const Sums function) {
+  cuda::begin_overlapped();
+  const std::int64_t col = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (col >= cols) return;
+  const double totals[2] = {sums.data[col],
+                            sums.data[sums.stride + col] *
+                                static_cast<double>(function.normalised.inverse_deviation[col])};
+  function.finish(col, totals);
+}
 
 /// dX.
 template <class T, class Gradient>
@@ -211,12 +235,24 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
                                            values_of<float>(call.grad_beta),
                                            values_of<T>(call.grad_shift),
                                            x.rows,
-                                           parts.columns};
-      if (call.grad_x.absent()) return cuda::for_long_columns<width>(extent, sums, parts, stream);
+                                           parts.columns,
+                                           static_cast<GradientColumn*>(call.grad_columns.data)};
+      const bool knows_sums = !call.sums.absent();
+      if (knows_sums) {
+        cuda::launch_overlapped(columns_of_sums<GradientSums<T, Gradient>>,
+                                dim3(cuda::num_blocks(x.cols, 256)), 256, stream, x.cols,
+                                rows_of<double>(call.sums), sums);
+      }
+      if (call.grad_x.absent()) {
+        if (!knows_sums) cuda::for_long_columns<width>(extent, sums, parts, stream);
+        return;
+      }
       const GradientOfInput<T, Gradient> gradient{normalised, rows_of<T>(call.grad_x),
                                                   parts.columns};
       const auto with_result = cuda::Extent(extent).with(gradient.grad_x);
-      if constexpr (std::is_same_v<Gradient, ProductGradient<T>>) {
+      if (knows_sums) {
+        cuda::for_long_columns<width>(with_result, gradient, parts, stream);
+      } else if constexpr (std::is_same_v<Gradient, ProductGradient<T>>) {
         cuda::for_long_columns<width>(with_result, sums, parts, stream);
         cuda::for_long_columns<width>(with_result, gradient, parts, stream);
       } else {

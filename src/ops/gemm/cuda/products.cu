@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <utility>
 
 #include "cuda/wgmma_device.hpp"
+#include "ops/gemm/cuda/normed_launch.hpp"
 #include "ops/gemm/cuda/product.cuh"
 #include "ops/gemm/cuda/stream_inner.cuh"
 #include "ops/gemm/cuda/stream_rows.cuh"
@@ -131,14 +131,11 @@ static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
 void run_inner(const Product& given, std::byte* memory, Stream stream) {
   const Product product = given.rows > inner_tile_rows ? transposed(given) : given;
   const ProductSplit split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory);
-  const auto choose = [&](auto fused) {
-    constexpr bool f = decltype(fused)::value;
-    return product.cols <= 64   ? run_stream_inner<0, f>
-           : product.cols <= 80 ? run_stream_inner<16, f>
-                                : run_stream_inner<32, f>;
-  };
-  const auto run_chosen =
-      reads_columns(product) ? choose(std::true_type{}) : choose(std::false_type{});
+  // Where columns are read there are no more than 64 (`linear_fuses`).
+  const auto run_chosen = reads_columns(product) ? run_stream_inner<0, true>
+                          : product.cols <= 64   ? run_stream_inner<0, false>
+                          : product.cols <= 80   ? run_stream_inner<16, false>
+                                                 : run_stream_inner<32, false>;
   run_chosen(launch_of(product, split), stream);
 }
 
@@ -232,9 +229,41 @@ void run_both_products(const LinearGradCall& call, std::byte* memory, Stream str
              cuda::num_blocks(input_tiles, 1), of_weight, of_input, stream);
 }
 
+void run_normed(const LinearGradCall& call, std::byte* memory, Stream stream) {
+  const auto& [y, columns, relu, factors] = call.normed;
+  NormedLaunch launch;
+  launch.rows = call.x.rows;
+  launch.in = static_cast<int>(call.x.cols);
+  launch.out = static_cast<int>(y.cols);
+  launch.x = matrix_of<float>(call.x);
+  launch.y = matrix_of<float>(y);
+  launch.gradient = matrix_of<float>(call.grad_y);
+  launch.left = matrix_of<float>(factors.left);
+  launch.right = matrix_of<float>(factors.right);
+  launch.inner = static_cast<int>(factors.left.cols);
+  launch.weight = matrix_of<float>(call.weight);
+  launch.x_columns = columns_of(call.of_x);
+  launch.columns = static_cast<const GradientColumn*>(columns.data);
+  launch.relu = relu;
+  launch.grad_x = {static_cast<float*>(call.grad_x.data), call.grad_x.stride};
+  launch.grad_weight = {static_cast<float*>(call.grad_weight.data), call.grad_weight.stride};
+  launch.sums = {static_cast<double*>(call.norm_sums.data), call.norm_sums.stride};
+  const cuda::Workspace parts = cuda::workspace_in(memory);
+  launch.partial_sums = parts.partials;
+  launch.split.splits = normed_blocks;
+  launch.split.group = static_cast<int>(std::ceil(std::sqrt(normed_blocks)));
+  launch.split.partials = reinterpret_cast<float*>(memory);
+  launch.split.counters = parts.counters;
+  run_normed_gradient(launch, stream);
+}
+
 }  // namespace
 
 bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream stream) {
+  if (!call.normed.absent()) {
+    run_normed(call, memory, stream);
+    return true;
+  }
   const std::int64_t rows = call.x.rows, in = call.x.cols, out = call.grad_y.cols;
   const bool has_both = !call.grad_weight.absent() && !call.grad_x.absent();
   if (!has_both || rows == 0 || in == 0 || out == 0) return false;

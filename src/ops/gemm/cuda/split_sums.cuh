@@ -37,6 +37,7 @@ __device__ void add_partials(const float* first, int count, std::int64_t step,
                              float (&sums)[num_sums]) {
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) sums[i] = 0;
+  if (threadIdx.x >= product_threads) return;
     // Several parts are on their way together.
 #pragma unroll(num_sums <= 8 ? 16 : num_sums <= 16 ? 8 : 4)
   for (int part = 0; part < count; ++part) {
@@ -49,6 +50,7 @@ __device__ void add_partials(const float* first, int count, std::int64_t step,
 
 template <int num_sums>
 __device__ void write_partial(float* place, const float (&sums)[num_sums]) {
+  if (threadIdx.x >= product_threads) return;
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) __stcg(place + i * product_threads + threadIdx.x, sums[i]);
 }
@@ -59,7 +61,8 @@ __device__ inline TilePlace place_in_grid() {
           static_cast<int>(blockIdx.z)};
 }
 
-/// True in the one block per tile that has the sum over all parts of the inner size.
+/// True in the one block per tile that has the sum over all parts of the inner size. Of larger
+/// blocks the first `product_threads` have sums.
 template <int num_sums>
 __device__ bool add_across_splits(const ProductSplit& split, const TilePlace& place,
                                   float (&sums)[num_sums]) {

@@ -17,6 +17,27 @@ inline constexpr std::int64_t most_stream_blocks = 264;
 /// Shared memory of their own.
 inline constexpr int stream_moments_bytes = 9 << 10;
 
+/// Of twice `count` values the lane keeps those that its bit says, and adds its partner's.
+template <int count>
+__device__ void halve(float (&values)[8], int bit, int lane) {
+  const bool upper = (lane & bit) != 0;
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const float sent = upper ? values[i] : values[count + i];
+    const float kept = upper ? values[count + i] : values[i];
+    values[i] = kept + __shfl_xor_sync(~0u, sent, bit);
+  }
+}
+
+/// Eight values of the lanes that are a multiple of four apart: each lane ends up with the sum over
+/// all of them of one value, number lane / 4.
+__device__ inline float add_across_eight_lanes(float (&values)[8], int lane) {
+  halve<4>(values, 16, lane);
+  halve<2>(values, 8, lane);
+  halve<1>(values, 4, lane);
+  return values[0];
+}
+
 template <int cols, bool wanted>
 class StreamMoments {
  public:
@@ -57,12 +78,8 @@ class StreamMoments<cols, true> {
       values[i] = first + second;
       values[4 + i] = fmaf(first, first, second * second);
     }
-    // Eight lanes have these columns. Each ends up with the sum of all of them for one of the
-    // eight values.
-    halve<4>(values, 16, lane);
-    halve<2>(values, 8, lane);
-    halve<1>(values, 4, lane);
-    sums_[j] += static_cast<double>(values[0]);
+    // Eight lanes have these columns.
+    sums_[j] += static_cast<double>(add_across_eight_lanes(values, lane));
   }
 
   __device__ void finish(const ProductLaunch& launch, std::int64_t first_col) {
@@ -109,18 +126,6 @@ class StreamMoments<cols, true> {
   }
 
  private:
-  /// Of twice `count` values the lane keeps those that its bit says, and adds its partner's.
-  template <int count>
-  __device__ static void halve(float (&values)[8], int bit, int lane) {
-    const bool upper = (lane & bit) != 0;
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      const float sent = upper ? values[i] : values[count + i];
-      const float kept = upper ? values[count + i] : values[i];
-      values[i] = kept + __shfl_xor_sync(~0u, sent, bit);
-    }
-  }
-
   /// The first row of the product as it will be stored, or almost.
   __device__ static float first_of_column(const ProductLaunch& launch, bool inner_in_row,
                                           std::int64_t col) {

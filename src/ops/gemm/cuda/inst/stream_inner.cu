@@ -7,7 +7,5 @@ template void run_stream_inner<0, false>(const ProductLaunch&, Stream);
 template void run_stream_inner<16, false>(const ProductLaunch&, Stream);
 template void run_stream_inner<32, false>(const ProductLaunch&, Stream);
 template void run_stream_inner<0, true>(const ProductLaunch&, Stream);
-template void run_stream_inner<16, true>(const ProductLaunch&, Stream);
-template void run_stream_inner<32, true>(const ProductLaunch&, Stream);
 
 }  // namespace tessera::ops

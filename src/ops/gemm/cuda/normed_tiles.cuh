@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/async_copy.cuh"
+#include "ops/gemm/cuda/normed_launch.hpp"
+#include "ops/gemm/cuda/stream_inner.cuh"
+
+/// What a block of `normed_gradient` has in shared memory: 64 rows of x and of the gradient of y as
+/// bf16 planes, the weight as such, and three stages of rows as they come from memory.
+namespace tessera::ops {
+
+inline constexpr int normed_threads = 384;
+inline constexpr int normed_rows = inner_lines;
+inline constexpr int normed_stages = 3;
+inline constexpr int most_normed_inner = 4;
+
+struct NormedLayout {
+  static constexpr int matrix_bytes = normed_rows * 64 * 4;
+  static constexpr int stage_bytes = 3 * matrix_bytes;
+
+  static constexpr int x_planes = 0;
+  static constexpr int gradient_planes = inner_tile_bytes;
+  static constexpr int weight_planes = 2 * inner_tile_bytes;
+  static constexpr int stages = 3 * inner_tile_bytes;
+  static constexpr int columns = stages + normed_stages * stage_bytes;
+  static constexpr int x_columns = columns + 64 * static_cast<int>(sizeof(GradientColumn));
+  static constexpr int right = x_columns + 64 * static_cast<int>(sizeof(cuda::ColumnNumbers));
+  static constexpr int left = right + most_normed_inner * 64 * 4;
+  static constexpr int end = left + normed_rows * most_normed_inner * 4;
+  /// 1024 bytes more, to begin on such a boundary.
+  static constexpr int bytes = end + 1024;
+
+  /// Where four neighbours lie in a staged matrix. Exchanged so that eight rows begin in different
+  /// banks.
+  __device__ static int staged(int line, int four) {
+    return line * 256 + (four ^ (line % 8)) * 16;
+  }
+  /// Where four neighbours lie in a plane: as the matrix units read lines of 64 numbers.
+  __device__ static int in_plane(int line, int four) {
+    return line * 128 + ((four / 2) ^ (line % 8)) * 16 + four % 2 * 8;
+  }
+};
+
+__device__ inline void keep_in_planes(char* planes, int line, int four, const float (&values)[4]) {
+  const FourInPlanes cut(values);
+  char* const place = planes + NormedLayout::in_plane(line, four);
+#pragma unroll
+  for (int plane = 0; plane < num_planes; ++plane) {
+    *reinterpret_cast<uint2*>(place + plane * inner_plane_bytes) =
+        make_uint2(cut.words[plane][0], cut.words[plane][1]);
+  }
+}
+
+/// The rows of tiles on their way from memory into planes. Every thread converts what it copied
+/// itself, so copies need no barrier.
+class NormedTiles {
+ public:
+  __device__ NormedTiles(const NormedLaunch& launch, char* memory)
+      : launch_(launch), memory_(memory) {}
+
+  /// What does not change from tile to tile; a barrier follows.
+  __device__ void keep_constants() const {
+    const int thread = static_cast<int>(threadIdx.x);
+    each_four([&](int line, int four) {
+      float values[4] = {};
+      if (line < launch_.out && four * 4 < launch_.in) {
+        load_neighbours(launch_.weight.data + line * launch_.weight.stride + four * 4, 4, 1,
+                        values);
+      }
+      keep_in_planes(memory_ + NormedLayout::weight_planes, line, four, values);
+    });
+    if (thread < 64) {
+      columns()[thread] = thread < launch_.out ? launch_.columns[thread] : GradientColumn{};
+      const bool reads = launch_.x_columns.numbers != nullptr && thread < launch_.in;
+      x_columns()[thread] =
+          reads ? launch_.x_columns.numbers[thread] : cuda::ColumnNumbers{0, 0, 0, 0};
+    }
+    if (has_factors() && thread < 64) {
+      for (int k = 0; k < most_normed_inner; ++k) {
+        right()[k * 64 + thread] = k < launch_.inner && thread < launch_.out
+                                       ? launch_.right.data[k * launch_.right.stride + thread]
+                                       : 0.0f;
+      }
+    }
+  }
+
+  /// Begins to copy the rows from `first` on; of rows that are not there, zeros.
+  __device__ void copy(std::int64_t first, int stage) {
+    each_four([&](int line, int four) {
+      const std::int64_t row = first + line;
+      const auto copy_of = [&](const cuda::Rows<const float>& matrix, int cols, int which) {
+        const std::uint32_t to = cuda::shared_address(
+            staged(stage, which) + NormedLayout::staged(line, four));
+        if (row < launch_.rows && four * 4 < cols) {
+          cuda::copy_16_async(to, matrix.data + row * matrix.stride + four * 4);
+        } else {
+          cuda::zero_16_async(to, matrix.data);
+        }
+      };
+      copy_of(launch_.x, launch_.in, 0);
+      copy_of(launch_.y, launch_.out, 1);
+      if (!has_factors()) copy_of(launch_.gradient, launch_.out, 2);
+    });
+  }
+
+  /// The left factor of a gradient that is a product has few numbers; each thread brings one.
+  __device__ void fetch_left(std::int64_t first) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const std::int64_t row = first + thread / most_normed_inner;
+    const int k = thread % most_normed_inner;
+    const bool exists = has_factors() && thread < normed_rows * most_normed_inner &&
+                        row < launch_.rows && k < launch_.inner;
+    left_ = exists ? launch_.left.data[row * launch_.left.stride + k] : 0.0f;
+  }
+  /// Before the barrier that comes before `convert`.
+  __device__ void keep_left() const {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (has_factors() && thread < normed_rows * most_normed_inner) left()[thread] = left_;
+  }
+
+  /// Makes planes of a tile that has arrived.
+  __device__ void convert(std::int64_t first, int stage) const {
+    each_four([&](int line, int four) {
+      const bool exists = first + line < launch_.rows;
+      const float4 x = four_of(stage, 0, line, four);
+      float values[4] = {x.x, x.y, x.z, x.w};
+      if (launch_.x_columns.numbers != nullptr) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          values[i] = launch_.x_columns.value(values[i], x_columns()[four * 4 + i]);
+        }
+      }
+      const float4 y = four_of(stage, 1, line, four);
+      const float of_y[4] = {y.x, y.y, y.z, y.w};
+      float gradients[4];
+      find_gradients(stage, line, four, gradients);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        gradients[i] = columns()[four * 4 + i].value(of_y[i], gradients[i], launch_.relu);
+        // Products of rows that are not there are 0, whatever the columns hold.
+        values[i] = exists ? values[i] : 0.0f;
+        gradients[i] = exists ? gradients[i] : 0.0f;
+      }
+      keep_in_planes(memory_ + NormedLayout::x_planes, line, four, values);
+      keep_in_planes(memory_ + NormedLayout::gradient_planes, line, four, gradients);
+    });
+  }
+
+  /// Two neighbours of x as it is in memory.
+  __device__ float2 raw_x(int stage, int line, int col) const {
+    return *reinterpret_cast<const float2*>(staged(stage, 0) +
+                                            NormedLayout::staged(line, col / 4) + col % 4 * 4);
+  }
+  __device__ cuda::ColumnNumbers* x_columns() const {
+    return reinterpret_cast<cuda::ColumnNumbers*>(memory_ + NormedLayout::x_columns);
+  }
+
+ private:
+  /// The same line and columns in every call.
+  template <class Work>
+  __device__ static void each_four(Work&& work) {
+#pragma unroll
+    for (int i = 0; i < (normed_rows * 16 + normed_threads - 1) / normed_threads; ++i) {
+      const int place = i * normed_threads + static_cast<int>(threadIdx.x);
+      if (place < normed_rows * 16) work(place / 16, place % 16);
+    }
+  }
+
+  __device__ bool has_factors() const { return launch_.gradient.data == nullptr; }
+
+  __device__ char* staged(int stage, int which) const {
+    return memory_ + NormedLayout::stages + stage * NormedLayout::stage_bytes +
+           which * NormedLayout::matrix_bytes;
+  }
+  __device__ float4 four_of(int stage, int which, int line, int four) const {
+    return *reinterpret_cast<const float4*>(staged(stage, which) +
+                                            NormedLayout::staged(line, four));
+  }
+  __device__ GradientColumn* columns() const {
+    return reinterpret_cast<GradientColumn*>(memory_ + NormedLayout::columns);
+  }
+  __device__ float* right() const {
+    return reinterpret_cast<float*>(memory_ + NormedLayout::right);
+  }
+  __device__ float* left() const { return reinterpret_cast<float*>(memory_ + NormedLayout::left); }
+
+  /// Of what batch norm put out.
+  __device__ void find_gradients(int stage, int line, int four, float (&gradients)[4]) const {
+    if (!has_factors()) {
+      const float4 found = four_of(stage, 2, line, four);
+      gradients[0] = found.x, gradients[1] = found.y;
+      gradients[2] = found.z, gradients[3] = found.w;
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) gradients[i] = 0;
+    for (int k = 0; k < launch_.inner; ++k) {
+      const float of_left = left()[line * most_normed_inner + k];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        gradients[i] = fmaf(of_left, right()[k * 64 + four * 4 + i], gradients[i]);
+      }
+    }
+  }
+
+  const NormedLaunch& launch_;
+  char* memory_;
+  float left_ = 0;
+};
+
+}  // namespace tessera::ops
