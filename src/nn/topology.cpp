@@ -12,6 +12,7 @@
 #include "nn/one_side.hpp"
 #include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/graph/transform.hpp"
 #include "tessera/nn/context.hpp"
 
 namespace tessera::nn {
@@ -152,7 +153,9 @@ const Graph& Topology::derived(Derivation derivation) {
     if (const auto side = one_side(derivation)) return side->keep(derived(side->both));
     const TimedPart part("building");
     if (const std::optional<Coo> edges = state_->ruled(derivation)) return edges->graph();
-    return derivation(graph());
+    // Where plans are made: a GPU derives and plans sooner than this process, copying included.
+    const ops::PlanOptions& plans = state_->plans;
+    return derivation(in_place(graph(), {plans.device, plans.memory, plans.stream}));
   });
 }
 
