@@ -206,6 +206,7 @@ class ModelTrial : public Trial {
                                    {"first_plan_us", first.plan * 1e6},
                                    {"first_step_us", first.step * 1e6},
                                    {"first_capture_us", first.capture * 1e6}};
+    if (first.launches > 0) figures.push_back({"launches", static_cast<double>(first.launches)});
     figures.insert(figures.end(), phases_.begin(), phases_.end());
     return figures;
   }

@@ -67,6 +67,7 @@ void reset_memory_peak(int index);
 
 /// What `work` queues on the stream it is given, not run but kept. See core/recording.hpp.
 std::shared_ptr<const void> record(Device device, FunctionRef<void(Stream)> work);
+std::int64_t num_launches(const void* recorded);
 void replay(const void* recorded, Device device, Stream stream);
 
 }  // namespace tessera::cuda_backend

@@ -34,6 +34,7 @@ bool follow_event(void*, Device, Stream, bool) { refuse(); }
 MemoryUse memory_use(int) { refuse(); }
 void reset_memory_peak(int) { refuse(); }
 std::shared_ptr<const void> record(Device, FunctionRef<void(Stream)>) { refuse(); }
+std::int64_t num_launches(const void*) { refuse(); }
 void replay(const void*, Device, Stream) { refuse(); }
 
 }  // namespace tessera::cuda_backend

@@ -325,6 +325,7 @@ class RecordedWork {
  public:
   explicit RecordedWork(FunctionRef<void(Stream)> work) { work_.emplace(captured(work)); }
 
+  std::int64_t num_launches() const { return work_->size(); }
   void replay(cudaStream_t stream) const { work_->launch(stream); }
 
  private:
@@ -368,6 +369,10 @@ void reset_memory_peak(int index) { memory_of(index).reset_peak(); }
 std::shared_ptr<const void> record(Device device, FunctionRef<void(Stream)> work) {
   const CurrentDevice current(device.index);
   return std::make_shared<const RecordedWork>(work);
+}
+
+std::int64_t num_launches(const void* recorded) {
+  return static_cast<const RecordedWork*>(recorded)->num_launches();
 }
 
 void replay(const void* recorded, Device device, Stream stream) {

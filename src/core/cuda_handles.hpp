@@ -3,6 +3,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+#include <cstdint>
+
 #include "tessera/core/device.hpp"
 
 #include "core/cuda_check.hpp"
@@ -94,6 +97,12 @@ class CapturedWork {
   CapturedWork(const CapturedWork&) = delete;
   CapturedWork& operator=(const CapturedWork&) = delete;
 
+  /// Kernels, copies and fills.
+  std::int64_t size() const {
+    std::size_t count = 0;
+    cuda_check(cudaGraphGetNodes(graph_, nullptr, &count), "counting captured work");
+    return static_cast<std::int64_t>(count);
+  }
   void launch(cudaStream_t stream) {
     cuda_check(cudaGraphLaunch(work_, stream), "launching captured work");
   }

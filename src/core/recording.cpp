@@ -32,6 +32,10 @@ Recording Recording::of(Device device, FunctionRef<void(Stream)> work) {
   return {device, cuda_backend::record(device, work)};
 }
 
+std::int64_t Recording::num_launches() const {
+  return empty() ? 0 : cuda_backend::num_launches(work_.get());
+}
+
 void Recording::replay(Stream stream) const {
   if (empty()) {
     throw Error(ErrorCode::invalid_argument, "nothing was recorded", "recording",

@@ -305,6 +305,7 @@ struct Trainer::State {
     const Stopwatch watch;
     record(batch.recorded_step, [&](Stream stream) { queue_step(batch, loss, stream); });
     if (first_step.capture == 0) first_step.capture = watch.seconds();
+    first_step.launches = batch.recorded_step.num_launches();
   }
 
   double train_step(Batch& batch) {

@@ -157,8 +157,10 @@ void check(const Shape& shape, Device device) {
   EXPECT_TRUE(test::same_bits(first_sums, sums.values())) << "twice";
 }
 
-constexpr Shape shapes[] = {{33001, 64, 64, true, true, true, 0}, {40000, 64, 64, false, false, true, 2},
-                            {32769, 20, 44, true, false, false, 0}, {33000, 8, 8, false, false, true, 4},
+constexpr Shape shapes[] = {{33001, 64, 64, true, true, true, 0},
+                            {40000, 64, 64, false, false, true, 2},
+                            {32769, 20, 44, true, false, false, 0},
+                            {33000, 8, 8, false, false, true, 4},
                             {32800, 60, 12, true, true, false, 1}};
 
 TEST_P(NormedLinear, agrees_with_double_precision) {

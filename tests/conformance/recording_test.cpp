@@ -206,6 +206,15 @@ TEST_F(GpuReplay, steps_and_dropout_follow_the_clock) {
   }
 }
 
+TEST_F(GpuReplay, counts_what_was_queued) {
+  DeviceMatrix<float> x(Matrix<float>(2, 2, 1.0f), gpu, 0);
+  const Recording recording = Recording::of(gpu, [&](Stream stream) {
+    for (int i = 0; i < 3; ++i) fill_zero(x.view().data, 16, gpu, stream);
+  });
+  EXPECT_EQ(recording.num_launches(), 3);
+  EXPECT_EQ(Recording().num_launches(), 0);
+}
+
 TEST_F(GpuReplay, refuses_what_waits_or_reads_back) {
   DeviceMatrix<float> x(Matrix<float>(2, 2, 1.0f), gpu);
   Matrix<float> host(2, 2);

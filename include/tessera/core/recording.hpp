@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@ class Recording {
   static Recording of(Device device, FunctionRef<void(Stream)> work);
 
   bool empty() const noexcept { return work_ == nullptr; }
+  /// How many kernels, copies and fills it has.
+  std::int64_t num_launches() const;
   /// Queues the work once more.
   void replay(Stream stream = {}) const;
 

@@ -35,6 +35,8 @@ struct FirstStep {
   double plan = 0;     ///< choosing kernels and making what they read: schedules, tiles
   double step = 0;     ///< the step itself
   double capture = 0;  ///< recording it, to be replayed
+  /// Kernels, copies and fills of a recorded step; 0: it was not recorded.
+  std::int64_t launches = 0;
 
   double total() const { return upload + build + plan + step + capture; }
 };

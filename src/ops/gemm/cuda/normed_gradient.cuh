@@ -75,11 +75,10 @@ __device__ inline void multiply_by_weight(std::uint32_t memory, float (&products
     for (int i = 0; i < steps_at_once * num_planes; ++i) {
       const int step = first + i / num_planes;
       auto& fragment = words[i / num_planes][i % num_planes];
-      cuda::load_fragment(fragment,
-                          memory + static_cast<std::uint32_t>(
-                                       NormedLayout::gradient_planes +
-                                       i % num_planes * inner_plane_bytes + line * 128 +
-                                       ((2 * step + lane / 16) ^ (line % 8)) * 16));
+      cuda::load_fragment(fragment, memory + static_cast<std::uint32_t>(
+                                                 NormedLayout::gradient_planes +
+                                                 i % num_planes * inner_plane_bytes + line * 128 +
+                                                 ((2 * step + lane / 16) ^ (line % 8)) * 16));
       cuda::keep_in_place(fragment);
     }
     cuda::wgmma_fence();
@@ -121,8 +120,7 @@ class NormedSums {
           for (int k = 0; k < 2; ++k) {
             const cuda::ColumnNumbers column = tiles.x_columns()[col + k];
             const float distance = (k == 0 ? x.x : x.y) - column.a;
-            const bool counts =
-                !(launch.x_columns.relu && distance * column.b + column.c <= 0);
+            const bool counts = !(launch.x_columns.relu && distance * column.b + column.c <= 0);
             const float gradient = counts ? products[j * 4 + half * 2 + k] : 0.0f;
             values[i * 2 + k] += gradient;
             values[4 + i * 2 + k] = fmaf(gradient, distance, values[4 + i * 2 + k]);
@@ -139,8 +137,7 @@ class NormedSums {
     const int which = lane / 4 % 4;
 #pragma unroll
     for (int set = 0; set < 4; ++set) {
-      of_warp[lane / 16 * 64 + (set * 2 + which / 2) * 8 + lane % 4 * 2 + which % 2] =
-          totals_[set];
+      of_warp[lane / 16 * 64 + (set * 2 + which / 2) * 8 + lane % 4 * 2 + which % 2] = totals_[set];
     }
   }
 
@@ -166,8 +163,8 @@ __device__ inline void write_normed_rows(const NormedLaunch& launch, std::int64_
   }
 }
 
-__global__ __launch_bounds__(normed_threads, 1) void normed_gradient(
-    const __grid_constant__ NormedLaunch launch) {
+__global__ __launch_bounds__(normed_threads,
+                             1) void normed_gradient(const __grid_constant__ NormedLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
   const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));

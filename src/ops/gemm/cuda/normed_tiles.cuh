@@ -32,9 +32,7 @@ struct NormedLayout {
 
   /// Where four neighbours lie in a staged matrix. Exchanged so that eight rows begin in different
   /// banks.
-  __device__ static int staged(int line, int four) {
-    return line * 256 + (four ^ (line % 8)) * 16;
-  }
+  __device__ static int staged(int line, int four) { return line * 256 + (four ^ (line % 8)) * 16; }
   /// Where four neighbours lie in a plane: as the matrix units read lines of 64 numbers.
   __device__ static int in_plane(int line, int four) {
     return line * 128 + ((four / 2) ^ (line % 8)) * 16 + four % 2 * 8;
@@ -89,8 +87,8 @@ class NormedTiles {
     each_four([&](int line, int four) {
       const std::int64_t row = first + line;
       const auto copy_of = [&](const cuda::Rows<const float>& matrix, int cols, int which) {
-        const std::uint32_t to = cuda::shared_address(
-            staged(stage, which) + NormedLayout::staged(line, four));
+        const std::uint32_t to =
+            cuda::shared_address(staged(stage, which) + NormedLayout::staged(line, four));
         if (row < launch_.rows && four * 4 < cols) {
           cuda::copy_16_async(to, matrix.data + row * matrix.stride + four * 4);
         } else {
@@ -148,8 +146,8 @@ class NormedTiles {
 
   /// Two neighbours of x as it is in memory.
   __device__ float2 raw_x(int stage, int line, int col) const {
-    return *reinterpret_cast<const float2*>(staged(stage, 0) +
-                                            NormedLayout::staged(line, col / 4) + col % 4 * 4);
+    return *reinterpret_cast<const float2*>(staged(stage, 0) + NormedLayout::staged(line, col / 4) +
+                                            col % 4 * 4);
   }
   __device__ cuda::ColumnNumbers* x_columns() const {
     return reinterpret_cast<cuda::ColumnNumbers*>(memory_ + NormedLayout::x_columns);
