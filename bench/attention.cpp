@@ -12,6 +12,7 @@
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
 #include "ops/attention/reference.hpp"
+#include "ops/attention/weight_error.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -97,10 +98,11 @@ class Forward : public Trial {
     const double unit = plan_.options().precision == Precision::fp64 ? 0x1p-53 : 0x1p-24;
     const double largest_score =
         plan_.options().form == AttentionForm::gat ? 2 : 2 * static_cast<double>(width());
-    return ErrorMeasure({.stored = plan_.options().precision,
-                         .strict = plan_.kernel().strict,
-                         .terms = longest_row(plan_.graph()),
-                         .more = 8 * unit * largest_score});
+    return ErrorMeasure(
+        {.stored = plan_.options().precision,
+         .strict = plan_.kernel().strict,
+         .terms = longest_row(plan_.graph()),
+         .more = 8 * unit * largest_score + 2 * ops::attention_weight_error(plan_.kernel().name)});
   }
 
   Gate check_output() {

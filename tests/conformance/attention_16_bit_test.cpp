@@ -145,6 +145,54 @@ TEST_P(NarrowAttentionKernels, RowsOfMinusInfinityAreNotANumber) {
   });
 }
 
+/// Features that fp16 does not hold, in whole windows and from the middle of one on.
+TEST_P(NarrowAttentionKernels, FeaturesOfAnySize) {
+  const Graph graph = testing::random_graph(200, 300, 6000, 25, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 8, 8)) return;
+    for (const std::int64_t first : {0, 130}) {
+      for (const float size : {0.0f, 1e-20f, 1e-6f, 300.0f, 2000.0f, 1e20f}) {
+        SCOPED_TRACE("size " + std::to_string(size) + " from " + std::to_string(first));
+        AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 2600);
+        for (std::int64_t j = first; j < run.value.rows(); ++j) {
+          for (std::int64_t f = 0; f < run.value.cols(); ++f) {
+            run.value(j, f) = static_cast<Bfloat16>(static_cast<float>(run.value(j, f)) * size);
+          }
+        }
+        run.run_all();
+        expect_matches_reference(run);
+      }
+    }
+  });
+}
+
+/// A number that is not finite may turn other rows of its window into NaN, but none into a wrong
+/// number, and where the reference has none there is none.
+TEST_P(NarrowAttentionKernels, NonFiniteFeaturesAndTermsMakeNoWrongNumber) {
+  const Graph graph = testing::random_graph(200, 300, 3000, 26, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 4, 8)) return;
+    for (const float odd :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      for (const bool of_value : {true, false}) {
+        SCOPED_TRACE(std::to_string(odd) + (of_value ? " of V" : " of terms"));
+        AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 4, 8, 0), 2700);
+        (of_value ? run.value(150, 9) : run.source(150, 1)) = static_cast<Bfloat16>(odd);
+        run.run_all();
+        const AttentionCase<double> expected = reference_of(run);
+        for (std::int64_t i = 0; i < run.output.rows(); ++i) {
+          for (std::int64_t f = 0; f < run.output.cols(); ++f) {
+            const auto computed = static_cast<float>(run.output(i, f));
+            const auto right = static_cast<float>(expected.output(i, f));
+            if (!std::isfinite(computed)) continue;
+            ASSERT_NEAR(computed, right, 0.02f * (1 + std::abs(right))) << i << ", " << f;
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST_P(NarrowAttentionKernels, WidthsOfHeadsAndSameBitsTwice) {
   const Graph graph = testing::random_graph(300, 260, 5000, 24, false);
   for_instruction_sets([&](const std::string& kernel) {

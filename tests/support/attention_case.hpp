@@ -13,6 +13,7 @@
 #include "tessera/ops/dropout.hpp"
 
 #include "ops/attention/reference.hpp"
+#include "ops/attention/weight_error.hpp"
 #include "support/comparisons.hpp"
 #include "support/error_measure.hpp"
 #include "support/kernel_names.hpp"
@@ -257,9 +258,11 @@ struct AttentionMagnitudes {
 
 /// How far results may be from the reference, relative to their magnitudes.
 template <class T>
-double attention_tolerance(const AttentionMagnitudes& magnitudes, bool strict) {
-  // What tensor cores may make of sums, and of the sums behind a score.
-  if (!strict) return 1e-5 * (1 + magnitudes.score);
+double attention_tolerance(const AttentionMagnitudes& magnitudes, bool strict,
+                           double weight_error) {
+  // What tensor cores may make of sums, and of the sums behind a score. Weights that are off by a
+  // share of theirs move a weighted mean by twice that share.
+  if (!strict) return 1e-5 * (1 + magnitudes.score) + 2 * weight_error;
   const double unit = std::is_same_v<T, double> ? 0x1p-53 : 0x1p-24;
   return testing::tolerance_of(ops::PrecisionOf<T>::value).of_magnitude +
          8 * unit * magnitudes.score;
@@ -282,7 +285,8 @@ void expect_matches_reference(const AttentionCase<T>& run) {
   const AttentionCase<double> expected = reference_of(run);
   const AttentionMagnitudes magnitudes(expected);
   const bool strict = run.options.kernel.empty() || testing::kernel_info(run.options.kernel).strict;
-  const double tolerance = attention_tolerance<T>(magnitudes, strict);
+  const double weight_error = ops::attention_weight_error(run.options.kernel);
+  const double tolerance = attention_tolerance<T>(magnitudes, strict, weight_error);
   // Backward starts from the stored output, whose 16-bit rounding enters dO . O.
   const double grad_tolerance =
       4 * tolerance + testing::tolerance_of(ops::PrecisionOf<T>::value).of_result;

@@ -3,6 +3,7 @@
 
 #include "ops/attention/kernel.hpp"
 #include "ops/attention/terms.hpp"
+#include "ops/attention/weight_error.hpp"
 
 #ifdef TESSERA_WITH_CUDA
 #include "ops/attention/cuda/kernels.hpp"
@@ -17,6 +18,7 @@ std::span<const AttentionKernel> attention_kernels() {
 #ifdef TESSERA_WITH_CUDA
     append_cuda_rows_attention(kernels);
     append_cuda_tall_attention(kernels);
+    append_cuda_packed_attention(kernels);
     append_cuda_heads_attention(kernels);
     append_cuda_fused_attention(kernels);
     append_cuda_staged_attention(kernels);
@@ -26,6 +28,11 @@ std::span<const AttentionKernel> attention_kernels() {
     return kernels;
   }();
   return table;
+}
+
+double attention_weight_error(const std::string& kernel) {
+  // Three roundings to eleven digits.
+  return kernel == "attention/cuda/packed" ? 3 * 0x1p-11 : 0;
 }
 
 }  // namespace tessera::ops

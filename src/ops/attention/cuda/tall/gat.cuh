@@ -49,6 +49,9 @@ class GatTiles {
     }
   }
 
+  /// Of row g + 8 `row`, in powers of two.
+  __device__ float term(int h, int row) const { return l_[h][row]; }
+
   /// Warps take heads in turn, lanes two columns each.
   static constexpr int share = (heads + 3) / 4;
   struct Fetched {
@@ -168,8 +171,9 @@ class GatTiles {
     return weights;
   }
 
-  /// The largest scores of one head that this lane finds in a step.
-  __device__ void find_top(const Stage& stage, int h, int step, const StepPattern& pattern,
+  /// The largest scores of one head that this lane finds in a step. Of a stage the r are read.
+  template <class AnyStage>
+  __device__ void find_top(const AnyStage& stage, int h, int step, const StepPattern& pattern,
                            float (&top)[2]) const {
     each_score(stage, h, step, [&](int place, float even, float odd) {
       float& of_row = top[place % 2];
@@ -178,7 +182,8 @@ class GatTiles {
     });
   }
   /// Weights that take an exponential each.
-  __device__ StepWeights<T> exponentials(const Stage& stage, int h, int step,
+  template <class AnyStage>
+  __device__ StepWeights<T> exponentials(const AnyStage& stage, int h, int step,
                                          const StepPattern& pattern,
                                          HeadSums<T, width>& sums) const {
     StepWeights<T> weights;
@@ -196,8 +201,8 @@ class GatTiles {
   __device__ float leaky(float x) const { return x > 0 ? x : launch_.slope * x; }
 
   /// Calls body(place, score of the even column, score of the odd one).
-  template <class Body>
-  __device__ void each_score(const Stage& stage, int h, int step, Body&& body) const {
+  template <class AnyStage, class Body>
+  __device__ void each_score(const AnyStage& stage, int h, int step, Body&& body) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int column = step * 16 + half * 8 + static_cast<int>(threadIdx.x) % 4 * 2;

@@ -7,7 +7,7 @@
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/tall/dot.cuh"
 #include "ops/attention/cuda/tall/gat.cuh"
-#include "ops/attention/cuda/tall/results.cuh"
+#include "ops/attention/cuda/tall/steps.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
 
 /// Attention over tall windows on tensor cores: the rows that the 64 rows of a window use are
@@ -80,13 +80,7 @@ class TallAttention {
         ids = load_ids(walk);
         add(turn, pattern, steps < tile_steps ? steps : tile_steps);
       }
-#pragma unroll
-      for (HeadSums<T, width>& head : sums_) {
-        const float totals[2] = {head.total(0), head.total(1)};
-        head.sum[0] = totals[0];
-        head.sum[1] = totals[1];
-      }
-      finish();
+      finish_piece<features>(launch_, piece_, sums_);
     }
     // Even what was asked for last must have arrived before the memory is another block's.
     cuda::wait_for_copies<0>();
@@ -165,31 +159,8 @@ class TallAttention {
       if (form_.begin_tile(scores_of(turn), has_edges, sums_)) {
         add_by_factors(turn, pattern, num_steps);
       } else {
-        add_by_exponentials(turn, pattern, num_steps);
-      }
-    }
-  }
-
-  /// Step by step, all heads of a step together. The steps are a loop, not copies of its body: the
-  /// instructions of all of them would not fit the cache that they are fetched from.
-  template <class WeightsOf>
-  __device__ void add_steps(int turn, const TilePattern& pattern, int num_steps,
-                            WeightsOf&& weights_of) {
-    const std::uint32_t values = rows_ + stage_of(turn);
-#pragma unroll 1
-    for (int step = 0; step < num_steps; ++step) {
-      const StepPattern cells(pattern, step);
-      if (!cells.has_edges()) continue;
-      std::uint32_t blocks[4];
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        const StepWeights<T> weights = weights_of(h, step, cells);
-        if constexpr (width == 8) {
-          if (h % 2 == 0) Rows::load_columns(blocks, values, step, h);
-          sums_[h].multiply(0, weights, blocks[h % 2 * 2], blocks[h % 2 * 2 + 1]);
-        } else {
-          sums_[h].template add_wide<Rows>(weights, values, step, h * (width / 8));
-        }
+        add_exponentials<Rows>(sums_, form_, scores_of(turn), rows_ + stage_of(turn), pattern,
+                               num_steps);
       }
     }
   }
@@ -199,26 +170,10 @@ class TallAttention {
     typename Form::RowFactors rows[heads];
 #pragma unroll
     for (int h = 0; h < heads; ++h) rows[h] = form_.row_factors(stage, h, sums_[h]);
-    add_steps(turn, pattern, num_steps, [&](int h, int step, const StepPattern& cells) {
-      return Form::weights(stage, h, rows[h], step, cells, sums_[h]);
-    });
-  }
-
-  /// First the largest score of each row, then the weights.
-  __device__ void add_by_exponentials(int turn, const TilePattern& pattern, int num_steps) {
-    const typename Form::Stage& stage = scores_of(turn);
-#pragma unroll
-    for (int h = 0; h < heads; ++h) {
-      float top[2] = {-cuda::infinity, -cuda::infinity};
-#pragma unroll 1
-      for (int step = 0; step < num_steps; ++step) {
-        form_.find_top(stage, h, step, StepPattern(pattern, step), top);
-      }
-      sums_[h].make_room(top);
-    }
-    add_steps(turn, pattern, num_steps, [&](int h, int step, const StepPattern& cells) {
-      return form_.exponentials(stage, h, step, cells, sums_[h]);
-    });
+    add_steps<Rows>(sums_, rows_ + stage_of(turn), pattern, num_steps,
+                    [&](int h, int step, const StepPattern& cells) {
+                      return Form::weights(stage, h, rows[h], step, cells, sums_[h]);
+                    });
   }
 
   /// Scores that are products themselves, of two steps at a time.
@@ -250,27 +205,6 @@ class TallAttention {
         }
       }
     }
-  }
-
-  __device__ void finish() const {
-    const WindowResults<T, width, features> results(launch_);
-    const int first =
-        static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        const HeadSums<T, width>& head = sums_[h];
-        float pairs[width / 8][2];
-#pragma unroll
-        for (int group = 0; group < width / 8; ++group) {
-          pairs[group][0] = head.features[group][2 * row];
-          pairs[group][1] = head.features[group][2 * row + 1];
-        }
-        results.store(piece_, first + 8 * row, h * width, pairs, head.base[row], head.sum[row]);
-      }
-    }
-    results.finish(piece_);
   }
 
   const TallAttentionLaunch& launch_;

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
+#include "ops/attention/cuda/packed/launch.hpp"
+#include "ops/attention/cuda/packed/sums.cuh"
+#include "ops/attention/cuda/tall/steps.cuh"
+#include "ops/attention/cuda/tall/tile_walk.cuh"
+
+/// GAT of narrow heads over windows of 64 rows, weights and features multiplied in fp16. Each warp
+/// has 16 rows of a window. Tiles k + 1 and k + 2 are under way while tile k is computed, be they
+/// of this window or the next.
+///
+/// A tile that fp16 does not hold, of terms too far apart or features too large or small, and all
+/// that follows it in the piece, takes an exponential per cell and bf16 features as they are.
+namespace tessera::ops {
+
+template <int width>
+class PackedAttention {
+ public:
+  using T = __nv_bfloat16;
+  static constexpr int features = packed_block_features;
+  static constexpr int heads = features / width;
+  using Rows = TileRows<features>;
+  using Stage = PackedStage<heads>;
+  using Form = GatTiles<T, width, heads>;
+  static constexpr int num_stages = 3;
+  static constexpr int stage_bytes = Rows::bytes + static_cast<int>(sizeof(Stage));
+  static constexpr int shared_bytes =
+      num_stages * stage_bytes + static_cast<int>(sizeof(RowTerms<heads>));
+
+  __device__ PackedAttention(const TallAttentionLaunch& launch, char* shared, std::int32_t begin,
+                             std::int32_t end)
+      : launch_(launch),
+        shared_(shared),
+        walk_(launch, begin, end),
+        values_(launch.value, launch.value_stride, std::int64_t{blockIdx.y} * features,
+                launch.heads * width) {}
+
+  /// Pieces [begin, end), be they of one window or another, without a seam.
+  __device__ void run(std::int32_t begin, std::int32_t end) {
+    Tile tile = load_ids();
+    words_[0] = tile.word;
+    start(0, tile);
+    put(0, fetch(tile));
+    tile = load_ids();
+    words_[1] = tile.word;
+    start(1, tile);
+    terms_ = fetch(tile);
+    tile_ = load_ids();
+    for (std::int32_t i = begin; i < end; ++i) add_piece(launch_.pieces[i]);
+    // Even what was asked for last must have arrived before the memory is another block's.
+    cuda::wait_for_copies<0>();
+  }
+
+ private:
+  static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
+
+  __device__ void add_piece(const tiles::Piece& piece) {
+    rows().template load<T>(launch_, piece, first_head());
+    PackedSums<width, heads> packed;
+    int steps = piece.num_steps;
+    TilePattern pattern;
+    for (; steps > 0; steps -= tile_steps, ++turn_) {
+      const bool held = convert(steps * tiles::step_columns);
+      const bool all_held = __syncthreads_and(held ? 1 : 0) != 0;
+      pattern = advance();
+      if (!all_held || stage_of(turn_).fails()) break;
+      if (steps == piece.num_steps) {
+        packed.begin(stage_of(turn_), rows(), launch_.slope);
+      } else {
+        packed.rise(stage_of(turn_ + 2), stage_of(turn_), rows(), launch_.slope);
+      }
+      packed.add(stage_of(turn_), rows_of(turn_), pattern, min(steps, tile_steps));
+    }
+    HeadSums<T, width> sums[heads];
+    if (steps < piece.num_steps) packed.fold(sums, stage_of(turn_ + 2), rows(), launch_.slope);
+    if (steps > 0) {
+      restore(piece.first_step + piece.num_steps - steps, steps * tiles::step_columns);
+      add_unpacked(sums, piece, pattern, steps);
+    }
+    finish_piece<features>(launch_, piece, sums);
+  }
+
+  /// The last `steps` steps of a piece.
+  __device__ void add_unpacked(HeadSums<T, width> (&sums)[heads], const tiles::Piece& piece,
+                               TilePattern pattern, int steps) {
+    Form form(launch_, first_head());
+    form.begin_window(piece);
+    while (true) {
+      add_exponentials<Rows>(sums, form, stage_of(turn_), rows_of(turn_), pattern,
+                             min(steps, tile_steps));
+      steps -= tile_steps;
+      ++turn_;
+      if (steps <= 0) return;
+      cuda::wait_for_copies<num_stages - 2>();
+      __syncthreads();
+      pattern = advance();
+    }
+  }
+
+  /// Stages of three turns; that of turn + 2 keeps what turn - 1 had until `advance`.
+  __device__ char* memory_of(int turn) const { return shared_ + turn % num_stages * stage_bytes; }
+  __device__ std::uint32_t rows_of(int turn) const { return cuda::shared_address(memory_of(turn)); }
+  __device__ Stage& stage_of(int turn) const {
+    return *reinterpret_cast<Stage*>(memory_of(turn) + Rows::bytes);
+  }
+
+  __device__ RowTerms<heads>& rows() const {
+    return *reinterpret_cast<RowTerms<heads>*>(shared_ + num_stages * stage_bytes);
+  }
+  __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
+
+  /// A tile on its way: its columns that this thread brings rows of, those that it brings terms of,
+  /// and this thread's bits.
+  struct Tile {
+    int num_columns;  ///< 0 after the last tile
+    bool begins;      ///< a piece
+    std::uint32_t word;
+    VertexId rows[Rows::share];
+    VertexId terms[2];
+  };
+  struct Terms {
+    typename Form::Fetched fetched;
+    bool begins;
+  };
+
+  __device__ Tile load_ids() {
+    Tile tile{};
+    if (!walk_.find()) return tile;
+    tile.num_columns = walk_.num_columns();
+    tile.begins = walk_.begins;
+    tile.word =
+        __ldg(launch_.words + std::int64_t{walk_.tile} * tall_attention_threads + threadIdx.x);
+    load_row_ids(tile.rows, walk_.step, tile.num_columns);
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const int column = static_cast<int>(threadIdx.x) % 32 + 32 * part;
+      if (column < tile.num_columns) tile.terms[part] = __ldg(columns_from(walk_.step) + column);
+    }
+    walk_.advance();
+    return tile;
+  }
+  __device__ const VertexId* columns_from(int step) const {
+    return launch_.columns + std::int64_t{step} * tiles::step_columns;
+  }
+  __device__ void load_row_ids(VertexId (&rows)[Rows::share], int step, int num_columns) const {
+#pragma unroll
+    for (int i = 0; i < Rows::share; ++i) {
+      const int row = Rows::row_of_thread(i);
+      if (row < num_columns) rows[i] = __ldg(columns_from(step) + row);
+    }
+  }
+
+  __device__ void start(int turn, const Tile& tile) const {
+    values_.start(rows_of(turn), tile.rows, tile.num_columns);
+    cuda::commit_copies();
+  }
+  /// Terms come through registers, a tile ahead.
+  __device__ Terms fetch(const Tile& tile) const {
+    return {Form(launch_, first_head()).fetch(tile.terms, tile.num_columns), tile.begins};
+  }
+  __device__ void put(int turn, const Terms& terms) {
+    const int h = static_cast<int>(threadIdx.x) / 32;
+    if (h >= heads || terms.fetched.num_columns == 0) return;
+    column_factors_.put(stage_of(turn), h, terms.fetched.r[0], terms.fetched.num_columns,
+                        terms.begins, launch_.slope);
+  }
+
+  /// Once all threads have what they brought of this turn's tile: asks for what comes later, and
+  /// returns the tile's pattern.
+  __device__ TilePattern advance() {
+    put(turn_ + 1, terms_);
+    start(turn_ + 2, tile_);
+    terms_ = fetch(tile_);
+    const TilePattern pattern{words_[0]};
+    words_[0] = words_[1];
+    words_[1] = tile_.word;
+    tile_ = load_ids();
+    return pattern;
+  }
+
+  /// What this thread has brought of a tile becomes fp16; returns whether that holds it.
+  __device__ bool convert(int num_columns) const {
+    cuda::wait_for_copies<num_stages - 2>();
+    const int place = static_cast<int>(threadIdx.x) % Rows::units;
+    Fp16Range range;
+#pragma unroll
+    for (int i = 0; i < Rows::share; ++i) {
+      const int row = Rows::row_of_thread(i);
+      if (row >= num_columns) continue;
+      uint4& unit = *reinterpret_cast<uint4*>(memory_of(turn_) + Rows::offset(row, place));
+      unit = range.convert(unit);
+    }
+    return range.holds();
+  }
+  /// Brings the rows of this turn's tile once more, as they are.
+  __device__ void restore(int first_step, int columns_left) const {
+    const int num_columns = min(columns_left, tiles::tile_columns);
+    VertexId rows[Rows::share];
+    load_row_ids(rows, first_step, num_columns);
+    values_.start(rows_of(turn_), rows, num_columns);
+    cuda::commit_copies();
+    cuda::wait_for_copies<0>();
+    __syncthreads();
+  }
+
+  const TallAttentionLaunch& launch_;
+  char* shared_;
+  TileWalk walk_;
+  typename Rows::Copy values_;
+  int turn_ = 0;
+  std::uint32_t words_[2];
+  Terms terms_;
+  Tile tile_;
+  ColumnFactors16 column_factors_;
+};
+
+template <int width>
+__global__ __launch_bounds__(tall_attention_threads,
+                             4) void attend_packed(const TallAttentionLaunch launch) {
+  extern __shared__ __align__(128) char shared[];
+  cuda::let_next_begin();
+  const std::int32_t begin = launch.worker_offsets[blockIdx.x];
+  const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
+  cuda::wait_for_previous();
+  PackedAttention<width> attention(launch, shared, begin, end);
+  attention.run(begin, end);
+}
+
+template <int width>
+constexpr TallAttentionFunction packed_function() {
+  constexpr int bytes = PackedAttention<width>::shared_bytes;
+  return {[](const TallAttentionLaunch& launch, Stream stream) {
+            const dim3 grid(static_cast<unsigned>(launch.num_workers),
+                            cuda::num_blocks(launch.heads, PackedAttention<width>::heads));
+            cuda::launch_overlapped(attend_packed<width>, grid, tall_attention_threads,
+                                    std::size_t{bytes}, stream, launch);
+          },
+          [] {
+            return cuda::resident_blocks(attend_packed<width>, tall_attention_threads, bytes,
+                                         bytes);
+          }};
+}
+
+}  // namespace tessera::ops
