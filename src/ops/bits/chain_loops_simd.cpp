@@ -76,20 +76,24 @@ std::int32_t sum_of(const std::uint8_t* codes, std::int64_t depth) {
 TESSERA_DOT_PRODUCT std::int32_t multiply_fours(const std::uint8_t* codes, std::int64_t depth,
                                                 const std::uint8_t* weights, std::int64_t stride,
                                                 std::int64_t count, std::int32_t* sums) {
+  constexpr int columns = dot_bytes / 4;  // of a vector
+  constexpr int parts = 16 / columns;
+  const std::int32_t more = dot_shift > 0 ? dot_shift * sum_of(codes, (depth + 3) / 4 * 4) : 0;
   for (std::int64_t first = 0; first < count; first += 16) {
-    uint32x4_t of[4] = {vdupq_n_u32(0), vdupq_n_u32(0), vdupq_n_u32(0), vdupq_n_u32(0)};
+    DotSums of[parts];
+    for (auto& part : of) part = no_dots();
     for (std::int64_t k = 0; k < depth; k += 4) {
       std::uint32_t four;
       __builtin_memcpy(&four, codes + k, 4);
       if (four == 0) continue;
-      const uint8x16_t everywhere = vreinterpretq_u8_u32(vdupq_n_u32(four));
+      const DotBytes everywhere = all_of(four);
       const std::uint8_t* const from = weights + k * stride + first * 4;
-      for (int part = 0; part < 4; ++part) {
-        of[part] = vdotq_u32(of[part], vld1q_u8(from + part * 16), everywhere);
+      for (int part = 0; part < parts; ++part) {
+        of[part] = add_dots(of[part], everywhere, shifted(load_bytes(from + part * dot_bytes)));
       }
     }
-    for (int part = 0; part < 4; ++part) {
-      vst1q_s32(sums + first + part * 4, vreinterpretq_s32_u32(of[part]));
+    for (int part = 0; part < parts; ++part) {
+      store_dots(sums + first + part * columns, of[part], more);
     }
   }
   return sum_of(codes, depth);

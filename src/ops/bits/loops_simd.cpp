@@ -7,6 +7,10 @@
 #include <arm_neon.h>
 #endif
 
+#ifdef __AVX512F__
+#define TESSERA_BIT_COUNT __attribute__((target("avx512vpopcntdq")))
+#endif
+
 namespace tessera::ops::TESSERA_ISA {
 namespace {
 
@@ -50,6 +54,36 @@ void count(const std::uint32_t* a, const std::uint32_t* b, std::int64_t stride, 
 #endif
 }
 
+#ifdef TESSERA_BIT_COUNT
+bool has_bit_count() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c >> 14 & 1u) != 0;
+}
+
+/// The same, 512 bits at once.
+TESSERA_BIT_COUNT void count_by_vectors(const std::uint32_t* a, const std::uint32_t* b,
+                                        std::int64_t stride, std::int64_t words,
+                                        std::int64_t (&counts)[columns_at_once]) {
+  __m512i totals[columns_at_once];
+  for (auto& total : totals) total = _mm512_setzero_si512();
+  for (std::int64_t w = 0; w < words; w += 16) {
+    const auto present =
+        static_cast<__mmask16>(words - w < 16 ? (1u << (words - w)) - 1u : 0xFFFFu);
+    const __m512i of_a = _mm512_maskz_loadu_epi32(present, a + w);
+    for (int c = 0; c < columns_at_once; ++c) {
+      const __m512i of_b = _mm512_maskz_loadu_epi32(present, b + c * stride + w);
+      totals[c] = _mm512_add_epi64(totals[c], _mm512_popcnt_epi64(_mm512_and_si512(of_a, of_b)));
+    }
+  }
+  for (int c = 0; c < columns_at_once; ++c) {
+    std::int64_t eight[8];
+    _mm512_storeu_si512(eight, totals[c]);
+    counts[c] = 0;
+    for (const std::int64_t some : eight) counts[c] += some;
+  }
+}
+#endif
+
 /// 2^14 products of bytes are below 2^30.
 constexpr std::int64_t bytes_of_a_run = 1 << 14;
 
@@ -70,24 +104,27 @@ void dot(const std::uint8_t* a, const std::uint8_t* b, std::int64_t stride, std:
 }
 
 #ifdef TESSERA_DOT_PRODUCT
-/// The same, 16 bytes at once.
+/// The same, a vector at once.
 TESSERA_DOT_PRODUCT void dot_by_fours(const std::uint8_t* a, const std::uint8_t* b,
                                       std::int64_t stride, std::int64_t bytes,
                                       std::int64_t (&products)[columns_at_once]) {
   for (auto& product : products) product = 0;
   for (std::int64_t begin = 0; begin < bytes; begin += bytes_of_a_run) {
     const std::int64_t end = begin + bytes_of_a_run < bytes ? begin + bytes_of_a_run : bytes;
-    uint32x4_t sums[columns_at_once];
-    for (auto& sum : sums) sum = vdupq_n_u32(0);
+    DotSums sums[columns_at_once];
+    for (auto& sum : sums) sum = no_dots();
+    DotSums of_a = no_dots();
     std::int64_t k = begin;
-    for (; k + 16 <= end; k += 16) {
-      const uint8x16_t of_a = vld1q_u8(a + k);
+    for (; k + dot_bytes <= end; k += dot_bytes) {
+      const DotBytes left = load_bytes(a + k);
       for (int c = 0; c < columns_at_once; ++c) {
-        sums[c] = vdotq_u32(sums[c], of_a, vld1q_u8(b + c * stride + k));
+        sums[c] = add_dots(sums[c], left, shifted(load_bytes(b + c * stride + k)));
       }
+      if constexpr (dot_shift > 0) of_a = add_dots(of_a, left, all_of(0x01010101u));
     }
+    const std::int64_t more = dot_shift > 0 ? dot_shift * total(of_a) : 0;
     for (int c = 0; c < columns_at_once; ++c) {
-      products[c] += vaddvq_u32(sums[c]);
+      products[c] += total(sums[c]) + more;
       for (std::int64_t rest = k; rest < end; ++rest) {
         products[c] += std::int64_t{a[rest]} * b[c * stride + rest];
       }
@@ -163,6 +200,9 @@ const bits::Table& bit_loops_table() {
     bits::Table loops = {count, dot, spread, spread_wide, add_bytes, add_wide};
 #ifdef TESSERA_DOT_PRODUCT
     if (has_dot_product()) loops.dot = dot_by_fours;
+#endif
+#ifdef TESSERA_BIT_COUNT
+    if (has_bit_count()) loops.count = count_by_vectors;
 #endif
     return loops;
   }();

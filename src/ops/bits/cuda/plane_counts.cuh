@@ -140,8 +140,7 @@ class PlaneCounts {
   static constexpr bool twin = Policy::order == PlanesOrder::twin;
   static constexpr bool runs = Policy::order == PlanesOrder::runs;
 
-  __device__ static void multiply(std::int32_t (&counts)[count], std::uint64_t a,
-                                  std::uint64_t b) {
+  __device__ static void multiply(std::int32_t (&counts)[count], std::uint64_t a, std::uint64_t b) {
     keep_in_place(counts);
     cuda::wgmma_fence();
 #pragma unroll

@@ -167,9 +167,8 @@ class SharedPlanes {
 };
 
 template <class Policy>
-__global__ __launch_bounds__(SharedPlanes<Policy>::threads,
-                             1) void multiply_shared_planes(const BitProduct product,
-                                                            const __grid_constant__ PlaneMaps maps) {
+__global__ __launch_bounds__(SharedPlanes<Policy>::threads, 1) void multiply_shared_planes(
+    const BitProduct product, const __grid_constant__ PlaneMaps maps) {
 #ifdef TESSERA_HAS_WGMMA
   extern __shared__ __align__(1024) char shared[];
   __shared__ __align__(8) std::uint64_t barriers[2 * Policy::b_slots];
