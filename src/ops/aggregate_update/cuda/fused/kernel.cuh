@@ -14,11 +14,8 @@
 /// the beginning.
 namespace tessera::ops {
 
-inline constexpr int update_window_rows = 64;
-
-/// As many warps as have room for their sums in registers.
 template <int cols>
-inline constexpr int update_threads = cols <= 64 ? 512 : 384;
+inline constexpr int update_threads = update_groups(cols) * 128;
 
 /// Adds up pieces of long rows, a warp each.
 template <class T>
@@ -269,28 +266,38 @@ __global__ __launch_bounds__(update_threads<cols>,
   const std::uint64_t block_step = block_bytes >> 4;
   const auto plane_step = static_cast<std::uint64_t>(Layout::plane_bytes(inner, root, cols) >> 4);
   const float own_factor = self_factor<T>(launch);
-  constexpr int groups = update_threads<cols> / 128;
+  constexpr int groups = update_groups(cols);
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread / 128;
   const std::int64_t windows =
       (std::int64_t{launch.matrix.num_rows} + update_window_rows - 1) / update_window_rows;
-  const std::int64_t stride = std::int64_t{gridDim.x} * groups;
-  // Few windows are spread over all blocks; of many, neighbours share a block.
-  const std::int64_t first = windows < stride ? std::int64_t{group} * gridDim.x + blockIdx.x
-                                              : std::int64_t{blockIdx.x} * groups + group;
-  const auto row_of = [&](std::int64_t window) {
+  // Few windows are spread over all blocks. Of many, neighbours share a block; the first of them
+  // has the longest rows, so that groups take turns with it.
+  const bool few = windows < std::int64_t{gridDim.x} * groups;
+  const auto first_of = [&](int turn) {
+    return (std::int64_t{turn} * gridDim.x + blockIdx.x) * groups;
+  };
+  const auto window_of = [&](int turn) {
+    if (few) return turn == 0 ? std::int64_t{group} * gridDim.x + blockIdx.x : windows;
+    return first_of(turn) + (group + turn) % groups;
+  };
+  const auto place_of = [&](std::int64_t window) {
     return window * update_window_rows + thread % 128 / 32 * 16 + thread % 32 / 4;
   };
-  if (first >= windows) return;
-  UpdateRow next[2] = {update_row(launch, row_of(first)), update_row(launch, row_of(first) + 8)};
+  std::int64_t window = window_of(0);
+  UpdateRow next[2] = {update_row(launch, place_of(window)),
+                       update_row(launch, place_of(window) + 8)};
 #pragma unroll 1
-  for (std::int64_t window = first; window < windows; window += stride) {
+  for (int turn = 0; few ? turn == 0 : first_of(turn) < windows; ++turn) {
     const UpdateRow rows[2] = {next[0], next[1]};
-    next[0] = update_row(launch, row_of(window + stride));
-    next[1] = update_row(launch, row_of(window + stride) + 8);
-    expect_rows<T>(launch, (window + stride) * update_window_rows, update_window_rows, thread % 128,
-                   128);
-    update_window<cols, T>(launch, rows, next, own_factor, right, plane_step, block_step);
+    const bool exists = window < windows;
+    window = window_of(turn + 1);
+    next[0] = update_row(launch, place_of(window));
+    next[1] = update_row(launch, place_of(window) + 8);
+    expect_rows<T>(launch, window * update_window_rows, update_window_rows, thread % 128, 128);
+    if (exists) {
+      update_window<cols, T>(launch, rows, next, own_factor, right, plane_step, block_step);
+    }
   }
 #endif
 }

@@ -25,8 +25,9 @@ struct UpdateLongRow {
 /// Everything a launch needs; passed to the GPU by value.
 struct UpdateLaunch {
   struct Work {
-    unsigned blocks = 1;    ///< at most
-    bool weighted = false;  ///< whether edges have values or scales
+    unsigned blocks = 1;             ///< at most
+    const RowSlice* rows = nullptr;  ///< all, in the order in which windows take them
+    bool weighted = false;           ///< whether edges have values or scales
     EdgeOffset longest_row = 0;
     const UpdatePiece* pieces = nullptr;
     std::int32_t num_pieces = 0;
@@ -78,6 +79,12 @@ struct UpdateKey {
 };
 
 inline constexpr int update_widths[] = {32, 64, 96, 128};
+
+inline constexpr int update_window_rows = 64;
+
+/// Windows that a block works on at once, a group of four warps each: as many as have room for
+/// their sums in registers.
+constexpr int update_groups(int cols) { return cols <= 64 ? 4 : 3; }
 
 /// Compiled in units of their own (inst/).
 template <UpdateKey key>

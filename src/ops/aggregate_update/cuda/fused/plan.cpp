@@ -7,6 +7,7 @@
 #include "graph/degrees.hpp"
 #include "ops/aggregate_update/cuda/fused/cost.hpp"
 #include "ops/aggregate_update/cuda/fused/launch.hpp"
+#include "ops/aggregate_update/cuda/fused/row_list.hpp"
 #include "ops/aggregate_update/cuda/fused/schedule.hpp"
 #include "ops/aggregate_update/cuda/kernels.hpp"
 #include "ops/cuda/boundaries.hpp"
@@ -41,7 +42,13 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
   explicit FusedAggregateUpdate(const AggregateUpdateProblem& problem)
       : problem_(problem),
         function_(function_for(problem)),
-        matrix_(sums_problem(problem, problem.gathered())) {
+        matrix_(sums_problem(problem, problem.gathered())),
+        rows_(problem.num_targets(), problem.options.place()) {
+    if (rows_.size() > 0) {
+      list_update_rows(matrix_.rows(),
+                       update_groups(width_for(problem.written())) * update_window_rows,
+                       rows_.data(), problem.options.place().stream);
+    }
     const Graph& graph = problem.graph;
     const auto degrees = problem.is_forward() ? row_degrees(graph) : column_degrees(graph);
     if (degrees->longest() <= longest_update_row) return;
@@ -65,6 +72,7 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
     const RowsLaunch rows = matrix_.launch(sums);
     UpdateLaunch launch;
     launch.work.blocks = static_cast<unsigned>(device_traits(options.device).processors);
+    launch.work.rows = rows_.data();
     launch.work.weighted = rows.matrix.weighted();
     launch.work.longest_row = longest_update_row;
     launch.work.pieces = pieces_.data();
@@ -103,6 +111,7 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
   AggregateUpdateProblem problem_;
   UpdateFunction function_;
   DeviceMatrix matrix_;
+  Buffer<RowSlice> rows_;
   Buffer<UpdatePiece> pieces_;
   Buffer<UpdateLongRow> long_rows_;
   WorkspaceNeed workspace_;

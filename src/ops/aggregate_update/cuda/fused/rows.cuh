@@ -26,14 +26,17 @@ __device__ inline EdgeOffset update_offset(const cuda::Offsets& offsets, std::in
   return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
 }
 
-__device__ inline UpdateRow update_row(const UpdateLaunch& launch, std::int64_t row) {
+/// Number `place` of the list.
+__device__ inline UpdateRow update_row(const UpdateLaunch& launch, std::int64_t place) {
   UpdateRow found;
-  if (row >= launch.matrix.num_rows) return found;
-  found.row = static_cast<VertexId>(row);
-  found.begin = update_offset(launch.matrix.offsets, row);
-  const EdgeOffset count = update_offset(launch.matrix.offsets, row + 1) - found.begin;
-  if (count <= launch.work.longest_row) {
-    found.count = static_cast<std::int32_t>(count);
+  if (place >= launch.matrix.num_rows) return found;
+  const int4 words = __ldg(reinterpret_cast<const int4*>(launch.work.rows + place));
+  RowSlice slice;
+  memcpy(&slice, &words, sizeof(slice));
+  found.row = slice.row;
+  found.begin = slice.begin;
+  if (slice.count <= launch.work.longest_row) {
+    found.count = slice.count;
     return found;
   }
   std::int32_t low = 0;
