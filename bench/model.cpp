@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/memory.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/train/problem.hpp"
 #include "tessera/train/trainer.hpp"
@@ -168,6 +169,8 @@ class ModelTrial : public Trial {
 
   /// A GPU gets many steps to do one after the other, as in training; the host's clock counts.
   std::optional<Timing> timed(const MeasureOptions& options) override {
+    // The check had a model of its own.
+    reset_memory_peak(device());
     for (int i = 0; i < options.warmups; ++i) run({});
     const bool in_batches =
         options_.batching != train::Batching::full || options_.process_every_step;
@@ -206,6 +209,8 @@ class ModelTrial : public Trial {
                                    {"first_plan_us", first.plan * 1e6},
                                    {"first_step_us", first.step * 1e6},
                                    {"first_capture_us", first.capture * 1e6}};
+    figures.push_back(
+        {"peak_memory_bytes", static_cast<double>(memory_use(device()).peak_bytes)});
     if (first.launches > 0) figures.push_back({"launches", static_cast<double>(first.launches)});
     figures.insert(figures.end(), phases_.begin(), phases_.end());
     return figures;

@@ -8,9 +8,9 @@
 Figure 4, where the time of a step goes with the graph kept and with the graph new in every step; Figure 9 and Tables 3
 and 4, steps by model and width; Figure 10, aggregation by width, both passes; Figure 11, aggregation from edges in no
 order, each added to its target (scatter) or by rows that are made first (reduce); Figure 12, peak memory of training;
-Table 5, kernels and bytes of the aggregation, where ncu is installed. --pyg FILE, records of
-bench/baselines/epoch_torch.py, puts PyG's steps beside ours. --seconds N begins no measurement after that; what is
-missing stays empty. The records go beside the page as fusegnn.json. SOURCE is what `tessera bench --data` takes.
+Table 5, kernels and bytes of the aggregation, where ncu is installed. --pyg PYTHON, a Python that has PyG, puts PyG's
+figures beside ours (bench/baselines/fusegnn_torch.py). --seconds N begins no measurement after that; what is missing
+stays empty. The records go beside the page as fusegnn.json. SOURCE is what `tessera bench --data` takes.
 """
 import argparse
 import csv
@@ -36,7 +36,7 @@ def arguments():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--quick", action="store_true", help="few widths, few repeats")
     parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="begin nothing after so many")
-    parser.add_argument("--pyg", metavar="FILE", help="records of bench/baselines/epoch_torch.py")
+    parser.add_argument("--pyg", metavar="PYTHON", help="a Python that has PyG")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     parser.add_argument("sources", nargs="+", metavar="SOURCE")
@@ -45,6 +45,43 @@ def arguments():
         parser.error("--commit, or TESSERA_COMMIT, says what was measured")
     options.hidden = [16, 64] if options.quick else [16, 64, 128, 256, 512]
     return options
+
+
+class Pyg:
+    """PyG's records of a source, by op and width."""
+
+    script = str(ROOT / "bench" / "baselines" / "fusegnn_torch.py")
+
+    def __init__(self, options, folder, deadline):
+        self.options = options
+        self.folder = pathlib.Path(folder)
+        self.deadline = deadline
+        self.known = {}
+        self.records = []
+
+    def file_of(self, source):
+        """The source as a file that NumPy reads."""
+        if source.endswith(".npz"):
+            return source
+        path = self.folder / (source.replace(":", "_").replace("/", "_") + ".npz")
+        if not path.exists():
+            subprocess.run([self.options.program, "convert", source, str(path)], stdout=subprocess.DEVNULL, check=True)
+        return str(path)
+
+    def of(self, source):
+        if not self.options.pyg or (source not in self.known and time.monotonic() > self.deadline):
+            return {}
+        if source not in self.known:
+            report = self.folder / "pyg.json"
+            command = [self.options.pyg, self.script, "--device", self.options.device, "--hidden",
+                       ",".join(map(str, self.options.hidden)), "--json", str(report), self.file_of(source)]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if done.returncode != 0:
+                print(f"left out: {' '.join(command)}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+            records = json.loads(report.read_text())["records"] if done.returncode == 0 else []
+            self.records += records
+            self.known[source] = {(record["op"], record["hidden"]): record for record in records}
+        return self.known[source]
 
 
 class Tessera:
@@ -57,6 +94,7 @@ class Tessera:
         self.known = {}
         self.machine = None
         self.deadline = time.monotonic() + options.seconds
+        self.pyg = Pyg(options, folder, self.deadline)
 
     def call(self, *words):
         if time.monotonic() > self.deadline:
@@ -116,6 +154,16 @@ def first(records, op):
     return next((record for (name, _), record in records.items() if name == op), None)
 
 
+def figure(record, name, unit=1, digits=1):
+    value = (record or {}).get("figures", {}).get(name)
+    return "" if value is None else f"{value / unit:,.{digits}f}"
+
+
+def with_pyg(text, record, other):
+    """A time, and in brackets how many times as long PyG takes."""
+    return text if record is None or other is None else f"{text} ({other['median_us'] / float(text):.1f} x)"
+
+
 def breakdown(tessera, source):
     """Figure 4: a step with the graph kept, the phases before it, and a step that does all of it."""
     for model in MODELS:
@@ -125,17 +173,24 @@ def breakdown(tessera, source):
         figures = whole["figures"] if whole else {}
         yield [f"{name_of(source)}, {model}", microseconds(process),
                f"{process['figures']['planning_us']:.1f}" if process else "", microseconds(step), microseconds(whole),
-               *(f"{figures[phase]:.1f}" if phase in figures else "" for phase in PHASES)]
+               *(f"{figures[phase]:.1f}" if phase in figures else "" for phase in PHASES), figure(step, "launches", digits=0)]
 
 
-def steps(tessera, source, pyg):
+def pyg_breakdown(tessera, source):
+    """Figure 4: the same of PyG, its phases one by one."""
+    for model in MODELS:
+        record = tessera.pyg.of(source).get((f"step_{model}", tessera.options.hidden[0]))
+        phases = [figure(record, name) for name in ("process_us", "forward_us", "backward_us", "optimiser_us")]
+        yield [f"{name_of(source)}, {model}", microseconds(record), *phases, figure(record, "launches", digits=0)]
+
+
+def steps(tessera, source):
     """Figure 9, Tables 3 and 4."""
     for model in MODELS:
         row = [f"{name_of(source)}, {model}"]
         for hidden in tessera.options.hidden:
             record = first(tessera.steps(source, hidden), f"step_{model}")
-            other = pyg.get((f"step_{model}", record["graph"], hidden)) if record else None
-            row.append(microseconds(record) + (f" ({other / record['median_us']:.1f} x)" if other else ""))
+            row.append(with_pyg(microseconds(record), record, tessera.pyg.of(source).get((f"step_{model}", hidden))))
         yield row
 
 
@@ -143,7 +198,11 @@ def aggregation(tessera, source):
     """Figure 10: both passes by width."""
     found = tessera.sums(source)
     for op in ("spmm", "spmm_backward"):
-        yield [f"{name_of(source)}, {op}"] + [microseconds(found.get((op, width))) for width in tessera.options.hidden]
+        row = [f"{name_of(source)}, {op}"]
+        for width in tessera.options.hidden:
+            record = found.get((op, width))
+            row.append(with_pyg(microseconds(record), record, tessera.pyg.of(source).get((op, width))))
+        yield row
 
 
 def forms(tessera, source):
@@ -166,70 +225,80 @@ def forms(tessera, source):
 
 
 def peaks(tessera, source):
-    """Figure 12: what training takes of the device's memory at a hidden width of 128."""
-    row = [name_of(source)]
-    if source.startswith("twin:"):
-        return row + [""] * len(MODELS)  # they have no features to train on
+    """Figure 12: what training takes of the device's memory, by hidden width."""
     for model in MODELS:
-        hidden = "128" if model == "gcn" else "16"
-        found = tessera.call("train", "--data", source, "--model", model, "--hidden", hidden, "--epochs", "2")
-        row.append(f"{found['peak_memory_bytes'] / 2**20:.1f}" if found else "")
-    return row
+        row = [f"{name_of(source)}, {model}"]
+        for hidden in tessera.options.hidden:
+            own = figure(first(tessera.steps(source, hidden), f"step_{model}"), "peak_memory_bytes", 2**20)
+            other = figure(tessera.pyg.of(source).get((f"step_{model}", hidden)), "peak_memory_bytes", 2**20)
+            row.append(own + (f" ({other})" if other else ""))
+        yield row
+
+
+def profiled(command):
+    """The kernels that ncu saw, each with its bytes."""
+    done = subprocess.run(["ncu", "--csv", "--page", "raw", "--metrics", ",".join(BYTES.values()), *command],
+                          capture_output=True, text=True)
+    lines = list(csv.reader(line for line in done.stdout.splitlines() if line.startswith('"')))
+    if len(lines) < 3:
+        return []
+    head, units, *launches = lines
+    scale = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+
+    def number(row, metric):
+        place = head.index(metric)
+        return float(row[place].replace(",", "")) * scale[units[place]]
+
+    return [{name: number(row, metric) for name, metric in BYTES.items()} for row in launches]
 
 
 def movement(tessera, source):
-    """Table 5: the kernels of a forward aggregation and their bytes, from ncu."""
-    command = ["ncu", "--csv", "--page", "raw", "--metrics", ",".join(BYTES.values()), "--kernel-name",
-               "regex:reduce_rows|sum_tall_windows|sum_short_windows", "--launch-count", "1",
-               tessera.options.program, "bench", "spmm", "--device", "cuda", "--data", source, "--features", "256", "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    if len(lines) < 3:
-        return [name_of(source), "not measured", "", "", ""]
-    head, units, values = list(csv.reader(lines))[:3]
-    found = dict(zip(head, zip(values, units)))
-    return [name_of(source), found["Kernel Name"][0].split("(")[0]] + [" ".join(found[metric]) for metric in BYTES.values()]
-
-
-def pyg_steps(path):
-    """By op, graph and hidden width: that of the model's paper."""
-    if not path:
-        return {}
-    records = json.loads(pathlib.Path(path).read_text())["records"]
-    hidden = {"step_gcn": 16, "step_gat": 64}
-    return {(record["op"], record["graph"], hidden[record["op"]]): record["median_us"]
-            for record in records if record["op"] in hidden}
+    """Table 5: the bytes of a forward aggregation, from ncu."""
+    own = profiled(["--kernel-name", "regex:reduce_rows|sum_tall_windows|sum_short_windows", "--launch-count", "1",
+                    tessera.options.program, "bench", "spmm", "--device", "cuda", "--data", source, "--features", "256", "--quick"])
+    found = [("tessera", own)]
+    if tessera.options.pyg and time.monotonic() < tessera.deadline:
+        found.append(("PyG", profiled(["--profile-from-start", "off", tessera.options.pyg, Pyg.script, "--device", "cuda",
+                                       "--aggregate", "256", tessera.pyg.file_of(source)])))
+    for who, launches in found:
+        if launches:
+            sums = [sum(numbers[name] for numbers in launches) / 1e6 for name in BYTES]
+            yield [f"{name_of(source)}, {who}", str(len(launches)), *(f"{megabytes:,.1f}" for megabytes in sums)]
 
 
 def page(options, tessera):
-    pyg = pyg_steps(options.pyg)
     yield "# fuseGNN's figures"
     yield ""
     where = "on a GPU" if options.device == "cuda" else "on the CPU"
     yield f"Made by `tools/fusegnn_report.py` {where}; commit {options.commit}, records in `fusegnn.json`. Microseconds; every result is checked first."
     sections = [
         ("Figure 4: where the time of a step goes", ["graph, model", "process", "plan", "step, graph kept", "step, graph new"] +
-         [phase.removesuffix("_us") for phase in PHASES],
+         [phase.removesuffix("_us") for phase in PHASES] + ["launches"],
          lambda source: breakdown(tessera, source),
          "Processing, planning and the step by themselves; then a step that does all three, and where this process spent its "
-         "time. Work of a GPU is queued in its phase; `device` is the wait for it."),
+         "time. Work of a GPU is queued in its phase; `device` is the wait for it. `launches` are those of a step whose graph is kept."),
         ("Figure 9, Tables 3 and 4: steps by hidden width", ["graph, model", *map(str, options.hidden)],
-         lambda source: steps(tessera, source, pyg),
-         "In brackets how many times as long PyG takes in the shape of the model's paper." if pyg else ""),
+         lambda source: steps(tessera, source),
+         "In brackets how many times as long PyG takes, queued as ours." if options.pyg else ""),
         ("Figure 10: aggregation by width", ["graph, pass", *map(str, options.hidden)],
-         lambda source: aggregation(tessera, source), "Gather-apply-reduce on a graph that is there."),
+         lambda source: aggregation(tessera, source), "Gather-apply-reduce on a graph that is there." +
+         (" In brackets how many times as long PyG takes: gathered, weighted, scattered." if options.pyg else "")),
         ("Figure 11: aggregation and format conversion", ["graph, width", "scatter: before", "forward", "backward",
                                                           "reduce: before", "forward", "backward", "rows pay after"],
          lambda source: forms(tessera, source),
          "GCN's sum over edges in no order. Scatter adds each edge to its target as it comes; before the first pass it "
          "counts degrees. Reduce makes rows and columns of the edges first, and plans on them. The last column: after how "
          "many epochs (a forward and a backward pass) of the same graph that pays."),
-        ("Figure 12: peak memory of training, MiB", ["graph", "GCN, 128", "GAT, 8 x 16"],
-         lambda source: [peaks(tessera, source)], "Everything on the device: features, graph, plans, activations, moments."),
+        ("Figure 12: peak memory of training, MiB", ["graph, model", *map(str, options.hidden)],
+         lambda source: peaks(tessera, source), "By hidden width. Everything on the device: features, graph, plans, activations, "
+         "moments." + (" In brackets PyG's." if options.pyg else "")),
     ]
+    if options.pyg:
+        sections.insert(1, ("Figure 4: the same in PyG", ["graph, model", "step", "process", "forward", "backward", "optimiser", "launches"],
+                            lambda source: pyg_breakdown(tessera, source), "The step queued, its phases each waited for."))
     if options.device == "cuda" and shutil.which("ncu"):
-        sections.append(("Table 5: data movement of an aggregation of 256 features", ["graph", "kernel", *BYTES],
-                         lambda source: [movement(tessera, source)], "From ncu, one launch."))
+        sections.append(("Table 5: data movement of an aggregation of 256 features, MB", ["graph", "kernels", *BYTES],
+                         lambda source: movement(tessera, source), "From ncu, one aggregation."))
     for title, head, rows, note in sections:
         yield ""
         yield f"## {title}"
@@ -248,7 +317,7 @@ def main():
         text = "\n".join(page(options, tessera)) + "\n"
     (output / "fusegnn.md").write_text(text)
     (output / "fusegnn.json").write_text(json.dumps(
-        {"commit": options.commit, "machine": tessera.machine, "records": tessera.records}, indent=1) + "\n")
+        {"commit": options.commit, "machine": tessera.machine, "records": tessera.records, "pyg": tessera.pyg.records}, indent=1) + "\n")
     print(f"wrote {output / 'fusegnn.md'}")
 
 
