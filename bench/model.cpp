@@ -209,8 +209,7 @@ class ModelTrial : public Trial {
                                    {"first_plan_us", first.plan * 1e6},
                                    {"first_step_us", first.step * 1e6},
                                    {"first_capture_us", first.capture * 1e6}};
-    figures.push_back(
-        {"peak_memory_bytes", static_cast<double>(memory_use(device()).peak_bytes)});
+    figures.push_back({"peak_memory_bytes", static_cast<double>(memory_use(device()).peak_bytes)});
     if (first.launches > 0) figures.push_back({"launches", static_cast<double>(first.launches)});
     figures.insert(figures.end(), phases_.begin(), phases_.end());
     return figures;
