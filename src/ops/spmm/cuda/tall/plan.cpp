@@ -58,19 +58,6 @@ const TallFunction& tall_function(const TallKey& key, std::int64_t features) {
   return kernels[static_cast<std::size_t>(width - tall_widths.begin())];
 }
 
-/// What each column of the translated side is multiplied by.
-PlacedArray<float> column_scales(const SpmmProblem& problem) {
-  const Graph& graph = problem.graph;
-  if (problem.pass == SpmmPass::forward) return detail::GraphAccess::col_scale(graph);
-  if (problem.reduction == Reduction::mean) return mean_scale<float>(graph);
-  return detail::GraphAccess::row_scale(graph);
-}
-
-/// What the products of two groups of numbers can be, at most.
-SizeRange products(const SizeRange& a, const SizeRange& b) {
-  return {a.smallest * b.smallest, a.largest * b.largest, a.all_finite && b.all_finite};
-}
-
 /// How many edges each row of a mean has, at least 1.
 std::vector<float> row_divisors(const SpmmProblem& problem) {
   if (problem.pass != SpmmPass::forward || problem.reduction != Reduction::mean) return {};
@@ -248,7 +235,7 @@ class CudaTall final : public PreparedSpmm {
                                          problem_.pass == SpmmPass::forward, place);
     if (graph.has_values()) {
       const SharedArray<float> own = cuda::array_in(detail::GraphAccess::values(graph), place);
-      const float factor = value_factor(scales);
+      const float factor = value_factor(problem_);
       unit_ = 1 / factor;
       values_ = Buffer<std::uint32_t>(layout_->edges.size(), place);
       // Packing reads the layout ahead of the kernels before it: of those that make the layout,
@@ -262,16 +249,6 @@ class CudaTall final : public PreparedSpmm {
     if (!packs_at_run(problem_)) return;
     edge_scales_ = std::move(of_edges);
     run_values_ = workspace_.add<std::uint32_t>(layout_->edges.size());
-  }
-
-  /// What the graph's own values are multiplied by, so that fp16 holds their products with scales.
-  float value_factor(const PlacedArray<float>& scales) const {
-    if (problem_.precision != Precision::fp16) return 1;
-    const Graph& graph = problem_.graph;
-    const SizeRange sizes = scales.empty()
-                                ? weight_sizes(graph, detail::GraphAccess::values(graph))
-                                : sizes_of(scaled_values(problem_, scales.here().span()).span());
-    return scale_factor(sizes, problem_.precision);
   }
 
   /// The graph's own values are ready; those of the run have to be put in order.
@@ -382,29 +359,6 @@ class CudaTall final : public PreparedSpmm {
   WorkspacePart<float> slots_;
   WorkspacePart<float> stretch_sums_;
 };
-
-std::string why_not_values(const SpmmProblem& problem) {
-  const bool own = problem.graph.has_values();
-  if (!own && !problem.edge_values_expected) return "edges with values only";
-  // Entries are numbered with 32 bits; at most three of four only fill.
-  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 4) {
-    return "too many edges";
-  }
-  const PlacedArray<float> scales = column_scales(problem);
-  const bool half = problem.precision == Precision::fp16;
-  if (half && problem.edge_values_expected && !scales.empty()) {
-    return "products of values and column scales that may be too large for fp16";
-  }
-  const Graph& graph = problem.graph;
-  const SizeRange of_scales = scales.empty() ? SizeRange{1, 1} : weight_sizes(graph, scales);
-  if (!own) return why_not_scales(of_scales, problem.precision);
-  const SizeRange of_values = weight_sizes(graph, detail::GraphAccess::values(graph));
-  // What holds for all products of the two holds for those of edges, which are only some.
-  if (why_not_scales(products(of_values, of_scales), problem.precision).empty()) return {};
-  if (scales.empty()) return why_not_scales(of_values, problem.precision);
-  return why_not_scales(sizes_of(scaled_values(problem, scales.here().span()).span()),
-                        problem.precision);
-}
 
 /// Columns in quads take no weights in the matrix unit, and rows on boundaries alone.
 std::string why_not_quads(const SpmmProblem& problem) {

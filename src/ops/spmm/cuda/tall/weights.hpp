@@ -2,12 +2,24 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "ops/spmm/kernel.hpp"
 #include "tessera/core/memory.hpp"
+#include "tessera/core/placed_array.hpp"
 
-/// What tall windows multiply edges by, before it is packed (values.hpp).
+/// What windows multiply edges by, before it is packed (values.hpp).
 namespace tessera::ops {
+
+/// What each column of the translated side is multiplied by.
+PlacedArray<float> column_scales(const SpmmProblem& problem);
+
+/// Why the matrix unit cannot take a problem's values of edges, times the scales of columns; empty
+/// if it can.
+std::string why_not_values(const SpmmProblem& problem);
+
+/// What the graph's own values are multiplied by, so that fp16 holds their products with scales.
+float value_factor(const SpmmProblem& problem);
 
 /// The graph's own values, each times the scale of the column that its edge has in the translated
 /// side.
