@@ -127,7 +127,8 @@ PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& option
   const std::int64_t share = work / std::max(1, options.workers);
   // Large pieces go first, so that what is left over evens out shares of one such piece. Smaller
   // ones would mean more sums to add.
-  const std::int64_t max_steps = std::max(options.min_cut_steps, share);
+  const std::int64_t max_steps =
+      std::min(options.max_steps, std::max(options.min_cut_steps, share));
   PieceSchedule schedule;
   Cutter cutter;
   for (std::int64_t w = 0; w < num_windows; ++w) {

@@ -35,6 +35,33 @@ constexpr QuadPlace quad_place(int row, int quad) {
           lane % 2 * 16 + 4 * step + reg};
 }
 
+/// Values of entries stand as the instruction reads them: each lane of a step has two for each of
+/// its four registers, eight in all.
+inline constexpr int quad_lane_values = 8;
+
+/// Where the entries of a register stand; see `quad_place`. `quad` counts within the step.
+struct QuadRegister {
+  int row = 0;
+  int quad = 0;
+};
+constexpr QuadRegister quad_register(int lane, int reg) {
+  return {lane / 4 + reg % 2 * 8, lane % 4 + reg / 2 * 4};
+}
+
+/// Which columns of a quad the two entries of a row are, from the words of 16 rows and a tile; -1
+/// where there is none. `quad` counts within the tile.
+struct QuadColumns {
+  int first = -1;
+  int second = -1;
+};
+constexpr QuadColumns quad_columns_of(const std::uint32_t* words, int row, int quad) {
+  const QuadPlace place = quad_place(row, quad);
+  const std::uint32_t indices = words[place.index_word] >> place.index_shift;
+  const std::uint32_t bits = words[place.bit_word] >> place.bit;
+  return {(bits & 1u) != 0 ? static_cast<int>(indices & 3u) : -1,
+          (bits >> 8 & 1u) != 0 ? static_cast<int>(indices >> 2 & 3u) : -1};
+}
+
 /// What stands for a set of at most two of four columns.
 struct QuadEntries {
   std::uint32_t indices;  ///< four bits; the first index is lower than the second

@@ -9,6 +9,7 @@
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tiles/dot_steps.hpp"
 #include "tiles/dot_tiles.hpp"
+#include "tiles/quad_values.hpp"
 #include "tiles/tile_values.hpp"
 
 /// Every device translates a graph into the same bytes.
@@ -32,8 +33,10 @@ class TranslatingDevice : public ::testing::TestWithParam<Device> {
         EXPECT_NO_THROW(tiled.validate());
         EXPECT_EQ(tiled, translate(graph, height, side));
         if (height < 16) continue;
-        EXPECT_EQ(translate_quads(graph, height, side, GetParam()),
-                  translate_quads(graph, height, side));
+        const QuadTiles quads = translate_quads(graph, height, side);
+        EXPECT_EQ(translate_quads(graph, height, side, GetParam()), quads);
+        EXPECT_EQ(place_quad_values(graph, height, side, GetParam()),
+                  place_quad_values(graph, quads, side));
         EXPECT_EQ(place_values(graph, tiled, side, GetParam()), place_values(graph, tiled, side));
         expect_same_dots(graph, tiled, side);
       }

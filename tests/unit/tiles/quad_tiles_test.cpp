@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/tiles/quad_tiles.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <set>
@@ -10,6 +11,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tiles/quad_fragment.hpp"
+#include "tiles/quad_values.hpp"
 
 #include "support/expect_error.hpp"
 #include "support/odd_graphs.hpp"
@@ -24,6 +26,11 @@ using tiles::Side;
 
 Graph pattern_of(const Graph& graph) {
   return Graph(graph.num_rows(), graph.num_cols(), graph.row_offsets(), graph.col_indices());
+}
+
+std::int64_t row_of(const Graph& graph, EdgeOffset edge) {
+  const auto& offsets = graph.row_offsets();
+  return std::upper_bound(offsets.begin(), offsets.end(), edge) - offsets.begin() - 1;
 }
 
 TEST(QuadFragment, GivesEveryRowAndQuadAPlaceOfItsOwn) {
@@ -75,6 +82,41 @@ TEST_P(QuadHeights, HoldTheWholeGraph) {
       made.validate();
       EXPECT_EQ(to_graph(made),
                 pattern_of(side == Side::forward ? graph : transposed(pattern_of(graph))));
+    }
+  }
+}
+
+/// Every edge has one entry, where its row and column are.
+TEST_P(QuadHeights, PlaceAValueForEveryEdge) {
+  const int strips = GetParam() / 16;
+  for (const auto& [name, graph] : testing::odd_patterns()) {
+    for (const Side side : {Side::forward, Side::transposed}) {
+      SCOPED_TRACE(name + ", " + to_string(side));
+      const QuadTiles quads = tiles::translate_quads(graph, GetParam(), side);
+      const auto places = tiles::place_quad_values(graph, quads, side);
+      ASSERT_EQ(places.size(), quads.num_steps() * strips * 32 * tiles::quad_lane_values);
+      std::vector<int> entries(static_cast<std::size_t>(graph.num_edges()));
+      for (std::int64_t window = 0; window < quads.num_windows(); ++window) {
+        for (EdgeOffset step = quads.step_offsets[window]; step < quads.step_offsets[window + 1];
+             ++step) {
+          for (int i = 0; i < strips * 32 * 4; ++i) {
+            const tiles::QuadRegister at = tiles::quad_register(i % 128 / 4, i % 4);
+            const std::int64_t row = window * GetParam() + i / 128 * 16 + at.row;
+            for (int which = 0; which < 2; ++which) {
+              const std::int32_t edge = places[(step * strips * 128 + i) * 2 + which];
+              if (edge < 0) continue;
+              ++entries[static_cast<std::size_t>(edge)];
+              const std::int64_t target = row_of(graph, edge);
+              const VertexId source = graph.col_indices()[edge];
+              EXPECT_EQ(side == Side::forward ? target : source, row);
+              const auto* const quad = quads.columns.data() + step * 32 + at.quad * 4;
+              EXPECT_NE(std::find(quad, quad + 4, side == Side::forward ? source : target),
+                        quad + 4);
+            }
+          }
+        }
+      }
+      EXPECT_TRUE(std::all_of(entries.begin(), entries.end(), [](int n) { return n == 1; }));
     }
   }
 }

@@ -14,27 +14,32 @@ PlacedArray<float> scales_of_rows(const SpmmProblem& problem) {
   return detail::GraphAccess::row_scale(graph);
 }
 
-std::string why_not_half_pattern(const SpmmProblem& problem) {
+std::string why_not_half(const SpmmProblem& problem) {
   const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
-  const bool forward = problem.pass == SpmmPass::forward;
-  const Graph& graph = problem.graph;
   if (!half) return "16-bit features only";
   const bool mean = problem.reduction == Reduction::mean;
   if (problem.reduction != Reduction::sum && !mean) return "sums and means only";
   if (problem.heads > 1) return "one head only";
   if (problem.edge_features) return "features of edges, not of vertices";
-  if (graph.has_values() || problem.edge_values_expected) return "a pattern without values only";
   if (!problem.aligned) return "rows on 16-byte boundaries only";
-  // A product with a scale does not fit into 16 bits.
-  if (forward ? graph.has_col_scale() : graph.has_row_scale() || mean) {
-    return "columns without scales only";
-  }
-  if (graph.num_edges() == 0) return "no edges";
+  if (problem.graph.num_edges() == 0) return "no edges";
   if (problem.features == 0 || problem.features % 8 != 0) {
     return "rows of features that do not fill 16 bytes";
   }
   if (problem.features > max_features_of_rows) return "too many features";
   return {};
+}
+
+std::string why_not_half_pattern(const SpmmProblem& problem) {
+  const bool forward = problem.pass == SpmmPass::forward;
+  const bool mean = problem.reduction == Reduction::mean;
+  const Graph& graph = problem.graph;
+  if (graph.has_values() || problem.edge_values_expected) return "a pattern without values only";
+  // A product with a scale does not fit into 16 bits.
+  if (forward ? graph.has_col_scale() : graph.has_row_scale() || mean) {
+    return "columns without scales only";
+  }
+  return why_not_half(problem);
 }
 
 }  // namespace tessera::ops

@@ -6,13 +6,17 @@
 #include "ops/spmm/kernel.hpp"
 #include "tessera/core/placed_array.hpp"
 
-/// What strategies have in common that multiply 0/1 patterns by 16-bit features from registers.
+/// What strategies have in common that multiply patterns by 16-bit features from registers.
 namespace tessera::ops {
 
 /// What each row of the translated side is multiplied by.
 PlacedArray<float> scales_of_rows(const SpmmProblem& problem);
 
-/// Why such a strategy cannot solve this problem; empty if it can.
+/// Why such a strategy cannot solve this problem, whatever edges are multiplied by; empty if it
+/// can.
+std::string why_not_half(const SpmmProblem& problem);
+
+/// The same for one that takes 0/1 patterns alone.
 std::string why_not_half_pattern(const SpmmProblem& problem);
 
 }  // namespace tessera::ops

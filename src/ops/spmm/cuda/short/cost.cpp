@@ -69,6 +69,31 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
        .padding = 1.05,
        .power = 4.223}}}};
 
+constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads = {
+    {{fitted_on_h200("2026-11-16",
+                     "an upper bound from that of 2:4 patterns: twice the products, and a kilobyte "
+                     "of values a step"),
+      {.start_us = 9.0,
+       .moved_bytes_per_us = 3.1e6,
+       .step_us = 0.2,
+       .step_us_per_byte = 0.002,
+       .window_us = 0.0065,
+       .window_us_per_byte = 0.000134,
+       .warp_step_us = 0.36,
+       .warp_piece_us = 0.57,
+       .second_launch_us = 1.1,
+       .padding = 1.05,
+       .power = 4.223}}}};
+
+const std::array<Fitted<ShortCoefficients>, 1>& coefficients_of(ShortEncoding encoding) {
+  switch (encoding) {
+    case ShortEncoding::bits: return coefficients_of_bits;
+    case ShortEncoding::quads: return coefficients_of_quads;
+    case ShortEncoding::valued_quads: break;
+  }
+  return coefficients_of_valued_quads;
+}
+
 }  // namespace
 
 ShortShape shape_of(ShortEncoding encoding) {
@@ -78,8 +103,7 @@ ShortShape shape_of(ShortEncoding encoding) {
 
 double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
                         const DeviceTraits& traits) {
-  const ShortCoefficients fit = coefficients_for(
-      encoding == ShortEncoding::bits ? coefficients_of_bits : coefficients_of_quads, traits);
+  const ShortCoefficients fit = coefficients_for(coefficients_of(encoding), traits);
   const ShortShape shape = shape_of(encoding);
   const double processors = traits.processors;
   const bool forward = problem.pass == SpmmPass::forward;

@@ -11,8 +11,10 @@ template <ShortKey key>
 std::span<const ShortFunction> ShortKernels<key>::all() {
   if constexpr (key.encoding == ShortEncoding::bits) {
     return short_functions<BitWindows, key, 32, 64, 128>();
-  } else {
+  } else if constexpr (key.encoding == ShortEncoding::quads) {
     return short_functions<QuadWindows, key, 64, 128>();
+  } else {
+    return short_functions<ValuedQuadWindows, key, 64, 128>();
   }
 }
 

@@ -12,8 +12,9 @@
 namespace tessera::ops {
 
 /// How the edges of a window stand in its words, and with it the instruction that takes them:
-/// windows of 8 rows in bits (`mma`), or of 16 rows in quads of columns (`mma.sp`).
-enum class ShortEncoding { bits, quads };
+/// windows of 8 rows in bits (`mma`), or of 16 rows in quads of columns (`mma.sp`), with values or
+/// without.
+enum class ShortEncoding { bits, quads, valued_quads };
 
 /// Everything a launch needs; passed to the GPU by value.
 struct ShortLaunch {
@@ -33,6 +34,8 @@ struct ShortLaunch {
     VertexId num_rows = 0;
     const VertexId* columns = nullptr;
     const std::uint32_t* words = nullptr;
+    /// Eight for each lane of a step (tiles/quad_values.hpp), as `pack_values` writes them.
+    const std::uint32_t* values = nullptr;
   };
 
   struct Features {

@@ -10,26 +10,38 @@
 #include <vector>
 
 #include "cuda/array.hpp"
+#include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/cuda/kernel_table.hpp"
 #include "ops/spmm/cuda/half_patterns.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
+#include "ops/spmm/cuda/tall/edge_scales.hpp"
+#include "ops/spmm/cuda/tall/values.hpp"
+#include "ops/spmm/cuda/tall/weights.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
+#include "tiles/cuda/quad_values.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr std::array<ShortKey, 8> short_keys = {{{ShortEncoding::bits, Precision::bf16, false},
-                                                 {ShortEncoding::bits, Precision::bf16, true},
-                                                 {ShortEncoding::bits, Precision::fp16, false},
-                                                 {ShortEncoding::bits, Precision::fp16, true},
-                                                 {ShortEncoding::quads, Precision::bf16, false},
-                                                 {ShortEncoding::quads, Precision::bf16, true},
-                                                 {ShortEncoding::quads, Precision::fp16, false},
-                                                 {ShortEncoding::quads, Precision::fp16, true}}};
+constexpr std::array<ShortKey, 10> short_keys = {
+    {{ShortEncoding::bits, Precision::bf16, false},
+     {ShortEncoding::bits, Precision::bf16, true},
+     {ShortEncoding::bits, Precision::fp16, false},
+     {ShortEncoding::bits, Precision::fp16, true},
+     {ShortEncoding::quads, Precision::bf16, false},
+     {ShortEncoding::quads, Precision::bf16, true},
+     {ShortEncoding::quads, Precision::fp16, false},
+     {ShortEncoding::quads, Precision::fp16, true},
+     {ShortEncoding::valued_quads, Precision::bf16, false},
+     {ShortEncoding::valued_quads, Precision::fp16, false}}};
+
+/// Steps of one piece. The matrix unit cuts off what it adds up (docs/tiles.md, exactness): values
+/// have two products a step and fill all bits of a sum.
+constexpr std::int64_t most_valued_steps = 96;
 
 /// The narrowest that takes all features, or the widest.
 const ShortFunction& short_function(const SpmmProblem& problem, ShortEncoding encoding) {
@@ -81,8 +93,12 @@ class CudaShort final : public PreparedSpmm {
     row_scale_ = cuda::array_in(scales_of_rows(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
-    const tiles::PieceSchedule schedule =
-        tiles::make_pieces(windows_.steps, {std::max(1, warps), shape.min_cut_steps});
+    tiles::PieceOptions cut = {std::max(1, warps), shape.min_cut_steps};
+    if (encoding == ShortEncoding::valued_quads) {
+      prepare_values();
+      cut.max_steps = most_valued_steps;
+    }
+    const tiles::PieceSchedule schedule = tiles::make_pieces(windows_.steps, cut);
     pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets_ =
         cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
@@ -99,6 +115,7 @@ class CudaShort final : public PreparedSpmm {
     launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
     launch.matrix.columns = windows_.columns;
     launch.matrix.words = windows_.words;
+    launch.matrix.values = values_.data();
     launch.features.x = call.x.data;
     launch.features.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(call.x));
     launch.features.y = call.y.data;
@@ -107,6 +124,7 @@ class CudaShort final : public PreparedSpmm {
     launch.features.count = static_cast<std::int32_t>(problem_.features);
     launch.epilogue.row_scale = row_scale_.data();
     set_epilogue(problem_, call, launch.epilogue);
+    launch.epilogue.unit = unit_;
     launch.work.slots = slots_.in(workspace);
     launch.work.num_slots = num_slots_;
     launch.work.cut_windows = cut_windows_.data();
@@ -117,9 +135,32 @@ class CudaShort final : public PreparedSpmm {
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
+  /// What edges are multiplied by, scales of columns included.
+  void prepare_values() {
+    const Place place = problem_.place();
+    const Graph& graph = problem_.graph;
+    const auto places =
+        tiles::device_quad_values(graph, windows_.steps.height, tile_side(problem_.pass), place);
+    const auto rows = cuda::device_rows(graph, place);
+    const Buffer<float> scales = edge_scales(*rows, cuda::array_in(column_scales(problem_), place),
+                                             problem_.pass == SpmmPass::forward, place);
+    const SharedArray<float> own = cuda::array_in(detail::GraphAccess::values(graph), place);
+    ValueSource source{own.data()};
+    source.edge_scales = scales.data();
+    source.factor = value_factor(problem_);
+    unit_ = 1 / source.factor;
+    values_ = Buffer<std::uint32_t>(places->edges.size(), place);
+    // Packing reads the places ahead of the kernels before it; clearing, which overlaps nothing,
+    // keeps it apart from those that make them.
+    cuda::clear(values_, place);
+    pack_values(places->edges.span(), source, problem_.precision, values_.data(), place.stream);
+  }
+
   SpmmProblem problem_;
   const ShortFunction& function_;
   EncodedWindows windows_;
+  Buffer<std::uint32_t> values_;
+  float unit_ = 1;
   SharedArray<float> row_scale_;
   Buffer<tiles::Piece> pieces_;
   Buffer<std::int32_t> worker_offsets_;
@@ -128,6 +169,17 @@ class CudaShort final : public PreparedSpmm {
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
 };
+
+/// Why windows with values cannot solve a problem; empty if they can.
+std::string why_not_valued(const SpmmProblem& problem) {
+  const Graph& graph = problem.graph;
+  const bool scaled = !column_scales(problem).empty();
+  if (!graph.has_values() && !scaled) return "edges with weights only";
+  if (problem.edge_values_expected) return "values of the graph only";
+  if (!problem.is_plain()) return "no epilogue";
+  if (std::string reason = why_not_half(problem); !reason.empty()) return reason;
+  return why_not_weights(problem);
+}
 
 template <ShortEncoding encoding>
 SpmmKernel short_kernel(const char* name, const char* description) {
@@ -139,7 +191,7 @@ SpmmKernel short_kernel(const char* name, const char* description) {
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
   kernel.info.repeated_edges = false;
-  kernel.why_not = why_not_half_pattern;
+  kernel.why_not = encoding == ShortEncoding::valued_quads ? why_not_valued : why_not_half_pattern;
   kernel.predicted_us = [](const SpmmProblem& problem) {
     return predict_short_us(problem, encoding, device_traits(problem.device));
   };
@@ -160,6 +212,9 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
       "spmm/cuda/nm_16",
       "windows of 16 rows on sparse tensor cores (mma.sp), columns in an order in which every row "
       "is 2:4; 16-bit features"));
+  table.push_back(short_kernel<ShortEncoding::valued_quads>(
+      "spmm/cuda/nm_16_valued",
+      "the same with a value for every edge, scales of columns included; 16-bit features"));
 }
 
 }  // namespace tessera::ops

@@ -45,21 +45,55 @@ struct QuadStep {
     return loaded;
   }
 
+  /// Numbers that add up to what an edge is multiplied by.
+  static constexpr int terms = 1;
+
   /// 1 where there is an edge: tiles/quad_fragment.hpp says which bits they are. `parity` is 0 for
   /// the first step of a tile, 1 for the second.
   template <class T>
-  __device__ void expand(int parity, std::uint32_t (&entries)[4]) const {
+  __device__ void expand(int parity, std::uint32_t (&entries)[1][4]) const {
     constexpr std::uint32_t one = std::is_same_v<T, __nv_bfloat16> ? 0x3f80u : 0x3c00u;
     // The bits of the first entries to the low half, those of the second ones to the high half.
     const std::uint32_t halves = __byte_perm(bits, 0, threadIdx.x % 2 == 0 ? 0x4140 : 0x4342);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) entries[i] = (halves >> (4 * parity + i) & 0x00010001u) * one;
+    for (int i = 0; i < 4; ++i) entries[0][i] = (halves >> (4 * parity + i) & 0x00010001u) * one;
   }
 
   /// Where the instruction wants them: the lanes 4 g + 2 and 4 g + 3 have those of second steps.
   __device__ std::uint32_t indices_of(int parity) const {
     const std::uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, indices, 2);
     return parity == 0 ? indices : other;
+  }
+};
+
+/// The same with a value for every entry, as a high and a low part.
+struct ValuedQuadStep : QuadStep {
+  uint4 values[2] = {};
+
+  __device__ static ValuedQuadStep load(const ShortLaunch& launch, bool exists, int step,
+                                        int tile) {
+    ValuedQuadStep loaded{QuadStep::load(launch, exists, step, tile)};
+    if (!exists) return loaded;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const auto* const values =
+        reinterpret_cast<const uint4*>(launch.matrix.values) + (std::int64_t{step} * 32 + lane) * 2;
+    loaded.values[0] = values[0];
+    loaded.values[1] = values[1];
+    return loaded;
+  }
+
+  static constexpr int terms = 2;
+
+  template <class T>
+  __device__ void expand(int, std::uint32_t (&entries)[2][4]) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const uint4 of = values[i];
+      entries[0][2 * i] = __byte_perm(of.x, of.y, 0x5410);
+      entries[1][2 * i] = __byte_perm(of.x, of.y, 0x7632);
+      entries[0][2 * i + 1] = __byte_perm(of.z, of.w, 0x5410);
+      entries[1][2 * i + 1] = __byte_perm(of.z, of.w, 0x7632);
+    }
   }
 };
 
@@ -92,9 +126,10 @@ class QuadSums : public WindowSums<width / 8> {
     }
   }
 
-  __device__ void multiply(const QuadStep& step, int number) {
-    std::uint32_t entries[4];
-    step.expand<T>(number % 2, entries);
+  template <class Step>
+  __device__ void multiply(const Step& step, int number) {
+    std::uint32_t entries[Step::terms][4];
+    step.template expand<T>(number % 2, entries);
     const std::uint32_t indices = step.indices_of(number % 2);
 #pragma unroll
     for (int part = 0; part < parts; ++part) {
@@ -106,7 +141,10 @@ class QuadSums : public WindowSums<width / 8> {
           features[i] = __byte_perm(rows_[part][i][0][j / 2], rows_[part][i][1][j / 2],
                                     j % 2 == 0 ? 0x5410 : 0x7632);
         }
-        cuda::multiply_sparse_16x8<T>(sums_[part * 8 + j], entries, features, indices);
+#pragma unroll
+        for (const auto& term : entries) {
+          cuda::multiply_sparse_16x8<T>(sums_[part * 8 + j], term, features, indices);
+        }
       }
     }
   }
@@ -183,6 +221,10 @@ struct QuadWindows {
   using Sums = QuadSums<T, width, epilogue>;
   /// Blocks that a processor should hold.
   static constexpr int blocks(int width) { return width == 128 ? 3 : 4; }
+};
+
+struct ValuedQuadWindows : QuadWindows {
+  using Step = ValuedQuadStep;
 };
 
 }  // namespace tessera::ops

@@ -46,10 +46,12 @@ class WindowSums {
  protected:
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
-  /// Multiplies the sums of a row, which are two of each tile, by the row's scale.
+  /// Multiplies the sums of a row, which are two of each tile, by the unit and the row's scale.
   __device__ void scale_row(VertexId row, int first, int second) {
-    if (launch_.epilogue.row_scale == nullptr) return;
-    const float scale = __ldg(launch_.epilogue.row_scale + row);
+    const float* const scales = launch_.epilogue.row_scale;
+    if (scales == nullptr && launch_.epilogue.unit == 1) return;
+    const float scale =
+        scales == nullptr ? launch_.epilogue.unit : launch_.epilogue.unit * __ldg(scales + row);
 #pragma unroll
     for (auto& tile : sums_) {
       tile[first] *= scale;

@@ -44,8 +44,12 @@ Buffer<float> scaled_values(const SpmmProblem& problem, std::span<const float> c
 }
 
 std::string why_not_values(const SpmmProblem& problem) {
+  if (!problem.graph.has_values() && !problem.edge_values_expected) return "edges with values only";
+  return why_not_weights(problem);
+}
+
+std::string why_not_weights(const SpmmProblem& problem) {
   const bool own = problem.graph.has_values();
-  if (!own && !problem.edge_values_expected) return "edges with values only";
   // Entries are numbered with 32 bits; at most three of four only fill.
   if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() / 4) {
     return "too many edges";
@@ -70,7 +74,8 @@ float value_factor(const SpmmProblem& problem) {
   if (problem.precision != Precision::fp16) return 1;
   const Graph& graph = problem.graph;
   const PlacedArray<float> scales = column_scales(problem);
-  const SizeRange sizes = scales.empty()
+  const SizeRange sizes = !graph.has_values() ? weight_sizes(graph, scales)
+                          : scales.empty()
                               ? weight_sizes(graph, detail::GraphAccess::values(graph))
                               : sizes_of(scaled_values(problem, scales.here().span()).span());
   return scale_factor(sizes, problem.precision);
