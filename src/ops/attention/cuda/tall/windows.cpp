@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/cuda/tall/windows.hpp"
 
+#include <vector_types.h>
+
 #include <algorithm>
 #include <utility>
 
