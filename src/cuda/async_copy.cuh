@@ -15,6 +15,11 @@ __device__ inline void copy_16_async(std::uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
 
+/// 8 bytes, on a boundary of as many.
+__device__ inline void copy_8_async(std::uint32_t shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared), "l"(global) : "memory");
+}
+
 /// Writes 16 zero bytes in the order of the copies.
 __device__ inline void zero_16_async(std::uint32_t shared, const void* any_global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, 0;" ::"r"(shared), "l"(any_global)

@@ -21,6 +21,11 @@ using HeadGradientFunctions = std::array<TallAttentionFunction, num_gradient_wid
 struct HeadGradientPasses {
   HeadGradientFunctions by_rows, by_columns;
 };
+/// Numbers per row of a cut window: three per head by rows, and by columns one beside the features.
+constexpr std::int64_t gat_row_slot(const AttentionOptions& options) { return 3 * options.heads; }
+constexpr std::int64_t gat_column_slot(const AttentionOptions& options) {
+  return options.features + options.heads;
+}
 extern const HeadGradientPasses heads_gradient_fp32, heads_gradient_bf16, heads_gradient_fp16;
 
 }  // namespace tessera::ops

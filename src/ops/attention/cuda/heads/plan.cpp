@@ -33,6 +33,8 @@ WindowKernel window_kernel(const AttentionOptions& options) {
                                                                               : heads_gradient_fp32;
     kernel.by_rows = passes.by_rows[*tall_width_index(options)];
     kernel.by_columns = passes.by_columns[*tall_width_index(options)];
+    kernel.row_slot = gat_row_slot(options);
+    kernel.column_slot = gat_column_slot(options);
   }
   return kernel;
 }

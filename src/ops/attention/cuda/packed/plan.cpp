@@ -33,9 +33,13 @@ double predicted_us(const AttentionProblem& problem) {
 WindowKernel window_kernel(const AttentionOptions& options) {
   const std::size_t index = *tall_width_index(options);
   const auto slices = (options.features + packed_block_features - 1) / packed_block_features;
-  return {packed_gat_bf16[index], static_cast<int>(slices),
-          packed_block_features / tall_head_widths[index], heads_gradient_bf16.by_rows[index],
-          heads_gradient_bf16.by_columns[index]};
+  return {packed_gat_bf16[index],
+          static_cast<int>(slices),
+          packed_block_features / tall_head_widths[index],
+          heads_gradient_bf16.by_rows[index],
+          heads_gradient_bf16.by_columns[index],
+          gat_row_slot(options),
+          gat_column_slot(options)};
 }
 
 }  // namespace

@@ -51,10 +51,13 @@ struct TallAttentionLaunch {
   // Backward: `value` is gathered, V or dO; of the own vertex, dO or V. Gradients may be null.
   const void* own_values = nullptr;
   std::int64_t own_values_stride = 0;
+  const void* own_output = nullptr;  ///< O, where D is taken from it
+  std::int64_t own_output_stride = 0;
   void* score_gradient = nullptr;
   std::int64_t score_gradient_stride = 0;
   /// Per row of A and head: its log_sum in powers of two, and dO . O.
   float2* row_state = nullptr;
+  double* scale_sums = nullptr;  ///< per warp of the grid: its part of the gradient of the scale
 
   /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of the
   /// heads of every slice.
@@ -72,5 +75,8 @@ struct TallAttentionFunction {
 using TallAttentionFunctions = std::array<TallAttentionFunction, tall_head_widths.size()>;
 
 extern const TallAttentionFunctions tall_gat_bf16, tall_gat_fp16, tall_dot_bf16, tall_dot_fp16;
+
+/// The backward pass of dot products in bf16: over rows for targets, then over columns.
+extern const TallAttentionFunctions tall_dot_by_rows, tall_dot_by_columns;
 
 }  // namespace tessera::ops

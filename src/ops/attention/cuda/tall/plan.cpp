@@ -27,9 +27,31 @@ std::string why_not(const AttentionProblem& problem) {
   return {};
 }
 
+bool has_gradient(const AttentionOptions& options) {
+  return options.form == AttentionForm::dot && options.precision == Precision::bf16;
+}
+
+WindowKernel window_kernel(const AttentionOptions& options) {
+  const std::size_t index = *tall_width_index(options);
+  const int heads = tall_block_heads(tall_head_widths[index]);
+  WindowKernel kernel{function_of(options), static_cast<int>((options.heads + heads - 1) / heads),
+                      heads};
+  if (has_gradient(options)) {
+    kernel.by_rows = tall_dot_by_rows[index];
+    kernel.by_columns = tall_dot_by_columns[index];
+    kernel.row_slot = options.features;
+    kernel.column_slot = 2 * options.features;
+  }
+  return kernel;
+}
+
 double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
-  return predict_tall_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
+  const double forward = predict_tall_attention_us(problem, traits);
+  if (!problem.options.backward) return forward;
+  // Of the two products of the forward pass backward has seven, and the weights twice.
+  return forward +
+         (has_gradient(problem.options) ? 3 * forward : predict_rows_backward_us(problem, traits));
 }
 
 }  // namespace
@@ -38,8 +60,8 @@ void append_cuda_tall_attention(std::vector<AttentionKernel>& table) {
   AttentionKernel kernel;
   kernel.info.name = "attention/cuda/tall";
   kernel.info.description =
-      "windows of 64 rows on tensor cores, weights computed as operands; backward, and operands on "
-      "no boundaries of 16 bytes, by rows";
+      "windows of 64 rows on tensor cores, weights computed as operands; backward on them for dot "
+      "products in bf16, else by rows, as are operands on no boundaries of 16 bytes";
   kernel.info.op = "attention";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
@@ -48,10 +70,7 @@ void append_cuda_tall_attention(std::vector<AttentionKernel>& table) {
   kernel.why_not = why_not;
   kernel.predicted_us = predicted_us;
   kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
-    const AttentionOptions& options = problem.options;
-    const int heads = tall_block_heads(static_cast<int>(options.features / options.heads));
-    const auto slices = static_cast<int>((options.heads + heads - 1) / heads);
-    return prepare_windows_attention(problem, {function_of(options), slices, heads});
+    return prepare_windows_attention(problem, window_kernel(problem.options));
   };
   table.push_back(std::move(kernel));
 }

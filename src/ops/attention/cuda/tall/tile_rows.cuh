@@ -70,6 +70,12 @@ struct TileRows {
     const int row = step * 16 + lane % 16;
     cuda::load_blocks_transposed(blocks, rows + offset(row, unit + lane / 16));
   }
+  /// One group of eight features, in the first two blocks.
+  __device__ static void load_column(std::uint32_t (&blocks)[4], std::uint32_t rows, int step,
+                                     int unit) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    cuda::load_blocks_transposed(blocks, rows + offset(step * 16 + lane % 16, unit));
+  }
   /// One group of eight features, of two steps.
   __device__ static void load_column_of_two(std::uint32_t (&blocks)[4], std::uint32_t rows,
                                             int step, int unit) {

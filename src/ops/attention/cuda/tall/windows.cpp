@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cuda/array.hpp"
+#include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "tiles/cuda/device_tiles.hpp"
@@ -95,13 +96,11 @@ class CudaTallAttention final : public PreparedAttention {
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
-    const bool fit = fits(inputs.value) && fits(grad_output) &&
-                     (gradients.value.absent() || fits(gradients.value));
-    if (column_side_.tiles == nullptr || !fit) {
+    if (column_side_.tiles == nullptr || !on_tiles(inputs, grad_output, gradients)) {
       by_rows_->run_backward(inputs, output, log_sum, grad_output, gradients, stream, workspace);
       return;
     }
-    sweep_rows(inputs, log_sum, grad_output, gradients, stream, workspace);
+    sweep_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
     if (gradients.source.absent() && gradients.value.absent()) return;
     TallAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
     launch.target = inputs.source.data;
@@ -118,7 +117,7 @@ class CudaTallAttention final : public PreparedAttention {
     launch.output = gradients.value.data;
     launch.output_stride = gradients.value.stride;
     launch.slots = gradient_slots_.in(workspace);
-    launch.slot_row = column_slot_row();
+    launch.slot_row = kernel_.column_slot;
     kernel_.by_columns.launch(launch, stream);
   }
 
@@ -144,18 +143,20 @@ class CudaTallAttention final : public PreparedAttention {
     column_side_ =
         Windows(graph, tiles::Side::transposed, workers_of(kernel_.by_columns), options_.place());
     WorkspaceNeed need;
+    if (options_.form == AttentionForm::dot) scale_sums_ = need.add<double>(num_scale_sums());
     row_state_ = need.add<float2>(checked_area(graph.num_rows(), options_.heads));
     gradient_slots_ =
-        need.add<float>(std::max(checked_area(row_side_.slot_rows(), row_slot_row()),
-                                 checked_area(column_side_.slot_rows(), column_slot_row())));
+        need.add<float>(std::max(checked_area(row_side_.slot_rows(), kernel_.row_slot),
+                                 checked_area(column_side_.slot_rows(), kernel_.column_slot)));
     need.add_counters(std::int64_t{std::max(row_side_.num_slots, column_side_.num_slots)} *
                       kernel_.num_slices);
     workspace_.cover(need);
   }
 
-  void sweep_rows(const AttentionInputs& inputs, const ConstOperand& log_sum,
-                  const ConstOperand& grad_output, const AttentionGradOutputs& gradients,
-                  Stream stream, const WorkspaceView& workspace) const {
+  void sweep_rows(const AttentionInputs& inputs, const ConstOperand& output,
+                  const ConstOperand& log_sum, const ConstOperand& grad_output,
+                  const AttentionGradOutputs& gradients, Stream stream,
+                  const WorkspaceView& workspace) const {
     TallAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
     launch.target = inputs.target.data;
     launch.target_stride = inputs.target.stride;
@@ -165,14 +166,20 @@ class CudaTallAttention final : public PreparedAttention {
     launch.value_stride = inputs.value.stride;
     launch.own_values = grad_output.data;
     launch.own_values_stride = grad_output.stride;
+    launch.own_output = output.data;
+    launch.own_output_stride = output.stride;
     launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
     launch.log_sum_stride = log_sum.stride;
     launch.row_state = row_state_.in(workspace);
     launch.score_gradient = gradients.target.data;
     launch.score_gradient_stride = gradients.target.stride;
     launch.slots = gradient_slots_.in(workspace);
-    launch.slot_row = row_slot_row();
+    launch.slot_row = kernel_.row_slot;
+    if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
     kernel_.by_rows.launch(launch, stream);
+    if (gradients.scale != nullptr) {
+      store_scale(launch.scale_sums, num_scale_sums(), gradients.scale, stream);
+    }
   }
 
   TallAttentionLaunch launch_of(const AttentionInputs& inputs, const Windows& windows,
@@ -188,9 +195,11 @@ class CudaTallAttention final : public PreparedAttention {
   std::int64_t slot_row() const {
     return options_.features + 2 * std::int64_t{kernel_.num_slices} * kernel_.slice_heads;
   }
-  /// Three numbers per head; and one beside the features.
-  std::int64_t row_slot_row() const { return 3 * options_.heads; }
-  std::int64_t column_slot_row() const { return options_.features + options_.heads; }
+  /// One per warp of the sweep over rows.
+  std::int64_t num_scale_sums() const {
+    return static_cast<std::int64_t>(row_side_.worker_offsets.size() - 1) * kernel_.num_slices *
+           (tall_attention_threads / 32);
+  }
 
   bool fits(const ConstOperand& operand) const {
     return on_boundaries(operand, options_.features) && within_reach(operand);
@@ -198,6 +207,17 @@ class CudaTallAttention final : public PreparedAttention {
   bool on_tiles(const AttentionInputs& inputs, const AttentionOutputs& outputs) const {
     if (!fits(inputs.value) || !fits(outputs.output)) return false;
     return options_.form == AttentionForm::gat || (fits(inputs.target) && fits(inputs.source));
+  }
+
+  bool on_tiles(const AttentionInputs& inputs, const ConstOperand& grad_output,
+                const AttentionGradOutputs& gradients) const {
+    const auto fits_if_any = [&](const Operand& operand) {
+      return operand.absent() || fits(operand);
+    };
+    if (!fits(inputs.value) || !fits(grad_output) || !fits_if_any(gradients.value)) return false;
+    return options_.form == AttentionForm::gat ||
+           (fits(inputs.target) && fits(inputs.source) && fits_if_any(gradients.target) &&
+            fits_if_any(gradients.source));
   }
 
   AttentionOptions options_;
@@ -208,6 +228,7 @@ class CudaTallAttention final : public PreparedAttention {
   std::unique_ptr<const PreparedAttention> by_rows_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
+  WorkspacePart<double> scale_sums_;
   WorkspacePart<float2> row_state_;
   WorkspacePart<float> gradient_slots_;
 };
