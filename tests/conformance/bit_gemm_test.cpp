@@ -92,25 +92,67 @@ TEST_P(BitGemmKernels, TakeBlocksOfTheDiagonal) {
   }
 }
 
+/// Enough rows for the tallest blocks, and enough depth that what a block has room for is used
+/// again. There are few different rows; every other 128 of them have no bit in the first half.
+TEST_P(BitGemmKernels, AreExactInTallBlocks) {
+  const BitShape shape{device_.kind == DeviceKind::cpu ? 300 : 13000, 100, 9100};
+  constexpr std::int64_t kinds = 14;
+  const auto kind_of = [](std::int64_t row) { return row % 7 + row / 128 % 2 * 7; };
+  Matrix<std::uint16_t> codes = testing::drawn_codes(kinds, shape.depth, 1, 4);
+  for (std::int64_t row = 7; row < kinds; ++row) {
+    std::fill_n(codes.row(row), shape.depth / 2, std::uint16_t{0});
+  }
+  const quant::BitTensor rows = quant::pack_rows(testing::codes_view(codes), 1);
+  quant::BitTensor a = quant::bit_tensor_shape(1, shape.rows, shape.depth);
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(a.padded_rows * a.words_per_row));
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    std::copy_n(rows.view().row(0, kind_of(row)), a.words_per_row,
+                words.data() + row * a.words_per_row);
+  }
+  a.words = SharedArray<std::uint32_t>(std::move(words));
+  PlacedBits a_there(a, device_);
+  for (const int bits : {1, 2, 3, 8}) {
+    const BitOptions wanted = options(shape, 1, bits);
+    if (!takes(wanted)) continue;
+    SCOPED_TRACE(text(shape, 1, bits));
+    const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, bits, 5);
+    Matrix<std::int64_t> few(kinds, shape.cols);
+    reference::bit_gemm(rows, b, {few.data(), kinds, shape.cols});
+    std::vector<std::int32_t> expected;
+    for (std::int64_t row = 0; row < shape.rows; ++row) {
+      expected.insert(expected.end(), few.row(kind_of(row)), few.row(kind_of(row)) + shape.cols);
+    }
+    PlacedBits b_there(b, device_);
+    EXPECT_TRUE(run_sums(plan_bit_gemm(wanted), {a_there.view(), b_there.view(), {}}) == expected);
+    EXPECT_TRUE(run_sums(plan_bit_gemm(a, wanted), {{}, b_there.view(), {}}) == expected)
+        << "A stays";
+  }
+}
+
 TEST_P(BitGemmKernels, SumInMoreBitsOrSayThatTheyCannot) {
-  const BitShape shape{3, 4, 300};
-  const BitOptions narrow_sums = options(shape, 12, 12);
-  testing::expect_error(ErrorCode::invalid_argument, {"may take 33 bits", "sums64"},
-                        [&] { plan_bit_gemm(narrow_sums); });
-  BitOptions wanted = narrow_sums;
-  wanted.a_bits = wanted.b_bits = 16;
-  wanted.output = BitOutput::sums64;
-  if (!takes(wanted)) return;
-  const quant::BitTensor a = drawn_bits(shape.rows, shape.depth, 16, 6);
-  const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, 16, 7);
-  Matrix<std::int64_t> expected(shape.rows, shape.cols);
-  Matrix<std::int64_t> sums(shape.rows, shape.cols);
-  reference::bit_gemm(a, b, {expected.data(), shape.rows, shape.cols});
-  BitOutputs outputs;
-  outputs.sums64 = {sums.data(), shape.rows, shape.cols};
-  run(plan_bit_gemm(wanted), {a, b, {}}, outputs);
-  EXPECT_TRUE(std::equal(sums.span().begin(), sums.span().end(), expected.span().begin()));
-  EXPECT_GT(expected(0, 0), std::int64_t{1} << 31);
+  const BitShape shape{3, 4, 100};
+  for (int s = 1; s <= quant::max_bits; ++s) {
+    for (int t = 1; t <= quant::max_bits; ++t) {
+      if (s == 1 || t == 1 || s + t + 7 <= 31) continue;
+      SCOPED_TRACE(text(shape, s, t));
+      BitOptions wanted = options(shape, s, t);
+      testing::expect_error(ErrorCode::invalid_argument,
+                            {"may take " + std::to_string(s + t + 7) + " bits", "sums64"},
+                            [&] { plan_bit_gemm(wanted); });
+      wanted.output = BitOutput::sums64;
+      if (!takes(wanted)) continue;
+      const quant::BitTensor a = drawn_bits(shape.rows, shape.depth, s, 6);
+      const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, t, 7);
+      Matrix<std::int64_t> expected(shape.rows, shape.cols);
+      Matrix<std::int64_t> sums(shape.rows, shape.cols);
+      reference::bit_gemm(a, b, {expected.data(), shape.rows, shape.cols});
+      BitOutputs outputs;
+      outputs.sums64 = {sums.data(), shape.rows, shape.cols};
+      run(plan_bit_gemm(wanted), {a, b, {}}, outputs);
+      EXPECT_TRUE(std::equal(sums.span().begin(), sums.span().end(), expected.span().begin()));
+      EXPECT_TRUE(s + t < 32 || expected(0, 0) > std::int64_t{1} << 31);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BitGemmKernels,
