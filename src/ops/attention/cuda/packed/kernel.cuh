@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
+
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/packed/launch.hpp"
@@ -8,7 +10,7 @@
 #include "ops/attention/cuda/tall/steps.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
 
-/// GAT of narrow heads over windows of 64 rows, weights and features multiplied in fp16. Each warp
+/// GAT over windows of 64 rows, weights and features multiplied in fp16. Each warp
 /// has 16 rows of a window. Tiles k + 1 and k + 2 are under way while tile k is computed, be they
 /// of this window or the next.
 ///
@@ -20,8 +22,8 @@ template <int width>
 class PackedAttention {
  public:
   using T = __nv_bfloat16;
-  static constexpr int features = packed_block_features;
-  static constexpr int heads = features / width;
+  static constexpr int heads = tall_block_heads(width);
+  static constexpr int features = width * heads;
   using Rows = TileRows<features>;
   using Stage = PackedStage<heads>;
   using Form = GatTiles<T, width, heads>;
@@ -164,8 +166,9 @@ class PackedAttention {
   __device__ void put(int turn, const Terms& terms) {
     const int h = static_cast<int>(threadIdx.x) / 32;
     if (h >= heads || terms.fetched.num_columns == 0) return;
-    column_factors_.put(stage_of(turn), h, terms.fetched.r[0], terms.fetched.num_columns,
-                        terms.begins, launch_.slope);
+    const float r[2] = {terms.fetched.r(0, 0), terms.fetched.r(0, 1)};
+    column_factors_.put(stage_of(turn), h, r, terms.fetched.num_columns, terms.begins,
+                        launch_.slope);
   }
 
   /// Once all threads have what they brought of this turn's tile: asks for what comes later, and
@@ -217,9 +220,13 @@ class PackedAttention {
   ColumnFactors16 column_factors_;
 };
 
+/// Blocks that an SM should hold, as their registers and shared memory allow.
+constexpr int packed_attention_blocks(int width) { return width == 128 ? 3 : 4; }
+
 template <int width>
-__global__ __launch_bounds__(tall_attention_threads,
-                             4) void attend_packed(const TallAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    tall_attention_threads,
+    packed_attention_blocks(width)) void attend_packed(const TallAttentionLaunch launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
@@ -242,6 +249,11 @@ constexpr TallAttentionFunction packed_function() {
             return cuda::resident_blocks(attend_packed<width>, tall_attention_threads, bytes,
                                          bytes);
           }};
+}
+
+template <std::size_t... i>
+constexpr TallAttentionFunctions make_packed_attention(std::index_sequence<i...>) {
+  return {packed_function<tall_head_widths[i]>()...};
 }
 
 }  // namespace tessera::ops

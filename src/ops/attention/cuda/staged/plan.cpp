@@ -252,9 +252,12 @@ double predicted_fp32_us(const AttentionProblem& problem) {
   };
   const double by_rows = sums(SpmmPass::forward);
   const double forward = dots + softmax + dropping + by_rows;
-  if (!problem.options.backward) return forward;
+  const DeviceTraits& traits = device_traits(problem.options.device);
+  if (!problem.options.backward) return predict_stages_us(problem, traits, forward, 3);
   // Gradients of weights take about what a softmax does.
-  return forward + 2 * dots + softmax + dropping + by_rows + 2 * sums(SpmmPass::backward);
+  const double all =
+      forward + 2 * dots + softmax + dropping + by_rows + 2 * sums(SpmmPass::backward);
+  return predict_stages_us(problem, traits, all, 9);
 }
 
 double predicted_us(const AttentionProblem& problem) {

@@ -89,8 +89,8 @@ class DotGradient {
 
   /// The rows that scores are of, K or Q, then the others, V or dO; those of the window itself.
   __device__ std::uint32_t rows_of(int turn, int matrix) const {
-    return memory_ + static_cast<std::uint32_t>(turn % num_stages * stage_bytes +
-                                                matrix * Rows::bytes);
+    return memory_ +
+           static_cast<std::uint32_t>(turn % num_stages * stage_bytes + matrix * Rows::bytes);
   }
   __device__ static constexpr int own_offset(int matrix) {
     return num_stages * stage_bytes + matrix * Rows::bytes;
@@ -136,9 +136,8 @@ class DotGradient {
       for (int h = static_cast<int>(threadIdx.x) / tiles::tile_columns; h < heads; h += at_once) {
         const int head = first_head() + h;
         if (column >= tile.num_columns || head >= launch_.heads) continue;
-        cuda::copy_8_async(
-            cuda::shared_address(&states_of(turn).of[h][column]),
-            launch_.row_state + std::int64_t{tile.of_state} * launch_.heads + head);
+        cuda::copy_8_async(cuda::shared_address(&states_of(turn).of[h][column]),
+                           launch_.row_state + std::int64_t{tile.of_state} * launch_.heads + head);
       }
     }
     cuda::commit_copies();
@@ -195,8 +194,8 @@ class DotGradient {
                        cuda::widen(__ldg(output + unit * 8 + lane() % 4 * 2 + k)), dot);
           }
         }
-        state.x = __ldg(launch_.log_sum + row * launch_.log_sum_stride + first_head() + h) *
-                  log2_of_e;
+        state.x =
+            __ldg(launch_.log_sum + row * launch_.log_sum_stride + first_head() + h) * log2_of_e;
       }
       dot += __shfl_xor_sync(~0u, dot, 1);
       dot += __shfl_xor_sync(~0u, dot, 2);
@@ -289,8 +288,7 @@ class DotGradient {
         const float weight = power_of_2(fmaf(scores[place / 2][at], unit_, -states[odd].x));
         const bool exists = pattern.has(place, odd);
         pair[odd] = exists ? weight : 0.0f;
-        gradient[odd] =
-            exists ? weight * (value_products[place / 2][at] - states[odd].y) : 0.0f;
+        gradient[odd] = exists ? weight * (value_products[place / 2][at] - states[odd].y) : 0.0f;
       }
       gradients.set(place, gradient[0], gradient[1]);
       if constexpr (!by_rows) weights.set(place, pair[0], pair[1]);
@@ -397,8 +395,8 @@ constexpr TallAttentionFunction dot_gradient_function() {
                                     tall_attention_threads, std::size_t{bytes}, stream, launch);
           },
           [] {
-            return cuda::resident_blocks(differentiate_dots<width, by_rows>,
-                                         tall_attention_threads, bytes, bytes);
+            return cuda::resident_blocks(differentiate_dots<width, by_rows>, tall_attention_threads,
+                                         bytes, bytes);
           }};
 }
 

@@ -56,7 +56,10 @@ class GatTiles {
   static constexpr int share = (heads + 3) / 4;
   struct Fetched {
     int num_columns;
-    float r[share][2];
+    T raw[share][2];  ///< as they lie in memory: who converted them would wait for them
+
+    /// In powers of two.
+    __device__ float r(int i, int part) const { return cuda::widen(raw[i][part]) * log2_of_e; }
   };
   __device__ Fetched fetch(const VertexId (&vertices)[2], int num_columns) const {
     Fetched fetched;
@@ -70,7 +73,7 @@ class GatTiles {
       for (int i = 0; i < share; ++i) {
         const int head = first_head_ + static_cast<int>(threadIdx.x) / 32 + 4 * i;
         const bool wanted = lane + 32 * part < num_columns && head < launch_.heads;
-        fetched.r[i][part] = wanted ? cuda::widen(__ldg(from + head)) * log2_of_e : 0.0f;
+        fetched.raw[i][part] = wanted ? __ldg(from + head) : cuda::narrow<T>(0.0f);
       }
     }
     return fetched;
@@ -83,11 +86,12 @@ class GatTiles {
       const int h = static_cast<int>(threadIdx.x) / 32 + 4 * i;
       if (h >= heads) continue;
       const bool second = lane + 32 < num_columns;
-      float top = lane < num_columns ? fetched.r[i][0] : -cuda::infinity;
-      float low = lane < num_columns ? fetched.r[i][0] : cuda::infinity;
+      const float terms[2] = {fetched.r(i, 0), fetched.r(i, 1)};
+      float top = lane < num_columns ? terms[0] : -cuda::infinity;
+      float low = lane < num_columns ? terms[0] : cuda::infinity;
       if (second) {
-        top = fmaxf(top, fetched.r[i][1]);
-        low = fminf(low, fetched.r[i][1]);
+        top = fmaxf(top, terms[1]);
+        low = fminf(low, terms[1]);
       }
 #pragma unroll
       for (int distance = 16; distance >= 1; distance /= 2) {
@@ -96,7 +100,7 @@ class GatTiles {
       }
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
-        const float r = fetched.r[i][part];
+        const float r = terms[part];
         stage.r[h][lane + 32 * part] = r;
         stage.factor[h][lane + 32 * part] = power_of_2(r - top);
         stage.sloped_factor[h][lane + 32 * part] = power_of_2(launch_.slope * (r - top));

@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const std::array<TallAttentionFunction, num_packed_widths> packed_gat_bf16 = {
-    packed_function<tall_head_widths[0]>(), packed_function<tall_head_widths[1]>()};
+const TallAttentionFunctions packed_gat_bf16 =
+    make_packed_attention(std::make_index_sequence<tall_head_widths.size()>{});
 
 }  // namespace tessera::ops
