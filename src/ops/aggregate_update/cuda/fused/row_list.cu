@@ -40,8 +40,8 @@ void list_update_rows(const cuda::DeviceRows& matrix, int block_rows, RowSlice* 
                       Stream stream) {
   const auto threads = static_cast<unsigned>(block_rows);
   cuda::launch_overlapped(list_block, dim3(cuda::num_blocks(matrix.num_rows, block_rows)), threads,
-                          threads * sizeof(std::int32_t), stream, matrix.num_rows,
-                          matrix.offsets(), list);
+                          threads * sizeof(std::int32_t), stream, matrix.num_rows, matrix.offsets(),
+                          list);
 }
 
 }  // namespace tessera::ops

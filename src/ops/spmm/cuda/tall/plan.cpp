@@ -155,11 +155,11 @@ class CudaTall final : public PreparedSpmm {
     const bool beside = windows_.rest != nullptr && policy.beside;
     const int blocks = aligned_->resident_blocks(stage_units_) / (beside ? 2 : 1);
     if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
-    const tiles::PieceSchedule schedule = tiles::make_pieces(
-        windows_.steps, {.workers = std::max(1, blocks / std::max(1, chunks)),
-                         .min_cut_steps = policy.min_cut_steps,
-                         .taken = some.taken,
-                         .in_order = beside});
+    const tiles::PieceSchedule schedule =
+        tiles::make_pieces(windows_.steps, {.workers = std::max(1, blocks / std::max(1, chunks)),
+                                            .min_cut_steps = policy.min_cut_steps,
+                                            .taken = some.taken,
+                                            .in_order = beside});
     const tiles::StageLists lists = tiles::make_stages(
         schedule, aligned_->max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
