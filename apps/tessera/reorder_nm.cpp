@@ -35,6 +35,14 @@ Json to_json(const NmOrder& order) {
   return json;
 }
 
+/// What a product has to do in the order.
+Json work_json(const NmOrder& order, const Graph& graph) {
+  const Graph pattern = graph.with_scales({}, {}).with_values({});
+  const reorder::NmWork work =
+      nm_work(permuted(reorder::padded(pattern, order.padding), order.order), order.pattern);
+  return {{"gathered_rows", work.gathered_rows}, {"quads", work.quads}};
+}
+
 std::string verdict(const NmOrder& order) {
   if (order.after.conforms()) return "conforms";
   if (!order.obstacle.empty()) return "impossible";
@@ -159,8 +167,9 @@ std::string nm_report(const reorder::NmSearchResult& found) {
   return text;
 }
 
-Json nm_json(const reorder::NmSearchResult& found) {
+Json nm_json(const reorder::NmSearchResult& found, const Graph& graph) {
   Json json = to_json(found.best);
+  json["work"] = work_json(found.best, graph);
   if (found.tried.empty()) return json;
   json["tried"] = Json::array();
   for (const NmOrder& order : found.tried) json["tried"].push_back(to_json(order));

@@ -14,9 +14,7 @@ PlacedArray<float> scales_of_rows(const SpmmProblem& problem) {
   return detail::GraphAccess::row_scale(graph);
 }
 
-std::string why_not_half(const SpmmProblem& problem) {
-  const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
-  if (!half) return "16-bit features only";
+std::string why_not_from_registers(const SpmmProblem& problem) {
   const bool mean = problem.reduction == Reduction::mean;
   if (problem.reduction != Reduction::sum && !mean) return "sums and means only";
   if (problem.heads > 1) return "one head only";
@@ -28,6 +26,11 @@ std::string why_not_half(const SpmmProblem& problem) {
   }
   if (problem.features > max_features_of_rows) return "too many features";
   return {};
+}
+
+std::string why_not_half(const SpmmProblem& problem) {
+  const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
+  return half ? why_not_from_registers(problem) : "16-bit features only";
 }
 
 std::string why_not_half_pattern(const SpmmProblem& problem) {

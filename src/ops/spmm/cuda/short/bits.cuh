@@ -170,7 +170,7 @@ struct BitWindows {
   template <class T, int width, bool epilogue>
   using Sums = BitSums<T, width, epilogue>;
   /// Blocks that a processor should hold.
-  static constexpr int blocks(int width) { return width == 128 ? 5 : 7; }
+  static constexpr int blocks(int bytes) { return bytes > 128 ? 5 : 7; }
 };
 
 }  // namespace tessera::ops

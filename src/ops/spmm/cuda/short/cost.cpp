@@ -112,8 +112,12 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   const auto features = static_cast<double>(problem.features);
   const auto rows =
       static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
-  const double chunks = std::max(1.0, std::ceil(features / max_short_width));
-  const double chunk_bytes = 2 * std::clamp<double>(features, shape.min_width, max_short_width);
+  const auto element_bytes = static_cast<double>(bytes_per_element(problem.precision));
+  const double widest = 2 * max_short_width / element_bytes;
+  const double chunks = std::max(1.0, std::ceil(features / widest));
+  const double chunk_bytes =
+      element_bytes *
+      std::clamp<double>(features, std::min<double>(shape.min_width, widest), widest);
   const double windows = std::ceil(rows / shape.height);
   // The last step of a window is half full.
   const double steps = fit.padding * sample.columns / shape.step_columns + windows / 2;
@@ -123,7 +127,7 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   // X and Y move once.
   const auto vertices =
       static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
-  const double move_us = vertices * features * 2 / fit.moved_bytes_per_us;
+  const double move_us = vertices * features * element_bytes / fit.moved_bytes_per_us;
   // The longest window keeps a warp busy, or several and one that adds up.
   const double longest = fit.padding * sample.longest_columns / shape.step_columns + 1;
   const auto cut = static_cast<double>(shape.min_cut_steps);

@@ -20,7 +20,7 @@ struct ShortShape {
 };
 ShortShape shape_of(ShortEncoding encoding);
 
-/// Features of the widest kernel of any encoding.
+/// 16-bit features of the widest kernel of any encoding; of fp32 ones it takes half as many.
 inline constexpr int max_short_width = 128;
 
 /// What windows of an encoding should take, from a sample of them.

@@ -18,15 +18,16 @@
 ///   Sums             what it adds up of a window: `gather` asks for the rows of X of a step,
 ///                    `multiply` takes them, `store` brings rows to Y
 ///   steps_per_tile   of its words
-///   blocks           that a processor should hold, by the width of features
+///   blocks           that a processor should hold, by the bytes of the features of a row
 namespace tessera::ops {
 
 inline constexpr int short_warps = 4;
 inline constexpr int short_threads = 32 * short_warps;
 
 template <class Windows, class T, int width, bool epilogue>
-__global__ __launch_bounds__(short_threads, Windows::blocks(width)) void sum_short_windows(
-    const ShortLaunch launch) {
+__global__ __launch_bounds__(
+    short_threads,
+    Windows::blocks(width * sizeof(T))) void sum_short_windows(const ShortLaunch launch) {
   using Step = typename Windows::Step;
   cuda::let_next_begin();
   const int worker =

@@ -36,6 +36,7 @@ struct ShortLaunch {
     const std::uint32_t* words = nullptr;
     /// Eight for each lane of a step (tiles/quad_values.hpp), as `pack_values` writes them.
     const std::uint32_t* values = nullptr;
+    const float* column_scales = nullptr;  ///< of fp32 features; null: 1
   };
 
   struct Features {
@@ -62,7 +63,7 @@ struct ShortFunction {
 /// What sets kernels apart.
 struct ShortKey {
   ShortEncoding encoding = ShortEncoding::bits;
-  Precision precision = Precision::bf16;  ///< or fp16
+  Precision precision = Precision::bf16;  ///< or fp16; of quads without values also fp32
   bool epilogue = false;
 
   friend constexpr bool operator==(const ShortKey&, const ShortKey&) = default;

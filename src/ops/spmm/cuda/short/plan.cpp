@@ -27,25 +27,27 @@
 namespace tessera::ops {
 namespace {
 
-constexpr std::array<ShortKey, 10> short_keys = {
-    {{ShortEncoding::bits, Precision::bf16, false},
-     {ShortEncoding::bits, Precision::bf16, true},
-     {ShortEncoding::bits, Precision::fp16, false},
-     {ShortEncoding::bits, Precision::fp16, true},
-     {ShortEncoding::quads, Precision::bf16, false},
-     {ShortEncoding::quads, Precision::bf16, true},
-     {ShortEncoding::quads, Precision::fp16, false},
-     {ShortEncoding::quads, Precision::fp16, true},
-     {ShortEncoding::valued_quads, Precision::bf16, false},
-     {ShortEncoding::valued_quads, Precision::fp16, false}}};
+constexpr auto short_keys = collect_keys<ShortKey>([](auto add) {
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    add({ShortEncoding::valued_quads, precision, false});
+    for (const bool epilogue : {false, true}) {
+      add({ShortEncoding::bits, precision, epilogue});
+      add({ShortEncoding::quads, precision, epilogue});
+    }
+  }
+  for (const bool epilogue : {false, true}) {
+    add({ShortEncoding::quads, Precision::fp32, epilogue});
+  }
+});
 
-/// Steps of one piece. The matrix unit cuts off what it adds up (docs/tiles.md, exactness): values
-/// have two products a step and fill all bits of a sum.
-constexpr std::int64_t most_valued_steps = 96;
+/// Columns of one piece. The matrix unit cuts off what it adds up (docs/tiles.md, exactness), more
+/// where values fill all bits of a sum.
+constexpr std::int64_t most_piece_columns = 4096;
+constexpr std::int64_t most_valued_columns = 1536;
 
 /// The narrowest that takes all features, or the widest.
 const ShortFunction& short_function(const SpmmProblem& problem, ShortEncoding encoding) {
-  const ShortKey key = {encoding, problem.precision, !problem.is_plain()};
+  const ShortKey key = {encoding, stored_as(problem.precision), !problem.is_plain()};
   const auto kernels =
       kernels_of<short_keys>(key, []<ShortKey k>() { return ShortKernels<k>::all(); });
   for (const ShortFunction& function : kernels) {
@@ -93,11 +95,15 @@ class CudaShort final : public PreparedSpmm {
     row_scale_ = cuda::array_in(scales_of_rows(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
-    tiles::PieceOptions cut = {std::max(1, warps), shape.min_cut_steps};
-    if (encoding == ShortEncoding::valued_quads) {
-      prepare_values();
-      cut.max_steps = most_valued_steps;
+    const bool valued = encoding == ShortEncoding::valued_quads;
+    if (valued) prepare_values();
+    if (bytes_per_element(problem.precision) == 4) {
+      column_scales_ = cuda::array_in(column_scales(problem), place);
     }
+    const tiles::PieceOptions cut = {
+        .workers = std::max(1, warps),
+        .min_cut_steps = shape.min_cut_steps,
+        .max_steps = (valued ? most_valued_columns : most_piece_columns) / shape.step_columns};
     const tiles::PieceSchedule schedule = tiles::make_pieces(windows_.steps, cut);
     pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets_ =
@@ -116,6 +122,7 @@ class CudaShort final : public PreparedSpmm {
     launch.matrix.columns = windows_.columns;
     launch.matrix.words = windows_.words;
     launch.matrix.values = values_.data();
+    launch.matrix.column_scales = column_scales_.data();
     launch.features.x = call.x.data;
     launch.features.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(call.x));
     launch.features.y = call.y.data;
@@ -161,6 +168,7 @@ class CudaShort final : public PreparedSpmm {
   EncodedWindows windows_;
   Buffer<std::uint32_t> values_;
   float unit_ = 1;
+  SharedArray<float> column_scales_;  ///< of fp32 features
   SharedArray<float> row_scale_;
   Buffer<tiles::Piece> pieces_;
   Buffer<std::int32_t> worker_offsets_;
@@ -169,6 +177,15 @@ class CudaShort final : public PreparedSpmm {
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
 };
+
+/// Why 2:4 windows without values cannot solve a problem; empty if they can.
+std::string why_not_quads(const SpmmProblem& problem) {
+  if (bytes_per_element(problem.precision) != 4) return why_not_half_pattern(problem);
+  if (problem.graph.has_values() || problem.edge_values_expected) {
+    return "a pattern without values only";
+  }
+  return why_not_from_registers(problem);
+}
 
 /// Why windows with values cannot solve a problem; empty if they can.
 std::string why_not_valued(const SpmmProblem& problem) {
@@ -191,7 +208,9 @@ SpmmKernel short_kernel(const char* name, const char* description) {
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
   kernel.info.repeated_edges = false;
-  kernel.why_not = encoding == ShortEncoding::valued_quads ? why_not_valued : why_not_half_pattern;
+  kernel.why_not = encoding == ShortEncoding::bits    ? why_not_half_pattern
+                   : encoding == ShortEncoding::quads ? why_not_quads
+                                                      : why_not_valued;
   kernel.predicted_us = [](const SpmmProblem& problem) {
     return predict_short_us(problem, encoding, device_traits(problem.device));
   };
@@ -211,7 +230,7 @@ void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
   table.push_back(short_kernel<ShortEncoding::quads>(
       "spmm/cuda/nm_16",
       "windows of 16 rows on sparse tensor cores (mma.sp), columns in an order in which every row "
-      "is 2:4; 16-bit features"));
+      "is 2:4; fp32 in two planes"));
   table.push_back(short_kernel<ShortEncoding::valued_quads>(
       "spmm/cuda/nm_16_valued",
       "the same with a value for every edge, scales of columns included; 16-bit features"));

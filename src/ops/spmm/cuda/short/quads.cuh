@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cuda/finite_bf16.cuh"
 #include "cuda/mma.cuh"
 #include "cuda/precision.cuh"
 #include "ops/spmm/cuda/epilogue.cuh"
@@ -97,6 +98,51 @@ struct ValuedQuadStep : QuadStep {
   }
 };
 
+/// Eight features of a row of X as a lane holds them, and the operands that two rows make of one of
+/// them.
+template <class T>
+struct QuadRow {
+  using Element = T;
+  static constexpr int planes = 1;
+
+  std::uint32_t words[4];
+
+  __device__ void load(const char* from, float) {
+    const uint4 raw = *reinterpret_cast<const uint4*>(from);
+    memcpy(words, &raw, sizeof(raw));
+  }
+  __device__ static void pair(const QuadRow& even, const QuadRow& odd, int feature,
+                              std::uint32_t (&operand)[planes]) {
+    operand[0] = __byte_perm(even.words[feature / 2], odd.words[feature / 2],
+                             feature % 2 == 0 ? 0x5410 : 0x7632);
+  }
+};
+
+/// fp32 is two planes of bf16, which leave 2^-17 of a feature. The scale of its column comes first.
+template <>
+struct QuadRow<float> {
+  using Element = __nv_bfloat16;
+  static constexpr int planes = 2;
+
+  float values[8];
+  float scale;
+
+  __device__ void load(const char* from, float column_scale) {
+    scale = column_scale;
+    const float4* const raw = reinterpret_cast<const float4*>(from);
+    const float4 halves[2] = {raw[0], raw[1]};
+    memcpy(values, halves, sizeof(values));
+  }
+  __device__ static void pair(const QuadRow& even, const QuadRow& odd, int feature,
+                              std::uint32_t (&operand)[planes]) {
+    const float first = even.values[feature] * even.scale;
+    const float second = odd.values[feature] * odd.scale;
+    operand[0] = cuda::nearest_finite_bf16(first, second);
+    operand[1] = cuda::nearest_finite_bf16(first - __uint_as_float(operand[0] << 16),
+                                           second - __uint_as_float(operand[0] & 0xffff0000u));
+  }
+};
+
 /// A lane's share of `width` features of a window. Rows go through an epilogue if there is one.
 template <class T, int width, bool epilogue>
 class QuadSums : public WindowSums<width / 8> {
@@ -120,8 +166,9 @@ class QuadSums : public WindowSums<width / 8> {
     for (int part = 0; part < parts; ++part) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        load_row(step.columns[i].x, part, rows_[part][i][0]);
-        load_row(step.columns[i].y, part, rows_[part][i][1]);
+        const int2 columns = step.columns[i];
+        rows_[part][i][0].load(row_of(columns.x, part), scale_of(columns.x));
+        rows_[part][i][1].load(row_of(columns.y, part), scale_of(columns.y));
       }
     }
   }
@@ -129,21 +176,28 @@ class QuadSums : public WindowSums<width / 8> {
   template <class Step>
   __device__ void multiply(const Step& step, int number) {
     std::uint32_t entries[Step::terms][4];
-    step.template expand<T>(number % 2, entries);
+    step.template expand<Element>(number % 2, entries);
     const std::uint32_t indices = step.indices_of(number % 2);
 #pragma unroll
     for (int part = 0; part < parts; ++part) {
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        std::uint32_t features[4];
+        std::uint32_t features[QuadRow<T>::planes][4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          features[i] = __byte_perm(rows_[part][i][0][j / 2], rows_[part][i][1][j / 2],
-                                    j % 2 == 0 ? 0x5410 : 0x7632);
+          std::uint32_t operand[QuadRow<T>::planes];
+          QuadRow<T>::pair(rows_[part][i][0], rows_[part][i][1], j, operand);
+#pragma unroll
+          for (int plane = 0; plane < QuadRow<T>::planes; ++plane) {
+            features[plane][i] = operand[plane];
+          }
         }
 #pragma unroll
-        for (const auto& term : entries) {
-          cuda::multiply_sparse_16x8<T>(sums_[part * 8 + j], term, features, indices);
+        for (const auto& plane : features) {
+#pragma unroll
+          for (const auto& term : entries) {
+            cuda::multiply_sparse_16x8<Element>(sums_[part * 8 + j], term, plane, indices);
+          }
         }
       }
     }
@@ -161,6 +215,7 @@ class QuadSums : public WindowSums<width / 8> {
   }
 
  private:
+  using Element = typename QuadRow<T>::Element;
   using Base::lane;
   using Base::launch_;
   /// Tile j has the features 8 * n + j of 64, for n of two neighbours and two rows each.
@@ -171,12 +226,15 @@ class QuadSums : public WindowSums<width / 8> {
     return static_cast<int>(blockIdx.y) * width + part * 64 + lane() / 4 * 8;
   }
 
-  __device__ void load_row(VertexId column, int part, std::uint32_t (&row)[4]) const {
+  __device__ const char* row_of(VertexId column, int part) const {
     const std::uint64_t offset =
         std::uint64_t{static_cast<std::uint32_t>(column)} * launch_.features.x_row_bytes;
-    const char* const from = reinterpret_cast<const char*>(x_ + (part > 0 ? other_part_ : 0));
-    const uint4 raw = *reinterpret_cast<const uint4*>(from + offset);
-    memcpy(row, &raw, sizeof(raw));
+    return reinterpret_cast<const char*>(x_ + (part > 0 ? other_part_ : 0)) + offset;
+  }
+
+  __device__ float scale_of(VertexId column) const {
+    const float* const scales = launch_.matrix.column_scales;
+    return scales == nullptr ? 1 : __ldg(scales + column);
   }
 
   /// Y is the first that the cache may forget: rows of X are needed again, those of Y not.
@@ -200,9 +258,12 @@ class QuadSums : public WindowSums<width / 8> {
           T values[8];
 #pragma unroll
           for (int j = 0; j < 8; ++j) values[j] = cuda::narrow<T>(sums[j]);
-          uint4 raw;
-          memcpy(&raw, values, sizeof(raw));
-          __stcs(reinterpret_cast<uint4*>(y + feature), raw);
+          uint4 raw[sizeof(values) / sizeof(uint4)];
+          memcpy(raw, values, sizeof(raw));
+#pragma unroll
+          for (int i = 0; i < static_cast<int>(sizeof(raw) / sizeof(uint4)); ++i) {
+            __stcs(reinterpret_cast<uint4*>(y + feature) + i, raw[i]);
+          }
         }
       }
     }
@@ -210,7 +271,7 @@ class QuadSums : public WindowSums<width / 8> {
 
   const T* x_;
   int other_part_;  ///< from the first
-  std::uint32_t rows_[parts][4][2][4];
+  QuadRow<T> rows_[parts][4][2];
 };
 
 /// Windows of 16 rows, their edges in quads of columns.
@@ -220,7 +281,7 @@ struct QuadWindows {
   template <class T, int width, bool epilogue>
   using Sums = QuadSums<T, width, epilogue>;
   /// Blocks that a processor should hold.
-  static constexpr int blocks(int width) { return width == 128 ? 3 : 4; }
+  static constexpr int blocks(int bytes) { return bytes > 128 ? 3 : 4; }
 };
 
 struct ValuedQuadWindows : QuadWindows {

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/short/instances.cuh"
+
+namespace tessera::ops {
+
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp32, false}>;
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp32, true}>;
+
+}  // namespace tessera::ops
