@@ -82,7 +82,7 @@ class PackedAttention {
       restore(piece.first_step + piece.num_steps - steps, steps * tiles::step_columns);
       add_unpacked(sums, piece, pattern, steps);
     }
-    finish_piece<features>(launch_, piece, sums);
+    finish_piece<T, features>(launch_, piece, sums);
   }
 
   /// The last `steps` steps of a piece.

@@ -80,7 +80,7 @@ class TallAttention {
         ids = load_ids(walk);
         add(turn, pattern, steps < tile_steps ? steps : tile_steps);
       }
-      finish_piece<features>(launch_, piece_, sums_);
+      finish_piece<T, features>(launch_, piece_, sums_);
     }
     // Even what was asked for last must have arrived before the memory is another block's.
     cuda::wait_for_copies<0>();

@@ -10,6 +10,7 @@ namespace tessera::ops {
 namespace {
 
 const TallAttentionFunction& function_of(const AttentionOptions& options) {
+  if (bytes_per_element(options.precision) == 4) return tall_dot_fp32[*tall_width_index(options)];
   const bool bf16 = options.precision == Precision::bf16;
   const TallAttentionFunctions& functions = options.form == AttentionForm::gat
                                                 ? (bf16 ? tall_gat_bf16 : tall_gat_fp16)
@@ -19,11 +20,16 @@ const TallAttentionFunction& function_of(const AttentionOptions& options) {
 
 std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
-  if (bytes_per_element(options.precision) != 2) return "16-bit features only";
+  if (options.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  const bool wide = bytes_per_element(options.precision) == 4;
+  if (wide && options.form == AttentionForm::gat) return "GAT of 16-bit features only";
   if (options.form == AttentionForm::gatv2) return "scores that are no products of matrices";
   if (options.form == AttentionForm::cosine) return "scores that are no plain dot products";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
   if (!tall_width_index(options)) return "heads of 8, 16, 32, 64 or 128 features only";
+  if (wide && *tall_width_index(options) >= num_plane_widths) {
+    return "heads of 128 features in 16 bits only";
+  }
   return {};
 }
 

@@ -50,11 +50,11 @@ __device__ void add_exponentials(HeadSums<T, width> (&sums)[heads], const Form& 
   });
 }
 
-/// What became of a piece goes where it belongs.
-template <int features, class T, int width, int heads>
+/// What became of a piece goes where it belongs, as `Output`.
+template <class Output, int features, class T, int width, int heads>
 __device__ void finish_piece(const TallAttentionLaunch& launch, const tiles::Piece& piece,
                              const HeadSums<T, width> (&sums)[heads]) {
-  const WindowResults<T, width, features> results(launch);
+  const WindowResults<Output, width, features> results(launch);
   const int first =
       static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
 #pragma unroll
