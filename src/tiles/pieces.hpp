@@ -46,12 +46,12 @@ struct PieceOptions {
   int workers = 1;
   /// Windows of up to this many steps stay whole: the sums of a piece cost traffic too.
   std::int64_t min_cut_steps = 32;
-  /// No piece is longer, however much there is to do.
-  std::int64_t max_steps = std::int64_t{1} << 31;
   /// One for each window: those with 0 are somebody else's. Empty: all windows are taken.
   std::span<const std::uint8_t> taken = {};
   /// Windows are begun in their order, as what somebody else adds to them comes.
   bool in_order = false;
+  /// No piece is longer, to a tile, however much there is to do.
+  std::int64_t max_steps = std::int64_t{1} << 31;
 };
 
 /// The steps and tiles of the windows of a graph, however its edges are written down in them.

@@ -70,6 +70,16 @@ TEST(Pieces, CutHubsAndKeepShortWindowsWhole) {
   EXPECT_TRUE(whole.cut_windows.empty());
 }
 
+TEST(Pieces, AreNoLongerThanTheyMayBe) {
+  const TiledGraph tiled = translate(testing::hub_graph(640, 4500, 1), 64);
+  const PieceSchedule schedule =
+      make_pieces(tiled, {.workers = 1, .min_cut_steps = 1000, .max_steps = 40});
+  ASSERT_EQ(schedule.cut_windows.size(), 1u);
+  EXPECT_EQ(schedule.num_slots, 8);
+  for (const Piece& piece : schedule.pieces) EXPECT_LE(piece.num_steps, 40);
+  expect_complete(tiled, schedule);
+}
+
 TEST(Pieces, GiveEveryWorkerAboutTheSame) {
   const TiledGraph tiled = translate(testing::random_graph(6400, 3000, 60000, 2, false), 64);
   const PieceSchedule schedule = make_pieces(tiled, {7, 4});
