@@ -164,8 +164,7 @@ class PlaneDots {
           const int u = h * head_units + k;
           const std::uint32_t high[4] = {q_[u][0][0], q_[u][0][1], q_[u + 1][0][0],
                                          q_[u + 1][0][1]};
-          const std::uint32_t low[4] = {q_[u][1][0], q_[u][1][1], q_[u + 1][1][0],
-                                        q_[u + 1][1][1]};
+          const std::uint32_t low[4] = {q_[u][1][0], q_[u][1][1], q_[u + 1][1][0], q_[u + 1][1][1]};
           std::uint32_t blocks[4], low_blocks[4];
           Rows::load_rows(blocks, keys, 2 * step + group, Planes::unit_in(0, u));
           Rows::load_rows(low_blocks, keys, 2 * step + group, Planes::unit_in(1, u));
@@ -235,9 +234,8 @@ class PlaneDots {
 constexpr int plane_dot_blocks(int width) { return width == 64 ? 2 : 3; }
 
 template <int width>
-__global__ __launch_bounds__(
-    tall_attention_threads,
-    plane_dot_blocks(width)) void attend_planes(const TallAttentionLaunch launch) {
+__global__ __launch_bounds__(tall_attention_threads, plane_dot_blocks(width)) void attend_planes(
+    const TallAttentionLaunch launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];

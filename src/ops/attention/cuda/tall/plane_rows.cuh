@@ -66,22 +66,19 @@ struct PlaneRows {
       float4* const first = at(memory, row, 0);
       float4* const second = at(memory, row, 1);
       const float4 low_half = *first, high_half = *second;
-      const PackedTwice<__nv_bfloat16> pairs[4] = {
-          {low_half.x, low_half.y},
-          {low_half.z, low_half.w},
-          {high_half.x, high_half.y},
-          {high_half.z, high_half.w}};
+      const PackedTwice<__nv_bfloat16> pairs[4] = {{low_half.x, low_half.y},
+                                                   {low_half.z, low_half.w},
+                                                   {high_half.x, high_half.y},
+                                                   {high_half.z, high_half.w}};
       *reinterpret_cast<uint4*>(first) = {pairs[0].high, pairs[1].high, pairs[2].high,
                                           pairs[3].high};
-      *reinterpret_cast<uint4*>(second) = {pairs[0].low, pairs[1].low, pairs[2].low,
-                                           pairs[3].low};
+      *reinterpret_cast<uint4*>(second) = {pairs[0].low, pairs[1].low, pairs[2].low, pairs[3].low};
     }
   }
 
  private:
   __device__ static float4* at(char* memory, int row, int plane) {
-    return reinterpret_cast<float4*>(memory +
-                                     Rows::offset(row, unit_in(plane, unit_of_thread())));
+    return reinterpret_cast<float4*>(memory + Rows::offset(row, unit_in(plane, unit_of_thread())));
   }
 };
 

@@ -45,15 +45,23 @@ constexpr auto short_keys = collect_keys<ShortKey>([](auto add) {
 constexpr std::int64_t most_piece_columns = 4096;
 constexpr std::int64_t most_valued_columns = 1536;
 
-/// The narrowest that takes all features, or the widest.
+/// The narrowest that takes all features, or the widest; of windows in quads a narrower one where
+/// so few windows would leave processors idle.
 const ShortFunction& short_function(const SpmmProblem& problem, ShortEncoding encoding) {
   const ShortKey key = {encoding, stored_as(problem.precision), !problem.is_plain()};
   const auto kernels =
       kernels_of<short_keys>(key, []<ShortKey k>() { return ShortKernels<k>::all(); });
-  for (const ShortFunction& function : kernels) {
-    if (problem.features <= function.width) return function;
-  }
-  return kernels.back();
+  const auto fits = [&](const ShortFunction& kernel) { return problem.features <= kernel.width; };
+  auto chosen = std::find_if(kernels.begin(), kernels.end() - 1, fits);
+  if (encoding == ShortEncoding::bits) return *chosen;
+  const bool forward = problem.pass == SpmmPass::forward;
+  const std::int64_t rows = forward ? problem.graph.num_rows() : problem.graph.num_cols();
+  const std::int64_t windows = rows / shape_of(encoding).height + 1;
+  const auto warps = [&](const ShortFunction& kernel) {
+    return windows * ((problem.features + kernel.width - 1) / kernel.width);
+  };
+  while (chosen != kernels.begin() && warps(*chosen) < chosen->resident_warps()) --chosen;
+  return *chosen;
 }
 
 /// The windows of a graph on the GPU, in either encoding.
