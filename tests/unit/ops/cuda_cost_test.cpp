@@ -182,21 +182,14 @@ TEST(CudaCostTest, MixedWindowsAreLeftToBothCores) {
       << "all windows go to the same cores";
 }
 
-TEST(CudaCostTest, ArrangingColumnsIsSharedByTheRunsOfAPlan) {
+TEST(CudaCostTest, QuadsCostMoreWithValuesAndWithWiderFeatures) {
   const Case each = {generate::build(generate::ErdosRenyi{.vertices = 20000, .edges = 400000}), 64,
                      Precision::bf16, SpmmPass::forward};
-  SpmmProblem once = spmm_of(each), often = once;
-  once.epochs = 1;
-  often.epochs = 1000000;
-  for (const TallPolicy& policy : tall_policies) {
-    const double difference = predict_tall_us(once, policy, h200_traits()) -
-                              predict_tall_us(often, policy, h200_traits());
-    EXPECT_EQ(difference > 0, policy.quads) << policy.name;
-  }
-  EXPECT_GT(predict_short_us(once, ShortEncoding::quads, h200_traits()),
-            predict_short_us(often, ShortEncoding::quads, h200_traits()));
-  EXPECT_EQ(predict_short_us(once, ShortEncoding::bits, h200_traits()),
-            predict_short_us(often, ShortEncoding::bits, h200_traits()));
+  SpmmProblem problem = spmm_of(each);
+  const double half = predict_short_us(problem, ShortEncoding::quads, h200_traits());
+  EXPECT_GT(predict_short_us(problem, ShortEncoding::valued_quads, h200_traits()), half);
+  problem.precision = Precision::fp32;
+  EXPECT_GT(predict_short_us(problem, ShortEncoding::quads, h200_traits()), half);
 }
 
 TEST(CudaCostTest, AnotherGpuIsPredictedByItsProcessorsAndItsMemory) {
