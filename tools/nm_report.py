@@ -68,7 +68,7 @@ def tiles(program, path):
                 orders[pattern] = nm["work"]
     condensed = next(h for h in report["heights"] if h["height"] == 16)
     return {"matrix": path.name.split(".")[0], "quads": report["quads"], "edges": report["edges"],
-            "condensed": {key: condensed[key] for key in ("distinct_columns", "blocks_after")}, "orders": orders}
+            "condensed": {"distinct_columns": condensed["distinct_columns"]}, "orders": orders}
 
 
 def size_class(record):
@@ -147,9 +147,9 @@ def work_rows(windows):
     for w in windows:
         condensed = w["condensed"]
         quads = next(h for h in w["quads"] if h["height"] == 16)["quads"]
-        if not condensed["blocks_after"]:
+        if not condensed["distinct_columns"]:
             continue
-        cells = [(condensed["distinct_columns"], condensed["blocks_after"]), (4 * quads, SPARSE_STEP * quads / 8)]
+        cells = [(condensed["distinct_columns"], condensed["distinct_columns"] / 16), (4 * quads, SPARSE_STEP * quads / 8)]
         for pattern in WORK_PATTERNS:
             order = w["orders"].get(pattern)
             cells.append((order["gathered_rows"], SPARSE_STEP * order["quads"] / 8) if order else None)
@@ -194,7 +194,7 @@ def write(records, padded, windows, machine, output):
              "The columns of each window in an order in which every row is 2:4 (docs/formats.md).", "",
              *window_table(windows), "", "## Work of orders, matrix by matrix", "",
              "Windows of 16 rows: rows of features that are gathered, and the work of tensor cores in dense products of 16 columns (a "
-             f"sparse one of 32 counts {SPARSE_STEP}). *Condensed* are tiles of distinct columns in the order of the data, *2:4 windows* the "
+             f"sparse one of 32 counts {SPARSE_STEP}; products that are not full count as parts). *Condensed* are tiles of distinct columns in the order of the data, *2:4 windows* the "
              "same with columns arranged inside of each window; the others are symmetric orders of the vertices. –: does not conform.", "",
              *work_table(windows), "", "## Matrix by matrix", "",
              "✓ where the matrix conforms, else the violating meta-blocks that are left; ∅ marks impossible ones.", "",
