@@ -52,6 +52,11 @@ __device__ inline void wait_for_barrier(std::uint32_t barrier, int parity) {
       : "memory");
 }
 
+/// Has a map brought that a copy needs soon.
+__device__ inline void fetch_map(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 /// The box of `map` from these numbers on, to one place in all blocks whose bits are set in
 /// `blocks`. Each of them is told at its own barrier.
 __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z,

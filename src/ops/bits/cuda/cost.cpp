@@ -16,6 +16,7 @@ struct BitCoefficients {
   double launch_us;
   double start_us;            ///< until the first products, and for storing the last
   double count_per_us;        ///< products of bits in one processor, by pairs of planes on wgmma
+  double tall_count_per_us;   ///< the same in tall blocks
   double pair_per_us;         ///< the same on mma.sync
   double byte_per_us;         ///< products of bytes in one processor
   double pair_depth_us;       ///< mma.sync: a block's time for each unit of depth ...
@@ -51,6 +52,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
       {.launch_us = 2,
        .start_us = 3,
        .count_per_us = 3.5e7,
+       .tall_count_per_us = 4.4e7,
        .pair_per_us = 6e6,
        .byte_per_us = 4.95e6,
        .pair_depth_us = 2.4e-3,
@@ -105,8 +107,8 @@ double finished_us(const BitProblem& problem, const BitCoefficients& fit) {
 double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
   const double pairs = problem.options.a_bits * problem.options.b_bits;
-  return fit.launch_us + fit.start_us +
-         pairs * busiest(problem.options, blocks, traits) / fit.count_per_us;
+  const double rate = blocks.rows > 64 ? fit.tall_count_per_us : fit.count_per_us;
+  return fit.launch_us + fit.start_us + pairs * busiest(problem.options, blocks, traits) / rate;
 }
 
 double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -25,19 +24,17 @@ BitRows shape_of(int bits, std::int64_t rows, std::int64_t depth) {
   return rows_of(quant::bit_tensor_shape(bits, rows, depth).view());
 }
 
-/// Tall and wide blocks where there are enough of them for most processors.
-int planes_shape(const BitOptions& options, const DeviceTraits& traits) {
+/// Whether there are enough tall and wide blocks for most processors.
+bool fills_tall_blocks(const BitOptions& options, const DeviceTraits& traits) {
   const std::int64_t tall = (options.rows + 127) / 128 * ((options.cols + 127) / 128);
-  if (options.cols > 64 && tall * 4 >= traits.processors * 3) return 0;
-  return options.cols > 32 ? 1 : 2;
+  return options.cols > 64 && tall * 4 >= traits.processors * 3;
 }
 
 const BitFunction& planes_function_of(const BitOptions& options) {
-  const int shape = planes_shape(options, device_traits(options.device));
-  // Until it has been measured.
-  if (shape == 0 && std::getenv("TESSERA_SHARED_PLANES") != nullptr) {
+  if (fills_tall_blocks(options, device_traits(options.device))) {
     return shared_planes[std::min(options.b_bits, 3) - 1];
   }
+  const int shape = options.cols > 32 ? 0 : 1;
   if (options.b_bits == 1) return planes_one[shape];
   return options.b_bits == 2 ? planes_twin[shape] : planes_runs[shape];
 }

@@ -43,7 +43,11 @@ class SharedPlanes {
     // Of a lane for all, so that the compiler sees whole warps go one way.
     const int warp = __shfl_sync(0xFFFFFFFFu, static_cast<int>(threadIdx.x) / 32, 0);
     const bool asks = threadIdx.x == consumers * 32;
-    if (asks) init_barriers();
+    if (asks) {
+      cuda::fetch_map(maps_.a);
+      cuda::fetch_map(maps_.b);
+      init_barriers();
+    }
     cuda::arrive_in_cluster();
     if (asks && product_.a_stays) start(true, false);
     cuda::wait_for_cluster();

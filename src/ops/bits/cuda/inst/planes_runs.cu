@@ -4,7 +4,6 @@
 namespace tessera::ops {
 
 const BitFunction planes_runs[num_planes_shapes] = {
-    planes_function<PlanesPolicy<2, 128, PlanesOrder::runs, 8, 5>>(),
     planes_function<PlanesPolicy<1, 64, PlanesOrder::runs, 8, 6>>(),
     planes_function<PlanesPolicy<1, 32, PlanesOrder::runs, 8, 6>>(),
 };

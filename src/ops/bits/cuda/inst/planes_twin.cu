@@ -4,7 +4,6 @@
 namespace tessera::ops {
 
 const BitFunction planes_twin[num_planes_shapes] = {
-    planes_function<PlanesPolicy<2, 128, PlanesOrder::twin, 5, 8>>(),
     planes_function<PlanesPolicy<1, 64, PlanesOrder::twin, 6, 8>>(),
     planes_function<PlanesPolicy<1, 32, PlanesOrder::twin, 6, 8>>(),
 };
