@@ -20,25 +20,23 @@
 /// product goes through the rows does not matter to a sum, as long as both operands have the same.
 namespace tessera::ops {
 
-/// How the warps of a block share a window: `row_warps` of them lie below one another, the others
+/// How a block of four warps shares a window: `row_warps` of them lie below one another, the others
 /// have other columns. So many blocks share a processor.
-template <int width_, int warps, int row_warps, int min_blocks_>
+template <int width_, int row_warps, int min_blocks_>
 struct ByteWindowsShape {
   static constexpr int width = width_;
-  static constexpr int threads = warps * 32;
+  static constexpr int threads = 128;
   static constexpr int rows = 128;  ///< of a stage
   static constexpr int num_stages = 3;
   static constexpr int units = width / 16;
   static constexpr int stage_bytes = rows * width;
-  static constexpr int tile_words = 128;  ///< of the bits of 64 rows and 64 columns
-  static constexpr int column_warps = warps / row_warps;
-  static constexpr int strips = 4 / row_warps;           ///< of 16 rows that a warp has
-  static constexpr int groups = units / column_warps;    ///< of 16 columns that a warp has
-  static constexpr int num_sums = 64 * width / threads;  ///< of a thread
+  static constexpr int column_warps = 4 / row_warps;
+  static constexpr int strips = 4 / row_warps;         ///< of 16 rows that a warp has
+  static constexpr int groups = units / column_warps;  ///< of 16 columns that a warp has
+  static constexpr int num_sums = width / 2;           ///< of a thread
   static_assert(groups == 2 || groups == 4);
   using Share = RowShare<std::uint8_t, width, rows, threads>;
-  /// As for a thread per word: further threads have nothing to ask for.
-  using Feed = StageFeed<rows, tile_words, false, false>;
+  using Feed = StageFeed<rows, threads, false, false>;
   using Record = typename Feed::Record;
   static constexpr int shared_bytes = num_stages * stage_bytes + Feed::bytes;
   static constexpr int min_blocks = min_blocks_;
@@ -104,7 +102,7 @@ __device__ void multiply_stage(typename Shape::Record record, int num_steps, std
       first_strip * 32 + lane;
   std::uint32_t from = memory + Shape::offset(lane, first_unit);
 #pragma unroll 1
-  for (int left = num_steps; left > 0; left -= 4, words += Shape::tile_words) {
+  for (int left = num_steps; left > 0; left -= 4, words += Shape::threads) {
     std::uint32_t bits[Shape::strips];
 #pragma unroll
     for (int strip = 0; strip < Shape::strips; ++strip) bits[strip] = words[strip * 32];
