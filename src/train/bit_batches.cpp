@@ -93,6 +93,7 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
                             graph.num_rows(), first.in),
                 "BitBatches", "give a row per vertex");
   }
+  partition.validate(graph.num_rows());
   place_parts(partition, parts_per_batch);
   const Graph inside = within_parts(graph, partition);
   const Graph derived = summing_step(steps).adjacency(inside);

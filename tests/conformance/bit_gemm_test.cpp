@@ -95,7 +95,7 @@ TEST_P(BitGemmKernels, TakeBlocksOfTheDiagonal) {
 /// Enough rows for the tallest blocks, and enough depth that what a block has room for is used
 /// again. There are few different rows; every other 128 of them have no bit in the first half.
 TEST_P(BitGemmKernels, AreExactInTallBlocks) {
-  const BitShape shape{device_.kind == DeviceKind::cpu ? 300 : 13000, 100, 9100};
+  const BitShape shape{device_.kind == DeviceKind::cpu ? 140 : 13000, 100, 9100};
   constexpr std::int64_t kinds = 14;
   const auto kind_of = [](std::int64_t row) { return row % 7 + row / 128 % 2 * 7; };
   Matrix<std::uint16_t> codes = testing::drawn_codes(kinds, shape.depth, 1, 4);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Codes of few bits, and their products, against plain torch in whole numbers."""
 
+import math
+
 import pytest
 import torch
 from conftest import random_edges
@@ -109,6 +111,12 @@ def test_opcheck(device):
                               test_utils=CHECKS)
 
 
+def test_infinities_become_the_ends_of_given_bounds():
+    x = torch.tensor([[-math.inf, 0.25, math.inf]])
+    assert bits.quantise(x, 2, 0.0, 0.75).codes().tolist() == [[0, 1, 3]]
+    assert bits.quantise(torch.full((2, 3), 7.0), 3).codes().tolist() == [[0] * 3] * 2
+
+
 def test_errors():
     _, a = drawn(9, 40, 2)
     _, b = drawn(5, 41, 2)
@@ -123,6 +131,14 @@ def test_errors():
         bits.aggregate(tessera.Graph(torch.tensor([[0, 0], [1, 1]]), 9, 9), a)
     with pytest.raises(ValueError, match="17 bits"):
         bits.quantise(torch.rand(2, 2), 17)
+    for bounds in ({}, {"lower": 0.0}, {"lower": 0.0, "upper": 1.0}):
+        with pytest.raises(ValueError, match="NaN"):
+            bits.quantise(torch.tensor([[0.5, math.nan]]), 4, **bounds)
+    with pytest.raises(ValueError, match="from 0.5 to inf have no steps"):
+        bits.quantise(torch.tensor([[0.5, math.inf]]), 4)
+    for bounds in ((3.0, 3.0), (3.0, 2.0), (-math.inf, 2.0), (0.0, math.nan)):
+        with pytest.raises(ValueError, match="finite bounds"):
+            bits.quantise(torch.rand(2, 2), 4, *bounds)
     with pytest.raises(ValueError, match="not one of 2 bits"):
         bits.pack(torch.tensor([[4]]), bits.Range(0.0, 1.0, 2))
     with pytest.raises(TypeError, match="whole numbers"):

@@ -15,6 +15,7 @@ Example:
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -47,8 +48,8 @@ class Range(NamedTuple):
         """
         if not 1 <= bits <= 16:
             raise ValueError(f"{bits} bits: use 1 to 16")
-        if not lower < upper:
-            raise ValueError(f"a range from {lower} to {upper}: its upper bound is not above its lower")
+        if not lower < upper or not math.isfinite(upper - lower):
+            raise ValueError(f"a range from {lower} to {upper}: use finite bounds, the upper one above the lower")
         return cls(float(lower), (float(upper) - float(lower)) / (2**bits - 1), bits)
 
 
@@ -140,17 +141,28 @@ def quantise(x: Tensor, bits: int = 8, lower: float | None = None,
         x: a matrix of floats. As the right operand of a product, the matrix as ``torch.nn.Linear`` has
             it: outputs x features.
         bits: 1 to 16.
-        lower, upper: the bounds. Default: the least and the greatest number.
+        lower, upper: the bounds. Default: the least and the greatest number; where all are the same, they
+            have code 0.
+
+    Example:
+        >>> import torch, tessera.bits
+        >>> tessera.bits.quantise(torch.tensor([[-1.0, 0.2, 5.0]]), bits=2, lower=0.0, upper=3.0).codes()
+        tensor([[0, 0, 3]], dtype=torch.int32)
     """
     if x.dim() != 2 or not x.is_floating_point():
         raise TypeError(f"x has type {x.dtype} and {x.dim()} dimensions: use a matrix of floats")
     if (lower is None or upper is None) and x.numel() == 0:
         raise ValueError("an empty matrix has no least and no greatest number: give the bounds")
     x = x.detach()
-    lower = float(x.min()) if lower is None else lower
-    upper = float(x.max()) if upper is None else upper
-    if lower == upper:
-        upper = lower + 1.0
+    if bool(x.isnan().any()):
+        raise ValueError("a number of x is not a number (NaN): no code stands for it")
+    if lower is None or upper is None:
+        least, greatest = float(x.min()), float(x.max())
+        if not math.isfinite(greatest - least):
+            raise ValueError(f"numbers from {least} to {greatest} have no steps: give finite bounds")
+        lower = least if lower is None else lower
+        upper = greatest if upper is None else upper
+        upper = lower + 1.0 if lower == upper else upper
     range = Range.between(lower, upper, bits)
     steps = ((x.to(torch.float32) - range.lower) / range.scale).round()
     return pack(steps.clamp(0, 2**bits - 1).to(torch.int32), range)

@@ -35,7 +35,7 @@ struct Scene {
     const Graph whole = without_self_loops(generate::build(drawn));
     partition = tessera::partition(whole, {.parts = parts, .method = "grow"});
     graph = within_parts(whole, partition);
-    EXPECT_LT(graph.num_edges(), whole.num_edges());
+    EXPECT_EQ(graph.num_edges() < whole.num_edges(), parts > 1);
     const Random random(5);
     for (std::int64_t i = 0; i < features.size(); ++i) {
       features.data()[i] = static_cast<float>(random.uniform(static_cast<std::uint64_t>(i))) - 0.3f;
@@ -232,6 +232,42 @@ TEST(BitBatches, HoldEveryVertexOnceAndPartsApart) {
   EXPECT_TRUE(std::all_of(seen.begin(), seen.end(), [](int count) { return count == 1; }));
 }
 
+TEST(BitBatches, OfOnePartAreTheWholeGraph) {
+  const Scene scene(nn::ModelKind::gcn, 16, 4, 300, 1);
+  const BitBatches batches(scene.graph, scene.partition, 20, scene.features, scene.steps);
+  EXPECT_EQ(batches.size(), 1);
+  BitBatchRunner runner(scene.steps, batches);
+  runner.run();
+  const Matrix<float> computed = gathered(batches, runner, 300, 7);
+  const Matrix<float> whole = over_edges(scene);
+  EXPECT_TRUE(std::equal(whole.span().begin(), whole.span().end(), computed.data()));
+}
+
+/// Parts without vertices, alone in a batch and beside others.
+TEST(BitBatches, MayBeEmpty) {
+  Scene scene(nn::ModelKind::gcn, 16, 4, 300, 2);
+  const Matrix<float> whole = over_edges(scene);
+  for (auto& part : scene.partition.assignment) part *= 3;
+  scene.partition.parts = 6;  // of which 0 and 3 have vertices
+  for (const std::int64_t parts_per_batch : {1, 2}) {
+    const BitBatches batches(scene.graph, scene.partition, parts_per_batch, scene.features,
+                             scene.steps);
+    EXPECT_EQ(batches.size(), 6 / parts_per_batch);
+    BitBatchRunner runner(scene.steps, batches);
+    runner.run();
+    const Matrix<float> computed = gathered(batches, runner, 300, 7);
+    EXPECT_TRUE(std::equal(whole.span().begin(), whole.span().end(), computed.data()));
+  }
+  const Graph none(0, 0, SharedArray<EdgeOffset>(std::vector<EdgeOffset>{0}), {});
+  const BitBatches nothing(none, Partition{.parts = 1, .assignment = {}, .method = {}}, 4,
+                           Matrix<float>(0, 20), scene.steps);
+  BitBatchRunner runner(scene.steps, nothing);
+  runner.run();
+  for (std::int64_t batch = 0; batch < nothing.size(); ++batch) {
+    EXPECT_EQ(runner.values(batch).size(), 0);
+  }
+}
+
 TEST(BitBatches, SayWhatIsWrong) {
   const Scene scene(nn::ModelKind::gcn, 6, 4);
   const auto invalid = ErrorCode::invalid_argument;
@@ -240,6 +276,10 @@ TEST(BitBatches, SayWhatIsWrong) {
   const Matrix<float> narrow(700, 3, 0.0f);
   expect_error(invalid, {"features are 700 x 3, expected 700 x 20"},
                [&] { BitBatches(scene.graph, scene.partition, 2, narrow, scene.steps); });
+  Partition outside = scene.partition;
+  outside.assignment[5] = 9;
+  expect_error(ErrorCode::bad_data, {"vertex 5 is in part 9", "number parts from 0"},
+               [&] { BitBatches(scene.graph, outside, 2, scene.features, scene.steps); });
   const std::vector<float> weights(static_cast<std::size_t>(scene.graph.num_edges()), 2.0f);
   expect_error(ErrorCode::unsupported, {"weights of their own"}, [&] {
     BitBatches(scene.graph.with_values(SharedArray<float>(weights)), scene.partition, 2,
