@@ -89,7 +89,8 @@ void keep_longer(const std::int16_t* __restrict from, std::size_t apart, std::si
 
 /// For groups of `teams` neighbouring rows, the steps of the longest short one, all together. This
 /// is most of what planning does in this process, so that many rows are compared at once: each with
-/// its neighbour, then pairs with pairs.
+/// its neighbour, then pairs with pairs. Of very many rows some chunks stand for all, spread
+/// evenly.
 double grouped_steps(std::span<const std::int16_t> degrees, int teams, EdgeOffset short_row,
                      int step) {
   constexpr std::size_t chunk = 2048;
@@ -103,8 +104,12 @@ double grouped_steps(std::span<const std::int16_t> degrees, int teams, EdgeOffse
   for (std::size_t i = 0; i < chunk; ++i) {
     is_first[i] = (i & (group - 1)) == 0 ? std::int16_t{-1} : std::int16_t{0};
   }
+  constexpr std::size_t most_chunks = 128;
+  const std::size_t chunks = (degrees.size() + chunk - 1) / chunk;
+  const std::size_t apart_chunks = std::max<std::size_t>(1, chunks / most_chunks);
   std::int64_t steps = 0;
-  for (std::size_t first = 0; first < degrees.size(); first += chunk) {
+  std::size_t looked_at = 0;
+  for (std::size_t first = 0; first < degrees.size(); first += chunk * apart_chunks) {
     const std::size_t count = std::min(chunk, degrees.size() - first);
     std::int16_t* longest = memory.data();
     std::int16_t* other = more_memory.data();
@@ -124,8 +129,11 @@ double grouped_steps(std::span<const std::int16_t> degrees, int teams, EdgeOffse
       of_chunk += of_group & is_first[i];
     }
     steps += of_chunk;
+    looked_at += count;
   }
-  return static_cast<double>(steps);
+  if (apart_chunks == 1) return static_cast<double>(steps);
+  return static_cast<double>(steps) * static_cast<double>(degrees.size()) /
+         static_cast<double>(looked_at);
 }
 
 /// All rows that are short, as if they were in the order of their degrees: the warps are as many in
