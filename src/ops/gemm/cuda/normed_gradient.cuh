@@ -112,15 +112,17 @@ class NormedSums {
       for (int i = 0; i < 2; ++i) {
         const int j = set * 2 + i;
         const int col = j * 8 + lane % 4 * 2;
+        const float2 a = tiles.x_numbers(0, col), b = tiles.x_numbers(1, col);
+        const float2 c = tiles.x_numbers(2, col);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           if (first + line + half * 8 >= launch.rows) continue;
           const float2 x = tiles.raw_x(stage, line + half * 8, col);
 #pragma unroll
           for (int k = 0; k < 2; ++k) {
-            const cuda::ColumnNumbers column = tiles.x_columns()[col + k];
-            const float distance = (k == 0 ? x.x : x.y) - column.a;
-            const bool counts = !(launch.x_columns.relu && distance * column.b + column.c <= 0);
+            const float distance = k == 0 ? x.x - a.x : x.y - a.y;
+            const float z = k == 0 ? distance * b.x + c.x : distance * b.y + c.y;
+            const bool counts = !(launch.x_columns.relu && z <= 0);
             const float gradient = counts ? products[j * 4 + half * 2 + k] : 0.0f;
             values[i * 2 + k] += gradient;
             values[4 + i * 2 + k] = fmaf(gradient, distance, values[4 + i * 2 + k]);

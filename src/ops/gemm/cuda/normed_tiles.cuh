@@ -22,9 +22,10 @@ struct NormedLayout {
   static constexpr int gradient_planes = inner_tile_bytes;
   static constexpr int weight_planes = 2 * inner_tile_bytes;
   static constexpr int stages = 3 * inner_tile_bytes;
+  /// Numbers of columns lie one kind after the other, so that neighbours are read at once.
   static constexpr int columns = stages + normed_stages * stage_bytes;
-  static constexpr int x_columns = columns + 64 * static_cast<int>(sizeof(GradientColumn));
-  static constexpr int right = x_columns + 64 * static_cast<int>(sizeof(cuda::ColumnNumbers));
+  static constexpr int x_columns = columns + 5 * 64 * 4;
+  static constexpr int right = x_columns + 3 * 64 * 4;
   static constexpr int left = right + most_normed_inner * 64 * 4;
   static constexpr int end = left + normed_rows * most_normed_inner * 4;
   /// 1024 bytes more, to begin on such a boundary.
@@ -68,10 +69,16 @@ class NormedTiles {
       keep_in_planes(memory_ + NormedLayout::weight_planes, line, four, values);
     });
     if (thread < 64) {
-      columns()[thread] = thread < launch_.out ? launch_.columns[thread] : GradientColumn{};
+      const GradientColumn column =
+          thread < launch_.out ? launch_.columns[thread] : GradientColumn{};
+      const float of_column[] = {column.mean, column.factor, column.shift, column.mean_gradient,
+                                 column.weighted};
+      for (int i = 0; i < 5; ++i) columns()[i * 64 + thread] = of_column[i];
       const bool reads = launch_.x_columns.numbers != nullptr && thread < launch_.in;
-      x_columns()[thread] =
+      const cuda::ColumnNumbers of_x =
           reads ? launch_.x_columns.numbers[thread] : cuda::ColumnNumbers{0, 0, 0, 0};
+      const float numbers[] = {of_x.a, of_x.b, of_x.c};
+      for (int i = 0; i < 3; ++i) x_columns()[i * 64 + thread] = numbers[i];
     }
     if (has_factors() && thread < 64) {
       for (int k = 0; k < most_normed_inner; ++k) {
@@ -118,6 +125,12 @@ class NormedTiles {
 
   /// Makes planes of a tile that has arrived.
   __device__ void convert(std::int64_t first, int stage) const {
+    // A thread has the same columns in every line.
+    const int own = static_cast<int>(threadIdx.x) % 16;
+    GradientColumn of_columns[4];
+    cuda::ColumnNumbers of_x[4];
+    float of_right[most_normed_inner][4];
+    fetch_columns(own, of_columns, of_x, of_right);
     each_four([&](int line, int four) {
       const bool exists = first + line < launch_.rows;
       const float4 x = four_of(stage, 0, line, four);
@@ -125,16 +138,16 @@ class NormedTiles {
       if (launch_.x_columns.numbers != nullptr) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          values[i] = launch_.x_columns.value(values[i], x_columns()[four * 4 + i]);
+          values[i] = launch_.x_columns.value(values[i], of_x[i]);
         }
       }
       const float4 y = four_of(stage, 1, line, four);
       const float of_y[4] = {y.x, y.y, y.z, y.w};
       float gradients[4];
-      find_gradients(stage, line, four, gradients);
+      find_gradients(stage, line, four, of_right, gradients);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        gradients[i] = columns()[four * 4 + i].value(of_y[i], gradients[i], launch_.relu);
+        gradients[i] = of_columns[i].value(of_y[i], gradients[i], launch_.relu);
         // Products of rows that are not there are 0, whatever the columns hold.
         values[i] = exists ? values[i] : 0.0f;
         gradients[i] = exists ? gradients[i] : 0.0f;
@@ -149,15 +162,16 @@ class NormedTiles {
     return *reinterpret_cast<const float2*>(staged(stage, 0) + NormedLayout::staged(line, col / 4) +
                                             col % 4 * 4);
   }
-  __device__ cuda::ColumnNumbers* x_columns() const {
-    return reinterpret_cast<cuda::ColumnNumbers*>(memory_ + NormedLayout::x_columns);
+  /// One of the three numbers of two neighbouring columns of x.
+  __device__ float2 x_numbers(int which, int col) const {
+    return *reinterpret_cast<const float2*>(x_columns() + which * 64 + col);
   }
 
  private:
   /// The same line and columns in every call.
   template <class Work>
   __device__ static void each_four(Work&& work) {
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < (normed_rows * 16 + normed_threads - 1) / normed_threads; ++i) {
       const int place = i * normed_threads + static_cast<int>(threadIdx.x);
       if (place < normed_rows * 16) work(place / 16, place % 16);
@@ -174,16 +188,44 @@ class NormedTiles {
     return *reinterpret_cast<const float4*>(staged(stage, which) +
                                             NormedLayout::staged(line, four));
   }
-  __device__ GradientColumn* columns() const {
-    return reinterpret_cast<GradientColumn*>(memory_ + NormedLayout::columns);
+  __device__ float* columns() const {
+    return reinterpret_cast<float*>(memory_ + NormedLayout::columns);
+  }
+  __device__ float* x_columns() const {
+    return reinterpret_cast<float*>(memory_ + NormedLayout::x_columns);
   }
   __device__ float* right() const {
     return reinterpret_cast<float*>(memory_ + NormedLayout::right);
   }
   __device__ float* left() const { return reinterpret_cast<float*>(memory_ + NormedLayout::left); }
 
+  __device__ static void take(const float* row, int four, float (&values)[4]) {
+    const float4 all = *reinterpret_cast<const float4*>(row + four * 4);
+    values[0] = all.x, values[1] = all.y, values[2] = all.z, values[3] = all.w;
+  }
+  __device__ void fetch_columns(int four, GradientColumn (&of_columns)[4],
+                                cuda::ColumnNumbers (&of_x)[4],
+                                float (&of_right)[most_normed_inner][4]) const {
+    float numbers[8][4];
+#pragma unroll
+    for (int i = 0; i < 5; ++i) take(columns() + i * 64, four, numbers[i]);
+#pragma unroll
+    for (int i = 0; i < 3; ++i) take(x_columns() + i * 64, four, numbers[5 + i]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      of_columns[i] = {numbers[0][i], numbers[1][i], numbers[2][i],
+                       numbers[3][i], numbers[4][i], {}};
+      of_x[i] = {numbers[5][i], numbers[6][i], numbers[7][i], 0};
+    }
+    if (!has_factors()) return;
+#pragma unroll
+    for (int k = 0; k < most_normed_inner; ++k) take(right() + k * 64, four, of_right[k]);
+  }
+
   /// Of what batch norm put out.
-  __device__ void find_gradients(int stage, int line, int four, float (&gradients)[4]) const {
+  __device__ void find_gradients(int stage, int line, int four,
+                                 const float (&of_right)[most_normed_inner][4],
+                                 float (&gradients)[4]) const {
     if (!has_factors()) {
       const float4 found = four_of(stage, 2, line, four);
       gradients[0] = found.x, gradients[1] = found.y;
@@ -192,12 +234,13 @@ class NormedTiles {
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) gradients[i] = 0;
-    for (int k = 0; k < launch_.inner; ++k) {
-      const float of_left = left()[line * most_normed_inner + k];
+    float of_left[4];
+    take(left(), line, of_left);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        gradients[i] = fmaf(of_left, right()[k * 64 + four * 4 + i], gradients[i]);
-      }
+    for (int k = 0; k < most_normed_inner; ++k) {
+      if (k == launch_.inner) break;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) gradients[i] = fmaf(of_left[k], of_right[k][i], gradients[i]);
     }
   }
 
