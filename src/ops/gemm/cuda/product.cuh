@@ -225,7 +225,7 @@ __device__ void multiply_tile(const ProductLaunchOf<T>& launch, const TilePlace&
   }
 
   auto& flat = reinterpret_cast<float(&)[Tile::num_sums]>(sums.values);
-  if (!add_across_splits(launch.split, place, flat)) return;
+  if (!add_across_splits(launch.split, place, flat, Tile::first_row() < rows_left)) return;
   if constexpr (finishes) finish_tile<cols>(launch, place, sums);
   sums.each_pair([&](int row, int col, float& first, float& second) {
     if (first_row + row >= launch.rows) return;

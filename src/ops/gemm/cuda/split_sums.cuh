@@ -62,10 +62,11 @@ __device__ inline TilePlace place_in_grid() {
 }
 
 /// True in the one block per tile that has the sum over all parts of the inner size. Of larger
-/// blocks the first `product_threads` have sums.
+/// blocks the first `product_threads` have sums. Threads whose sums nobody needs say so: one block
+/// reads those of all parts.
 template <int num_sums>
 __device__ bool add_across_splits(const ProductSplit& split, const TilePlace& place,
-                                  float (&sums)[num_sums]) {
+                                  float (&sums)[num_sums], bool needed = true) {
   if (split.splits == 1) return true;
   constexpr std::int64_t tile_numbers = num_sums * product_threads;
   const int groups = (split.splits + split.group - 1) / split.group;
@@ -74,14 +75,14 @@ __device__ bool add_across_splits(const ProductSplit& split, const TilePlace& pl
   const int in_group = min(split.group, split.splits - first);
   float* const partials = split.partials + place.tile * split.splits * tile_numbers;
   unsigned* const counters = split.counters + place.tile * (groups + 1);
-  write_partial(partials + place.part * tile_numbers, sums);
+  if (needed) write_partial(partials + place.part * tile_numbers, sums);
   if (!cuda::is_last_block(counters + group, in_group)) return false;
-  add_partials(partials + first * tile_numbers, in_group, tile_numbers, sums);
+  if (needed) add_partials(partials + first * tile_numbers, in_group, tile_numbers, sums);
   if (groups == 1) return true;
   // Each thread read the numbers that it writes over, and nobody else does.
-  write_partial(partials + first * tile_numbers, sums);
+  if (needed) write_partial(partials + first * tile_numbers, sums);
   if (!cuda::is_last_block(counters + groups, groups)) return false;
-  add_partials(partials, groups, split.group * tile_numbers, sums);
+  if (needed) add_partials(partials, groups, split.group * tile_numbers, sums);
   return true;
 }
 
