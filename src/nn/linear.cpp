@@ -91,7 +91,7 @@ Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
                                 context, around);
     return &grad_input_;
   }
-  Parameter* const bias = epilogue_.only_bias(context);
+  Parameter* const bias = epilogue_.sum_is_left() ? nullptr : epilogue_.only_bias(context);
   if (bias == nullptr) epilogue_.backward(grad_output, number(), context);
   const bool to_input = needs_input_gradient() && !input_.is_sparse();
   const bool leaves = to_input && leaves_product() && !projection_.rounder().rounds() &&

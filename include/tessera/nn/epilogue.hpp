@@ -42,6 +42,7 @@ class Epilogue {
 
   /// As `Layer::leave_sum`: where nothing but the bias is left to add.
   Parameter* leave_sum(const Context& context);
+  bool sum_is_left() const noexcept { return sum_is_left_; }
   /// For a dense layer that follows directly (`Layer::last_epilogue`) and is about to write the
   /// gradient of the result: adds to `around` what turns it into that of x, where that is ReLU
   /// alone. The next backward then finds nothing to do.

@@ -39,6 +39,7 @@ class Gin final : public PairLayer {
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
   Parameter* leave_bias() override { return second_.leave_bias(); }
+  Parameter* leave_sum(const Context& context) override { return second_.leave_sum(context); }
   const ColumnMoments* leave_moments() override { return second_.leave_moments(); }
   bool takes_normed(const Context& context) override { return second_.takes_normed(context); }
   void take_normed(const ops::NormedGradient& normed) override { second_.take_normed(normed); }

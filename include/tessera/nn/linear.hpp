@@ -35,6 +35,7 @@ class Linear final : public Layer {
   std::int64_t output_width() const override { return projection_.out(); }
   std::string describe() const override;
   Parameter* leave_bias() override { return epilogue_.leave_bias(); }
+  Parameter* leave_sum(const Context& context) override { return epilogue_.leave_sum(context); }
   Epilogue* last_epilogue() override { return &epilogue_; }
   const ColumnMoments* leave_moments() override;
   bool takes_normed(const Context& context) override;

@@ -30,6 +30,7 @@ class Model final : public Layer {
   bool append_to(BitSteps& steps) const override { return stack_.append_to(steps); }
   /// Returns nullptr unless the gradient of the features was asked for.
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  Parameter* leave_sum(const Context& context) override { return stack_.leave_sum(context); }
   /// What went into the last layer in the last forward pass.
   const Tensor& embeddings() const;
 
