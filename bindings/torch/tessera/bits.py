@@ -49,7 +49,8 @@ class Range(NamedTuple):
         if not 1 <= bits <= 16:
             raise ValueError(f"{bits} bits: use 1 to 16")
         if not lower < upper or not math.isfinite(upper - lower):
-            raise ValueError(f"a range from {lower} to {upper}: use finite bounds, the upper one above the lower")
+            raise ValueError(f"a range from {lower} to {upper}: use finite bounds, the upper one above the "
+                             "lower")
         return cls(float(lower), (float(upper) - float(lower)) / (2**bits - 1), bits)
 
 
@@ -146,7 +147,8 @@ def quantise(x: Tensor, bits: int = 8, lower: float | None = None,
 
     Example:
         >>> import torch, tessera.bits
-        >>> tessera.bits.quantise(torch.tensor([[-1.0, 0.2, 5.0]]), bits=2, lower=0.0, upper=3.0).codes()
+        >>> x = torch.tensor([[-1.0, 0.2, 5.0]])
+        >>> tessera.bits.quantise(x, bits=2, lower=0.0, upper=3.0).codes()
         tensor([[0, 0, 3]], dtype=torch.int32)
     """
     if x.dim() != 2 or not x.is_floating_point():
