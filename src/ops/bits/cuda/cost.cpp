@@ -71,14 +71,15 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .edge_us = 1.6,
        .narrow_edge_us = 1}}}};
 
-/// Products that the busiest processor has.
-double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
+/// Products that the busiest processor has, of a depth in whole steps.
+double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits,
+               double step = 1024) {
   const double tiles = std::ceil(static_cast<double>(options.rows) / blocks.rows) *
                        std::ceil(static_cast<double>(options.cols) / blocks.width);
   const double tile = static_cast<double>(blocks.rows) * blocks.width;
   // Two blocks share K where there are too few for all processors.
   const double waves = std::ceil(2 * tiles / std::max(1, traits.processors)) / 2;
-  return waves * tile * std::ceil(static_cast<double>(depth_of_a(options)) / 1024) * 1024;
+  return waves * tile * std::ceil(static_cast<double>(depth_of_a(options)) / step) * step;
 }
 
 /// Planes to bytes, where planes come.
@@ -126,7 +127,7 @@ double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
   // Few blocks wait for their loads, many for the matrix units.
   return fit.launch_us + fit.start_us +
          std::max(depth * (fit.pair_depth_us + fit.pair_plane_us * pairs),
-                  pairs * busiest(problem.options, {64, 64}, traits) / fit.pair_per_us);
+                  pairs * busiest(problem.options, {64, 64}, traits, 256) / fit.pair_per_us);
 }
 
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
