@@ -92,40 +92,62 @@ TEST_P(BitGemmKernels, TakeBlocksOfTheDiagonal) {
   }
 }
 
-/// Enough rows for the tallest blocks, and enough depth that what a block has room for is used
-/// again. There are few different rows; every other 128 of them have no bit in the first half.
-TEST_P(BitGemmKernels, AreExactInTallBlocks) {
-  const BitShape shape{device_.kind == DeviceKind::cpu ? 140 : 13000, 100, 9100};
-  constexpr std::int64_t kinds = 14;
-  const auto kind_of = [](std::int64_t row) { return row % 7 + row / 128 % 2 * 7; };
-  Matrix<std::uint16_t> codes = testing::drawn_codes(kinds, shape.depth, 1, 4);
-  for (std::int64_t row = 7; row < kinds; ++row) {
-    std::fill_n(codes.row(row), shape.depth / 2, std::uint16_t{0});
-  }
-  const quant::BitTensor rows = quant::pack_rows(testing::codes_view(codes), 1);
-  quant::BitTensor a = quant::bit_tensor_shape(1, shape.rows, shape.depth);
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(a.padded_rows * a.words_per_row));
-  for (std::int64_t row = 0; row < shape.rows; ++row) {
-    std::copy_n(rows.view().row(0, kind_of(row)), a.words_per_row,
-                words.data() + row * a.words_per_row);
-  }
-  a.words = SharedArray<std::uint32_t>(std::move(words));
-  PlacedBits a_there(a, device_);
-  for (const int bits : {1, 2, 3, 8}) {
-    const BitOptions wanted = options(shape, 1, bits);
-    if (!takes(wanted)) continue;
-    SCOPED_TRACE(text(shape, 1, bits));
-    const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, bits, 5);
-    Matrix<std::int64_t> few(kinds, shape.cols);
-    reference::bit_gemm(rows, b, {few.data(), kinds, shape.cols});
-    std::vector<std::int32_t> expected;
-    for (std::int64_t row = 0; row < shape.rows; ++row) {
-      expected.insert(expected.end(), few.row(kind_of(row)), few.row(kind_of(row)) + shape.cols);
+/// The rows of a few kinds in turn; every other 128 of them have no bit in the first half.
+struct TurningRows {
+  static constexpr std::int64_t kinds = 14;
+
+  TurningRows(std::int64_t count, std::int64_t depth) {
+    Matrix<std::uint16_t> codes = testing::drawn_codes(kinds, depth, 1, 4);
+    for (std::int64_t row = 7; row < kinds; ++row) {
+      std::fill_n(codes.row(row), depth / 2, std::uint16_t{0});
     }
-    PlacedBits b_there(b, device_);
-    EXPECT_TRUE(run_sums(plan_bit_gemm(wanted), {a_there.view(), b_there.view(), {}}) == expected);
-    EXPECT_TRUE(run_sums(plan_bit_gemm(a, wanted), {{}, b_there.view(), {}}) == expected)
-        << "A stays";
+    few = quant::pack_rows(testing::codes_view(codes), 1);
+    all = quant::bit_tensor_shape(1, count, depth);
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(all.padded_rows * all.words_per_row));
+    for (std::int64_t row = 0; row < count; ++row) {
+      std::copy_n(few.view().row(0, kind_of(row)), all.words_per_row,
+                  words.data() + row * all.words_per_row);
+    }
+    all.words = SharedArray<std::uint32_t>(std::move(words));
+  }
+
+  static std::int64_t kind_of(std::int64_t row) { return row % 7 + row / 128 % 2 * 7; }
+
+  std::vector<std::int32_t> products(const quant::BitTensor& b) const {
+    Matrix<std::int64_t> of_kinds(kinds, b.rows);
+    reference::bit_gemm(few, b, {of_kinds.data(), kinds, b.rows});
+    std::vector<std::int32_t> sums;
+    for (std::int64_t row = 0; row < all.rows; ++row) {
+      const std::int64_t* const own = of_kinds.row(kind_of(row));
+      sums.insert(sums.end(), own, own + b.rows);
+    }
+    return sums;
+  }
+
+  quant::BitTensor few, all;
+};
+
+/// Enough rows for the tallest blocks, two and four of which may share B, and enough depth that
+/// what a block has room for is used again.
+TEST_P(BitGemmKernels, AreExactInTallBlocks) {
+  const bool on_cpu = device_.kind == DeviceKind::cpu;
+  for (const std::int64_t count :
+       on_cpu ? std::vector<std::int64_t>{140} : std::vector<std::int64_t>{13000, 13300}) {
+    const BitShape shape{count, 100, 9100};
+    const TurningRows rows(count, shape.depth);
+    PlacedBits a_there(rows.all, device_);
+    for (const int bits : {1, 2, 3, 8}) {
+      const BitOptions wanted = options(shape, 1, bits);
+      if (!takes(wanted)) continue;
+      SCOPED_TRACE(text(shape, 1, bits));
+      const quant::BitTensor b = drawn_bits(shape.cols, shape.depth, bits, 5);
+      const std::vector<std::int32_t> expected = rows.products(b);
+      PlacedBits b_there(b, device_);
+      EXPECT_TRUE(run_sums(plan_bit_gemm(wanted), {a_there.view(), b_there.view(), {}}) ==
+                  expected);
+      EXPECT_TRUE(run_sums(plan_bit_gemm(rows.all, wanted), {{}, b_there.view(), {}}) == expected)
+          << "A stays";
+    }
   }
 }
 
