@@ -156,7 +156,8 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
     : problem_(problem),
       form_(form),
       seed_(seed),
-      making_(form.placement.device()),
+      making_{{SideStream(form.placement.device()), SideStream(form.placement.device()),
+               SideStream(form.placement.device())}},
       full_(full_batch(problem, split, form,
                        options.batching != Batching::full || options.process_every_step)) {
   if (options.batching == Batching::full && !options.process_every_step) return;
@@ -184,11 +185,11 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
 
 BatchSource::~BatchSource() {
   // Nothing that is still being made may lose what it is made of.
-  coming_.reset();
+  coming_.clear();
   kept_.clear();
   current_.reset();
   try {
-    synchronise(form_.placement.device(), making_);
+    for (const SideStream& stream : making_) synchronise(form_.placement.device(), stream);
   } catch (...) {
     // The GPU is lost: the next call says so.
   }
@@ -281,23 +282,32 @@ Batch& BatchSource::batch(std::int64_t i, Stream stream) {
 }
 
 std::unique_ptr<Batch> BatchSource::take(const std::vector<std::int64_t>& groups) {
-  if (!coming_) return make_batch(groups);
-  const bool is_next = coming_->groups == groups;
-  std::unique_ptr<Batch> made = coming_->batch.get();
-  coming_.reset();
-  return is_next ? std::move(made) : make_batch(groups);
+  while (!coming_.empty()) {
+    Coming next = std::move(coming_.front());
+    coming_.pop_front();
+    std::unique_ptr<Batch> made = next.batch.get();
+    if (next.groups == groups) return made;
+  }
+  return make_batch(groups, making_.front());
 }
 
 void BatchSource::make_ahead(std::int64_t i) {
-  const bool is_last = i >= batches_per_epoch();
-  coming_.emplace();
-  coming_->groups = is_last ? groups_of(order_of(epoch_ + 1), 0) : groups_of(order_, i);
-  coming_->batch =
-      std::async(std::launch::async, [this, groups = coming_->groups, wanted = wanted_] {
-        std::unique_ptr<Batch> batch = make_batch(groups);
-        if (wanted != nullptr) plan(*batch, *wanted);
-        return batch;
-      });
+  // A graph that is processed anew is as large as all there is.
+  const std::size_t wanted_ahead = edges_ ? 1 : making_.size();
+  const std::int64_t per_epoch = batches_per_epoch();
+  while (coming_.size() < wanted_ahead) {
+    const std::int64_t next = i + std::ssize(coming_);
+    const std::int64_t epoch = epoch_ + next / per_epoch;
+    std::vector<std::int64_t> groups =
+        groups_of(epoch == epoch_ ? order_ : order_of(epoch), next % per_epoch);
+    const Stream stream = making_[num_begun_++ % making_.size()];
+    auto batch = std::async(std::launch::async, [this, groups, stream, wanted = wanted_] {
+      std::unique_ptr<Batch> made = make_batch(groups, stream);
+      if (wanted != nullptr) plan(*made, *wanted);
+      return made;
+    });
+    coming_.push_back({std::move(groups), std::move(batch)});
+  }
 }
 
 void BatchSource::learn_plans(Batch& batch) {
@@ -311,7 +321,8 @@ void BatchSource::learn_plans(Batch& batch) {
   wanted_ = std::move(wanted);
 }
 
-std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> groups) const {
+std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> groups,
+                                               Stream stream) const {
   std::vector<VertexId> vertices;
   std::vector<std::int32_t> graph_ids;
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -326,7 +337,7 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
     graph_ids = taken(std::span<const std::int32_t>(graph_ids), new_to_old);
   }
   Place place = form_.placement.place();
-  place.stream = making_;
+  place.stream = stream;
   auto batch = std::make_unique<Batch>(Batch{topology_of(vertices, place),
                                              {},
                                              full_.features.of_vertices(vertices, place.stream),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <future>
 #include <memory>
 #include <optional>
@@ -20,6 +22,9 @@
 #include "train/pattern_order.hpp"
 
 namespace tessera::train {
+
+/// Batches that are made while a step is computed, each by a thread of its own.
+inline constexpr int batches_ahead = 3;
 
 /// What one pass sees: a graph, its features, and what is known of its items.
 struct Batch {
@@ -93,6 +98,8 @@ class BatchSource {
   struct Wanted {
     nn::PlanRequests graph, pooling, features;
   };
+  /// One that is planned takes longer than a step on it, so several are made at once.
+  static constexpr std::size_t most_ahead = batches_ahead;
   /// A batch that is being made.
   struct Coming {
     std::vector<std::int64_t> groups;
@@ -110,7 +117,7 @@ class BatchSource {
   nn::Topology topology_of(std::span<const VertexId> vertices, const Place& place) const;
   std::vector<std::int64_t> order_of(std::int64_t epoch) const;
   std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& order, std::int64_t i) const;
-  std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups) const;
+  std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups, Stream stream) const;
   Permutation order_within(std::span<const VertexId> vertices) const;
   void add_vertices(std::span<const VertexId> vertices, Batch& batch) const;
   static void plan(Batch& batch, const Wanted& wanted);
@@ -120,9 +127,9 @@ class BatchSource {
   const Problem& problem_;
   FeatureForm form_;
   std::uint64_t seed_;
-  PatternChoice pattern_;      ///< that the vertices of each batch are to fit
-  ExpectedProducts products_;  ///< with each batch
-  SideStream making_;          ///< where batches are made
+  PatternChoice pattern_;                      ///< that the vertices of each batch are to fit
+  ExpectedProducts products_;                  ///< with each batch
+  std::array<SideStream, most_ahead> making_;  ///< where batches are made
   Batch full_;
   std::optional<Edges> edges_;                 ///< where they are processed in every step
   std::vector<std::vector<VertexId>> groups_;  ///< vertices of each cluster or training graph
@@ -135,7 +142,8 @@ class BatchSource {
   std::shared_ptr<const Wanted> wanted_;
   std::vector<std::unique_ptr<Batch>> kept_;  ///< batches of one group each never change
   std::unique_ptr<Batch> current_;
-  std::optional<Coming> coming_;
+  std::deque<Coming> coming_;  ///< the next batches, in order
+  std::size_t num_begun_ = 0;
 };
 
 }  // namespace tessera::train

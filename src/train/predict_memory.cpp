@@ -10,6 +10,7 @@
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/train/memory.hpp"
 
+#include "train/batch.hpp"
 #include "train/counted_memory.hpp"
 
 namespace tessera::train {
@@ -144,10 +145,11 @@ class CountedTraining {
   }
 
   /// Parts are kept where a step sees one alone. Others are made anew for every step, and the next
-  /// one already where the device has a queue to work on meanwhile.
+  /// ones already where the device has a queue to work on meanwhile.
   void add_batches(double share) {
     const bool keeps = options_.batching == Batching::clusters && options_.parts_per_batch == 1;
-    const double at_once = why_not_recorded(placement_.device()).empty() ? 2 : 1;
+    const int ahead = options_.process_every_step ? 1 : batches_ahead;
+    const double at_once = why_not_recorded(placement_.device()).empty() ? 1 + ahead : 1;
     const double made = keeps ? 1 : at_once * share;
     memory_.features += scaled(memory_.features, made);
     memory_.graph += scaled(memory_.graph, made);
