@@ -9,6 +9,7 @@
 
 #include "cuda/array.hpp"
 #include "graph/cut.hpp"
+#include "ops/aggregate_update/cuda/fused/row_list.hpp"
 #include "ops/attention/cuda/rows/schedule.hpp"
 #include "ops/spmm/cuda/hybrid/schedule.hpp"
 #include "ops/spmm/cuda/rows/row_lists.hpp"
@@ -243,6 +244,36 @@ TEST_F(GpuRowLists, ListsPiecesOfAttention) {
         ASSERT_EQ(found[i].first_slot, expected[i].first_slot) << "at " << i;
         ASSERT_EQ(found[i].num_slots, expected[i].num_slots) << "at " << i;
         ASSERT_EQ(found[i].cut_row, expected[i].cut_row) << "at " << i;
+      }
+    }
+  }
+}
+
+/// Rows of the fused update: of every block those with most edges first, each once.
+TEST_F(GpuRowLists, OfTheFusedUpdateFallInEveryBlock) {
+  for (const std::size_t num_rows : {1u, 191u, 192u, 257u, 5000u}) {
+    for (const int block_rows : {192, 256}) {
+      SCOPED_TRACE(num_rows);
+      const DrawnRows rows(num_rows, 9);
+      std::vector<ops::RowSlice> expected;
+      for (std::size_t row = 0; row < num_rows; ++row) {
+        expected.push_back({rows.offsets[row], static_cast<VertexId>(row), rows.length(row)});
+      }
+      for (std::size_t first = 0; first < num_rows; first += static_cast<std::size_t>(block_rows)) {
+        const std::size_t end = std::min(num_rows, first + static_cast<std::size_t>(block_rows));
+        std::stable_sort(
+            expected.begin() + static_cast<std::ptrdiff_t>(first),
+            expected.begin() + static_cast<std::ptrdiff_t>(end),
+            [](const ops::RowSlice& a, const ops::RowSlice& b) { return a.count > b.count; });
+      }
+      Buffer<ops::RowSlice> list(static_cast<std::int64_t>(num_rows), Place(gpu));
+      ops::list_update_rows(rows.matrix, block_rows, list.data(), Stream{});
+      const auto found = DrawnRows::here(list);
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i].row, expected[i].row);
+        EXPECT_EQ(found[i].begin, expected[i].begin);
+        EXPECT_EQ(found[i].count, expected[i].count);
       }
     }
   }

@@ -12,14 +12,19 @@
 namespace tessera::ops {
 namespace {
 
+/// What 64 rows take a group of warps, by the size of features.
+struct Rates {
+  double window_us;  ///< beginning and end
+  double kept_us;    ///< more, where sums are stored
+  double step_us;    ///< what lanes take at once of their rows and edges
+};
+
 struct FusedCoefficients {
   double launch_us;           ///< with the weights brought to shared memory
   double moved_bytes_per_us;  ///< X, Y and Z once, from and to memory
-  double window_us;           ///< 64 rows of a group of warps: beginning and end
-  double kept_us;             ///< more, where sums are stored
-  double chunk_us;            ///< 128 bytes of its rows
-  double step_us;             ///< two edges of each row, for such a chunk
   double long_bytes_per_us;   ///< of rows summed beforehand
+  Rates full;
+  Rates half;
 
   FusedCoefficients scaled(DeviceRatio ratio) const {
     FusedCoefficients scaled = *this;
@@ -33,33 +38,38 @@ constexpr std::array<Fitted<FusedCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-16", "molecules, two unions and communities at 64 and 96 features"),
       {.launch_us = 7,
        .moved_bytes_per_us = 3.9e6,
-       .window_us = 5,
-       .kept_us = 2.5,
-       .chunk_us = 1,
-       .step_us = 1,
-       .long_bytes_per_us = 5e6}}}};
+       .long_bytes_per_us = 5e6,
+       .full = {5.96, 3.47, 0.84},
+       .half = {4.37, 0.8, 1.28}}}}};
 
 /// What windows wait for.
 struct RowSteps {
-  double per_window =
-      0;  ///< steps of two edges that the longest of sixteen rows takes, in the mean
+  double per_window = 0;  ///< steps of the longest of its rows, in the mean
   double long_edges = 0;  ///< of rows that are summed beforehand
 };
 
-RowSteps row_steps(const DegreeStatistics& degrees) {
+/// Of so many windows, sorted together (row_list.hpp), each waits for the first of its rows.
+RowSteps row_steps(const DegreeStatistics& degrees, int sorted_windows, int edges_at_once) {
   RowSteps found;
-  const auto rows = static_cast<double>(degrees.num_rows);
-  double below = 0;  // rows of fewer edges
+  double short_rows = 0;
   for (const DegreeCount& count : degrees.counts) {
-    const auto of_degree = static_cast<double>(count.rows);
+    const auto rows = static_cast<double>(count.rows);
     if (count.degree > longest_update_row) {
-      found.long_edges += of_degree * static_cast<double>(count.degree);
-      continue;
+      found.long_edges += rows * static_cast<double>(count.degree);
+    } else {
+      short_rows += rows;
     }
-    // How likely the longest of sixteen has this many.
-    const double share = std::pow((below + of_degree) / rows, 16) - std::pow(below / rows, 16);
-    below += of_degree;
-    found.per_window += share * std::max(1.0, std::ceil(static_cast<double>(count.degree) / 2));
+  }
+  for (int window = 0; window < sorted_windows; ++window) {
+    const double before = (window * update_window_rows + 0.5) / update_window_rows / sorted_windows;
+    double below = 0;  // rows of at most so many edges
+    for (const DegreeCount& count : degrees.counts) {
+      below += static_cast<double>(count.rows);
+      if (below < (1 - before) * short_rows) continue;
+      const double steps = std::ceil(static_cast<double>(count.degree) / edges_at_once);
+      found.per_window += std::max(1.0, steps) / sorted_windows;
+      break;
+    }
   }
   return found;
 }
@@ -76,15 +86,18 @@ double predicted_fused_update_us(const AggregateUpdateProblem& problem,
   const double written_bytes = static_cast<double>(problem.written()) * bytes;
   const double moved = static_cast<double>(problem.num_sources()) * row_bytes +
                        targets * (written_bytes + (problem.keeps_sums() ? row_bytes : 0));
+  const auto element_bytes = static_cast<int>(bytes);
+  const int groups = update_groups(static_cast<int>(problem.written()));
   const RowSteps of_rows = row_steps(
-      *(problem.is_forward() ? row_degrees(problem.graph) : column_degrees(problem.graph)));
-  const double chunks = std::ceil(row_bytes / 128);
+      *(problem.is_forward() ? row_degrees(problem.graph) : column_degrees(problem.graph)), groups,
+      update_edges_at_once(element_bytes));
+  const double chunks = std::ceil(row_bytes / (64.0 * update_chunk_units(element_bytes)));
   const double windows = std::ceil(targets / 64);
   // Groups of warps that a GPU holds at once.
-  const double at_once = traits.processors * (problem.written() <= 64 ? 4.0 : 3.0);
-  const double window_us = fit.window_us + (problem.keeps_sums() ? fit.kept_us : 0) +
-                           chunks * (fit.chunk_us + of_rows.per_window * fit.step_us) +
-                           (options.root ? chunks * fit.chunk_us : 0);
+  const double at_once = static_cast<double>(traits.processors) * groups;
+  const Rates& rates = element_bytes == 2 ? fit.half : fit.full;
+  const double window_us = rates.window_us + (problem.keeps_sums() ? rates.kept_us : 0) +
+                           chunks * (of_rows.per_window + (options.root ? 1 : 0)) * rates.step_us;
   const double waiting = std::max(1.0, windows / at_once) * window_us;
   const double long_us = of_rows.long_edges == 0 ? 0
                                                  : fit.launch_us + of_rows.long_edges * row_bytes /

@@ -82,6 +82,11 @@ inline constexpr int update_widths[] = {32, 64, 96, 128};
 
 inline constexpr int update_window_rows = 64;
 
+/// What a lane sums at once, as far as there are registers: units of 64 bytes of its rows, and
+/// edges of each.
+constexpr int update_chunk_units(int element_bytes) { return element_bytes == 4 ? 2 : 1; }
+constexpr int update_edges_at_once(int element_bytes) { return element_bytes == 4 ? 2 : 4; }
+
 /// Windows that a block works on at once, a group of four warps each: as many as have room for
 /// their sums in registers.
 constexpr int update_groups(int cols) { return cols <= 64 ? 4 : 3; }

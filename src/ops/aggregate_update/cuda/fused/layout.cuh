@@ -25,9 +25,8 @@ struct UpdateLayout {
   static constexpr int lane_cols = 16 / static_cast<int>(sizeof(T));
   static constexpr int unit_cols = 4 * lane_cols;
   static constexpr int unit_steps = unit_cols / 16;
-  /// Units that are summed at once, and edges of each row: as many as there are registers for.
-  static constexpr int chunk_units = is_fp32 ? 2 : 1;
-  static constexpr int edges_at_once = 4 / chunk_units;
+  static constexpr int chunk_units = update_chunk_units(static_cast<int>(sizeof(T)));
+  static constexpr int edges_at_once = update_edges_at_once(static_cast<int>(sizeof(T)));
   /// Which planes are multiplied, the smallest parts first.
   static constexpr int num_pairs = is_fp32 ? 6 : 2;
   __device__ static constexpr int left_of(int pair) {
