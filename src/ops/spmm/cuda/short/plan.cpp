@@ -192,7 +192,9 @@ std::string why_not_quads(const SpmmProblem& problem) {
   if (problem.graph.has_values() || problem.edge_values_expected) {
     return "a pattern without values only";
   }
-  return why_not_from_registers(problem);
+  if (std::string reason = why_not_from_registers(problem); !reason.empty()) return reason;
+  // Planes of rows that are scaled first run out of numbers where scales do.
+  return column_scales(problem).empty() ? "" : why_not_weights(problem);
 }
 
 /// Why windows with values cannot solve a problem; empty if they can.
