@@ -4,10 +4,12 @@
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/tall/gradient_results.cuh"
+#include "ops/attention/cuda/tall/plane_rows.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
 #include "ops/attention/cuda/tall/window.cuh"
 
-/// The backward pass of dot products over windows of 64 rows, bf16. With P the weights, which come
+/// The backward pass of dot products over windows of 64 rows, of bf16 or, in two parts,
+/// fp32. With P the weights, which come
 /// again from the scores and `log_sum`, and D = dO . O of a target,
 ///
 ///     dS = P (dO . V - D),   dQ = scale dS K,   dK = scale dS^T Q,   dV = P^T dO
@@ -18,15 +20,16 @@
 /// products, and so is what it adds to the gradients, its weight in two parts.
 namespace tessera::ops {
 
-template <int width, bool by_rows>
+template <class T, int width, bool by_rows>
 class DotGradient {
  public:
-  using T = __nv_bfloat16;
   static constexpr int heads = tall_block_heads(width);
   static constexpr int features = width * heads;
-  using Rows = TileRows<features>;
+  using Planes = PlaneRows<T, features>;
+  using Rows = typename Planes::Rows;
+  using Part = typename Planes::Part;
   static constexpr int num_matrices = by_rows ? 1 : 2;
-  static constexpr int num_stages = width == 128 ? 2 : 3;
+  static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
   /// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
   struct ColumnStates {
     float2 of[heads][tiles::tile_columns];
@@ -61,6 +64,7 @@ class DotGradient {
       begin_piece(piece);
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
         cuda::wait_for_copies<num_stages - 2>();
+        cut(turn, steps * tiles::step_columns);
         __syncthreads();
         start(turn + num_stages - 1, tile);
         const TilePattern pattern{words[0]};
@@ -77,7 +81,7 @@ class DotGradient {
   }
 
  private:
-  using Copy = typename Rows::Copy;
+  using Copy = typename Planes::Copy;
   static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
   static constexpr int units = width / 8;
 
@@ -104,7 +108,7 @@ class DotGradient {
   struct Tile {
     int num_columns;  ///< 0 after the last tile
     std::uint32_t word;
-    VertexId rows[Rows::share];
+    VertexId rows[Planes::share];
     VertexId of_state;
   };
   __device__ Tile load_ids(TileWalk& walk) const {
@@ -115,8 +119,8 @@ class DotGradient {
         __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
 #pragma unroll
-    for (int i = 0; i < Rows::share; ++i) {
-      const int row = Rows::row_of_thread(i);
+    for (int i = 0; i < Planes::share; ++i) {
+      const int row = Planes::row_of_thread(i);
       if (row < tile.num_columns) tile.rows[i] = __ldg(columns + row);
     }
     if constexpr (!by_rows) {
@@ -143,6 +147,12 @@ class DotGradient {
     cuda::commit_copies();
   }
 
+  __device__ void cut(int turn, int num_columns) const {
+    char* const stage = shared_ + turn % num_stages * stage_bytes;
+    Planes::cut(stage, num_columns);
+    Planes::cut(stage + Rows::bytes, num_columns);
+  }
+
   /// Each warp brings its own 16 rows, and by rows what belongs to them.
   __device__ void begin_piece(const tiles::Piece& piece) {
     __syncwarp();
@@ -152,25 +162,33 @@ class DotGradient {
 #pragma unroll
     for (auto& of_matrix : sums_) {
 #pragma unroll
-      for (HeadSums<T, width>& head : of_matrix) head = {};
+      for (HeadSums<Part, width>& head : of_matrix) head = {};
     }
     if constexpr (by_rows) find_states(piece);
   }
   __device__ void bring_own(int matrix, const tiles::Piece& piece, const void* from,
                             std::int64_t stride) const {
 #pragma unroll
-    for (int i = lane(); i < 16 * Rows::units; i += 32) {
-      const int place = first_row() + i / Rows::units;
-      const int unit = i % Rows::units;
+    for (int i = lane(); i < 16 * Planes::units; i += 32) {
+      const int place = first_row() + i / Planes::units;
+      const int unit = i % Planes::units;
       const int feature = first_feature() + unit * 8;
-      uint4 vector = {};
+      char* const to = shared_ + own_offset(matrix);
       if (place < piece.num_rows && feature < all_features()) {
         const T* const row =
             static_cast<const T*>(from) + (std::int64_t{piece.first_row} + place) * stride;
-        vector = __ldg(reinterpret_cast<const uint4*>(row + feature));
+        Planes::put(to, place, unit, row + feature);
+      } else {
+        Planes::clear(to, place, unit);
       }
-      *reinterpret_cast<uint4*>(shared_ + own_offset(matrix) + Rows::offset(place, unit)) = vector;
     }
+  }
+  /// The two features of this lane in a unit of eight.
+  __device__ float2 pair_at(const void* matrix, std::int64_t stride, std::int64_t row,
+                            int unit) const {
+    const T* const from =
+        static_cast<const T*>(matrix) + row * stride + first_feature() + unit * 8 + lane() % 4 * 2;
+    return {cuda::widen(__ldg(from)), cuda::widen(__ldg(from + 1))};
   }
   __device__ void find_states(const tiles::Piece& piece) {
 #pragma unroll
@@ -182,17 +200,11 @@ class DotGradient {
       float2 state = {0, 0};
       float dot = 0;
       if (exists) {
-        const T* const output = static_cast<const T*>(launch_.own_output) +
-                                row * launch_.own_output_stride + first_feature();
 #pragma unroll
         for (int unit = h * units; unit < (h + 1) * units; ++unit) {
-          const auto* const gradient = reinterpret_cast<const T*>(
-              shared_ + own_offset(1) + Rows::offset(place, unit) + lane() % 4 * 4);
-#pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            dot = fmaf(cuda::widen(gradient[k]),
-                       cuda::widen(__ldg(output + unit * 8 + lane() % 4 * 2 + k)), dot);
-          }
+          const float2 gradient = pair_at(launch_.own_values, launch_.own_values_stride, row, unit);
+          const float2 output = pair_at(launch_.own_output, launch_.own_output_stride, row, unit);
+          dot = fmaf(gradient.x, output.x, fmaf(gradient.y, output.y, dot));
         }
         state.x =
             __ldg(launch_.log_sum + row * launch_.log_sum_stride + first_head() + h) * log2_of_e;
@@ -216,32 +228,44 @@ class DotGradient {
     }
     const std::uint32_t own = memory_ + static_cast<std::uint32_t>(own_offset(matrix));
     const std::uint32_t rows = rows_of(turn, matrix);
+    // The product of two low parts is left out.
+#pragma unroll
+    for (int own_plane = Planes::planes - 1; own_plane >= 0; --own_plane) {
+#pragma unroll
+      for (int plane = Planes::planes - 1 - own_plane; plane >= 0; --plane) {
+        add_products(cells, own, own_plane, rows, plane, h, step);
+      }
+    }
+  }
+  __device__ static void add_products(float (&cells)[4][4], std::uint32_t own, int own_plane,
+                                      std::uint32_t rows, int plane, int h, int step) {
     const int row = first_row() + lane() % 16;
     if constexpr (width == 8) {
       std::uint32_t a[4];
-      cuda::load_blocks(a, own + Rows::offset(row, h));
+      cuda::load_blocks(a, own + Rows::offset(row, Planes::unit_in(own_plane, h)));
       a[2] = a[3] = 0;
       std::uint32_t blocks[4];
-      Rows::load_rows_of_four(blocks, rows, 2 * step, h);
+      Rows::load_rows_of_four(blocks, rows, 2 * step, Planes::unit_in(plane, h));
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const std::uint32_t b[2] = {blocks[i], 0};
-        cuda::multiply_16x8<T>(cells[i], a, b);
+        cuda::multiply_16x8<Part>(cells[i], a, b);
       }
     } else {
 #pragma unroll
       for (int k = 0; k < units; k += 2) {
         const int unit = h * units + k;
         std::uint32_t a[4];
-        cuda::load_blocks(a, own + Rows::offset(row, unit + lane() / 16));
+        cuda::load_blocks(a,
+                          own + Rows::offset(row, Planes::unit_in(own_plane, unit + lane() / 16)));
 #pragma unroll
         for (int group = 0; group < 4; group += 2) {
           std::uint32_t blocks[4];
-          Rows::load_rows(blocks, rows, 2 * step + group, unit);
+          Rows::load_rows(blocks, rows, 2 * step + group, Planes::unit_in(plane, unit));
           const std::uint32_t first[2] = {blocks[0], blocks[1]};
           const std::uint32_t second[2] = {blocks[2], blocks[3]};
-          cuda::multiply_16x8<T>(cells[group], a, first);
-          cuda::multiply_16x8<T>(cells[group + 1], a, second);
+          cuda::multiply_16x8<Part>(cells[group], a, first);
+          cuda::multiply_16x8<Part>(cells[group + 1], a, second);
         }
       }
     }
@@ -271,7 +295,7 @@ class DotGradient {
   /// One step of one head: its cells become weights and gradients of scores, then products.
   __device__ void add_step(int turn, int h, int step, const StepPattern& pattern,
                            const float (*scores)[4], const float (*value_products)[4]) {
-    StepWeights<T> weights, gradients;
+    StepWeights<Part> weights, gradients;
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
       float pair[2], gradient[2];
@@ -296,20 +320,32 @@ class DotGradient {
     multiply(sums_[0][h], gradients, rows_of(turn, 0), h, step);
     if constexpr (!by_rows) multiply(sums_[1][h], weights, rows_of(turn, 1), h, step);
   }
-  __device__ static void multiply(HeadSums<T, width>& sums, const StepWeights<T>& weights,
+  __device__ static void multiply(HeadSums<Part, width>& sums, const StepWeights<Part>& weights,
                                   std::uint32_t rows, int h, int step) {
-    if constexpr (width == 8) {
-      std::uint32_t blocks[4];
-      Rows::load_column(blocks, rows, step, h);
-      sums.multiply(0, weights, blocks[0], blocks[1]);
-    } else {
-      sums.template add_wide<Rows>(weights, rows, step, h * units);
+#pragma unroll
+    for (int plane = Planes::planes - 1; plane >= 0; --plane) {
+#pragma unroll
+      for (int k = 0; k < units; k += 2) {
+        std::uint32_t blocks[4];
+        const int unit = Planes::unit_in(plane, h * units + k);
+        if constexpr (width == 8) {
+          Rows::load_column(blocks, rows, step, unit);
+        } else {
+          Rows::load_columns(blocks, rows, step, unit);
+        }
+#pragma unroll
+        for (int half = 0; half < (width == 8 ? 1 : 2); ++half) {
+          const std::uint32_t b[2] = {blocks[2 * half], blocks[2 * half + 1]};
+          if (plane == 0) cuda::multiply_16x8<Part>(sums.features[k + half], weights.low, b);
+          cuda::multiply_16x8<Part>(sums.features[k + half], weights.high, b);
+        }
+      }
     }
   }
 
   __device__ void finish(const tiles::Piece& piece) {
     if constexpr (by_rows) {
-      if (launch_.scale_sums != nullptr) add_to_scale();
+      if (launch_.scale_sums != nullptr) add_to_scale(piece);
     }
     using Results = GradientResults<T, features, num_matrices>;
     typename Results::Matrix matrices[num_matrices];
@@ -331,20 +367,21 @@ class DotGradient {
   }
 
   /// The gradient of the scale is the sum of Q times dQ / scale.
-  __device__ void add_to_scale() {
+  __device__ void add_to_scale(const tiles::Piece& piece) {
 #pragma unroll
     for (int i = 0; i < 2 * heads * units; ++i) {
       const int unit = i / 2;
       const int row = i % 2;
       const float* const sums = sums_[0][unit / units].features[unit % units] + 2 * row;
-      const auto* const own = reinterpret_cast<const T*>(
-          shared_ + own_offset(0) + Rows::offset(first_row() + lane() / 4 + 8 * row, unit) +
-          lane() % 4 * 4);
-#pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        // A row without edges adds nothing, whatever it is.
-        if (sums[k] != 0) scale_sum_ += static_cast<double>(cuda::widen(own[k]) * sums[k]);
+      const int place = first_row() + lane() / 4 + 8 * row;
+      // A row without edges adds nothing, whatever it is.
+      if (place >= piece.num_rows || first_feature() + unit * 8 >= all_features() ||
+          (sums[0] == 0 && sums[1] == 0)) {
+        continue;
       }
+      const float2 own = pair_at(launch_.target, launch_.target_stride,
+                                 std::int64_t{piece.first_row} + place, unit);
+      scale_sum_ += static_cast<double>(own.x * sums[0] + own.y * sums[1]);
     }
   }
   __device__ void store_scale_sum() {
@@ -364,48 +401,53 @@ class DotGradient {
   float unit_;
   double scale_sum_ = 0;
   float2 states_[heads][2];  ///< by rows: of the two rows of this lane
-  HeadSums<T, width> sums_[num_matrices][heads];
+  HeadSums<Part, width> sums_[num_matrices][heads];
 };
 
 /// Blocks that an SM should hold, as their registers and shared memory allow.
-template <int width, bool by_rows>
-inline constexpr int dot_gradient_blocks = width == 128 || (width == 64 && !by_rows) ? 2 : 3;
+template <class T, int width, bool by_rows>
+inline constexpr int dot_gradient_blocks = width == 128 ||
+                                                   (width == 64 && (!by_rows || sizeof(T) == 4))
+                                               ? 2
+                                               : 3;
 
-template <int width, bool by_rows>
+template <class T, int width, bool by_rows>
 __global__ __launch_bounds__(
     tall_attention_threads,
-    (dot_gradient_blocks<width, by_rows>)) void differentiate_dots(const TallAttentionLaunch
-                                                                       launch) {
+    (dot_gradient_blocks<T, width, by_rows>)) void differentiate_dots(const TallAttentionLaunch
+                                                                          launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
   cuda::wait_for_previous();
-  DotGradient<width, by_rows> gradient(launch, shared);
+  DotGradient<T, width, by_rows> gradient(launch, shared);
   gradient.run(begin, end);
 }
 
-template <int width, bool by_rows>
+template <class T, int width, bool by_rows>
 constexpr TallAttentionFunction dot_gradient_function() {
-  constexpr int bytes = DotGradient<width, by_rows>::shared_bytes;
+  constexpr int bytes = DotGradient<T, width, by_rows>::shared_bytes;
   return {[](const TallAttentionLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.num_workers),
                             cuda::num_blocks(launch.heads, tall_block_heads(width)));
-            cuda::launch_overlapped(differentiate_dots<width, by_rows>, grid,
+            cuda::launch_overlapped(differentiate_dots<T, width, by_rows>, grid,
                                     tall_attention_threads, std::size_t{bytes}, stream, launch);
           },
           [] {
-            return cuda::resident_blocks(differentiate_dots<width, by_rows>, tall_attention_threads,
-                                         bytes, bytes);
+            return cuda::resident_blocks(differentiate_dots<T, width, by_rows>,
+                                         tall_attention_threads, bytes, bytes);
           }};
 }
 
-template <bool by_rows>
-constexpr TallAttentionFunctions make_dot_gradients() {
+/// Of the first `count` of `tall_head_widths`.
+template <class T, bool by_rows, std::size_t count>
+constexpr std::array<TallAttentionFunction, count> make_dot_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return TallAttentionFunctions{dot_gradient_function<tall_head_widths[i], by_rows>()...};
+    return std::array<TallAttentionFunction, count>{
+        dot_gradient_function<T, tall_head_widths[i], by_rows>()...};
   }
-  (std::make_index_sequence<tall_head_widths.size()>{});
+  (std::make_index_sequence<count>{});
 }
 
 }  // namespace tessera::ops

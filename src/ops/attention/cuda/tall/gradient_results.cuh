@@ -41,8 +41,12 @@ class GradientResults {
     const Matrix& to = matrices_[m];
     if (place >= piece.num_rows || to.data == nullptr) return;
     const std::int64_t row = std::int64_t{piece.first_row} + place;
-    *reinterpret_cast<std::uint32_t*>(static_cast<T*>(to.data) + row * to.stride + at) =
-        packed<T>(low * to.factor, high * to.factor);
+    T* const pair = static_cast<T*>(to.data) + row * to.stride + at;
+    if constexpr (sizeof(T) == 4) {
+      *reinterpret_cast<float2*>(pair) = {low * to.factor, high * to.factor};
+    } else {
+      *reinterpret_cast<std::uint32_t*>(pair) = packed<T>(low * to.factor, high * to.factor);
+    }
   }
 
   /// After all rows of a piece.

@@ -78,9 +78,11 @@ extern const TallAttentionFunctions tall_gat_bf16, tall_gat_fp16, tall_dot_bf16,
 
 /// Dot products in fp32 take all but the widest of `tall_head_widths`.
 inline constexpr std::size_t num_plane_widths = tall_head_widths.size() - 1;
-extern const std::array<TallAttentionFunction, num_plane_widths> tall_dot_fp32;
+using PlaneDotFunctions = std::array<TallAttentionFunction, num_plane_widths>;
+extern const PlaneDotFunctions tall_dot_fp32;
 
-/// The backward pass of dot products in bf16: over rows for targets, then over columns.
-extern const TallAttentionFunctions tall_dot_by_rows, tall_dot_by_columns;
+/// The backward pass of dot products: over rows for targets, then over columns.
+extern const TallAttentionFunctions tall_dot_by_rows_bf16, tall_dot_by_columns_bf16;
+extern const PlaneDotFunctions tall_dot_by_rows_fp32, tall_dot_by_columns_fp32;
 
 }  // namespace tessera::ops

@@ -34,7 +34,7 @@ std::string why_not(const AttentionProblem& problem) {
 }
 
 bool has_gradient(const AttentionOptions& options) {
-  return options.form == AttentionForm::dot && options.precision == Precision::bf16;
+  return options.form == AttentionForm::dot && options.precision != Precision::fp16;
 }
 
 WindowKernel window_kernel(const AttentionOptions& options) {
@@ -43,8 +43,9 @@ WindowKernel window_kernel(const AttentionOptions& options) {
   WindowKernel kernel{function_of(options), static_cast<int>((options.heads + heads - 1) / heads),
                       heads};
   if (has_gradient(options)) {
-    kernel.by_rows = tall_dot_by_rows[index];
-    kernel.by_columns = tall_dot_by_columns[index];
+    const bool wide = bytes_per_element(options.precision) == 4;
+    kernel.by_rows = wide ? tall_dot_by_rows_fp32[index] : tall_dot_by_rows_bf16[index];
+    kernel.by_columns = wide ? tall_dot_by_columns_fp32[index] : tall_dot_by_columns_bf16[index];
     kernel.row_slot = options.features;
     kernel.column_slot = 2 * options.features;
   }
@@ -67,7 +68,7 @@ void append_cuda_tall_attention(std::vector<AttentionKernel>& table) {
   kernel.info.name = "attention/cuda/tall";
   kernel.info.description =
       "windows of 64 rows on tensor cores, weights computed as operands; backward on them for dot "
-      "products in bf16, else by rows, as are operands on no boundaries of 16 bytes";
+      "products in bf16 and fp32, else by rows, as are operands on no boundaries of 16 bytes";
   kernel.info.op = "attention";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;

@@ -20,7 +20,7 @@ class PlaneDots {
   using Part = __nv_bfloat16;
   static constexpr int heads = tall_block_heads(width);
   static constexpr int features = width * heads;
-  using Planes = PlaneRows<features>;
+  using Planes = PlaneRows<float, features>;
   using Rows = typename Planes::Rows;
   static constexpr int num_stages = features > 32 ? 2 : 3;
   static constexpr int stage_bytes = 2 * Planes::bytes;
@@ -261,8 +261,7 @@ constexpr TallAttentionFunction plane_dot_function() {
 }
 
 template <std::size_t... i>
-constexpr std::array<TallAttentionFunction, num_plane_widths> make_plane_dots(
-    std::index_sequence<i...>) {
+constexpr PlaneDotFunctions make_plane_dots(std::index_sequence<i...>) {
   return {plane_dot_function<tall_head_widths[i]>()...};
 }
 

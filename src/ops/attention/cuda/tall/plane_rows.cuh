@@ -6,13 +6,39 @@
 #include "ops/attention/cuda/tall/packed.cuh"
 #include "ops/attention/cuda/tall/tile_rows.cuh"
 
-/// Gathered rows of fp32 as two planes of bf16, high and low: together they are right to 2^-18.
-/// What a thread brings it also cuts, where it lies: eight numbers of four bytes become eight high
-/// parts and eight low ones.
+/// Gathered rows as operands: 16-bit numbers as they are, fp32 as two planes of bf16, high and low,
+/// which together are right to 2^-18. What a thread brings it also cuts, where it lies: eight
+/// numbers of four bytes become eight high parts and eight low ones.
 namespace tessera::ops {
 
-template <int features>
+template <class T, int features>
 struct PlaneRows {
+  using Rows = TileRows<features>;
+  using Part = T;
+  using Copy = typename Rows::Copy;
+  static constexpr int planes = 1;
+  static constexpr int units = Rows::units;
+  static constexpr int bytes = Rows::bytes;
+  static constexpr int share = Rows::share;
+
+  __device__ static int row_of_thread(int i) { return Rows::row_of_thread(i); }
+  __device__ static constexpr int unit_in(int, int unit) { return unit; }
+  __device__ static void cut(char*, int) {}
+
+  /// Eight features from `from` on, of one row.
+  __device__ static void put(char* memory, int row, int unit, const T* from) {
+    *reinterpret_cast<uint4*>(memory + Rows::offset(row, unit)) =
+        __ldg(reinterpret_cast<const uint4*>(from));
+  }
+  __device__ static void clear(char* memory, int row, int unit) {
+    *reinterpret_cast<uint4*>(memory + Rows::offset(row, unit)) = {};
+  }
+};
+
+template <int features>
+struct PlaneRows<float, features> {
+  using Part = __nv_bfloat16;
+  static constexpr int planes = 2;
   using Rows = TileRows<2 * features>;  ///< both planes side by side
   static constexpr int units = features / 8;
   static constexpr int bytes = Rows::bytes;
@@ -63,22 +89,32 @@ struct PlaneRows {
     for (int i = 0; i < share; ++i) {
       const int row = row_of_thread(i);
       if (row >= num_rows) continue;
-      float4* const first = at(memory, row, 0);
-      float4* const second = at(memory, row, 1);
-      const float4 low_half = *first, high_half = *second;
-      const PackedTwice<__nv_bfloat16> pairs[4] = {{low_half.x, low_half.y},
-                                                   {low_half.z, low_half.w},
-                                                   {high_half.x, high_half.y},
-                                                   {high_half.z, high_half.w}};
-      *reinterpret_cast<uint4*>(first) = {pairs[0].high, pairs[1].high, pairs[2].high,
-                                          pairs[3].high};
-      *reinterpret_cast<uint4*>(second) = {pairs[0].low, pairs[1].low, pairs[2].low, pairs[3].low};
+      const float4 first = *reinterpret_cast<float4*>(at(memory, row, 0, unit_of_thread()));
+      const float4 second = *reinterpret_cast<float4*>(at(memory, row, 1, unit_of_thread()));
+      store(memory, row, unit_of_thread(), first, second);
     }
   }
 
+  /// Eight features from `from` on, of one row.
+  __device__ static void put(char* memory, int row, int unit, const float* from) {
+    const auto* const vectors = reinterpret_cast<const float4*>(from);
+    store(memory, row, unit, __ldg(vectors), __ldg(vectors + 1));
+  }
+  __device__ static void clear(char* memory, int row, int unit) {
+    *at(memory, row, 0, unit) = {};
+    *at(memory, row, 1, unit) = {};
+  }
+
  private:
-  __device__ static float4* at(char* memory, int row, int plane) {
-    return reinterpret_cast<float4*>(memory + Rows::offset(row, unit_in(plane, unit_of_thread())));
+  __device__ static uint4* at(char* memory, int row, int plane, int unit) {
+    return reinterpret_cast<uint4*>(memory + Rows::offset(row, unit_in(plane, unit)));
+  }
+  __device__ static void store(char* memory, int row, int unit, const float4& first,
+                               const float4& second) {
+    const PackedTwice<Part> pairs[4] = {
+        {first.x, first.y}, {first.z, first.w}, {second.x, second.y}, {second.z, second.w}};
+    *at(memory, row, 0, unit) = {pairs[0].high, pairs[1].high, pairs[2].high, pairs[3].high};
+    *at(memory, row, 1, unit) = {pairs[0].low, pairs[1].low, pairs[2].low, pairs[3].low};
   }
 };
 

@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const TallAttentionFunctions tall_dot_by_columns = make_dot_gradients<false>();
+const TallAttentionFunctions tall_dot_by_columns_bf16 =
+    make_dot_gradients<__nv_bfloat16, false, tall_head_widths.size()>();
 
 }  // namespace tessera::ops

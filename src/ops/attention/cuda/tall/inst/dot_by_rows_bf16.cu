@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const TallAttentionFunctions tall_dot_by_rows = make_dot_gradients<true>();
+const TallAttentionFunctions tall_dot_by_rows_bf16 =
+    make_dot_gradients<__nv_bfloat16, true, tall_head_widths.size()>();
 
 }  // namespace tessera::ops

@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const std::array<TallAttentionFunction, num_plane_widths> tall_dot_fp32 =
+const PlaneDotFunctions tall_dot_fp32 =
     make_plane_dots(std::make_index_sequence<num_plane_widths>{});
 
 }  // namespace tessera::ops
