@@ -166,6 +166,20 @@ TEST_P(NarrowAttentionKernels, FeaturesOfAnySize) {
   });
 }
 
+/// More windows than a GPU holds at once, some of which fp16 does not hold, among others.
+TEST_P(NarrowAttentionKernels, FeaturesOfOddSizeInSomeOfManyWindows) {
+  const Graph graph = testing::random_graph(60000, 300, 120000, 27, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 4, 8)) return;
+    AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 4, 8, 0), 2650);
+    for (std::int64_t f = 0; f < run.value.cols(); ++f) {
+      run.value(299, f) = static_cast<Bfloat16>(f % 2 == 0 ? 1e-9f : 1e9f);
+    }
+    run.run_all();
+    expect_matches_reference(run);
+  });
+}
+
 /// A number that is not finite may turn other rows of its window into NaN, but none into a wrong
 /// number, and where the reference has none there is none.
 TEST_P(NarrowAttentionKernels, NonFiniteFeaturesAndTermsMakeNoWrongNumber) {

@@ -83,39 +83,6 @@ class ColumnFactors16 {
   float c_ = 0;
 };
 
-/// The terms of the rows of a window in powers of two. Each warp has its own 16 rows.
-template <int heads>
-struct RowTerms {
-  float terms[tall_attention_height][heads];
-
-  /// Of row g + 8 `row` of this lane's warp.
-  __device__ float term(int h, int row) const { return terms[place_of(row)][h]; }
-
-  /// Lanes of a row take a head each.
-  template <class T>
-  __device__ void load(const TallAttentionLaunch& launch, const tiles::Piece& piece,
-                       int first_head) {
-    const int h = static_cast<int>(threadIdx.x) % 4;
-    __syncwarp();
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const int place = place_of(row);
-      const T* const from = static_cast<const T*>(launch.target) +
-                            (std::int64_t{piece.first_row} + place) * launch.target_stride;
-      const bool wanted = h < heads && place < piece.num_rows && first_head + h < launch.heads;
-      const float l = wanted ? cuda::widen(__ldg(from + first_head + h)) * log2_of_e : 0.0f;
-      if (h < heads) terms[place][h] = l;
-    }
-    __syncwarp();
-  }
-
- private:
-  __device__ static int place_of(int row) {
-    return static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4 +
-           8 * row;
-  }
-};
-
 /// One head's factors of the two rows of a lane, each twice in a word.
 struct RowFactors16 {
   std::uint32_t own[2];
@@ -151,6 +118,60 @@ struct RowFactors16 {
   }
   __device__ static __half2 pair(const std::uint32_t& word) {
     return reinterpret_cast<const __half2&>(word);
+  }
+};
+
+/// The terms of the rows of a window in powers of two, and what becomes of them. Each warp has its
+/// own 16 rows. Registers are dear.
+template <int heads>
+struct RowTerms {
+  uint4 factors[tall_attention_height / 2][heads];  ///< of rows g and g + 8
+  float terms[tall_attention_height][heads];
+
+  /// Which head the lane looks after, with others where there are less than four.
+  __device__ static int head_of_lane() { return static_cast<int>(threadIdx.x) % 4 * heads / 4; }
+
+  /// For the c of a stage.
+  __device__ void set_factors(const float (&c)[heads], float slope) {
+    const int h = head_of_lane();
+    RowFactors16 of_lane;
+    of_lane.set(0, term(h, 0), c[h], slope);
+    of_lane.set(1, term(h, 1), c[h], slope);
+    __syncwarp();
+    factors[pair()][h] = {of_lane.own[0], of_lane.own[1], of_lane.sloped[0], of_lane.sloped[1]};
+    __syncwarp();
+  }
+  __device__ RowFactors16 factors_of(int h) const {
+    const uint4 both = factors[pair()][h];
+    return {{both.x, both.y}, {both.z, both.w}};
+  }
+
+  /// Of row g + 8 `row` of this lane's warp.
+  __device__ float term(int h, int row) const { return terms[place_of(row)][h]; }
+
+  /// Lanes of a row take a head each.
+  template <class T>
+  __device__ void load(const TallAttentionLaunch& launch, const tiles::Piece& piece,
+                       int first_head) {
+    const int h = static_cast<int>(threadIdx.x) % 4;
+    __syncwarp();
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int place = place_of(row);
+      const T* const from = static_cast<const T*>(launch.target) +
+                            (std::int64_t{piece.first_row} + place) * launch.target_stride;
+      const bool wanted = h < heads && place < piece.num_rows && first_head + h < launch.heads;
+      const float l = wanted ? cuda::widen(__ldg(from + first_head + h)) * log2_of_e : 0.0f;
+      if (h < heads) terms[place][h] = l;
+    }
+    __syncwarp();
+  }
+
+ private:
+  __device__ static int pair() { return static_cast<int>(threadIdx.x) / 4; }
+  __device__ static int place_of(int row) {
+    return static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4 +
+           8 * row;
   }
 };
 

@@ -29,7 +29,7 @@ class Fp16Range {
  private:
   __device__ std::uint32_t convert(std::uint32_t pair) {
     const std::uint32_t magnitudes = pair & 0x7fff7fffu;
-    largest_ = __vmaxu2(largest_, magnitudes);
+    largest_ = __viaddmax_u16x2(magnitudes, 0, largest_);
     // One less than each, so that 0 is the largest there is.
     smallest_ = __viaddmin_u16x2(magnitudes, 0xffffffffu, smallest_);
     const __half2 converted =

@@ -7,15 +7,15 @@
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/packed/launch.hpp"
 #include "ops/attention/cuda/packed/sums.cuh"
-#include "ops/attention/cuda/tall/steps.cuh"
+#include "ops/attention/cuda/packed/unpacked.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
 
 /// GAT over windows of 64 rows, weights and features multiplied in fp16. Each warp
 /// has 16 rows of a window. Tiles k + 1 and k + 2 are under way while tile k is computed, be they
 /// of this window or the next.
 ///
-/// A tile that fp16 does not hold, of terms too far apart or features too large or small, and all
-/// that follows it in the piece, takes an exponential per cell and bf16 features as they are.
+/// A piece with a tile that fp16 does not hold, of terms too far apart or features too large or
+/// small, is computed once more without (unpacked.cuh).
 namespace tessera::ops {
 
 template <int width>
@@ -40,8 +40,9 @@ class PackedAttention {
         values_(launch.value, launch.value_stride, std::int64_t{blockIdx.y} * features,
                 launch.heads * width) {}
 
-  /// Pieces [begin, end), be they of one window or another, without a seam.
-  __device__ void run(std::int32_t begin, std::int32_t end) {
+  /// Pieces [begin, end) of one window or another, without a seam, until fp16 does not hold one:
+  /// that one, or `end`.
+  __device__ std::int32_t run(std::int32_t begin, std::int32_t end) {
     Tile tile = load_ids();
     words_[0] = tile.word;
     start(0, tile);
@@ -51,55 +52,37 @@ class PackedAttention {
     start(1, tile);
     terms_ = fetch(tile);
     tile_ = load_ids();
-    for (std::int32_t i = begin; i < end; ++i) add_piece(launch_.pieces[i]);
-    // Even what was asked for last must have arrived before the memory is another block's.
+    while (begin < end && add_piece(launch_.pieces[begin])) ++begin;
+    // Even what was asked for last must have arrived before the memory is another's.
     cuda::wait_for_copies<0>();
+    return begin;
   }
 
  private:
   static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
 
-  __device__ void add_piece(const tiles::Piece& piece) {
+  /// Whether fp16 holds all of it.
+  __device__ bool add_piece(const tiles::Piece& piece) {
     rows().template load<T>(launch_, piece, first_head());
-    PackedSums<width, heads> packed;
-    int steps = piece.num_steps;
-    TilePattern pattern;
-    for (; steps > 0; steps -= tile_steps, ++turn_) {
-      const bool held = convert(steps * tiles::step_columns);
-      const bool all_held = __syncthreads_and(held ? 1 : 0) != 0;
-      pattern = advance();
-      if (!all_held || stage_of(turn_).fails()) break;
+    PackedSums<width, heads> sums;
+    for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn_) {
+      const bool holds = convert(steps * tiles::step_columns);
+      const bool all_hold = __syncthreads_and(holds ? 1 : 0) != 0;
+      const TilePattern pattern = advance();
+      if (!all_hold || stage_of(turn_).fails()) return false;
       if (steps == piece.num_steps) {
-        packed.begin(stage_of(turn_), rows(), launch_.slope);
+        rows().set_factors(stage_of(turn_).c, launch_.slope);
       } else {
-        packed.rise(stage_of(turn_ + 2), stage_of(turn_), rows(), launch_.slope);
+        sums.rise(stage_of(turn_ + 2), stage_of(turn_), rows(), launch_.slope);
       }
-      packed.add(stage_of(turn_), rows_of(turn_), pattern, min(steps, tile_steps));
+      sums.add(stage_of(turn_), rows(), rows_of(turn_), pattern, min(steps, tile_steps));
     }
-    HeadSums<T, width> sums[heads];
-    if (steps < piece.num_steps) packed.fold(sums, stage_of(turn_ + 2), rows(), launch_.slope);
-    if (steps > 0) {
-      restore(piece.first_step + piece.num_steps - steps, steps * tiles::step_columns);
-      add_unpacked(sums, piece, pattern, steps);
+    if (piece.slot < 0) {
+      sums.template store<T>(launch_, piece, stage_of(turn_ + 2), rows());
+    } else {
+      sums.template store_piece<T>(launch_, piece, stage_of(turn_ + 2), rows());
     }
-    finish_piece<T, features>(launch_, piece, sums);
-  }
-
-  /// The last `steps` steps of a piece.
-  __device__ void add_unpacked(HeadSums<T, width> (&sums)[heads], const tiles::Piece& piece,
-                               TilePattern pattern, int steps) {
-    Form form(launch_, first_head());
-    form.begin_window(piece);
-    while (true) {
-      add_exponentials<Rows>(sums, form, stage_of(turn_), rows_of(turn_), pattern,
-                             min(steps, tile_steps));
-      steps -= tile_steps;
-      ++turn_;
-      if (steps <= 0) return;
-      cuda::wait_for_copies<num_stages - 2>();
-      __syncthreads();
-      pattern = advance();
-    }
+    return true;
   }
 
   /// Stages of three turns; that of turn + 2 keeps what turn - 1 had until `advance`.
@@ -198,17 +181,6 @@ class PackedAttention {
     }
     return range.holds();
   }
-  /// Brings the rows of this turn's tile once more, as they are.
-  __device__ void restore(int first_step, int columns_left) const {
-    const int num_columns = min(columns_left, tiles::tile_columns);
-    VertexId rows[Rows::share];
-    load_row_ids(rows, first_step, num_columns);
-    values_.start(rows_of(turn_), rows, num_columns);
-    cuda::commit_copies();
-    cuda::wait_for_copies<0>();
-    __syncthreads();
-  }
-
   const TallAttentionLaunch& launch_;
   char* shared_;
   TileWalk walk_;
@@ -229,11 +201,16 @@ __global__ __launch_bounds__(
     packed_attention_blocks(width)) void attend_packed(const TallAttentionLaunch launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
-  const std::int32_t begin = launch.worker_offsets[blockIdx.x];
+  std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
   cuda::wait_for_previous();
-  PackedAttention<width> attention(launch, shared, begin, end);
-  attention.run(begin, end);
+  while (begin < end) {
+    begin = PackedAttention<width>(launch, shared, begin, end).run(begin, end);
+    if (begin == end) return;
+    attend_unpacked<width>(launch, launch.pieces[begin], shared);
+    __syncthreads();
+    ++begin;
+  }
 }
 
 template <int width>

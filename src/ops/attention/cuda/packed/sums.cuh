@@ -3,6 +3,7 @@
 
 #include "ops/attention/cuda/packed/factors.cuh"
 #include "ops/attention/cuda/packed/fp16_units.cuh"
+#include "ops/attention/cuda/tall/results.cuh"
 
 namespace tessera::ops {
 
@@ -14,39 +15,35 @@ class PackedSums {
   static constexpr int head_units = width / 8;
   using Rows = TileRows<width * heads>;
 
-  /// Before the first tile of a piece, whose c are those of `stage`.
-  __device__ void begin(const PackedStage<heads>& stage, const RowTerms<heads>& rows, float slope) {
-#pragma unroll
-    for (int h = 0; h < heads; ++h) set_factors(h, stage.c[h], rows, slope);
-  }
-
-  /// Before another tile: bases follow c.
+  /// Before another tile of a piece: bases follow c.
   __device__ void rise(const PackedStage<heads>& before, const PackedStage<heads>& stage,
-                       const RowTerms<heads>& rows, float slope) {
+                       RowTerms<heads>& rows, float slope) {
+    bool rises = false;
 #pragma unroll
-    for (int h = 0; h < heads; ++h) {
-      if (stage.c[h] == before.c[h]) continue;
+    for (int h = 0; h < heads; ++h) rises = rises || stage.c[h] != before.c[h];
+    if (!rises) return;
 #pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        const float l = rows.term(h, row);
-        const float rise =
-            RowFactors16::base(l, before.c[h], slope) - RowFactors16::base(l, stage.c[h], slope);
-        // A row without edges stays 0 though its term be not a number.
-        const float factor = power_of_2(fminf(rise, 0.0f));
-        if (head_of_lane() == h) weights_[2 * row] *= factor;
+    for (int i = 0; i < 2 * heads; ++i) {
+      const int h = i / 2;
+      const int row = i % 2;
+      const float l = rows.term(h, row);
+      const float rise =
+          RowFactors16::base(l, before.c[h], slope) - RowFactors16::base(l, stage.c[h], slope);
+      // A row without edges stays 0 though its term be not a number.
+      const float factor = power_of_2(fminf(rise, 0.0f));
+      if (RowTerms<heads>::head_of_lane() == h) weights_[2 * row] *= factor;
 #pragma unroll
-        for (int unit = 0; unit < head_units; ++unit) {
-          features_[h][unit][2 * row] *= factor;
-          features_[h][unit][2 * row + 1] *= factor;
-        }
+      for (int unit = 0; unit < head_units; ++unit) {
+        features_[h][unit][2 * row] *= factor;
+        features_[h][unit][2 * row + 1] *= factor;
       }
-      set_factors(h, stage.c[h], rows, slope);
     }
+    rows.set_factors(stage.c, slope);
   }
 
   /// A tile. The sums of weights are products with ones: each head has its columns of the result.
-  __device__ void add(const PackedStage<heads>& stage, std::uint32_t values,
-                      const TilePattern& pattern, int num_steps) {
+  __device__ void add(const PackedStage<heads>& stage, const RowTerms<heads>& rows,
+                      std::uint32_t values, const TilePattern& pattern, int num_steps) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll 1
     for (int step = 0; step < num_steps; ++step) {
@@ -62,7 +59,7 @@ class PackedSums {
         const int h = unit / head_units;
         if (unit % 2 == 0) Rows::load_columns(blocks, values, step, unit);
         if (unit % head_units == 0) {
-          factors_[h].weights(operand, stage.factors[h][step][lane % 4], masks);
+          rows.factors_of(h).weights(operand, stage.factors[h][step][lane % 4], masks);
           const std::uint32_t one = lane / 4 * heads / 8 == h ? 0x3c003c00u : 0u;
           const std::uint32_t ones[2] = {one, one};
           cuda::multiply_16x8<__half>(weights_, operand, ones);
@@ -73,40 +70,72 @@ class PackedSums {
     }
   }
 
-  /// After tile `last`: the same relative to the bases themselves.
+  /// After tile `last`, where the window is whole: its rows of the output. Only a row without edges
+  /// has a sum of 0.
   template <class T>
-  __device__ void fold(HeadSums<T, width> (&sums)[heads], const PackedStage<heads>& last,
-                       const RowTerms<heads>& rows, float slope) const {
-    constexpr int lanes_per_head = 4 / heads;  // which have the same sums of weights
+  __device__ void store(const TallAttentionLaunch& launch, const tiles::Piece& piece,
+                        const PackedStage<heads>& last, const RowTerms<heads>& rows) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int first_head = static_cast<int>(blockIdx.y) * heads;
+    const int own_head = RowTerms<heads>::head_of_lane();
 #pragma unroll
-    for (int h = 0; h < heads; ++h) {
-#pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        sums[h].base[row] = RowFactors16::base(rows.term(h, row), last.c[h], slope);
-        sums[h].sum[row] = static_cast<int>(threadIdx.x) % 4 == h * lanes_per_head
-                               ? weights_[2 * row] * unit
-                               : 0.0f;
+    for (int row = 0; row < 2; ++row) {
+      const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
+      const std::int64_t vertex = std::int64_t{piece.first_row} + place;
+      const float total = weights_[2 * row];
+      const float reciprocal = total == 0 ? 0.0f : 1 / (total * fp16_unit_scale);
+      const bool exists = place < piece.num_rows;
+      if (launch.log_sum != nullptr && exists && lane % (4 / heads) == 0 &&
+          first_head + own_head < launch.heads) {
+        const float base =
+            RowFactors16::base(rows.term(own_head, row), last.c[own_head], launch.slope);
+        launch.log_sum[vertex * launch.log_sum_stride + first_head + own_head] =
+            total == 0 ? -cuda::infinity : (base - packed_scale + log2f(total)) * ln_of_2;
       }
+      T* const to = static_cast<T*>(launch.output) + vertex * launch.output_stride +
+                    first_head * width + lane % 4 * 2;
 #pragma unroll
-      for (int i = 0; i < 4 * head_units; ++i) {
-        sums[h].features[i / 4][i % 4] = features_[h][i / 4][i % 4] * (unit / fp16_unit_scale);
+      for (int h = 0; h < heads; ++h) {
+        const float factor = __shfl_sync(~0u, reciprocal, (lane & ~3) + h * (4 / heads));
+        if (!exists || first_head + h >= launch.heads) continue;
+#pragma unroll
+        for (int unit = 0; unit < head_units; ++unit) {
+          *reinterpret_cast<std::uint32_t*>(to + h * width + unit * 8) = packed<T>(
+              features_[h][unit][2 * row] * factor, features_[h][unit][2 * row + 1] * factor);
+        }
       }
     }
   }
 
- private:
-  static constexpr float unit = 0x1p-15f;
-
-  __device__ static int head_of_lane() { return static_cast<int>(threadIdx.x) % 4 * heads / 4; }
-
-  __device__ void set_factors(int h, float c, const RowTerms<heads>& rows, float slope) {
+  /// The same for a piece of a cut window, whose sums are relative to the bases.
+  template <class T>
+  __device__ void store_piece(const TallAttentionLaunch& launch, const tiles::Piece& piece,
+                              const PackedStage<heads>& last, const RowTerms<heads>& rows) const {
+    const WindowResults<T, width, width * heads> results(launch);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-    for (int row = 0; row < 2; ++row) factors_[h].set(row, rows.term(h, row), c, slope);
+    for (int i = 0; i < 2 * heads; ++i) {
+      const int h = i / 2;
+      const int row = i % 2;
+      float pairs[head_units][2];
+#pragma unroll
+      for (int unit = 0; unit < head_units; ++unit) {
+        pairs[unit][0] = features_[h][unit][2 * row] * (weight_unit / fp16_unit_scale);
+        pairs[unit][1] = features_[h][unit][2 * row + 1] * (weight_unit / fp16_unit_scale);
+      }
+      const float total = __shfl_sync(~0u, weights_[2 * row], (lane & ~3) + h * (4 / heads));
+      results.store(piece, static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row, h * width,
+                    pairs, RowFactors16::base(rows.term(h, row), last.c[h], launch.slope),
+                    total * weight_unit);
+    }
+    results.finish(piece);
   }
+
+ private:
+  static constexpr float weight_unit = 0x1p-15f;
 
   float features_[heads][head_units][4] = {};
   float weights_[4] = {};  ///< of the lane's head
-  RowFactors16 factors_[heads];
 };
 
 }  // namespace tessera::ops

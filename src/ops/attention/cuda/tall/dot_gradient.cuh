@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/launch.cuh"
-#include "cuda/occupancy.cuh"
+#include "ops/attention/cuda/tall/dot_windows.cuh"
 #include "ops/attention/cuda/tall/gradient_results.cuh"
-#include "ops/attention/cuda/tall/plane_rows.cuh"
-#include "ops/attention/cuda/tall/tile_walk.cuh"
-#include "ops/attention/cuda/tall/window.cuh"
 
 /// The backward pass of dot products over windows of 64 rows, of bf16 or, in two parts,
 /// fp32. With P the weights, which come
@@ -21,137 +17,13 @@
 namespace tessera::ops {
 
 template <class T, int width, bool by_rows>
-class DotGradient {
+class DotGradient : public DotWindows<DotGradient<T, width, by_rows>, T, width, 2, !by_rows> {
+  using Windows = DotWindows<DotGradient, T, width, 2, !by_rows>;
+
  public:
-  static constexpr int heads = tall_block_heads(width);
-  static constexpr int features = width * heads;
-  using Planes = PlaneRows<T, features>;
-  using Rows = typename Planes::Rows;
-  using Part = typename Planes::Part;
-  static constexpr int num_matrices = by_rows ? 1 : 2;
-  static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
-  /// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
-  struct ColumnStates {
-    float2 of[heads][tiles::tile_columns];
-  };
-  static constexpr int stage_bytes =
-      2 * Rows::bytes + (by_rows ? 0 : static_cast<int>(sizeof(ColumnStates)));
-  static constexpr int own_bytes = 2 * Rows::bytes;
-  static constexpr int shared_bytes = num_stages * stage_bytes + own_bytes;
-
+  using Windows::heads;
   __device__ DotGradient(const TallAttentionLaunch& launch, char* shared)
-      : launch_(launch),
-        shared_(shared),
-        memory_(cuda::shared_address(shared)),
-        partners_{Copy(launch.source, launch.source_stride, first_feature(), all_features()),
-                  Copy(launch.value, launch.value_stride, first_feature(), all_features())},
-        unit_(launch.scale * log2_of_e) {}
-
-  /// Pieces [begin, end), be they of one window or another, without a seam.
-  __device__ void run(std::int32_t begin, std::int32_t end) {
-    TileWalk walk(launch_, begin, end);
-    std::uint32_t words[num_stages - 1];
-#pragma unroll
-    for (int turn = 0; turn < num_stages - 1; ++turn) {
-      const Tile tile = load_ids(walk);
-      words[turn] = tile.word;
-      start(turn, tile);
-    }
-    Tile tile = load_ids(walk);
-    int turn = 0;
-    for (std::int32_t i = begin; i < end; ++i) {
-      const tiles::Piece piece = launch_.pieces[i];
-      begin_piece(piece);
-      for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
-        cuda::wait_for_copies<num_stages - 2>();
-        cut(turn, steps * tiles::step_columns);
-        __syncthreads();
-        start(turn + num_stages - 1, tile);
-        const TilePattern pattern{words[0]};
-        if constexpr (num_stages == 3) words[0] = words[1];
-        words[num_stages - 2] = tile.word;
-        tile = load_ids(walk);
-        add(turn, pattern, steps < tile_steps ? steps : tile_steps);
-      }
-      finish(piece);
-    }
-    if constexpr (by_rows) store_scale_sum();
-    // Even what was asked for last must have arrived before the memory is another block's.
-    cuda::wait_for_copies<0>();
-  }
-
- private:
-  using Copy = typename Planes::Copy;
-  static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
-  static constexpr int units = width / 8;
-
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / 32 * 16; }
-  __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
-  __device__ static int first_feature() { return static_cast<int>(blockIdx.y) * features; }
-  __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
-
-  /// The rows that scores are of, K or Q, then the others, V or dO; those of the window itself.
-  __device__ std::uint32_t rows_of(int turn, int matrix) const {
-    return memory_ +
-           static_cast<std::uint32_t>(turn % num_stages * stage_bytes + matrix * Rows::bytes);
-  }
-  __device__ static constexpr int own_offset(int matrix) {
-    return num_stages * stage_bytes + matrix * Rows::bytes;
-  }
-  __device__ ColumnStates& states_of(int turn) const {
-    return *reinterpret_cast<ColumnStates*>(shared_ + turn % num_stages * stage_bytes +
-                                            2 * Rows::bytes);
-  }
-
-  /// A tile on its way: its columns that this thread brings rows of, and this thread's bits.
-  struct Tile {
-    int num_columns;  ///< 0 after the last tile
-    std::uint32_t word;
-    VertexId rows[Planes::share];
-    VertexId of_state;
-  };
-  __device__ Tile load_ids(TileWalk& walk) const {
-    Tile tile{};
-    if (!walk.find()) return tile;
-    tile.num_columns = walk.num_columns();
-    tile.word =
-        __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
-    const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
-#pragma unroll
-    for (int i = 0; i < Planes::share; ++i) {
-      const int row = Planes::row_of_thread(i);
-      if (row < tile.num_columns) tile.rows[i] = __ldg(columns + row);
-    }
-    if constexpr (!by_rows) {
-      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
-      if (column < tile.num_columns) tile.of_state = __ldg(columns + column);
-    }
-    walk.advance();
-    return tile;
-  }
-  __device__ void start(int turn, const Tile& tile) const {
-    partners_[0].start(rows_of(turn, 0), tile.rows, tile.num_columns);
-    partners_[1].start(rows_of(turn, 1), tile.rows, tile.num_columns);
-    if constexpr (!by_rows) {
-      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
-      constexpr int at_once = tall_attention_threads / tiles::tile_columns;
-#pragma unroll
-      for (int h = static_cast<int>(threadIdx.x) / tiles::tile_columns; h < heads; h += at_once) {
-        const int head = first_head() + h;
-        if (column >= tile.num_columns || head >= launch_.heads) continue;
-        cuda::copy_8_async(cuda::shared_address(&states_of(turn).of[h][column]),
-                           launch_.row_state + std::int64_t{tile.of_state} * launch_.heads + head);
-      }
-    }
-    cuda::commit_copies();
-  }
-
-  __device__ void cut(int turn, int num_columns) const {
-    char* const stage = shared_ + turn % num_stages * stage_bytes;
-    Planes::cut(stage, num_columns);
-    Planes::cut(stage + Rows::bytes, num_columns);
-  }
+      : Windows(launch, shared), unit_(launch.scale * log2_of_e) {}
 
   /// Each warp brings its own 16 rows, and by rows what belongs to them.
   __device__ void begin_piece(const tiles::Piece& piece) {
@@ -166,6 +38,75 @@ class DotGradient {
     }
     if constexpr (by_rows) find_states(piece);
   }
+
+  __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
+#pragma unroll 1
+    for (int step = 0; step < num_steps; step += 2) {
+      const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
+      if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
+      // Rows that the tile does not have are no numbers to multiply by 0.
+      const int count = step + 1 < num_steps ? 2 : 1;
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        float scores[4][4], value_products[4][4];
+        products(scores, 0, turn, h, step);
+        products(value_products, 1, turn, h, step);
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if (k >= count) break;
+          add_step(turn, h, step + k, cells[k], scores + 2 * k, value_products + 2 * k);
+        }
+      }
+    }
+  }
+
+  __device__ void finish(const tiles::Piece& piece) {
+    if constexpr (by_rows) {
+      if (launch_.scale_sums != nullptr) add_to_scale(piece);
+    }
+    using Results = GradientResults<T, features, num_matrices>;
+    typename Results::Matrix matrices[num_matrices];
+    matrices[0] = {launch_.score_gradient, launch_.score_gradient_stride, launch_.scale};
+    if constexpr (!by_rows) matrices[1] = {launch_.output, launch_.output_stride, 1.0f};
+    const Results results(launch_, all_features(), matrices);
+#pragma unroll
+    for (int m = 0; m < num_matrices; ++m) {
+#pragma unroll
+      for (int i = 0; i < 2 * heads * units; ++i) {
+        const int unit = i / 2;
+        const int row = i % 2;
+        const auto& sums = sums_[m][unit / units].features[unit % units];
+        results.store(piece, m, first_row() + lane() / 4 + 8 * row, unit * 8 + lane() % 4 * 2,
+                      sums[2 * row], sums[2 * row + 1]);
+      }
+    }
+    results.finish(piece);
+  }
+
+  /// After the last piece.
+  __device__ void end() {
+    if constexpr (by_rows) {
+      if (launch_.scale_sums != nullptr) store_scale_sum();
+    }
+  }
+
+ private:
+  using typename Windows::Part;
+  using typename Windows::Planes;
+  using typename Windows::Rows;
+  using Windows::all_features;
+  using Windows::features;
+  using Windows::first_feature;
+  using Windows::first_head;
+  using Windows::first_row;
+  using Windows::lane;
+  using Windows::launch_;
+  using Windows::own_memory;
+  using Windows::rows_of;
+  using Windows::states_of;
+  using Windows::units;
+  static constexpr int num_matrices = by_rows ? 1 : 2;
+
   __device__ void bring_own(int matrix, const tiles::Piece& piece, const void* from,
                             std::int64_t stride) const {
 #pragma unroll
@@ -173,7 +114,7 @@ class DotGradient {
       const int place = first_row() + i / Planes::units;
       const int unit = i % Planes::units;
       const int feature = first_feature() + unit * 8;
-      char* const to = shared_ + own_offset(matrix);
+      char* const to = own_memory(matrix);
       if (place < piece.num_rows && feature < all_features()) {
         const T* const row =
             static_cast<const T*>(from) + (std::int64_t{piece.first_row} + place) * stride;
@@ -226,7 +167,7 @@ class DotGradient {
 #pragma unroll
       for (float& cell : group) cell = 0;
     }
-    const std::uint32_t own = memory_ + static_cast<std::uint32_t>(own_offset(matrix));
+    const std::uint32_t own = cuda::shared_address(own_memory(matrix));
     const std::uint32_t rows = rows_of(turn, matrix);
     // The product of two low parts is left out.
 #pragma unroll
@@ -266,27 +207,6 @@ class DotGradient {
           const std::uint32_t second[2] = {blocks[2], blocks[3]};
           cuda::multiply_16x8<Part>(cells[group], a, first);
           cuda::multiply_16x8<Part>(cells[group + 1], a, second);
-        }
-      }
-    }
-  }
-
-  __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-#pragma unroll 1
-    for (int step = 0; step < num_steps; step += 2) {
-      const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
-      if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
-      // Rows that the tile does not have are no numbers to multiply by 0.
-      const int count = step + 1 < num_steps ? 2 : 1;
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        float scores[4][4], value_products[4][4];
-        products(scores, 0, turn, h, step);
-        products(value_products, 1, turn, h, step);
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          if (k >= count) break;
-          add_step(turn, h, step + k, cells[k], scores + 2 * k, value_products + 2 * k);
         }
       }
     }
@@ -343,29 +263,6 @@ class DotGradient {
     }
   }
 
-  __device__ void finish(const tiles::Piece& piece) {
-    if constexpr (by_rows) {
-      if (launch_.scale_sums != nullptr) add_to_scale(piece);
-    }
-    using Results = GradientResults<T, features, num_matrices>;
-    typename Results::Matrix matrices[num_matrices];
-    matrices[0] = {launch_.score_gradient, launch_.score_gradient_stride, launch_.scale};
-    if constexpr (!by_rows) matrices[1] = {launch_.output, launch_.output_stride, 1.0f};
-    const Results results(launch_, all_features(), matrices);
-#pragma unroll
-    for (int m = 0; m < num_matrices; ++m) {
-#pragma unroll
-      for (int i = 0; i < 2 * heads * units; ++i) {
-        const int unit = i / 2;
-        const int row = i % 2;
-        const auto& sums = sums_[m][unit / units].features[unit % units];
-        results.store(piece, m, first_row() + lane() / 4 + 8 * row, unit * 8 + lane() % 4 * 2,
-                      sums[2 * row], sums[2 * row + 1]);
-      }
-    }
-    results.finish(piece);
-  }
-
   /// The gradient of the scale is the sum of Q times dQ / scale.
   __device__ void add_to_scale(const tiles::Piece& piece) {
 #pragma unroll
@@ -384,8 +281,8 @@ class DotGradient {
       scale_sum_ += static_cast<double>(own.x * sums[0] + own.y * sums[1]);
     }
   }
+
   __device__ void store_scale_sum() {
-    if (launch_.scale_sums == nullptr) return;
 #pragma unroll
     for (int distance = 16; distance >= 1; distance /= 2) {
       scale_sum_ += __shfl_xor_sync(~0u, scale_sum_, distance);
@@ -394,10 +291,6 @@ class DotGradient {
     if (lane() == 0) launch_.scale_sums[block * 4 + first_row() / 16] = scale_sum_;
   }
 
-  const TallAttentionLaunch& launch_;
-  char* shared_;
-  std::uint32_t memory_;
-  Copy partners_[2];
   float unit_;
   double scale_sum_ = 0;
   float2 states_[heads][2];  ///< by rows: of the two rows of this lane
@@ -416,28 +309,7 @@ __global__ __launch_bounds__(
     tall_attention_threads,
     (dot_gradient_blocks<T, width, by_rows>)) void differentiate_dots(const TallAttentionLaunch
                                                                           launch) {
-  extern __shared__ __align__(128) char shared[];
-  cuda::let_next_begin();
-  const std::int32_t begin = launch.worker_offsets[blockIdx.x];
-  const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
-  cuda::wait_for_previous();
-  DotGradient<T, width, by_rows> gradient(launch, shared);
-  gradient.run(begin, end);
-}
-
-template <class T, int width, bool by_rows>
-constexpr TallAttentionFunction dot_gradient_function() {
-  constexpr int bytes = DotGradient<T, width, by_rows>::shared_bytes;
-  return {[](const TallAttentionLaunch& launch, Stream stream) {
-            const dim3 grid(static_cast<unsigned>(launch.num_workers),
-                            cuda::num_blocks(launch.heads, tall_block_heads(width)));
-            cuda::launch_overlapped(differentiate_dots<T, width, by_rows>, grid,
-                                    tall_attention_threads, std::size_t{bytes}, stream, launch);
-          },
-          [] {
-            return cuda::resident_blocks(differentiate_dots<T, width, by_rows>,
-                                         tall_attention_threads, bytes, bytes);
-          }};
+  run_dot_windows<DotGradient<T, width, by_rows>>(launch);
 }
 
 /// Of the first `count` of `tall_head_widths`.
@@ -445,7 +317,8 @@ template <class T, bool by_rows, std::size_t count>
 constexpr std::array<TallAttentionFunction, count> make_dot_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return std::array<TallAttentionFunction, count>{
-        dot_gradient_function<T, tall_head_widths[i], by_rows>()...};
+        dot_function<DotGradient<T, tall_head_widths[i], by_rows>,
+                     differentiate_dots<T, tall_head_widths[i], by_rows>>()...};
   }
   (std::make_index_sequence<count>{});
 }

@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const PlaneDotFunctions tall_dot_by_columns_fp32 = make_dot_gradients<float, false, num_plane_widths>();
+const PlaneDotFunctions tall_dot_by_columns_fp32 =
+    make_dot_gradients<float, false, num_plane_widths>();
 
 }  // namespace tessera::ops

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "cuda/launch.cuh"
+#include "cuda/occupancy.cuh"
+#include "ops/attention/cuda/tall/plane_rows.cuh"
+#include "ops/attention/cuda/tall/tile_walk.cuh"
+#include "ops/attention/cuda/tall/window.cuh"
+
+/// How the passes of dot products over windows of 64 rows get their tiles: two rows of each column,
+/// of the matrix that scores are of and of another one. The next tiles are under way while one is
+/// computed, be they of the same window or not.
+namespace tessera::ops {
+
+/// `Pass` has `begin_piece`, `add`, `finish` and `end`. Behind the stages there is room for
+/// `own_matrices` matrices of the window's own rows. With `has_states` each column brings its row
+/// state.
+template <class Pass, class T, int width, int own_matrices, bool has_states>
+class DotWindows {
+ public:
+  static constexpr int heads = tall_block_heads(width);
+  static constexpr int features = width * heads;
+  using Planes = PlaneRows<T, features>;
+  using Rows = typename Planes::Rows;
+  using Part = typename Planes::Part;
+  static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
+  /// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
+  struct ColumnStates {
+    float2 of[heads][tiles::tile_columns];
+  };
+  static constexpr int stage_bytes =
+      2 * Rows::bytes + (has_states ? static_cast<int>(sizeof(ColumnStates)) : 0);
+  static constexpr int shared_bytes = num_stages * stage_bytes + own_matrices * Rows::bytes;
+
+  __device__ DotWindows(const TallAttentionLaunch& launch, char* shared)
+      : launch_(launch),
+        shared_(shared),
+        partners_{Copy(launch.source, launch.source_stride, first_feature(), all_features()),
+                  Copy(launch.value, launch.value_stride, first_feature(), all_features())} {}
+
+  /// Pieces [begin, end), be they of one window or another, without a seam.
+  __device__ void run(std::int32_t begin, std::int32_t end) {
+    TileWalk walk(launch_, begin, end);
+    std::uint32_t words[num_stages - 1];
+#pragma unroll
+    for (int turn = 0; turn < num_stages - 1; ++turn) {
+      const Tile tile = load_ids(walk);
+      words[turn] = tile.word;
+      start(turn, tile);
+    }
+    Tile tile = load_ids(walk);
+    int turn = 0;
+    for (std::int32_t i = begin; i < end; ++i) {
+      const tiles::Piece piece = launch_.pieces[i];
+      pass().begin_piece(piece);
+      for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
+        cuda::wait_for_copies<num_stages - 2>();
+        Planes::cut(memory_of(turn, 0), steps * tiles::step_columns);
+        Planes::cut(memory_of(turn, 1), steps * tiles::step_columns);
+        __syncthreads();
+        start(turn + num_stages - 1, tile);
+        const TilePattern pattern{words[0]};
+        if constexpr (num_stages == 3) words[0] = words[1];
+        words[num_stages - 2] = tile.word;
+        tile = load_ids(walk);
+        pass().add(turn, pattern, steps < tile_steps ? steps : tile_steps);
+      }
+      pass().finish(piece);
+    }
+    pass().end();
+    // Even what was asked for last must have arrived before the memory is another block's.
+    cuda::wait_for_copies<0>();
+  }
+
+ protected:
+  using Copy = typename Planes::Copy;
+  static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
+  static constexpr int units = width / 8;
+
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / 32 * 16; }
+  __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
+  __device__ static int first_feature() { return static_cast<int>(blockIdx.y) * features; }
+  __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
+
+  __device__ Pass& pass() { return static_cast<Pass&>(*this); }
+
+  /// The rows of columns that scores are of, then the others.
+  __device__ char* memory_of(int turn, int matrix) const {
+    return shared_ + turn % num_stages * stage_bytes + matrix * Rows::bytes;
+  }
+  __device__ std::uint32_t rows_of(int turn, int matrix) const {
+    return cuda::shared_address(memory_of(turn, matrix));
+  }
+  /// The same of the window itself.
+  __device__ char* own_memory(int matrix) const {
+    return shared_ + num_stages * stage_bytes + matrix * Rows::bytes;
+  }
+  __device__ ColumnStates& states_of(int turn) const {
+    return *reinterpret_cast<ColumnStates*>(memory_of(turn, 2));
+  }
+
+  /// A tile on its way: its columns that this thread brings rows of, and this thread's bits.
+  struct Tile {
+    int num_columns;  ///< 0 after the last tile
+    std::uint32_t word;
+    VertexId rows[Planes::share];
+    VertexId of_state;
+  };
+  __device__ Tile load_ids(TileWalk& walk) const {
+    Tile tile{};
+    if (!walk.find()) return tile;
+    tile.num_columns = walk.num_columns();
+    tile.word =
+        __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
+    const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
+#pragma unroll
+    for (int i = 0; i < Planes::share; ++i) {
+      const int row = Planes::row_of_thread(i);
+      if (row < tile.num_columns) tile.rows[i] = __ldg(columns + row);
+    }
+    if constexpr (has_states) {
+      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+      if (column < tile.num_columns) tile.of_state = __ldg(columns + column);
+    }
+    walk.advance();
+    return tile;
+  }
+  __device__ void start(int turn, const Tile& tile) const {
+    partners_[0].start(rows_of(turn, 0), tile.rows, tile.num_columns);
+    partners_[1].start(rows_of(turn, 1), tile.rows, tile.num_columns);
+    if constexpr (has_states) {
+      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+      constexpr int at_once = tall_attention_threads / tiles::tile_columns;
+#pragma unroll
+      for (int h = static_cast<int>(threadIdx.x) / tiles::tile_columns; h < heads; h += at_once) {
+        const int head = first_head() + h;
+        if (column >= tile.num_columns || head >= launch_.heads) continue;
+        cuda::copy_8_async(cuda::shared_address(&states_of(turn).of[h][column]),
+                           launch_.row_state + std::int64_t{tile.of_state} * launch_.heads + head);
+      }
+    }
+    cuda::commit_copies();
+  }
+
+  const TallAttentionLaunch& launch_;
+  char* shared_;
+  Copy partners_[2];
+};
+
+/// The pieces of this block.
+template <class Pass>
+__device__ void run_dot_windows(const TallAttentionLaunch& launch) {
+  extern __shared__ __align__(128) char shared[];
+  cuda::let_next_begin();
+  const std::int32_t begin = launch.worker_offsets[blockIdx.x];
+  const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
+  cuda::wait_for_previous();
+  Pass pass(launch, shared);
+  pass.run(begin, end);
+}
+
+/// The launcher of a kernel that does so, and the blocks of it that a GPU holds.
+template <class Pass, auto kernel>
+constexpr TallAttentionFunction dot_function() {
+  return {[](const TallAttentionLaunch& launch, Stream stream) {
+            const dim3 grid(static_cast<unsigned>(launch.num_workers),
+                            cuda::num_blocks(launch.heads, Pass::heads));
+            cuda::launch_overlapped(kernel, grid, tall_attention_threads,
+                                    std::size_t{Pass::shared_bytes}, stream, launch);
+          },
+          [] {
+            return cuda::resident_blocks(kernel, tall_attention_threads, Pass::shared_bytes,
+                                         Pass::shared_bytes);
+          }};
+}
+
+}  // namespace tessera::ops
