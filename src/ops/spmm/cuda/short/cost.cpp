@@ -121,8 +121,10 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   const double windows = std::ceil(rows / shape.height);
   // The last step of a window is half full.
   const double steps = fit.padding * sample.columns / shape.step_columns + windows / 2;
+  // An upper bound: rows of two planes are split in registers and multiplied twice.
+  const double planes = element_bytes == 4 ? 1.5 : 1;
   const double work_us = chunks / processors *
-                         (steps * (fit.step_us + fit.step_us_per_byte * chunk_bytes) +
+                         (planes * steps * (fit.step_us + fit.step_us_per_byte * chunk_bytes) +
                           windows * (fit.window_us + fit.window_us_per_byte * chunk_bytes));
   // X and Y move once.
   const auto vertices =
