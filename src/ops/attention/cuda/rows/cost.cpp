@@ -19,7 +19,10 @@ struct RowsAttentionCoefficients {
   double second_vector;       ///< times so much where lanes hold two vectors
   double moved_bytes_per_us;  ///< features once, from and to memory
   double gathered_bytes_per_us;
-  double backward;  ///< as many forward passes; 2.2 to 2.6 on cora and molecules
+  double narrow_score;  ///< times as much for a score of 16-bit features, two rows to widen
+  double backward;      ///< as many forward passes
+  double dot_backward;  ///< the same for dot products
+  double narrow_dot_backward;
 
   RowsAttentionCoefficients scaled(DeviceRatio ratio) const {
     RowsAttentionCoefficients scaled = *this;
@@ -41,7 +44,10 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
        .second_vector = 1.27,
        .moved_bytes_per_us = 4.2e6,
        .gathered_bytes_per_us = 5.6e7,
-       .backward = 2.4}}}};
+       .narrow_score = 1.3,
+       .backward = 2.4,
+       .dot_backward = 2.6,
+       .narrow_dot_backward = 3.1}}}};
 
 /// Rows are expected to begin on boundaries.
 template <class List>
@@ -88,9 +94,11 @@ double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTr
                            static_cast<double>(bytes_per_element(options.precision));
   const auto rows = static_cast<double>(graph.num_rows());
   const auto edges = static_cast<double>(graph.num_edges());
+  const bool narrow = bytes_per_element(options.precision) == 2;
   const double of_score = options.form == AttentionForm::gat
                               ? 1
-                              : fit.summed_score + fit.exchange * shape->log_head_lanes;
+                              : (fit.summed_score + fit.exchange * shape->log_head_lanes) *
+                                    (narrow ? fit.narrow_score : 1);
   const double of_vectors = held->vectors == 1 ? 1 : fit.second_vector * held->vectors / 2;
   const double working = lanes * (rows * fit.row_us + edges * fit.edge_us * of_score * of_vectors);
   const double moving = (rows + matrices * static_cast<double>(graph.num_cols())) * row_bytes /
@@ -101,8 +109,12 @@ double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTr
 
 double predict_rows_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   if (!problem.options.backward) return 0;
-  return coefficients_for(coefficients, traits).backward *
-         predict_rows_attention_us(problem, traits);
+  const RowsAttentionCoefficients fit = coefficients_for(coefficients, traits);
+  const bool narrow = bytes_per_element(problem.options.precision) == 2;
+  const double passes = problem.options.form != AttentionForm::dot ? fit.backward
+                        : narrow                                   ? fit.narrow_dot_backward
+                                                                   : fit.dot_backward;
+  return passes * predict_rows_attention_us(problem, traits);
 }
 
 }  // namespace tessera::ops
