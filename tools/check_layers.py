@@ -28,7 +28,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STANDARD_HEADER = re.compile(r"^[a-z_]+$")
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cusparse|cub/|thrust/|cooperative_groups|vector_types|mma\.h|driver_types)")
 # As cmake/TesseraLibrary.cmake has it: of the folders of CUDA, a build without it takes costs and schedules.
-WITHOUT_CUDA = re.compile(r"/cuda/.*/(cost|cut|schedule)\.cpp$")
+WITHOUT_CUDA = re.compile(r"/cuda/.*/((window_)?cost|cut|schedule)\.cpp$")
 
 
 WITH_CUDA_ONLY = re.compile(r"^#ifdef TESSERA_WITH_CUDA$.*?^#(?:else|endif)", re.MULTILINE | re.DOTALL)
