@@ -9,6 +9,7 @@
 #include "support/random_coo.hpp"
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/linear.hpp"
+#include "tessera/nn/model.hpp"
 #include "tessera/nn/sequential.hpp"
 #include "tessera/ops/loss.hpp"
 
@@ -110,6 +111,48 @@ TEST(LeftGradients, OfABiasAreFoundByTheLoss) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     for (std::int64_t j = 0; j < expected[i].size(); ++j) {
       EXPECT_NEAR(found[i].data()[j], expected[i].data()[j], 1e-6) << i;
+    }
+  }
+}
+
+TEST(LeftGradients, OfABiasAreFoundByTheLossOfEveryModel) {
+  Topology topology(testing::random_graph(vertices, vertices, 300, 5, false));
+  Context context;
+  context.graph = &topology;
+  context.training = true;
+  Tensor x;
+  x.upload(test::normal_matrix<float>(vertices, 9, 1));
+  std::vector<std::int64_t> labels(vertices), rows(vertices);
+  for (std::int64_t i = 0; i < vertices; ++i) {
+    labels[static_cast<std::size_t>(i)] = i % 4;
+    rows[static_cast<std::size_t>(i)] = i;
+  }
+  const auto targets = ops::LossTargets::classes(labels, rows, 4);
+  for (const CatalogueEntry& entry : model_kinds()) {
+    SCOPED_TRACE(entry.name);
+    ModelConfig config = paper_defaults(parse_model_kind(entry.name));
+    config.dropout = config.input_dropout = config.attention_dropout = 0;
+    const auto run = [&](bool leaves) {
+      Model model(config, 9, 4, 7);
+      const Tensor& logits = model.forward(x, context);
+      Tensor grad(logits.rows(), logits.cols());
+      Parameter* const bias = leaves ? model.leave_sum(context) : nullptr;
+      double value = 0;
+      ops::loss(logits, targets, grad, &value, {}, nullptr,
+                bias == nullptr ? ops::Operand() : ops::Operand(bias->gradient));
+      model.backward(grad, context);
+      return std::pair(gradients_of(model), bias != nullptr);
+    };
+    const auto [expected, never] = run(false);
+    const auto [found, left] = run(true);
+    const ModelKind kind = parse_model_kind(entry.name);
+    if (kind == ModelKind::gcn || kind == ModelKind::gin || kind == ModelKind::gat) {
+      EXPECT_TRUE(left);
+    }
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      for (std::int64_t j = 0; j < expected[i].size(); ++j) {
+        EXPECT_NEAR(found[i].data()[j], expected[i].data()[j], 1e-6) << i;
+      }
     }
   }
 }
