@@ -292,8 +292,9 @@ std::unique_ptr<Batch> BatchSource::take(const std::vector<std::int64_t>& groups
 }
 
 void BatchSource::make_ahead(std::int64_t i) {
-  // A graph that is processed anew is as large as all there is.
-  const std::size_t wanted_ahead = edges_ ? 1 : making_.size();
+  // A graph that is processed anew is as large as all there is, and batches that are begun before
+  // plans are known are not planned ahead.
+  const std::size_t wanted_ahead = edges_ || wanted_ == nullptr ? 1 : making_.size();
   const std::int64_t per_epoch = batches_per_epoch();
   while (coming_.size() < wanted_ahead) {
     const std::int64_t next = i + std::ssize(coming_);
