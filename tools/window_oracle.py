@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What choosing cores for each window could gain over choosing them for the whole graph, at most.
 
-Reads measured candidates (plan_loss.json of tools/plan_loss.py) and the graphs they were measured on. The fastest
+Reads measured candidates (of tools/plan_loss.py, or records of `tessera bench` with several kernels for a case) and the
+graphs they were measured on. The fastest
 kernel on CUDA cores says what an edge costs there, the fastest on tensor cores what a tile of its windows costs, both
 on this very graph. If every window then went to the cores that are cheaper for it, and nothing else cost anything, the
 graph would take the sum of the smaller costs: the gain is the time of the faster kernel over that sum. Edges of windows
@@ -68,9 +69,23 @@ def gain_of(candidates, windows_by_height):
     return min(rows["measured_us"], tiles["measured_us"]) / best, share, rows, tiles
 
 
+def as_choices(records):
+    """Records of `tessera bench` as those of plans: one for each case, with all kernels that were measured."""
+    choices = {}
+    for record in records:
+        if "candidates" in record:
+            choices[len(choices)] = record
+            continue
+        key = (record["op"], record["graph"], record["features"], record["precision"])
+        choice = choices.setdefault(key, {"op": record["op"], "graph": record["graph"], "candidates": [],
+                                          "details": f"features {record['features']}, {record['precision']}"})
+        choice["candidates"].append({"kernel": record["kernel"], "measured_us": record.get("chain_us") or record["median_us"]})
+    return list(choices.values())
+
+
 def measured(records, folder):
     by_graph = collections.defaultdict(list)
-    for record in records:
+    for record in as_choices(records):
         by_graph[pathlib.Path(record["graph"]).stem].append(record)
     for name, members in sorted(by_graph.items()):
         path = pathlib.Path(folder) / name / f"{name}.npz"
@@ -100,7 +115,7 @@ def short(details):
     return ", ".join(re.findall(r"\b(?:\d+|fp32|tf32|bf16|fp16)\b", details)[:3])
 
 
-def page(rows, commit, least_us):
+def page(rows, commit, least_us, least_gain):
     lines = ["# What choosing cores by windows could gain", "",
              f"Made by `tools/window_oracle.py` from times measured at `{commit}`. An upper bound: each window at what its edges cost the fastest "
              "kernel on CUDA cores or its tiles the fastest on tensor cores, whichever is less, and nothing else; the gain is over the "
@@ -117,9 +132,11 @@ def page(rows, commit, least_us):
         long_ones = [gain for gain, us in members if us >= least_us]
         lines.append(f"| {op} | {precision} | {len(members)} | {both([gain for gain, _ in members])} | {len(long_ones)} | "
                      f"{both(long_ones)} |")
-    lines += ["", "| graph | op | width and precision | CUDA cores | us | tensor cores | us | share | gain at most |",
+    lines += ["", f"Where it is {100 * least_gain - 100:.0f} % or more:", "", "| graph | op | width and precision | CUDA cores | us | tensor cores | us | share | gain at most |",
               "|---|---|---|---|---:|---|---:|---:|---:|"]
-    for record, gain, share, cuda, tensor in rows:
+    for record, gain, share, cuda, tensor in sorted(rows, key=lambda row: -row[1]):
+        if gain < least_gain:
+            continue
         lines.append(f"| {pathlib.Path(record['graph']).stem} | {record['op']} | {short(record['details'])} | {cuda['kernel'].rsplit('/', 1)[-1]} | "
                      f"{cuda['measured_us']:.1f} | {tensor['kernel'].rsplit('/', 1)[-1]} | {tensor['measured_us']:.1f} | "
                      f"{100 * share:.0f} % | {gain:.3f} |")
@@ -131,13 +148,14 @@ def main():
     parser.add_argument("measured", nargs="+", help="files of tools/plan_loss.py")
     parser.add_argument("--data-folder", required=True, help="the graphs, as NAME/NAME.npz")
     parser.add_argument("--least-us", type=float, default=20, help="shorter runs are counted, but not by themselves")
+    parser.add_argument("--least-gain", type=float, default=1.05, help="list cases from so much on")
     parser.add_argument("-o", "--out", help="writes the page there instead of printing it")
     arguments = parser.parse_args()
     read = [json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in arguments.measured]
     rows = [row for one in read for row in measured(one["records"], arguments.data_folder)]
     if not rows:
         sys.exit("window_oracle: no graph was timed on both kinds of cores")
-    text = page(rows, ", ".join(sorted({one["commit"] for one in read})), arguments.least_us)
+    text = page(rows, ", ".join(sorted({one["commit"] for one in read})), arguments.least_us, arguments.least_gain)
     if arguments.out:
         pathlib.Path(arguments.out).write_text(text, encoding="utf-8")
     else:
