@@ -6,10 +6,10 @@
 #include <cstdint>
 
 /// bf16 features as fp16, so that they meet weights of eleven digits. Nothing is lost where fp16
-/// has the range: a feature of 2^-21 to 2^9 becomes a normal number when it is multiplied by 2^7.
+/// has the range: a feature of 2^-24 to 2^6 becomes a normal number when it is multiplied by 2^10.
 namespace tessera::ops {
 
-inline constexpr float fp16_unit_scale = 0x1p7f;
+inline constexpr float fp16_unit_scale = 0x1p10f;
 
 /// Looks after the features of a thread: whether each is 0 or within the range.
 class Fp16Range {
@@ -20,8 +20,8 @@ class Fp16Range {
   }
 
   __device__ bool holds() const {
-    constexpr std::uint32_t first_large = (127u + 9) << 7;
-    constexpr std::uint32_t first_small = (127u - 21) << 7;
+    constexpr std::uint32_t first_large = (127u + 6) << 7;
+    constexpr std::uint32_t first_small = (127u - 24) << 7;
     return (largest_ & 0xffffu) < first_large && (largest_ >> 16) < first_large &&
            (smallest_ & 0xffffu) + 1 >= first_small && (smallest_ >> 16) + 1 >= first_small;
   }

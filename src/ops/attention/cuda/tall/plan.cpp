@@ -57,7 +57,7 @@ double predicted_us(const AttentionProblem& problem) {
   const double forward = predict_tall_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
   // Of the two products of the forward pass backward has seven, and the weights twice.
-  return forward + (has_gradient(problem.options) ? 2.8 * forward
+  return forward + (has_gradient(problem.options) ? 2.9 * forward
                                                   : predict_rows_backward_us(problem, traits));
 }
 
