@@ -78,6 +78,24 @@ def test_linear_layers(device, lower, activation):
     assert torch.equal(bits.products(again, again), exact_products(again.codes(), again.codes()).int())
 
 
+@pytest.mark.parametrize("activation", [None, "relu", "tanh"])
+def test_linear_layers_whose_sums_need_64_bits(device, activation):
+    _, x = drawn(21, 50, 16, device, -0.75, 1e-5)
+    _, weight = drawn(10, 50, 14, device, -0.25, 1e-4)
+    bias = torch.randn(10, device=device)
+    expected = x.values().double() @ weight.values().double().t() + bias
+    expected = expected if activation is None else getattr(torch, activation)(expected)
+    to = bits.Range.between(expected.min().item() - 0.5, expected.max().item(), 4)
+    for linear in (bits.linear, lambda *given, activation, to=None: bits._linear_of_wide_sums(*given, activation, to)):
+        found = linear(x, weight, bias, activation=activation)
+        assert found.dtype == torch.float32
+        assert (found - expected).abs().max() <= 2e-5 * (1 + expected.abs().max())
+        again = linear(x, weight, bias, activation=activation, to=to)
+        assert (again.values() - expected).abs().max() <= 0.5 * to.scale + 1e-4
+        with pytest.raises(ValueError, match="unknown activation 'gelu'"):
+            linear(x, weight, bias, activation="gelu")
+
+
 @pytest.mark.parametrize("width", [1, 4, 8])
 @pytest.mark.parametrize("lower", [0.0, -0.5])
 @pytest.mark.parametrize("loops", ["given", "one_each"])

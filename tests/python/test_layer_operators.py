@@ -243,7 +243,7 @@ def test_hidden_numbers_that_are_0_have_no_gradient(device):
     index = torch.tensor([[0, 1, 2], [1, 2, 0]], device=device)
     network = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.ReLU(),
                                   torch.nn.Linear(2, 1, bias=False)).to(device)
-    layer = tessera.nn.GINConv(network)  # draws weights of its own
+    layer = tessera.nn.GINConv(network).to(device)  # draws weights of its own
     with torch.no_grad():
         network[0].weight.copy_(torch.tensor([[-1.0, -1.0], [1.0, 1.0]]))
         network[2].weight.copy_(torch.tensor([[float("inf"), 1.0]]))

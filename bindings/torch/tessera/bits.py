@@ -165,9 +165,12 @@ def quantise(x: Tensor, bits: int = 8, lower: float | None = None,
         lower = least if lower is None else lower
         upper = greatest if upper is None else upper
         upper = lower + 1.0 if lower == upper else upper
-    range = Range.between(lower, upper, bits)
+    return _coded(x, Range.between(lower, upper, bits))
+
+
+def _coded(x: Tensor, range: Range) -> BitMatrix:
     steps = ((x.to(torch.float32) - range.lower) / range.scale).round()
-    return pack(steps.clamp(0, 2**bits - 1).to(torch.int32), range)
+    return pack(steps.clamp(0, 2**range.bits - 1).to(torch.int32), range)
 
 
 def _check_pair(a: BitMatrix, b: BitMatrix) -> None:
@@ -217,6 +220,8 @@ def linear(a: BitMatrix, weight: BitMatrix, bias: Tensor | None = None, *,
         tensor([[3.5000, 2.0000]])
     """
     _check_pair(a, weight)
+    if not _fits_32_bits(a, weight) and a.device.type == "cuda":
+        return _linear_of_wide_sums(a, weight, bias, activation, to)
     (la, sa, _), (lw, sw, _) = a.range, weight.range
     rows, depth = a.shape
     # (la + sa c)(lw + sw d) summed: sa sw c.d + sa lw sum(c) + la sw sum(d) + depth la lw.
@@ -229,6 +234,21 @@ def linear(a: BitMatrix, weight: BitMatrix, bias: Tensor | None = None, *,
     scale = added.new_full((rows, 1), sa * sw)
     return _gemm(a, weight, (scale, None, row_terms, col_terms, added), activation,
                  _VALUES if to is None else _ROWS, to)
+
+
+def _linear_of_wide_sums(a: BitMatrix, weight: BitMatrix, bias: Tensor | None, activation: str | None,
+                         to: Range | None) -> Any:
+    """The same by sums of 64 bits, in double precision: terms that are larger than what is left of them
+    cancel."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(_unknown(activation))
+    (la, sa, _), (lw, sw, _) = a.range, weight.range
+    y = sa * sw * _products_by_halves(a, weight).double()
+    y += sa * lw * a.sums().double().view(-1, 1)
+    y += la * sw * weight.sums().double() + a.shape[1] * la * lw
+    y = (y if bias is None else y + bias.detach()).to(torch.float32)
+    y = y if activation is None else getattr(torch, activation)(y)
+    return y if to is None else _coded(y, to)
 
 
 def aggregate(graph: Any, x: BitMatrix, *, loops: str = "given", scale: Tensor | None = None,
@@ -269,9 +289,13 @@ def _result(found: Tensor, shape: tuple[int, int], to: Range | None) -> Any:
     return found if to is None else BitMatrix(found, shape, to)
 
 
+def _unknown(activation: str | None) -> str:
+    return f"unknown activation {activation!r}: use relu or tanh"
+
+
 def _ending(activation: str | None, output: int, to: Range | None) -> tuple[Any, ...]:
     if activation not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {activation!r}: use relu or tanh")
+        raise ValueError(_unknown(activation))
     lower, scale, bits = to if to is not None else (0.0, 1.0, 1)
     return ACTIVATIONS[activation], output, bits, lower, scale
 
