@@ -140,11 +140,19 @@ Affine calibrate(MatrixView<const float> x, const QuantOptions& options) {
     }
     const double width = static_cast<double>(upper) - static_cast<double>(lower);
     const auto scale = static_cast<float>(width / steps);
-    if (!(scale > 0) || !std::isfinite(scale)) {
+    if (!(width > 0)) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the range from {:g} to {:g} has no width", lower, upper),
                   "calibration, " + name_of(options, range),
                   "give bounds, or take one range for the whole matrix");
+    }
+    if (width > std::numeric_limits<float>::max() || !std::isnormal(scale)) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("the range from {:g} to {:g} in {} steps, which single precision does "
+                      "not hold",
+                      lower, upper, steps),
+          "calibration, " + name_of(options, range), "scale the numbers first");
     }
     affine.lower.push_back(lower);
     affine.scale.push_back(scale);

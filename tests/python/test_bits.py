@@ -135,6 +135,30 @@ def test_infinities_become_the_ends_of_given_bounds():
     assert bits.quantise(torch.full((2, 3), 7.0), 3).codes().tolist() == [[0] * 3] * 2
 
 
+def test_numbers_that_lie_close_or_far_apart(device):
+    near = torch.tensor([[1e9, 1e9 + 1, 1e9 + 3]], dtype=torch.float64, device=device)
+    assert bits.quantise(near, 2).codes().tolist() == [[0, 1, 3]]
+    far = torch.tensor([[-1.6e38, 0.4e38, 1.6e38, 1.4e38]], device=device)
+    assert bits.quantise(far, 4).codes().tolist() == [[0, 9, 15, 14]]
+    for same in (7.0, 1e17, -3e38, 0.0):
+        found = bits.quantise(torch.full((2, 3), same, device=device), 3)
+        assert found.codes().tolist() == [[0] * 3] * 2
+        assert torch.equal(found.values(), torch.full((2, 3), same, device=device))
+    assert bits.quantise(torch.tensor([[5.0, 9.0]], device=device), 2, upper=5.0).codes().tolist() == [[0, 0]]
+
+
+def test_ranges_that_single_precision_does_not_hold():
+    wide = torch.tensor([[-3e38, 1e38, 3e38]])
+    thin = torch.tensor([[0.0, 1e-45, 2e-45]])
+    great = torch.tensor([[1e300, 1.5e300, 2e300]], dtype=torch.float64)
+    same = torch.full((2, 3), 1e300, dtype=torch.float64)
+    for x in (wide, thin, great):
+        with pytest.raises(ValueError, match="steps, which single precision does not hold: scale the numbers"):
+            bits.quantise(x, 8)
+    with pytest.raises(ValueError, match="range from 1e\\+300 to 1e\\+300"):
+        bits.quantise(same, 3)
+
+
 def test_errors():
     _, a = drawn(9, 40, 2)
     _, b = drawn(5, 41, 2)

@@ -27,6 +27,7 @@ from .graph import LOOPS
 
 # Numbers of include/tessera/ops/bit_forms.hpp.
 _SUMS32, _SUMS64, _VALUES, _ROWS = range(4)
+_SINGLE = torch.finfo(torch.float32)
 ACTIVATIONS = {None: 0, "relu": 1, "tanh": 2}
 
 
@@ -51,7 +52,12 @@ class Range(NamedTuple):
         if not lower < upper or not math.isfinite(upper - lower):
             raise ValueError(f"a range from {lower} to {upper}: use finite bounds, the upper one above the "
                              "lower")
-        return cls(float(lower), (float(upper) - float(lower)) / (2**bits - 1), bits)
+        lower, upper = float(lower), float(upper)
+        scale = (upper - lower) / (2**bits - 1)
+        if max(-lower, upper, upper - lower) > _SINGLE.max or scale < _SINGLE.tiny:
+            raise ValueError(f"a range from {lower:g} to {upper:g} in {2**bits - 1} steps, which single "
+                             "precision does not hold: scale the numbers first")
+        return cls(lower, scale, bits)
 
 
 class BitMatrix:
@@ -164,12 +170,16 @@ def quantise(x: Tensor, bits: int = 8, lower: float | None = None,
             raise ValueError(f"numbers from {least} to {greatest} have no steps: give finite bounds")
         lower = least if lower is None else lower
         upper = greatest if upper is None else upper
-        upper = lower + 1.0 if lower == upper else upper
+        if lower == upper and abs(lower) <= _SINGLE.max:
+            zeros = torch.zeros_like(x, dtype=torch.int32)
+            return pack(zeros, Range.between(0.0, 1.0, bits)._replace(lower=float(lower)))
     return _coded(x, Range.between(lower, upper, bits))
 
 
 def _coded(x: Tensor, range: Range) -> BitMatrix:
-    steps = ((x.to(torch.float32) - range.lower) / range.scale).round()
+    # Single precision as the library has it; doubles may differ by less than it can tell apart.
+    x = x if x.dtype == torch.float64 else x.to(torch.float32)
+    steps = ((x - range.lower) / range.scale).round()
     return pack(steps.clamp(0, 2**range.bits - 1).to(torch.int32), range)
 
 

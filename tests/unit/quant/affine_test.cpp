@@ -94,6 +94,11 @@ TEST(Affine, SaysWhatCannotBe) {
   expect_error(invalid, {"0 bits"}, [&] { calibrate(x, {.bits = 0}); });
   expect_error(invalid, {"no width", "the matrix"},
                [&] { calibrate(Matrix<float>(3, 3, 1.0f), {.bits = 4}); });
+  for (const double bound : {3e38, 1e-37}) {
+    expect_error(invalid, {"in 255 steps, which single precision does not hold"}, [&] {
+      calibrate(x, {.calibration = Calibration::bounds, .lower = -bound, .upper = bound});
+    });
+  }
   Matrix<float> flat = drawn(4, 2, 3);
   for (int i = 0; i < 4; ++i) flat(i, 1) = 7;
   expect_error(invalid, {"from 7 to 7", "column 1"},
