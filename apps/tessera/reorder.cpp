@@ -78,7 +78,8 @@ Ordering find_order(Session& session, const ReorderOptions& options, const Graph
     return {reorder::compute(options.method, graph, session.seed(), session.progress()), 0, "", {}};
   }
   const reorder::NmSearchResult found = find_nm_order(session, options.nm, graph);
-  return {found.best.order, found.best.padding, nm_report(found), nm_json(found, graph)};
+  return {found.best.order, found.best.padding, nm_report(found),
+          session.wants_json() ? nm_json(found, graph) : Json{}};
 }
 
 /// With padding only the graph is left: nothing is known of the vertices that were added.

@@ -35,6 +35,7 @@ reorder::NmSearchResult find_nm_order(Session& session, const NmCommand& command
                                       const Graph& graph);
 
 std::string nm_report(const reorder::NmSearchResult& found);
+/// Renumbers the graph once more, to count the work of a product.
 Json nm_json(const reorder::NmSearchResult& found, const Graph& graph);
 
 }  // namespace tessera::app

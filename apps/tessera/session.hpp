@@ -32,6 +32,8 @@ class Session {
 
   std::optional<std::uint64_t> given_seed() const { return options_.seed; }
   std::uint64_t seed() const { return options_.seed.value_or(1); }
+  /// Whether anyone reads what only the JSON says.
+  bool wants_json() const { return !options_.json.empty(); }
 
   /// Handed down to the library; throws Interrupted after Ctrl-C.
   const Progress& progress() const { return progress_; }
