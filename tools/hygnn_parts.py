@@ -175,7 +175,7 @@ def pair_lines(records, title, text, op, first, second):
         for one in record["candidates"]:
             kind = next((kind for kind, accepts in (("first", first), ("second", second))
                          if accepts(one["kernel"].rsplit("/", 1)[-1])), None)
-            if kind and one["measured_us"] > 0 and one["measured_us"] < best.get(kind, math.inf):
+            if kind and (one["measured_us"] or 0) > 0 and one["measured_us"] < best.get(kind, math.inf):
                 best[kind] = one["measured_us"]
         if len(best) == 2:
             rows.append((record["graph"], record["details"], best["first"], best["second"]))

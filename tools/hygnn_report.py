@@ -91,7 +91,7 @@ def measure_parts(arguments):
 
 
 def timed(record):
-    return [one for one in record["candidates"] if one["measured_us"] > 0]
+    return [one for one in record["candidates"] if (one["measured_us"] or 0) > 0]
 
 
 def best_by_kind(record):

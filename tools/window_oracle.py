@@ -49,7 +49,7 @@ def windows_of(rows, cols, num_rows, height):
 
 
 def fastest(candidates, accepts):
-    timed = [one for one in candidates if one["measured_us"] > 0 and accepts(kind_of(one["kernel"]))]
+    timed = [one for one in candidates if (one["measured_us"] or 0) > 0 and accepts(kind_of(one["kernel"]))]
     return min(timed, key=lambda one: one["measured_us"], default=None)
 
 
