@@ -69,10 +69,8 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
     throw Error(ErrorCode::invalid_argument, "vectors that do not fit the outputs of the matrix",
                 "att_src", "use one number for each output");
   }
-  const ScalarType type = x.scalar_type();
-  check_vector(outputs, type, source, cast, "att_src");
-  check_vector(outputs, type, target, cast, "att_dst");
-  check_vector(outputs, type, bias, cast, "bias");
+  if (!cast) check_one_type(x, {source, target}, "features, att_src and att_dst");
+  check_vector(outputs, x.scalar_type(), bias, cast, "bias");
 }
 
 /// The results, then what the backward pass takes: results without the bias, where there is one,

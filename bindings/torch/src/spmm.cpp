@@ -249,6 +249,7 @@ std::tuple<Tensor, Tensor> spmm(Tensor x, Tensor index, std::optional<Tensor> of
   const SpmmSettings settings(loop_weight, norm, reduce, flags & ~each_edge_once);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   if ((flags & each_edge_once) != 0) structure->require_each_edge_once();
+  x = with_rows(x);
   check_vector(x.size(1), x.scalar_type(), bias, false, "bias");
   Tensor winners = empty_beside(x, settings.picks() ? targets : 0, settings.picks() ? x.size(1) : 0,
                                 ScalarType::Int);

@@ -78,15 +78,17 @@ void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, 
 void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor>& vector,
                   bool cast, const char* name) {
   if (!vector) return;
-  if (vector->numel() != size) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        std::to_string(vector->numel()) + " numbers, where " + std::to_string(size) + " are needed",
-        name, "give one for each of them");
+  if (vector->dim() != 1 || vector->size(0) != size) {
+    const std::string given = vector->dim() == 1
+                                  ? "a vector of size " + std::to_string(vector->size(0))
+                                  : "a tensor of " + std::to_string(vector->dim()) + " dimensions";
+    throw Error(ErrorCode::invalid_argument,
+                given + ", where a vector of size " + std::to_string(size) + " is needed", name,
+                "give one number for each output");
   }
   if (!cast && vector->scalar_type() != type) {
     throw Error(ErrorCode::invalid_argument,
-                std::string("features and a ") + name + " of different types", "dtype",
+                std::string("features and ") + name + " of different types", "dtype",
                 std::string("give both one type, ") + name + ".to(x.dtype)");
   }
 }

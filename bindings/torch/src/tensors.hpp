@@ -43,7 +43,8 @@ void check_matrix(const Tensor& features, const Tensor& matrix, bool cast,
 /// The same for so many features of a type, which need not exist yet.
 void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, bool cast,
                   const char* name);
-/// The same for a vector of so many numbers, a bias say, that is added to numbers of a type.
+/// The same for a vector of so many numbers, a bias for example, that is added to numbers of a
+/// type.
 void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor>& vector,
                   bool cast, const char* name);
 /// Throws `invalid_argument` unless all of `others` have the type of the first; `names` are those
