@@ -36,7 +36,10 @@ def test_types_that_differ():
              ("v has type", lambda: tessera.sddmm(INDEX, X, wide)),
              ("target has type", lambda: tessera.attention(INDEX, wide, scores, X, heads=4)),
              ("source has type", lambda: tessera.attention(INDEX, scores, wide, X, heads=4)),
-             ("vector has type", lambda: tessera.attention(INDEX, X, X, X, wide[0], form="v2"))]
+             ("vector has type", lambda: tessera.attention(INDEX, X, X, X, wide[0], form="v2")),
+             ("source has type", lambda: tessera.attention_weights(INDEX, scores, wide, X, heads=4)),
+             ("source has type", lambda: tessera.attention_weights(INDEX, scores.requires_grad_(), wide, X, heads=4)),
+             ("vector has type", lambda: tessera.attention_weights(INDEX, X, X, X, wide[0], form="v2"))]
     for what, run in cases:
         with pytest.raises(TypeError, match=f"{what} torch.float64, the features torch.float32"):
             run()
@@ -49,6 +52,15 @@ def test_types_that_differ():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert tessera.spmm(INDEX, X, bias=X[0].bfloat16()).dtype == torch.bfloat16
         assert tessera.attention(INDEX, scores.bfloat16(), scores, X, heads=4).dtype == torch.bfloat16
+
+
+def test_shapes_of_the_operator_itself():
+    rest = (3, 3, 0, 0, 1.0, 0, 0, 0)
+    for x, bias, problem in ((X[0], None, "features: a tensor of 1 dimensions"),
+                             (X, torch.ones(2, 2), "bias: a tensor of 2 dimensions, where a vector of size 4"),
+                             (X, torch.ones(1), "bias: a vector of size 1, where a vector of size 4")):
+        with pytest.raises(RuntimeError, match=f"^tessera invalid_argument: {problem}"):
+            torch.ops.tessera.spmm(x, INDEX, None, None, bias, *rest)
 
 
 def test_shapes():
@@ -64,6 +76,10 @@ def test_shapes():
         tessera.spmm(INDEX, X, torch.ones(2))
     with pytest.raises(ValueError, match="do not divide into 3 heads"):
         tessera.attention(INDEX, torch.ones(3, 3), torch.ones(3, 3), X, heads=3)
+    with pytest.raises(ValueError, match="source has 2 rows for 3 vertices"):
+        tessera.attention_weights(INDEX, torch.ones(3, 1), torch.ones(2, 1), X)
+    with pytest.raises(ValueError, match="no weights of the form 'cosine'"):
+        tessera.attention_weights(INDEX, X, X, X, form="cosine")
     with pytest.raises(ValueError, match="not square"):
         tessera.spmm(tessera.Graph(INDEX, 4, 3), X, norm="symmetric")
 

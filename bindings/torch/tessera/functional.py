@@ -265,19 +265,7 @@ def attention(
         _refuse_kernel(kernel, "in the form cosine")
         return _attention_by_cosines(graph, target, source, value, vector, heads, dropout, edge_term,
                                      loops, tune)
-    if target is None or source is None:
-        raise ValueError(f"the form {form} needs features of targets and sources")
-    graph = _graph_for(graph, target.size(0), value.size(0))
-    check_features("target", target, graph, graph.num_targets)
-    check_features("source", source, graph, graph.num_sources)
-    check_features("value", value, graph, graph.num_sources)
-    cast = autocast_dtype(value) is not None
-    for name, tensor in (("target", target), ("source", source), ("vector", vector)):
-        check_type(name, tensor, value, cast)
-    if value.size(1) % heads != 0:
-        raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
-    if (vector is not None) != (form == "v2"):
-        raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")
+    graph = _checked_graph(graph, target, source, value, vector, form, heads)
     if isinstance(scale, Tensor):
         if form != "dot" or scale.numel() != 1:
             raise ValueError("a scale that is a tensor has one number, and belongs to the form dot")
@@ -299,6 +287,25 @@ def attention(
         graph.offsets, *_graph_numbers(graph, loops), FORMS[form], heads, scale, negative_slope,
         dropout, flags_of(tune, value, kernel),
     )[0]
+
+
+def _checked_graph(graph: Any, target: Tensor | None, source: Tensor | None, value: Tensor,
+                   vector: Tensor | None, form: str, heads: int) -> Graph:
+    """The graph, where scores of both ends of its edges can be made of what was given."""
+    if target is None or source is None:
+        raise ValueError(f"the form {form} needs features of targets and sources")
+    graph = _graph_for(graph, target.size(0), value.size(0))
+    check_features("target", target, graph, graph.num_targets)
+    check_features("source", source, graph, graph.num_sources)
+    check_features("value", value, graph, graph.num_sources)
+    cast = autocast_dtype(value) is not None
+    for name, tensor in (("target", target), ("source", source), ("vector", vector)):
+        check_type(name, tensor, value, cast)
+    if value.size(1) % heads != 0:
+        raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
+    if (vector is not None) != (form == "v2"):
+        raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")
+    return graph
 
 
 def _refuse_kernel(kernel: str | None, where: str) -> None:
@@ -362,7 +369,9 @@ def attention_weights(
         tensor([[0.5000],
                 [0.5000]])
     """
-    graph = _graph_for(graph, target.size(0), value.size(0))
+    if form not in ("additive", "v2", "dot"):
+        raise ValueError(f"no weights of the form {form!r}: use additive, v2 or dot")
+    graph = _checked_graph(graph, target, source, value, vector, form, heads)
     value, target, source, vector = _autocast(value, target, source, vector)
     tensors = [tensor for tensor in (target, source, vector) if tensor is not None]
     wants_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
