@@ -17,6 +17,9 @@ namespace tessera::ops {
 inline constexpr float packed_scale = 15;          ///< of weights, as a power of two
 inline constexpr float packed_range = -29;         ///< of r - c
 inline constexpr float packed_sloped_range = -14;  ///< of slope (r - c)
+/// Of c over a piece. The sums of all rows follow it, also of those without an edge near it, and
+/// must not come near the smallest numbers of fp32.
+inline constexpr float packed_rise = 100;
 
 /// Beside the rows of V: what columns bring to weights.
 template <int heads>
@@ -26,7 +29,7 @@ struct PackedStage {
   uint4 factors[heads][steps][4];
   float r[heads][tiles::tile_columns];
   float c[heads];
-  int out_of_range[heads];  ///< != 0 where a term is out of range
+  int out_of_range[heads];  ///< != 0 where a term, or the rise of c, is out of range
 
   __device__ bool fails() const {
     int any = 0;
@@ -60,7 +63,8 @@ class ColumnFactors16 {
     }
     // A little room, so that c seldom rises.
     if (begins || top > c_) c_ = top + 1;
-    bool fails = !(slope >= 0 && slope <= 1);
+    if (begins) first_c_ = c_;
+    bool fails = c_ - first_c_ > packed_rise;
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
       const int column = lane + 32 * part;
@@ -81,6 +85,7 @@ class ColumnFactors16 {
 
  private:
   float c_ = 0;
+  float first_c_ = 0;  ///< of the piece
 };
 
 /// One head's factors of the two rows of a lane, each twice in a word.

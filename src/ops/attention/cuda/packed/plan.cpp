@@ -20,6 +20,7 @@ std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
   if (options.precision != Precision::bf16) return "features in bf16 only";
   if (options.form != AttentionForm::gat) return "scores that are no sums of two terms";
+  if (!(options.negative_slope >= 0 && options.negative_slope <= 1)) return "slopes of 0 to 1 only";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
   if (!tall_width_index(options)) return "heads of 8, 16, 32, 64 or 128 features only";
   return {};

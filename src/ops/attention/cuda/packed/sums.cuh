@@ -124,9 +124,10 @@ class PackedSums {
         pairs[unit][1] = features_[h][unit][2 * row + 1] * (weight_unit / fp16_unit_scale);
       }
       const float total = __shfl_sync(~0u, weights_[2 * row], (lane & ~3) + h * (4 / heads));
+      const float base = RowFactors16::base(rows.term(h, row), last.c[h], launch.slope);
+      // The largest base of a row's pieces counts: one without edges must not take part.
       results.store(piece, static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row, h * width,
-                    pairs, RowFactors16::base(rows.term(h, row), last.c[h], launch.slope),
-                    total * weight_unit);
+                    pairs, total == 0 ? lowest_base : base, total * weight_unit);
     }
     results.finish(piece);
   }

@@ -49,9 +49,6 @@ class GatTiles {
     }
   }
 
-  /// Of row g + 8 `row`, in powers of two.
-  __device__ float term(int h, int row) const { return l_[h][row]; }
-
   /// Warps take heads in turn, lanes two columns each.
   static constexpr int share = (heads + 3) / 4;
   struct Fetched {
