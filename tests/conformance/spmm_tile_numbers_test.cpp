@@ -161,12 +161,26 @@ std::vector<VertexId> windows_of_rows(const std::string& kernel, const SpmmProbl
   return windows;
 }
 
+/// Another column of some row that uses `column`.
+VertexId neighbour_beside(const Graph& graph, VertexId column) {
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    const auto columns = graph.neighbours(row);
+    if (columns.size() < 2 || !std::binary_search(columns.begin(), columns.end(), column)) continue;
+    return columns.front() == column ? columns.back() : columns.front();
+  }
+  ADD_FAILURE() << "no row has column " << column << " and another";
+  return column;
+}
+
+/// The sum of one infinity and the other is not a number.
 TEST_P(SpmmTileNumbers, KeepWhatIsNotFiniteInItsWindow) {
   const Graph graph = testing::random_graph(1024, 1024, 6000, 17, false);
   constexpr VertexId spoiled = 77;
+  const VertexId opposite = neighbour_beside(graph, spoiled);
   const auto check = [&]<class T>(T) {
     Matrix<T> x = integers<T>(graph.num_cols(), 64, 18);
     x(spoiled, 5) = static_cast<T>(std::numeric_limits<float>::infinity());
+    x(opposite, 5) = static_cast<T>(-std::numeric_limits<float>::infinity());
     x(spoiled, 6) = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
     const SpmmProblem problem = problem_of<T>(graph, 64, SpmmPass::forward);
     const Matrix<T> y = product<T>(GetParam(), problem, x);
@@ -177,7 +191,8 @@ TEST_P(SpmmTileNumbers, KeepWhatIsNotFiniteInItsWindow) {
     std::set<VertexId> spoiled_windows;
     for (VertexId row = 0; row < graph.num_rows(); ++row) {
       const auto sources = graph.neighbours(row);
-      const bool uses = std::binary_search(sources.begin(), sources.end(), spoiled);
+      const bool uses = std::binary_search(sources.begin(), sources.end(), spoiled) ||
+                        std::binary_search(sources.begin(), sources.end(), opposite);
       if (uses) spoiled_windows.insert(windows[static_cast<std::size_t>(row)]);
     }
     for (VertexId row = 0; row < graph.num_rows(); ++row) {

@@ -55,8 +55,8 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_bits = {
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
     {{fitted_on_h200(
           "2026-11-16",
-          "an upper bound from the fit of windows of 8 rows: 32 columns a step, 16 rows; "
-          "padding measured on 156 matrices"),
+          "expected, as an upper bound from the fit of windows of 8 rows: 32 columns per step, "
+          "16 rows; padding measured on 156 matrices"),
       {.start_us = 9.0,
        .moved_bytes_per_us = 3.1e6,
        .step_us = 0.0022,
@@ -70,9 +70,10 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
        .power = 4.223}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads = {
-    {{fitted_on_h200("2026-11-16",
-                     "an upper bound from that of 2:4 patterns: twice the products, and a kilobyte "
-                     "of values a step"),
+    {{fitted_on_h200(
+          "2026-11-16",
+          "expected, as an upper bound from that of 2:4 patterns: twice the products, and "
+          "a kilobyte of values per step"),
       {.start_us = 9.0,
        .moved_bytes_per_us = 3.1e6,
        .step_us = 0.2,

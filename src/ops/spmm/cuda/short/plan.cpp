@@ -11,12 +11,14 @@
 
 #include "cuda/array.hpp"
 #include "graph/access.hpp"
+#include "graph/weight_sizes.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/cuda/kernel_table.hpp"
 #include "ops/spmm/cuda/half_patterns.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
 #include "ops/spmm/cuda/tall/edge_scales.hpp"
+#include "ops/spmm/cuda/tall/scales.hpp"
 #include "ops/spmm/cuda/tall/values.hpp"
 #include "ops/spmm/cuda/tall/weights.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
@@ -41,9 +43,11 @@ constexpr auto short_keys = collect_keys<ShortKey>([](auto add) {
 });
 
 /// Columns of one piece. The matrix unit cuts off what it adds up (docs/tiles.md, exactness), more
-/// where values fill all bits of a sum.
-constexpr std::int64_t most_piece_columns = 4096;
-constexpr std::int64_t most_valued_columns = 1536;
+/// where there are two products for one, and where values fill all bits of a sum.
+constexpr std::int64_t most_columns(ShortEncoding encoding, Precision precision) {
+  if (encoding == ShortEncoding::valued_quads) return 1536;
+  return bytes_per_element(precision) == 4 ? 2048 : 4096;
+}
 
 /// The narrowest that takes all features, or the widest; of windows in quads a narrower one where
 /// so few windows would leave processors idle.
@@ -103,15 +107,14 @@ class CudaShort final : public PreparedSpmm {
     row_scale_ = cuda::array_in(scales_of_rows(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
-    const bool valued = encoding == ShortEncoding::valued_quads;
-    if (valued) prepare_values();
+    if (encoding == ShortEncoding::valued_quads) prepare_values();
     if (bytes_per_element(problem.precision) == 4) {
       column_scales_ = cuda::array_in(column_scales(problem), place);
     }
     const tiles::PieceOptions cut = {
         .workers = std::max(1, warps),
         .min_cut_steps = shape.min_cut_steps,
-        .max_steps = (valued ? most_valued_columns : most_piece_columns) / shape.step_columns};
+        .max_steps = most_columns(encoding, problem.precision) / shape.step_columns};
     const tiles::PieceSchedule schedule = tiles::make_pieces(windows_.steps, cut);
     pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets_ =
@@ -194,7 +197,9 @@ std::string why_not_quads(const SpmmProblem& problem) {
   }
   if (std::string reason = why_not_from_registers(problem); !reason.empty()) return reason;
   // Planes of rows that are scaled first run out of numbers where scales do.
-  return column_scales(problem).empty() ? "" : why_not_weights(problem);
+  const PlacedArray<float> scales = column_scales(problem);
+  if (scales.empty()) return {};
+  return why_not_scales(weight_sizes(problem.graph, scales), problem.precision);
 }
 
 /// Why windows with values cannot solve a problem; empty if they can.

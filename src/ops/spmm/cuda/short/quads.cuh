@@ -135,11 +135,8 @@ struct QuadRow<float> {
   }
   __device__ static void pair(const QuadRow& even, const QuadRow& odd, int feature,
                               std::uint32_t (&operand)[planes]) {
-    const float first = even.values[feature] * even.scale;
-    const float second = odd.values[feature] * odd.scale;
-    operand[0] = cuda::nearest_finite_bf16(first, second);
-    operand[1] = cuda::nearest_finite_bf16(first - __uint_as_float(operand[0] << 16),
-                                           second - __uint_as_float(operand[0] & 0xffff0000u));
+    cuda::split_in_two_planes(even.values[feature] * even.scale, odd.values[feature] * odd.scale,
+                              operand);
   }
 };
 

@@ -285,11 +285,7 @@ class ConvertLoader {
     if constexpr (planes == 3) {
       split_exactly(first, second, pairs);
     } else {
-      pairs[0] = cuda::nearest_finite_bf16(first, second);
-      first -= __uint_as_float(pairs[0] << 16);
-      second -= __uint_as_float(pairs[0] & 0xffff0000u);
-      const __nv_bfloat162 rest = __floats2bfloat162_rn(first, second);
-      memcpy(&pairs[1], &rest, sizeof(rest));
+      cuda::split_in_two_planes(first, second, pairs);
     }
   }
 
