@@ -54,7 +54,7 @@ Matrix<T> product(const std::string& name, const SpmmProblem& problem, const Mat
   call.x = placed_x.view();
   call.y = placed_y.view();
   if (edge_values.rows() > 0) call.edge_values = placed_values.view();
-  test::run_kernel(kernel, problem, call);
+  test::run_kernel(kernel, problem, call, [&] { placed_y.send(); });
   placed_y.fetch();
   EXPECT_TRUE(padded_y.margins_intact());
   return padded_y.inner();
