@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What choosing cores for each window could gain over choosing them for the whole graph, at most.
+"""Estimates what choosing cores for each window could gain over choosing them for the whole graph, under even costs.
 
 Reads measured candidates (of tools/plan_loss.py, or records of `tessera bench` with several kernels for a case) and the
 graphs they were measured on. The fastest
 kernel on CUDA cores says what an edge costs there, the fastest on tensor cores what a tile of its windows costs, both
-on this very graph. If every window then went to the cores that are cheaper for it, and nothing else cost anything, the
-graph would take the sum of the smaller costs: the gain is the time of the faster kernel over that sum. Edges of windows
-that share little cost more than others on CUDA cores, and two kinds of work need two launches, so that less is left.
+on this very graph, as if all edges, and all tiles, cost the same. If every window then went to the cores that are
+cheaper for it, and nothing else cost anything, the graph would take the sum of the smaller costs: the gain is the time
+of the faster kernel over that sum. It is no bound: edges of windows that share little cost more than others on CUDA
+cores, two kinds of work take turns or run side by side, and either moves the gain up or down.
+A time far above what its cost model says is left out as doubtful (--doubtful).
 
-  tools/window_oracle.py plan_loss.json --data-folder graphs -o docs/results/window_oracle.md
+  tools/window_oracle.py docs/results/plan_loss.json --data-folder graphs -o docs/results/window_oracle.md
 
 It needs NumPy.
 """
@@ -48,8 +50,14 @@ def windows_of(rows, cols, num_rows, height):
     return edges, columns
 
 
+def without_doubtful(candidates, most):
+    """Those that were timed, less those that took more than so many times what was predicted for them."""
+    timed = [one for one in candidates if (one["measured_us"] or 0) > 0]
+    return [one for one in timed if one["measured_us"] <= most * (one.get("predicted_us") or math.inf)]
+
+
 def fastest(candidates, accepts):
-    timed = [one for one in candidates if (one["measured_us"] or 0) > 0 and accepts(kind_of(one["kernel"]))]
+    timed = [one for one in candidates if accepts(kind_of(one["kernel"]))]
     return min(timed, key=lambda one: one["measured_us"], default=None)
 
 
@@ -83,7 +91,7 @@ def as_choices(records):
     return list(choices.values())
 
 
-def measured(records, folder):
+def measured(records, folder, doubtful):
     by_graph = collections.defaultdict(list)
     for record in as_choices(records):
         by_graph[pathlib.Path(record["graph"]).stem].append(record)
@@ -106,7 +114,7 @@ def measured(records, folder):
             return kept[height]
 
         for record in members:
-            found = gain_of(record["candidates"], by_height)
+            found = gain_of(without_doubtful(record["candidates"], doubtful), by_height)
             if found:
                 yield record, *found
 
@@ -115,11 +123,14 @@ def short(details):
     return ", ".join(re.findall(r"\b(?:\d+|fp32|tf32|bf16|fp16)\b", details)[:3])
 
 
-def page(rows, commit, least_us, least_gain):
+def page(rows, inputs, least_us, least_gain, doubtful):
     lines = ["# What choosing cores by windows could gain", "",
-             f"Made by `tools/window_oracle.py` from times measured at `{commit}`. An upper bound: each window at what its edges cost the fastest "
-             "kernel on CUDA cores or its tiles the fastest on tensor cores, whichever is less, and nothing else; the gain is over the "
-             "faster of both kernels on the whole graph. \"Share\" is the edges that would run on tensor cores.", ""]
+             f"Made by `tools/window_oracle.py` from {', '.join(f'`{name}` (`{commit}`)' for name, commit in inputs)}. An estimate under even "
+             "costs: each window at what its edges cost the fastest kernel on CUDA cores or its tiles the fastest on tensor cores in the mean, "
+             "whichever is less, and nothing else; the gain is over the faster of both kernels on the whole graph. It is no bound: windows whose "
+             "edges or tiles cost other than the mean can gain more or less. Times of more than "
+             f"{doubtful:g} times what the cost model says are left out, and cases that then lack one kind of cores. "
+             "\"Share\" is the edges that would run on tensor cores.", ""]
     groups = collections.defaultdict(list)
     for record, gain, share, cuda, tensor in rows:
         precision = re.search(r"\b(fp32|tf32|bf16|fp16)\b", record["details"]).group(1)
@@ -132,7 +143,7 @@ def page(rows, commit, least_us, least_gain):
         long_ones = [gain for gain, us in members if us >= least_us]
         lines.append(f"| {op} | {precision} | {len(members)} | {both([gain for gain, _ in members])} | {len(long_ones)} | "
                      f"{both(long_ones)} |")
-    lines += ["", f"Where it is {100 * least_gain - 100:.0f} % or more:", "", "| graph | op | width and precision | CUDA cores | us | tensor cores | us | share | gain at most |",
+    lines += ["", f"Where it is {100 * least_gain - 100:.0f} % or more:", "", "| graph | op | width and precision | CUDA cores | us | tensor cores | us | share | estimated gain |",
               "|---|---|---|---|---:|---|---:|---:|---:|"]
     for record, gain, share, cuda, tensor in sorted(rows, key=lambda row: -row[1]):
         if gain < least_gain:
@@ -145,17 +156,19 @@ def page(rows, commit, least_us, least_gain):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("measured", nargs="+", help="files of tools/plan_loss.py")
+    parser.add_argument("measured", nargs="+", help="files of tools/plan_loss.py or `tessera bench --json`")
     parser.add_argument("--data-folder", required=True, help="the graphs, as NAME/NAME.npz")
     parser.add_argument("--least-us", type=float, default=20, help="shorter runs are counted, but not by themselves")
     parser.add_argument("--least-gain", type=float, default=1.05, help="list cases from so much on")
+    parser.add_argument("--doubtful", type=float, default=1.7, help="leave out times of more than so many times what was predicted")
     parser.add_argument("-o", "--out", help="writes the page there instead of printing it")
     arguments = parser.parse_args()
     read = [json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in arguments.measured]
-    rows = [row for one in read for row in measured(one["records"], arguments.data_folder)]
+    rows = [row for one in read for row in measured(one["records"], arguments.data_folder, arguments.doubtful)]
     if not rows:
         sys.exit("window_oracle: no graph was timed on both kinds of cores")
-    text = page(rows, ", ".join(sorted({one["commit"] for one in read})), arguments.least_us, arguments.least_gain)
+    inputs = [(pathlib.Path(name).name, one["commit"]) for name, one in zip(arguments.measured, read)]
+    text = page(rows, inputs, arguments.least_us, arguments.least_gain, arguments.doubtful)
     if arguments.out:
         pathlib.Path(arguments.out).write_text(text, encoding="utf-8")
     else:
