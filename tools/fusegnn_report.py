@@ -60,21 +60,29 @@ class Pyg:
         self.records = []
 
     def file_of(self, source):
-        """The source as a file that NumPy reads."""
+        """The source as a file that NumPy reads, or None where it cannot be converted."""
         if source.endswith(".npz"):
             return source
         path = self.folder / (source.replace(":", "_").replace("/", "_") + ".npz")
         if not path.exists():
-            subprocess.run([self.options.program, "convert", source, str(path)], stdout=subprocess.DEVNULL, check=True)
+            command = [self.options.program, "convert", source, "-o", str(path)]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if done.returncode != 0:
+                print(f"left out: {' '.join(command)}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+                return None
         return str(path)
 
     def of(self, source):
         if not self.options.pyg or (source not in self.known and time.monotonic() > self.deadline):
             return {}
         if source not in self.known:
+            self.known[source] = {}
+            file = self.file_of(source)
+            if file is None:
+                return {}
             report = self.folder / "pyg.json"
             command = [self.options.pyg, self.script, "--device", self.options.device, "--hidden",
-                       ",".join(map(str, self.options.hidden)), "--json", str(report), self.file_of(source)]
+                       ",".join(map(str, self.options.hidden)), "--json", str(report), file]
             done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             if done.returncode != 0:
                 print(f"left out: {' '.join(command)}: {done.stderr.strip()[-300:]}", file=sys.stderr)
@@ -146,8 +154,8 @@ def table(head, rows):
         yield "| " + " | ".join(row) + " |"
 
 
-def microseconds(record, key="median_us"):
-    return "" if record is None else f"{record.get('chain_us') or record[key]:.1f}"
+def microseconds(record):
+    return "" if record is None else f"{record.get('chain_us') or record['median_us']:.1f}"
 
 
 def first(records, op):
@@ -159,9 +167,10 @@ def figure(record, name, unit=1, digits=1):
     return "" if value is None else f"{value / unit:,.{digits}f}"
 
 
-def with_pyg(text, record, other):
-    """A time, and in brackets how many times as long PyG takes."""
-    return text if record is None or other is None else f"{text} ({other['median_us'] / float(text):.1f} x)"
+def with_pyg(record, other):
+    """A time, in a chain where that was taken, and in brackets how many times as long as ours without a chain PyG takes."""
+    text = microseconds(record)
+    return text if record is None or other is None else f"{text} ({other['mean_us'] / record['median_us']:.1f} x)"
 
 
 def breakdown(tessera, source):
@@ -181,7 +190,7 @@ def pyg_breakdown(tessera, source):
     for model in MODELS:
         record = tessera.pyg.of(source).get((f"step_{model}", tessera.options.hidden[0]))
         phases = [figure(record, name) for name in ("process_us", "forward_us", "backward_us", "optimiser_us")]
-        yield [f"{name_of(source)}, {model}", microseconds(record), *phases, figure(record, "launches", digits=0)]
+        yield [f"{name_of(source)}, {model}", f"{record['mean_us']:.1f}" if record else "", *phases, figure(record, "launches", digits=0)]
 
 
 def steps(tessera, source):
@@ -190,7 +199,7 @@ def steps(tessera, source):
         row = [f"{name_of(source)}, {model}"]
         for hidden in tessera.options.hidden:
             record = first(tessera.steps(source, hidden), f"step_{model}")
-            row.append(with_pyg(microseconds(record), record, tessera.pyg.of(source).get((f"step_{model}", hidden))))
+            row.append(with_pyg(record, tessera.pyg.of(source).get((f"step_{model}", hidden))))
         yield row
 
 
@@ -201,7 +210,7 @@ def aggregation(tessera, source):
         row = [f"{name_of(source)}, {op}"]
         for width in tessera.options.hidden:
             record = found.get((op, width))
-            row.append(with_pyg(microseconds(record), record, tessera.pyg.of(source).get((op, width))))
+            row.append(with_pyg(record, tessera.pyg.of(source).get((op, width))))
         yield row
 
 
@@ -257,9 +266,10 @@ def movement(tessera, source):
     own = profiled(["--kernel-name", "regex:reduce_rows|sum_tall_windows|sum_short_windows", "--launch-count", "1",
                     tessera.options.program, "bench", "spmm", "--device", "cuda", "--data", source, "--features", "256", "--quick"])
     found = [("tessera", own)]
-    if tessera.options.pyg and time.monotonic() < tessera.deadline:
+    file = tessera.pyg.file_of(source) if tessera.options.pyg and time.monotonic() < tessera.deadline else None
+    if file is not None:
         found.append(("PyG", profiled(["--profile-from-start", "off", tessera.options.pyg, Pyg.script, "--device", "cuda",
-                                       "--aggregate", "256", tessera.pyg.file_of(source)])))
+                                       "--aggregate", "256", file])))
     for who, launches in found:
         if launches:
             sums = [sum(numbers[name] for numbers in launches) / 1e6 for name in BYTES]
@@ -279,10 +289,11 @@ def page(options, tessera):
          "time. Work of a GPU is queued in its phase; `device` is the wait for it. `launches` are those of a step whose graph is kept."),
         ("Figure 9, Tables 3 and 4: steps by hidden width", ["graph, model", *map(str, options.hidden)],
          lambda source: steps(tessera, source),
-         "In brackets how many times as long PyG takes, queued as ours." if options.pyg else ""),
+         "Ours is a recorded step, PyG's runs eagerly; both are queued many times and waited for once. In brackets how many times as long PyG takes." if options.pyg else ""),
         ("Figure 10: aggregation by width", ["graph, pass", *map(str, options.hidden)],
          lambda source: aggregation(tessera, source), "Gather-apply-reduce on a graph that is there." +
-         (" In brackets how many times as long PyG takes: gathered, weighted, scattered." if options.pyg else "")),
+         (" Ours in a chain where it is short. In brackets how many times as long PyG takes (gathered, weighted, scattered; the mean of many queued, "
+          "the host's time included) as one of ours between two events." if options.pyg else "")),
         ("Figure 11: aggregation and format conversion", ["graph, width", "scatter: before", "forward", "backward",
                                                           "reduce: before", "forward", "backward", "rows pay after"],
          lambda source: forms(tessera, source),
@@ -298,7 +309,7 @@ def page(options, tessera):
                             lambda source: pyg_breakdown(tessera, source), "The step queued, its phases each waited for."))
     if options.device == "cuda" and shutil.which("ncu"):
         sections.append(("Table 5: data movement of an aggregation of 256 features, MB", ["graph", "kernels", *BYTES],
-                         lambda source: movement(tessera, source), "From ncu, one aggregation."))
+                         lambda source: movement(tessera, source), "From ncu: of ours the first kernel of an aggregation alone, of PyG all kernels of one."))
     for title, head, rows, note in sections:
         yield ""
         yield f"## {title}"

@@ -121,7 +121,8 @@ def launches(function, on_gpu):
     with torch.profiler.profile(activities=activities) as profile:
         function()
         torch.cuda.synchronize()
-    return sum(event.count for event in profile.key_averages())
+    on_device = torch.autograd.DeviceType.CUDA
+    return sum(event.count for event in profile.key_averages() if event.device_type == on_device)
 
 
 def step_record(kind, data, hidden, name, clock):
@@ -152,7 +153,7 @@ def step_record(kind, data, hidden, name, clock):
                "optimiser_us": clock.microseconds(optimiser.step), "launches": launches(step, clock.on_gpu)}
     if clock.on_gpu:
         figures["peak_memory_bytes"] = torch.cuda.max_memory_allocated()
-    return {"op": f"step_{kind}", "graph": name, "hidden": hidden, "median_us": whole, "figures": figures,
+    return {"op": f"step_{kind}", "graph": name, "hidden": hidden, "mean_us": whole, "figures": figures,
             "plan": f"PyG {torch_geometric.__version__}, torch {torch.__version__}"}
 
 
@@ -191,7 +192,7 @@ def main():
             except torch.OutOfMemoryError:
                 print(f"{name}, {kind}, {hidden}: out of memory")
         try:
-            records.append({"op": "spmm", "graph": name, "hidden": hidden, "median_us": clock.queued(Aggregation(data, hidden))})
+            records.append({"op": "spmm", "graph": name, "hidden": hidden, "mean_us": clock.queued(Aggregation(data, hidden))})
         except torch.OutOfMemoryError:
             print(f"{name}, spmm, {hidden}: out of memory")
     pathlib.Path(options.json).write_text(json.dumps({"records": records}, indent=1) + "\n")
