@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/results/nm_reordering.md and .json: which matrices can be ordered to fit which V:N:M pattern.
 
-    tools/nm_report.py --program build/bin/tessera FOLDER
+    tools/nm_report.py --program build/bin/tessera FOLDER --commit 3bbdb77
     tools/nm_report.py --program build/cuda/bin/tessera FOLDER --device cuda --data GRAPHS --commit 3bbdb77
 
 The second writes docs/results/nm_cuda.md and .json instead: products of the matrices of at least 10,000 rows against cuSPARSE
@@ -13,6 +13,7 @@ FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both direction
 import argparse
 import gzip
 import json
+import os
 import pathlib
 import platform
 import statistics
@@ -30,7 +31,7 @@ SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".tsr")
 
 HEAD = """# Orders that fit sparse tensor cores
 
-Made by `tools/nm_report.py` with {count} matrices, one thread, on {machine}. Small matrices have less than 1,000 rows, medium
+Made by `tools/nm_report.py` at commit {commit} with {count} matrices, one thread, on {machine}. Small matrices have less than 1,000 rows, medium
 ones less than 10,000. Edges count in both directions, self loops do not. Counterpart of SOGRE's Tables 7 and 8.
 A matrix is *possible* unless its longest row or the number of its entries forbids the pattern (docs/reorder.md).
 """
@@ -184,8 +185,8 @@ def matrix_table(records):
         yield f"| {name} | {runs[0]['rows']:,} | " + " | ".join(cells) + " |"
 
 
-def write(records, padded, windows, machine, output):
-    lines = [HEAD.format(count=len({r["matrix"] for r in records}), machine=machine), "## How many conform", "",
+def write(records, padded, windows, machine, commit, output):
+    lines = [HEAD.format(count=len({r["matrix"] for r in records}), machine=machine, commit=commit), "## How many conform", "",
              *conforming_table(records), "", "## 1:2:4", "", *quality_table(records), "",
              "Impossible at 1:2:4, and with the fewest empty vertices that the longest row needs:", "",
              *padding_table(padded), "", "## What conforming costs", "",
@@ -252,14 +253,14 @@ def main():
     parser.add_argument("--data", type=pathlib.Path, help="graphs to train on")
     parser.add_argument("--parts", default="dense,products,models,batches,torch", type=lambda text: text.split(","))
     parser.add_argument("--widths", default=nm_gpu.WIDTHS, type=lambda text: [int(width) for width in text.split(",")])
-    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
     unknown = set(arguments.parts) - set(PARTS)
     if unknown:
         parser.error(f"--parts: no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if arguments.commit == "unknown" and (arguments.device == "cuda" or "accuracy" in arguments.parts):
-        parser.error("--commit says what was measured")
+    if not arguments.commit:
+        parser.error("--commit, or TESSERA_COMMIT, says what was measured")
     if "accuracy" in arguments.parts and not arguments.data:
         parser.error("--parts accuracy: --data names the graphs")
     if "accuracy" in arguments.parts:
@@ -282,7 +283,7 @@ def main():
             padded.append(order(arguments.program, path, "1:2:4", "group", True, 1))
         windows.append(tiles(arguments.program, path))
         print(path.name, flush=True)
-    write(records, padded, windows, arguments.machine,
+    write(records, padded, windows, arguments.machine, arguments.commit,
           arguments.output or pathlib.Path("docs/results/nm_reordering"))
 
 
