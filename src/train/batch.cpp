@@ -71,6 +71,13 @@ MultiLabels rows_of(const MultiLabels& targets, std::span<const VertexId> vertic
 
 }  // namespace
 
+std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch) {
+  // Kernels that several threads time on one GPU at once would take each other's time for their
+  // own.
+  const std::int64_t most = options.plans.tune == ops::Tune::measured ? 1 : most_batches_ahead;
+  return std::min({most, per_epoch, per_epoch * options.epochs - 1});
+}
+
 nn::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step) {
   nn::Context context;
   context.graph = &graph;
@@ -159,7 +166,8 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
       making_{{SideStream(form.placement.device()), SideStream(form.placement.device()),
                SideStream(form.placement.device())}},
       full_(full_batch(problem, split, form,
-                       options.batching != Batching::full || options.process_every_step)) {
+                       options.batching != Batching::full || options.process_every_step)),
+      epochs_(options.epochs) {
   if (options.batching == Batching::full && !options.process_every_step) return;
   if (options.batching == Batching::full) {
     take_edges(split);
@@ -178,7 +186,7 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
                                 problem.products_per_epoch * (keeps() ? options.epochs : 1));
   groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, std::ssize(groups_) + 1);
   order_.resize(groups_.size());
-  works_ahead_ = works_ahead && kept_.empty();
+  if (works_ahead && !keeps()) ahead_ = batches_ahead(options, batches_per_epoch());
   // What batches are cut out of is there before the first is.
   synchronise(form.placement.device(), form.placement.stream);
 }
@@ -277,7 +285,7 @@ Batch& BatchSource::batch(std::int64_t i, Stream stream) {
     slot->number = keeps() ? groups.front() : i;
     slot->made->wait(stream);
   }
-  if (works_ahead_) make_ahead(i + 1);
+  make_ahead(i + 1);
   return *slot;
 }
 
@@ -291,12 +299,19 @@ std::unique_ptr<Batch> BatchSource::take(const std::vector<std::int64_t>& groups
   return make_batch(groups, making_.front());
 }
 
+/// How many batches from the i-th of this epoch on are to be made or begun.
+std::int64_t BatchSource::wanted_ahead(std::int64_t i) const {
+  // Batches that are begun before plans are known are not planned ahead.
+  const std::int64_t most = wanted_ == nullptr ? std::min<std::int64_t>(ahead_, 1) : ahead_;
+  // Whoever trains longer than was said may go on for ever.
+  if (epoch_ >= epochs_) return most;
+  return std::min(most, (epochs_ - epoch_) * batches_per_epoch() - i);
+}
+
 void BatchSource::make_ahead(std::int64_t i) {
-  // A graph that is processed anew is as large as all there is, and batches that are begun before
-  // plans are known are not planned ahead.
-  const std::size_t wanted_ahead = edges_ || wanted_ == nullptr ? 1 : making_.size();
   const std::int64_t per_epoch = batches_per_epoch();
-  while (coming_.size() < wanted_ahead) {
+  const std::int64_t wanted_ahead = this->wanted_ahead(i);
+  while (std::ssize(coming_) < wanted_ahead) {
     const std::int64_t next = i + std::ssize(coming_);
     const std::int64_t epoch = epoch_ + next / per_epoch;
     std::vector<std::int64_t> groups =
@@ -312,7 +327,7 @@ void BatchSource::make_ahead(std::int64_t i) {
 }
 
 void BatchSource::learn_plans(Batch& batch) {
-  if (wanted_ != nullptr || !works_ahead_) return;
+  if (wanted_ != nullptr || ahead_ == 0) return;
   auto wanted = std::make_shared<Wanted>();
   wanted->graph = batch.graph.requests();
   if (batch.pooling) wanted->pooling = batch.pooling->requests();

@@ -23,8 +23,12 @@
 
 namespace tessera::train {
 
-/// Batches that are made while a step is computed, each by a thread of its own.
-inline constexpr int batches_ahead = 3;
+/// One batch that is planned takes longer than a step on it, so several are made while a step is
+/// computed, each by a thread of its own.
+inline constexpr int most_batches_ahead = 3;
+/// How many of these a training makes, of so many batches per epoch: no more than one epoch has,
+/// which together are as large as everything, and none that no step will see.
+std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch);
 
 /// What one pass sees: a graph, its features, and what is known of its items.
 struct Batch {
@@ -66,7 +70,7 @@ struct FeatureForm {
 /// Batches are cut out of the graph and the features where these lie, on a stream of their own.
 class BatchSource {
  public:
-  /// `problem` must outlive it. `works_ahead`: a thread makes and plans the next batch while the
+  /// `problem` must outlive it. `works_ahead`: threads make and plan the next batches while the
   /// last is in use, unless batches are kept.
   BatchSource(const Problem& problem, const Split& split, const TrainOptions& options,
               const FeatureForm& form, std::uint64_t seed, bool works_ahead);
@@ -92,14 +96,14 @@ class BatchSource {
   Batch& batch(std::int64_t i, Stream stream);
   /// Plans were made for a batch: the next ones are planned alike before they are handed out.
   void learn_plans(Batch& batch);
+  /// Batches that were begun and not handed out yet.
+  std::int64_t num_ahead() const { return std::ssize(coming_); }
 
  private:
   /// What the layers of a model want planned of each batch.
   struct Wanted {
     nn::PlanRequests graph, pooling, features;
   };
-  /// One that is planned takes longer than a step on it, so several are made at once.
-  static constexpr std::size_t most_ahead = batches_ahead;
   /// A batch that is being made.
   struct Coming {
     std::vector<std::int64_t> groups;
@@ -123,13 +127,14 @@ class BatchSource {
   static void plan(Batch& batch, const Wanted& wanted);
   std::unique_ptr<Batch> take(const std::vector<std::int64_t>& groups);
   void make_ahead(std::int64_t i);
+  std::int64_t wanted_ahead(std::int64_t i) const;
 
   const Problem& problem_;
   FeatureForm form_;
   std::uint64_t seed_;
-  PatternChoice pattern_;                      ///< that the vertices of each batch are to fit
-  ExpectedProducts products_;                  ///< with each batch
-  std::array<SideStream, most_ahead> making_;  ///< where batches are made
+  PatternChoice pattern_;      ///< that the vertices of each batch are to fit
+  ExpectedProducts products_;  ///< with each batch
+  std::array<SideStream, most_batches_ahead> making_;  ///< where batches are made
   Batch full_;
   std::optional<Edges> edges_;                 ///< where they are processed in every step
   std::vector<std::vector<VertexId>> groups_;  ///< vertices of each cluster or training graph
@@ -138,7 +143,8 @@ class BatchSource {
   std::int64_t groups_per_batch_ = 1;
   std::int64_t epoch_ = 0;
   std::vector<std::int64_t> order_;
-  bool works_ahead_ = false;
+  std::int64_t epochs_;     ///< of the training
+  std::int64_t ahead_ = 0;  ///< batches that are made so at most
   std::shared_ptr<const Wanted> wanted_;
   std::vector<std::unique_ptr<Batch>> kept_;  ///< batches of one group each never change
   std::unique_ptr<Batch> current_;

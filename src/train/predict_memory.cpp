@@ -29,6 +29,21 @@ std::int64_t label_bytes(const Problem& problem) {
   return problem.num_items * (2 * of_item + 16);
 }
 
+/// How many steps an epoch has.
+std::int64_t num_batches(const Problem& problem, const TrainOptions& options) {
+  const auto batches = [](std::int64_t whole, std::int64_t part) {
+    return std::max<std::int64_t>((whole + part - 1) / part, 1);
+  };
+  switch (options.batching) {
+    case Batching::clusters:
+      return batches(options.partition ? options.partition->parts : options.parts,
+                     options.parts_per_batch);
+    case Batching::graphs:
+      return batches(std::ssize(problem.split.train), options.graphs_per_batch);
+    default: return 1;
+  }
+}
+
 /// Which part of everything a step sees.
 double batch_share(const Problem& problem, const TrainOptions& options) {
   const auto share = [](std::int64_t part, std::int64_t whole) {
@@ -101,7 +116,7 @@ class CountedTraining {
     if (!on_cpu || placement_.memory == &host_memory()) {
       memory_.rest = label_bytes(problem) + ops::DenseWorkspace::num_bytes(placement_.device());
     }
-    if (!is_full) add_batches(share);
+    if (!is_full) add_batches(share, num_batches(problem, options_));
     if (options_.process_every_step) memory_.graph += edge_bytes(problem.graph);
     const std::int64_t at_once =
         options_.parallel_runs ? std::min<std::int64_t>(options_.runs, num_threads()) : 1;
@@ -146,11 +161,11 @@ class CountedTraining {
 
   /// Parts are kept where a step sees one alone. Others are made anew for every step, and the next
   /// ones already where the device has a queue to work on meanwhile.
-  void add_batches(double share) {
+  void add_batches(double share, std::int64_t per_epoch) {
     const bool keeps = options_.batching == Batching::clusters && options_.parts_per_batch == 1;
-    const int ahead = options_.process_every_step ? 1 : batches_ahead;
-    const double at_once = why_not_recorded(placement_.device()).empty() ? 1 + ahead : 1;
-    const double made = keeps ? 1 : at_once * share;
+    const bool works_ahead = why_not_recorded(placement_.device()).empty();
+    const std::int64_t ahead = works_ahead ? batches_ahead(options_, per_epoch) : 0;
+    const double made = keeps ? 1 : static_cast<double>(1 + ahead) * share;
     memory_.features += scaled(memory_.features, made);
     memory_.graph += scaled(memory_.graph, made);
   }

@@ -75,6 +75,60 @@ TEST(BatchSource, MakesTheSameBatchesAhead) {
   }
 }
 
+/// Three epochs whose batches are planned ahead once the first has been.
+void expect_the_same_planned_ahead(const TrainOptions& options, std::int64_t per_epoch) {
+  SCOPED_TRACE(::testing::Message() << per_epoch << " batches per epoch");
+  const nn::ModelConfig config = small_model(nn::ModelKind::gin);
+  const Problem problem = prepare(learnable_vertices(), config, options);
+  const FeatureForm form{options.placement, false, options.plans};
+  nn::Model model(config, problem.num_features(), problem.outputs, 1, options.placement);
+  const ops::DenseWorkspace workspace(options.placement.place());
+  BatchSource plain(problem, problem.split, options, form, 5, false);
+  BatchSource ahead(problem, problem.split, options, form, 5, true);
+  ASSERT_EQ(ahead.batches_per_epoch(), per_epoch);
+  const std::int64_t most = batches_ahead(options, per_epoch);
+  for (std::int64_t step = 0; step < options.epochs * per_epoch; ++step) {
+    SCOPED_TRACE(::testing::Message() << "step " << step);
+    if (step % per_epoch == 0) {
+      plain.start_epoch(step / per_epoch);
+      ahead.start_epoch(step / per_epoch);
+    }
+    Batch& batch = ahead.batch(step % per_epoch, {});
+    expect_same(plain.batch(step % per_epoch, {}), batch);
+    // The second was begun before plans were known; one that was not made ahead would have none.
+    EXPECT_EQ(batch.graph.requests().spmm.empty(), step < 2);
+    const std::int64_t left = options.epochs * per_epoch - 1 - step;
+    EXPECT_EQ(ahead.num_ahead(), std::min(left, step == 0 ? 1 : most));
+    if (step > 0) continue;
+    nn::Context context = batch.context(true, 1, 0);
+    context.workspace = &workspace;
+    model.prepare(batch.features.input(), context);
+    ahead.learn_plans(batch);
+  }
+}
+
+TEST(BatchSource, MakesTheSameBatchesAheadOncePlansAreKnown) {
+  for (const std::int64_t per_epoch : {1, 2, 5}) {
+    TrainOptions options = in_clusters(2);
+    options.parts = 2 * per_epoch;
+    expect_the_same_planned_ahead(options, per_epoch);
+    options.plans.tune = ops::Tune::measured;
+    expect_the_same_planned_ahead(options, per_epoch);
+  }
+}
+
+TEST(BatchSource, MakesNoMoreBatchesAheadThanAnEpochHas) {
+  TrainOptions options = short_training(3);
+  EXPECT_EQ(batches_ahead(options, 1), 1);
+  EXPECT_EQ(batches_ahead(options, 2), 2);
+  EXPECT_EQ(batches_ahead(options, 5), 3);
+  options.epochs = 1;
+  EXPECT_EQ(batches_ahead(options, 1), 0);
+  EXPECT_EQ(batches_ahead(options, 3), 2);
+  options.plans.tune = ops::Tune::measured;
+  EXPECT_EQ(batches_ahead(options, 5), 1) << "candidates are timed by one thread at once";
+}
+
 TEST(BatchSource, ProcessesTheSameGraphInEveryStep) {
   TrainOptions options = short_training(3);
   options.process_every_step = true;
