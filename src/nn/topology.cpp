@@ -26,6 +26,13 @@ auto& found_or_made(Map& map, const typename Map::key_type& key, Make&& make) {
   return map.emplace(key, make()).first->second;
 }
 
+/// Whether a derivation is made where the graph lies; any other reads the graph in this process.
+bool follows_graph(Derivation derivation, const Graph& graph) {
+  if (derivation == pattern_with_self_loops) return graph.is_square();
+  return derivation == as_given || derivation == pattern || derivation == gcn_adjacency ||
+         derivation == gcn_adjacency_without_loops;
+}
+
 /// A plan for what a derivation makes of the graph. Its options are the rest of its key.
 template <class Plan>
 struct Derived {
@@ -153,6 +160,7 @@ const Graph& Topology::derived(Derivation derivation) {
     if (const auto side = one_side(derivation)) return side->keep(derived(side->both));
     const TimedPart part("building");
     if (const std::optional<Coo> edges = state_->ruled(derivation)) return edges->graph();
+    if (!follows_graph(derivation, graph())) return derivation(graph());
     // Where plans are made: a GPU derives and plans sooner than this process, copying included.
     const ops::PlanOptions& plans = state_->plans;
     return derivation(in_place(graph(), {plans.device, plans.memory, plans.stream}));
