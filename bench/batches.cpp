@@ -232,11 +232,10 @@ class FloatBatchTrial final : public Trial {
   FloatBatchTrial(const Problem& problem, nn::ModelKind kind, Precision precision)
       : load_(problem, kind, 0), device_(problem.device), precision_(precision) {
     const auto parts = members(load_.partition);
-    // As many as BitBatchRunner has.
-    constexpr std::int64_t most_lanes = 12;
     const std::int64_t batches = (std::ssize(parts) + parts_per_batch - 1) / parts_per_batch;
+    const std::int64_t most = train::BitBatchRunner::most_lanes;
     const std::int64_t count =
-        device_.kind == DeviceKind::cpu ? 1 : std::clamp<std::int64_t>(batches, 1, most_lanes);
+        device_.kind == DeviceKind::cpu ? 1 : std::clamp<std::int64_t>(batches, 1, most);
     for (std::int64_t i = 0; i < count; ++i) lanes_.push_back(std::make_unique<Lane>(*this));
     for (std::size_t first = 0; first < parts.size(); first += parts_per_batch) {
       const std::size_t end = std::min(parts.size(), first + parts_per_batch);

@@ -11,9 +11,6 @@
 namespace tessera::train {
 namespace {
 
-/// Products of a batch leave most of a GPU idle: as many batches run side by side.
-constexpr std::int64_t most_lanes = 12;
-
 nn::BitNetworkOptions on_stream(nn::BitNetworkOptions options, const BitBatches& batches,
                                 Stream stream) {
   options.plans.stream = stream;

@@ -69,6 +69,9 @@ class BitBatches {
 /// Runs a network over all batches: copies of one batch run beside the products of the one before.
 class BitBatchRunner {
  public:
+  /// Products of a batch leave most of a GPU idle: as many batches run side by side there.
+  static constexpr std::int64_t most_lanes = 12;
+
   BitBatchRunner(const nn::BitSteps& steps, const BitBatches& batches,
                  const nn::BitNetworkOptions& options = {});
   BitBatchRunner(BitBatchRunner&&) noexcept;
