@@ -197,6 +197,30 @@ TEST_P(NormedLinear, passes_on_what_is_not_finite) {
   }
 }
 
+/// The kernel stores two numbers at once, and reads four.
+TEST_P(NormedLinear, refuses_rows_off_their_boundaries_and_shared_memory) {
+  const Shape shape{33000, 16, 16, false, false, false, 0};
+  if (!fuses(shape.rows, shape.in, shape.out)) return;
+  const Numbers numbers(shape);
+  DeviceMatrix<float> x(numbers.x, device(), 0), y(numbers.y, device(), 0);
+  DeviceMatrix<float> gradient(numbers.gradient, device(), 0), weight(numbers.weight, device(), 0);
+  DeviceMatrix<float> columns(numbers.columns, device(), 0), grad_weight(16, 16, device(), 0);
+  DeviceMatrix<float> grad_x(shape.rows, 16, device(), 4), odd_rows(shape.rows, 16, device(), 1);
+  LinearSurroundings around;
+  around.normed = {y, columns, false, {}};
+  const auto expect_refused = [&](const Operand& to, const char* problem) {
+    testing::expect_error(ErrorCode::invalid_argument, {"grad_x", problem}, [&] {
+      linear_backward(x, weight, gradient, grad_weight, {}, to, device(), {},
+                      test::workspace_on(device()), Precision::fp32, around);
+    });
+  };
+  expect_refused(odd_rows, "16 bytes");
+  Operand later = grad_x;
+  later.data = static_cast<float*>(later.data) + 1;
+  expect_refused(later, "16 bytes");
+  expect_refused(y, "shares memory with y");
+}
+
 /// What batch norm leaves to the layer before it, and what that one tells the norm before, against
 /// batch norm alone.
 TEST_P(NormedLinear, batch_norm_leaves_its_gradient_and_takes_sums) {
@@ -268,12 +292,37 @@ TEST(NormedLinearErrors, say_what_does_not_fit) {
   testing::expect_error(ErrorCode::invalid_argument, {"linear_gradient_fuses"}, [&] {
     linear_backward(x, weight, grad, of_weight, {}, of_x, {}, {}, nullptr, Precision::fp32, around);
   });
-  Matrix<float> row(1, 16, 1.0f);
+  Matrix<float> row(1, 16, 1.0f), sums(1, 16);
+  for (const bool before_relu : {false, true}) {
+    LinearSurroundings finishes = around;
+    finishes.before_relu = before_relu;
+    if (!before_relu) finishes.grad_x_sums = sums;
+    testing::expect_error(ErrorCode::invalid_argument, {"linear_backward", "grad_x_sums"}, [&] {
+      linear_backward(x, weight, grad, of_weight, {}, of_x, {}, {}, nullptr, Precision::fp32,
+                      finishes);
+    });
+  }
   BatchNormSurroundings leaves;
   leaves.grad_columns = columns;
   testing::expect_error(ErrorCode::invalid_argument, {"batch_norm_backward", "GPU"}, [&] {
     batch_norm_backward(x, {}, row, row, grad, {}, {}, {}, {}, {}, nullptr, leaves);
   });
+  Matrix<double> known(2, 16, 0.0);
+  BatchNormSurroundings knows;
+  knows.sums = known;
+  const auto expect_refused = [&](BatchNormSurroundings with, Operand grad_x) {
+    testing::expect_error(
+        ErrorCode::invalid_argument, {"batch_norm_backward", "ReLU", "dropout"},
+        [&] { batch_norm_backward(x, {}, row, row, grad, grad_x, {}, {}, {}, {}, nullptr, with); });
+  };
+  for (const Activation activation : {Activation::elu, Activation::leaky_relu}) {
+    leaves.activation.activation = knows.activation.activation = activation;
+    expect_refused(leaves, {});
+    expect_refused(knows, of_x);
+  }
+  leaves.activation = knows.activation = {.dropout = 0.5};
+  expect_refused(leaves, {});
+  expect_refused(knows, of_x);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, NormedLinear, ::testing::ValuesIn(test::wide_dense_backends()),

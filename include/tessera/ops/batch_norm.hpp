@@ -37,11 +37,11 @@ struct BatchNormSurroundings {
   GradientFactors factors = {};
   /// If there is one, it receives a row for each column, cols x 8 without gaps, and `grad_x` is
   /// absent: who reads the gradient next makes `grad_x` of it (`NormedGradient`, linear.hpp).
-  /// On a GPU.
+  /// On a GPU, with ReLU or no activation, and without dropout.
   Operand grad_columns = {};
   /// The sums over the rows that the gradient begins with, as `linear_backward` finds them
-  /// (`LinearSurroundings::norm_sums`), 2 x cols in fp64: then only `grad_x` takes a pass. On a
-  /// GPU. May be absent.
+  /// (`LinearSurroundings::norm_sums`), 2 x cols in fp64: then only `grad_x` takes a pass. Where
+  /// `grad_columns` may be. May be absent.
   ConstOperand sums = {};
 };
 

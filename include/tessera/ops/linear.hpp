@@ -37,6 +37,8 @@ struct LinearSurroundings {
   /// 1 x in: the sums of the columns of `grad_x`. May be absent.
   Operand grad_x_sums = {};
   /// Of the gradients, where `linear_gradient_fuses`; all of them but that of a bias must be there.
+  /// Rows of `x`, `y`, `grad_y` and `grad_x` begin on boundaries of 16 bytes. Not together with
+  /// `before_relu` or `grad_x_sums`.
   NormedGradient normed = {};
   /// With `normed` and `columns`, for the gradient of the batch norm before
   /// (`BatchNormSurroundings::sums`): 2 x in in fp64. May be absent.

@@ -82,7 +82,12 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check.optional_matrix(around.grad_columns, "grad_columns", {ElementType::fp32, x.cols, 8});
   check.optional_matrix(around.sums, "sums", {ElementType::fp64, 2, x.cols});
   const bool leaves_columns = !around.grad_columns.absent();
+  const ActivationFormula formula = checked_formula(check, around.activation);
   if (leaves_columns || !around.sums.absent()) {
+    const bool is_relu_or_none =
+        formula.activation == Activation::none || formula.activation == Activation::relu;
+    check.that(is_relu_or_none && !formula.drops,
+               "grad_columns and sums are for ReLU or no activation, without dropout");
     check.that(device.kind != DeviceKind::cpu, "grad_columns and sums are for a GPU");
   }
   if (leaves_columns) {
@@ -105,7 +110,6 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check_affine(check, x, grad_beta, "grad_beta");
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
   check.apart(grad_x, "grad_x", x, "x");
-  const ActivationFormula formula = checked_formula(check, around.activation);
   check.optional_matrix(around.grad_shift, "grad_shift", {x.type, 1, x.cols});
   check_affine(check, x, around.beta, "beta");
   check.that(

@@ -31,8 +31,11 @@ ColumnReading checked_reading(const Checker& check, const ConstOperand& x, std::
 
 /// Throws unless a gradient of what follows batch norm can be taken.
 void check_normed(const Checker& check, const ConstOperand& x, const ConstOperand& grad_y,
-                  const LinearSurroundings& around) {
+                  const ConstOperand& grad_x, const LinearSurroundings& around) {
   const auto& [y, columns, relu, factors] = around.normed;
+  check.that(!around.before_relu && around.grad_x_sums.absent(),
+             "before_relu and grad_x_sums are not for a normed gradient",
+             "run bias_activation_dropout_backward on grad_x");
   check.matrix(y, "y", {x.type, x.rows, y.cols});
   check.that(linear_gradient_fuses(x.device, x.type, x.rows, x.cols, y.cols),
              "normed gradients are for many short rows: ask linear_gradient_fuses");
@@ -57,6 +60,7 @@ void check_normed(const Checker& check, const ConstOperand& x, const ConstOperan
   in_fours(x, "x");
   in_fours(y, "y");
   in_fours(grad_y, "grad_y");
+  in_fours(grad_x, "grad_x");
 }
 
 }  // namespace
@@ -109,7 +113,7 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   const Checker check("linear_backward", device);
   check.floating(x, "x");
   if (!around.normed.absent()) {
-    check_normed(check, x, grad_y, around);
+    check_normed(check, x, grad_y, grad_x, around);
     grad_y.cols = around.normed.y.cols;
     check.that(!grad_weight.absent() && !grad_x.absent() && grad_bias.absent(),
                "of a normed gradient there are grad_weight and grad_x, and no grad_bias");
@@ -126,6 +130,9 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
     check.apart(output, name, x, "x");
     check.apart(output, name, weight, "weight");
     check.apart(output, name, grad_y, "grad_y");
+    check.apart(output, name, around.normed.y, "y");
+    check.apart(output, name, around.normed.factors.left, "left factor");
+    check.apart(output, name, around.normed.factors.right, "right factor");
   };
   apart_from_all(grad_weight, "grad_weight");
   apart_from_all(grad_bias, "grad_bias");
@@ -136,6 +143,9 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   check.optional_matrix(around.grad_x_sums, "grad_x_sums", {x.type, 1, x.cols});
   apart_from_all(around.grad_x_sums, "grad_x_sums");
   check.apart(grad_x, "grad_x", around.grad_x_sums, "grad_x_sums");
+  apart_from_all(around.norm_sums, "norm_sums");
+  check.apart(grad_x, "grad_x", around.norm_sums, "norm_sums");
+  check.apart(grad_weight, "grad_weight", around.norm_sums, "norm_sums");
   const bool finishes = around.before_relu || !around.grad_x_sums.absent();
   check.that(!finishes || !grad_x.absent(), "there is no grad_x to go on with");
   check.that(!finishes || around.columns.absent(), "x is not what ReLU put out");
