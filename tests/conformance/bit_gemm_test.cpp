@@ -35,6 +35,7 @@ TEST_P(BitGemmKernels, AreExactAroundTileEdges) {
     expect_exact({2, size, 300}, 1, 1);
     expect_exact({2, size, 300}, 1, 8);
   }
+  expect_exact({13000, 100, 0}, 1, 1);
   expect_exact({300, 130, 4100}, 1, 1);
   expect_exact({300, 130, 4100}, 1, 5);
 }
@@ -92,14 +93,15 @@ TEST_P(BitGemmKernels, TakeBlocksOfTheDiagonal) {
   }
 }
 
-/// The rows of a few kinds in turn; every other 128 of them have no bit in the first half.
+/// The rows of a few kinds in turn; every other 128 of them have no bit in the first `empty`
+/// places.
 struct TurningRows {
   static constexpr std::int64_t kinds = 14;
 
-  TurningRows(std::int64_t count, std::int64_t depth) {
+  TurningRows(std::int64_t count, std::int64_t depth, std::int64_t empty) {
     Matrix<std::uint16_t> codes = testing::drawn_codes(kinds, depth, 1, 4);
     for (std::int64_t row = 7; row < kinds; ++row) {
-      std::fill_n(codes.row(row), depth / 2, std::uint16_t{0});
+      std::fill_n(codes.row(row), empty, std::uint16_t{0});
     }
     few = quant::pack_rows(testing::codes_view(codes), 1);
     all = quant::bit_tensor_shape(1, count, depth);
@@ -128,13 +130,19 @@ struct TurningRows {
 };
 
 /// Enough rows for the tallest blocks, an odd number of which share B in pairs, and enough depth
-/// that what a block has room for is used again.
+/// that what a block has room for is used again; blocks that skip nothing, a half or everything of
+/// an A that stays; and a last block of one column.
 TEST_P(BitGemmKernels, AreExactInTallBlocks) {
+  struct TallCase {
+    std::int64_t rows, cols, depth, empty;
+  };
   const bool on_cpu = device_.kind == DeviceKind::cpu;
-  for (const std::int64_t count :
-       on_cpu ? std::vector<std::int64_t>{140} : std::vector<std::int64_t>{13000, 13100}) {
-    const BitShape shape{count, 100, 9100};
-    const TurningRows rows(count, shape.depth);
+  for (const auto& [count, cols, depth, empty] :
+       {TallCase{13000, 100, 9100, 4550}, TallCase{13100, 100, 9100, 4550},
+        TallCase{13100, 100, 9100, 0}, TallCase{13100, 257, 2100, 0},
+        TallCase{13100, 257, 2100, 2100}}) {
+    const BitShape shape{on_cpu ? 140 : count, cols, depth};
+    const TurningRows rows(shape.rows, depth, empty);
     PlacedBits a_there(rows.all, device_);
     for (const int bits : {1, 2, 3, 8}) {
       const BitOptions wanted = options(shape, 1, bits);

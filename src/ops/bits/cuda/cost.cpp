@@ -77,8 +77,9 @@ double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& 
   const double tiles = std::ceil(static_cast<double>(options.rows) / blocks.rows) *
                        std::ceil(static_cast<double>(options.cols) / blocks.width);
   const double tile = static_cast<double>(blocks.rows) * blocks.width;
-  // Two blocks share K where there are too few for all processors.
-  const double waves = std::ceil(2 * tiles / std::max(1, traits.processors)) / 2;
+  // Where there are too few blocks for all processors two may share K.
+  const double parts = blocks.halves ? 2 : 1;
+  const double waves = std::ceil(parts * tiles / std::max(1, traits.processors)) / parts;
   return waves * tile * std::ceil(static_cast<double>(depth_of_a(options)) / step) * step;
 }
 

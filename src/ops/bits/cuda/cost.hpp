@@ -12,6 +12,7 @@ namespace tessera::ops {
 struct BitBlocks {
   int rows = 128;
   int width = 128;
+  bool halves = true;  ///< whether processors may share one, or have several at the same time
 };
 
 double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits);

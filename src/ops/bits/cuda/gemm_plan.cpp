@@ -27,7 +27,7 @@ BitRows shape_of(int bits, std::int64_t rows, std::int64_t depth) {
 /// Whether there are enough tall and wide blocks for most processors.
 bool fills_tall_blocks(const BitOptions& options, const DeviceTraits& traits) {
   const std::int64_t tall = (options.rows + 127) / 128 * ((options.cols + 127) / 128);
-  return options.cols > 64 && tall * 4 >= traits.processors * 3;
+  return options.depth > 0 && options.cols > 64 && tall * 4 >= traits.processors * 3;
 }
 
 const BitFunction& planes_function_of(const BitOptions& options) {
@@ -177,7 +177,9 @@ std::string why_not_byte_pairs(const BitProblem& problem) {
   return why_not_on_gpu(problem);
 }
 
-BitBlocks blocks_of(const BitFunction& function) { return {function.rows, function.width}; }
+BitBlocks blocks_of(const BitFunction& function) {
+  return {function.rows, function.width, function.splits};
+}
 
 }  // namespace
 
