@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -82,6 +83,24 @@ TEST(FusedUpdateCost, GrowsWithRowsWidthsAndDegrees) {
   AggregateUpdateProblem backward = problem_on(hubs, 64);
   backward.pass = SpmmPass::backward;
   EXPECT_GT(us(backward), us(problem_on(small, 64)));
+}
+
+/// Such rows cost their sums beforehand, and no more steps than others when windows come to them.
+TEST(FusedUpdateCost, OfLongRowsAloneGrowsWithTheirEdges) {
+  const auto us = [](VertexId degree) {
+    constexpr VertexId rows = 20000;
+    std::vector<EdgeOffset> offsets;
+    std::vector<VertexId> columns;
+    for (VertexId row = 0; row < rows; ++row) {
+      offsets.push_back(std::ssize(columns));
+      for (VertexId column = 0; column < degree; ++column) columns.push_back(column);
+    }
+    offsets.push_back(std::ssize(columns));
+    const Graph graph(rows, rows, std::move(offsets), std::move(columns));
+    return predicted_fused_update_us(problem_on(graph, 64), h200_traits());
+  };
+  const double bytes_of_edge = 64 * 4, bytes_per_us = 5e6;
+  EXPECT_NEAR(us(80) - us(40), 20000 * 40 * bytes_of_edge / bytes_per_us, 1e-9);
 }
 
 }  // namespace

@@ -63,13 +63,15 @@ RowSteps row_steps(const DegreeStatistics& degrees, int sorted_windows, int edge
   for (int window = 0; window < sorted_windows; ++window) {
     const double before = (window * update_window_rows + 0.5) / update_window_rows / sorted_windows;
     double below = 0;  // rows of at most so many edges
+    double steps = 1;  // as many as long rows take, whose sums are there
     for (const DegreeCount& count : degrees.counts) {
+      if (count.degree > longest_update_row) break;
       below += static_cast<double>(count.rows);
       if (below < (1 - before) * short_rows) continue;
-      const double steps = std::ceil(static_cast<double>(count.degree) / edges_at_once);
-      found.per_window += std::max(1.0, steps) / sorted_windows;
+      steps = std::max(steps, std::ceil(static_cast<double>(count.degree) / edges_at_once));
       break;
     }
+    found.per_window += steps / sorted_windows;
   }
   return found;
 }

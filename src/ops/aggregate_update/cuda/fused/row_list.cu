@@ -2,13 +2,10 @@
 #include "ops/aggregate_update/cuda/fused/row_list.hpp"
 
 #include "cuda/launch.cuh"
+#include "ops/aggregate_update/cuda/fused/rows.cuh"
 
 namespace tessera::ops {
 namespace {
-
-__device__ EdgeOffset offset_of(const cuda::Offsets& offsets, std::int64_t row) {
-  return offsets.narrow != nullptr ? offsets.narrow[row] : offsets.wide[row];
-}
 
 /// A thread has a row, and counts those that come before it.
 __global__ void list_block(VertexId num_rows, cuda::Offsets offsets, RowSlice* list) {
@@ -20,9 +17,12 @@ __global__ void list_block(VertexId num_rows, cuda::Offsets offsets, RowSlice* l
   RowSlice slice;
   slice.count = -1;  // behind all others
   if (row < num_rows) {
-    slice.begin = offset_of(offsets, row);
+    slice.begin = update_offset(offsets, row);
     slice.row = static_cast<VertexId>(row);
-    slice.count = static_cast<std::int32_t>(offset_of(offsets, row + 1) - slice.begin);
+    // A row too long for the type stays one of the long ones.
+    constexpr EdgeOffset most = 0x7FFFFFFF;
+    slice.count =
+        static_cast<std::int32_t>(min(update_offset(offsets, row + 1) - slice.begin, most));
   }
   counts[own] = slice.count;
   __syncthreads();
