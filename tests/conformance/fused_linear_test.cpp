@@ -11,6 +11,7 @@
 #include "support/expect_error.hpp"
 #include "support/gemm_check.hpp"
 #include "support/matrices.hpp"
+#include "support/summed_product.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/linear.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 
 using test::DeviceMatrix;
 using test::normal_matrix;
+using test::SummedProduct;
 using test::with_type_of;
 
 template <class T>
@@ -41,20 +43,8 @@ struct Shape {
   std::int64_t margin;
 };
 
-/// left^T right or left right^T in double, and the sizes of the terms.
-struct Product {
-  Matrix<double> values, magnitude;
-
-  Product(std::int64_t rows, std::int64_t cols)
-      : values(rows, cols, 0.0), magnitude(rows, cols, 0.0) {}
-  void add(std::int64_t i, std::int64_t j, double term) {
-    values(i, j) += term;
-    magnitude(i, j) += std::abs(term);
-  }
-};
-
 template <class T>
-void expect_agreement(const char* what, const Matrix<T>& computed, const Product& expected) {
+void expect_agreement(const char* what, const Matrix<T>& computed, const SummedProduct& expected) {
   testing::Tolerance tolerance = testing::tolerance_of(PrecisionOf<T>::value);
   // What is read may be rounded another way where it lies between two numbers.
   tolerance.of_magnitude += tolerance.of_result;
@@ -111,7 +101,7 @@ void check_forward(const Shape& shape, Device device) {
   };
   run();
   const Matrix<double> read = normalised(x, numbers, relu);
-  Product expected(rows, out);
+  SummedProduct expected(rows, out);
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < out; ++j) {
       expected.add(i, j, static_cast<double>(bias(0, j)));
@@ -153,7 +143,7 @@ void check_backward(const Shape& shape, Device device) {
   };
   run();
   const Matrix<double> read = normalised(x, numbers, relu);
-  Product of_weight(out, in), of_x(rows, in), of_bias(1, out);
+  SummedProduct of_weight(out, in), of_x(rows, in), of_bias(1, out);
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < out; ++j) {
       const auto slope = static_cast<double>(slopes(i, j));

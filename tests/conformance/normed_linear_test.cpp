@@ -10,6 +10,7 @@
 #include "support/expect_error.hpp"
 #include "support/gemm_check.hpp"
 #include "support/matrices.hpp"
+#include "support/summed_product.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/linear.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 
 using test::DeviceMatrix;
 using test::normal_matrix;
+using test::SummedProduct;
 
 class NormedLinear : public ::testing::TestWithParam<test::DenseBackend> {
  protected:
@@ -42,19 +44,8 @@ struct Shape {
   std::int64_t inner;  ///< of factors; 0: the gradient is a matrix
 };
 
-struct Product {
-  Matrix<double> values, magnitude;
-
-  Product(std::int64_t rows, std::int64_t cols)
-      : values(rows, cols, 0.0), magnitude(rows, cols, 0.0) {}
-  void add(std::int64_t i, std::int64_t j, double term) {
-    values(i, j) += term;
-    magnitude(i, j) += std::abs(term);
-  }
-};
-
 template <class T>
-void expect_agreement(const char* what, const Matrix<T>& computed, const Product& expected) {
+void expect_agreement(const char* what, const Matrix<T>& computed, const SummedProduct& expected) {
   const testing::Tolerance tolerance = testing::tolerance_of(Precision::fp32);
   EXPECT_EQ(
       testing::first_mismatch(computed.view(), expected.values, expected.magnitude, tolerance), "")
@@ -62,7 +53,7 @@ void expect_agreement(const char* what, const Matrix<T>& computed, const Product
 }
 
 struct Expected {
-  Product of_weight, of_x, of_sums;
+  SummedProduct of_weight, of_x, of_sums;
 };
 
 /// One of each number that goes into the gradients.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include "ops/attention/cuda/heads/cost.hpp"
 #include "ops/attention/cuda/heads/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
@@ -60,23 +58,17 @@ double predicted_us(const AttentionProblem& problem) {
 }  // namespace
 
 void append_cuda_heads_attention(std::vector<AttentionKernel>& table) {
-  AttentionKernel kernel;
-  kernel.info.name = "attention/cuda/heads";
-  kernel.info.description =
-      "windows of 64 rows on tensor cores, rows of V scaled by factors of their vertices; "
-      "backward, "
-      "and operands on no boundaries of 16 bytes, by rows";
-  kernel.info.op = "attention";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.exact_nonfinite = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = why_not;
-  kernel.predicted_us = predicted_us;
-  kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
-    return prepare_windows_attention(problem, window_kernel(problem.options));
-  };
-  table.push_back(std::move(kernel));
+  table.push_back(windows_attention(
+      {.name = "attention/cuda/heads",
+       .description =
+           "windows of 64 rows on tensor cores, rows of V scaled by factors of their vertices; "
+           "narrow heads go back by products of signs, the rest, and operands on no boundaries "
+           "of 16 bytes, by rows",
+       .why_not = why_not,
+       .predicted_us = predicted_us,
+       .prepare = [](const AttentionProblem& problem) {
+         return prepare_windows_attention(problem, window_kernel(problem.options));
+       }}));
 }
 
 }  // namespace tessera::ops

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/tall/cost.hpp"
@@ -64,22 +62,17 @@ double predicted_us(const AttentionProblem& problem) {
 }  // namespace
 
 void append_cuda_tall_attention(std::vector<AttentionKernel>& table) {
-  AttentionKernel kernel;
-  kernel.info.name = "attention/cuda/tall";
-  kernel.info.description =
-      "windows of 64 rows on tensor cores, weights computed as operands; backward on them for dot "
-      "products in bf16 and fp32, else by rows, as are operands on no boundaries of 16 bytes";
-  kernel.info.op = "attention";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.exact_nonfinite = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = why_not;
-  kernel.predicted_us = predicted_us;
-  kernel.prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
-    return prepare_windows_attention(problem, window_kernel(problem.options));
-  };
-  table.push_back(std::move(kernel));
+  table.push_back(windows_attention(
+      {.name = "attention/cuda/tall",
+       .description =
+           "windows of 64 rows on tensor cores, weights computed as operands; backward on them "
+           "for dot products in bf16 and fp32, else by rows, as are operands on no boundaries of "
+           "16 bytes",
+       .why_not = why_not,
+       .predicted_us = predicted_us,
+       .prepare = [](const AttentionProblem& problem) {
+         return prepare_windows_attention(problem, window_kernel(problem.options));
+       }}));
 }
 
 }  // namespace tessera::ops

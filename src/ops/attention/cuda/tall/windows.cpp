@@ -4,6 +4,7 @@
 #include <vector_types.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "cuda/array.hpp"
@@ -240,6 +241,21 @@ std::optional<std::size_t> tall_width_index(const AttentionOptions& options) {
       std::find(tall_head_widths.begin(), tall_head_widths.end(), options.features / options.heads);
   if (at == tall_head_widths.end()) return std::nullopt;
   return static_cast<std::size_t>(at - tall_head_widths.begin());
+}
+
+AttentionKernel windows_attention(const WindowsEntry& entry) {
+  AttentionKernel kernel;
+  kernel.info.name = entry.name;
+  kernel.info.description = entry.description;
+  kernel.info.op = "attention";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
+  kernel.why_not = entry.why_not;
+  kernel.predicted_us = entry.predicted_us;
+  kernel.prepare = entry.prepare;
+  return kernel;
 }
 
 std::unique_ptr<const PreparedAttention> prepare_windows_attention(const AttentionProblem& problem,

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "ops/attention/cuda/tall/launch.hpp"
 #include "ops/attention/kernel.hpp"
@@ -25,6 +26,16 @@ struct WindowKernel {
 
 /// Which of `tall_head_widths` the heads have.
 std::optional<std::size_t> tall_width_index(const AttentionOptions& options);
+
+/// What one such kernel is, for the table of all.
+struct WindowsEntry {
+  const char* name;
+  const char* description;
+  std::string (*why_not)(const AttentionProblem& problem);
+  double (*predicted_us)(const AttentionProblem& problem);
+  std::unique_ptr<const PreparedAttention> (*prepare)(const AttentionProblem& problem);
+};
+AttentionKernel windows_attention(const WindowsEntry& entry);
 
 /// Runs on tiles, but for those whose operands lie on no boundaries of 16 bytes, and for passes
 /// that the kernel does not have: these go by rows.
