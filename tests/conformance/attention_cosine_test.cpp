@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/graph/transform.hpp"
+
 #include "support/attention_kernels.hpp"
 #include "support/comparisons.hpp"
 #include "support/errors.hpp"
@@ -15,6 +17,7 @@
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
 #include "support/placed_matrix.hpp"
+#include "support/random_coo.hpp"
 
 #include "ops/attention/reference.hpp"
 
@@ -194,6 +197,30 @@ TEST_P(CosineKernels, Hubs) {
   const Graph graph = testing::star_graph(20000);
   check<float>(graph, options(8), 3200);
   check<float>(graph, options(33, 0.5), 3210);
+}
+
+/// Kernels may take both directions of an edge at once: of short rows, hubs in several pieces,
+/// loops, vertices without an edge. One edge without a twin must not pass for one that has it.
+TEST_P(CosineKernels, EdgesThatGoBothWays) {
+  must_compare();
+  const Graph few = symmetrised(testing::random_graph(60, 60, 150, 38, false));
+  for (const std::int64_t width : {1, 3, 8, 16, 22, 64, 128, 300}) {
+    check_all_precisions(few, options(width), 3900);
+  }
+  check_all_precisions(few, options(16, 0.3), 3910);
+  check_all_precisions(with_self_loops(few), options(16), 3920);
+  check<float>(symmetrised(testing::star_graph(20000)), options(32), 3930);
+  check<float>(symmetrised(testing::random_graph(900, 900, 300000, 39, false)), options(64), 3940);
+  testing::Coo one_way{60, 60, {}, {}, {}};
+  for (const auto& [ends, weight] : testing::entries_of(few)) {
+    one_way.rows.push_back(ends.first);
+    one_way.cols.push_back(ends.second);
+  }
+  one_way.rows.pop_back();
+  one_way.cols.pop_back();
+  check_all_precisions(one_way.build({}, false), options(16), 3950);
+  const testing::Coo unlike{3, 3, {0, 0, 1, 2}, {1, 1, 0, 2}, {}};
+  check_all_precisions(unlike.build({.duplicates = Duplicates::keep}, false), options(16), 3960);
 }
 
 TEST_P(CosineKernels, EachGradientAloneIsTheSame) {

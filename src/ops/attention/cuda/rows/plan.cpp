@@ -4,12 +4,14 @@
 #include <initializer_list>
 #include <utility>
 
+#include "cuda/symmetry.hpp"
 #include "graph/degrees.hpp"
 #include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/lengths.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/rows/functions.hpp"
+#include "ops/attention/cuda/rows/mutual.hpp"
 #include "ops/attention/cuda/rows/schedule.hpp"
 #include "ops/attention/cuda/weights.hpp"
 #include "ops/cuda/boundaries.hpp"
@@ -44,6 +46,11 @@ Functions functions_of(AttentionForm form, Precision precision) {
 const AttentionBackwardFunctions& vector_functions(Precision precision) {
   if (precision == Precision::bf16) return attention_backward_bf16;
   return precision == Precision::fp16 ? attention_backward_fp16 : attention_backward_fp32;
+}
+
+const MutualFunctions& mutual_functions(Precision precision) {
+  if (precision == Precision::bf16) return cosine_mutual_bf16;
+  return precision == Precision::fp16 ? cosine_mutual_fp16 : cosine_mutual_fp32;
 }
 
 AttentionRows rows_of(const ConstOperand& operand) {
@@ -86,7 +93,9 @@ struct Side {
   }
 };
 
-/// Attention by rows: forward over rows; backward over rows, then over columns.
+/// Attention by rows: forward over rows; backward over rows, then over columns. Cosines over a
+/// graph whose edges all go both ways are differentiated in one sweep, unless dropout tells the
+/// twins apart.
 class CudaRowsAttention final : public PreparedAttention {
  public:
   explicit CudaRowsAttention(const AttentionProblem& problem)
@@ -105,9 +114,12 @@ class CudaRowsAttention final : public PreparedAttention {
         checked_area(row_side_.schedule.num_slots, options_.features + 2 * options_.heads));
     std::int64_t cut_rows = row_side_.schedule.num_cut_rows;
     if (options_.backward) {
-      column_side_ =
-          Side(cuda::device_columns(graph_, place), *column_degrees(graph_), shape, options_);
-      cut_rows = std::max<std::int64_t>(cut_rows, column_side_.schedule.num_cut_rows);
+      mutual_ = is_cosine() && options_.dropout == 0 && cuda::is_symmetric(graph_, place);
+      if (!mutual_) {
+        column_side_ =
+            Side(cuda::device_columns(graph_, place), *column_degrees(graph_), shape, options_);
+        cut_rows = std::max<std::int64_t>(cut_rows, column_side_.schedule.num_cut_rows);
+      }
       prepare_backward();
     }
     // A slice has a head at least.
@@ -140,6 +152,10 @@ class CudaRowsAttention final : public PreparedAttention {
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
     if (is_cosine()) measure_values(inputs, stream, workspace);
+    if (mutual_ && !gradients.value.absent()) {
+      sweep_mutual_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
+      return;
+    }
     sweep_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
     if (gradients.source.absent() && gradients.value.absent()) return;
     RowsAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
@@ -202,6 +218,7 @@ class CudaRowsAttention final : public PreparedAttention {
     if (options_.form == AttentionForm::gatv2) {
       vector_sums_ = need.add<float>(checked_area(sharing_warps(), options_.features));
     } else if (options_.form != AttentionForm::gat) {
+      if (mutual_) mutual_states_ = need.add<MutualState>(graph_.num_rows());
       scale_sums_ = need.add<double>(checked_area(sharing_warps(), options_.heads));
     }
     workspace_.cover(need);
@@ -245,6 +262,30 @@ class CudaRowsAttention final : public PreparedAttention {
       store_scale(scale_sums_.in(workspace), num_sums, gradients.scale, stream);
     }
     if (of_factor) store_factor(scale_sums_.in(workspace), num_sums, gradients.vector, stream);
+  }
+
+  void sweep_mutual_rows(const AttentionInputs& inputs, const ConstOperand& output,
+                         const ConstOperand& log_sum, const ConstOperand& grad_output,
+                         const AttentionGradOutputs& gradients, Stream stream,
+                         const WorkspaceView& workspace) const {
+    MutualState* const states = mutual_states_.in(workspace);
+    compute_mutual_states(output, grad_output, log_sum, lengths_of(inputs, workspace), states,
+                          stream);
+    MutualLaunch launch{launch_of(inputs, row_side_, workspace), rows_of(inputs.value),
+                        rows_of(grad_output), states};
+    launch.value_gradient = sums_of(gradients.value);
+    launch.slots = gradient_slots_.in(workspace);
+    launch.slot_size = options_.features;
+    const bool of_factor = !gradients.vector.absent();
+    if (of_factor) launch.scale_sums = scale_sums_.in(workspace);
+    const std::size_t which = choose_lanes(AttentionSweep::backward, inputs,
+                                           {grad_output, ConstOperand(gradients.value)}, launch);
+    if (of_factor) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
+    mutual_functions(options_.precision)[which](launch, stream);
+    if (of_factor) {
+      store_factor(launch.scale_sums, std::int64_t{launch.num_blocks} * rows_attention_warps,
+                   gradients.vector, stream);
+    }
   }
 
   /// Blocks among which sums over all edges are shared: no more than a GPU holds at once. Sums of
@@ -367,7 +408,9 @@ class CudaRowsAttention final : public PreparedAttention {
   WorkspacePart<float> inverse_lengths_;  ///< cosine: the first part in both passes
 
   // What the backward pass needs, where there is one.
+  bool mutual_ = false;  ///< one sweep for both sides, so that there are no columns
   Side column_side_;
+  WorkspacePart<MutualState> mutual_states_;
   WorkspacePart<AttentionRowState> row_state_;
   WorkspacePart<float> gradient_slots_;
   WorkspacePart<float> vector_sums_;
