@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiles/quad_window.hpp"
 
+#include <algorithm>
+
 namespace tessera::tiles {
 namespace {
 
@@ -56,10 +58,8 @@ void QuadWindow<num_words>::place(std::int32_t number) {
 template <int num_words>
 auto QuadWindow<num_words>::open_for(std::int32_t number) -> Open& {
   Open* best = nullptr;
-  Open* fullest = &open_[0];
   for (int i = 0; i < num_open_; ++i) {
     Open& open = open_[at(i)];
-    if (open.size > fullest->size) fullest = &open;
     if (best != nullptr && open.size <= best->size) continue;
     if (open.size == 0 || !rows_of(number).meets(open.twice)) best = &open;
   }
@@ -68,8 +68,12 @@ auto QuadWindow<num_words>::open_for(std::int32_t number) -> Open& {
     open_[at(num_open_)].size = 0;
     return open_[at(num_open_++)];
   }
-  fullest->size = 0;
-  return *fullest;
+  const auto fewer_twice = [](const Open& a, const Open& b) {
+    return a.twice.size() < b.twice.size();
+  };
+  Open& hardest = *std::max_element(open_.begin(), open_.end(), fewer_twice);
+  hardest.size = 0;
+  return hardest;
 }
 
 template class QuadWindow<1>;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -22,6 +23,11 @@ struct RowSet {
 
   void insert(int row) { words[word_of(row)] |= std::uint64_t{1} << (row % 64); }
   bool contains(int row) const { return (words[word_of(row)] >> (row % 64) & 1) != 0; }
+  int size() const {
+    int rows = 0;
+    for (const std::uint64_t word : words) rows += std::popcount(word);
+    return rows;
+  }
   bool meets(const RowSet& other) const {
     std::uint64_t common = 0;
     for (std::size_t i = 0; i < words.size(); ++i) common |= words[i] & other.words[i];
@@ -35,8 +41,9 @@ struct RowSet {
 };
 
 /// The columns of a window in quads. Each column goes to the fullest open quad that has room and of
-/// which none of its rows uses two already, of equals to the first; where there is none, the
-/// fullest makes way for a new one and stays as it is. Reused from window to window.
+/// which none of its rows uses two already, of equals to the first. Where there is none, the quad
+/// of which most rows use two is the least likely to be filled: it stays as it is and makes way for
+/// a new one. Reused from window to window.
 template <int num_words>
 class QuadWindow {
  public:

@@ -93,11 +93,13 @@ TEST_P(TranslatingDevice, MakesTheSameBytesOfManyColumns) {
   expect_same(testing::random_graph(300, 2'000'003, 30000, 5, false));
 }
 
-/// Windows of several segments, with rows that use most of their columns and many that use few.
+/// Windows of several segments, with rows that use most of their columns and many that use few, and
+/// dense ones, in which open quads make way.
 TEST_P(TranslatingDevice, ArrangesLongWindowsIntoTheSameBytes) {
   for (const Graph& graph :
        {testing::random_graph(300, 9001, 200'000, 6, false),
-        testing::random_graph(40, 20'000, 300'000, 7, false), testing::hub_graph(100, 12'289, 8)}) {
+        testing::random_graph(40, 20'000, 300'000, 7, false),
+        testing::random_graph(256, 1325, 140'000, 9, false), testing::hub_graph(100, 12'289, 8)}) {
     for (const int height : quad_heights) {
       SCOPED_TRACE(height);
       EXPECT_EQ(translate_quads(graph, height, Side::transposed, GetParam()),

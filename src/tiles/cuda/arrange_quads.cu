@@ -91,6 +91,12 @@ struct OpenQuad {
     for (int i = 0; i < words; ++i) common |= set[i] & twice[i];
     return common == 0;
   }
+  __device__ int rows_twice() const {
+    int rows = 0;
+#pragma unroll
+    for (int i = 0; i < words; ++i) rows += __popc(twice[i]);
+    return rows;
+  }
   __device__ void clear() {
     size = 0;
 #pragma unroll
@@ -134,11 +140,12 @@ __global__ __launch_bounds__(block_threads) void arrange_segments(const SetsView
     for (unsigned left = __ballot_sync(all_lanes, own >= 0); left != 0; left &= left - 1) {
       const int from = __ffs(static_cast<int>(left)) - 1;
       const std::uint32_t* const set = warp_sets[from];
-      // The fullest that fits, of equals the first; where none does, the fullest makes way.
-      const int rank = quad.size * 32 + 31 - lane;
-      int best = __reduce_max_sync(all_lanes, quad.fits(set) ? rank : -1);
+      // The fullest that fits, of equals the first; where none does, the one of which most rows use
+      // two makes way.
+      const auto rank = [&](int first_by) { return first_by * 32 + 31 - lane; };
+      int best = __reduce_max_sync(all_lanes, quad.fits(set) ? rank(quad.size) : -1);
       const bool crowded = best < 0;
-      if (crowded) best = __reduce_max_sync(all_lanes, rank);
+      if (crowded) best = __reduce_max_sync(all_lanes, rank(quad.rows_twice()));
       const bool opens = crowded || best < 32;
       if (lane == 31 - best % 32) {
         if (opens) {

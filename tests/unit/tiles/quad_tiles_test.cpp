@@ -155,6 +155,16 @@ TEST_P(QuadHeights, PadLittleWhereRowsAreShort) {
 
 INSTANTIATE_TEST_SUITE_P(Heights, QuadHeights, ::testing::ValuesIn(tiles::quad_heights));
 
+/// A third of the pairs of rows and columns are edges: two columns always fit together, a third one
+/// seldom does, and must find a quad that still waits for it.
+TEST(QuadTiles, FindThirdColumnsInDenseWindows) {
+  constexpr VertexId columns = 1325;
+  const Graph dense = testing::random_graph(128, columns, 128 * columns * 2 / 5, 8, false);
+  ASSERT_NEAR(static_cast<double>(dense.num_edges()) / (128 * columns), 0.33, 0.01);
+  const std::int64_t pairs = columns / 2;
+  EXPECT_LT(tiles::translate_quads(dense, 128).num_quads, pairs * 17 / 20);
+}
+
 TEST(QuadTiles, RejectWhatIsDamaged) {
   const QuadTiles good = tiles::translate_quads(testing::grid_graph(9, 9), 16);
   const auto damaged = [&](auto&& damage) {
