@@ -223,7 +223,7 @@ def on_gpu(arguments, paths):
     output = arguments.output or pathlib.Path("docs/results/nm_cuda")
     program, data = arguments.program, arguments.data
     measures = {"dense": lambda: nm_gpu.measure_dense(program, arguments.widths),
-                "products": lambda: nm_gpu.measure_products(program, large, arguments.widths),
+                "products": lambda: nm_gpu.measure_products(program, large, arguments.widths, arguments.forms),
                 "models": lambda: nm_gpu.measure_models(program, data, "cuda"),
                 "batches": lambda: nm_gpu.measure_batches(program, data, "cuda"),
                 "torch": lambda: [torch_steps(data)]}
@@ -253,12 +253,15 @@ def main():
     parser.add_argument("--data", type=pathlib.Path, help="graphs to train on")
     parser.add_argument("--parts", default="dense,products,models,batches,torch", type=lambda text: text.split(","))
     parser.add_argument("--widths", default=nm_gpu.WIDTHS, type=lambda text: [int(width) for width in text.split(",")])
+    parser.add_argument("--forms", default=list(nm_gpu.FORMS), type=lambda text: text.split(";"), help="of products, as in \"plan;cuSPARSE\"")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
     unknown = set(arguments.parts) - set(PARTS)
     if unknown:
         parser.error(f"--parts: no {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if set(arguments.forms) - set(nm_gpu.FORMS):
+        parser.error(f"--forms: there are {'; '.join(nm_gpu.FORMS)}")
     if not arguments.commit:
         parser.error("--commit, or TESSERA_COMMIT, says what was measured")
     if "accuracy" in arguments.parts and not arguments.data:
