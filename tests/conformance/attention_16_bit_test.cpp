@@ -12,7 +12,8 @@
 #include "support/attention_kernels.hpp"
 #include "support/odd_graphs.hpp"
 
-/// Attention on narrow heads: every kernel that takes heads of eight 16-bit features.
+/// Attention on windows: every kernel that takes heads of eight 16-bit features, with narrow heads
+/// and wide ones.
 namespace tessera::test {
 namespace {
 
@@ -34,6 +35,14 @@ std::vector<std::string> narrow_kernels() {
 
 class NarrowAttentionKernels : public AttentionKernelTest {};
 
+struct Heads {
+  std::int64_t count;
+  std::int64_t width;
+};
+std::string name_of(const Heads& heads) {
+  return std::to_string(heads.count) + " heads of " + std::to_string(heads.width);
+}
+
 /// The first row uses columns 0 to 63, the second one the next 64.
 Graph two_rows_of_64() {
   std::vector<VertexId> columns(128);
@@ -45,16 +54,18 @@ Graph two_rows_of_64() {
 /// Sources whose terms lie so far apart that no factor per source holds them all, beside some that
 /// lie close together; from `first` on, so that a window may begin without them.
 template <class T>
-void check_spread_terms(const std::string& kernel, std::int64_t first) {
-  if (!takes<T>(kernel, AttentionForm::gat, 8, 8)) return;
+void check_spread_terms(const std::string& kernel, const Heads& heads, std::int64_t first) {
+  if (!takes<T>(kernel, AttentionForm::gat, heads.count, heads.width)) return;
   const Graph graph = testing::random_graph(200, 300, 6000, 21, false);
   for (const float spread : {0.0f, 3.0f, 30.0f, 300.0f, 3000.0f}) {
     // Beyond that gradients are below the smallest fp32 numbers.
-    if (sizeof(T) == 4 && spread > 30) break;
-    SCOPED_TRACE("spread " + std::to_string(spread) + " from " + std::to_string(first));
-    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 2100);
+    if ((sizeof(T) == 4 || heads.width > 8) && spread > 30) break;
+    SCOPED_TRACE(name_of(heads) + ", spread " + std::to_string(spread) + " from " +
+                 std::to_string(first));
+    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0),
+                         2100);
     for (std::int64_t j = first; j < run.source.rows(); ++j) {
-      for (std::int64_t h = 0; h < 8; h += 2) {
+      for (std::int64_t h = 0; h < heads.count; h += 2) {
         const float term = spread * static_cast<float>(j % 7 - 3) / 3;
         run.source(j, h) = static_cast<T>(static_cast<float>(run.source(j, h)) + term);
       }
@@ -66,22 +77,24 @@ void check_spread_terms(const std::string& kernel, std::int64_t first) {
 
 TEST_P(NarrowAttentionKernels, TermsFarApart) {
   for_instruction_sets([](const std::string& kernel) {
-    for (const std::int64_t first : {0, 130}) {
-      check_spread_terms<float>(kernel, first);
-      check_spread_terms<Bfloat16>(kernel, first);
-      if (!on_cpu(kernel)) check_spread_terms<Float16>(kernel, first);
+    for (const Heads& heads : {Heads{8, 8}, Heads{2, 64}}) {
+      for (const std::int64_t first : {0, 130}) {
+        check_spread_terms<float>(kernel, heads, first);
+        check_spread_terms<Bfloat16>(kernel, heads, first);
+        if (!on_cpu(kernel)) check_spread_terms<Float16>(kernel, heads, first);
+      }
     }
   });
 }
 
 /// Rows of one window whose terms lie far apart, though those of every row and tile are close.
 template <class T>
-void check_rows_far_apart(const std::string& kernel) {
-  if (!takes<T>(kernel, AttentionForm::gat, 2, 8)) return;
+void check_rows_far_apart(const std::string& kernel, std::int64_t width) {
+  if (!takes<T>(kernel, AttentionForm::gat, 2, width)) return;
   const Graph graph = two_rows_of_64();
   for (const float term : {-150.0f, 60.0f, 150.0f}) {
-    SCOPED_TRACE("term " + std::to_string(term));
-    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 2, 8, 0), 2120);
+    SCOPED_TRACE("width " + std::to_string(width) + ", term " + std::to_string(term));
+    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 2, width, 0), 2120);
     for (std::int64_t h = 0; h < 2; ++h) {
       for (std::int64_t i = 0; i < 2; ++i) run.target(i, h) = static_cast<T>(0.0f);
       for (std::int64_t j = 0; j < 128; ++j) {
@@ -95,23 +108,26 @@ void check_rows_far_apart(const std::string& kernel) {
 
 TEST_P(NarrowAttentionKernels, RowsFarApart) {
   for_instruction_sets([](const std::string& kernel) {
-    check_rows_far_apart<float>(kernel);
-    check_rows_far_apart<Bfloat16>(kernel);
-    if (!on_cpu(kernel)) check_rows_far_apart<Float16>(kernel);
+    for (const std::int64_t width : {8, 32}) {
+      check_rows_far_apart<float>(kernel, width);
+      check_rows_far_apart<Bfloat16>(kernel, width);
+      if (!on_cpu(kernel)) check_rows_far_apart<Float16>(kernel, width);
+    }
   });
 }
 
 /// The same weights for every row of a hub's window and more pieces than one: rows without an edge
 /// in some pieces, rows with all of them.
 template <class T>
-void check_cut_windows(const std::string& kernel) {
-  if (!takes<T>(kernel, AttentionForm::gat, 4, 8)) return;
+void check_cut_windows(const std::string& kernel, const Heads& heads) {
+  if (!takes<T>(kernel, AttentionForm::gat, heads.count, heads.width)) return;
   const Graph graph = testing::star_graph(20000);
   for (const float term : {-100.0f, -20.0f, 0.0f, 20.0f, 100.0f}) {
     // Beyond that gradients are below the smallest fp32 numbers.
     if (sizeof(T) == 4 && std::abs(term) > 30) continue;
-    SCOPED_TRACE("term " + std::to_string(term));
-    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, 4, 8, 0), 2150);
+    SCOPED_TRACE(name_of(heads) + ", term " + std::to_string(term));
+    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0),
+                         2150);
     for (std::int64_t j = 0; j < run.source.rows(); ++j) {
       run.source(j, 1) = static_cast<T>(j < 10000 ? term : -term);
     }
@@ -122,18 +138,20 @@ void check_cut_windows(const std::string& kernel) {
 
 TEST_P(NarrowAttentionKernels, CutWindows) {
   for_instruction_sets([](const std::string& kernel) {
-    check_cut_windows<float>(kernel);
-    check_cut_windows<Bfloat16>(kernel);
+    for (const Heads& heads : {Heads{4, 8}, Heads{3, 32}}) {
+      check_cut_windows<float>(kernel, heads);
+      check_cut_windows<Bfloat16>(kernel, heads);
+    }
   });
 }
 
 template <class T>
-void check_slopes(const std::string& kernel) {
-  if (!takes<T>(kernel, AttentionForm::gat, 4, 16)) return;
+void check_slopes(const std::string& kernel, const Heads& heads) {
+  if (!takes<T>(kernel, AttentionForm::gat, heads.count, heads.width)) return;
   const Graph graph = testing::random_graph(70, 90, 900, 22, false);
   for (const double slope : {0.0, 0.2, 1.0, 1.5, -0.5}) {
-    SCOPED_TRACE("slope " + std::to_string(slope));
-    AttentionOptions options = options_of(kernel, AttentionForm::gat, 4, 16, 0);
+    SCOPED_TRACE(name_of(heads) + ", slope " + std::to_string(slope));
+    AttentionOptions options = options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0);
     options.negative_slope = slope;
     options.precision = ops::PrecisionOf<T>::value;
     if (!supports(kernel, options)) {
@@ -148,8 +166,10 @@ void check_slopes(const std::string& kernel) {
 
 TEST_P(NarrowAttentionKernels, AnySlope) {
   for_instruction_sets([](const std::string& kernel) {
-    check_slopes<float>(kernel);
-    check_slopes<Bfloat16>(kernel);
+    for (const Heads& heads : {Heads{4, 16}, Heads{2, 64}}) {
+      check_slopes<float>(kernel, heads);
+      check_slopes<Bfloat16>(kernel, heads);
+    }
   });
 }
 
@@ -238,34 +258,70 @@ Graph without_edges(const Graph& graph, VertexId source, VertexId first) {
                SharedArray<VertexId>(std::move(columns)));
 }
 
+/// Rows before `first_finite` may be other than finite, but where they are finite they are right.
+void expect_no_wrong_number(const Matrix<Bfloat16>& computed, const Matrix<double>& expected,
+                            std::int64_t first_finite, const char* what) {
+  for (std::int64_t i = 0; i < computed.rows(); ++i) {
+    for (std::int64_t f = 0; f < computed.cols(); ++f) {
+      const auto found = static_cast<float>(computed(i, f));
+      const auto right = static_cast<float>(expected(i, f));
+      if (!std::isfinite(found) && i < first_finite) continue;
+      ASSERT_NEAR(found, right, 0.02f * (1 + std::abs(right))) << what << " " << i << ", " << f;
+    }
+  }
+}
+
 /// A number that is not finite may turn other rows of its window of 64 into NaN, but none into a
 /// wrong number, and no row of windows that do not use it.
-TEST_P(NarrowAttentionKernels, NonFiniteFeaturesAndTermsMakeNoWrongNumber) {
+void check_non_finite(const std::string& kernel, const Heads& heads) {
   constexpr VertexId odd_vertex = 150, first_without = 128;
   const Graph graph =
       without_edges(testing::random_graph(200, 300, 3000, 26, false), odd_vertex, first_without);
-  for_instruction_sets([&](const std::string& kernel) {
-    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 4, 8)) return;
-    for (const float odd :
-         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-      for (const bool of_value : {true, false}) {
-        SCOPED_TRACE(std::to_string(odd) + (of_value ? " of V" : " of terms"));
-        AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 4, 8, 0), 2700);
-        (of_value ? run.value(odd_vertex, 9) : run.source(odd_vertex, 1)) =
-            static_cast<Bfloat16>(odd);
-        run.run_all();
-        const AttentionCase<double> expected = reference_of(run);
-        for (std::int64_t i = 0; i < run.output.rows(); ++i) {
-          for (std::int64_t f = 0; f < run.output.cols(); ++f) {
-            const auto computed = static_cast<float>(run.output(i, f));
-            const auto right = static_cast<float>(expected.output(i, f));
-            if (!std::isfinite(computed) && i < first_without) continue;
-            ASSERT_NEAR(computed, right, 0.02f * (1 + std::abs(right))) << i << ", " << f;
-          }
-        }
-      }
+  if (!takes<Bfloat16>(kernel, AttentionForm::gat, heads.count, heads.width)) return;
+  for (const float odd :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const bool of_value : {true, false}) {
+      SCOPED_TRACE(name_of(heads) + ", " + std::to_string(odd) +
+                   (of_value ? " of V" : " of terms"));
+      AttentionCase<Bfloat16> run(
+          graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0), 2700);
+      (of_value ? run.value(odd_vertex, 9) : run.source(odd_vertex, 1)) =
+          static_cast<Bfloat16>(odd);
+      run.run_all();
+      const AttentionCase<double> expected = reference_of(run);
+      expect_no_wrong_number(run.output, expected.output, first_without, "output");
+      expect_no_wrong_number(run.grad_target, expected.grad_target, first_without, "target");
+      // Targets of any window may use a source.
+      const std::int64_t all = graph.num_cols();
+      expect_no_wrong_number(run.grad_source, expected.grad_source, all, "source");
+      expect_no_wrong_number(run.grad_value, expected.grad_value, all, "value");
     }
+  }
+}
+
+TEST_P(NarrowAttentionKernels, NonFiniteFeaturesAndTermsMakeNoWrongNumber) {
+  for_instruction_sets([](const std::string& kernel) {
+    check_non_finite(kernel, {4, 8});
+    check_non_finite(kernel, {2, 32});
   });
+}
+
+template <class T>
+void check_same_bits_twice(const Graph& graph, const AttentionOptions& options) {
+  if (!takes<T>(options.kernel, options.form, options.heads, options.features / options.heads)) {
+    return;
+  }
+  SCOPED_TRACE(describe(options));
+  AttentionCase<T> once(graph, options, 2500);
+  once.run_all();
+  expect_matches_reference(once);
+  AttentionCase<T> again(graph, once.options, 2500);
+  again.run_all();
+  EXPECT_TRUE(same_bits(once.output, again.output));
+  EXPECT_TRUE(same_bits(once.log_sum, again.log_sum));
+  EXPECT_TRUE(same_bits(once.grad_target, again.grad_target));
+  EXPECT_TRUE(same_bits(once.grad_source, again.grad_source));
+  EXPECT_TRUE(same_bits(once.grad_value, again.grad_value));
 }
 
 TEST_P(NarrowAttentionKernels, WidthsOfHeadsAndSameBitsTwice) {
@@ -274,17 +330,58 @@ TEST_P(NarrowAttentionKernels, WidthsOfHeadsAndSameBitsTwice) {
     for (const std::int64_t width : {8, 16, 32, 64, 128}) {
       for (const std::int64_t heads : {1, 3, 5}) {
         for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
-          if (!takes<Bfloat16>(kernel, form, heads, width)) continue;
-          SCOPED_TRACE(describe(options_of(kernel, form, heads, width, 0)));
-          AttentionCase<Bfloat16> once(graph, options_of(kernel, form, heads, width, 0), 2500);
-          once.run_all();
-          expect_matches_reference(once);
-          AttentionCase<Bfloat16> again(graph, once.options, 2500);
-          again.run_all();
-          EXPECT_TRUE(same_bits(once.output, again.output));
-          EXPECT_TRUE(same_bits(once.log_sum, again.log_sum));
+          const AttentionOptions options = options_of(kernel, form, heads, width, 0);
+          check_same_bits_twice<Bfloat16>(graph, options);
+          if (heads == 1) check_same_bits_twice<float>(graph, options);
         }
       }
+    }
+  });
+}
+
+/// Rows and columns without edges, single vertices, hubs: of wide heads.
+TEST_P(NarrowAttentionKernels, OddGraphsOfWideHeads) {
+  for_instruction_sets([&](const std::string& kernel) {
+    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 1, 64)) return;
+    for (const testing::NamedGraph& odd : testing::odd_patterns()) {
+      SCOPED_TRACE(odd.name);
+      check_same_bits_twice<Bfloat16>(odd.graph, options_of(kernel, AttentionForm::gat, 1, 64, 0));
+      check_same_bits_twice<float>(odd.graph, options_of(kernel, AttentionForm::gat, 2, 32, 0));
+    }
+  });
+}
+
+TEST_P(NarrowAttentionKernels, EachGradientOfWideHeadsAlone) {
+  const Graph graph = testing::random_graph(90, 150, 2000, 28, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 2, 64)) return;
+    const AttentionOptions options = options_of(kernel, AttentionForm::gat, 2, 64, 0);
+    AttentionCase<Bfloat16> all(graph, options, 2800);
+    all.run_all();
+    for (int wanted = 0; wanted < 3; ++wanted) {
+      SCOPED_TRACE(wanted);
+      AttentionCase<Bfloat16> one(graph, options, 2800);
+      PlacedAttention<Bfloat16> placed(one);
+      placed.run_forward();
+      const ops::AttentionGradOutputs whole = placed.gradients();
+      ops::AttentionGradOutputs part;
+      if (wanted == 0) part.target = whole.target;
+      if (wanted == 1) part.source = whole.source;
+      if (wanted == 2) part.value = whole.value;
+      placed.run_backward(part);
+      placed.fetch();
+      const auto untouched = AttentionCase<Bfloat16>(graph, options, 2800);
+      const auto expect_alone = [&](bool is_wanted, const Matrix<Bfloat16>& found,
+                                    const Matrix<Bfloat16>& of_all, const Matrix<Bfloat16>& none) {
+        if (is_wanted) {
+          EXPECT_LT(largest_difference(found, to_double(of_all)), 0.02);
+        } else {
+          EXPECT_TRUE(same_bits(found, none));
+        }
+      };
+      expect_alone(wanted == 0, one.grad_target, all.grad_target, untouched.grad_target);
+      expect_alone(wanted == 1, one.grad_source, all.grad_source, untouched.grad_source);
+      expect_alone(wanted == 2, one.grad_value, all.grad_value, untouched.grad_value);
     }
   });
 }

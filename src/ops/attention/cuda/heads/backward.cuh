@@ -206,7 +206,7 @@ class HeadGradient : public HeadWindows<HeadGradient<T, width, by_rows>, T, widt
     if constexpr (by_rows) {
       gradient = (1 - launch_.slope) * (found[0] - found[2] * found[1]);
       const float log_sum = launch_.log_sum[row * launch_.log_sum_stride + head] * log2_of_e;
-      launch_.row_state[row * launch_.heads + head] = {log_sum, found[2]};
+      static_cast<float2*>(launch_.row_state)[row * launch_.heads + head] = {log_sum, found[2]};
     }
     if (launch_.score_gradient == nullptr) return;
     static_cast<T*>(launch_.score_gradient)[row * launch_.score_gradient_stride + head] =

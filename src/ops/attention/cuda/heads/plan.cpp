@@ -2,8 +2,7 @@
 #include "ops/attention/cuda/heads/cost.hpp"
 #include "ops/attention/cuda/heads/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
-#include "ops/attention/cuda/rows/cost.hpp"
-#include "ops/attention/cuda/tall/windows.hpp"
+#include "ops/attention/cuda/tall/gat_backward.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -15,25 +14,13 @@ const TallAttentionFunction& function_of(const AttentionOptions& options) {
   return functions[*tall_width_index(options)];
 }
 
-bool has_gradient(const AttentionOptions& options) {
-  return *tall_width_index(options) < num_gradient_widths;
-}
-
 WindowKernel window_kernel(const AttentionOptions& options) {
   const auto width = static_cast<int>(options.features / options.heads);
   const int features = head_block_features(width);
   WindowKernel kernel{function_of(options),
                       static_cast<int>((options.features + features - 1) / features),
                       width < features ? features / width : 1};
-  if (has_gradient(options)) {
-    const HeadGradientPasses& passes = options.precision == Precision::bf16   ? heads_gradient_bf16
-                                       : options.precision == Precision::fp16 ? heads_gradient_fp16
-                                                                              : heads_gradient_fp32;
-    kernel.by_rows = passes.by_rows[*tall_width_index(options)];
-    kernel.by_columns = passes.by_columns[*tall_width_index(options)];
-    kernel.row_slot = gat_row_slot(options);
-    kernel.column_slot = gat_column_slot(options);
-  }
+  set_gat_gradient(options, kernel);
   return kernel;
 }
 
@@ -50,9 +37,7 @@ double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
   const double forward = predict_heads_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
-  // Both sweeps of the backward pass are what the forward pass is.
-  return forward +
-         (has_gradient(problem.options) ? 2 * forward : predict_rows_backward_us(problem, traits));
+  return forward + predict_gat_backward_us(problem, traits);
 }
 
 }  // namespace
@@ -62,8 +47,7 @@ void append_cuda_heads_attention(std::vector<AttentionKernel>& table) {
       {.name = "attention/cuda/heads",
        .description =
            "windows of 64 rows on tensor cores, rows of V scaled by factors of their vertices; "
-           "narrow heads go back by products of signs, the rest, and operands on no boundaries "
-           "of 16 bytes, by rows",
+           "wide heads in fp16 go back by rows, and so do operands on no boundaries of 16 bytes",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {

@@ -44,7 +44,7 @@ class HeadWindows {
     // Of a head that there is, in any case.
     const int head = brings_ ? feature / width : 0;
     terms_ = static_cast<const T*>(launch.source) + head;
-    if constexpr (has_shifts) states_ = launch.row_state + head;
+    if constexpr (has_shifts) states_ = static_cast<const float2*>(launch.row_state) + head;
     asm volatile("" : "+l"(values_), "+l"(terms_));
   }
 

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/attention/cuda/heads/cost.hpp"
-#include "ops/attention/cuda/heads/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/packed/cost.hpp"
 #include "ops/attention/cuda/packed/launch.hpp"
-#include "ops/attention/cuda/rows/cost.hpp"
-#include "ops/attention/cuda/tall/windows.hpp"
+#include "ops/attention/cuda/tall/gat_backward.hpp"
 
 namespace tessera::ops {
 namespace {
-
-bool has_gradient(const AttentionOptions& options) {
-  return *tall_width_index(options) < num_gradient_widths;
-}
 
 std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
@@ -28,8 +21,7 @@ double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
   const double forward = predict_packed_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
-  return forward + (has_gradient(problem.options) ? 2 * predict_heads_attention_us(problem, traits)
-                                                  : predict_rows_backward_us(problem, traits));
+  return forward + predict_gat_backward_us(problem, traits);
 }
 
 WindowKernel window_kernel(const AttentionOptions& options) {
@@ -37,12 +29,7 @@ WindowKernel window_kernel(const AttentionOptions& options) {
   const int heads = tall_block_heads(tall_head_widths[index]);
   WindowKernel kernel{packed_gat_bf16[index], static_cast<int>((options.heads + heads - 1) / heads),
                       heads};
-  if (has_gradient(options)) {
-    kernel.by_rows = heads_gradient_bf16.by_rows[index];
-    kernel.by_columns = heads_gradient_bf16.by_columns[index];
-    kernel.row_slot = gat_row_slot(options);
-    kernel.column_slot = gat_column_slot(options);
-  }
+  set_gat_gradient(options, kernel);
   return kernel;
 }
 
@@ -52,9 +39,8 @@ void append_cuda_packed_attention(std::vector<AttentionKernel>& table) {
   table.push_back(windows_attention(
       {.name = "attention/cuda/packed",
        .description =
-           "windows of 64 rows on tensor cores, weights of two cells at once in fp16; narrow "
-           "heads go back by products of signs, the rest, and operands on no boundaries of 16 "
-           "bytes, by rows",
+           "windows of 64 rows on tensor cores, weights of two cells at once in fp16; operands on "
+           "no boundaries of 16 bytes go by rows",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/tall/dot_windows.cuh"
+#include "ops/attention/cuda/tall/gathered_windows.cuh"
 #include "ops/attention/cuda/tall/gradient_results.cuh"
+#include "ops/attention/cuda/tall/tile_products.cuh"
 
 /// The backward pass of dot products over windows of 64 rows, of bf16 or, in two parts,
 /// fp32. With P the weights, which come
@@ -16,9 +17,14 @@
 /// products, and so is what it adds to the gradients, its weight in two parts.
 namespace tessera::ops {
 
+/// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
+template <bool by_rows>
+using DotColumnState = std::conditional_t<by_rows, NoState, float2>;
+
 template <class T, int width, bool by_rows>
-class DotGradient : public DotWindows<DotGradient<T, width, by_rows>, T, width, 2, !by_rows> {
-  using Windows = DotWindows<DotGradient, T, width, 2, !by_rows>;
+class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, width, 2, 2,
+                                           DotColumnState<by_rows>> {
+  using Windows = GatheredWindows<DotGradient, T, width, 2, 2, DotColumnState<by_rows>>;
 
  public:
   using Windows::heads;
@@ -64,11 +70,13 @@ class DotGradient : public DotWindows<DotGradient<T, width, by_rows>, T, width, 
     if constexpr (by_rows) {
       if (launch_.scale_sums != nullptr) add_to_scale(piece);
     }
-    using Results = GradientResults<T, features, num_matrices>;
-    typename Results::Matrix matrices[num_matrices];
-    matrices[0] = {launch_.score_gradient, launch_.score_gradient_stride, launch_.scale};
-    if constexpr (!by_rows) matrices[1] = {launch_.output, launch_.output_stride, 1.0f};
-    const Results results(launch_, all_features(), matrices);
+    const BlockColumns columns(first_feature(), features, all_features());
+    GradientMatrix matrices[num_matrices];
+    matrices[0] = {launch_.score_gradient, launch_.score_gradient_stride, launch_.scale, columns};
+    if constexpr (!by_rows) {
+      matrices[1] = {launch_.output, launch_.output_stride, 1.0f, columns, all_features()};
+    }
+    const GradientResults<T, num_matrices> results(launch_, matrices);
 #pragma unroll
     for (int m = 0; m < num_matrices; ++m) {
 #pragma unroll
@@ -93,7 +101,7 @@ class DotGradient : public DotWindows<DotGradient<T, width, by_rows>, T, width, 
  private:
   using typename Windows::Part;
   using typename Windows::Planes;
-  using typename Windows::Rows;
+  using Products = TileProducts<T, width>;
   using Windows::all_features;
   using Windows::features;
   using Windows::first_feature;
@@ -154,7 +162,7 @@ class DotGradient : public DotWindows<DotGradient<T, width, by_rows>, T, width, 
       dot += __shfl_xor_sync(~0u, dot, 2);
       state.y = dot;
       if (exists && lane() % 4 == 0) {
-        launch_.row_state[row * launch_.heads + first_head() + h] = state;
+        static_cast<float2*>(launch_.row_state)[row * launch_.heads + first_head() + h] = state;
       }
       states_[h][i % 2] = state;
     }
@@ -167,49 +175,8 @@ class DotGradient : public DotWindows<DotGradient<T, width, by_rows>, T, width, 
 #pragma unroll
       for (float& cell : group) cell = 0;
     }
-    const std::uint32_t own = cuda::shared_address(own_memory(matrix));
-    const std::uint32_t rows = rows_of(turn, matrix);
-    // The product of two low parts is left out.
-#pragma unroll
-    for (int own_plane = Planes::planes - 1; own_plane >= 0; --own_plane) {
-#pragma unroll
-      for (int plane = Planes::planes - 1 - own_plane; plane >= 0; --plane) {
-        add_products(cells, own, own_plane, rows, plane, h, step);
-      }
-    }
-  }
-  __device__ static void add_products(float (&cells)[4][4], std::uint32_t own, int own_plane,
-                                      std::uint32_t rows, int plane, int h, int step) {
-    const int row = first_row() + lane() % 16;
-    if constexpr (width == 8) {
-      std::uint32_t a[4];
-      cuda::load_blocks(a, own + Rows::offset(row, Planes::unit_in(own_plane, h)));
-      a[2] = a[3] = 0;
-      std::uint32_t blocks[4];
-      Rows::load_rows_of_four(blocks, rows, 2 * step, Planes::unit_in(plane, h));
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const std::uint32_t b[2] = {blocks[i], 0};
-        cuda::multiply_16x8<Part>(cells[i], a, b);
-      }
-    } else {
-#pragma unroll
-      for (int k = 0; k < units; k += 2) {
-        const int unit = h * units + k;
-        std::uint32_t a[4];
-        cuda::load_blocks(a,
-                          own + Rows::offset(row, Planes::unit_in(own_plane, unit + lane() / 16)));
-#pragma unroll
-        for (int group = 0; group < 4; group += 2) {
-          std::uint32_t blocks[4];
-          Rows::load_rows(blocks, rows, 2 * step + group, Planes::unit_in(plane, unit));
-          const std::uint32_t first[2] = {blocks[0], blocks[1]};
-          const std::uint32_t second[2] = {blocks[2], blocks[3]};
-          cuda::multiply_16x8<Part>(cells[group], a, first);
-          cuda::multiply_16x8<Part>(cells[group + 1], a, second);
-        }
-      }
-    }
+    Products::add_dots(cells, cuda::shared_address(own_memory(matrix)), first_row(),
+                       rows_of(turn, matrix), h, step);
   }
 
   /// One step of one head: its cells become weights and gradients of scores, then products.
@@ -237,30 +204,8 @@ class DotGradient : public DotWindows<DotGradient<T, width, by_rows>, T, width, 
       gradients.set(place, gradient[0], gradient[1]);
       if constexpr (!by_rows) weights.set(place, pair[0], pair[1]);
     }
-    multiply(sums_[0][h], gradients, rows_of(turn, 0), h, step);
-    if constexpr (!by_rows) multiply(sums_[1][h], weights, rows_of(turn, 1), h, step);
-  }
-  __device__ static void multiply(HeadSums<Part, width>& sums, const StepWeights<Part>& weights,
-                                  std::uint32_t rows, int h, int step) {
-#pragma unroll
-    for (int plane = Planes::planes - 1; plane >= 0; --plane) {
-#pragma unroll
-      for (int k = 0; k < units; k += 2) {
-        std::uint32_t blocks[4];
-        const int unit = Planes::unit_in(plane, h * units + k);
-        if constexpr (width == 8) {
-          Rows::load_column(blocks, rows, step, unit);
-        } else {
-          Rows::load_columns(blocks, rows, step, unit);
-        }
-#pragma unroll
-        for (int half = 0; half < (width == 8 ? 1 : 2); ++half) {
-          const std::uint32_t b[2] = {blocks[2 * half], blocks[2 * half + 1]};
-          if (plane == 0) cuda::multiply_16x8<Part>(sums.features[k + half], weights.low, b);
-          cuda::multiply_16x8<Part>(sums.features[k + half], weights.high, b);
-        }
-      }
-    }
+    Products::add_rows(sums_[0][h], gradients, rows_of(turn, 0), h, step);
+    if constexpr (!by_rows) Products::add_rows(sums_[1][h], weights, rows_of(turn, 1), h, step);
   }
 
   /// The gradient of the scale is the sum of Q times dQ / scale.
@@ -309,7 +254,7 @@ __global__ __launch_bounds__(
     tall_attention_threads,
     (dot_gradient_blocks<T, width, by_rows>)) void differentiate_dots(const TallAttentionLaunch
                                                                           launch) {
-  run_dot_windows<DotGradient<T, width, by_rows>>(launch);
+  run_gathered_windows<DotGradient<T, width, by_rows>>(launch);
 }
 
 /// Of the first `count` of `tall_head_widths`.
@@ -317,8 +262,8 @@ template <class T, bool by_rows, std::size_t count>
 constexpr std::array<TallAttentionFunction, count> make_dot_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return std::array<TallAttentionFunction, count>{
-        dot_function<DotGradient<T, tall_head_widths[i], by_rows>,
-                     differentiate_dots<T, tall_head_widths[i], by_rows>>()...};
+        gathered_function<DotGradient<T, tall_head_widths[i], by_rows>,
+                          differentiate_dots<T, tall_head_widths[i], by_rows>>()...};
   }
   (std::make_index_sequence<count>{});
 }

@@ -8,44 +8,61 @@
 
 namespace tessera::ops {
 
+/// The columns of a matrix that belong to a block.
+struct BlockColumns {
+  int first = 0;
+  int count = 0;
+
+  BlockColumns() = default;
+  __device__ BlockColumns(int first_column, int most, int of_all)
+      : first(first_column), count(of_all - first_column < most ? of_all - first_column : most) {}
+};
+
+/// Where gradients go. The matrix may be absent.
+struct GradientMatrix {
+  void* data = nullptr;
+  std::int64_t stride = 0;
+  float factor = 1;
+  BlockColumns columns;
+  int slot_at = 0;  ///< where the matrix's numbers begin in a row of a slot
+};
+
 /// Gradients of the rows of a window: to their matrices, or to slots where the window is cut; the
-/// block that fills the last slot of a window adds them up in order. A matrix may be absent.
-template <class T, int block_features, int num_matrices>
+/// block that fills the last slot of a window adds them up in order.
+template <class T, int num_matrices>
 class GradientResults {
  public:
-  struct Matrix {
-    void* data;
-    std::int64_t stride;
-    float factor;
-  };
-
-  __device__ GradientResults(const TallAttentionLaunch& launch, int all_features,
-                             const Matrix (&matrices)[num_matrices])
-      : launch_(launch),
-        first_feature_(static_cast<int>(blockIdx.y) * block_features),
-        all_features_(all_features) {
+  __device__ GradientResults(const TallAttentionLaunch& launch,
+                             const GradientMatrix (&matrices)[num_matrices])
+      : launch_(launch) {
 #pragma unroll
     for (int m = 0; m < num_matrices; ++m) matrices_[m] = matrices[m];
   }
 
-  /// Two neighbouring features of the row at `place`, from `feature` of the block on.
-  __device__ void store(const tiles::Piece& piece, int m, int place, int feature, float low,
+  /// Two neighbouring numbers of the row at `place`, from column `column` of the block on.
+  __device__ void store(const tiles::Piece& piece, int m, int place, int column, float low,
                         float high) const {
-    const int at = first_feature_ + feature;
-    if (at >= all_features_) return;
+    const GradientMatrix& to = matrices_[m];
+    if (column >= to.columns.count) return;
     if (piece.slot >= 0) {
-      *reinterpret_cast<float2*>(slot_row(piece.slot, place) + m * all_features_ + at) = {low,
-                                                                                          high};
+      *reinterpret_cast<float2*>(slot_numbers(piece.slot, place, to) + column) = {low, high};
       return;
     }
-    const Matrix& to = matrices_[m];
     if (place >= piece.num_rows || to.data == nullptr) return;
-    const std::int64_t row = std::int64_t{piece.first_row} + place;
-    T* const pair = static_cast<T*>(to.data) + row * to.stride + at;
+    T* const pair = numbers(std::int64_t{piece.first_row} + place, to) + column;
     if constexpr (sizeof(T) == 4) {
       *reinterpret_cast<float2*>(pair) = {low * to.factor, high * to.factor};
     } else {
       *reinterpret_cast<std::uint32_t*>(pair) = packed<T>(low * to.factor, high * to.factor);
+    }
+  }
+  /// The only number that the block has of the row.
+  __device__ void store(const tiles::Piece& piece, int m, int place, float number) const {
+    const GradientMatrix& to = matrices_[m];
+    if (piece.slot >= 0) {
+      *slot_numbers(piece.slot, place, to) = number;
+    } else if (place < piece.num_rows && to.data != nullptr) {
+      *numbers(std::int64_t{piece.first_row} + place, to) = cuda::narrow<T>(number * to.factor);
     }
   }
 
@@ -58,36 +75,36 @@ class GradientResults {
     if (!cuda::is_last_block(counter, static_cast<unsigned>(window.num_slots))) return;
 #pragma unroll
     for (int m = 0; m < num_matrices; ++m) {
-      if (matrices_[m].data != nullptr) join(window, m);
+      if (matrices_[m].data != nullptr) join(window, matrices_[m]);
     }
   }
 
  private:
-  __device__ float* slot_row(int slot, int place) const {
-    return launch_.slots + (std::int64_t{slot} * tall_attention_height + place) * launch_.slot_row;
+  /// The block's numbers of a row.
+  __device__ float* slot_numbers(int slot, int place, const GradientMatrix& of) const {
+    return launch_.slots + (std::int64_t{slot} * tall_attention_height + place) * launch_.slot_row +
+           of.slot_at + of.columns.first;
+  }
+  __device__ static T* numbers(std::int64_t row, const GradientMatrix& of) {
+    return static_cast<T*>(of.data) + row * of.stride + of.columns.first;
   }
 
-  __device__ void join(const tiles::CutWindow& window, int m) const {
-    const int left = all_features_ - first_feature_;
-    const int num_features = left < block_features ? left : block_features;
-    const Matrix& to = matrices_[m];
-    for (int i = static_cast<int>(threadIdx.x); i < window.num_rows * num_features;
+  __device__ void join(const tiles::CutWindow& window, const GradientMatrix& to) const {
+    for (int i = static_cast<int>(threadIdx.x); i < window.num_rows * to.columns.count;
          i += tall_attention_threads) {
-      const int place = i / num_features;
-      const int feature = first_feature_ + i % num_features;
+      const int place = i / to.columns.count;
+      const int column = i % to.columns.count;
       float sum = 0;
       for (int k = 0; k < window.num_slots; ++k) {
-        sum += __ldcg(slot_row(window.first_slot + k, place) + m * all_features_ + feature);
+        sum += __ldcg(slot_numbers(window.first_slot + k, place, to) + column);
       }
-      static_cast<T*>(to.data)[(std::int64_t{window.first_row} + place) * to.stride + feature] =
+      numbers(std::int64_t{window.first_row} + place, to)[column] =
           cuda::narrow<T>(sum * to.factor);
     }
   }
 
   const TallAttentionLaunch& launch_;
-  int first_feature_;
-  int all_features_;
-  Matrix matrices_[num_matrices];
+  GradientMatrix matrices_[num_matrices];
 };
 
 }  // namespace tessera::ops

@@ -8,8 +8,6 @@
 #include "tessera/ops/attention.hpp"
 #include "tiles/pieces.hpp"
 
-struct float2;  // CUDA's; costs are computed in builds without its headers, too
-
 /// What the kernels of attention on tall windows take.
 namespace tessera::ops {
 
@@ -55,8 +53,8 @@ struct TallAttentionLaunch {
   std::int64_t own_output_stride = 0;
   void* score_gradient = nullptr;
   std::int64_t score_gradient_stride = 0;
-  /// Per row of A and head: its log_sum in powers of two, and dO . O.
-  float2* row_state = nullptr;
+  /// Per row of A and head what the sweep over rows leaves for that over columns.
+  void* row_state = nullptr;
   double* scale_sums = nullptr;  ///< per warp of the grid: its part of the gradient of the scale
 
   /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of the
@@ -84,5 +82,12 @@ extern const PlaneDotFunctions tall_dot_fp32;
 /// The backward pass of dot products: over rows for targets, then over columns.
 extern const TallAttentionFunctions tall_dot_by_rows_bf16, tall_dot_by_columns_bf16;
 extern const PlaneDotFunctions tall_dot_by_rows_fp32, tall_dot_by_columns_fp32;
+
+/// That of GAT, for the widest of `tall_head_widths`.
+inline constexpr std::size_t first_wide_gat = 2;
+inline constexpr std::size_t num_wide_gat = tall_head_widths.size() - first_wide_gat;
+using WideGatFunctions = std::array<TallAttentionFunction, num_wide_gat>;
+extern const WideGatFunctions tall_gat_by_rows_bf16, tall_gat_by_columns_bf16;
+extern const WideGatFunctions tall_gat_by_rows_fp32, tall_gat_by_columns_fp32;
 
 }  // namespace tessera::ops

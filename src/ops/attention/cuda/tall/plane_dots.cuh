@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/tall/dot_windows.cuh"
+#include "ops/attention/cuda/tall/gathered_windows.cuh"
 #include "ops/attention/cuda/tall/steps.cuh"
 
 /// Dot products of fp32 over windows of 64 rows: Q, K, V and weights are each a high and a low part
@@ -9,8 +9,8 @@
 namespace tessera::ops {
 
 template <int width>
-class PlaneDots : public DotWindows<PlaneDots<width>, float, width, 0, false> {
-  using Windows = DotWindows<PlaneDots, float, width, 0, false>;
+class PlaneDots : public GatheredWindows<PlaneDots<width>, float, width, 2, 0, NoState> {
+  using Windows = GatheredWindows<PlaneDots, float, width, 2, 0, NoState>;
 
  public:
   using Windows::heads;
@@ -156,12 +156,13 @@ constexpr int plane_dot_blocks(int width) { return width == 64 ? 2 : 3; }
 template <int width>
 __global__ __launch_bounds__(tall_attention_threads, plane_dot_blocks(width)) void attend_planes(
     const TallAttentionLaunch launch) {
-  run_dot_windows<PlaneDots<width>>(launch);
+  run_gathered_windows<PlaneDots<width>>(launch);
 }
 
 template <std::size_t... i>
 constexpr PlaneDotFunctions make_plane_dots(std::index_sequence<i...>) {
-  return {dot_function<PlaneDots<tall_head_widths[i]>, attend_planes<tall_head_widths[i]>>()...};
+  return {
+      gathered_function<PlaneDots<tall_head_widths[i]>, attend_planes<tall_head_widths[i]>>()...};
 }
 
 }  // namespace tessera::ops

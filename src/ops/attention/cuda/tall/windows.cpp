@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/cuda/tall/windows.hpp"
 
-#include <vector_types.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -43,7 +41,7 @@ struct Windows {
     TallAttentionLaunch launch;
     launch.pieces = pieces.data();
     launch.worker_offsets = worker_offsets.data();
-    launch.num_workers = static_cast<std::int32_t>(worker_offsets.size() - 1);
+    launch.num_workers = num_workers();
     launch.columns = tiles->columns.data();
     launch.words = tiles->words.data();
     launch.arrivals = counters;
@@ -51,6 +49,7 @@ struct Windows {
     launch.num_slots = num_slots;
     return launch;
   }
+  int num_workers() const { return static_cast<int>(worker_offsets.size() - 1); }
   std::int64_t slot_rows() const { return std::int64_t{num_slots} * tall_attention_height; }
 };
 
@@ -62,8 +61,8 @@ class CudaTallAttention final : public PreparedAttention {
       : options_(problem.options),
         kernel_(kernel),
         rows_(cuda::device_rows(problem.graph, options_.place())),
-        row_side_(problem.graph, tiles::Side::forward, workers_of(kernel_.function),
-                  options_.place()),
+        row_side_(problem.graph, tiles::Side::forward,
+                  workers_of(kernel_.function, kernel_.num_slices), options_.place()),
         by_rows_(prepare_rows_attention(problem)) {
     slots_ = workspace_.add<float>(checked_area(row_side_.slot_rows(), slot_row()));
     workspace_.add_counters(std::int64_t{row_side_.num_slots} * kernel_.num_slices);
@@ -97,7 +96,7 @@ class CudaTallAttention final : public PreparedAttention {
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
-    if (column_side_.tiles == nullptr || !on_tiles(inputs, grad_output, gradients)) {
+    if (column_side_.tiles == nullptr || !on_tiles(inputs, output, grad_output, gradients)) {
       by_rows_->run_backward(inputs, output, log_sum, grad_output, gradients, stream, workspace);
       return;
     }
@@ -134,31 +133,40 @@ class CudaTallAttention final : public PreparedAttention {
   }
 
  private:
-  int workers_of(const TallAttentionFunction& function) const {
-    return std::max(1, function.resident_blocks() / kernel_.num_slices);
+  static int workers_of(const TallAttentionFunction& function, int num_slices) {
+    return std::max(1, function.resident_blocks() / num_slices);
   }
 
   void prepare_backward(const Graph& graph) {
-    // The sweep over rows takes the forward pass's pieces.
-    static_cast<void>(kernel_.by_rows.resident_blocks());
-    column_side_ =
-        Windows(graph, tiles::Side::transposed, workers_of(kernel_.by_columns), options_.place());
+    const int slices = kernel_.gradient_slices;
+    const int workers = workers_of(kernel_.by_rows, slices);
+    // The sweep over rows takes the forward pass's pieces where as many blocks share them.
+    if (workers != row_side_.num_workers()) {
+      own_gradient_rows_ = Windows(graph, tiles::Side::forward, workers, options_.place());
+    }
+    column_side_ = Windows(graph, tiles::Side::transposed, workers_of(kernel_.by_columns, slices),
+                           options_.place());
     WorkspaceNeed need;
     if (options_.form == AttentionForm::dot) scale_sums_ = need.add<double>(num_scale_sums());
-    row_state_ = need.add<float2>(checked_area(graph.num_rows(), options_.heads));
+    row_state_ =
+        need.add<float>(checked_area(graph.num_rows(), options_.heads * kernel_.state_numbers));
     gradient_slots_ =
-        need.add<float>(std::max(checked_area(row_side_.slot_rows(), kernel_.row_slot),
+        need.add<float>(std::max(checked_area(gradient_rows().slot_rows(), kernel_.row_slot),
                                  checked_area(column_side_.slot_rows(), kernel_.column_slot)));
-    need.add_counters(std::int64_t{std::max(row_side_.num_slots, column_side_.num_slots)} *
-                      kernel_.num_slices);
+    need.add_counters(std::int64_t{std::max(gradient_rows().num_slots, column_side_.num_slots)} *
+                      slices);
     workspace_.cover(need);
+  }
+
+  const Windows& gradient_rows() const {
+    return own_gradient_rows_.tiles != nullptr ? own_gradient_rows_ : row_side_;
   }
 
   void sweep_rows(const AttentionInputs& inputs, const ConstOperand& output,
                   const ConstOperand& log_sum, const ConstOperand& grad_output,
                   const AttentionGradOutputs& gradients, Stream stream,
                   const WorkspaceView& workspace) const {
-    TallAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
+    TallAttentionLaunch launch = launch_of(inputs, gradient_rows(), workspace);
     launch.target = inputs.target.data;
     launch.target_stride = inputs.target.stride;
     launch.source = inputs.source.data;
@@ -198,7 +206,7 @@ class CudaTallAttention final : public PreparedAttention {
   }
   /// One per warp of the sweep over rows.
   std::int64_t num_scale_sums() const {
-    return static_cast<std::int64_t>(row_side_.worker_offsets.size() - 1) * kernel_.num_slices *
+    return std::int64_t{gradient_rows().num_workers()} * kernel_.gradient_slices *
            (tall_attention_threads / 32);
   }
 
@@ -210,12 +218,15 @@ class CudaTallAttention final : public PreparedAttention {
     return options_.form == AttentionForm::gat || (fits(inputs.target) && fits(inputs.source));
   }
 
-  bool on_tiles(const AttentionInputs& inputs, const ConstOperand& grad_output,
-                const AttentionGradOutputs& gradients) const {
+  bool on_tiles(const AttentionInputs& inputs, const ConstOperand& output,
+                const ConstOperand& grad_output, const AttentionGradOutputs& gradients) const {
     const auto fits_if_any = [&](const Operand& operand) {
       return operand.absent() || fits(operand);
     };
-    if (!fits(inputs.value) || !fits(grad_output) || !fits_if_any(gradients.value)) return false;
+    if (!fits(inputs.value) || !fits(output) || !fits(grad_output) ||
+        !fits_if_any(gradients.value)) {
+      return false;
+    }
     return options_.form == AttentionForm::gat ||
            (fits(inputs.target) && fits(inputs.source) && fits_if_any(gradients.target) &&
             fits_if_any(gradients.source));
@@ -225,12 +236,14 @@ class CudaTallAttention final : public PreparedAttention {
   WindowKernel kernel_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
   Windows row_side_;
-  Windows column_side_;  ///< where the kernel has a backward pass that is wanted
+  // Where the kernel has a backward pass that is wanted.
+  Windows own_gradient_rows_;  ///< where the forward pass's pieces are not for it
+  Windows column_side_;
   std::unique_ptr<const PreparedAttention> by_rows_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
   WorkspacePart<double> scale_sums_;
-  WorkspacePart<float2> row_state_;
+  WorkspacePart<float> row_state_;
   WorkspacePart<float> gradient_slots_;
 };
 

@@ -19,9 +19,12 @@ struct WindowKernel {
   /// The backward pass, over rows, then over columns; without launchers where rows have it.
   TallAttentionFunction by_rows = {};
   TallAttentionFunction by_columns = {};
+  int gradient_slices = 1;
   /// Numbers that the sweeps keep per row of a piece of a cut window.
   std::int64_t row_slot = 0;
   std::int64_t column_slot = 0;
+  /// Numbers that the sweep over rows leaves per row and head.
+  int state_numbers = 2;
 };
 
 /// Which of `tall_head_widths` the heads have.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "cuda/launch.cuh"
@@ -9,16 +10,20 @@
 #include "ops/attention/cuda/tall/tile_walk.cuh"
 #include "ops/attention/cuda/tall/window.cuh"
 
-/// How the passes of dot products over windows of 64 rows get their tiles: two rows of each column,
-/// of the matrix that scores are of and of another one. The next tiles are under way while one is
-/// computed, be they of the same window or not.
+/// How passes over windows of 64 rows get their tiles: a row of each column, or two, of the matrix
+/// that scores are of and of another one. The next tiles are under way while one is computed, be
+/// they of the same window or not.
 namespace tessera::ops {
 
-/// `Pass` has `begin_piece`, `add`, `finish` and `end`. Behind the stages there is room for
-/// `own_matrices` matrices of the window's own rows. With `has_states` each column brings its row
-/// state.
-template <class Pass, class T, int width, int own_matrices, bool has_states>
-class DotWindows {
+/// What a column brings beside its rows, if it is not the row state of a target.
+struct NoState {};
+using SourceTerm = float;  ///< the term of a source, in powers of two
+
+/// `Pass` has `begin_piece`, `add`, `finish` and `end`. Of a column the rows of `gathered` matrices
+/// are brought, of the values alone or of sources before them, and a `State`. Behind the stages
+/// there is room for `own_matrices` matrices of the window's own rows.
+template <class Pass, class T, int width, int gathered, int own_matrices, class State>
+class GatheredWindows {
  public:
   static constexpr int heads = tall_block_heads(width);
   static constexpr int features = width * heads;
@@ -26,15 +31,17 @@ class DotWindows {
   using Rows = typename Planes::Rows;
   using Part = typename Planes::Part;
   static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
-  /// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
   struct ColumnStates {
-    float2 of[heads][tiles::tile_columns];
+    State of[heads][tiles::tile_columns];
   };
+  static constexpr bool has_states = !std::is_same_v<State, NoState>;
+  static constexpr bool has_terms = std::is_same_v<State, SourceTerm>;
+  static_assert(!has_terms || heads == 1, "a thread brings the term of one head");
   static constexpr int stage_bytes =
-      2 * Rows::bytes + (has_states ? static_cast<int>(sizeof(ColumnStates)) : 0);
+      gathered * Rows::bytes + (has_states ? static_cast<int>(sizeof(ColumnStates)) : 0);
   static constexpr int shared_bytes = num_stages * stage_bytes + own_matrices * Rows::bytes;
 
-  __device__ DotWindows(const TallAttentionLaunch& launch, char* shared)
+  __device__ GatheredWindows(const TallAttentionLaunch& launch, char* shared)
       : launch_(launch),
         shared_(shared),
         partners_{Copy(launch.source, launch.source_stride, first_feature(), all_features()),
@@ -49,6 +56,7 @@ class DotWindows {
       const Tile tile = load_ids(walk);
       words[turn] = tile.word;
       start(turn, tile);
+      if (turn < num_stages - 2) put_term(turn);
     }
     Tile tile = load_ids(walk);
     int turn = 0;
@@ -56,9 +64,12 @@ class DotWindows {
       const tiles::Piece piece = launch_.pieces[i];
       pass().begin_piece(piece);
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
+        put_term(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
-        Planes::cut(memory_of(turn, 0), steps * tiles::step_columns);
-        Planes::cut(memory_of(turn, 1), steps * tiles::step_columns);
+#pragma unroll
+        for (int matrix = 0; matrix < gathered; ++matrix) {
+          Planes::cut(memory_of(turn, matrix), steps * tiles::step_columns);
+        }
         __syncthreads();
         start(turn + num_stages - 1, tile);
         const TilePattern pattern{words[0]};
@@ -87,7 +98,7 @@ class DotWindows {
 
   __device__ Pass& pass() { return static_cast<Pass&>(*this); }
 
-  /// The rows of columns that scores are of, then the others.
+  /// The rows of columns: those that scores are of where there are two, then the others.
   __device__ char* memory_of(int turn, int matrix) const {
     return shared_ + turn % num_stages * stage_bytes + matrix * Rows::bytes;
   }
@@ -99,7 +110,7 @@ class DotWindows {
     return shared_ + num_stages * stage_bytes + matrix * Rows::bytes;
   }
   __device__ ColumnStates& states_of(int turn) const {
-    return *reinterpret_cast<ColumnStates*>(memory_of(turn, 2));
+    return *reinterpret_cast<ColumnStates*>(memory_of(turn, gathered));
   }
 
   /// A tile on its way: its columns that this thread brings rows of, and this thread's bits.
@@ -128,31 +139,56 @@ class DotWindows {
     walk.advance();
     return tile;
   }
-  __device__ void start(int turn, const Tile& tile) const {
-    partners_[0].start(rows_of(turn, 0), tile.rows, tile.num_columns);
-    partners_[1].start(rows_of(turn, 1), tile.rows, tile.num_columns);
-    if constexpr (has_states) {
-      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+  __device__ void start(int turn, const Tile& tile) {
+    if constexpr (gathered == 2) {
+      partners_[0].start(rows_of(turn, 0), tile.rows, tile.num_columns);
+    }
+    partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
+    const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+    if constexpr (has_terms) {
+      if (column < tile.num_columns) {
+        term_ = __ldg(static_cast<const T*>(launch_.source) +
+                      std::int64_t{tile.of_state} * launch_.source_stride + first_head());
+      }
+    } else if constexpr (has_states) {
       constexpr int at_once = tall_attention_threads / tiles::tile_columns;
 #pragma unroll
-      for (int h = static_cast<int>(threadIdx.x) / tiles::tile_columns; h < heads; h += at_once) {
+      for (int i = 0; i < (heads + at_once - 1) / at_once; ++i) {
+        const int h = static_cast<int>(threadIdx.x) / tiles::tile_columns + i * at_once;
         const int head = first_head() + h;
-        if (column >= tile.num_columns || head >= launch_.heads) continue;
-        cuda::copy_8_async(cuda::shared_address(&states_of(turn).of[h][column]),
-                           launch_.row_state + std::int64_t{tile.of_state} * launch_.heads + head);
+        if (column >= tile.num_columns || h >= heads || head >= launch_.heads) continue;
+        const std::uint32_t to = cuda::shared_address(&states_of(turn).of[h][column]);
+        const State* const from = static_cast<const State*>(launch_.row_state) +
+                                  std::int64_t{tile.of_state} * launch_.heads + head;
+        if constexpr (sizeof(State) == 16) {
+          cuda::copy_16_async(to, from);
+        } else {
+          cuda::copy_8_async(to, from);
+        }
       }
     }
     cuda::commit_copies();
+  }
+  /// Terms come through registers, as they are too small for a copy: the one that was asked for
+  /// last goes where it belongs.
+  __device__ void put_term(int turn) const {
+    if constexpr (has_terms) {
+      const auto column = static_cast<int>(threadIdx.x);
+      if (column < tiles::tile_columns) {
+        states_of(turn).of[0][column] = cuda::widen(term_) * log2_of_e;
+      }
+    }
   }
 
   const TallAttentionLaunch& launch_;
   char* shared_;
   Copy partners_[2];
+  T term_ = cuda::narrow<T>(0.0f);
 };
 
 /// The pieces of this block.
 template <class Pass>
-__device__ void run_dot_windows(const TallAttentionLaunch& launch) {
+__device__ void run_gathered_windows(const TallAttentionLaunch& launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
@@ -164,7 +200,7 @@ __device__ void run_dot_windows(const TallAttentionLaunch& launch) {
 
 /// The launcher of a kernel that does so, and the blocks of it that a GPU holds.
 template <class Pass, auto kernel>
-constexpr TallAttentionFunction dot_function() {
+constexpr TallAttentionFunction gathered_function() {
   return {[](const TallAttentionLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.num_workers),
                             cuda::num_blocks(launch.heads, Pass::heads));
