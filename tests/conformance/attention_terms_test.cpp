@@ -34,14 +34,17 @@ struct TermsCase {
     target = normal_matrix<T>(graph.num_rows(), score_cols, seed);
     source = normal_matrix<T>(graph.num_cols(), score_cols, seed + 1);
     value = normal_matrix<T>(graph.num_cols(), options.features, seed + 2);
-    term = normal_matrix<T>(graph.num_edges(), options.heads, seed + 3);
+    term = normal_matrix<T>(graph.num_edges(), has_vector() ? options.features : options.heads,
+                            seed + 3);
+    vector = normal_matrix<T>(1, has_vector() ? options.features : 0, seed + 5);
     grad_output = normal_matrix<T>(graph.num_rows(), options.features, seed + 4);
     output = like(grad_output);
     grad_target = like(target);
     grad_source = like(source);
     grad_value = like(value);
     grad_term = like(term);
-    weights = like(term);
+    grad_vector = like(vector);
+    weights = Matrix<T>(graph.num_edges(), options.heads, std::numeric_limits<T>::quiet_NaN());
     log_sum = Matrix<T>(graph.num_rows(), options.heads, std::numeric_limits<T>::quiet_NaN());
     testing::note_compared();
   }
@@ -50,8 +53,11 @@ struct TermsCase {
     return Matrix<T>(other.rows(), other.cols(), std::numeric_limits<T>::quiet_NaN());
   }
 
+  bool has_vector() const { return options.form == AttentionForm::gatv2; }
+
   ops::AttentionInputs inputs() const {
     ops::AttentionInputs inputs{target, source, value};
+    if (has_vector()) inputs.vector = vector;
     inputs.scale = 0.3;
     inputs.random = Random(12, 3, 4);
     inputs.edge_term = term;
@@ -66,12 +72,14 @@ struct TermsCase {
         on_term(term, device), on_grad(grad_output, device), on_output(output, device),
         on_log_sum(log_sum, device), on_weights(weights, device),
         on_grad_target(grad_target, device), on_grad_source(grad_source, device),
-        on_grad_value(grad_value, device), on_grad_term(grad_term, device);
+        on_grad_value(grad_value, device), on_grad_term(grad_term, device),
+        on_vector(vector, device), on_grad_vector(grad_vector, device);
     ops::AttentionInputs placed = inputs();
     placed.target = on_target.view();
     placed.source = on_source.view();
     placed.value = on_value.view();
     placed.edge_term = on_term.view();
+    if (has_vector()) placed.vector = on_vector.view();
     ops::run(plan, placed, {on_output.view(), on_log_sum.view()});
     ops::attention_weights(plan, placed, on_log_sum.view(), on_weights.view());
     ops::AttentionGradOutputs gradients;
@@ -79,17 +87,19 @@ struct TermsCase {
     gradients.source = on_grad_source.view();
     gradients.value = on_grad_value.view();
     gradients.edge_term = on_grad_term.view();
+    if (has_vector()) gradients.vector = on_grad_vector.view();
     ops::run_backward(plan, placed, on_output.view(), on_log_sum.view(), on_grad.view(), gradients);
-    for (PlacedMatrix<T>* matrix : {&on_output, &on_log_sum, &on_weights, &on_grad_target,
-                                    &on_grad_source, &on_grad_value, &on_grad_term}) {
+    for (PlacedMatrix<T>* matrix :
+         {&on_output, &on_log_sum, &on_weights, &on_grad_target, &on_grad_source, &on_grad_value,
+          &on_grad_term, &on_grad_vector}) {
       matrix->fetch();
     }
   }
 
   Graph graph;
   AttentionOptions options;
-  Matrix<T> target, source, value, term, grad_output, output, log_sum, weights;
-  Matrix<T> grad_target, grad_source, grad_value, grad_term;
+  Matrix<T> target, source, value, term, vector, grad_output, output, log_sum, weights;
+  Matrix<T> grad_target, grad_source, grad_value, grad_term, grad_vector;
 };
 
 /// The same operands in double precision, with the reference's results.
@@ -100,6 +110,7 @@ TermsCase<double> reference_of(const TermsCase<T>& from) {
   result.source = to_double(from.source);
   result.value = to_double(from.value);
   result.term = to_double(from.term);
+  result.vector = to_double(from.vector);
   result.grad_output = to_double(from.grad_output);
   const ops::AttentionInputs inputs = result.inputs();
   ops::reference::attention(result.graph, result.options, inputs, {result.output, result.log_sum});
@@ -109,6 +120,7 @@ TermsCase<double> reference_of(const TermsCase<T>& from) {
   gradients.source = result.grad_source;
   gradients.value = result.grad_value;
   gradients.edge_term = result.grad_term;
+  if (result.has_vector()) gradients.vector = result.grad_vector;
   ops::reference::attention_backward(result.graph, result.options, inputs, result.grad_output,
                                      gradients);
   return result;
@@ -151,13 +163,14 @@ void check(const Graph& graph, const AttentionOptions& options, std::uint64_t se
   expect_close(run.grad_source, expected.grad_source, bound, "gradient of source");
   expect_close(run.grad_value, expected.grad_value, bound, "gradient of value");
   expect_close(run.grad_term, expected.grad_term, bound, "gradient of edge_term");
+  expect_close(run.grad_vector, expected.grad_vector, bound, "gradient of vector");
 }
 
 class AttentionTermsOnDevice : public AttentionKernelTest {
  protected:
-  void check_both_forms(const Graph& graph, std::int64_t heads, std::int64_t width, double dropout,
-                        std::uint64_t seed) const {
-    for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+  void check_all_forms(const Graph& graph, std::int64_t heads, std::int64_t width, double dropout,
+                       std::uint64_t seed) const {
+    for (const AttentionForm form : all_forms) {
       const AttentionOptions options = options_of(GetParam(), form, heads, width, dropout);
       check<float>(graph, options, seed);
       if (on_cpu(GetParam())) check<double>(graph, options, seed);
@@ -168,36 +181,44 @@ class AttentionTermsOnDevice : public AttentionKernelTest {
 TEST_P(AttentionTermsOnDevice, OddGraphs) {
   for (const testing::NamedGraph& odd : testing::odd_patterns()) {
     SCOPED_TRACE(odd.name);
-    check_both_forms(odd.graph, 2, 5, 0, 4000);
-    check_both_forms(odd.graph, 1, 16, 0.4, 4010);
+    check_all_forms(odd.graph, 2, 5, 0, 4000);
+    check_all_forms(odd.graph, 1, 16, 0.4, 4010);
   }
 }
 
 TEST_P(AttentionTermsOnDevice, AnyWidth) {
   const Graph graph = testing::random_graph(33, 47, 300, 41, false);
   for (const std::int64_t width : {1, 3, 8, 17, 33}) {
-    check_both_forms(graph, 1, width, 0, 4100);
-    check_both_forms(graph, 3, width, 0.5, 4110);
+    check_all_forms(graph, 1, width, 0, 4100);
+    check_all_forms(graph, 3, width, 0.5, 4110);
   }
 }
 
+/// The gradient of a vector is summed over pieces of the edges.
+TEST_P(AttentionTermsOnDevice, VectorsOfManyEdgesAndFeatures) {
+  const Graph graph = testing::random_graph(300, 280, 70000, 45, false);
+  check<float>(graph, options_of(GetParam(), AttentionForm::gatv2, 2, 40, 0), 4600);
+}
+
 TEST_P(AttentionTermsOnDevice, Hubs) {
-  check_both_forms(testing::star_graph(5000), 4, 8, 0.2, 4200);
+  check_all_forms(testing::star_graph(5000), 4, 8, 0.2, 4200);
 }
 
 TEST_P(AttentionTermsOnDevice, ASlopeOfAnySign) {
   const Graph graph = testing::random_graph(30, 30, 200, 42, false);
   for (const double slope : {-0.5, 0.0, 1.5}) {
-    AttentionOptions options = options_of(GetParam(), AttentionForm::gat, 2, 4, 0);
-    options.negative_slope = slope;
-    check<float>(graph, options, 4300);
+    for (const AttentionForm form : {AttentionForm::gat, AttentionForm::gatv2}) {
+      AttentionOptions options = options_of(GetParam(), form, 2, 4, 0);
+      options.negative_slope = slope;
+      check<float>(graph, options, 4300);
+    }
   }
 }
 
 /// Where tf32 is allowed, plans with terms compute in fp32.
 TEST_P(AttentionTermsOnDevice, Tf32IsComputedInFp32) {
   const Graph graph = testing::random_graph(70, 60, 900, 44, false);
-  for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+  for (const AttentionForm form : all_forms) {
     check<float>(graph, options_of(GetParam(), form, 2, 16, 0), 4500, Precision::tf32);
   }
 }
@@ -219,12 +240,10 @@ TEST_P(AttentionTermsOnDevice, TermsAreOfThePlan) {
   const ops::AttentionPlan without = ops::plan_attention(graph, options);
   testing::expect_error(code, {"the plan has none"},
                         [&] { ops::run(without, run.inputs(), {run.output}); });
-  for (const AttentionForm form : {AttentionForm::gatv2, AttentionForm::cosine}) {
-    options.edge_terms = true;
-    options.form = form;
-    testing::expect_error(code, {"has no terms of edges"},
-                          [&] { ops::plan_attention(graph, options); });
-  }
+  options.edge_terms = true;
+  options.form = AttentionForm::cosine;
+  testing::expect_error(code, {"has no terms of edges"},
+                        [&] { ops::plan_attention(graph, options); });
 }
 
 std::vector<std::string> kernels_with_terms() {

@@ -194,20 +194,23 @@ def test_a_term_for_each_edge_in_attention(device, form):
     close(nothing, without, torch.float32)
 
 
-@pytest.mark.parametrize("form", ["additive", "dot"])
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("autocast", [False, True])
 def test_terms_of_edges_beside_16_bits(device, form, dtype, autocast):
     """The kernel that takes terms computes in fp32: what comes out is rounded once."""
     index, heads = random_edges(20, 20, 160, device), 2
     size = heads if form == "additive" else 6
-    wide = [torch.randn(rows, columns, device=device).to(dtype).float().requires_grad_()
-            for rows, columns in ((20, size), (20, size), (20, 6), (160, heads))]
+    shapes = [(20, size), (20, size), (20, 6), (160, 6 if form == "v2" else heads)]
+    if form == "v2":
+        shapes.append((6,))
+    wide = [torch.randn(shape, device=device).to(dtype).float().requires_grad_() for shape in shapes]
     options = {"form": form, "heads": heads, "scale": 0.5}
 
-    def run(target, source, value, term):
-        out = tessera.attention(index, target, source, value, edge_term=term, **options)
-        return [out, *torch.autograd.grad(out.float().square().sum(), (target, source, value, term))]
+    def run(target, source, value, term, *vector):
+        out = tessera.attention(index, target, source, value, *vector, edge_term=term, **options)
+        return [out, *torch.autograd.grad(out.float().square().sum(),
+                                          (target, source, value, term, *vector))]
 
     expected = run(*wide)
     given = wide if autocast else [tensor.detach().to(dtype).requires_grad_() for tensor in wide]
@@ -219,7 +222,7 @@ def test_terms_of_edges_beside_16_bits(device, form, dtype, autocast):
         close(narrow, exact, dtype)
 
 
-@pytest.mark.parametrize("form", ["additive", "dot"])
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
 @pytest.mark.parametrize("loops", ["given", "one_each"])
 def test_terms_of_edges_in_one_operator(device, form, loops):
     """The kernel that takes terms against scores, softmax and sums one after another."""
@@ -227,19 +230,21 @@ def test_terms_of_edges_in_one_operator(device, form, loops):
     graph, heads, width = tessera.Graph(index, 20, 20), 2, 3
     edges = 160 + (20 if loops == "one_each" else 0)
     size = heads if form == "additive" else heads * width
-    tensors = [torch.randn(rows, columns, device=device, requires_grad=True)
-               for rows, columns in ((20, size), (20, size), (20, heads * width), (edges, heads))]
+    shapes = [(20, size), (20, size), (20, heads * width), (edges, size if form == "v2" else heads)]
+    if form == "v2":
+        shapes.append((heads * width,))
+    tensors = [torch.randn(shape, device=device, requires_grad=True) for shape in shapes]
     weighing = torch.randn(20, heads * width, device=device)
     found = []
     for in_parts in (False, True):
-        target, source, value, term = tensors
+        target, source, value, term, *vector = tensors
         options = {"form": form, "heads": heads, "scale": 0.5, "edge_term": term, "loops": loops}
         if in_parts:
-            weights = tessera.attention_weights(graph, target, source, value, **options)
+            weights = tessera.attention_weights(graph, target, source, value, *vector, **options)
             out = tessera.spmm(graph, value, weights, loops=loops)
         else:
             with tessera.trace() as kernels:
-                out = tessera.attention(graph, target, source, value, **options)
+                out = tessera.attention(graph, target, source, value, *vector, **options)
             assert kernels == [f"attention/{device.type}/terms forward"]
         found.append([out, *torch.autograd.grad((out * weighing).sum(), tensors)])
     for mine, parts in zip(*found):
@@ -251,8 +256,6 @@ def test_a_kernel_by_its_name_beside_terms_of_edges(device):
     name, options = f"attention/{device.type}/terms", {"edge_term": torch.randn(160, 4, device=device)}
     named = tessera.attention(index, scores, scores, scores, heads=4, kernel=name, **options)
     close(named, tessera.attention(index, scores, scores, scores, heads=4, **options), torch.float32)
-    with pytest.raises(ValueError, match="form v2 .* chooses its kernels itself"):
-        tessera.attention(index, scores, scores, scores, scores[0], form="v2", heads=4, kernel=name, **options)
     with pytest.raises(ValueError, match="the form cosine chooses its kernels itself"):
         tessera.attention(index, None, None, scores, torch.ones(1, device=device), form="cosine", kernel=name)
 
@@ -268,6 +271,7 @@ def test_dropout_beside_terms_of_edges(device):
     close((gradient * value).sum(), out.sum(), torch.float32)
     again = tessera.attention(index, *scores, value, heads=heads, edge_term=term, dropout=0.5)
     assert not torch.allclose(out, again)
+
 
 def test_second_derivative_of_max_is_refused():
     x = torch.randn(6, 3, requires_grad=True)

@@ -134,12 +134,19 @@ void attend_backward(Structure& structure, const AttentionSettings& settings,
 
 namespace {
 
+/// Numbers that a term of an edge has.
+std::int64_t term_numbers(const AttentionSettings& settings, const Tensor& value) {
+  return settings.form == ops::AttentionForm::gatv2 ? value.size(1) : settings.heads;
+}
+
 /// The caller's terms of edges in the order of rows, in the type of the values.
-Tensor terms_in_rows(const Structure& structure, const Tensor& term, std::int64_t heads,
-                     const Tensor& value) {
-  if (term.dim() != 2 || term.size(0) != structure.caller_edges() || term.size(1) != heads) {
-    throw Error(ErrorCode::invalid_argument, "terms that do not fit the edges", "edge_term",
-                "use " + std::to_string(structure.caller_edges()) + " x " + std::to_string(heads));
+Tensor terms_in_rows(const Structure& structure, const Tensor& term,
+                     const AttentionSettings& settings, const Tensor& value) {
+  const std::int64_t numbers = term_numbers(settings, value);
+  if (term.dim() != 2 || term.size(0) != structure.caller_edges() || term.size(1) != numbers) {
+    throw Error(
+        ErrorCode::invalid_argument, "terms that do not fit the edges", "edge_term",
+        "use " + std::to_string(structure.caller_edges()) + " x " + std::to_string(numbers));
   }
   return with_rows(structure.in_rows(in_type(term, value.scalar_type())));
 }
@@ -158,7 +165,7 @@ std::tuple<Tensor, Tensor> attention(Tensor target, Tensor source, Tensor value,
   AttentionTensors tensors(target, source, value, vector, seed, edge_term.has_value());
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const Tensor& v = tensors.value;
-  if (edge_term) tensors.edge_term = terms_in_rows(*structure, *edge_term, heads, v);
+  if (edge_term) tensors.edge_term = terms_in_rows(*structure, *edge_term, settings, v);
   Tensor output = empty_beside(v, targets, v.size(1), v.scalar_type());
   Tensor log_sum = empty_beside(v, targets, heads, sum_type(v));
   attend(*structure, settings, tensors, output, log_sum);
@@ -184,8 +191,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> attention_backward(
   AttentionGradients found{like(tensors.target), like(tensors.source), like(tensors.value)};
   if (vector) found.vector = empty_beside(tensors.value, vector->numel(), type);
   if (edge_term) {
-    tensors.edge_term = terms_in_rows(*structure, *edge_term, heads, tensors.value);
-    found.edge_term = empty_beside(tensors.value, structure->edges(), heads, type);
+    tensors.edge_term = terms_in_rows(*structure, *edge_term, settings, tensors.value);
+    found.edge_term = empty_beside(tensors.value, structure->edges(),
+                                   term_numbers(settings, tensors.value), type);
   }
   attend_backward(*structure, settings, tensors, output, log_sum, grad, found);
   if (!found.vector) found.vector = empty_beside(tensors.value, 0, type);

@@ -247,9 +247,8 @@ def attention(
 
     ``edge_term`` adds a number for each edge and head to what is summed inside of the score (``w``
     numbers for each head in the form v2); with added loops, theirs stand at the end. Runs then take
-    memory for a few numbers for each edge and head, and compute in fp32 where values have 16 bits; in
-    the form v2 they are made one after another, and kept for the backward pass. ``kernel``: as of :func:`spmm`; not in the form
-    cosine, and not where an ``edge_term`` takes several kernels one after another.
+    memory for a few numbers for each edge and head (in the form v2, as much as the terms take, too),
+    and compute in fp32 where values have 16 bits. ``kernel``: as of :func:`spmm`; not in the form cosine.
 
     Example:
         >>> import torch, tessera
@@ -262,7 +261,9 @@ def attention(
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}: use additive, v2, dot or cosine")
     if form == "cosine":
-        _refuse_kernel(kernel, "in the form cosine")
+        if kernel is not None:
+            raise ValueError(f"kernel={kernel!r}: attention in the form cosine chooses its kernels itself: "
+                             "give none")
         return _attention_by_cosines(graph, target, source, value, vector, heads, dropout, edge_term,
                                      loops, tune)
     graph = _checked_graph(graph, target, source, value, vector, form, heads)
@@ -270,16 +271,8 @@ def attention(
         if form != "dot" or scale.numel() != 1:
             raise ValueError("a scale that is a tensor has one number, and belongs to the form dot")
         target, scale = target * scale.view(1, 1).to(target.dtype), 1.0
-    if edge_term is not None and not _takes_terms(form, value):
-        _refuse_kernel(kernel, f"with an edge_term, in the form {form} and of {value.dtype},")
-        weights = attention_weights(graph, target, source, value, vector, form=form, heads=heads,
-                                    scale=scale, negative_slope=negative_slope,
-                                    edge_term=edge_term, loops=loops)
-        if dropout > 0:
-            weights = torch.nn.functional.dropout(weights, dropout)
-        return spmm(graph, value, weights, loops=loops, tune=tune)
     if edge_term is not None:
-        check_edge_term(edge_term, graph, LOOPS[loops], heads)
+        check_edge_term(edge_term, graph, LOOPS[loops], value.size(1) if form == "v2" else heads)
     seed = dropout_seed(value.device) if dropout > 0 else None
     value, target, source, vector = _autocast(value, target, source, vector)
     return errors.run(
@@ -306,16 +299,6 @@ def _checked_graph(graph: Any, target: Tensor | None, source: Tensor | None, val
     if (vector is not None) != (form == "v2"):
         raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")
     return graph
-
-
-def _refuse_kernel(kernel: str | None, where: str) -> None:
-    if kernel is not None:
-        raise ValueError(f"kernel={kernel!r}: attention {where} chooses its kernels itself: give none")
-
-
-def _takes_terms(form: str, value: Tensor) -> bool:
-    """Whether there are kernels that take a term for each edge."""
-    return form in ("additive", "dot") and not (value.is_cuda and value.dtype == torch.float64)
 
 
 def _attention_by_cosines(

@@ -23,7 +23,7 @@
 ///     dot    S = scale * target[i][h] . source[j][h]                w numbers a head and vertex
 ///     cosine S = factor * cos(value[i], value[j])                   AGNN: one head, a square graph
 ///
-/// With `edge_terms`, gat and dot add a number that each edge brings for each head to what is
+/// With `edge_terms`, each edge brings a number for each head (gatv2: for each feature) to what is
 /// summed inside of the score: leaky_relu(target + source + term), scale * target . source + term.
 ///
 /// A cosine takes rows shorter than 1e-12 for that long; its factor was learned, and lies on the
@@ -43,7 +43,7 @@ struct AttentionOptions : PlanOptions {
   double negative_slope = 0.2;
   /// Share of edge weights set to 0 in training; the rest is divided by 1 - dropout.
   double dropout = 0;
-  /// Whether runs bring a term for each edge and head, in the forms gat and dot.
+  /// Whether runs bring terms of edges; not in the form cosine.
   bool edge_terms = false;
 
   friend bool operator==(const AttentionOptions&, const AttentionOptions&) = default;
@@ -67,7 +67,7 @@ struct AttentionInputs {
   /// Cosine, for the backward pass: what the forward run of the same plan wrote. Absent: the
   /// lengths are computed again.
   ConstOperand inverse_lengths = {};
-  /// Where the plan has edge terms: num_edges x heads in CSR order.
+  /// Where the plan has edge terms: num_edges x heads (gatv2: x features) in CSR order.
   ConstOperand edge_term = {};
 };
 

@@ -115,7 +115,9 @@ void softmax(const PreparedEdgeSoftmax& softmax, const Graph& graph, const Opera
 }  // namespace
 
 const EdgeTermOps& cpu_edge_term_ops() {
-  static constexpr EdgeTermOps ops{add, differentiate, copy, drop, softmax};
+  static constexpr EdgeTermOps ops{
+      add,  differentiate, score_by_vector_on_cpu, differentiate_by_vector_on_cpu, copy,
+      drop, softmax};
   return ops;
 }
 

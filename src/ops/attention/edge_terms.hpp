@@ -19,6 +19,10 @@ struct EdgeTermOps {
   /// terms, if it is there.
   void (*differentiate)(const EdgeTermsCall& terms, const Operand& gradients,
                         const Operand& of_terms, Stream stream);
+  /// The same two in the form gatv2.
+  void (*score_by_vector)(const VectorTermsCall& terms, const Operand& scores, Stream stream);
+  void (*differentiate_by_vector)(const VectorTermsCall& terms, const ConstOperand& of_scores,
+                                  const VectorTermsGradients& gradients, Stream stream);
   /// Numbers of edges, whose rows may lie apart.
   void (*copy)(const ConstOperand& from, const Operand& to, Stream stream);
   /// Numbers of edges, side by side, times the factors of dropout.
@@ -30,6 +34,9 @@ struct EdgeTermOps {
 };
 
 const EdgeTermOps& cpu_edge_term_ops();
+void score_by_vector_on_cpu(const VectorTermsCall& terms, const Operand& scores, Stream stream);
+void differentiate_by_vector_on_cpu(const VectorTermsCall& terms, const ConstOperand& of_scores,
+                                    const VectorTermsGradients& gradients, Stream stream);
 #ifdef TESSERA_WITH_CUDA
 const EdgeTermOps& cuda_edge_term_ops();
 #endif

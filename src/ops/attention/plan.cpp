@@ -70,8 +70,7 @@ void check_options(const Graph& graph, const AttentionOptions& options) {
     reject(fmt::format("{} features are no multiple of {} heads", options.features, options.heads),
            "features");
   }
-  if (options.edge_terms && options.form != AttentionForm::gat &&
-      options.form != AttentionForm::dot) {
+  if (options.edge_terms && options.form == AttentionForm::cosine) {
     reject(no_part(options.form, "terms of edges"), "edge_terms");
   }
   if (!(options.dropout >= 0 && options.dropout <= 1)) {
@@ -111,7 +110,9 @@ struct Shapes {
     return {wide ? ElementType::fp64 : ElementType::fp32, rows, options.heads};
   }
   Expected inverse_lengths() const { return {log_sum().type, 1, cols}; }
-  Expected edge_term() const { return {type(), edges, options.heads}; }
+  Expected edge_term() const {
+    return {type(), edges, options.form == AttentionForm::gatv2 ? options.features : options.heads};
+  }
 
   const AttentionOptions& options;
   std::int64_t rows, cols, edges, score_cols;

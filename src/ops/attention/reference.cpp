@@ -38,9 +38,9 @@ struct Problem {
     return dropout.factor(static_cast<std::uint64_t>(edge * heads + head));
   }
 
-  /// What an edge adds inside of its score.
-  double term(EdgeOffset edge, std::int64_t head) const {
-    return has_terms ? edge_term(edge, head) : 0;
+  /// What an edge adds inside of its score: for a head, or (gatv2) for a feature.
+  double term(EdgeOffset edge, std::int64_t place) const {
+    return has_terms ? edge_term(edge, place) : 0;
   }
 
   double score(VertexId i, VertexId j, EdgeOffset edge, std::int64_t head) const {
@@ -50,8 +50,9 @@ struct Problem {
     }
     ExactSum exact;
     for (std::int64_t f = head * width; f < (head + 1) * width; ++f) {
-      exact += form == AttentionForm::dot ? target(i, f) * source(j, f)
-                                          : vector(0, f) * leaky_relu(target(i, f) + source(j, f));
+      exact += form == AttentionForm::dot
+                   ? target(i, f) * source(j, f)
+                   : vector(0, f) * leaky_relu(target(i, f) + source(j, f) + term(edge, f));
     }
     const double sum = exact.value();
     return form == AttentionForm::dot ? scale * sum + term(edge, head) : sum;
@@ -119,13 +120,8 @@ struct Gradients {
 /// Sends dS, the gradient of one edge's score, on to what the score was made of.
 void score_backward(const Problem& p, VertexId i, VertexId j, EdgeOffset edge, std::int64_t head,
                     double grad_score, Gradients& gradients) {
-  const double term = p.term(edge, head);
-  if (gradients.edge_term.data != nullptr) {
-    const bool leaks = p.form == AttentionForm::gat;
-    gradients.edge_term(edge, head) =
-        grad_score *
-        (leaks ? p.leaky_relu_derivative(p.target(i, head) + p.source(j, head) + term) : 1);
-  }
+  const bool wants_term = gradients.edge_term.data != nullptr;
+  if (wants_term && p.form == AttentionForm::dot) gradients.edge_term(edge, head) = grad_score;
   const bool one_number_a_head = p.form == AttentionForm::gat;
   const std::int64_t begin = one_number_a_head ? head : head * p.width;
   const std::int64_t end = one_number_a_head ? head + 1 : (head + 1) * p.width;
@@ -140,9 +136,11 @@ void score_backward(const Problem& p, VertexId i, VertexId j, EdgeOffset edge, s
       gradients.scale += grad_score * t * s;
     } else {
       const double a = one_number_a_head ? 1 : p.vector(0, f);
-      to_target = to_source = grad_score * a * p.leaky_relu_derivative(t + s + term);
+      const double inside = t + s + p.term(edge, f);
+      to_target = to_source = grad_score * a * p.leaky_relu_derivative(inside);
+      if (wants_term) gradients.edge_term(edge, f) = to_target;
       if (p.form == AttentionForm::gatv2) {
-        gradients.vector.add(0, f, grad_score * p.leaky_relu(t + s));
+        gradients.vector.add(0, f, grad_score * p.leaky_relu(inside));
       }
     }
     gradients.target.add(i, f, to_target);

@@ -45,11 +45,18 @@ Options stage_options(const AttentionProblem& problem) {
   return options;
 }
 
+/// What the first stage has of each edge: a number for each head, or (gatv2) for each feature.
+std::int64_t raw_numbers(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  return options.form == AttentionForm::gatv2 ? options.features : options.heads;
+}
+
 SddmmPlan plan_scores(const Graph& graph, const AttentionProblem& problem) {
-  const bool adds = problem.options.form == AttentionForm::gat;
+  const bool adds = problem.options.form != AttentionForm::dot;
   auto options = stage_options<SddmmOptions>(problem);
   options.function = adds ? EdgeFunction::add : EdgeFunction::dot;
-  options.features = adds ? problem.options.heads : problem.options.features;
+  options.heads = raw_numbers(problem);
+  options.features = adds ? options.heads : problem.options.features;
   return plan_sddmm(graph, options);
 }
 
@@ -67,7 +74,7 @@ EdgeSoftmaxProblem softmax_of_rows(const AttentionProblem& problem) {
 }
 
 /// Attention with a term for each edge: scores, softmax and weighted sums by the kernels of other
-/// ops, with a number for each edge and head in memory between them.
+/// ops, with a number for each edge and head in memory between them (gatv2: for each feature, too).
 class AttentionWithTerms final : public PreparedAttention {
  public:
   explicit AttentionWithTerms(const AttentionProblem& problem)
@@ -78,11 +85,15 @@ class AttentionWithTerms final : public PreparedAttention {
         sums_(plan_sums(graph_, problem)),
         softmax_(make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(), softmax_of_rows(problem),
                                                softmax_of_rows(problem).options)),
-        raw_(edge_array()),
-        weights_(edge_array()) {
+        raw_(edge_array(raw_numbers(problem))),
+        weights_(edge_array(problem.options.heads)) {
     if (problem.options.backward) {
-      dropped_ = edge_array();
-      gradients_ = edge_array();
+      dropped_ = edge_array(problem.options.heads);
+      gradients_ = edge_array(problem.options.heads);
+      if (by_vector()) {
+        sums_of_vector_ = workspace_.add<double>(checked_area(
+            VectorTermsCall::num_pieces(graph_.num_edges()), problem.options.features));
+      }
     }
     // The workspace of a plan on the CPU begins anywhere, and what is lent on a boundary.
     of_plans_ = workspace_.add<std::byte>(
@@ -108,8 +119,8 @@ class AttentionWithTerms final : public PreparedAttention {
     const Operand weights = numbers(weights_, workspace);
     const Operand dropped = numbers(dropped_, workspace);
     const Operand of_numbers = numbers(gradients_, workspace);
-    const bool of_scores =
-        !gradients.target.absent() || !gradients.source.absent() || !gradients.edge_term.absent();
+    const bool of_scores = !gradients.target.absent() || !gradients.source.absent() ||
+                           !gradients.edge_term.absent() || !gradients.vector.absent();
     SpmmGradInputs summed;
     summed.grad_y = grad_output;
     summed.x = inputs.value;
@@ -127,10 +138,18 @@ class AttentionWithTerms final : public PreparedAttention {
     drop(inputs, of_numbers, stream);
     softmax_.prepared->run_backward(weights, of_numbers, of_numbers, stream,
                                     part_for(of_softmax_, workspace));
-    ops_.differentiate(terms_of(inputs, workspace), of_numbers, gradients.edge_term, stream);
+    if (by_vector()) {
+      ops_.differentiate_by_vector(
+          vector_terms_of(inputs, workspace), of_numbers,
+          {raw(workspace), gradients.edge_term, gradients.vector, sums_of_vector_.in(workspace)},
+          stream);
+    } else {
+      ops_.differentiate(terms_of(inputs, workspace), of_numbers, gradients.edge_term, stream);
+    }
     if (gradients.target.absent() && gradients.source.absent()) return;
-    ops::run_backward(scores_, inputs.target, inputs.source, of_numbers, gradients.target,
-                      gradients.source, stream, lent(workspace));
+    ops::run_backward(scores_, inputs.target, inputs.source,
+                      by_vector() ? raw(workspace) : of_numbers, gradients.target, gradients.source,
+                      stream, lent(workspace));
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand, Operand weights, Stream stream,
@@ -148,17 +167,29 @@ class AttentionWithTerms final : public PreparedAttention {
   }
 
  private:
-  WorkspacePart<std::byte> edge_array() {
+  bool by_vector() const { return problem_.options.form == AttentionForm::gatv2; }
+
+  WorkspacePart<std::byte> edge_array(std::int64_t numbers_of_edge) {
     const auto bytes = static_cast<std::int64_t>(bytes_per_element(problem_.options.precision));
-    const std::int64_t numbers = checked_area(problem_.graph.num_edges(), problem_.options.heads);
+    const std::int64_t numbers = checked_area(problem_.graph.num_edges(), numbers_of_edge);
     return workspace_.add<std::byte>(checked_area(numbers, bytes));
   }
 
+  Operand view(const WorkspacePart<std::byte>& part, std::int64_t cols,
+               const WorkspaceView& workspace) const {
+    return {part.in(workspace),
+            storage_of(problem_.options.precision),
+            problem_.options.device,
+            problem_.graph.num_edges(),
+            cols,
+            cols};
+  }
   /// Edges x heads, side by side.
   Operand numbers(const WorkspacePart<std::byte>& part, const WorkspaceView& workspace) const {
-    return {part.in(workspace),      storage_of(problem_.options.precision),
-            problem_.options.device, problem_.graph.num_edges(),
-            problem_.options.heads,  problem_.options.heads};
+    return view(part, problem_.options.heads, workspace);
+  }
+  Operand raw(const WorkspaceView& workspace) const {
+    return view(raw_, raw_numbers(problem_), workspace);
   }
 
   Workspace lent(const WorkspaceView& workspace) const {
@@ -169,24 +200,32 @@ class AttentionWithTerms final : public PreparedAttention {
   }
 
   EdgeTermsCall terms_of(const AttentionInputs& inputs, const WorkspaceView& workspace) const {
-    const Operand raw = numbers(raw_, workspace);
+    const Operand scores = raw(workspace);
     const bool is_dot = problem_.options.form == AttentionForm::dot;
-    return {raw.rows * raw.cols,
-            raw.cols,
-            raw,
+    return {scores.rows * scores.cols,
+            scores.cols,
+            scores,
             inputs.edge_term,
             is_dot ? inputs.scale : 1,
             is_dot ? 1 : problem_.options.negative_slope};
   }
 
+  VectorTermsCall vector_terms_of(const AttentionInputs& inputs,
+                                  const WorkspaceView& workspace) const {
+    return {problem_.options.heads, raw(workspace), inputs.edge_term, inputs.vector,
+            problem_.options.negative_slope};
+  }
+
   /// The weights before dropout; raw scores stay.
   void compute_weights(const AttentionInputs& inputs, const Operand& log_sum, Stream stream,
                        const WorkspaceView& workspace) const {
-    const EdgeTermsCall terms = terms_of(inputs, workspace);
     const Operand scores = numbers(weights_, workspace);
-    ops::run(scores_, inputs.target, inputs.source, numbers(raw_, workspace), stream,
-             lent(workspace));
-    ops_.add(terms, scores, stream);
+    ops::run(scores_, inputs.target, inputs.source, raw(workspace), stream, lent(workspace));
+    if (by_vector()) {
+      ops_.score_by_vector(vector_terms_of(inputs, workspace), scores, stream);
+    } else {
+      ops_.add(terms_of(inputs, workspace), scores, stream);
+    }
     ops_.softmax(*softmax_.prepared, graph_, scores, log_sum, stream,
                  part_for(of_softmax_, workspace));
   }
@@ -205,6 +244,7 @@ class AttentionWithTerms final : public PreparedAttention {
   WorkspaceNeed workspace_;
   WorkspacePart<std::byte> raw_, weights_;
   WorkspacePart<std::byte> dropped_, gradients_;  ///< of the backward pass, where there is one
+  WorkspacePart<double> sums_of_vector_;          ///< the same, of gatv2
   WorkspacePart<std::byte> of_plans_, of_softmax_;
 };
 

@@ -40,7 +40,9 @@ void softmax(const PreparedEdgeSoftmax& softmax, const Graph&, const Operand& sc
 }  // namespace
 
 const EdgeTermOps& cuda_edge_term_ops() {
-  static constexpr EdgeTermOps ops{add_terms, differentiate_terms, copy, drop_numbers, softmax};
+  static constexpr EdgeTermOps ops{
+      add_terms, differentiate_terms, score_by_vector, differentiate_by_vector,
+      copy,      drop_numbers,        softmax};
   return ops;
 }
 

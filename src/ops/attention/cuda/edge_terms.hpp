@@ -10,6 +10,9 @@ namespace tessera::ops {
 void add_terms(const EdgeTermsCall& terms, const Operand& scores, Stream stream);
 void differentiate_terms(const EdgeTermsCall& terms, const Operand& gradients,
                          const Operand& of_terms, Stream stream);
+void score_by_vector(const VectorTermsCall& terms, const Operand& scores, Stream stream);
+void differentiate_by_vector(const VectorTermsCall& terms, const ConstOperand& of_scores,
+                             const VectorTermsGradients& gradients, Stream stream);
 void drop_numbers(const Operand& numbers, const DropoutConstants& dropout, Stream stream);
 
 }  // namespace tessera::ops
