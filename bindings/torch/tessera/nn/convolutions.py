@@ -335,20 +335,22 @@ class ChebConv(Accelerated, pyg.ChebConv):
             least = torch.cat([entries, entries.new_full((1,), -1.0)]).min()
             lambda_max = -2.0 * least.to(x.dtype)
 
+        # 2 L / lambda_max - I has one number on its whole diagonal. Without weights the largest entry of L is
+        # 1, so that PyG's default for lambda_max is 2, and that number 0.
+        scale = 1.0 if lambda_max is None else 2.0 / lambda_max
+        if entries is not None:
+            entries = -(scale * entries)
+
         def laplacian(features: Tensor) -> Tensor:
-            """(2 L / lambda_max - I) x. Without weights the largest entry of L is 1, so that PyG's
-            default for lambda_max is 2."""
+            """(2 L / lambda_max - I) x."""
             narrow = self._narrowed(features)
             if entries is None:
-                moved = spmm(graph, narrow, loops="dropped", norm="symmetric_by_source",
-                             tune=self._tessera_tune)
+                moved = -scale * spmm(graph, narrow, loops="dropped", norm="symmetric_by_source",
+                                      tune=self._tessera_tune).to(features.dtype)
             else:
                 moved = spmm(graph, narrow, entries.to(narrow.dtype), loops="dropped",
-                             tune=self._tessera_tune)
-            moved = moved.to(features.dtype)
-            if lambda_max is None:
-                return -moved
-            return (2.0 / lambda_max) * (features - moved) - features
+                             tune=self._tessera_tune).to(features.dtype)
+            return moved if lambda_max is None else moved + (scale - 1.0) * features
 
         before, now = x, x
         out = self.lins[0](before)
