@@ -4,9 +4,9 @@
 
     python bench/python/turbo.py --graphs cora arxiv --json turbo.json
 
-Both get the same features, in heads of eight where there are heads; results are held against each other.
-Medians of --runs runs after three that do not count, by the host's clock around each; --tune lets both find
-their parameters by measuring. Where turbo_gnn is not installed, it says so and does nothing.
+Both get the same features, in two heads of 32 where there are heads (theirs are not narrower); results are held
+against each other. Medians of --blocks blocks of five runs after one that does not count, by the host's clock around
+each; --tune lets both find their parameters by measuring. Where turbo_gnn is not installed, it says so and does nothing.
 """
 
 import argparse
@@ -21,10 +21,12 @@ from epochs import GRAPHS, commit, make_graph
 
 import tessera
 
-WIDTH, HEADS = 64, 8
+WIDTH, HEADS = 64, 2
+BLOCK = 5  # runs between which the host does not wait
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def cases(index, vertices, options):
+def cases(index, vertices, dtype, options):
     """Of each operator: ours and theirs as functions, and the tensors that both take."""
     import turbo_gnn
 
@@ -38,7 +40,7 @@ def cases(index, vertices, options):
         return tensor.view(vertices, HEADS, -1)
 
     def draw(*shape):
-        return torch.randn(*shape, device=device, requires_grad=True)
+        return torch.randn(*shape, device=device, dtype=dtype, requires_grad=True)
 
     def features(count):
         return [draw(vertices, WIDTH) for _ in range(count)]
@@ -66,31 +68,34 @@ def cases(index, vertices, options):
            features(1))
 
 
-def measure(function, tensors, grad, runs):
+def measure(function, tensors, grad, blocks):
     times = []
-    for run in range(runs + 3):
-        for tensor in tensors:
-            tensor.grad = None
+    for _ in range(blocks + 1):
         if grad.is_cuda:
             torch.cuda.synchronize()
         start = time.perf_counter()
-        out = function(*tensors)
-        out.backward(grad)
+        for _ in range(BLOCK):
+            for tensor in tensors:
+                tensor.grad = None
+            out = function(*tensors)
+            out.backward(grad)
         if grad.is_cuda:
             torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times[3:]), [out.detach()] + [t.grad.clone() for t in tensors]
+        times.append((time.perf_counter() - start) / BLOCK)
+    return 1e3 * statistics.median(times[1:]), [out.detach()] + [t.grad.clone() for t in tensors]
 
 
 def difference(ours, theirs):
-    return max(((a - b).abs().max() / (1 + b.abs().max())).item() for a, b in zip(ours, theirs))
+    return max(((a.float() - b.float()).abs().max() / (1 + b.float().abs().max())).item()
+               for a, b in zip(ours, theirs))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--graphs", nargs="+", default=["cora", "arxiv"], choices=GRAPHS)
-    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"], choices=TYPES)
+    parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--tune", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -102,19 +107,21 @@ def main():
         x, index, _ = make_graph(graph, torch.device(options.device))
         index = torch.unique(index, dim=1)  # their kernels count each edge once
         torch.manual_seed(0)
-        for name, ours, theirs, tensors in cases(index, x.size(0), options):
-            record = {"graph": graph, "operator": name, "commit": commit()}
-            grad = torch.randn(x.size(0), WIDTH, device=x.device)
+        for precision, (name, ours, theirs, tensors) in (
+                (precision, case) for precision in options.precisions
+                for case in cases(index, x.size(0), TYPES[precision], options)):
+            record = {"graph": graph, "operator": name, "precision": precision, "commit": commit()}
+            grad = torch.randn(x.size(0), WIDTH, device=x.device, dtype=TYPES[precision])
             try:
-                record["turbo_ms"], expected = measure(theirs, tensors, grad, options.runs)
-                record["tessera_ms"], found = measure(ours, tensors, grad, options.runs)
+                record["turbo_ms"], expected = measure(theirs, tensors, grad, options.blocks)
+                record["tessera_ms"], found = measure(ours, tensors, grad, options.blocks)
                 record["difference"] = difference(found, expected)
-                print(f"{graph:8} {name:12} Turbo-GNN {record['turbo_ms']:.3f} ms, tessera "
+                print(f"{graph:8} {name:12} {precision} Turbo-GNN {record['turbo_ms']:.3f} ms, tessera "
                       f"{record['tessera_ms']:.3f} ms, {record['turbo_ms'] / record['tessera_ms']:.2f} x, "
                       f"difference {record['difference']:.1e}", flush=True)
             except Exception as error:  # one that cannot run must not end the others
                 record["error"] = f"{type(error).__name__}: {error}"[:200]
-                print(f"{graph:8} {name:12} {record['error']}", flush=True)
+                print(f"{graph:8} {name:12} {precision} {record['error']}", flush=True)
             records.append(record)
             if options.json:
                 with open(options.json, "w") as file:
