@@ -52,6 +52,7 @@ TEST_P(AttentionKernels, OddGraphs) {
       for (const AttentionForm form : forms_of_any(kernel)) {
         check_all_precisions(odd.graph, options_of(kernel, form, 8, 8, 0), 100);
         check_all_precisions(odd.graph, options_of(kernel, form, 3, 7, 0.4), 200);
+        check<Bfloat16>(odd.graph, options_of(kernel, form, 2, 32, 0), 150);
       }
     }
   });

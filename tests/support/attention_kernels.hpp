@@ -54,10 +54,12 @@ inline bool supports(const std::string& name, const AttentionOptions& options) {
 inline std::vector<AttentionForm> forms_of_any(const std::string& kernel) {
   std::vector<AttentionForm> forms;
   for (const AttentionForm form : all_forms) {
-    AttentionOptions narrow = options_of(kernel, form, 1, 8, 0);
-    narrow.precision = Precision::bf16;
-    const bool takes =
-        supports(kernel, options_of(kernel, form, 1, 1, 0)) || supports(kernel, narrow);
+    bool takes = supports(kernel, options_of(kernel, form, 1, 1, 0));
+    for (const std::int64_t width : {8, 32}) {
+      AttentionOptions narrow = options_of(kernel, form, 1, width, 0);
+      narrow.precision = Precision::bf16;
+      takes = takes || supports(kernel, narrow);
+    }
     if (takes) forms.push_back(form);
   }
   return forms;

@@ -66,10 +66,7 @@ class GatheredWindows {
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
         put_term(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
-#pragma unroll
-        for (int matrix = 0; matrix < gathered; ++matrix) {
-          Planes::cut(memory_of(turn, matrix), steps * tiles::step_columns);
-        }
+        pass().cut(turn, steps * tiles::step_columns);
         __syncthreads();
         start(turn + num_stages - 1, tile);
         const TilePattern pattern{words[0]};
@@ -97,6 +94,14 @@ class GatheredWindows {
   __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
 
   __device__ Pass& pass() { return static_cast<Pass&>(*this); }
+
+  /// Makes operands of what this thread has brought of the first `num_rows` rows of a tile.
+  __device__ void cut(int turn, int num_rows) {
+#pragma unroll
+    for (int matrix = 0; matrix < gathered; ++matrix) {
+      Planes::cut(memory_of(turn, matrix), num_rows);
+    }
+  }
 
   /// The rows of columns: those that scores are of where there are two, then the others.
   __device__ char* memory_of(int turn, int matrix) const {

@@ -38,6 +38,7 @@ struct TallAttentionLaunch {
   std::int64_t source_stride = 0;
   const void* value = nullptr;
   std::int64_t value_stride = 0;
+  const void* vector = nullptr;  ///< gatv2
   float slope = 0;
   float scale = 1;
 

@@ -195,6 +195,7 @@ class CudaTallAttention final : public PreparedAttention {
                                 const WorkspaceView& workspace) const {
     TallAttentionLaunch launch = windows.launch(workspace.counters);
     launch.heads = options_.heads;
+    launch.vector = inputs.vector.data;
     launch.slope = static_cast<float>(options_.negative_slope);
     launch.scale = static_cast<float>(inputs.scale);
     return launch;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/attention_case.hpp"
+#include "support/attention_kernels.hpp"
+#include "support/odd_graphs.hpp"
+
+/// GATv2 of 16-bit features: every kernel that takes a head of 64 of them.
+namespace tessera::test {
+namespace {
+
+template <class T>
+bool takes(const std::string& kernel, std::int64_t heads, std::int64_t width, double slope = 0.2) {
+  AttentionOptions options = options_of(kernel, AttentionForm::gatv2, heads, width, 0);
+  options.precision = ops::PrecisionOf<T>::value;
+  options.negative_slope = slope;
+  return supports(kernel, options);
+}
+
+std::vector<std::string> narrow_kernels() {
+  std::vector<std::string> names = testing::kernel_names("attention");
+  std::erase_if(names, [](const std::string& name) { return !takes<Bfloat16>(name, 1, 64); });
+  return names;
+}
+
+class NarrowGatV2Kernels : public AttentionKernelTest {};
+
+template <class T>
+void multiply(Matrix<T>& matrix, float factor, std::int64_t first_row = 0) {
+  for (std::int64_t i = first_row; i < matrix.rows(); ++i) {
+    for (std::int64_t f = 0; f < matrix.cols(); ++f) {
+      matrix(i, f) = static_cast<T>(static_cast<float>(matrix(i, f)) * factor);
+    }
+  }
+}
+
+/// Scores of the size that they have in a model: random numbers of size 1 as a would make them so
+/// large that one weight of a row is all there is.
+template <class T>
+AttentionCase<T> modest_case(const Graph& graph, AttentionOptions options, std::uint64_t seed) {
+  AttentionCase<T> run(graph, options, seed);
+  const auto width = static_cast<float>(options.features) / static_cast<float>(options.heads);
+  multiply(run.vector, 1 / std::sqrt(width));
+  return run;
+}
+
+template <class T>
+void check_widths(const std::string& kernel) {
+  const Graph graph = testing::random_graph(300, 260, 5000, 31, false);
+  for (const std::int64_t width : {32, 64, 128}) {
+    for (const std::int64_t heads : {1, 3}) {
+      if (!takes<T>(kernel, heads, width)) continue;
+      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, heads, width, 0);
+      SCOPED_TRACE(describe(options));
+      AttentionCase<T> once = modest_case<T>(graph, options, 3100);
+      once.run_all();
+      expect_matches_reference(once);
+      AttentionCase<T> again = modest_case<T>(graph, options, 3100);
+      again.run_all();
+      EXPECT_TRUE(same_bits(once.output, again.output));
+      EXPECT_TRUE(same_bits(once.log_sum, again.log_sum));
+      EXPECT_TRUE(same_bits(once.grad_target, again.grad_target));
+      EXPECT_TRUE(same_bits(once.grad_source, again.grad_source));
+      EXPECT_TRUE(same_bits(once.grad_vector, again.grad_vector));
+    }
+  }
+}
+
+TEST_P(NarrowGatV2Kernels, WidthsOfHeadsAndSameBitsTwice) {
+  for_instruction_sets([](const std::string& kernel) {
+    check_widths<Bfloat16>(kernel);
+    if (!on_cpu(kernel)) check_widths<Float16>(kernel);
+  });
+}
+
+TEST_P(NarrowGatV2Kernels, AnySlope) {
+  const Graph graph = testing::random_graph(70, 90, 900, 32, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const double slope : {0.0, 0.2, 1.0, 1.5, -0.5}) {
+      if (!takes<Bfloat16>(kernel, 2, 64, slope)) {
+        testing::note_declined("slope " + std::to_string(slope));
+        continue;
+      }
+      SCOPED_TRACE("slope " + std::to_string(slope));
+      AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 2, 64, 0);
+      options.negative_slope = slope;
+      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3200);
+      run.run_all();
+      expect_matches_reference(run);
+    }
+  });
+}
+
+/// Features that fp16 does not hold, with an a that makes scores of the usual size of them; in all
+/// windows, or from the middle of the sources on.
+TEST_P(NarrowGatV2Kernels, FeaturesOfAnySize) {
+  const Graph graph = testing::random_graph(200, 300, 6000, 33, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const float size : {1e-20f, 1e-6f, 1e-2f, 100.0f, 1e4f, 1e10f, 1e20f}) {
+      SCOPED_TRACE("size " + std::to_string(size));
+      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 1, 64, 0);
+      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3300);
+      multiply(run.target, size);
+      multiply(run.source, size);
+      multiply(run.vector, 1 / size);
+      run.run_all();
+      expect_matches_reference(run);
+    }
+    for (const float size : {0.0f, 1e-9f, 300.0f}) {
+      SCOPED_TRACE("some of size " + std::to_string(size));
+      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 1, 64, 0);
+      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3350);
+      multiply(run.source, size, 150);
+      multiply(run.vector, 0.01f);
+      run.run_all();
+      expect_matches_reference(run);
+    }
+  });
+}
+
+TEST_P(NarrowGatV2Kernels, LargeScoresDoNotOverflow) {
+  const Graph graph = testing::random_graph(80, 80, 1600, 34, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const float size : {1e4f, -1e4f, 80.0f}) {
+      SCOPED_TRACE("size " + std::to_string(size));
+      AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gatv2, 1, 64, 0), 3400);
+      multiply(run.vector, size);
+      run.run_all();
+      for (const Bfloat16 element : run.output.span()) {
+        ASSERT_TRUE(std::isfinite(static_cast<float>(element)));
+      }
+    }
+  });
+}
+
+/// Equal scores are equal weights, be they large or small.
+TEST_P(NarrowGatV2Kernels, EqualScores) {
+  const Graph graph = testing::random_graph(100, 90, 2000, 35, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const float size : {0.0f, 0.1f, 1e3f}) {
+      SCOPED_TRACE("size " + std::to_string(size));
+      AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gatv2, 1, 64, 0), 3500);
+      for (Bfloat16& feature : run.source.span()) feature = static_cast<Bfloat16>(size);
+      run.run_all();
+      for (VertexId i = 0; i < graph.num_rows(); ++i) {
+        const auto neighbours = graph.neighbours(i);
+        for (std::int64_t f = 0; f < 64; ++f) {
+          float mean = 0;
+          for (const VertexId j : neighbours) mean += static_cast<float>(run.value(j, f));
+          if (!neighbours.empty()) mean /= static_cast<float>(neighbours.size());
+          ASSERT_NEAR(static_cast<float>(run.output(i, f)), mean, 0.01f) << i << ", " << f;
+        }
+      }
+    }
+  });
+}
+
+TEST_P(NarrowGatV2Kernels, HubsOnBothSides) {
+  const Graph graph = testing::star_graph(20000);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const std::int64_t width : {32, 64}) {
+      SCOPED_TRACE("width " + std::to_string(width));
+      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 1, width, 0);
+      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3600);
+      run.run_all();
+      expect_matches_reference(run);
+    }
+  });
+}
+
+/// A number that is not finite may turn other rows of its window of 64 into NaN, but none into a
+/// wrong number, and no row of windows that do not use it.
+TEST_P(NarrowGatV2Kernels, NonFiniteFeaturesMakeNoWrongNumber) {
+  constexpr VertexId odd_source = 150, odd_target = 20, first_without = 128;
+  const Graph whole = testing::random_graph(200, 300, 3000, 36, false);
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  for (VertexId row = 0; row < whole.num_rows(); ++row) {
+    for (const VertexId column : whole.neighbours(row)) {
+      if (column != odd_source || row < first_without) columns.push_back(column);
+    }
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  const Graph graph(whole.num_rows(), whole.num_cols(), SharedArray<EdgeOffset>(std::move(offsets)),
+                    SharedArray<VertexId>(std::move(columns)));
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const float odd : {inf, -inf, std::numeric_limits<float>::quiet_NaN()}) {
+      for (const int where : {0, 1, 2}) {
+        SCOPED_TRACE(std::to_string(odd) + " in operand " + std::to_string(where));
+        const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 1, 64, 0);
+        AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3700);
+        if (where == 0) run.source(odd_source, 9) = static_cast<Bfloat16>(odd);
+        if (where == 1) run.target(odd_target, 9) = static_cast<Bfloat16>(odd);
+        if (where == 2) run.value(odd_source, 9) = static_cast<Bfloat16>(odd);
+        run.run_all();
+        const AttentionCase<double> expected = reference_of(run);
+        for (std::int64_t i = 0; i < run.output.rows(); ++i) {
+          for (std::int64_t f = 0; f < run.output.cols(); ++f) {
+            const auto computed = static_cast<float>(run.output(i, f));
+            const auto right = static_cast<float>(expected.output(i, f));
+            if (!std::isfinite(computed) && i < first_without) continue;
+            ASSERT_NEAR(computed, right, 0.02f * (1 + std::abs(right))) << i << ", " << f;
+          }
+        }
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NarrowGatV2Kernels, ::testing::ValuesIn(narrow_kernels()),
+                         testing::kernel_test_name);
+
+}  // namespace
+}  // namespace tessera::test
