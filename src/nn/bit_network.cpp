@@ -29,11 +29,11 @@ Buffer<T> on_device(const T* values, std::int64_t count, const Place& place) {
   return buffer;
 }
 
-/// Steps as they run in one kernel.
+/// Steps as they run in one kernel, or in one for each sum.
 ops::BitChainProblem chain_of(const BitSteps& chain, std::int64_t vertices, std::int64_t block,
-                              const ops::PlanOptions& plans,
+                              bool lists, const ops::PlanOptions& plans,
                               const std::vector<EpilogueNumbers>& numbers) {
-  ops::BitChainProblem problem{{}, vertices, block, plans};
+  ops::BitChainProblem problem{{}, vertices, block, lists, plans};
   for (std::size_t i = 0; i < chain.steps().size(); ++i) {
     const BitStep& given = chain.steps()[i];
     ops::BitChainStep step;
@@ -115,8 +115,8 @@ struct BitNetwork::State {
       numbers.push_back(epilogue_numbers(step, i == 0 && given.scales_features,
                                          pattern == nullptr ? 0 : step.own));
     }
-    if (pattern == nullptr && !lists && kept == count && !given.scales_features) {
-      whole = ops::make_bit_chain(chain_of(chain, vertices, block, plans, numbers));
+    if (pattern == nullptr && kept == count && !given.scales_features) {
+      whole = ops::make_bit_chain(chain_of(chain, vertices, block, lists, plans, numbers));
     }
     for (std::size_t i = 0; i < count; ++i) {
       const BitStep* const next = i + 1 < count ? &chain.steps()[i + 1] : nullptr;
@@ -226,9 +226,10 @@ struct BitNetwork::State {
 
   void run(const BitVertices& given, MatrixView<float> values, Stream stream) {
     if (whole != nullptr) {
-      return whole->run({given.features, given.adjacency, given.row_scale.data,
-                         given.col_scale.data, given.row_weights.data},
-                        values, stream);
+      return whole->run(
+          {given.features, given.adjacency, given.block_starts, given.list_offsets,
+           given.list_sources, given.row_scale.data, given.col_scale.data, given.row_weights.data},
+          values, stream);
     }
     Codes codes = given.features;
     MatrixView<const std::uint8_t> bytes;
@@ -281,7 +282,7 @@ struct BitNetwork::State {
   bool lists;          ///< ... as lists
   ops::PlanOptions plans;
   Place place;
-  std::unique_ptr<const ops::BitChain> whole;  ///< all steps in one kernel; null: one by one
+  std::unique_ptr<const ops::BitChain> whole;  ///< all steps together; null: one by one
   std::vector<PlannedStep> steps;
   std::optional<std::size_t> last_input;  ///< the step that makes it
   /// Codes alternate between two; a third keeps those that somebody asks for.

@@ -9,8 +9,8 @@
 
 #include "tessera/ops/bits.hpp"
 
-/// Products that follow each other over the same vertices, in one kernel: codes between them stay
-/// on the chip.
+/// Products that follow each other over the same vertices, in one kernel or in one for each sum:
+/// codes between products stay on the chip.
 namespace tessera::ops {
 
 struct BitChainStep {
@@ -32,6 +32,7 @@ struct BitChainProblem {
   std::vector<BitChainStep> steps;
   std::int64_t vertices = 0;
   std::int64_t block = 0;  ///< columns of a block on the diagonal
+  bool lists = false;      ///< its edges come as lists of sources, not as bits
   PlanOptions options;
 };
 
@@ -40,6 +41,10 @@ struct BitChainInputs {
   /// vertices x in, in no more words than they fill; in x vertices where the first step sums.
   quant::BitTensorView<const std::uint32_t> features;
   quant::BitTensorView<const std::uint32_t> adjacency;
+  /// In place of the adjacency, as in `BitInputs`; features lie in rows then.
+  MatrixView<const std::int32_t> block_starts = {};
+  MatrixView<const std::int32_t> list_offsets = {};
+  MatrixView<const std::uint16_t> list_sources = {};
   const float* row_scale = nullptr;    ///< of sums; null: 1
   const float* col_scale = nullptr;    ///< of results that are summed next; null: 1
   const float* row_weights = nullptr;  ///< row terms of sums

@@ -105,6 +105,7 @@ struct Step {
 
 bool fits(const BitChainProblem& problem) {
   if (problem.steps.empty() || problem.steps.back().requantise) return false;
+  if (problem.lists) return false;
   if (problem.block > part_rows || problem.vertices % part_rows != 0) return false;
   return std::all_of(problem.steps.begin(), problem.steps.end(), [](const BitChainStep& step) {
     return step.in <= most_width && step.out <= most_width && step.bits <= 8 &&

@@ -156,24 +156,27 @@ TEST_P(BitBatchesOf, SayWhatTheWholeGraphSays) {
   }
 }
 
-/// Parts of at most 128 vertices with codes of at most 8 bits are computed in one kernel, others
+/// Layers of at most 128 columns with codes of at most 8 bits are computed together, in one kernel
+/// where parts have at most 128 vertices and in one for each sum where edges come as lists; others
 /// product by product.
 struct OnDeviceCase {
   std::int64_t hidden;
   int bits;
   std::int32_t parts;
-  bool in_one;
+  bool together;
 };
 constexpr OnDeviceCase on_device_cases[] = {
     {16, 8, 9, true},  {16, 4, 9, true},  {16, 2, 9, true},   {16, 1, 9, true},
     {6, 8, 9, true},   {100, 8, 9, true}, {100, 3, 9, true},  {16, 12, 9, false},
-    {16, 8, 2, false}, {16, 2, 2, false}, {130, 4, 9, false}, {16, 12, 2, false}};
+    {16, 8, 2, true},  {16, 2, 2, true},  {6, 1, 2, true},    {64, 4, 2, true},
+    {100, 8, 2, true}, {100, 3, 1, true}, {130, 4, 9, false}, {130, 8, 2, false},
+    {16, 12, 2, false}};
 
 TEST_P(BitBatchesOf, OnDeviceAreThoseOfTheCpu) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Device gpu{DeviceKind::cuda, 0};
   for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::gin}) {
-    for (const auto& [hidden, bits, parts, in_one] : on_device_cases) {
+    for (const auto& [hidden, bits, parts, together] : on_device_cases) {
       const Scene scene(kind, hidden, bits, 700, parts);
       const BitBatches here(scene.graph, scene.partition, GetParam(), scene.features, scene.steps);
       const BitBatches there(scene.graph, scene.partition, GetParam(), scene.features, scene.steps,
@@ -182,7 +185,7 @@ TEST_P(BitBatchesOf, OnDeviceAreThoseOfTheCpu) {
       nn::BitNetworkOptions options;
       options.plans.device = gpu;
       BitBatchRunner on_gpu(scene.steps, there, options);
-      EXPECT_EQ(on_gpu.explain().summary.find("bit_chain") != std::string::npos, in_one);
+      EXPECT_EQ(on_gpu.explain().summary.find("bit_chain") != std::string::npos, together);
       on_cpu.run();
       for (int run = 0; run < 2; ++run) {
         on_gpu.run();

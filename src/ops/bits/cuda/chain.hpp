@@ -56,6 +56,15 @@ struct ChainLaunch {
   ChainStep steps[most_chain_steps];
   BitRows features;
   const std::uint32_t* adjacency = nullptr;  ///< 4 words for every vertex
+  // Of a chain over lists: where sums find the codes of sources, in lines of so many bytes, and
+  // where the codes of the last step go, null where it gives values.
+  const std::int32_t* list_offsets = nullptr;
+  const std::uint16_t* list_sources = nullptr;
+  const std::int32_t* block_starts = nullptr;
+  const std::uint8_t* bytes_in = nullptr;
+  std::int64_t bytes_in_stride = 0;
+  std::uint8_t* bytes_out = nullptr;
+  std::int64_t bytes_out_stride = 0;
   const float* row_scale = nullptr;
   const float* col_scale = nullptr;
   const float* row_weights = nullptr;
@@ -71,5 +80,9 @@ constexpr int chain_shared_bytes(int image_bytes) {
 /// Before the first launch: the shared memory that chains may take. Returns how much that is.
 int allow_chains();
 void launch_chain(const ChainLaunch& launch, Stream stream);
+/// The same over lists of sources. A launch begins with the features or with a sum, and has no
+/// other sum.
+int allow_list_chains();
+void launch_list_chain(const ChainLaunch& launch, Stream stream);
 
 }  // namespace tessera::ops

@@ -2,14 +2,17 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/on_device.hpp"
 #include "cuda/array.hpp"
 #include "ops/bits/chain.hpp"
 #include "ops/bits/check_run.hpp"
+#include "ops/bits/cuda/aggregate.hpp"
 #include "ops/bits/cuda/chain.hpp"
 #include "ops/bits/finish_many.hpp"
+#include "ops/bits/kernel.hpp"
 #include "ops/plan_only.hpp"
 
 namespace tessera::ops {
@@ -55,7 +58,8 @@ class ChainImage {
 
 bool fits(const BitChainProblem& problem) {
   if (problem.steps.empty() || problem.steps.size() > most_chain_steps) return false;
-  if (problem.block > chain_rows || problem.vertices % chain_rows != 0) return false;
+  if (!problem.lists && problem.block > chain_rows) return false;
+  if (problem.vertices % chain_rows != 0) return false;
   for (const BitChainStep& step : problem.steps) {
     if (step.in > most_chain_width || step.out > most_chain_width || step.bits > 8) return false;
     if (!step.aggregates && step.weights.bits > 8) return false;
@@ -95,77 +99,158 @@ ChainStep make_step(const BitChainStep& given, bool next_sums, ChainImage& image
   return step;
 }
 
+/// The steps of one launch.
+struct ChainPart {
+  ChainLaunch launch;
+  Buffer<std::uint8_t> image;
+};
+
 class CudaBitChain final : public BitChain {
  public:
-  CudaBitChain(const BitChainProblem& problem, const ChainLaunch& launch,
-               std::span<const std::uint8_t> image)
+  CudaBitChain(const BitChainProblem& problem, std::vector<ChainPart> parts)
       : device_(problem.options.device),
         vertices_(problem.vertices),
         block_(problem.block),
-        bits_(problem.steps.front().bits),
-        launch_(launch),
-        image_(cuda::to_device(image, problem.options.place())) {
-    launch_.image = image_.data();
+        lists_(problem.lists),
+        first_(problem.steps.front()),
+        values_width_(problem.steps.back().out),
+        parts_(std::move(parts)) {
+    for (ChainPart& part : parts_) part.launch.image = part.image.data();
+    if (!lists_) return;
+    const Place place = problem.options.place();
+    if (first_.aggregates) codes_[0] = Buffer<std::uint8_t>(bytes_of(first_.in), place);
+    for (std::size_t i = 0; i + 1 < parts_.size(); ++i) {
+      const std::int64_t bytes = bytes_of(out_of(parts_[i].launch));
+      Buffer<std::uint8_t>& codes = codes_[(i + 1) % 2];
+      if (codes.size() < bytes) codes = Buffer<std::uint8_t>(bytes, place);
+    }
   }
 
   void run(const BitChainInputs& inputs, MatrixView<float> values, Stream stream) const override {
     check(inputs, values);
     if (plans_only()) return;
     const OnDevice current(device_);
-    ChainLaunch launch = launch_;
-    const auto& features = inputs.features;
-    launch.features = {features.words, features.plane_words(), features.words_per_row,
-                       features.rows, features.bits};
-    launch.adjacency = inputs.adjacency.words;
-    launch.row_scale = inputs.row_scale;
-    launch.col_scale = inputs.col_scale;
-    launch.row_weights = inputs.row_weights;
-    launch.values = values.data;
-    launch.stride = values.stride;
-    launch_chain(launch, stream);
+    const BitRows features{inputs.features.words, inputs.features.plane_words(),
+                           inputs.features.words_per_row, inputs.features.rows,
+                           inputs.features.bits};
+    // Sums over lists take bytes.
+    if (lists_ && first_.aggregates) {
+      spread_rows(features, padded_bytes(first_.in), codes_[0].data(), stream);
+    }
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      ChainLaunch launch = parts_[i].launch;
+      launch.features = features;
+      launch.row_scale = inputs.row_scale;
+      launch.col_scale = inputs.col_scale;
+      launch.row_weights = inputs.row_weights;
+      launch.values = values.data;
+      launch.stride = values.stride;
+      if (!lists_) {
+        launch.adjacency = inputs.adjacency.words;
+        launch_chain(launch, stream);
+        continue;
+      }
+      launch.list_offsets = inputs.list_offsets.data;
+      launch.list_sources = inputs.list_sources.data;
+      launch.block_starts = inputs.block_starts.data;
+      launch.bytes_in = codes_[i % 2].data();
+      launch.bytes_in_stride = padded_bytes(launch.steps[0].in);
+      if (i + 1 < parts_.size()) {
+        launch.bytes_out = codes_[(i + 1) % 2].data();
+        launch.bytes_out_stride = padded_bytes(out_of(launch));
+      }
+      launch_list_chain(launch, stream);
+    }
   }
 
-  std::string name() const override { return "bit_chain/cuda/parts"; }
-  std::int64_t weight_bytes() const override { return image_.size(); }
+  std::string name() const override {
+    return lists_ ? "bit_chain/cuda/lists" : "bit_chain/cuda/parts";
+  }
+  std::int64_t weight_bytes() const override {
+    std::int64_t bytes = 0;
+    for (const ChainPart& part : parts_) bytes += part.image.size();
+    return bytes;
+  }
 
  private:
+  static int out_of(const ChainLaunch& launch) { return launch.steps[launch.num_steps - 1].out; }
+  std::int64_t bytes_of(std::int64_t width) const {
+    return checked_area(vertices_, padded_bytes(width));
+  }
+
   void check(const BitChainInputs& inputs, const MatrixView<float>& values) const {
     const Checker check("bit_chain", device_);
-    const ChainStep& first = launch_.steps[0];
-    const bool by_columns = first.weights < 0;
-    check_tensor(check, inputs.features, "features", device_, bits_,
-                 by_columns ? first.in : vertices_, by_columns ? vertices_ : first.in,
-                 by_columns ? 0 : (first.in + 31) / 32);
-    check_tensor(check, inputs.adjacency, "adjacency", device_, 1, vertices_, block_);
-    check.matrix(values, "values",
-                 {ElementType::fp32, vertices_, launch_.steps[launch_.num_steps - 1].out});
+    const bool by_columns = first_.aggregates && !lists_;
+    check_tensor(check, inputs.features, "features", device_, first_.bits,
+                 by_columns ? first_.in : vertices_, by_columns ? vertices_ : first_.in,
+                 first_.aggregates ? 0 : (first_.in + 31) / 32);
+    if (lists_) {
+      BitOptions options;
+      options.device = device_;
+      options.rows = options.depth = vertices_;
+      options.block = block_;
+      BitInputs edges;
+      edges.list_offsets = inputs.list_offsets;
+      edges.list_sources = inputs.list_sources;
+      check_starts(check, inputs.block_starts, options);
+      check_lists(check, edges, options);
+    } else {
+      check_tensor(check, inputs.adjacency, "adjacency", device_, 1, vertices_, block_);
+    }
+    check.matrix(values, "values", {ElementType::fp32, vertices_, values_width_});
   }
+
+  struct FirstStep {
+    explicit FirstStep(const BitChainStep& step)
+        : aggregates(step.aggregates), in(step.in), bits(step.bits) {}
+    bool aggregates;
+    std::int64_t in;
+    int bits;
+  };
 
   Device device_;
   std::int64_t vertices_;
   std::int64_t block_;
-  int bits_;  ///< of the features
-  ChainLaunch launch_;
-  Buffer<std::uint8_t> image_;
+  bool lists_;
+  FirstStep first_;
+  std::int64_t values_width_;
+  std::vector<ChainPart> parts_;
+  /// Bytes between two launches, which alternate between both: what a run leaves there is nothing.
+  mutable Buffer<std::uint8_t> codes_[2];
 };
+
+/// Those from `first` on, up to the next sum over lists.
+std::size_t end_of_part(const BitChainProblem& problem, std::size_t first) {
+  std::size_t end = first + 1;
+  while (end < problem.steps.size() && !(problem.lists && problem.steps[end].aggregates)) ++end;
+  return end;
+}
 
 }  // namespace
 
 std::unique_ptr<const BitChain> make_cuda_bit_chain(const BitChainProblem& problem) {
   if (!fits(problem)) return nullptr;
-  ChainLaunch launch;
-  ChainImage image;
-  launch.num_steps = static_cast<int>(problem.steps.size());
-  launch.num_parts = static_cast<int>(problem.vertices / chain_rows);
-  for (std::size_t i = 0; i < problem.steps.size(); ++i) {
-    const bool next_sums = i + 1 < problem.steps.size() && problem.steps[i + 1].aggregates;
-    launch.steps[i] = make_step(problem.steps[i], next_sums, image);
-  }
-  const std::vector<std::uint8_t>& bytes = image.finished();
-  launch.image_bytes = static_cast<int>(bytes.size());
   const OnDevice current(problem.options.device);
-  if (chain_shared_bytes(launch.image_bytes) > allow_chains()) return nullptr;
-  return std::make_unique<CudaBitChain>(problem, launch, bytes);
+  const int most_shared = problem.lists ? allow_list_chains() : allow_chains();
+  std::vector<ChainPart> parts;
+  for (std::size_t first = 0; first < problem.steps.size();) {
+    const std::size_t end = end_of_part(problem, first);
+    ChainLaunch launch;
+    ChainImage image;
+    launch.num_steps = static_cast<int>(end - first);
+    launch.num_parts = static_cast<int>(problem.vertices / chain_rows);
+    for (std::size_t i = first; i < end; ++i) {
+      const bool next_sums = i + 1 < end && problem.steps[i + 1].aggregates;
+      launch.steps[i - first] = make_step(problem.steps[i], next_sums, image);
+    }
+    const std::vector<std::uint8_t>& bytes = image.finished();
+    launch.image_bytes = static_cast<int>(bytes.size());
+    if (chain_shared_bytes(launch.image_bytes) > most_shared) return nullptr;
+    parts.push_back(
+        {launch, cuda::to_device(std::span<const std::uint8_t>(bytes), problem.options.place())});
+    first = end;
+  }
+  return std::make_unique<CudaBitChain>(problem, std::move(parts));
 }
 
 }  // namespace tessera::ops

@@ -16,6 +16,18 @@ void allow_shared(void (*kernel)(Parameters...), int bytes) {
              "asking for shared memory");
 }
 
+/// Allows as much as the current device has for a block, and returns it.
+template <class... Parameters>
+int allow_all_shared(void (*kernel)(Parameters...)) {
+  int device = 0;
+  int bytes = 0;
+  cuda_check(cudaGetDevice(&device), "asking for the device");
+  cuda_check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "asking for shared memory");
+  allow_shared(kernel, bytes);
+  return bytes;
+}
+
 /// Starts a kernel whose blocks come in clusters of so many that see each other's shared memory.
 template <class... Parameters, class... Arguments>
 void launch_in_clusters(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes,
