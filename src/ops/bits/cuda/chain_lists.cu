@@ -46,8 +46,7 @@ __device__ void finish_list(const ChainLaunch& launch, const chain::ChainMemory&
 __device__ void sum_lists(const ChainLaunch& launch, const chain::ChainMemory& memory,
                           std::uint8_t* to) {
   const int units = (launch.steps[0].out + list_columns - 1) / list_columns;
-  for (int item = static_cast<int>(threadIdx.x); item < chain_rows * units;
-       item += list_threads) {
+  for (int item = static_cast<int>(threadIdx.x); item < chain_rows * units; item += list_threads) {
     const int row = item / units;
     const int column = item % units * list_columns;
     const std::int64_t vertex = std::int64_t{blockIdx.x} * chain_rows + row;
@@ -65,8 +64,7 @@ __device__ void sum_lists(const ChainLaunch& launch, const chain::ChainMemory& m
 /// Lines of rows, as they lie in shared memory.
 __device__ void store_lines(const ChainLaunch& launch, int columns, const std::uint8_t* from) {
   const int units = (columns + 15) / 16;
-  for (int item = static_cast<int>(threadIdx.x); item < chain_rows * units;
-       item += list_threads) {
+  for (int item = static_cast<int>(threadIdx.x); item < chain_rows * units; item += list_threads) {
     const int row = item / units;
     const int unit = item % units;
     const std::int64_t vertex = std::int64_t{blockIdx.x} * chain_rows + row;

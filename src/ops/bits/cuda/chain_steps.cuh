@@ -53,7 +53,8 @@ __device__ inline void load_features(const ChainLaunch& launch, std::uint8_t* co
   const std::uint32_t* const first =
       by_columns ? from.words + std::int64_t{blockIdx.x} * words
                  : from.words + std::int64_t{blockIdx.x} * chain_rows * from.row_words;
-  for (int item = static_cast<int>(threadIdx.x); item < lines * words; item += static_cast<int>(blockDim.x)) {
+  for (int item = static_cast<int>(threadIdx.x); item < lines * words;
+       item += static_cast<int>(blockDim.x)) {
     const int line = item / words;
     const int word = item % words;
     const std::uint32_t* const at = first + line * from.row_words + word;
@@ -112,7 +113,7 @@ struct LanePlace {
   int row;
   int line;  ///< of a tile's eight columns
   int quad;
-  int group;   ///< of the warp's tiles, and how many groups there are
+  int group;  ///< of the warp's tiles, and how many groups there are
   int groups;
   int first_tile = 0;
 
@@ -124,9 +125,7 @@ struct LanePlace {
         group(static_cast<int>(threadIdx.x) / 32 / row_groups),
         groups(static_cast<int>(blockDim.x) / 32 / row_groups) {}
 
-  __device__ int first_column(int tile) const {
-    return ((first_tile + tile) * groups + group) * 8;
-  }
+  __device__ int first_column(int tile) const { return ((first_tile + tile) * groups + group) * 8; }
   /// The warp's tiles of so many columns.
   __device__ int tiles_of(int columns) const {
     const int all = (columns + 7) / 8;
@@ -161,7 +160,7 @@ __device__ void add_products(WarpSums<tiles>& sums, int steps, int used_tiles,
 }
 
 __device__ inline BitFinish finish_of(const ChainLaunch& launch, const ChainStep& step,
-                               const ChainMemory& memory) {
+                                      const ChainMemory& memory) {
   BitFinish finish;
   const bool sums = step.weights < 0;
   finish.row_scale = sums && launch.row_scale != nullptr ? memory.row_scale : nullptr;

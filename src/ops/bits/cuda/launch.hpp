@@ -17,6 +17,8 @@ struct BitRows {
   std::int64_t row_words = 0;
   std::int64_t rows = 0;
   int planes = 0;
+
+  friend bool operator==(const BitRows&, const BitRows&) = default;
 };
 
 /// Which parts of K the rows of a block have any bit in: parts[offsets[tile]] and so on. Without
