@@ -12,8 +12,8 @@
 #include "support/attention_kernels.hpp"
 #include "support/odd_graphs.hpp"
 
-/// Attention on windows: every kernel that takes heads of eight 16-bit features, with narrow heads
-/// and wide ones.
+/// Attention on windows: every kernel that takes heads of eight 16-bit features, or dot products of
+/// 64, with narrow heads and wide ones.
 namespace tessera::test {
 namespace {
 
@@ -28,7 +28,8 @@ std::vector<std::string> narrow_kernels() {
   std::vector<std::string> names = testing::kernel_names("attention");
   std::erase_if(names, [](const std::string& name) {
     return !takes<Bfloat16>(name, AttentionForm::gat, 8, 8) &&
-           !takes<Bfloat16>(name, AttentionForm::dot, 8, 8);
+           !takes<Bfloat16>(name, AttentionForm::dot, 8, 8) &&
+           !takes<Bfloat16>(name, AttentionForm::dot, 1, 64);
   });
   return names;
 }
@@ -142,6 +143,31 @@ TEST_P(NarrowAttentionKernels, CutWindows) {
       check_cut_windows<float>(kernel, heads);
       check_cut_windows<Bfloat16>(kernel, heads);
     }
+  });
+}
+
+/// The same for dot products: bases of pieces lie far apart.
+template <class T>
+void check_cut_dots(const std::string& kernel, std::int64_t width) {
+  if (!takes<T>(kernel, AttentionForm::dot, 2, width)) return;
+  const Graph graph = testing::star_graph(4000);
+  for (const float size : {1.0f, 8.0f}) {
+    SCOPED_TRACE("width " + std::to_string(width) + ", size " + std::to_string(size));
+    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::dot, 2, width, 0), 2160);
+    for (std::int64_t j = 0; j < 2000; ++j) {
+      for (std::int64_t f = 0; f < width; ++f) {
+        run.source(j, f) = static_cast<T>(static_cast<float>(run.source(j, f)) * size);
+      }
+    }
+    run.run_all();
+    expect_matches_reference(run);
+  }
+}
+
+TEST_P(NarrowAttentionKernels, CutWindowsOfDotProducts) {
+  for_instruction_sets([](const std::string& kernel) {
+    for (const std::int64_t width : {8, 64, 128}) check_cut_dots<Bfloat16>(kernel, width);
+    if (!on_cpu(kernel)) check_cut_dots<Float16>(kernel, 64);
   });
 }
 

@@ -53,6 +53,8 @@ TEST_P(AttentionKernels, OddGraphs) {
         check_all_precisions(odd.graph, options_of(kernel, form, 8, 8, 0), 100);
         check_all_precisions(odd.graph, options_of(kernel, form, 3, 7, 0.4), 200);
         check<Bfloat16>(odd.graph, options_of(kernel, form, 2, 32, 0), 150);
+        check<Bfloat16>(odd.graph, options_of(kernel, form, 2, 64, 0), 160);
+        if (!on_cpu(kernel)) check<Float16>(odd.graph, options_of(kernel, form, 2, 64, 0), 170);
       }
     }
   });

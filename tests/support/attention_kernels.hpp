@@ -55,7 +55,7 @@ inline std::vector<AttentionForm> forms_of_any(const std::string& kernel) {
   std::vector<AttentionForm> forms;
   for (const AttentionForm form : all_forms) {
     bool takes = supports(kernel, options_of(kernel, form, 1, 1, 0));
-    for (const std::int64_t width : {8, 32}) {
+    for (const std::int64_t width : {8, 32, 64}) {
       AttentionOptions narrow = options_of(kernel, form, 1, width, 0);
       narrow.precision = Precision::bf16;
       takes = takes || supports(kernel, narrow);

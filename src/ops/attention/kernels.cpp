@@ -18,6 +18,7 @@ std::span<const AttentionKernel> attention_kernels() {
 #ifdef TESSERA_WITH_CUDA
     append_cuda_rows_attention(kernels);
     append_cuda_tall_attention(kernels);
+    append_cuda_short_attention(kernels);
     append_cuda_packed_attention(kernels);
     append_cuda_rectified_attention(kernels);
     append_cuda_heads_attention(kernels);

@@ -179,7 +179,9 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   auto record = std::make_shared<AttentionRecord>();
   record->graph = graph;
   record->options = options;
-  const PlanningScope planning(graph, options, options.backward);
+  const bool short_windows =
+      options.form == AttentionForm::dot && bytes_per_element(options.precision) == 2;
+  const PlanningScope planning(graph, options, options.backward, short_windows);
   auto choice = make_choice<AttentionTrial>(
       options.edge_terms ? attention_kernels_with_terms() : attention_kernels(),
       AttentionProblem{graph, options}, options);

@@ -114,20 +114,18 @@ __global__ __launch_bounds__(block_threads) void add_pieces(const double* sums, 
 }  // namespace
 
 void score_by_vector(const VectorTermsCall& terms, const Operand& scores, Stream stream) {
-  cuda::launch_overlapped(score_kernel,
-                          dim3(cuda::num_blocks(scores.rows * scores.cols, block_threads)),
-                          block_threads, stream, VectorLaunch(terms),
-                          static_cast<float*>(scores.data));
+  cuda::launch_overlapped(
+      score_kernel, dim3(cuda::num_blocks(scores.rows * scores.cols, block_threads)), block_threads,
+      stream, VectorLaunch(terms), static_cast<float*>(scores.data));
 }
 
 void differentiate_by_vector(const VectorTermsCall& terms, const ConstOperand& of_scores,
                              const VectorTermsGradients& gradients, Stream stream) {
   const std::int64_t pieces = VectorTermsCall::num_pieces(terms.raw.rows);
   const std::int64_t features = terms.raw.cols;
-  const GradientLaunch to{static_cast<const float*>(of_scores.data),
-                          static_cast<float*>(gradients.raw.data),
-                          static_cast<float*>(gradients.term.data), gradients.term.stride,
-                          gradients.sums};
+  const GradientLaunch to{
+      static_cast<const float*>(of_scores.data), static_cast<float*>(gradients.raw.data),
+      static_cast<float*>(gradients.term.data), gradients.term.stride, gradients.sums};
   cuda::launch_overlapped(gradient_kernel, dim3(static_cast<unsigned>(pieces)), block_threads,
                           stream, VectorLaunch(terms), to);
   if (gradients.vector.absent()) return;

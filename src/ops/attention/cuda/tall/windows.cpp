@@ -26,8 +26,8 @@ struct Windows {
   std::int32_t num_slots = 0;
 
   Windows() = default;
-  Windows(const Graph& graph, tiles::Side side, int workers, const Place& place)
-      : tiles(tiles::device_tiles(graph, {tall_attention_height, side}, place)) {
+  Windows(const Graph& graph, const tiles::TileOptions& options, int workers, const Place& place)
+      : tiles(tiles::device_tiles(graph, options, place)) {
     const tiles::PieceSchedule schedule = tiles::make_pieces(tiles->host, {workers, min_cut_steps});
     pieces = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets = cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
@@ -50,7 +50,7 @@ struct Windows {
     return launch;
   }
   int num_workers() const { return static_cast<int>(worker_offsets.size() - 1); }
-  std::int64_t slot_rows() const { return std::int64_t{num_slots} * tall_attention_height; }
+  std::int64_t slot_rows() const { return std::int64_t{num_slots} * tiles->host.height; }
 };
 
 /// On tiles. What these are not for goes by rows: passes that the kernel does not have, and runs
@@ -61,7 +61,7 @@ class CudaTallAttention final : public PreparedAttention {
       : options_(problem.options),
         kernel_(kernel),
         rows_(cuda::device_rows(problem.graph, options_.place())),
-        row_side_(problem.graph, tiles::Side::forward,
+        row_side_(problem.graph, {kernel_.height, tiles::Side::forward},
                   workers_of(kernel_.function, kernel_.num_slices), options_.place()),
         by_rows_(prepare_rows_attention(problem)) {
     slots_ = workspace_.add<float>(checked_area(row_side_.slot_rows(), slot_row()));
@@ -133,8 +133,8 @@ class CudaTallAttention final : public PreparedAttention {
   }
 
  private:
-  static int workers_of(const TallAttentionFunction& function, int num_slices) {
-    return std::max(1, function.resident_blocks() / num_slices);
+  int workers_of(const TallAttentionFunction& function, int num_slices) const {
+    return std::max(1, function.resident_blocks() * kernel_.workers_per_block / num_slices);
   }
 
   void prepare_backward(const Graph& graph) {
@@ -142,10 +142,11 @@ class CudaTallAttention final : public PreparedAttention {
     const int workers = workers_of(kernel_.by_rows, slices);
     // The sweep over rows takes the forward pass's pieces where as many blocks share them.
     if (workers != row_side_.num_workers()) {
-      own_gradient_rows_ = Windows(graph, tiles::Side::forward, workers, options_.place());
+      own_gradient_rows_ =
+          Windows(graph, {kernel_.height, tiles::Side::forward}, workers, options_.place());
     }
-    column_side_ = Windows(graph, tiles::Side::transposed, workers_of(kernel_.by_columns, slices),
-                           options_.place());
+    column_side_ = Windows(graph, {kernel_.height, tiles::Side::transposed},
+                           workers_of(kernel_.by_columns, slices), options_.place());
     WorkspaceNeed need;
     if (options_.form == AttentionForm::dot) scale_sums_ = need.add<double>(num_scale_sums());
     row_state_ =

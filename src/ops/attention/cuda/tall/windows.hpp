@@ -8,7 +8,7 @@
 #include "ops/attention/cuda/tall/launch.hpp"
 #include "ops/attention/kernel.hpp"
 
-/// What all kernels over windows of 64 rows are prepared and started by.
+/// What all kernels over windows are prepared and started by.
 namespace tessera::ops {
 
 /// Blocks share the features of a window in slices, each of so many heads or of a part of one.
@@ -16,6 +16,8 @@ struct WindowKernel {
   TallAttentionFunction function;
   int num_slices = 1;
   int slice_heads = 1;
+  int height = tall_attention_height;
+  int workers_per_block = 1;  ///< each of which has windows of its own
   /// The backward pass, over rows, then over columns; without launchers where rows have it.
   TallAttentionFunction by_rows = {};
   TallAttentionFunction by_columns = {};

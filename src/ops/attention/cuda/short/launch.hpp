@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "ops/attention/cuda/tall/launch.hpp"
+
+/// Attention over windows of 16 rows, one warp each.
+namespace tessera::ops {
+
+inline constexpr int short_attention_height = 16;
+inline constexpr int short_attention_warps = 2;  ///< of a block
+
+/// Widths of heads that there are kernels for.
+inline constexpr std::array<int, 2> short_head_widths = {64, 128};
+using ShortAttentionFunctions = std::array<TallAttentionFunction, short_head_widths.size()>;
+
+extern const ShortAttentionFunctions short_dot_bf16, short_dot_fp16;
+
+}  // namespace tessera::ops

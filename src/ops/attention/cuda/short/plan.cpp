@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "ops/attention/cuda/kernels.hpp"
+#include "ops/attention/cuda/rows/cost.hpp"
+#include "ops/attention/cuda/short/cost.hpp"
+#include "ops/attention/cuda/short/launch.hpp"
+#include "ops/attention/cuda/tall/windows.hpp"
+
+namespace tessera::ops {
+namespace {
+
+std::optional<std::size_t> width_index(const AttentionOptions& options) {
+  const auto at = std::find(short_head_widths.begin(), short_head_widths.end(),
+                            options.features / options.heads);
+  if (at == short_head_widths.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - short_head_widths.begin());
+}
+
+std::string why_not(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  if (options.form != AttentionForm::dot) return "dot products only";
+  if (bytes_per_element(options.precision) != 2) return "16-bit features only";
+  if (options.dropout > 0) return "dropout, which asks for the number of every edge";
+  if (!width_index(options)) return "heads of 64 or 128 features only";
+  return {};
+}
+
+WindowKernel window_kernel(const AttentionOptions& options) {
+  const auto& functions = options.precision == Precision::bf16 ? short_dot_bf16 : short_dot_fp16;
+  WindowKernel kernel{functions[*width_index(options)], static_cast<int>(options.heads), 1};
+  kernel.height = short_attention_height;
+  kernel.workers_per_block = short_attention_warps;
+  return kernel;
+}
+
+double predicted_us(const AttentionProblem& problem) {
+  const DeviceTraits& traits = device_traits(problem.options.device);
+  return predict_short_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
+}
+
+}  // namespace
+
+void append_cuda_short_attention(std::vector<AttentionKernel>& table) {
+  table.push_back(windows_attention(
+      {.name = "attention/cuda/short",
+       .description = "windows of 16 rows on tensor cores, one warp each, rows of K and V straight "
+                      "to registers; backward, and operands on no boundaries of 16 bytes, by rows",
+       .why_not = why_not,
+       .predicted_us = predicted_us,
+       .prepare = [](const AttentionProblem& problem) {
+         return prepare_windows_attention(problem, window_kernel(problem.options));
+       }}));
+}
+
+}  // namespace tessera::ops

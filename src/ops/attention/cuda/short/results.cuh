@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/last_arrival.cuh"
+#include "cuda/softmax.cuh"
+#include "cuda/vectors.cuh"
+#include "ops/attention/cuda/exponentials.cuh"
+#include "ops/attention/cuda/short/launch.hpp"
+#include "ops/attention/cuda/tall/packed.cuh"
+
+/// What a warp found of a window of 16 rows goes to the output, or to a slot where the window is
+/// cut; the warp that fills the last slot of a window puts all of them together.
+namespace tessera::ops {
+
+/// A row of a lane: eight features from `feature` on.
+template <class T>
+struct EightFeatures {
+  float values[8];
+
+  __device__ void store(T* to, float factor) const {
+    std::uint32_t pairs[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      pairs[i] = packed<T>(values[2 * i] * factor, values[2 * i + 1] * factor);
+    }
+    *reinterpret_cast<uint4*>(to) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+  }
+};
+
+/// Of one head, blockIdx.y.
+template <class T, int width>
+class ShortResults {
+ public:
+  __device__ ShortResults(const TallAttentionLaunch& launch, const tiles::Piece& piece)
+      : launch_(launch), piece_(piece), head_(static_cast<int>(blockIdx.y)) {}
+
+  __device__ bool is_cut() const { return piece_.slot >= 0; }
+
+  /// What the features of the row at `place` are multiplied by: a row without edges is 0; one of
+  /// nothing but scores of -inf divides 0 by 0. Stores the row's log_sum where `speaks`. Of a cut
+  /// window nothing is done yet.
+  __device__ float settle(int place, float base, float sum, bool speaks) const {
+    if (is_cut()) {
+      float* const to = slot_row(piece_.slot, place);
+      if (speaks) to[base_at()] = base;
+      if (speaks) to[sum_at()] = sum;
+      return 1;
+    }
+    if (place >= piece_.num_rows) return 0;
+    return settle_row(std::int64_t{piece_.first_row} + place, base, sum, speaks);
+  }
+
+  /// Eight features of the row at `place`, from `feature` of the head on.
+  __device__ void store(int place, int feature, const EightFeatures<T>& features,
+                        float factor) const {
+    if (is_cut()) {
+      auto* const to =
+          reinterpret_cast<float2*>(slot_row(piece_.slot, place) + first_feature() + feature);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[i] = {features.values[2 * i], features.values[2 * i + 1]};
+      return;
+    }
+    if (place >= piece_.num_rows) return;
+    features.store(output_at(std::int64_t{piece_.first_row} + place) + feature, factor);
+  }
+
+  /// After all rows of a piece: where the window is cut and this was its last piece, its results.
+  __device__ void finish() const {
+    if (!is_cut()) return;
+    const tiles::CutWindow window = launch_.slot_windows[piece_.slot];
+    unsigned* const counter =
+        launch_.arrivals + std::int64_t{head_} * launch_.num_slots + window.first_slot;
+    if (!cuda::is_last_warp(counter, static_cast<unsigned>(window.num_slots))) return;
+    for (int place = 0; place < window.num_rows; ++place) join_row(window, place);
+  }
+
+ private:
+  __device__ float settle_row(std::int64_t vertex, float base, float sum, bool speaks) const {
+    if (speaks && launch_.log_sum != nullptr) {
+      launch_.log_sum[vertex * launch_.log_sum_stride + head_] =
+          sum == 0 ? -cuda::infinity : (base + log2f(sum)) * ln_of_2;
+    }
+    return sum == 0 && is_empty(vertex) ? 0.0f : 1 / sum;
+  }
+  __device__ bool is_empty(std::int64_t vertex) const {
+    const cuda::Offsets& offsets = launch_.offsets;
+    return offsets.narrow != nullptr
+               ? __ldg(offsets.narrow + vertex) == __ldg(offsets.narrow + vertex + 1)
+               : __ldg(offsets.wide + vertex) == __ldg(offsets.wide + vertex + 1);
+  }
+
+  /// In the order of the pieces.
+  __device__ void join_row(const tiles::CutWindow& window, int place) const {
+    float base = lowest_base;
+    for (int k = 0; k < window.num_slots; ++k) {
+      base = fmaxf(base, __ldcg(slot_row(window.first_slot + k, place) + base_at()));
+    }
+    constexpr int share = width / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    float sum = 0;
+    float totals[share] = {};
+    for (int k = 0; k < window.num_slots; ++k) {
+      const float* const slot = slot_row(window.first_slot + k, place);
+      const float factor = power_of_2(__ldcg(slot + base_at()) - base);
+      sum = fmaf(__ldcg(slot + sum_at()), factor, sum);
+#pragma unroll
+      for (int i = 0; i < share; ++i) {
+        totals[i] = fmaf(__ldcg(slot + first_feature() + lane + 32 * i), factor, totals[i]);
+      }
+    }
+    const std::int64_t vertex = std::int64_t{window.first_row} + place;
+    const float reciprocal = settle_row(vertex, base, sum, lane == 0);
+#pragma unroll
+    for (int i = 0; i < share; ++i) {
+      output_at(vertex)[lane + 32 * i] = cuda::narrow<T>(totals[i] * reciprocal);
+    }
+  }
+
+  __device__ int first_feature() const { return head_ * width; }
+  __device__ T* output_at(std::int64_t vertex) const {
+    return static_cast<T*>(launch_.output) + vertex * launch_.output_stride + first_feature();
+  }
+  /// A row of a slot: features of all heads, then their bases, then their sums.
+  __device__ float* slot_row(int slot, int place) const {
+    return launch_.slots + (std::int64_t{slot} * short_attention_height + place) * launch_.slot_row;
+  }
+  __device__ std::int64_t base_at() const { return launch_.heads * width + head_; }
+  __device__ std::int64_t sum_at() const { return base_at() + launch_.heads; }
+
+  const TallAttentionLaunch& launch_;
+  const tiles::Piece& piece_;
+  int head_;
+};
+
+}  // namespace tessera::ops
