@@ -57,10 +57,9 @@ class ByteFeed {
     return stage;
   }
   __device__ Record record(int ahead) const {
-    const int place = record_ + ahead < ring_records ? record_ + ahead
-                                                     : record_ + ahead - ring_records;
-    return {memory_ + ring_stages * static_cast<int>(sizeof(tiles::Stage)) +
-            place * Record::bytes};
+    const int place =
+        record_ + ahead < ring_records ? record_ + ahead : record_ + ahead - ring_records;
+    return {memory_ + ring_stages * static_cast<int>(sizeof(tiles::Stage)) + place * Record::bytes};
   }
 
  private:
