@@ -13,6 +13,7 @@ std::span<const AggregateUpdateKernel> aggregate_update_kernels() {
 #ifdef TESSERA_WITH_CUDA
     kernels.push_back(staged_aggregate_update(DeviceKind::cuda));
     append_cuda_fused_aggregate_update(kernels);
+    append_cuda_window_aggregate_update(kernels);
 #endif
     return kernels;
   }();

@@ -103,7 +103,7 @@ bool fusing_pays(const Graph& graph, const AggregateUpdateOptions& options) {
   const auto is_fused = [&](SpmmPass pass) {
     const AggregateUpdateProblem problem{graph, options, pass};
     const auto choice = choose_kernel(aggregate_update_kernels(), problem, options);
-    return choice.kernel->info.name.ends_with("/fused");
+    return !choice.kernel->info.name.ends_with("/staged");
   };
   return is_fused(SpmmPass::forward) || (options.backward && is_fused(SpmmPass::backward));
 }

@@ -8,5 +8,6 @@
 namespace tessera::ops {
 
 void append_cuda_fused_aggregate_update(std::vector<AggregateUpdateKernel>& table);
+void append_cuda_window_aggregate_update(std::vector<AggregateUpdateKernel>& table);
 
 }  // namespace tessera::ops

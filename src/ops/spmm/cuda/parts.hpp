@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ops/spmm/cuda/rows/cut.hpp"
+#include "ops/spmm/cuda/tall/launch.hpp"
 #include "ops/spmm/cuda/tall/policy.hpp"
 #include "ops/spmm/kernel.hpp"
 #include "ops/spmm/row_order.hpp"
@@ -27,6 +28,25 @@ struct SomeWindows {
 std::unique_ptr<const PreparedSpmm> prepare_some_windows(const SpmmProblem& problem,
                                                          const TallPolicy& policy,
                                                          const SomeWindows& some);
+
+/// What windows have to know of a kernel that takes them to another end than to store their sums.
+struct TallKernelShape {
+  int width = 0;            ///< features of a block: all of them
+  int max_steps = 0;        ///< of a stage
+  int resident_blocks = 0;  ///< that the GPU holds at once
+};
+
+/// All windows of a problem, for a kernel of the caller's own.
+class PreparedWindows {
+ public:
+  virtual ~PreparedWindows() = default;
+  /// What that kernel is started with; `call.y` is not looked at.
+  virtual TallLaunch launch(const SpmmCall& call, const WorkspaceView& workspace) const = 0;
+  virtual WorkspaceNeed workspace() const = 0;
+};
+std::unique_ptr<const PreparedWindows> prepare_windows(const SpmmProblem& problem,
+                                                       const TallPolicy& policy,
+                                                       const TallKernelShape& kernel);
 
 /// Some rows, by one of `rows_policies` with lists. `follows`: they overlap some windows before.
 std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,

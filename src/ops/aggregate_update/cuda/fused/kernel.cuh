@@ -253,11 +253,7 @@ __global__ __launch_bounds__(update_threads<cols>,
   const std::int64_t inner = launch.features.inner;
   const bool root = launch.weights.root != nullptr;
   cuda::begin_overlapped();
-  keep_weight<cols, T>(launch, launch.weights.weight, launch.weights.stride, 0, root, planes);
-  if (root) {
-    keep_weight<cols, T>(launch, launch.weights.root, launch.weights.root_stride,
-                         static_cast<int>(Layout::padded(inner)), root, planes);
-  }
+  keep_weights<cols, T>(launch, planes);
   cuda::fence_shared_for_wgmma();
   __syncthreads();
 

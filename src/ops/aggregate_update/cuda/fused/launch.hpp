@@ -25,9 +25,10 @@ struct UpdateLongRow {
 /// Everything a launch needs; passed to the GPU by value.
 struct UpdateLaunch {
   struct Work {
-    unsigned blocks = 1;             ///< at most
-    const RowSlice* rows = nullptr;  ///< all, in the order in which windows take them
-    bool weighted = false;           ///< whether edges have values or scales
+    unsigned blocks = 1;  ///< at most
+    /// All, in the order in which windows take them; null: in their own.
+    const RowSlice* rows = nullptr;
+    bool weighted = false;  ///< whether edges have values or scales
     EdgeOffset longest_row = 0;
     const UpdatePiece* pieces = nullptr;
     std::int32_t num_pieces = 0;
@@ -98,13 +99,19 @@ struct UpdateKernels {
 };
 
 /// Shared memory that the weights of a launch take, with Y's columns filled up to `cols`: planes of
-/// whole units of 64 bytes of X's rows and 64 columns, and room to begin on a boundary.
-inline std::int64_t update_shared_bytes(Precision precision, std::int64_t inner, std::int64_t cols,
+/// whole units of 64 bytes of X's rows and 64 columns. A multiple of 1024.
+inline std::int64_t update_weight_bytes(Precision precision, std::int64_t inner, std::int64_t cols,
                                         bool root) {
   const bool is_fp32 = precision != Precision::bf16;
   const std::int64_t unit = is_fp32 ? 16 : 32;
   const std::int64_t lines = (inner + unit - 1) / unit * unit * (root ? 2 : 1);
-  return (is_fp32 ? 3 : 1) * lines * 128 * ((cols + 63) / 64) + 1024;
+  return (is_fp32 ? 3 : 1) * lines * 128 * ((cols + 63) / 64);
+}
+
+/// The same with room to begin on a boundary.
+inline std::int64_t update_shared_bytes(Precision precision, std::int64_t inner, std::int64_t cols,
+                                        bool root) {
+  return update_weight_bytes(precision, inner, cols, root) + 1024;
 }
 
 /// The same for a GPU's block at most.

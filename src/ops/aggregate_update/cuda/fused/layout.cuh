@@ -60,10 +60,9 @@ struct UpdateLayout {
 };
 
 /// Writes a weight into shared memory, as planes, from line `first_line` on.
-template <int cols, class T>
+template <int cols, class T, class Layout = UpdateLayout<T>>
 __device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std::int64_t stride,
                             int first_line, bool root, char* planes) {
-  using Layout = UpdateLayout<T>;
   constexpr int kept_cols = (cols + 63) / 64 * 64;
   const auto* const from = static_cast<const T*>(weight);
   const auto padded = static_cast<int>(Layout::padded(launch.features.inner));
@@ -89,6 +88,18 @@ __device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std:
       rest -= __bfloat162float(part);
     }
   }
+}
+
+/// The weight, and the root weight behind it where there is one.
+template <int cols, class T, class Layout = UpdateLayout<T>>
+__device__ void keep_weights(const UpdateLaunch& launch, char* planes) {
+  const UpdateLaunch::Weights& weights = launch.weights;
+  const bool root = weights.root != nullptr;
+  keep_weight<cols, T, Layout>(launch, weights.weight, weights.stride, 0, root, planes);
+  if (!root) return;
+  keep_weight<cols, T, Layout>(launch, weights.root, weights.root_stride,
+                               static_cast<int>(Layout::padded(launch.features.inner)), root,
+                               planes);
 }
 
 /// Four neighbours of two rows as the matrix unit takes them, in planes.
@@ -147,7 +158,14 @@ struct UpdateSums {
     }
     return first[block * 8 + place];
   }
-  /// The same of the first block.
+  /// A lane's sums in the order in which the matrix unit has them.
+  __device__ float& entry(int i) {
+    if constexpr (has_second) {
+      if (i >= num_first) return second[i - num_first];
+    }
+    return first[i];
+  }
+  /// As `at`, of the first block.
   __device__ float front(int half, int i) const { return first[i / 2 * 4 + half * 2 + i % 2]; }
   /// Makes the next 16 columns the first: registers cannot be counted through.
   __device__ void shift() {

@@ -7,6 +7,7 @@
 #include "graph/degrees.hpp"
 #include "ops/aggregate_update/cuda/fused/cost.hpp"
 #include "ops/aggregate_update/cuda/fused/launch.hpp"
+#include "ops/aggregate_update/cuda/fused/prepare.hpp"
 #include "ops/aggregate_update/cuda/fused/row_list.hpp"
 #include "ops/aggregate_update/cuda/fused/schedule.hpp"
 #include "ops/aggregate_update/cuda/kernels.hpp"
@@ -23,30 +24,22 @@ constexpr auto update_keys = collect_keys<UpdateKey>([](auto add) {
   }
 });
 
-/// The narrowest that holds the columns; 0: none.
-int width_for(std::int64_t cols) {
-  for (const int width : update_widths) {
-    if (cols <= width) return width;
-  }
-  return 0;
-}
-
 UpdateFunction function_for(const AggregateUpdateProblem& problem) {
-  const UpdateKey key = {stored_as(problem.options.precision), width_for(problem.written())};
+  const UpdateKey key = {stored_as(problem.options.precision), update_width(problem.written())};
   return kernels_of<update_keys>(key, []<UpdateKey k>() { return UpdateKernels<k>::function(); });
 }
 
 /// Sums and product of 64 rows at a time by one kernel.
 class FusedAggregateUpdate final : public PreparedAggregateUpdate {
  public:
-  explicit FusedAggregateUpdate(const AggregateUpdateProblem& problem)
+  FusedAggregateUpdate(const AggregateUpdateProblem& problem, bool listed)
       : problem_(problem),
         function_(function_for(problem)),
         matrix_(sums_problem(problem, problem.gathered())),
-        rows_(problem.num_targets(), problem.options.place()) {
+        rows_(listed ? problem.num_targets() : 0, problem.options.place()) {
     if (rows_.size() > 0) {
       list_update_rows(matrix_.rows(),
-                       update_groups(width_for(problem.written())) * update_window_rows,
+                       update_groups(update_width(problem.written())) * update_window_rows,
                        rows_.data(), problem.options.place().stream);
     }
     const Graph& graph = problem.graph;
@@ -65,13 +58,12 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
            const WorkspaceView& workspace) const override {
     if (problem_.num_targets() == 0) return;
     check_reach(call.x, "x");
-    const AggregateUpdateOptions& options = problem_.options;
     SpmmCall sums;
     sums.x = call.x;
     sums.y = call.y;
     const RowsLaunch rows = matrix_.launch(sums);
-    UpdateLaunch launch;
-    launch.work.blocks = static_cast<unsigned>(device_traits(options.device).processors);
+    UpdateLaunch launch = update_operands(problem_, call);
+    launch.work.blocks = static_cast<unsigned>(device_traits(problem_.options.device).processors);
     launch.work.rows = rows_.data();
     launch.work.weighted = rows.matrix.weighted();
     launch.work.longest_row = longest_update_row;
@@ -81,27 +73,8 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
     launch.work.num_long = static_cast<std::int32_t>(long_rows_.size());
     launch.work.slots = slots_.in(workspace);
     launch.matrix = rows.matrix;
-    launch.features.x = call.x.data;
-    launch.features.x_stride = call.x.stride;
-    launch.features.x_rows = call.x.rows;
-    launch.features.inner = problem_.gathered();
-    launch.features.aligned = on_boundaries(call.x, problem_.gathered());
-    launch.features.y = call.y.data;
-    launch.features.y_stride = call.y.stride;
-    launch.features.cols = problem_.written();
-    launch.features.aggregated = call.aggregated.data;
-    launch.features.aggregated_stride = call.aggregated.stride;
-    launch.features.self = options.self;
-    launch.features.self_scale = call.self_scale.data;
-    launch.weights.weight = call.weight.data;
-    launch.weights.stride = call.weight.stride;
-    launch.weights.root = options.root ? call.root_weight.data : nullptr;
-    launch.weights.root_stride = call.root_weight.stride;
-    launch.weights.inner_in_row = problem_.is_forward();
-    launch.epilogue = rows.epilogue;
-    launch.epilogue.bias = call.bias.data;
-    launch.epilogue.formula = call.formula;
-    launch.epilogue.output = stored_as(options.precision);
+    launch.epilogue.mean = rows.epilogue.mean;
+    launch.epilogue.row_scale = rows.epilogue.row_scale;
     function_(launch, stream);
   }
 
@@ -118,25 +91,63 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
   WorkspacePart<float> slots_;
 };
 
-std::string why_not(const AggregateUpdateProblem& problem) {
+}  // namespace
+
+int update_width(std::int64_t cols) {
+  for (const int width : update_widths) {
+    if (cols <= width) return width;
+  }
+  return 0;
+}
+
+UpdateLaunch update_operands(const AggregateUpdateProblem& problem,
+                             const AggregateUpdateCall& call) {
+  UpdateLaunch launch;
+  launch.features.x = call.x.data;
+  launch.features.x_stride = call.x.stride;
+  launch.features.x_rows = call.x.rows;
+  launch.features.inner = problem.gathered();
+  launch.features.aligned = on_boundaries(call.x, problem.gathered());
+  launch.features.y = call.y.data;
+  launch.features.y_stride = call.y.stride;
+  launch.features.cols = problem.written();
+  launch.features.aggregated = call.aggregated.data;
+  launch.features.aggregated_stride = call.aggregated.stride;
+  launch.features.self = problem.options.self;
+  launch.features.self_scale = call.self_scale.data;
+  launch.weights.weight = call.weight.data;
+  launch.weights.stride = call.weight.stride;
+  launch.weights.root = problem.options.root ? call.root_weight.data : nullptr;
+  launch.weights.root_stride = call.root_weight.stride;
+  launch.weights.inner_in_row = problem.is_forward();
+  launch.epilogue.bias = call.bias.data;
+  launch.epilogue.formula = call.formula;
+  launch.epilogue.output = stored_as(problem.options.precision);
+  return launch;
+}
+
+std::string why_not_update(const AggregateUpdateProblem& problem) {
   const AggregateUpdateOptions& options = problem.options;
   const Precision precision = stored_as(options.precision);
   if (precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (precision == Precision::fp16) return "fp16 has too small a range for sums in planes";
   if (!cuda::has_wgmma(options.device)) return "needs a GPU with wgmma (compute capability 9.0)";
   if (problem.written() == 0) return "no columns to write";
-  if (width_for(problem.written()) == 0) {
+  if (update_width(problem.written()) == 0) {
     return fmt::format("rows of more than {} columns", update_widths[std::size(update_widths) - 1]);
   }
   const std::int64_t bytes = update_shared_bytes(precision, problem.gathered(),
-                                                 width_for(problem.written()), options.root);
+                                                 update_width(problem.written()), options.root);
   if (bytes > most_update_shared_bytes) {
     return fmt::format("weights of {} bytes do not fit into shared memory", bytes);
   }
   return {};
 }
 
-}  // namespace
+std::unique_ptr<const PreparedAggregateUpdate> prepare_fused_update(
+    const AggregateUpdateProblem& problem, bool listed) {
+  return std::make_unique<FusedAggregateUpdate>(problem, listed);
+}
 
 void append_cuda_fused_aggregate_update(std::vector<AggregateUpdateKernel>& table) {
   AggregateUpdateKernel kernel;
@@ -146,13 +157,12 @@ void append_cuda_fused_aggregate_update(std::vector<AggregateUpdateKernel>& tabl
       "shared memory";
   kernel.info.op = "aggregate_update";
   kernel.info.device = DeviceKind::cuda;
-  kernel.why_not = why_not;
+  kernel.why_not = why_not_update;
   kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
     return predicted_fused_update_us(problem, device_traits(problem.options.device));
   };
-  kernel.prepare =
-      [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {
-    return std::make_unique<FusedAggregateUpdate>(problem);
+  kernel.prepare = [](const AggregateUpdateProblem& problem) {
+    return prepare_fused_update(problem, true);
   };
   table.push_back(std::move(kernel));
 }

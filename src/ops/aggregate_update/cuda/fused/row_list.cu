@@ -16,14 +16,7 @@ __global__ void list_block(VertexId num_rows, cuda::Offsets offsets, RowSlice* l
   const std::int64_t row = first_row + own;
   RowSlice slice;
   slice.count = -1;  // behind all others
-  if (row < num_rows) {
-    slice.begin = update_offset(offsets, row);
-    slice.row = static_cast<VertexId>(row);
-    // A row too long for the type stays one of the long ones.
-    constexpr EdgeOffset most = 0x7FFFFFFF;
-    slice.count =
-        static_cast<std::int32_t>(min(update_offset(offsets, row + 1) - slice.begin, most));
-  }
+  if (row < num_rows) slice = slice_of(offsets, row);
   counts[own] = slice.count;
   __syncthreads();
   if (row >= num_rows) return;

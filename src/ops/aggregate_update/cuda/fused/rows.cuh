@@ -26,13 +26,27 @@ __device__ inline EdgeOffset update_offset(const cuda::Offsets& offsets, std::in
   return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
 }
 
-/// Number `place` of the list.
+/// A row's edges. One too long for the type stays one of the long ones.
+__device__ inline RowSlice slice_of(const cuda::Offsets& offsets, std::int64_t row) {
+  constexpr EdgeOffset most = 0x7FFFFFFF;
+  RowSlice slice;
+  slice.row = static_cast<VertexId>(row);
+  slice.begin = update_offset(offsets, row);
+  slice.count = static_cast<std::int32_t>(min(update_offset(offsets, row + 1) - slice.begin, most));
+  return slice;
+}
+
+/// Number `place` of the list, or of all rows where there is none.
 __device__ inline UpdateRow update_row(const UpdateLaunch& launch, std::int64_t place) {
   UpdateRow found;
   if (place >= launch.matrix.num_rows) return found;
-  const int4 words = __ldg(reinterpret_cast<const int4*>(launch.work.rows + place));
   RowSlice slice;
-  memcpy(&slice, &words, sizeof(slice));
+  if (launch.work.rows != nullptr) {
+    const int4 words = __ldg(reinterpret_cast<const int4*>(launch.work.rows + place));
+    memcpy(&slice, &words, sizeof(slice));
+  } else {
+    slice = slice_of(launch.matrix.offsets, place);
+  }
   found.row = slice.row;
   found.begin = slice.begin;
   if (slice.count <= launch.work.longest_row) {

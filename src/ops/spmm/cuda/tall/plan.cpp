@@ -120,9 +120,10 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy,
 
 /// Sums over windows of A, or of A^T in the backward pass. A run that brings values of edges needs
 /// a policy for them.
-class CudaTall final : public PreparedSpmm {
+class CudaTall final : public PreparedSpmm, public PreparedWindows {
  public:
-  CudaTall(const SpmmProblem& problem, const TallPolicy& policy, const SomeWindows& some = {})
+  CudaTall(const SpmmProblem& problem, const TallPolicy& policy, const SomeWindows& some = {},
+           const TallKernelShape* kernel = nullptr)
       : problem_(problem),
         leads_(some.leads),
         windows_(tall_windows(problem, policy, some.order.get())) {
@@ -146,22 +147,18 @@ class CudaTall final : public PreparedSpmm {
         forward ? detail::GraphAccess::row_scale(graph) : detail::GraphAccess::col_scale(graph),
         place);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
-    aligned_ = function(policy, true);
-    if (problem.is_plain() && !policy.quads) scalar_ = function(policy, false);
+    const TallKernelShape shape = kernel != nullptr ? *kernel : own_kernels(policy);
+    width_ = shape.width;
     const int chunks = num_chunks();
-    if (layout_ != nullptr) {
-      stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
-    }
     const bool beside = windows_.rest != nullptr && policy.beside;
-    const int blocks = aligned_->resident_blocks(stage_units_) / (beside ? 2 : 1);
-    if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
+    const int blocks = shape.resident_blocks / (beside ? 2 : 1);
     const tiles::PieceSchedule schedule =
         tiles::make_pieces(windows_.steps, {.workers = std::max(1, blocks / std::max(1, chunks)),
                                             .min_cut_steps = policy.min_cut_steps,
                                             .taken = some.taken,
                                             .in_order = beside});
     const tiles::StageLists lists = tiles::make_stages(
-        schedule, aligned_->max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
+        schedule, shape.max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
     if (layout_ != nullptr) {
       const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
@@ -188,10 +185,22 @@ class CudaTall final : public PreparedSpmm {
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (problem_.features == 0) return;
-    check_reach(call.x, "x");
     check_reach(call.y, "y");
-    TallLaunch launch;
+    TallLaunch launch = this->launch(call, workspace);
     if (layout_ != nullptr) set_values(call.edge_values, stream, workspace, launch);
+    const bool aligned = on_boundaries(call.x, problem_.features) &&
+                         (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
+    if (windows_.rest != nullptr) {
+      launch.epilogue.rest = rest_sums_.in(workspace);
+      launch.epilogue.rest_stride = padded_features();
+      sum_rest(call.x, aligned, stream, workspace, launch);
+    }
+    (aligned ? aligned_ : scalar_)->launch(launch, stream);
+  }
+
+  TallLaunch launch(const SpmmCall& call, const WorkspaceView& workspace) const override {
+    check_reach(call.x, "x");
+    TallLaunch launch;
     launch.work.stages = stages_.data();
     launch.work.worker_offsets = worker_offsets_.data();
     launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
@@ -213,15 +222,8 @@ class CudaTall final : public PreparedSpmm {
     launch.work.leads = leads_;
     launch.work.row_map = row_map_.data();
     launch.work.stretch_sums = stretch_sums_.in(workspace);
-    const bool aligned = on_boundaries(call.x, problem_.features) &&
-                         (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
     set_epilogue(problem_, call, launch.epilogue);
-    if (windows_.rest != nullptr) {
-      launch.epilogue.rest = rest_sums_.in(workspace);
-      launch.epilogue.rest_stride = padded_features();
-      sum_rest(call.x, aligned, stream, workspace, launch);
-    }
-    (aligned ? aligned_ : scalar_)->launch(launch, stream);
+    return launch;
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
@@ -313,6 +315,17 @@ class CudaTall final : public PreparedSpmm {
 
   bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
 
+  /// Chooses the kernels that store sums.
+  TallKernelShape own_kernels(const TallPolicy& policy) {
+    aligned_ = function(policy, true);
+    if (problem_.is_plain() && !policy.quads) scalar_ = function(policy, false);
+    if (layout_ != nullptr) {
+      stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
+    }
+    if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
+    return {aligned_->width, aligned_->max_steps, aligned_->resident_blocks(stage_units_)};
+  }
+
   const TallFunction* function(const TallPolicy& policy, bool aligned) const {
     TallKey key;
     key.precision = stored_as(problem_.precision);
@@ -327,10 +340,8 @@ class CudaTall final : public PreparedSpmm {
     return &tall_function(key, problem_.features);
   }
 
-  int num_chunks() const {
-    return static_cast<int>((problem_.features + aligned_->width - 1) / aligned_->width);
-  }
-  std::int64_t padded_features() const { return std::int64_t{num_chunks()} * aligned_->width; }
+  int num_chunks() const { return static_cast<int>((problem_.features + width_ - 1) / width_); }
+  std::int64_t padded_features() const { return std::int64_t{num_chunks()} * width_; }
 
   SpmmProblem problem_;
   bool leads_;
@@ -352,6 +363,7 @@ class CudaTall final : public PreparedSpmm {
   std::int64_t rest_width_ = 0;
   int rest_blocks_ = 0;  ///< beside windows; 0: before them
   std::int64_t first_arrival_ = 0;
+  int width_ = 0;  ///< features of a block
   const TallFunction* aligned_ = nullptr;
   const TallFunction* scalar_ = nullptr;
   Buffer<tiles::Stage> stages_;
@@ -415,6 +427,12 @@ std::unique_ptr<const PreparedSpmm> prepare_some_windows(const SpmmProblem& prob
                                                          const TallPolicy& policy,
                                                          const SomeWindows& some) {
   return std::make_unique<CudaTall>(problem, policy, some);
+}
+
+std::unique_ptr<const PreparedWindows> prepare_windows(const SpmmProblem& problem,
+                                                       const TallPolicy& policy,
+                                                       const TallKernelShape& kernel) {
+  return std::make_unique<CudaTall>(problem, policy, SomeWindows{}, &kernel);
 }
 
 namespace {

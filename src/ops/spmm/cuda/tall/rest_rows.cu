@@ -71,15 +71,16 @@ class RestSum {
 
   __device__ bool writes() const { return active_ && lane_ < lanes; }
 
+  /// Sums and column ids are the first that the cache may forget: rows of X are needed again.
   __device__ void store(std::int64_t row) const {
     float* const to = launch_.sums + row * launch_.sums_stride + feature_;
     if constexpr (width == 1) {
-      *to = sums_[0];
+      __stcs(to, sums_[0]);
     } else {
 #pragma unroll
       for (int i = 0; i < width; i += 4) {
-        *reinterpret_cast<float4*>(to + i) =
-            make_float4(sums_[i], sums_[i + 1], sums_[i + 2], sums_[i + 3]);
+        __stcs(reinterpret_cast<float4*>(to + i),
+               make_float4(sums_[i], sums_[i + 1], sums_[i + 2], sums_[i + 3]));
       }
     }
   }
@@ -109,7 +110,7 @@ class RestSum {
   __device__ void load_columns(const VertexId* indices, int left,
                                VertexId (&columns)[unroll]) const {
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) columns[u] = live(u, left) ? __ldg(indices + u * edges) : 0;
+    for (int u = 0; u < unroll; ++u) columns[u] = live(u, left) ? __ldcs(indices + u * edges) : 0;
   }
 
   template <bool whole>

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/precision.cuh"
+#include "ops/aggregate_update/cuda/fused/kernel.cuh"
+#include "ops/aggregate_update/cuda/windows/launch.hpp"
+#include "ops/spmm/cuda/tall/kernel.cuh"
+
+/// Sums over tall windows (spmm/cuda/tall/kernel.cuh) that are multiplied where they come up. The
+/// registers in which the matrix unit leaves the sums of a window are those from which it takes the
+/// left factor of the next product; the weights stand in shared memory. So a row of Z is written
+/// only where somebody wants it, and while a window is multiplied by the weights the rows of X of
+/// the next ones are under way.
+namespace tessera::ops {
+
+/// A loader of a kernel that multiplies the sums of a window by weights of up to `cols` columns.
+template <class Loader, int cols>
+struct WithUpdate : Loader {
+  using Loader::Loader;
+  static constexpr int update_cols = cols;
+};
+
+/// Sums are laid out as the matrix unit leaves them: no line of the weights is exchanged.
+template <class T>
+struct WindowWeights : UpdateLayout<T> {
+  __device__ static int line_of(int inner) { return inner; }
+};
+
+/// A lane's two rows of a window of which it has, of every 8 features, the two at 2 * (lane % 4).
+template <class T, int width, int cols>
+class WindowUpdate {
+  using Layout = WindowWeights<T>;
+  using Sums = float[width / 2];
+  using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
+ public:
+  __device__ WindowUpdate(const WindowUpdateLaunch& launch, VertexId first_row, int last_row,
+                          std::uint32_t weights)
+      : launch_(launch),
+        weights_(weights),
+        feature_(static_cast<int>(threadIdx.x) % 4 * 2),
+        features_(static_cast<int>(launch.update.features.inner)) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = static_cast<int>(threadIdx.x) / 32 * 16 + half * 8 +
+                      static_cast<int>(threadIdx.x) % 32 / 4;
+      if (row <= last_row) rows_[half].row = first_row + row;
+    }
+  }
+
+  __device__ void operator()(Sums& sums) const {
+    reduce(sums);
+    if (launch_.update.features.self) add_own(self_factor<T>(launch_.update), sums);
+    if (launch_.update.features.aggregated != nullptr) keep(sums);
+    UpdateSums<cols> products;
+    multiply(sums, 0, products);
+    if (launch_.update.weights.root != nullptr) {
+#pragma unroll
+      for (float& sum : sums) sum = 0;
+      add_own(1, sums);
+      multiply(sums, static_cast<int>(Layout::padded(features_)), products);
+    }
+    bool finite[2] = {true, true};
+    const ShortEpilogue<T> epilogue(launch_.update);
+    if (epilogue.enough) {
+      epilogue.store(launch_.update, rows_, products, finite);
+    } else {
+      store_with_any_epilogue<cols, T>(launch_.update, rows_, products, finite);
+    }
+  }
+
+ private:
+  __device__ static int place(int half, int block) { return 4 * block + 2 * half; }
+  __device__ bool exists(int block) const { return 8 * block + feature_ < features_; }
+
+  /// Scales of rows and the divisors of a mean. Beyond the last feature there is nothing: no number
+  /// that happens to be there may meet the weights.
+  __device__ void reduce(Sums& sums) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const VertexId row = rows_[half].row;
+      float scale = launch_.epilogue.unit;
+      if (row >= 0 && launch_.epilogue.row_scale != nullptr) {
+        scale *= __ldg(launch_.epilogue.row_scale + row);
+      }
+      change(sums, half, [&](float sum, int block) { return exists(block) ? sum * scale : 0; });
+      if (row < 0 || launch_.epilogue.row_divisor == nullptr) continue;
+      const float divisor = __ldg(launch_.epilogue.row_divisor + row);
+      change(sums, half, [&](float sum, int) { return sum / divisor; });
+    }
+  }
+
+  template <class To>
+  __device__ static void change(Sums& sums, int half, To&& to) {
+#pragma unroll
+    for (int block = 0; block < width / 8; ++block) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& sum = sums[place(half, block) + i];
+        sum = to(sum, block);
+      }
+    }
+  }
+
+  /// The features of the rows themselves, four pairs at a time.
+  __device__ void add_own(float factor, Sums& sums) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const VertexId row = rows_[half].row;
+      const T* const own = static_cast<const T*>(launch_.features.x) +
+                           std::int64_t{row < 0 ? 0 : row} * launch_.features.x_stride + feature_;
+#pragma unroll
+      for (int first = 0; first < width / 8; first += 4) {
+        Pair pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          pairs[i] = Pair::load_if(row >= 0 && exists(first + i), own + 8 * (first + i));
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float values[2];
+          pairs[i].widen_to(values);
+          const int at = place(half, first + i);
+          sums[at] = fmaf(factor, values[0], sums[at]);
+          sums[at + 1] = fmaf(factor, values[1], sums[at + 1]);
+        }
+      }
+    }
+  }
+
+  /// Stores Z. 16-bit features: four lanes trade their pairs, so that each stores 16 bytes.
+  __device__ void keep(const Sums& sums) const {
+    const UpdateLaunch::Features& features = launch_.update.features;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const VertexId row = rows_[half].row;
+      T* const to =
+          static_cast<T*>(features.aggregated) + std::int64_t{row} * features.aggregated_stride;
+      if constexpr (Layout::is_fp32) {
+#pragma unroll
+        for (int block = 0; block < width / 8; ++block) {
+          const int at = place(half, block);
+          if (row < 0 || !exists(block)) continue;
+          __stcs(reinterpret_cast<float2*>(to + 8 * block + feature_),
+                 make_float2(sums[at], sums[at + 1]));
+        }
+      } else {
+#pragma unroll
+        for (int block = 0; block < width / 8; block += 4) {
+          std::uint32_t words[4];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const int at = place(half, block + i);
+            const T pair[2] = {cuda::narrow<T>(sums[at]), cuda::narrow<T>(sums[at + 1])};
+            memcpy(&words[i], pair, sizeof(pair));
+          }
+          transpose_quad(words);
+          const int first = (block + feature_ / 2) * 8;
+          if (row < 0 || first >= features_) continue;
+          __stcs(reinterpret_cast<uint4*>(to + first),
+                 make_uint4(words[0], words[1], words[2], words[3]));
+        }
+      }
+    }
+  }
+
+  /// Products with the lines of the weights from `first_line` on, by each warp for its own 16 rows.
+  __device__ void multiply(const Sums& sums, int first_line, UpdateSums<cols>& products) const {
+    const bool root = launch_.update.weights.root != nullptr;
+    const auto block_bytes = static_cast<std::uint32_t>(Layout::block_bytes(features_, root));
+    const auto plane_bytes = static_cast<std::uint32_t>(Layout::plane_bytes(features_, root, cols));
+    const auto lane = static_cast<std::uint32_t>(threadIdx.x) % 32;
+    // Of 16 lines and columns, as the matrix unit's right factor (cuda/mma_rows.cuh).
+    const std::uint32_t line = static_cast<std::uint32_t>(first_line) + lane % 16;
+    const std::uint32_t from = weights_ + line * 128;
+    __syncwarp();
+#pragma unroll
+    for (int step = 0; step < width / 16; ++step) {
+      if (step * 16 >= features_) break;
+      UpdateFragment<T> left;
+      set_fragment(sums, step, left);
+#pragma unroll
+      for (std::uint32_t sixteen = 0; sixteen < cols / 16; ++sixteen) {
+        const std::uint32_t unit = 2 * sixteen + lane / 16;
+        std::uint32_t right[Layout::right_planes][4];
+#pragma unroll
+        for (std::uint32_t plane = 0; plane < Layout::right_planes; ++plane) {
+          cuda::load_blocks_transposed(right[plane],
+                                       from + static_cast<std::uint32_t>(step) * 16 * 128 +
+                                           sixteen / 4 * block_bytes + plane * plane_bytes +
+                                           ((unit % 8) ^ (line % 8)) * 16);
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float part[4];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) part[i] = products.entry(8 * sixteen + 4 * half + i);
+          // The smallest parts first.
+#pragma unroll
+          for (int pair = 0; pair < Layout::num_pairs; ++pair) {
+            const auto& of_plane = right[Layout::right_of(pair)];
+            const std::uint32_t b[2] = {of_plane[2 * half], of_plane[2 * half + 1]};
+            cuda::multiply_16x8<__nv_bfloat16>(part, left.words[Layout::left_of(pair)], b);
+          }
+#pragma unroll
+          for (int i = 0; i < 4; ++i) products.entry(8 * sixteen + 4 * half + i) = part[i];
+        }
+      }
+    }
+  }
+
+  __device__ static void set_fragment(const Sums& sums, int step, UpdateFragment<T>& left) {
+    float upper[4], lower[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      upper[i] = sums[8 * step + i / 2 * 4 + i % 2];
+      lower[i] = sums[8 * step + i / 2 * 4 + i % 2 + 2];
+    }
+    left.set(upper, lower);
+  }
+
+  const WindowUpdateLaunch& launch_;
+  std::uint32_t weights_;
+  int feature_;
+  int features_;
+  UpdateRow rows_[2];
+};
+
+/// The sums of a piece are complete. `sum_stages` finds this in place of the store.
+template <class Loader>
+  requires(Loader::update_cols > 0)
+__device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
+                       float (&sums)[Loader::width / 2]) {
+  VertexId first_row = stage.target;
+  if (stage.end == tiles::StageEnd::slot) {
+    const tiles::CutWindow window = launch.work.slot_windows[stage.target];
+    if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
+    first_row = window.first_row;
+  }
+  extern __shared__ __align__(stage_alignment) char shared[];
+  using Update = WindowUpdate<typename Loader::Source, Loader::width, Loader::update_cols>;
+  const Update update(static_cast<const WindowUpdateLaunch&>(launch), first_row, stage.last_row,
+                      cuda::shared_address(shared));
+  update(sums);
+}
+
+template <class Loader>
+__global__ __launch_bounds__(Loader::threads, Loader::min_blocks) void update_windows(
+    const __grid_constant__ WindowUpdateLaunch launch) {
+  cuda::begin_leader(false);
+#ifdef TESSERA_HAS_WGMMA
+  extern __shared__ __align__(stage_alignment) char shared[];
+  using T = typename Loader::Source;
+  cuda::wait_for_previous();
+  keep_weights<Loader::update_cols, T, WindowWeights<T>>(launch.update, shared);
+  sum_stages<Loader>(launch, shared + launch.weight_bytes);
+#else
+  __trap();
+#endif
+}
+
+template <WindowUpdateKey key>
+struct WindowUpdateLoader {
+  using T = cuda::Stored<key.precision>;
+  static constexpr int groups = window_update_policy.height / 64;
+  static constexpr bool copied = sizeof(T) == 2;
+  using Copy = CopyLoader<T, key.width, key.scaled, groups>;
+  using Convert = ConvertLoader<T, key.width, copied ? 1 : 2, false, true, groups>;
+  using Type = WithUpdate<std::conditional_t<copied, Copy, Convert>, key.cols>;
+};
+
+template <class Loader>
+void launch_window_update(const WindowUpdateLaunch& launch, Stream stream) {
+  const dim3 grid(static_cast<unsigned>(launch.work.num_workers));
+  const auto bytes = static_cast<std::size_t>(launch.weight_bytes + tall_shared_bytes<Loader>(0));
+  cuda::launch_overlapped(update_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
+}
+
+template <class Loader>
+int resident_window_updates(std::int32_t weight_bytes) {
+  // As much as any launch needs: another plan's weights may be larger.
+  return cuda::resident_blocks(update_windows<Loader>, Loader::threads,
+                               weight_bytes + tall_shared_bytes<Loader>(0),
+                               static_cast<int>(most_update_shared_bytes));
+}
+
+template <WindowUpdateKey key>
+WindowUpdateFunction WindowUpdateKernels<key>::function() {
+  using Loader = typename WindowUpdateLoader<key>::Type;
+  return {Loader::rows / 16, launch_window_update<Loader>, resident_window_updates<Loader>};
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "ops/aggregate_update/cuda/fused/prepare.hpp"
+#include "ops/aggregate_update/cuda/kernels.hpp"
+#include "ops/aggregate_update/cuda/windows/cost.hpp"
+#include "ops/aggregate_update/cuda/windows/launch.hpp"
+#include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
+#include "ops/spmm/cuda/parts.hpp"
+#include "ops/spmm/cuda/tall/weights.hpp"
+
+namespace tessera::ops {
+namespace {
+
+constexpr auto window_keys = collect_keys<WindowUpdateKey>([](auto add) {
+  for (const int width : window_update_widths) {
+    for (const int cols : window_update_cols) {
+      add(WindowUpdateKey{Precision::fp32, width, cols});
+      add(WindowUpdateKey{Precision::bf16, width, cols});
+      add(WindowUpdateKey{Precision::bf16, width, cols, true});
+    }
+  }
+});
+
+/// The narrowest that holds so many columns; 0: none.
+template <std::size_t count>
+int narrowest(const int (&widths)[count], std::int64_t columns) {
+  const int* const found = std::lower_bound(std::begin(widths), std::end(widths), columns);
+  return found == std::end(widths) ? 0 : *found;
+}
+
+/// The term of the target's own features comes when a window is complete: windows themselves store
+/// nothing.
+SpmmProblem window_sums(const AggregateUpdateProblem& problem) {
+  SpmmProblem sums = sums_problem(problem, problem.gathered());
+  sums.epilogue = {};
+  return sums;
+}
+
+WindowUpdateKey key_for(const AggregateUpdateProblem& problem) {
+  const Precision precision = stored_as(problem.options.precision);
+  return {precision, narrowest(window_update_widths, problem.gathered()),
+          narrowest(window_update_cols, problem.written()),
+          precision == Precision::bf16 && !column_scales(window_sums(problem)).empty()};
+}
+
+WindowUpdateFunction function_for(const WindowUpdateKey& key) {
+  return kernels_of<window_keys>(
+      key, []<WindowUpdateKey k>() { return WindowUpdateKernels<k>::function(); });
+}
+
+std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
+  return static_cast<std::int32_t>(
+      update_weight_bytes(stored_as(problem.options.precision), problem.gathered(),
+                          key_for(problem).cols, problem.options.root));
+}
+
+/// Windows of 128 rows on tensor cores, sums and product one after the other where they are. Rows
+/// off 16-byte boundaries go to the kernel that sums row by row.
+class WindowAggregateUpdate final : public PreparedAggregateUpdate {
+ public:
+  explicit WindowAggregateUpdate(const AggregateUpdateProblem& problem)
+      : problem_(problem),
+        function_(function_for(key_for(problem))),
+        weight_bytes_(weight_bytes(problem)),
+        windows_(prepare_windows(window_sums(problem), window_update_policy,
+                                 {key_for(problem).width, function_.max_steps,
+                                  function_.resident_blocks(weight_bytes_)})),
+        by_rows_(prepare_fused_update(problem, false)) {
+    workspace_.cover(windows_->workspace());
+    workspace_.cover(by_rows_->workspace());
+  }
+
+  void run(const AggregateUpdateCall& call, Stream stream,
+           const WorkspaceView& workspace) const override {
+    if (problem_.num_targets() == 0) return;
+    const bool aligned =
+        on_boundaries(call.x, problem_.gathered()) &&
+        (call.aggregated.absent() || on_boundaries(call.aggregated, problem_.gathered()));
+    if (!aligned) return by_rows_->run(call, stream, workspace);
+    SpmmCall sums;
+    sums.x = call.x;
+    function_.launch(
+        {windows_->launch(sums, workspace), update_operands(problem_, call), weight_bytes_},
+        stream);
+  }
+
+  WorkspaceNeed workspace() const override { return workspace_; }
+
+ private:
+  AggregateUpdateProblem problem_;
+  WindowUpdateFunction function_;
+  std::int32_t weight_bytes_;
+  std::unique_ptr<const PreparedWindows> windows_;
+  std::unique_ptr<const PreparedAggregateUpdate> by_rows_;
+  WorkspaceNeed workspace_;
+};
+
+std::string why_not_windows(const AggregateUpdateProblem& problem) {
+  if (std::string reason = why_not_update(problem); !reason.empty()) return reason;
+  const std::int64_t inner = problem.gathered();
+  const auto bytes = static_cast<std::int64_t>(bytes_per_element(problem.options.precision));
+  if (inner == 0 || inner * bytes % 16 != 0) return "rows of features that do not fill 16 bytes";
+  if (narrowest(window_update_widths, inner) == 0) {
+    return fmt::format("rows of more than {} features",
+                       window_update_widths[std::size(window_update_widths) - 1]);
+  }
+  if (problem.graph.num_edges() == 0) return "no edges";
+  if (weight_bytes(problem) > most_window_weight_bytes) {
+    return fmt::format("weights of {} bytes leave no room for rows in shared memory",
+                       weight_bytes(problem));
+  }
+  return why_not_tall(window_sums(problem), window_update_policy);
+}
+
+}  // namespace
+
+void append_cuda_window_aggregate_update(std::vector<AggregateUpdateKernel>& table) {
+  AggregateUpdateKernel kernel;
+  kernel.info.name = "aggregate_update/cuda/windows";
+  kernel.info.description =
+      "windows of 128 rows summed on tensor cores and multiplied where their sums are, weights in "
+      "shared memory";
+  kernel.info.op = "aggregate_update";
+  kernel.info.device = DeviceKind::cuda;
+  kernel.info.strict = false;
+  kernel.info.exact_nonfinite = false;
+  kernel.info.repeated_edges = false;
+  kernel.why_not = why_not_windows;
+  kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
+    return predicted_window_update_us(problem, window_sums(problem),
+                                      device_traits(problem.options.device));
+  };
+  kernel.prepare =
+      [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {
+    return std::make_unique<WindowAggregateUpdate>(problem);
+  };
+  table.push_back(std::move(kernel));
+}
+
+}  // namespace tessera::ops
