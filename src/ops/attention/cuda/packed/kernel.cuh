@@ -118,7 +118,7 @@ class PackedAttention {
     tile.begins = walk_.begins;
     tile.word =
         __ldg(launch_.words + std::int64_t{walk_.tile} * tall_attention_threads + threadIdx.x);
-    load_row_ids(tile.rows, walk_.step, tile.num_columns);
+    Rows::load_ids(tile.rows, columns_from(walk_.step), tile.num_columns);
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
       const int column = static_cast<int>(threadIdx.x) % 32 + 32 * part;
@@ -129,13 +129,6 @@ class PackedAttention {
   }
   __device__ const VertexId* columns_from(int step) const {
     return launch_.columns + std::int64_t{step} * tiles::step_columns;
-  }
-  __device__ void load_row_ids(VertexId (&rows)[Rows::share], int step, int num_columns) const {
-#pragma unroll
-    for (int i = 0; i < Rows::share; ++i) {
-      const int row = Rows::row_of_thread(i);
-      if (row < num_columns) rows[i] = __ldg(columns_from(step) + row);
-    }
   }
 
   __device__ void start(int turn, const Tile& tile) const {
@@ -175,7 +168,7 @@ class PackedAttention {
 #pragma unroll
     for (int i = 0; i < Rows::share; ++i) {
       const int row = Rows::row_of_thread(i);
-      if (row >= num_columns) continue;
+      if (row >= num_columns) break;
       uint4& unit = *reinterpret_cast<uint4*>(memory_of(turn_) + Rows::offset(row, place));
       unit = range.convert(unit);
     }

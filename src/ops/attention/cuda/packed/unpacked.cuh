@@ -29,11 +29,7 @@ __device__ void attend_unpacked(const TallAttentionLaunch& launch, const tiles::
         launch.columns + (std::int64_t{piece.first_step} + done) * tiles::step_columns;
     __syncthreads();
     VertexId rows[Rows::share];
-#pragma unroll
-    for (int i = 0; i < Rows::share; ++i) {
-      const int row = Rows::row_of_thread(i);
-      if (row < num_columns) rows[i] = __ldg(columns + row);
-    }
+    Rows::load_ids(rows, columns, num_columns);
     values.start(cuda::shared_address(memory), rows, num_columns);
     cuda::commit_copies();
     for (int i = static_cast<int>(threadIdx.x); i < heads * num_columns;

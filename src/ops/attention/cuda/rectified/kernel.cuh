@@ -13,8 +13,8 @@ namespace tessera::ops {
 
 template <class T, int width>
 class RectifiedWindows
-    : public GatheredWindows<RectifiedWindows<T, width>, T, width, 2, 0, NoState> {
-  using Windows = GatheredWindows<RectifiedWindows, T, width, 2, 0, NoState>;
+    : public GatheredWindows<RectifiedWindows<T, width>, T, width, 2, 0, NoColumns> {
+  using Windows = GatheredWindows<RectifiedWindows, T, width, 2, 0, NoColumns>;
 
  public:
   using Windows::heads;
@@ -39,7 +39,7 @@ class RectifiedWindows
     Fp16Pairs<T> pairs;
 #pragma unroll
     for (int i = 0; i < Planes::share; ++i) {
-      const int row = Planes::row_of_thread(i);
+      const int row = Rows::row_of_thread(i);
       if (row >= num_rows) continue;
       const int unit = static_cast<int>(threadIdx.x) % Rows::units;
       auto* const at = reinterpret_cast<uint4*>(memory_of(turn, 0) + Rows::offset(row, unit));

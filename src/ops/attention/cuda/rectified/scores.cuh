@@ -180,8 +180,9 @@ class RectifiedScores {
       std::uint32_t pairs[lane_pairs];
 #pragma unroll
       for (int i = 0; i < lane_units; ++i) {
-        const int unit = width == 32 ? 0 : (i % 2 ^ odd) + i / 2 * 8;
-        load_unit(pairs + 4 * i, address + odd * Rows::row_bytes + unit * 16);
+        const int unit = width == 32 ? 0 : i % 2 ^ odd;
+        load_unit(pairs + 4 * i,
+                  address + odd * Rows::row_bytes + unit * 16 + i / 2 * Rows::block_bytes);
       }
 #pragma unroll
       for (int i = 0; i < num_products; ++i) {

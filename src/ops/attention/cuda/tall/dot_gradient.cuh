@@ -18,13 +18,14 @@
 namespace tessera::ops {
 
 /// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
-template <bool by_rows>
-using DotColumnState = std::conditional_t<by_rows, NoState, float2>;
+template <int width, bool by_rows>
+using DotColumns =
+    std::conditional_t<by_rows, NoColumns, StateColumns<float2, tall_block_heads(width)>>;
 
 template <class T, int width, bool by_rows>
 class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, width, 2, 2,
-                                           DotColumnState<by_rows>> {
-  using Windows = GatheredWindows<DotGradient, T, width, 2, 2, DotColumnState<by_rows>>;
+                                           DotColumns<width, by_rows>> {
+  using Windows = GatheredWindows<DotGradient, T, width, 2, 2, DotColumns<width, by_rows>>;
 
  public:
   using Windows::heads;
@@ -103,6 +104,7 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
   using typename Windows::Planes;
   using Products = TileProducts<T, width>;
   using Windows::all_features;
+  using Windows::columns_of;
   using Windows::features;
   using Windows::first_feature;
   using Windows::first_head;
@@ -111,7 +113,6 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
   using Windows::launch_;
   using Windows::own_memory;
   using Windows::rows_of;
-  using Windows::states_of;
   using Windows::units;
   static constexpr int num_matrices = by_rows ? 1 : 2;
 
@@ -189,7 +190,7 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
       float2 states[2] = {states_[h][place % 2], states_[h][place % 2]};
       if constexpr (!by_rows) {
         const int column = step * 16 + place / 2 * 8 + lane() % 4 * 2;
-        const float4 both = *reinterpret_cast<const float4*>(&states_of(turn).of[h][column]);
+        const float4 both = *reinterpret_cast<const float4*>(&columns_of(turn).of[h][column]);
         states[0] = {both.x, both.y};
         states[1] = {both.z, both.w};
       }

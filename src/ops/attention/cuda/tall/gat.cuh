@@ -49,6 +49,8 @@ class GatTiles {
     }
   }
 
+  __device__ float own_term(int row) const { return l_[0][row]; }
+
   /// Warps take heads in turn, lanes two columns each.
   static constexpr int share = (heads + 3) / 4;
   struct Fetched {

@@ -28,13 +28,20 @@ struct alignas(16) GatRowState {
   float minus_d;
 };
 
+/// Of sources, likewise: r.
+struct TermColumns {
+  float r[tiles::tile_columns];
+
+  __device__ void put(int column, float term, float) { r[column] = term; }
+};
+
 template <bool by_rows>
-using GatColumnState = std::conditional_t<by_rows, SourceTerm, GatRowState>;
+using GatColumns = std::conditional_t<by_rows, TermColumns, StateColumns<GatRowState, 1>>;
 
 template <class T, int width, bool by_rows>
-class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, width, 1, 1,
-                                           GatColumnState<by_rows>> {
-  using Windows = GatheredWindows<GatGradient, T, width, 1, 1, GatColumnState<by_rows>>;
+class GatGradient
+    : public GatheredWindows<GatGradient<T, width, by_rows>, T, width, 1, 1, GatColumns<by_rows>> {
+  using Windows = GatheredWindows<GatGradient, T, width, 1, 1, GatColumns<by_rows>>;
 
  public:
   using Windows::heads;
@@ -115,6 +122,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   using typename Windows::Planes;
   using Products = TileProducts<T, width>;
   using Windows::all_features;
+  using Windows::columns_of;
   using Windows::first_feature;
   using Windows::first_head;
   using Windows::first_row;
@@ -122,7 +130,6 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   using Windows::launch_;
   using Windows::own_memory;
   using Windows::rows_of;
-  using Windows::states_of;
   using Windows::units;
 
   /// Over the four lanes of a row.
@@ -228,7 +235,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
         if constexpr (by_rows) {
           dots[i][k] = own_[k / 2].minus_d;
         } else {
-          dots[i][k] = states_of(turn).of[0][step * 16 + i * 8 + lane() % 4 * 2 + k % 2].minus_d;
+          dots[i][k] = columns_of(turn).of[0][step * 16 + i * 8 + lane() % 4 * 2 + k % 2].minus_d;
         }
       }
     }
@@ -240,7 +247,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int column = step * 16 + half * 8 + lane() % 4 * 2;
-      const float2 r = *reinterpret_cast<const float2*>(&states_of(turn).of[0][column]);
+      const float2 r = *reinterpret_cast<const float2*>(&columns_of(turn).r[column]);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const int row = k / 2;
@@ -264,7 +271,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
       float pair[2] = {0, 0};
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
-        const GatRowState state = states_of(turn).of[0][column + odd];
+        const GatRowState state = columns_of(turn).of[0][column + odd];
         const bool exists = pattern.has(place, odd);
         const bool plus = exists && r_[row] > state.minus_l;
         const float weight =

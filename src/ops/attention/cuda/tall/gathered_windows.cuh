@@ -6,6 +6,7 @@
 
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
+#include "cuda/wgmma.cuh"
 #include "ops/attention/cuda/tall/plane_rows.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
 #include "ops/attention/cuda/tall/window.cuh"
@@ -15,14 +16,27 @@
 /// they of the same window or not.
 namespace tessera::ops {
 
-/// What a column brings beside its rows, if it is not the row state of a target.
-struct NoState {};
-using SourceTerm = float;  ///< the term of a source, in powers of two
+// What the columns of a tile bring beside their rows: nothing, the row states of targets, or what
+// `put` makes of the terms of sources.
+struct NoColumns {};
+template <class S, int heads>
+struct StateColumns {
+  using State = S;
+  State of[heads][tiles::tile_columns];
+};
+template <class Columns>
+concept BringStates = requires {
+  typename Columns::State;
+};
+template <class Columns>
+concept BringTerms = requires(Columns& columns) {
+  columns.put(0, 0.0f, 0.0f);  // which column, its term in powers of two, the slope
+};
 
-/// `Pass` has `begin_piece`, `add`, `finish` and `end`. Of a column the rows of `gathered` matrices
-/// are brought, of the values alone or of sources before them, and a `State`. Behind the stages
-/// there is room for `own_matrices` matrices of the window's own rows.
-template <class Pass, class T, int width, int gathered, int own_matrices, class State>
+/// `Pass` has `begin_piece`, `add`, `finish` and `end`. Of a column the rows of `gathered`
+/// matrices are brought, of the values alone or of sources before them. Behind the stages there is
+/// room for `own_matrices` matrices of the window's own rows.
+template <class Pass, class T, int width, int gathered, int own_matrices, class Columns>
 class GatheredWindows {
  public:
   static constexpr int heads = tall_block_heads(width);
@@ -31,15 +45,13 @@ class GatheredWindows {
   using Rows = typename Planes::Rows;
   using Part = typename Planes::Part;
   static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
-  struct ColumnStates {
-    State of[heads][tiles::tile_columns];
-  };
-  static constexpr bool has_states = !std::is_same_v<State, NoState>;
-  static constexpr bool has_terms = std::is_same_v<State, SourceTerm>;
-  static_assert(!has_terms || heads == 1, "a thread brings the term of one head");
-  static constexpr int stage_bytes =
-      gathered * Rows::bytes + (has_states ? static_cast<int>(sizeof(ColumnStates)) : 0);
-  static constexpr int shared_bytes = num_stages * stage_bytes + own_matrices * Rows::bytes;
+  /// Whether groups of warps multiply, on matrix units that read shared memory themselves.
+  static constexpr bool by_groups = false;
+  static_assert(!BringTerms<Columns> || heads == 1, "a thread brings the term of one head");
+  static constexpr bool has_columns = BringStates<Columns> || BringTerms<Columns>;
+  static constexpr int columns_at = (num_stages * gathered + own_matrices) * Rows::bytes;
+  static constexpr int shared_bytes =
+      columns_at + (has_columns ? num_stages * static_cast<int>(sizeof(Columns)) : 0);
 
   __device__ GatheredWindows(const TallAttentionLaunch& launch, char* shared)
       : launch_(launch),
@@ -67,6 +79,7 @@ class GatheredWindows {
         put_term(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
         pass().cut(turn, steps * tiles::step_columns);
+        if constexpr (Pass::by_groups) cuda::fence_shared_for_wgmma();
         __syncthreads();
         start(turn + num_stages - 1, tile);
         const TilePattern pattern{words[0]};
@@ -105,17 +118,17 @@ class GatheredWindows {
 
   /// The rows of columns: those that scores are of where there are two, then the others.
   __device__ char* memory_of(int turn, int matrix) const {
-    return shared_ + turn % num_stages * stage_bytes + matrix * Rows::bytes;
+    return shared_ + (turn % num_stages * gathered + matrix) * Rows::bytes;
   }
   __device__ std::uint32_t rows_of(int turn, int matrix) const {
     return cuda::shared_address(memory_of(turn, matrix));
   }
   /// The same of the window itself.
   __device__ char* own_memory(int matrix) const {
-    return shared_ + num_stages * stage_bytes + matrix * Rows::bytes;
+    return shared_ + (num_stages * gathered + matrix) * Rows::bytes;
   }
-  __device__ ColumnStates& states_of(int turn) const {
-    return *reinterpret_cast<ColumnStates*>(memory_of(turn, gathered));
+  __device__ Columns& columns_of(int turn) const {
+    return reinterpret_cast<Columns*>(shared_ + columns_at)[turn % num_stages];
   }
 
   /// A tile on its way: its columns that this thread brings rows of, and this thread's bits.
@@ -123,7 +136,7 @@ class GatheredWindows {
     int num_columns;  ///< 0 after the last tile
     std::uint32_t word;
     VertexId rows[Planes::share];
-    VertexId of_state;
+    VertexId column;
   };
   __device__ Tile load_ids(TileWalk& walk) const {
     Tile tile{};
@@ -132,14 +145,10 @@ class GatheredWindows {
     tile.word =
         __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
-#pragma unroll
-    for (int i = 0; i < Planes::share; ++i) {
-      const int row = Planes::row_of_thread(i);
-      if (row < tile.num_columns) tile.rows[i] = __ldg(columns + row);
-    }
-    if constexpr (has_states) {
+    Planes::load_ids(tile.rows, columns, tile.num_columns);
+    if constexpr (has_columns) {
       const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
-      if (column < tile.num_columns) tile.of_state = __ldg(columns + column);
+      if (column < tile.num_columns) tile.column = __ldg(columns + column);
     }
     walk.advance();
     return tile;
@@ -150,21 +159,23 @@ class GatheredWindows {
     }
     partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
     const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
-    if constexpr (has_terms) {
+    if constexpr (BringTerms<Columns>) {
+      term_ = cuda::narrow<T>(0.0f);
       if (column < tile.num_columns) {
         term_ = __ldg(static_cast<const T*>(launch_.source) +
-                      std::int64_t{tile.of_state} * launch_.source_stride + first_head());
+                      std::int64_t{tile.column} * launch_.source_stride + first_head());
       }
-    } else if constexpr (has_states) {
+    } else if constexpr (BringStates<Columns>) {
+      using State = typename Columns::State;
       constexpr int at_once = tall_attention_threads / tiles::tile_columns;
 #pragma unroll
       for (int i = 0; i < (heads + at_once - 1) / at_once; ++i) {
         const int h = static_cast<int>(threadIdx.x) / tiles::tile_columns + i * at_once;
         const int head = first_head() + h;
         if (column >= tile.num_columns || h >= heads || head >= launch_.heads) continue;
-        const std::uint32_t to = cuda::shared_address(&states_of(turn).of[h][column]);
+        const std::uint32_t to = cuda::shared_address(&columns_of(turn).of[h][column]);
         const State* const from = static_cast<const State*>(launch_.row_state) +
-                                  std::int64_t{tile.of_state} * launch_.heads + head;
+                                  std::int64_t{tile.column} * launch_.heads + head;
         if constexpr (sizeof(State) == 16) {
           cuda::copy_16_async(to, from);
         } else {
@@ -174,13 +185,13 @@ class GatheredWindows {
     }
     cuda::commit_copies();
   }
-  /// Terms come through registers, as they are too small for a copy: the one that was asked for
-  /// last goes where it belongs.
+  /// Terms come through registers, as they are too small for a copy: those that were asked for last
+  /// go where they belong.
   __device__ void put_term(int turn) const {
-    if constexpr (has_terms) {
+    if constexpr (BringTerms<Columns>) {
       const auto column = static_cast<int>(threadIdx.x);
       if (column < tiles::tile_columns) {
-        states_of(turn).of[0][column] = cuda::widen(term_) * log2_of_e;
+        columns_of(turn).put(column, cuda::widen(term_) * log2_of_e, launch_.slope);
       }
     }
   }
@@ -194,7 +205,7 @@ class GatheredWindows {
 /// The pieces of this block.
 template <class Pass>
 __device__ void run_gathered_windows(const TallAttentionLaunch& launch) {
-  extern __shared__ __align__(128) char shared[];
+  extern __shared__ __align__(tile_alignment) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];

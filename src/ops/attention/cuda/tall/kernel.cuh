@@ -111,11 +111,7 @@ class TallAttention {
     ids.word =
         __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
-#pragma unroll
-    for (int i = 0; i < Rows::share; ++i) {
-      const int row = Rows::row_of_thread(i);
-      if (row < ids.num_columns) ids.rows[i] = __ldg(columns + row);
-    }
+    Rows::load_ids(ids.rows, columns, ids.num_columns);
     if constexpr (!gathers_scores) {
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
@@ -229,7 +225,7 @@ template <AttentionForm form, class T, int width>
 __global__ __launch_bounds__(
     tall_attention_threads,
     (tall_attention_blocks<form, width>)) void attend_windows(const TallAttentionLaunch launch) {
-  extern __shared__ __align__(128) char shared[];
+  extern __shared__ __align__(tile_alignment) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
@@ -254,12 +250,15 @@ int resident_attend_windows() {
                                bytes);
 }
 
+template <AttentionForm form, class T, int width>
+constexpr TallAttentionFunction make_tall_function() {
+  return {launch_attend_windows<form, T, width>, resident_attend_windows<form, T, width>};
+}
+
 template <AttentionForm form, class T>
 constexpr TallAttentionFunctions make_tall_attention() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return TallAttentionFunctions{
-        TallAttentionFunction{launch_attend_windows<form, T, tall_head_widths[i]>,
-                              resident_attend_windows<form, T, tall_head_widths[i]>}...};
+    return TallAttentionFunctions{make_tall_function<form, T, tall_head_widths[i]>()...};
   }
   (std::make_index_sequence<tall_head_widths.size()>{});
 }

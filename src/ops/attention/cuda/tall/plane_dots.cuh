@@ -9,8 +9,8 @@
 namespace tessera::ops {
 
 template <int width>
-class PlaneDots : public GatheredWindows<PlaneDots<width>, float, width, 2, 0, NoState> {
-  using Windows = GatheredWindows<PlaneDots, float, width, 2, 0, NoState>;
+class PlaneDots : public GatheredWindows<PlaneDots<width>, float, width, 2, 0, NoColumns> {
+  using Windows = GatheredWindows<PlaneDots, float, width, 2, 0, NoColumns>;
 
  public:
   using Windows::heads;

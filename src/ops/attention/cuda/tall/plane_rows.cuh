@@ -21,7 +21,10 @@ struct PlaneRows {
   static constexpr int bytes = Rows::bytes;
   static constexpr int share = Rows::share;
 
-  __device__ static int row_of_thread(int i) { return Rows::row_of_thread(i); }
+  __device__ static void load_ids(VertexId (&vertices)[share], const VertexId* columns,
+                                  int num_columns) {
+    Rows::load_ids(vertices, columns, num_columns);
+  }
   __device__ static constexpr int unit_in(int, int unit) { return unit; }
   __device__ static void cut(char*, int) {}
 
@@ -43,11 +46,13 @@ struct PlaneRows<float, features> {
   static constexpr int units = features / 8;
   static constexpr int bytes = Rows::bytes;
   /// Rows that a thread brings eight features of.
-  static constexpr int share = tiles::tile_columns * units / tall_attention_threads;
+  using Share = TileRows<features>;
+  static constexpr int share = Share::share;
 
   __device__ static int unit_of_thread() { return static_cast<int>(threadIdx.x) % units; }
-  __device__ static int row_of_thread(int i) {
-    return static_cast<int>(threadIdx.x) / units + i * (tall_attention_threads / units);
+  __device__ static void load_ids(VertexId (&vertices)[share], const VertexId* columns,
+                                  int num_columns) {
+    Share::load_ids(vertices, columns, num_columns);
   }
   /// Of eight features in a plane.
   __device__ static constexpr int unit_in(int plane, int unit) { return plane * units + unit; }
@@ -66,10 +71,10 @@ struct PlaneRows<float, features> {
       stride = row_stride;
     }
     __device__ void start(std::uint32_t to, const VertexId (&vertices)[share], int num_rows) const {
+      if (Share::row_of_thread(0) >= num_rows) return;
 #pragma unroll
       for (int i = 0; i < share; ++i) {
-        const int row = row_of_thread(i);
-        if (row >= num_rows) continue;
+        const int row = Share::row_of_thread(i);
 #pragma unroll
         for (int plane = 0; plane < 2; ++plane) {
           const std::uint32_t at = to + Rows::offset(row, unit_in(plane, unit_of_thread()));
@@ -85,10 +90,10 @@ struct PlaneRows<float, features> {
 
   /// Cuts what this thread has brought of the first `num_rows` rows at `memory`.
   __device__ static void cut(char* memory, int num_rows) {
+    if (Share::row_of_thread(0) >= num_rows) return;
 #pragma unroll
     for (int i = 0; i < share; ++i) {
-      const int row = row_of_thread(i);
-      if (row >= num_rows) continue;
+      const int row = Share::row_of_thread(i);
       const float4 first = *reinterpret_cast<float4*>(at(memory, row, 0, unit_of_thread()));
       const float4 second = *reinterpret_cast<float4*>(at(memory, row, 1, unit_of_thread()));
       store(memory, row, unit_of_thread(), first, second);

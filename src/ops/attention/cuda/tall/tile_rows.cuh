@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
+#include <type_traits>
+
 #include "cuda/async_copy.cuh"
 #include "cuda/blocks_8x8.cuh"
 #include "ops/attention/cuda/tall/launch.hpp"
@@ -9,22 +12,27 @@
 /// Gathered rows of a tile in shared memory.
 namespace tessera::ops {
 
-/// 64 rows of `features` 16-bit numbers. The 16-byte units of a row are exchanged by its number, so
-/// that neither writing rows nor reading eight of them makes banks collide.
+/// Of the first rows in shared memory, as matrix units want it.
+inline constexpr int tile_alignment = 1024;
+
+/// 64 rows of `features` 16-bit numbers, in blocks of up to 64 features. The 16-byte units of a row
+/// are exchanged by its number, so that neither writing rows nor reading eight of them makes banks
+/// collide; blocks of 64 features are as matrix units read them (cuda/wgmma.cuh).
 template <int features>
 struct TileRows {
   static constexpr int units = features / 8;
-  static constexpr int row_bytes = features * 2;
-  static constexpr int bytes = tiles::tile_columns * row_bytes;
-  /// Rows that a thread brings 16 bytes of.
+  static constexpr int block_units = units < 8 ? units : 8;
+  static constexpr int row_bytes = block_units * 16;  ///< from one row of a block to the next
+  static constexpr int block_bytes = tiles::tile_columns * row_bytes;
+  static constexpr int bytes = units / block_units * block_bytes;
+  /// Neighbouring rows that a thread brings 16 bytes of.
   static constexpr int share = tiles::tile_columns * units / tall_attention_threads;
-  static constexpr int rows_at_once = tall_attention_threads / units;
 
   __device__ static std::uint32_t offset(int row, int unit) {
-    constexpr int exchanged = units < 8 ? units : 8;
-    constexpr int rows_per_line = 8 / exchanged;
-    const int place = (unit & ~(exchanged - 1)) | ((unit ^ row / rows_per_line) & (exchanged - 1));
-    return static_cast<std::uint32_t>(row * row_bytes + place * 16);
+    constexpr int rows_per_line = 8 / block_units;
+    const int place = (unit ^ row / rows_per_line) % block_units;
+    return static_cast<std::uint32_t>(unit / block_units * block_bytes + row * row_bytes +
+                                      place * 16);
   }
 
   /// What this thread brings of `matrix`; nothing where the unit lies beyond the last feature.
@@ -41,13 +49,14 @@ struct TileRows {
       row_bytes = static_cast<std::uint32_t>(stride * 2);
     }
 
-    /// `vertices` are those of `rows_of_thread`, of which the first `num_rows` rows exist.
+    /// `vertices` are those of `row_of_thread`, of which the first `num_rows` rows exist: all of a
+    /// thread's or none, as they are whole steps.
     __device__ void start(std::uint32_t to, const VertexId (&vertices)[share], int num_rows) const {
       const int unit = static_cast<int>(threadIdx.x) % units;
+      if (row_of_thread(0) >= num_rows) return;
 #pragma unroll
       for (int i = 0; i < share; ++i) {
         const int row = row_of_thread(i);
-        if (row >= num_rows) continue;
         if (active) {
           const auto vertex = static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertices[i]));
           cuda::copy_16_async(to + offset(row, unit), from + vertex * row_bytes);
@@ -59,7 +68,21 @@ struct TileRows {
   };
 
   __device__ static int row_of_thread(int i) {
-    return static_cast<int>(threadIdx.x) / units + i * rows_at_once;
+    return static_cast<int>(threadIdx.x) / units * share + i;
+  }
+
+  /// Of the columns of a tile those of `row_of_thread`.
+  __device__ static void load_ids(VertexId (&vertices)[share], const VertexId* columns,
+                                  int num_columns) {
+    if (row_of_thread(0) >= num_columns) return;
+    using Several = std::conditional_t<share == 2, int2, int4>;
+    constexpr int at_once = static_cast<int>(sizeof(Several) / sizeof(VertexId));
+    static_assert(share % at_once == 0);
+#pragma unroll
+    for (int i = 0; i < share; i += at_once) {
+      const Several several = __ldg(reinterpret_cast<const Several*>(columns + row_of_thread(i)));
+      memcpy(vertices + i, &several, sizeof(several));
+    }
   }
 
   /// B operands of products with features as columns: rows [16 step, + 16) of the tile.

@@ -53,6 +53,15 @@ struct TilePattern {
     has_edges[0] = (rows & 1) != 0;
     has_edges[1] = (rows & 2) != 0;
   }
+
+  /// All bits of either half of a register whose cell, the i-th of the tile, has an edge.
+  __device__ std::uint32_t mask(int i) const {
+    const std::uint32_t tops = word << (15 - i);
+    std::uint32_t halves;
+    // Repeats the highest bits of the second and the last byte, which CUDA's function does not.
+    asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(halves) : "r"(tops));
+    return halves;
+  }
 };
 
 /// One step of a tile's pattern as masks, which serve all heads.

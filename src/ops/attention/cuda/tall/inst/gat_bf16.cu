@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/cuda/tall/gat_factors.cuh"
 #include "ops/attention/cuda/tall/kernel.cuh"
 
 namespace tessera::ops {
 
-const TallAttentionFunctions tall_gat_bf16 =
-    make_tall_attention<AttentionForm::gat, __nv_bfloat16>();
+const TallAttentionFunctions tall_gat_bf16 = {
+    make_tall_function<AttentionForm::gat, __nv_bfloat16, 8>(),
+    make_tall_function<AttentionForm::gat, __nv_bfloat16, 16>(),
+    make_tall_function<AttentionForm::gat, __nv_bfloat16, 32>(),
+    make_factored_gat<__nv_bfloat16, 64>(),
+    make_factored_gat<__nv_bfloat16, 128>(),
+};
 
 }  // namespace tessera::ops
