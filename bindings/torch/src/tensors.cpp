@@ -134,11 +134,10 @@ Tensor empty_beside(const Tensor& other, std::int64_t size, ScalarType type) {
 
 Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
                const std::array<std::int64_t, 2>& strides, std::int64_t offset) {
-  std::int64_t begin = 0;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_storage_offset(tensor.get(), &begin));
   AtenTensorHandle view = nullptr;
+  // torch counts the offset from the tensor's own.
   TORCH_ERROR_CODE_CHECK(aoti_torch__reinterpret_tensor(tensor.get(), 2, sizes.data(),
-                                                        strides.data(), begin + offset, &view));
+                                                        strides.data(), offset, &view));
   return Tensor(view);
 }
 
