@@ -98,6 +98,25 @@ def test_shapes_of_heads_and_terms():
         tessera.attention(INDEX, X, X, X, form="v2")
 
 
+@pytest.mark.parametrize("layer", [tessera.nn.GCNConv, tessera.nn.SAGEConv, tessera.nn.GATConv])
+def test_layers(layer):
+    layer = layer(4, 2)
+    with pytest.raises(TypeError, match="edge_index has type torch.float32: use int64 or int32"):
+        layer(X, INDEX.float())
+    for wrong in (INDEX[:1], INDEX.flatten(), INDEX.t()):
+        with pytest.raises(ValueError, match=r"edge_index has shape .*: use \(2, edges\)"):
+            layer(X, wrong)
+    with pytest.raises(ValueError, match=r"x has shape \(4,\): use \(vertices, features\)"):
+        layer(X[0], INDEX)
+    with pytest.raises(IndexError, match="outside"):
+        layer(X, INDEX + 3)
+
+
+def test_sizes_without_numbers():
+    """On the device meta, which has shapes alone."""
+    assert tessera.spmm(INDEX.to("meta"), X.to("meta")).shape == X.shape
+
+
 def test_words():
     with pytest.raises(ValueError, match="unknown reduction 'median'"):
         tessera.spmm(INDEX, X, reduce="median")

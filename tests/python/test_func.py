@@ -62,6 +62,20 @@ class TestLayers:
         assert ours.tessera_fallback == "forward-mode derivatives"
 
 
+    def test_batches_of_gradients(self, kind, device):
+        theirs, ours, x, index = pair(kind, device)
+        many = torch.randn(3, 20, ours(x, index).size(1), device=device)
+        found = []
+        for layer in (ours, theirs):
+            parameters, y = list(layer.parameters()), layer(x, index)
+            found.append(torch.autograd.grad(y, parameters, many, is_grads_batched=True, retain_graph=True))
+            found.append(vmap(lambda one: torch.autograd.grad(y, parameters, one, retain_graph=True))(many))
+        assert ours.tessera_fallback is None
+        for mine, mapped, wanted in zip(*found[:3]):
+            close(mine, wanted)
+            close(mapped, wanted)
+
+
 def gathered_sums(index, x, weight, vertices):
     return x.new_zeros(vertices, x.size(1)).index_add(0, index[1], weight[:, None] * x[index[0]])
 

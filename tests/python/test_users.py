@@ -36,7 +36,7 @@ def close(a, b):
 def gradients(model, run):
     model.zero_grad()
     run(model).square().mean().backward()
-    return [parameter.grad.clone() for parameter in model.parameters()]
+    return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
 
 
 def on_kernels(model):
@@ -241,6 +241,59 @@ def test_subclasses_of_layers_stay_as_they_are(device):
     x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 60, device)
     assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-5)
     assert "tessera has no such layer" in str(tessera.explain(ours, x, index))
+
+
+CHANGED = {"GAT": lambda: pyg.GATConv(8, 4), "GAT without a bias": lambda: pyg.GATConv(8, 4, heads=2, bias=False),
+           "GATv2": lambda: pyg.GATv2Conv(8, 4), "GATv2 without a bias": lambda: pyg.GATv2Conv(8, 4, bias=False),
+           "Transformer without a root": lambda: pyg.TransformerConv(8, 4, bias=False, root_weight=False),
+           "AGNN": lambda: pyg.AGNNConv(), "GCN without a bias": lambda: pyg.GCNConv(8, 4, bias=False),
+           "SAGE": lambda: pyg.SAGEConv(8, 4), "max": lambda: pyg.SAGEConv(8, 4, aggr="max"),
+           "GIN": lambda: pyg.GINConv(torch.nn.Sequential(
+               torch.nn.Linear(8, 8), torch.nn.ReLU(inplace=True), torch.nn.Linear(8, 4)))}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_results_may_be_changed_in_place(kind, device):
+    torch.manual_seed(1)
+    theirs = CHANGED[kind]().to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    x, index = torch.randn(40, 8, device=device), random_edges(40, 40, 200, device)
+    for _ in range(2):
+        found = [gradients(layer, lambda layer: layer(x, index).relu_()) for layer in (ours, theirs)]
+        for mine, wanted in zip(*found):
+            close(mine, wanted)
+    assert on_kernels(ours)
+
+
+def in_one_piece(model):
+    """Lets the parameters be parts of one tensor, as some optimisers and wrappers do."""
+    whole = torch.cat([torch.ones(3), *(parameter.detach().cpu().flatten() for parameter in model.parameters())])
+    whole, begin = whole.to(next(model.parameters()).device), 3
+    for parameter in model.parameters():
+        parameter.data = whole[begin : begin + parameter.numel()].view(parameter.shape)
+        begin += parameter.numel()
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_parts_of_larger_tensors(kind, device):
+    """Everything that a layer is given begins somewhere inside of a tensor."""
+    torch.manual_seed(1)
+    theirs = CHANGED[kind]().to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    in_one_piece(ours)
+    x, index = torch.randn(3, 40, 11, device=device)[1, :, 2:10], random_edges(40, 40, 200, device)[:, 30:]
+    for _ in range(2):
+        y = theirs(x, index)
+        gradient = torch.randn(2, *y.shape, device=device)[1]
+        found = []
+        for layer in (ours, theirs):
+            features = x.detach().requires_grad_()
+            y = layer(features, index)
+            given = torch.autograd.grad(y, [features, *layer.parameters()], gradient, allow_unused=True)
+            found.append([y, *(tensor for tensor in given if tensor is not None)])
+        for mine, wanted in zip(*found):
+            close(mine, wanted)
+    assert on_kernels(ours)
 
 
 @pytest.mark.parametrize("kind", ["GCN", "SAGE", "GAT"])

@@ -167,6 +167,45 @@ def autograd(name: str, setup, backward) -> Operator:
     return Operator(op, eager)
 
 
+class _OneByOne(torch.autograd.Function):
+    """What makes gradients of one gradient, called for each that ``torch.func.vmap`` has."""
+
+    @staticmethod
+    def forward(grad, run):
+        return tuple(run(grad))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, *grads):
+        refuse_second_derivative("layers while gradients are batched")(ctx)
+
+    @staticmethod
+    def vmap(info, in_dims, grad, run):
+        results = [_OneByOne.apply(grad.select(in_dims[0], number), run) for number in range(info.batch_size)]
+        return tuple(map(torch.stack, zip(*results))), (0,) * len(results[0])
+
+
+_is_batched = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda tensor: False)
+
+
+def _of_batch(run: Callable[[Tensor], list[Tensor]], grad: Tensor) -> list[Tensor]:
+    """The same for a batch of ``is_grads_batched``, which is made in another way."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    results = [run(one) for one in torch._remove_batch_dim(grad, level, 1, 0)]
+    return [torch._add_batch_dim(torch.stack(each), 0, level) for each in zip(*results)]
+
+
+def gradients_of(run: Callable[[Tensor], list[Tensor]], grad: Tensor) -> list[Tensor]:
+    """``run(grad)``, also where ``grad`` is a batch of gradients, which operators know nothing of."""
+    if transforms_at_work():
+        return list(_OneByOne.apply(grad, run))
+    return _of_batch(run, grad) if _is_batched(grad) else run(grad)
+
+
 def refuse_second_derivative(name: str):
     def backward(ctx, *grads):
         raise NotImplementedError(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._derivatives import (PLAIN, applied, derive, refuse_second_derivative, transforms_at_work,
-                           twin)
+from ._derivatives import (PLAIN, applied, derive, gradients_of, refuse_second_derivative,
+                           transforms_at_work, twin)
 from ._operators import spmm_gradient
 from ._shapes import CAST, joined
 
@@ -40,8 +40,8 @@ def _spmm_linear_gradients(ctx, grad, *_):
     if torch.is_grad_enabled():
         found = list(_differentiable_gradients(saved, ctx.rest, grad, needs))
     else:
-        arguments = (grad, *saved[:6], saved[8:], saved[6], saved[7], *ctx.rest, needs)
-        found = _spmm_linear_backward(*arguments)
+        found = gradients_of(lambda grad: _spmm_linear_backward(
+            grad, *saved[:6], saved[8:], saved[6], saved[7], *ctx.rest, needs), grad)
         if (weight or root_weight) and joined(saved[2], saved[3], ctx.rest[-2]):
             place = 1 if x else 0
             both = found[place].chunk(2)
@@ -137,9 +137,9 @@ def _gat_gradients(ctx, grad, *_):
     x, weight, att_src, att_dst, bias = needed[:5]
     needs = x + 2 * weight + 4 * att_src + 8 * att_dst + 16 * bias
     saved = ctx.saved_tensors
-    arguments = (grad, *saved[:4], saved[6:], saved[4], saved[5], *ctx.rest, needs)
-    found = iter(torch.ops.tessera.gat_backward.default(*arguments) if torch.is_grad_enabled()
-                 else _gat_backward(*arguments))
+    run = torch.ops.tessera.gat_backward.default if torch.is_grad_enabled() else _gat_backward
+    found = iter(gradients_of(lambda grad: run(
+        grad, *saved[:4], saved[6:], saved[4], saved[5], *ctx.rest, needs), grad))
     return (next(found) if x else None, next(found) if weight else None,
             next(found).view(ctx.shape) if att_src else None,
             next(found).view(ctx.shape) if att_dst else None,
@@ -192,8 +192,9 @@ def _gin_gradients(ctx, grad, *_):
     if torch.is_grad_enabled():
         return _differentiable_gin(saved, ctx.rest, grad, needed)
     needs = then_weight + 2 * then_bias + 4 * x + 8 * weight + 16 * bias
-    found = iter(_gin_backward(grad, saved[0], saved[1], saved[3], saved[5], saved[8:], saved[6],
-                               saved[7], *ctx.rest, needs))
+    found = iter(gradients_of(lambda grad: _gin_backward(
+        grad, saved[0], saved[1], saved[3], saved[5], saved[8:], saved[6], saved[7], *ctx.rest, needs),
+        grad))
     to_then = next(found) if then_weight else None, next(found) if then_bias else None
     return (next(found) if x else None, next(found) if weight else None,
             next(found) if bias else None, *to_then) + (None,) * (len(needed) - 5)

@@ -33,7 +33,9 @@ def flags_of(tune: bool, features: Tensor, kernel: str | None = None) -> int:
 
 def autocast_dtype(features: Tensor) -> torch.dtype | None:
     """The type that features get under autocast, as those of a matrix product would."""
-    kind = "cuda" if features.is_cuda else features.device.type
+    if not (features.is_cuda or features.is_cpu):
+        return None
+    kind = "cuda" if features.is_cuda else "cpu"
     if not torch.is_autocast_enabled(kind) or features.dtype == torch.float64:
         return None
     return torch.get_autocast_dtype(kind)

@@ -138,6 +138,8 @@ class Accelerated:
         features = x[0] if isinstance(x, (tuple, list)) else x
         if not isinstance(features, Tensor) or features.layout != _STRIDED:
             return "sparse features"
+        if features.dim() < 2:
+            raise ValueError(f"x has shape {tuple(features.shape)}: use (vertices, features)")
         if features.dim() != 2:
             return f"features of {features.dim()} dimensions"
         if features.dtype not in FLOATS:
@@ -167,11 +169,11 @@ class Accelerated:
 
     @staticmethod
     def _obstacle_in_list(adjacency: Tensor) -> str | None:
-        if adjacency.dtype not in _INDICES:
-            return f"indices of type {adjacency.dtype}"
         if adjacency.dim() != 2 or adjacency.size(0) != 2:
-            return "an edge_index that is not 2 x edges"
-        return None
+            raise ValueError(f"edge_index has shape {tuple(adjacency.shape)}: use (2, edges)")
+        if adjacency.is_floating_point() or adjacency.is_complex():
+            raise TypeError(f"edge_index has type {adjacency.dtype}: use int64 or int32")
+        return None if adjacency.dtype in _INDICES else f"indices of type {adjacency.dtype}"
 
     def _graph(self, adjacency: Any, num_sources: int, num_targets: int) -> Graph:
         """The graph in the direction of the layer's flow."""

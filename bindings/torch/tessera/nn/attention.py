@@ -27,6 +27,11 @@ def _by_heads(vectors: Tensor) -> Tensor:
     return (vectors.view(heads, channels, 1) * unit.view(heads, 1, heads)).view(-1, heads)
 
 
+def _own(out: Tensor) -> Tensor:
+    """Results that are not kept for gradients, too: users change in place what a layer returns."""
+    return out.clone() if out.requires_grad else out
+
+
 class _Attentive(Accelerated):
     def _attend(self, graph: Any, *tensors: Tensor | None, **options: Any) -> Tensor:
         """Attention in the type that accelerate() was asked for."""
@@ -176,8 +181,7 @@ class GATConv(_Attentive, pyg.GATConv):
         out = self._joined(out)
         if self.res is not None and targets is not None:
             out = out + self.res(targets)
-        if self.bias is not None:
-            out = out + self.bias
+        out = _own(out) if self.bias is None else out + self.bias
         if return_attention_weights:
             return self._with_weights(out, graph, edge_index, self._loops, target, source, value,
                                       **score)
@@ -191,11 +195,11 @@ class GATConv(_Attentive, pyg.GATConv):
                   heads=self.heads, negative_slope=self.negative_slope, dropout=self._dropout,
                   tune=self._tessera_tune)
         if whole:
-            return out
+            return _own(out) if self.bias is None else out
         out = self._joined(out)
         if self.res is not None:
             out = out + self.res(x)
-        return out if self.bias is None else out + self.bias
+        return _own(out) if self.bias is None else out + self.bias
 
 
 class GATv2Conv(_Attentive, pyg.GATv2Conv):
@@ -234,8 +238,7 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
         out = self._joined(out)
         if self.res is not None:
             out = out + self.res(targets)
-        if self.bias is not None:
-            out = out + self.bias
+        out = _own(out) if self.bias is None else out + self.bias
         if return_attention_weights:
             return self._with_weights(out, graph, edge_index, self._loops, target, source, source,
                                       vector, **score)
@@ -259,7 +262,8 @@ class AGNNConv(_Attentive, pyg.AGNNConv):
         if not self._notice(obstacle):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0))
-        return self._attend(graph, None, None, x, vector=self.beta, form="cosine", loops=self._loops)
+        return _own(self._attend(graph, None, None, x, vector=self.beta, form="cosine",
+                                 loops=self._loops))
 
 
 class TransformerConv(_Attentive, pyg.TransformerConv):
@@ -295,6 +299,8 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
                 out = gate * skipped + (1 - gate) * out
             else:
                 out = out + skipped
+        else:
+            out = _own(out)
         if return_attention_weights is not None:
             return self._with_weights(out, graph, edge_index, "given", *tensors, **score)
         return out
