@@ -136,8 +136,8 @@ Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
                const std::array<std::int64_t, 2>& strides, std::int64_t offset) {
   AtenTensorHandle view = nullptr;
   // torch counts the offset from the tensor's own.
-  TORCH_ERROR_CODE_CHECK(aoti_torch__reinterpret_tensor(tensor.get(), 2, sizes.data(),
-                                                        strides.data(), offset, &view));
+  TORCH_ERROR_CODE_CHECK(
+      aoti_torch__reinterpret_tensor(tensor.get(), 2, sizes.data(), strides.data(), offset, &view));
   return Tensor(view);
 }
 

@@ -24,7 +24,7 @@ constexpr int line = thin_width + 8;
 __device__ uint2 words_at(const BitRows& rows, int plane, std::int64_t row, std::int64_t word) {
   if (row >= rows.rows || word >= rows.row_words) return make_uint2(0, 0);
   return __ldcg(reinterpret_cast<const uint2*>(rows.words + plane * rows.plane_words +
-                                              row * rows.row_words + word));
+                                               row * rows.row_words + word));
 }
 
 struct ThinLane {

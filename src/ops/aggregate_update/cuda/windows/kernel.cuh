@@ -32,6 +32,7 @@ class WindowUpdate {
   using Layout = WindowWeights<T>;
   using Sums = float[width / 2];
   using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
+
  public:
   __device__ WindowUpdate(const WindowUpdateLaunch& launch, VertexId first_row, int last_row,
                           std::uint32_t weights)
@@ -194,7 +195,7 @@ class WindowUpdate {
           float part[4];
 #pragma unroll
           for (int i = 0; i < 4; ++i) part[i] = products.entry(8 * sixteen + 4 * half + i);
-          // The smallest parts first.
+            // The smallest parts first.
 #pragma unroll
           for (int pair = 0; pair < Layout::num_pairs; ++pair) {
             const auto& of_plane = right[Layout::right_of(pair)];
@@ -227,9 +228,9 @@ class WindowUpdate {
 
 /// The sums of a piece are complete. `sum_stages` finds this in place of the store.
 template <class Loader>
-  requires(Loader::update_cols > 0)
-__device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
-                       float (&sums)[Loader::width / 2]) {
+requires(Loader::update_cols > 0) __device__
+    void finish(const TallLaunch& launch, const tiles::Stage& stage,
+                float (&sums)[Loader::width / 2]) {
   VertexId first_row = stage.target;
   if (stage.end == tiles::StageEnd::slot) {
     const tiles::CutWindow window = launch.work.slot_windows[stage.target];

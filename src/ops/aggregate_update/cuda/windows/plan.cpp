@@ -54,9 +54,9 @@ WindowUpdateFunction function_for(const WindowUpdateKey& key) {
 }
 
 std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
-  return static_cast<std::int32_t>(
-      update_weight_bytes(stored_as(problem.options.precision), problem.gathered(),
-                          key_for(problem).cols, problem.options.root));
+  return static_cast<std::int32_t>(update_weight_bytes(stored_as(problem.options.precision),
+                                                       problem.gathered(), key_for(problem).cols,
+                                                       problem.options.root));
 }
 
 /// Windows of 128 rows on tensor cores, sums and product one after the other where they are. Rows
