@@ -16,5 +16,7 @@ inline constexpr std::array<int, 2> short_head_widths = {64, 128};
 using ShortAttentionFunctions = std::array<TallAttentionFunction, short_head_widths.size()>;
 
 extern const ShortAttentionFunctions short_dot_bf16, short_dot_fp16;
+/// The backward pass: over rows for targets, then over columns.
+extern const ShortAttentionFunctions short_dot_by_rows_bf16, short_dot_by_columns_bf16;
 
 }  // namespace tessera::ops

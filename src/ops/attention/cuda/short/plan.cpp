@@ -27,17 +27,31 @@ std::string why_not(const AttentionProblem& problem) {
   return {};
 }
 
+bool has_gradient(const AttentionOptions& options) { return options.precision == Precision::bf16; }
+
 WindowKernel window_kernel(const AttentionOptions& options) {
   const auto& functions = options.precision == Precision::bf16 ? short_dot_bf16 : short_dot_fp16;
   WindowKernel kernel{functions[*width_index(options)], static_cast<int>(options.heads), 1};
   kernel.height = short_attention_height;
   kernel.workers_per_block = short_attention_warps;
+  kernel.warps_per_worker = 1;
+  if (has_gradient(options)) {
+    kernel.by_rows = short_dot_by_rows_bf16[*width_index(options)];
+    kernel.by_columns = short_dot_by_columns_bf16[*width_index(options)];
+    kernel.gradient_slices = kernel.num_slices;
+    kernel.row_slot = options.features;
+    kernel.column_slot = 2 * options.features;
+  }
   return kernel;
 }
 
 double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
-  return predict_short_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
+  const double forward = predict_short_attention_us(problem, traits);
+  if (!problem.options.backward) return forward;
+  // Of the two products of the forward pass backward has seven, and the weights twice.
+  return forward + (has_gradient(problem.options) ? 2.9 * forward
+                                                  : predict_rows_backward_us(problem, traits));
 }
 
 }  // namespace
@@ -46,7 +60,8 @@ void append_cuda_short_attention(std::vector<AttentionKernel>& table) {
   table.push_back(windows_attention(
       {.name = "attention/cuda/short",
        .description = "windows of 16 rows on tensor cores, one warp each, rows of K and V straight "
-                      "to registers; backward, and operands on no boundaries of 16 bytes, by rows",
+                      "to registers; backward in fp16, and operands on no boundaries of 16 bytes, "
+                      "by rows",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {

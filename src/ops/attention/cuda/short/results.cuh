@@ -12,20 +12,22 @@
 /// cut; the warp that fills the last slot of a window puts all of them together.
 namespace tessera::ops {
 
-/// A row of a lane: eight features from `feature` on.
+/// Stores eight neighbouring features.
 template <class T>
-struct EightFeatures {
-  float values[8];
-
-  __device__ void store(T* to, float factor) const {
-    std::uint32_t pairs[4];
+__device__ void store_eight(T* to, const float (&features)[8], float factor) {
+  std::uint32_t pairs[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      pairs[i] = packed<T>(values[2 * i] * factor, values[2 * i + 1] * factor);
-    }
-    *reinterpret_cast<uint4*>(to) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+  for (int i = 0; i < 4; ++i) {
+    pairs[i] = packed<T>(features[2 * i] * factor, features[2 * i + 1] * factor);
   }
-};
+  *reinterpret_cast<uint4*>(to) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+}
+__device__ inline void store_eight(float* to, const float (&features)[8]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    reinterpret_cast<float2*>(to)[i] = {features[2 * i], features[2 * i + 1]};
+  }
+}
 
 /// Of one head, blockIdx.y.
 template <class T, int width>
@@ -51,17 +53,12 @@ class ShortResults {
   }
 
   /// Eight features of the row at `place`, from `feature` of the head on.
-  __device__ void store(int place, int feature, const EightFeatures<T>& features,
-                        float factor) const {
+  __device__ void store(int place, int feature, const float (&features)[8], float factor) const {
     if (is_cut()) {
-      auto* const to =
-          reinterpret_cast<float2*>(slot_row(piece_.slot, place) + first_feature() + feature);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) to[i] = {features.values[2 * i], features.values[2 * i + 1]};
-      return;
+      store_eight(slot_row(piece_.slot, place) + first_feature() + feature, features);
+    } else if (place < piece_.num_rows) {
+      store_eight<T>(output_at(std::int64_t{piece_.first_row} + place) + feature, features, factor);
     }
-    if (place >= piece_.num_rows) return;
-    features.store(output_at(std::int64_t{piece_.first_row} + place) + feature, factor);
   }
 
   /// After all rows of a piece: where the window is cut and this was its last piece, its results.

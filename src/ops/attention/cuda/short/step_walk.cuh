@@ -9,11 +9,11 @@ namespace tessera::ops {
 /// one it is in is on its way already.
 class StepWalk {
  public:
-  /// What a lane 4 g + q has to do with of a step: columns g and g + 8, whose rows of K it brings;
-  /// 2q, 2q + 1 and those 8 further on, of whose rows of V it brings parts; and its bits.
+  /// What a lane 4 g + q has to do with of a step: columns g and g + 8, whose rows meet those of
+  /// the window; 2q, 2q + 1 and those 8 further on, whose rows are weighted; and its bits.
   struct Step {
-    VertexId keys[2] = {};
-    VertexId values[4] = {};
+    VertexId met[2] = {};
+    VertexId weighted[4] = {};
     std::uint32_t bits = 0;
   };
 
@@ -34,14 +34,14 @@ class StepWalk {
     if (left_ == 0) return false;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const VertexId* const columns = launch_.columns + std::int64_t{step_} * tiles::step_columns;
-    step.keys[0] = __ldg(columns + lane / 4);
-    step.keys[1] = __ldg(columns + lane / 4 + 8);
+    step.met[0] = __ldg(columns + lane / 4);
+    step.met[1] = __ldg(columns + lane / 4 + 8);
     const int2 low = __ldg(reinterpret_cast<const int2*>(columns) + lane % 4);
     const int2 high = __ldg(reinterpret_cast<const int2*>(columns) + lane % 4 + 4);
-    step.values[0] = low.x;
-    step.values[1] = low.y;
-    step.values[2] = high.x;
-    step.values[3] = high.y;
+    step.weighted[0] = low.x;
+    step.weighted[1] = low.y;
+    step.weighted[2] = high.x;
+    step.weighted[3] = high.y;
     step.bits = __ldg(launch_.words + std::int64_t{tile_} * 32 + lane) >> (4 * in_tile_);
     ++step_;
     --left_;

@@ -209,7 +209,7 @@ class CudaTallAttention final : public PreparedAttention {
   /// One per warp of the sweep over rows.
   std::int64_t num_scale_sums() const {
     return std::int64_t{gradient_rows().num_workers()} * kernel_.gradient_slices *
-           (tall_attention_threads / 32);
+           kernel_.warps_per_worker;
   }
 
   bool fits(const ConstOperand& operand) const {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/last_arrival.cuh"
+#include "cuda/vectors.cuh"
+#include "ops/attention/cuda/short/results.cuh"
+
+namespace tessera::ops {
+
+/// Gradients of the 16 rows of a window: to their matrices, or to a slot where the window is cut;
+/// the warp that fills the last slot of a window adds them up in order. A matrix may be absent.
+template <class T, int width, int num_matrices>
+class ShortGradientResults {
+ public:
+  struct Matrix {
+    void* data;
+    std::int64_t stride;
+    float factor;
+
+    __device__ T* at(std::int64_t row) const {
+      return static_cast<T*>(data) + row * stride + std::int64_t{blockIdx.y} * width;
+    }
+  };
+
+  __device__ ShortGradientResults(const TallAttentionLaunch& launch, const tiles::Piece& piece,
+                                  const Matrix (&matrices)[num_matrices])
+      : launch_(launch), piece_(piece) {
+#pragma unroll
+    for (int m = 0; m < num_matrices; ++m) matrices_[m] = matrices[m];
+  }
+
+  /// Eight features of the row at `place`, from `feature` of the head on.
+  __device__ void store(int m, int place, int feature, const float (&features)[8]) const {
+    if (piece_.slot >= 0) {
+      store_eight(slot_row(piece_.slot, place, m) + feature, features);
+    } else if (place < piece_.num_rows && matrices_[m].data != nullptr) {
+      store_eight<T>(matrices_[m].at(std::int64_t{piece_.first_row} + place) + feature, features,
+                     matrices_[m].factor);
+    }
+  }
+
+  /// After all rows of a piece.
+  __device__ void finish() const {
+    if (piece_.slot < 0) return;
+    const tiles::CutWindow window = launch_.slot_windows[piece_.slot];
+    unsigned* const counter =
+        launch_.arrivals + std::int64_t{blockIdx.y} * launch_.num_slots + window.first_slot;
+    if (!cuda::is_last_warp(counter, static_cast<unsigned>(window.num_slots))) return;
+#pragma unroll
+    for (int m = 0; m < num_matrices; ++m) {
+      if (matrices_[m].data != nullptr) join(window, m);
+    }
+  }
+
+ private:
+  __device__ void join(const tiles::CutWindow& window, int m) const {
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < window.num_rows * width; i += 32) {
+      const int place = i / width;
+      const int feature = i % width;
+      float sum = 0;
+      for (int k = 0; k < window.num_slots; ++k) {
+        sum += __ldcg(slot_row(window.first_slot + k, place, m) + feature);
+      }
+      matrices_[m].at(std::int64_t{window.first_row} + place)[feature] =
+          cuda::narrow<T>(sum * matrices_[m].factor);
+    }
+  }
+
+  /// A row of a slot: the features of all heads of one matrix after another.
+  __device__ float* slot_row(int slot, int place, int m) const {
+    const std::int64_t row = std::int64_t{slot} * short_attention_height + place;
+    return launch_.slots + row * launch_.slot_row + (m * launch_.heads + blockIdx.y) * width;
+  }
+
+  const TallAttentionLaunch& launch_;
+  const tiles::Piece& piece_;
+  Matrix matrices_[num_matrices];
+};
+
+}  // namespace tessera::ops
