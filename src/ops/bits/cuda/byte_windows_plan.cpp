@@ -5,6 +5,7 @@
 
 #include "core/device_traits.hpp"
 #include "cuda/array.hpp"
+#include "cuda/wgmma_device.hpp"
 #include "ops/bits/cuda/byte_windows.hpp"
 #include "ops/bits/cuda/cost.hpp"
 #include "ops/bits/cuda/kernels.hpp"
@@ -27,9 +28,9 @@ const ByteWindowsFunction& function_for(std::int64_t cols) {
 
 class CudaByteWindows final : public CudaBits {
  public:
-  explicit CudaByteWindows(const BitProblem& problem)
+  CudaByteWindows(const BitProblem& problem, const ByteWindowsFunction& function)
       : CudaBits(problem, finishes_in_registers(problem.options)),
-        function_(function_for(options_.cols)),
+        function_(function),
         small_sums_(problem.sum_bits() <= small_sum_bits),
         tiles_(tiles::device_tiles(problem.graph, {window_rows, tile_side(SpmmPass::forward), 1},
                                    options_.place())),
@@ -112,6 +113,13 @@ std::string why_not(const BitProblem& problem) {
   return why_not_on_gpu(problem);
 }
 
+std::string why_not_wide(const BitProblem& problem) {
+  if (!cuda::has_wgmma(problem.options.device)) {
+    return "needs a GPU with wgmma (compute capability 9.0)";
+  }
+  return why_not(problem);
+}
+
 }  // namespace
 
 void append_cuda_byte_windows(std::vector<BitKernel>& table) {
@@ -124,7 +132,20 @@ void append_cuda_byte_windows(std::vector<BitKernel>& table) {
                      return predict_bit_windows_us(problem, device_traits(problem.options.device));
                    },
                    [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-                     return std::make_unique<CudaByteWindows>(problem);
+                     return std::make_unique<CudaByteWindows>(problem,
+                                                              function_for(problem.options.cols));
+                   }});
+  table.push_back({{"bit_aggregate/cuda/wide_windows",
+                    "windows of 64 rows, codes gathered once for all of them, products of columns "
+                    "by the pattern as bytes on wgmma, 128 columns at once",
+                    "bit_aggregate", DeviceKind::cuda, true},
+                   why_not_wide,
+                   [](const BitProblem& problem) {
+                     return predict_bit_wide_windows_us(problem,
+                                                        device_traits(problem.options.device));
+                   },
+                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+                     return std::make_unique<CudaByteWindows>(problem, wide_byte_windows);
                    }});
 }
 

@@ -10,13 +10,64 @@
 /// What becomes of the sums of a window of bytes.
 namespace tessera::ops {
 
+/// Small sums grow from the bits of 2^23 in fp32 on and are numbers of fp32 without being
+/// converted.
+inline constexpr std::uint32_t small_sum_start = 0x4B000000u;
+inline constexpr float small_sum_unit = 8388608.0f;
+
+/// Signed numbers may not wrap around, as sums do while starts are taken off them.
+__device__ inline void add_wrapped(std::int32_t& sum, std::int32_t part) {
+  sum =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(part));
+}
+
+/// As merge_pieces of spmm/cuda/tall: whether this block was the last with a piece of a window,
+/// and has its sums. `sum_at(i)` is what a thread has, which began at `start`.
+template <int num_sums, int threads, class SumAt>
+__device__ bool merge_byte_sums(const ByteWindowsLaunch& launch, const tiles::CutWindow& window,
+                                int slot, std::int32_t start, SumAt&& sum_at) {
+  const TallLaunch::Work& work = launch.tall.work;
+  const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * work.num_slots;
+  const auto place = [&](std::int64_t of_slot) {
+    return reinterpret_cast<int4*>(work.slots) +
+           (first_of_chunk + of_slot) * (num_sums / 4) * threads + threadIdx.x;
+  };
+  int4* const to = place(slot);
+#pragma unroll
+  for (int i = 0; i < num_sums; i += 4) {
+    to[i / 4 * threads] = make_int4(sum_at(i), sum_at(i + 1), sum_at(i + 2), sum_at(i + 3));
+  }
+  __threadfence();
+  __syncthreads();
+  unsigned* const arrivals = work.arrivals + first_of_chunk + window.first_slot;
+  const auto others = static_cast<unsigned>(window.num_slots - 1);
+  const bool last = threadIdx.x == 0 && atomicAdd(arrivals, 1u) == others;
+  // For the next run.
+  if (last) *arrivals = 0;
+  if (!__syncthreads_or(last)) return false;
+  __threadfence();
+  // Each of them has begun anew.
+  const std::uint32_t begun = static_cast<std::uint32_t>(start) * others;
+#pragma unroll
+  for (int i = 0; i < num_sums; ++i) sum_at(i) = static_cast<std::int32_t>(0u - begun);
+  for (int k = 0; k < window.num_slots; ++k) {
+    const int4* const from = place(window.first_slot + k);
+#pragma unroll
+    for (int i = 0; i < num_sums; i += 4) {
+      const int4 part = __ldcg(from + i / 4 * threads);
+      add_wrapped(sum_at(i), part.x);
+      add_wrapped(sum_at(i + 1), part.y);
+      add_wrapped(sum_at(i + 2), part.z);
+      add_wrapped(sum_at(i + 3), part.w);
+    }
+  }
+  return true;
+}
+
 /// What a thread has of a window: of each strip two rows, and of every 16 columns the four from
-/// 4 * (lane % 4) on, even ones before odd ones. Small sums grow from the bits of 2^23 in fp32 on
-/// and are numbers of fp32 without being converted.
+/// 4 * (lane % 4) on, even ones before odd ones.
 template <class Shape>
 struct ByteWindowSums {
-  static constexpr std::uint32_t small_start = 0x4B000000u;
-  static constexpr float small_unit = 8388608.0f;
   static constexpr int count = Shape::groups * 4;    ///< of one row
   static constexpr int at_once = 4 / Shape::groups;  ///< rows that have four words of codes
 
@@ -24,7 +75,7 @@ struct ByteWindowSums {
 
   __device__ explicit ByteWindowSums(const ByteWindowsLaunch& launch)
       : launch_(launch),
-        start_(launch.small_sums ? static_cast<std::int32_t>(small_start) : 0),
+        start_(launch.small_sums ? static_cast<std::int32_t>(small_sum_start) : 0),
         lane_(static_cast<int>(threadIdx.x % 32)),
         warp_(static_cast<int>(threadIdx.x / 32)) {
     begin();
@@ -36,7 +87,10 @@ struct ByteWindowSums {
     bool complete = true;
     if (stage.end == tiles::StageEnd::slot) {
       const tiles::CutWindow window = launch_.tall.work.slot_windows[stage.target];
-      complete = merge(window, stage.target);
+      complete = merge_byte_sums<Shape::num_sums, Shape::threads>(
+          launch_, window, stage.target, start_, [&](int i) -> std::int32_t& {
+            return own[i / 8 / Shape::groups][i / 8 % Shape::groups][i / 4 % 2][i % 4];
+          });
       first_row = window.first_row;
     }
     if (complete) store(first_row);
@@ -54,54 +108,6 @@ struct ByteWindowSums {
     for (int i = 0; i < Shape::num_sums; ++i) {
       function(own[i / 8 / Shape::groups][i / 8 % Shape::groups][i / 4 % 2][i % 4]);
     }
-  }
-
-  /// Signed numbers may not wrap around, as sums do while starts are taken off them.
-  __device__ static void add_wrapped(std::int32_t& sum, std::int32_t part) {
-    sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
-                                    static_cast<std::uint32_t>(part));
-  }
-
-  /// As merge_pieces of spmm/cuda/tall.
-  __device__ bool merge(const tiles::CutWindow& window, int slot) {
-    const TallLaunch::Work& work = launch_.tall.work;
-    const std::int64_t first_of_chunk = std::int64_t{blockIdx.y} * work.num_slots;
-    const auto place = [&](std::int64_t of_slot) {
-      return reinterpret_cast<int4*>(work.slots) +
-             (first_of_chunk + of_slot) * (Shape::num_sums / 4) * Shape::threads + threadIdx.x;
-    };
-    int4* const to = place(slot);
-#pragma unroll
-    for (int i = 0; i < Shape::num_sums / 4; ++i) {
-      const auto& sums = own[i / 2 / Shape::groups][i / 2 % Shape::groups][i % 2];
-      to[i * Shape::threads] = make_int4(sums[0], sums[1], sums[2], sums[3]);
-    }
-    __threadfence();
-    __syncthreads();
-    unsigned* const arrivals = work.arrivals + first_of_chunk + window.first_slot;
-    const auto others = static_cast<unsigned>(window.num_slots - 1);
-    const bool last = threadIdx.x == 0 && atomicAdd(arrivals, 1u) == others;
-    // For the next run.
-    if (last) *arrivals = 0;
-    if (!__syncthreads_or(last)) return false;
-    __threadfence();
-    // Each of them has begun anew.
-    const auto start = static_cast<std::uint32_t>(start_);
-    const auto begun = static_cast<std::uint32_t>(window.num_slots - 1);
-    for_all([&](std::int32_t& sum) { sum = static_cast<std::int32_t>(0u - start * begun); });
-    for (int k = 0; k < window.num_slots; ++k) {
-      const int4* const from = place(window.first_slot + k);
-#pragma unroll
-      for (int i = 0; i < Shape::num_sums / 4; ++i) {
-        auto& sums = own[i / 2 / Shape::groups][i / 2 % Shape::groups][i % 2];
-        const int4 part = __ldcg(from + i * Shape::threads);
-        add_wrapped(sums[0], part.x);
-        add_wrapped(sums[1], part.y);
-        add_wrapped(sums[2], part.z);
-        add_wrapped(sums[3], part.w);
-      }
-    }
-    return true;
   }
 
   /// Four words at a time, which is what four lanes exchange: those of one row, or of two. Codes of
@@ -187,7 +193,7 @@ struct ByteWindowSums {
       std::uint32_t codes[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const float sum = __int_as_float(sum_at(strip, half, group * 4 + k)) - small_unit;
+        const float sum = __int_as_float(sum_at(strip, half, group * 4 + k)) - small_sum_unit;
         codes[k] = plain_code<direct>(finish, sum);
       }
       words[group] = bytes_before(cols - column_at(column, group * 4), codes);
@@ -222,7 +228,7 @@ struct ByteWindowSums {
     float values[count];
     if (launch_.small_sums) {
 #pragma unroll
-      for (int i = 0; i < count; ++i) values[i] = __int_as_float(sum_of(i)) - small_unit;
+      for (int i = 0; i < count; ++i) values[i] = __int_as_float(sum_of(i)) - small_sum_unit;
     } else {
 #pragma unroll
       for (int i = 0; i < count; ++i) values[i] = static_cast<float>(sum_of(i));

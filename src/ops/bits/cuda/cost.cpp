@@ -29,14 +29,15 @@ struct BitCoefficients {
   double spread_us;           ///< the same in rows
   double spread_pair_us;      ///< and for products of bytes
   double gather_bytes_per_us;
-  double window_share;    ///< of what windows of 16-bit features take
-  double finish_us;       ///< per million sums that become codes or values, by rows
-  double narrow_finish;   ///< of that, where lanes have 8 columns
-  double window_finish;   ///< and by windows
-  double rows_us;         ///< more than rows of features take: a lane finishes 16 sums ...
-  double narrow_rows_us;  ///< ... or 8
-  double edge_us;         ///< per million edges of narrow rows
-  double narrow_edge_us;  ///< the same where lanes have 8 columns
+  double window_share;       ///< of what windows of 16-bit features take
+  double wide_window_share;  ///< the same on wgmma
+  double finish_us;          ///< per million sums that become codes or values, by rows
+  double narrow_finish;      ///< of that, where lanes have 8 columns
+  double window_finish;      ///< and by windows
+  double rows_us;            ///< more than rows of features take: a lane finishes 16 sums ...
+  double narrow_rows_us;     ///< ... or 8
+  double edge_us;            ///< per million edges of narrow rows
+  double narrow_edge_us;     ///< the same where lanes have 8 columns
 
   BitCoefficients scaled(DeviceRatio ratio) const {
     BitCoefficients scaled = *this;
@@ -69,6 +70,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
        .window_share = 1.04,
+       .wide_window_share = 0.8,
        .finish_us = 0.15,
        .narrow_finish = 0.6,
        .window_finish = 1.6,
@@ -199,14 +201,28 @@ double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits
          stored_us(problem, fit);
 }
 
+namespace {
+
 /// As windows of 16-bit features, which take twice the bytes.
+double windows_us(const BitProblem& problem, double share, std::int64_t cols,
+                  const BitCoefficients& fit, const DeviceTraits& traits) {
+  SpmmProblem half = as_features(problem);
+  half.features = cols;
+  return spread_us(problem, fit) + share * predict_tall_us(half, tall_policies[0], traits) +
+         fit.window_finish * finished_us(problem, fit);
+}
+
+}  // namespace
+
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
-  SpmmProblem half = as_features(problem);
-  half.features = problem.options.cols;
-  return spread_us(problem, fit) +
-         fit.window_share * predict_tall_us(half, tall_policies[0], traits) +
-         fit.window_finish * finished_us(problem, fit);
+  return windows_us(problem, fit.window_share, problem.options.cols, fit, traits);
+}
+
+double predict_bit_wide_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  return windows_us(problem, fit.wide_window_share, (problem.options.cols + 127) / 128 * 128, fit,
+                    traits);
 }
 
 }  // namespace tessera::ops
