@@ -13,6 +13,7 @@
 #include "cuda/array.hpp"
 #include "cuda/wgmma_device.hpp"
 #include "graph/access.hpp"
+#include "graph/degrees.hpp"
 #include "graph/weight_sizes.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/cuda/kernel_table.hpp"
@@ -282,10 +283,13 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
                          : rest_width(problem_.features, columns,
                                       static_cast<int>(bytes_per_element(problem_.precision)),
                                       static_cast<double>(device_traits(problem_.device).l2_bytes));
-    if (!beside) return;
+    const auto degrees = forward ? row_degrees(problem_.graph) : column_degrees(problem_.graph);
+    rest_has_long_rows_ = degrees->longest() > longest_rest_row;
     rest_blocks_ =
-        rest_function(problem_.precision, rest_width_, true).resident_blocks(!col_scale_.empty()) /
-        2;
+        rest_function(problem_.precision, rest_width_, true).resident_blocks(!col_scale_.empty());
+    rest_beside_ = beside;
+    if (!beside) return;
+    rest_blocks_ /= 2;
     workspace_.add_counters(static_cast<std::int64_t>(windows_.steps.step_offsets.size()) - 1);
   }
 
@@ -302,10 +306,11 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.features = problem_.features;
     launch.sums = rest_sums_.in(workspace);
     launch.sums_stride = padded_features();
-    if (rest_blocks_ > 0) {
+    launch.has_long_rows = rest_has_long_rows_;
+    launch.num_blocks = rest_blocks_;
+    if (rest_beside_) {
       launch.arrivals = workspace.counters + first_arrival_;
       launch.window_rows = windows_.steps.height;
-      launch.num_blocks = rest_blocks_;
       windows.work.rest_arrivals = launch.arrivals;
       windows.work.rest_counts =
           static_cast<unsigned>((problem_.features + function.width - 1) / function.width);
@@ -361,7 +366,9 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   SharedArray<float> col_scale_;  ///< for the rest
   WorkspacePart<float> rest_sums_;
   std::int64_t rest_width_ = 0;
-  int rest_blocks_ = 0;  ///< beside windows; 0: before them
+  int rest_blocks_ = 0;
+  bool rest_has_long_rows_ = false;
+  bool rest_beside_ = false;  ///< windows, not before them
   std::int64_t first_arrival_ = 0;
   int width_ = 0;  ///< features of a block
   const TallFunction* aligned_ = nullptr;

@@ -9,16 +9,26 @@
 #include "cuda/vectors.cuh"
 
 /// A warp per row: `lanes` of them load one row of X together, and several such groups work on
-/// different edges. Rows with very many edges are shared by the warps of a block. The order of a
-/// sum depends on the graph alone.
+/// different edges. Blocks stay and take row after row; those with very many edges are shared by
+/// the warps of a block. The order of a sum depends on the graph alone.
 namespace tessera::ops {
 namespace {
 
 constexpr int block_warps = 8;
-constexpr EdgeOffset long_row = 2048;
 
 __device__ EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) {
   return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
+}
+
+struct EdgeRange {
+  EdgeOffset begin = 0;
+  int count = 0;
+};
+
+__device__ EdgeRange edges_of(const RestLaunch& launch, std::int64_t row) {
+  if (row >= launch.num_rows) return {};
+  const EdgeOffset begin = offset_at(launch.offsets, row);
+  return {begin, static_cast<int>(offset_at(launch.offsets, row + 1) - begin)};
 }
 
 template <class T, int lanes, bool aligned, bool scaled>
@@ -40,24 +50,39 @@ class RestSum {
         source_(static_cast<const char*>(launch.x) + (active_ ? feature_ : 0) * sizeof(T)),
         row_bytes_(static_cast<std::uint32_t>(launch.x_stride * sizeof(T))) {}
 
-  /// All but the last step are whole, and the columns of the next one are on their way while the
-  /// rows of this one are.
-  __device__ void gather(EdgeOffset begin, EdgeOffset end) {
-    if (begin >= end) return;
-    auto left = static_cast<int>(end - begin);
-    const VertexId* indices = launch_.indices + begin + lane_ / lanes;
-    VertexId columns[unroll];
-    load_columns(indices, left, columns);
-#pragma unroll 1
-    for (; left >= step; left -= step) {
-      VertexId next[unroll];
-      indices += step;
-      load_columns(indices, left - step, next);
-      add<true>(columns, left);
+  /// Asks for the first columns of some edges.
+  __device__ void begin(const EdgeRange& range) {
+    indices_ = launch_.indices + range.begin + lane_ / lanes;
+    left_ = range.count;
+    load_columns(columns_);
+  }
+
+  /// Adds these edges up, and asks for the first columns of those that come next. The columns of a
+  /// step are on their way while the rows of the one before it are.
+  __device__ void gather(const EdgeRange& next) {
 #pragma unroll
-      for (int u = 0; u < unroll; ++u) columns[u] = next[u];
+    for (float& sum : sums_) sum = 0;
+#pragma unroll 1
+    for (bool last = false; !last;) {
+      const int now = left_;
+      last = now <= step;
+      VertexId following[unroll];
+      if (last) {
+        indices_ = launch_.indices + next.begin + lane_ / lanes;
+        left_ = next.count;
+      } else {
+        indices_ += step;
+        left_ -= step;
+      }
+      load_columns(following);
+      if (now >= step) {
+        add<true>(now);
+      } else if (now > 0) {
+        add<false>(now);
+      }
+#pragma unroll
+      for (int u = 0; u < unroll; ++u) columns_[u] = following[u];
     }
-    if (left > 0) add<false>(columns, left);
   }
 
   /// Afterwards the first `lanes` lanes hold the sums of the warp.
@@ -107,22 +132,23 @@ class RestSum {
  private:
   __device__ bool live(int u, int left) const { return u * edges + lane_ / lanes < left; }
 
-  __device__ void load_columns(const VertexId* indices, int left,
-                               VertexId (&columns)[unroll]) const {
+  __device__ void load_columns(VertexId (&columns)[unroll]) const {
 #pragma unroll
-    for (int u = 0; u < unroll; ++u) columns[u] = live(u, left) ? __ldcs(indices + u * edges) : 0;
+    for (int u = 0; u < unroll; ++u) {
+      columns[u] = live(u, left_) ? __ldcs(indices_ + u * edges) : 0;
+    }
   }
 
   template <bool whole>
-  __device__ void add(const VertexId (&columns)[unroll], int left) {
+  __device__ void add(int left) {
     FeatureVector rows[unroll];
     float scales[unroll];
 #pragma unroll
     for (int u = 0; u < unroll; ++u) {
-      const auto offset = std::uint64_t{static_cast<std::uint32_t>(columns[u])} * row_bytes_;
+      const auto offset = std::uint64_t{static_cast<std::uint32_t>(columns_[u])} * row_bytes_;
       const bool exists = whole || live(u, left);
       rows[u] = exists ? FeatureVector::load(source_ + offset) : FeatureVector::zero();
-      if constexpr (scaled) scales[u] = exists ? __ldg(launch_.col_scale + columns[u]) : 0.0f;
+      if constexpr (scaled) scales[u] = exists ? __ldg(launch_.col_scale + columns_[u]) : 0.0f;
     }
 #pragma unroll
     for (int u = 0; u < unroll; ++u) {
@@ -141,6 +167,9 @@ class RestSum {
   bool active_;
   const char* source_;
   std::uint32_t row_bytes_;
+  const VertexId* indices_ = nullptr;  ///< of the step whose columns are loaded, for this lane
+  int left_ = 0;                       ///< edges from that step on
+  VertexId columns_[unroll];
   float sums_[width] = {};
 };
 
@@ -152,37 +181,55 @@ __device__ void arrive(const RestLaunch& launch, std::int64_t row) {
   if (threadIdx.x % 32 == 0) atomicAdd(launch.arrivals + row / launch.window_rows, 1u);
 }
 
-/// A warp each, and those with very many edges by all warps, one after another.
+/// A warp each, one after another: where the next row's edges are is known while one is summed.
 template <class T, int lanes, bool aligned, bool scaled>
-__device__ void sum_rows(const RestLaunch& launch, std::int64_t first_row) {
+__device__ void sum_rows(const RestLaunch& launch) {
+  const unsigned step = gridDim.x * block_warps;
+  unsigned row = blockIdx.x * block_warps + threadIdx.x / 32;
+  RestSum<T, lanes, aligned, scaled> sum(launch);
+  sum.begin(edges_of(launch, row));
+#pragma unroll 1
+  for (; row < static_cast<unsigned>(launch.num_rows); row += step) {
+    sum.gather(edges_of(launch, std::int64_t{row} + step));
+    sum.combine_groups();
+    if (sum.writes()) sum.store(row);
+    arrive(launch, row);
+  }
+}
+
+/// The same where some rows have very many edges: those by all warps.
+template <class T, int lanes, bool aligned, bool scaled>
+__device__ void sum_long_rows_too(const RestLaunch& launch) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  bool any_long = false;
-  if (first_row + warp < launch.num_rows) {
-    const EdgeOffset begin = offset_at(launch.offsets, first_row + warp);
-    const EdgeOffset end = offset_at(launch.offsets, first_row + warp + 1);
-    any_long = end - begin > long_row;
-    if (!any_long) {
-      RestSum<T, lanes, aligned, scaled> sum(launch);
-      sum.gather(begin, end);
+  const std::int64_t step = std::int64_t{gridDim.x} * block_warps;
+#pragma unroll 1
+  for (std::int64_t first_row = std::int64_t{blockIdx.x} * block_warps; first_row < launch.num_rows;
+       first_row += step) {
+    RestSum<T, lanes, aligned, scaled> sum(launch);
+    const EdgeRange own = edges_of(launch, first_row + warp);
+    const bool is_long = own.count > longest_rest_row;
+    if (first_row + warp < launch.num_rows && !is_long) {
+      sum.begin(own);
+      sum.gather({});
       sum.combine_groups();
       if (sum.writes()) sum.store(first_row + warp);
       arrive(launch, first_row + warp);
     }
-  }
-  if (!__syncthreads_or(any_long)) return;
-  for (int i = 0; i < block_warps && first_row + i < launch.num_rows; ++i) {
-    const EdgeOffset begin = offset_at(launch.offsets, first_row + i);
-    const EdgeOffset end = offset_at(launch.offsets, first_row + i + 1);
-    if (end - begin <= long_row) continue;
-    const EdgeOffset share = (end - begin + block_warps - 1) / block_warps;
-    const EdgeOffset own = begin + warp * share;
-    RestSum<T, lanes, aligned, scaled> sum(launch);
-    sum.gather(own, own + share < end ? own + share : end);
-    sum.combine_groups();
-    sum.combine_warps();
-    if (warp != 0) continue;
-    if (sum.writes()) sum.store(first_row + i);
-    arrive(launch, first_row + i);
+    if (!__syncthreads_or(is_long)) continue;
+#pragma unroll 1
+    for (int i = 0; i < block_warps; ++i) {
+      const EdgeRange all = edges_of(launch, first_row + i);
+      if (all.count <= longest_rest_row) continue;
+      const int share = all.count / block_warps + 1;
+      const int skipped = min(warp * share, all.count);
+      sum.begin({all.begin + skipped, min(share, all.count - skipped)});
+      sum.gather({});
+      sum.combine_groups();
+      sum.combine_warps();
+      if (warp != 0) continue;
+      if (sum.writes()) sum.store(first_row + i);
+      arrive(launch, first_row + i);
+    }
   }
 }
 
@@ -195,10 +242,10 @@ __global__ __launch_bounds__(block_warps * 32, !aligned ? 1
   const bool leads = launch.arrivals != nullptr;
   cuda::begin_leader(leads);
   cuda::wait_as_leader(leads);
-  const std::int64_t step = std::int64_t{gridDim.x} * block_warps;
-  for (std::int64_t first_row = std::int64_t{blockIdx.x} * block_warps; first_row < launch.num_rows;
-       first_row += step) {
-    sum_rows<T, lanes, aligned, scaled>(launch, first_row);
+  if (launch.has_long_rows) {
+    sum_long_rows_too<T, lanes, aligned, scaled>(launch);
+  } else {
+    sum_rows<T, lanes, aligned, scaled>(launch);
   }
 }
 
@@ -212,13 +259,16 @@ constexpr auto kernel_of(bool scaled) {
 
 template <class T, int lanes, bool aligned>
 void launch_rest(const RestLaunch& launch, Stream stream) {
-  const unsigned chunks = cuda::num_blocks(launch.features, block_width<T, lanes, aligned>);
-  unsigned blocks = cuda::num_blocks(launch.num_rows, block_warps);
-  if (launch.arrivals != nullptr) {
-    blocks = std::min(blocks, std::max(1u, static_cast<unsigned>(launch.num_blocks) / chunks));
-  }
+  const auto chunks =
+      static_cast<int>(cuda::num_blocks(launch.features, block_width<T, lanes, aligned>));
+  // Parts of the features one after the other, of which the cache holds one; beside windows, which
+  // wait for all of them, at once.
+  const int blocks_at_once = launch.num_blocks / (launch.arrivals != nullptr ? chunks : 1);
+  const unsigned blocks = std::min(cuda::num_blocks(launch.num_rows, block_warps),
+                                   static_cast<unsigned>(std::max(1, blocks_at_once)));
   cuda::launch_overlapped(kernel_of<T, lanes, aligned>(launch.col_scale != nullptr),
-                          dim3(blocks, chunks), block_warps * 32, stream, launch);
+                          dim3(blocks, static_cast<unsigned>(chunks)), block_warps * 32, stream,
+                          launch);
 }
 
 template <class T, int lanes, bool aligned>

@@ -25,8 +25,12 @@ struct RestLaunch {
   /// once for every width of features. Null: windows come later.
   unsigned* arrivals = nullptr;
   int window_rows = 0;
-  int num_blocks = 0;  ///< that stay beside windows
+  int num_blocks = 0;          ///< that stay, at once
+  bool has_long_rows = false;  ///< of more edges than the following
 };
+
+/// Rows of more edges are shared by the warps of a block.
+inline constexpr int longest_rest_row = 2048;
 
 /// How many features of `features` to take at a time: rows of X are gathered at random, and faster
 /// where all of them stay in the cache. Parts of rows fill a line of it at least.
