@@ -213,6 +213,39 @@ TEST_P(NarrowGatV2Kernels, NonFiniteFeaturesMakeNoWrongNumber) {
   });
 }
 
+/// Whatever else is wanted.
+TEST_P(NarrowGatV2Kernels, EachGradientAloneIsTheSame) {
+  const Graph graph = testing::random_graph(150, 140, 2000, 37, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 2, 32, 0);
+    AttentionCase<Bfloat16> all = modest_case<Bfloat16>(graph, options, 3800);
+    all.run_all();
+    for (int wanted = 0; wanted < 4; ++wanted) {
+      SCOPED_TRACE("gradient " + std::to_string(wanted));
+      AttentionCase<Bfloat16> one = modest_case<Bfloat16>(graph, options, 3800);
+      PlacedAttention<Bfloat16> placed(one);
+      placed.run_forward();
+      const ops::AttentionGradOutputs whole = placed.gradients();
+      ops::AttentionGradOutputs part;
+      if (wanted == 0) part.target = whole.target;
+      if (wanted == 1) part.source = whole.source;
+      if (wanted == 2) part.value = whole.value;
+      if (wanted == 3) part.vector = whole.vector;
+      placed.run_backward(part);
+      placed.fetch();
+      const auto close = [](const Matrix<Bfloat16>& a, const Matrix<Bfloat16>& b) {
+        return largest_difference(a, to_double(b)) < 1e-2;
+      };
+      EXPECT_TRUE(wanted != 0 || close(one.grad_target, all.grad_target));
+      EXPECT_TRUE(wanted != 1 || close(one.grad_source, all.grad_source));
+      EXPECT_TRUE(wanted != 2 || close(one.grad_value, all.grad_value));
+      EXPECT_TRUE(wanted != 3 || close(one.grad_vector, all.grad_vector));
+      EXPECT_EQ(std::isnan(static_cast<float>(one.grad_target(0, 0))), wanted != 0);
+      EXPECT_EQ(std::isnan(static_cast<float>(one.grad_value(0, 0))), wanted != 2);
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(All, NarrowGatV2Kernels, ::testing::ValuesIn(narrow_kernels()),
                          testing::kernel_test_name);
 

@@ -234,23 +234,33 @@ __global__ __launch_bounds__(attention_block_threads) void attention_row_state(
   state[launch.heads] = sum;
 }
 
-/// Adds the rows of a matrix: a block takes 32 columns, each of its warps every n-th row.
+/// Adds the rows of a matrix: a block takes 8 columns, so that the many threads that it has for
+/// each of them see few rows one after another.
+inline constexpr int added_columns = 8;
+inline constexpr int added_threads = 1024;
+
 template <class T>
-__global__ void add_rows(const float* sums, std::int64_t num_sums, std::int64_t features, T* to) {
+__global__ __launch_bounds__(added_threads) void add_rows(const float* sums, std::int64_t num_sums,
+                                                          std::int64_t features, T* to) {
   cuda::begin_overlapped();
-  constexpr int warps = 8;
-  __shared__ double partial[warps][32];
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t feature = std::int64_t{blockIdx.x} * 32 + lane;
+  constexpr int warps = added_threads / 32;
+  __shared__ double partial[warps][added_columns];
+  const int column = static_cast<int>(threadIdx.x) % added_columns;
+  const std::int64_t feature = std::int64_t{blockIdx.x} * added_columns + column;
   double total = 0;
-  for (std::int64_t i = warp; i < num_sums && feature < features; i += warps) {
+#pragma unroll 4
+  for (std::int64_t i = threadIdx.x / added_columns; i < num_sums && feature < features;
+       i += added_threads / added_columns) {
     total += static_cast<double>(sums[i * features + feature]);
   }
-  partial[warp][lane] = total;
+#pragma unroll
+  for (int distance = added_columns; distance < 32; distance *= 2) {
+    total += __shfl_xor_sync(~0u, total, distance);
+  }
+  if (threadIdx.x % 32 < added_columns) partial[threadIdx.x / 32][column] = total;
   __syncthreads();
-  if (warp != 0 || feature >= features) return;
-  for (int w = 1; w < warps; ++w) total += partial[w][lane];
+  if (threadIdx.x >= added_columns || feature >= features) return;
+  for (int w = 1; w < warps; ++w) total += partial[w][column];
   to[feature] = cuda::narrow<T>(static_cast<float>(total));
 }
 
@@ -275,8 +285,8 @@ void launch_row_state(const RowStateLaunch& launch, Stream stream) {
 template <class T>
 void launch_store_vector(const float* sums, std::int64_t num_sums, std::int64_t features, void* to,
                          Stream stream) {
-  cuda::launch_overlapped(add_rows<T>, dim3(cuda::num_blocks(features, 32)), 256, stream, sums,
-                          num_sums, features, static_cast<T*>(to));
+  cuda::launch_overlapped(add_rows<T>, dim3(cuda::num_blocks(features, added_columns)),
+                          added_threads, stream, sums, num_sums, features, static_cast<T*>(to));
 }
 
 template <class T>

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "ops/attention/cuda/tall/launch.hpp"
+
 /// 16-bit features as pairs of fp16, and how large they are. bf16 loses nothing by that where fp16
 /// has the range; below 2^-14 it is off by 2^-25 at most.
 namespace tessera::ops {
@@ -41,9 +43,48 @@ class Fp16Pairs {
   std::uint32_t largest_ = 0;
 };
 
-__device__ inline float magnitude_of_bits(unsigned bits) {
-  return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
-}
+/// The sources of tiles as fp16.
+template <class Planes, int num_stages>
+struct Fp16Tiles {
+  using Rows = typename Planes::Rows;
+  static constexpr int num_warps = tall_attention_threads / 32;
+
+  /// Converts what this thread has brought of the first `num_rows` rows of a tile, be it to the
+  /// same memory or another.
+  template <class T>
+  __device__ static void convert(const char* from, char* to, int turn, int num_rows) {
+    Fp16Pairs<T> pairs;
+#pragma unroll
+    for (int i = 0; i < Planes::share; ++i) {
+      const int row = Rows::row_of_thread(i);
+      if (row >= num_rows) continue;
+      const std::uint32_t at = Rows::offset(row, static_cast<int>(threadIdx.x) % Rows::units);
+      const uint4 converted = pairs.convert(*reinterpret_cast<const uint4*>(from + at));
+      if (from != to || !std::is_same_v<T, __half>) *reinterpret_cast<uint4*>(to + at) = converted;
+    }
+    const unsigned largest = pairs.largest_of_warp();
+    if (threadIdx.x % 32 == 0) tops()[turn % num_stages][threadIdx.x / 32] = largest;
+  }
+
+  /// The largest magnitude of a tile that all threads have converted.
+  __device__ static float largest(int turn) {
+    unsigned top = 0;
+#pragma unroll
+    for (int warp = 0; warp < num_warps; ++warp) {
+      const unsigned other = tops()[turn % num_stages][warp];
+      top = top > other ? top : other;
+    }
+    return __half2float(__ushort_as_half(static_cast<unsigned short>(top)));
+  }
+
+ private:
+  /// What the warps have found, as bits of fp16.
+  using Tops = unsigned[num_warps];
+  __device__ static Tops* tops() {
+    __shared__ Tops tops[num_stages];
+    return tops;
+  }
+};
 
 /// max(0, x + y) of two pairs: one instruction.
 __device__ inline std::uint32_t rectified_sum(std::uint32_t x, std::uint32_t y) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/rectified/cost.hpp"
 #include "ops/attention/cuda/rectified/launch.hpp"
@@ -26,16 +27,33 @@ std::string why_not(const AttentionProblem& problem) {
   return {};
 }
 
+bool has_gradient(const AttentionOptions& options) {
+  return options.precision == Precision::bf16 && *width_index(options) < num_rectified_gradients;
+}
+
 double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
-  return predict_rectified_attention_us(problem, traits) +
-         predict_rows_backward_us(problem, traits);
+  const double forward = predict_rectified_attention_us(problem, traits);
+  if (!problem.options.backward) return forward;
+  // Each sweep computes the scores again, and sums of masks cost as much.
+  return forward + (has_gradient(problem.options) ? 4.5 * forward
+                                                  : predict_rows_backward_us(problem, traits));
 }
 
 WindowKernel window_kernel(const AttentionOptions& options) {
   const bool bf16 = options.precision == Precision::bf16;
-  const RectifiedFunctions& functions = bf16 ? rectified_gatv2_bf16 : rectified_gatv2_fp16;
-  return {functions[*width_index(options)], static_cast<int>(options.heads), 1};
+  const std::size_t index = *width_index(options);
+  WindowKernel kernel{(bf16 ? rectified_gatv2_bf16 : rectified_gatv2_fp16)[index],
+                      static_cast<int>(options.heads), 1};
+  if (has_gradient(options)) {
+    kernel.by_rows = rectified_by_rows_bf16[index];
+    kernel.by_columns = rectified_by_columns_bf16[index];
+    kernel.gradient_slices = static_cast<int>(options.heads);
+    kernel.row_slot = options.features;
+    kernel.column_slot = 2 * options.features;
+    kernel.store_vector = attention_backward_bf16.store_vector;
+  }
+  return kernel;
 }
 
 }  // namespace
@@ -45,7 +63,8 @@ void append_cuda_rectified_attention(std::vector<AttentionKernel>& table) {
       {.name = "attention/cuda/rectified",
        .description =
            "windows of 64 rows on tensor cores, sums of two vertices rectified two at once in "
-           "fp16; backward by rows, as are operands on no boundaries of 16 bytes",
+           "fp16; backward on them for heads of up to 64 features in bf16, else by rows, as are "
+           "operands on no boundaries of 16 bytes",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {

@@ -35,8 +35,8 @@ class RectifiedScores {
   static constexpr int num_products = width / 16;  ///< of matrices, for the sum over a head
 
   __device__ RectifiedScores(const TallAttentionLaunch& launch, int first_feature)
-      : slope_(launch.slope) {
-    const T* const vector = static_cast<const T*>(launch.vector) + first_feature;
+      : launch_(launch), first_feature_(first_feature) {
+    const T* const vector = vector_in_memory();
     float sum = 0;
     Fp16Pairs<T> pairs;
 #pragma unroll
@@ -51,16 +51,19 @@ class RectifiedScores {
     vector_sum_ = over_row(sum);
   }
 
-  /// The rows of this lane: `first` is row g.
-  __device__ void take_rows(const T* first, std::int64_t stride, const bool (&exist)[2]) {
+  /// Takes the rows of this lane: of the 16 of its warp, from `first_row` of the window on.
+  __device__ void begin(const tiles::Piece& piece, int first_row) {
+    const int place = first_row + static_cast<int>(threadIdx.x) % 32 / 4;
+    row_ = std::int64_t{piece.first_row} + place;
     Fp16Pairs<T> pairs;
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const T* const from = first + 8 * row * stride;
+      const T* const from = own_in_memory(row);
 #pragma unroll
       for (int i = 0; i < lane_units; ++i) {
         uint4 unit = {};
-        if (exist[row]) unit = __ldg(reinterpret_cast<const uint4*>(from + unit_of_lane(i) * 8));
+        if (place + 8 * row < piece.num_rows)
+          unit = __ldg(reinterpret_cast<const uint4*>(from + unit_of_lane(i) * 8));
         const uint4 converted = pairs.convert(unit);
         own_[row][4 * i] = converted.x;
         own_[row][4 * i + 1] = converted.y;
@@ -76,7 +79,8 @@ class RectifiedScores {
       }
       linear_[row] = over_row(sum);
     }
-    own_top_ = magnitude_of_bits(pairs.largest_of_warp());
+    const auto top = static_cast<unsigned short>(pairs.largest_of_warp());
+    own_top_ = __half2float(__ushort_as_half(top));
   }
 
   /// Whether fp16 serves for the rows of this warp and columns up to `column_top`.
@@ -117,24 +121,67 @@ class RectifiedScores {
       }
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        scores.cells[group][k] = log2_of_e * fmaf(1 - slope_, rectified[k], slope_ * sloped[k]);
+        scores.cells[group][k] = log2_of_e * fmaf(1 - slope(), rectified[k], slope() * sloped[k]);
       }
     }
   }
 
- private:
+  /// The same in fp32, of the edges alone. `columns` are those of the two steps.
+  __device__ void find_in_memory(PairScores& scores, const VertexId* columns,
+                                 const StepPattern (&cells)[2]) const {
+#pragma unroll 1
+    for (int cell = 0; cell < 16; ++cell) {
+      const int group = cell / 4;
+      const int row = cell / 2 % 2;
+      const int odd = cell % 2;
+      const int column = group * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + odd;
+      float score = 0;
+      if (cells[group / 2].has(group % 2 * 2 + row, odd)) {
+        score = score_in_memory(row, __ldg(columns + column));
+      }
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        if (i == cell) scores.cells[i / 4][i % 4] = score;
+      }
+    }
+  }
+
   /// Whose features this lane holds, chosen so that banks do not collide.
   __device__ static int unit_of_lane(int i) {
     const int q = static_cast<int>(threadIdx.x) % 4;
     return width == 32 ? q : 2 * q + i % 2 + i / 2 * 8;
   }
-  __device__ static int feature_of_pair(int i) { return unit_of_lane(i / 4) * 8 + i % 4 * 2; }
-
   /// Over the four lanes of a row.
   __device__ static float over_row(float sum) {
     sum += __shfl_xor_sync(~0u, sum, 1);
     return sum + __shfl_xor_sync(~0u, sum, 2);
   }
+
+  __device__ const T* vector_in_memory() const {
+    return static_cast<const T*>(launch_.vector) + first_feature_;
+  }
+
+ private:
+  __device__ float slope() const { return launch_.slope; }
+  __device__ const T* own_in_memory(int row) const {
+    return static_cast<const T*>(launch_.target) + (row_ + 8 * row) * launch_.target_stride +
+           first_feature_;
+  }
+  __device__ float score_in_memory(int row, std::int64_t column) const {
+    const T* const a = vector_in_memory();
+    const T* const x = own_in_memory(row);
+    const T* const y =
+        static_cast<const T*>(launch_.source) + column * launch_.source_stride + first_feature_;
+    float sum = 0;
+#pragma unroll 4
+    for (int i = 0; i < width; ++i) {
+      const float z = cuda::widen(__ldg(x + i)) + cuda::widen(__ldg(y + i));
+      sum = fmaf(cuda::widen(__ldg(a + i)), z > 0 ? z : slope() * z, sum);
+    }
+    return sum * log2_of_e;
+  }
+
+  __device__ static int feature_of_pair(int i) { return unit_of_lane(i / 4) * 8 + i % 4 * 2; }
 
   /// Another register, so that what it is a copy of stays where products want it.
   __device__ static std::uint32_t copied(std::uint32_t from) {
@@ -201,7 +248,9 @@ class RectifiedScores {
     cells[3] = sums[1][2];
   }
 
-  float slope_;
+  const TallAttentionLaunch& launch_;
+  int first_feature_;
+  std::int64_t row_;  ///< row g
   float vector_sum_;  ///< of |a|
   std::uint32_t vector_[lane_pairs];
   std::uint32_t own_[2][lane_pairs];

@@ -104,6 +104,7 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
   using typename Windows::Planes;
   using Products = TileProducts<T, width>;
   using Windows::all_features;
+  using Windows::bring_own;
   using Windows::columns_of;
   using Windows::features;
   using Windows::first_feature;
@@ -116,23 +117,6 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
   using Windows::units;
   static constexpr int num_matrices = by_rows ? 1 : 2;
 
-  __device__ void bring_own(int matrix, const tiles::Piece& piece, const void* from,
-                            std::int64_t stride) const {
-#pragma unroll
-    for (int i = lane(); i < 16 * Planes::units; i += 32) {
-      const int place = first_row() + i / Planes::units;
-      const int unit = i % Planes::units;
-      const int feature = first_feature() + unit * 8;
-      char* const to = own_memory(matrix);
-      if (place < piece.num_rows && feature < all_features()) {
-        const T* const row =
-            static_cast<const T*>(from) + (std::int64_t{piece.first_row} + place) * stride;
-        Planes::put(to, place, unit, row + feature);
-      } else {
-        Planes::clear(to, place, unit);
-      }
-    }
-  }
   /// The two features of this lane in a unit of eight.
   __device__ float2 pair_at(const void* matrix, std::int64_t stride, std::int64_t row,
                             int unit) const {

@@ -131,6 +131,29 @@ class GatheredWindows {
     return reinterpret_cast<Columns*>(shared_ + columns_at)[turn % num_stages];
   }
 
+  __device__ const VertexId* columns_of_step(std::int32_t step) const {
+    return launch_.columns + std::int64_t{step} * tiles::step_columns;
+  }
+
+  /// Brings the 16 rows of this warp from a matrix.
+  __device__ void bring_own(int matrix, const tiles::Piece& piece, const void* from,
+                            std::int64_t stride) const {
+#pragma unroll
+    for (int i = lane(); i < 16 * Planes::units; i += 32) {
+      const int place = first_row() + i / Planes::units;
+      const int unit = i % Planes::units;
+      const int feature = first_feature() + unit * 8;
+      char* const to = own_memory(matrix);
+      if (place < piece.num_rows && feature < all_features()) {
+        const T* const row =
+            static_cast<const T*>(from) + (std::int64_t{piece.first_row} + place) * stride;
+        Planes::put(to, place, unit, row + feature);
+      } else {
+        Planes::clear(to, place, unit);
+      }
+    }
+  }
+
   /// A tile on its way: its columns that this thread brings rows of, and this thread's bits.
   struct Tile {
     int num_columns;  ///< 0 after the last tile
@@ -144,7 +167,7 @@ class GatheredWindows {
     tile.num_columns = walk.num_columns();
     tile.word =
         __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
-    const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
+    const VertexId* const columns = columns_of_step(walk.step);
     Planes::load_ids(tile.rows, columns, tile.num_columns);
     if constexpr (has_columns) {
       const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;

@@ -57,6 +57,7 @@ struct TallAttentionLaunch {
   /// Per row of A and head what the sweep over rows leaves for that over columns.
   void* row_state = nullptr;
   double* scale_sums = nullptr;  ///< per warp of the grid: its part of the gradient of the scale
+  float* vector_sums = nullptr;  ///< gatv2: a row of features per warp of the grid
 
   /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of the
   /// heads of every slice.

@@ -101,7 +101,8 @@ class CudaTallAttention final : public PreparedAttention {
       return;
     }
     sweep_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
-    if (gradients.source.absent() && gradients.value.absent()) return;
+    const bool of_vector = !gradients.vector.absent();
+    if (gradients.source.absent() && gradients.value.absent() && !of_vector) return;
     TallAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
     launch.target = inputs.source.data;
     launch.target_stride = inputs.source.stride;
@@ -118,7 +119,16 @@ class CudaTallAttention final : public PreparedAttention {
     launch.output_stride = gradients.value.stride;
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_row = kernel_.column_slot;
+    if (of_vector) {
+      launch.vector_sums =
+          vector_sums_.in(workspace) + num_warps(gradient_rows()) * options_.features;
+    }
     kernel_.by_columns.launch(launch, stream);
+    if (of_vector) {
+      kernel_.store_vector(vector_sums_.in(workspace),
+                           num_warps(gradient_rows()) + num_warps(column_side_), options_.features,
+                           gradients.vector.data, stream);
+    }
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
@@ -149,6 +159,10 @@ class CudaTallAttention final : public PreparedAttention {
                            workers_of(kernel_.by_columns, slices), options_.place());
     WorkspaceNeed need;
     if (options_.form == AttentionForm::dot) scale_sums_ = need.add<double>(num_scale_sums());
+    if (kernel_.store_vector != nullptr) {
+      vector_sums_ = need.add<float>(
+          checked_area(num_warps(gradient_rows()) + num_warps(column_side_), options_.features));
+    }
     row_state_ =
         need.add<float>(checked_area(graph.num_rows(), options_.heads * kernel_.state_numbers));
     gradient_slots_ =
@@ -186,6 +200,7 @@ class CudaTallAttention final : public PreparedAttention {
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_row = kernel_.row_slot;
     if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
+    if (!gradients.vector.absent()) launch.vector_sums = vector_sums_.in(workspace);
     kernel_.by_rows.launch(launch, stream);
     if (gradients.scale != nullptr) {
       store_scale(launch.scale_sums, num_scale_sums(), gradients.scale, stream);
@@ -208,8 +223,11 @@ class CudaTallAttention final : public PreparedAttention {
   }
   /// One per warp of the sweep over rows.
   std::int64_t num_scale_sums() const {
-    return std::int64_t{gradient_rows().num_workers()} * kernel_.gradient_slices *
-           kernel_.warps_per_worker;
+    return num_warps(gradient_rows()) * kernel_.gradient_slices;
+  }
+  /// Of a slice.
+  std::int64_t num_warps(const Windows& windows) const {
+    return std::int64_t{windows.num_workers()} * kernel_.warps_per_worker;
   }
 
   bool fits(const ConstOperand& operand) const {
@@ -245,6 +263,7 @@ class CudaTallAttention final : public PreparedAttention {
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
   WorkspacePart<double> scale_sums_;
+  WorkspacePart<float> vector_sums_;  ///< of the warps of the sweep over rows, then of the other
   WorkspacePart<float> row_state_;
   WorkspacePart<float> gradient_slots_;
 };
