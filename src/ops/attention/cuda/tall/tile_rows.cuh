@@ -30,7 +30,8 @@ struct TileRows {
 
   __device__ static std::uint32_t offset(int row, int unit) {
     constexpr int rows_per_line = 8 / block_units;
-    const int place = (unit ^ row / rows_per_line) % block_units;
+    // Masks: remainders of signed numbers take four instructions.
+    const int place = (unit ^ row / rows_per_line) & (block_units - 1);
     return static_cast<std::uint32_t>(unit / block_units * block_bytes + row * row_bytes +
                                       place * 16);
   }
