@@ -34,15 +34,43 @@ __device__ inline void wait_for_cluster() {
 
 /// Writes into the shared memory of another block, at the place that `own` is in this one. The
 /// other block must have begun, and must not have ended.
-__device__ inline void store_in_cluster(double* own, int block, double value) {
+template <class Value>
+__device__ inline void store_in_cluster(Value* own, int block, Value value) {
 #if __CUDA_ARCH__ >= 900
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(own));
   std::uint32_t there = 0;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
-  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there), "d"(value) : "memory");
+  if constexpr (sizeof(Value) == 8) {
+    asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there), "d"(value) : "memory");
+  } else {
+    static_assert(sizeof(Value) == 4);
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(value) : "memory");
+  }
 #else
   *own = value;
 #endif
+}
+
+/// Lets a kernel run in clusters of more blocks than every GPU has room for; false where the
+/// current one has none.
+template <class... Parameters>
+bool allows_clusters_of(void (*kernel)(Parameters...), unsigned cluster, unsigned threads) {
+  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+             "asking for large clusters");
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {cluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(cluster);
+  config.blockDim = dim3(threads);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int clusters = 0;
+  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  return clusters > 0;
 }
 
 /// Starts a kernel in clusters of `cluster` neighbouring blocks, as `launch_overlapped` does.

@@ -9,6 +9,8 @@
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/gemm.hpp"
 
+#include "ops/chain/held_calls.hpp"
+
 namespace tessera::nn {
 
 Epilogue::Epilogue(const EpilogueOptions& options, std::int64_t width, Placement placement,
@@ -67,6 +69,7 @@ const Tensor& Epilogue::forward(const Tensor& x, std::uint32_t layer_number,
   x_ = &x;
   x_is_result_ = false;
   if (is_linear(context) && !adds_bias()) return x;
+  ops::release_calls(context.workspace);
   y_.resize(x.rows(), x.cols());
   ops::bias_activation_dropout(x, bias_value(), pass_options(layer_number, context), y_,
                                y_.device(), context.stream);
@@ -79,6 +82,7 @@ const Tensor& Epilogue::forward_in_place(Tensor& x, std::uint32_t layer_number,
   x_ = &x;
   x_is_result_ = false;
   if (adds_bias()) {
+    ops::release_calls(context.workspace);
     ops::bias_activation_dropout(x, bias_value(), pass_options(layer_number, context), x,
                                  x.device(), context.stream);
   }
@@ -124,6 +128,7 @@ void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context&
   if (std::exchange(is_finished_, false) || std::exchange(sum_is_left_, false)) return;
   const bool linear = is_linear(context);
   if (linear && !adds_bias()) return;
+  ops::release_calls(context.workspace);
   ops::Operand grad_bias;
   if (adds_bias()) grad_bias = bias->gradient;
   ops::Operand grad_x;
@@ -138,6 +143,7 @@ void Epilogue::backward(Tensor& grad, std::uint32_t layer_number, const Context&
 
 void Epilogue::backward(const ops::GradientFactors& factors, Tensor& grad,
                         std::uint32_t layer_number, const Context& context) {
+  ops::release_calls(context.workspace);
   grad.resize(factors.left.rows, factors.right.cols);
   if (is_linear(context)) {
     ops::gemm(ops::Transpose::no, ops::Transpose::no, 1, factors.left, factors.right, 0, grad,

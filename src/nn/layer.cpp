@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/chain/held_calls.hpp"
 #include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/nn/rounder.hpp"
@@ -111,6 +112,7 @@ const Tensor& PairLayer::forward(const Input& input, const Context& context) {
   }
   first.rows = graph.num_rows();
   if (!first_sources_) first_sources_.emplace(placement());
+  ops::release_calls(context.workspace);
   first_sources_->copy_from(first, context.stream);
   takes_first_sources_ = true;
   return forward_pair(input, *first_sources_, context);
@@ -126,6 +128,7 @@ Tensor* PairLayer::backward(Tensor& grad_output, const Context& context) {
   Tensor* const gradient = backward_pair(grad_output, context);
   const Tensor* const of_targets = takes_first_sources_ ? target_gradient() : nullptr;
   if (gradient == nullptr || of_targets == nullptr) return gradient;
+  ops::release_calls(context.workspace);
   ops::Operand first = *gradient;
   first.rows = of_targets->rows();
   ops::add_scaled(1, *of_targets, 1, first, device(), context.stream);

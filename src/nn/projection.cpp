@@ -10,6 +10,8 @@
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/linear.hpp"
 
+#include "ops/chain/held_calls.hpp"
+
 namespace tessera::nn {
 namespace {
 
@@ -51,6 +53,7 @@ void Projection::forward(const Input& x, double beta, Tensor& y, const Context& 
               y, device, context.stream, context.workspace, weight.value.precision());
     return;
   }
+  ops::release_calls(context.workspace);
   const Tensor& turned = turned_weight(context);
   if (beta != 0) product_.resize(x.rows(), out());
   Tensor& target = beta == 0 ? y : product_;
@@ -78,6 +81,7 @@ void Projection::forward_in_fp32(const Tensor& x, Tensor& y, const Context& cont
 void Projection::forward_and_finish(const Input& x, Epilogue& epilogue, std::uint32_t layer_number,
                                     Tensor& y, const Context& context) {
   require_width(x, weight);
+  ops::release_calls(context.workspace);
   y.resize(x.rows(), out());
   // Its gradient is that of the plain product.
   ops::SpmmOptions options = product_options(weight, false);
@@ -145,6 +149,7 @@ void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Con
               context.stream, context.workspace, weight.value.precision());
     return;
   }
+  ops::release_calls(context.workspace);
   const auto product_into = [&](Tensor& turned) {
     ops::run_backward(x.sparse().spmm(as_given, product_options(weight, true)),
                       {grad_y, {}, x.values(), {}}, {turned, {}}, context.stream);

@@ -6,6 +6,8 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/elementwise.hpp"
 
+#include "ops/chain/held_calls.hpp"
+
 namespace tessera::nn {
 namespace {
 
@@ -18,6 +20,12 @@ ops::SpmmOptions options_for(const Propagation& propagation, const Tensor& x, bo
   options.edge_value_gradient = false;
   options.backward = backward;
   return options;
+}
+
+/// The graph, when all that was to be computed before has been given to the device.
+Topology& ready_graph(const Propagation& propagation, const Context& context) {
+  ops::release_calls(context.workspace);
+  return context.required_graph(propagation.layer);
 }
 
 void require_rows(const Propagation& propagation, const Tensor& x, VertexId vertices) {
@@ -52,7 +60,7 @@ ops::SpmmEpilogue scaled_residual() {
 
 void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const Context& context,
                MatrixView<VertexId> winners) {
-  Topology& graph = context.required_graph(propagation.layer);
+  Topology& graph = ready_graph(propagation, context);
   require_rows(propagation, x, graph.num_cols());
   y.resize(graph.num_rows(), x.cols());
   const bool backward = context.training && propagation.has_gradient;
@@ -73,7 +81,7 @@ void propagate(const Propagation& propagation, const Tensor& x, const ScaledResi
     ops::add_scaled_by(residual.scale.used(), 1, residual.rows, 1, y, y.device(), context.stream);
     return;
   }
-  Topology& graph = context.required_graph(propagation.layer);
+  Topology& graph = ready_graph(propagation, context);
   require_rows(propagation, x, graph.num_cols());
   y.resize(graph.num_rows(), x.cols());
   ops::SpmmOptions options =
@@ -94,7 +102,7 @@ bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& contex
 void propagate_and_finish(const Propagation& propagation, const Tensor& x, const Tensor* residual,
                           Epilogue& epilogue, std::uint32_t layer_number, Tensor& y,
                           const Context& context) {
-  Topology& graph = context.required_graph(propagation.layer);
+  Topology& graph = ready_graph(propagation, context);
   require_rows(propagation, x, graph.num_cols());
   y.resize(graph.num_rows(), x.cols());
   ops::SpmmOptions options =
@@ -109,7 +117,7 @@ void propagate_and_finish(const Propagation& propagation, const Tensor& x, const
 
 void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Tensor& grad_x,
                         const Context& context, MatrixView<const VertexId> winners) {
-  Topology& graph = context.required_graph(propagation.layer);
+  Topology& graph = ready_graph(propagation, context);
   grad_x.resize(graph.num_cols(), grad_y.cols());
   ops::SpmmOptions options = options_for(propagation, grad_y, true);
   if (goes_with_filling(propagation, grad_y, grad_x)) {
@@ -130,7 +138,7 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y,
                        context.stream);
     return;
   }
-  Topology& graph = context.required_graph(propagation.layer);
+  Topology& graph = ready_graph(propagation, context);
   grad_x.resize(graph.num_cols(), grad_y.cols());
   ops::SpmmOptions options = options_for(propagation, grad_y, true);
   options.backward_epilogue = scaled_residual();

@@ -9,6 +9,8 @@
 #include "tessera/nn/bit_steps.hpp"
 #include "tessera/ops/elementwise.hpp"
 
+#include "ops/chain/held_calls.hpp"
+
 namespace tessera::nn {
 
 Layer& Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
@@ -41,12 +43,15 @@ const Tensor& Sequential::forward_from(std::int64_t first, const Input& input,
                                        const Context& context) {
   Input next = input;
   std::int64_t first_graph = 0;
+  ops::HoldCalls hold(context.workspace);
   for (auto i = static_cast<std::size_t>(first); i < layers_.size(); ++i) {
     const std::int64_t graphs = layers_[i]->num_graphs();
+    hold.set(layers_[i]->lets_calls_wait());
     outputs_[i] = &layers_[i]->forward(next, context.with_graphs(first_graph, graphs));
     first_graph += graphs;
     next = *outputs_[i];
   }
+  hold.set(false);
   return *outputs_.back();
 }
 
@@ -65,14 +70,17 @@ Tensor* Sequential::backward(Tensor& grad_output, const Context& context) {
   Tensor* grad = &grad_output;
   const GradientProduct* product = nullptr;  // in place of it
   std::int64_t end_graph = num_graphs();
+  ops::HoldCalls hold(context.workspace);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const std::int64_t graphs = layers_[i]->num_graphs();
     end_graph -= graphs;
     const Context own = context.with_graphs(end_graph, graphs);
+    hold.set(layers_[i]->lets_calls_wait());
     grad = product == nullptr ? layers_[i]->backward(*grad, own)
                               : layers_[i]->backward_product(*product, own);
     product = layers_[i]->left_product();
   }
+  hold.set(false);
   return grad;
 }
 

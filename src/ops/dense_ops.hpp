@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <variant>
 
 #include "tessera/core/device.hpp"
 #include "tessera/ops/batch_norm.hpp"
@@ -120,6 +122,9 @@ struct OptimiserCall {
   std::uint32_t* counter = nullptr;
 };
 
+/// The calls that may run together with others in one launch.
+using ChainCall = std::variant<LinearCall, LinearGradCall, BatchNormCall, BatchNormGradCall>;
+
 /// The dense ops of one device. Operands have been checked; they may be empty. The workspace may be
 /// null on the CPU.
 class DenseOps {
@@ -131,6 +136,13 @@ class DenseOps {
   /// One after the other, unless a device can do better.
   virtual void linear_backward(const LinearGradCall& call, Stream stream,
                                const DenseWorkspace* workspace) const;
+
+  /// Whether such a call can run with others on the same rows in one launch, how many can, and the
+  /// launch (ops/chain/held_calls.hpp).
+  virtual bool chains(const ChainCall&) const { return false; }
+  virtual std::size_t longest_chain() const { return 1; }
+  virtual void run_chain(std::span<const ChainCall> calls, Stream stream,
+                         const DenseWorkspace* workspace) const;
 
   virtual void fill(Operand y, double value, Stream stream) const = 0;
   virtual void copy(ConstOperand x, Operand y, Stream stream) const = 0;

@@ -46,6 +46,7 @@ DenseWorkspaceUse::DenseWorkspaceUse(const DenseWorkspace* workspace, const char
                     to_string(workspace->device()),
                 "workspace", "make a DenseWorkspace for each GPU");
   }
+  release_calls(workspace);
   state_ = &workspace->state();
 }
 

@@ -44,6 +44,7 @@ class Gin final : public PairLayer {
   bool takes_normed(const Context& context) override { return second_.takes_normed(context); }
   void take_normed(const ops::NormedGradient& normed) override { second_.take_normed(normed); }
   bool append_to(BitSteps& steps) const override;
+  bool lets_calls_wait() const override { return options_.bits == 0; }
 
  private:
   const Tensor& forward_pair(const Input& sources, const Input& targets,

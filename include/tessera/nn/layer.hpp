@@ -131,6 +131,11 @@ class Layer {
   /// For the one that follows.
   void follow(Epilogue* before) { epilogue_before_ = before; }
 
+  /// Whether small dense ops of its passes may wait for others, so that several run in one launch:
+  /// a layer that says so lets them go before it gives anything else to the device
+  /// (`ops::release_calls`). For layers of this library.
+  virtual bool lets_calls_wait() const { return false; }
+
   /// Appends what the last forward pass computed as products of codes (bit_steps.hpp); false where
   /// it and all that follows it is computed in floating point. Layers that can do neither throw
   /// `unsupported`.

@@ -41,6 +41,7 @@ class Linear final : public Layer {
   bool takes_normed(const Context& context) override;
   void take_normed(const ops::NormedGradient& normed) override { normed_ = normed; }
   bool append_to(BitSteps& steps) const override;
+  bool lets_calls_wait() const override { return !input_rounder_.rounds(); }
 
  private:
   /// `around_` has what is done to x.

@@ -49,6 +49,7 @@ class BatchNorm final : public Layer {
   /// relies on them.
   ops::Operand expect_sums();
   bool append_to(BitSteps& steps) const override;
+  bool lets_calls_wait() const override { return true; }
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;

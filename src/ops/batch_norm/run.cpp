@@ -4,9 +4,9 @@
 #include "tessera/ops/batch_norm.hpp"
 
 #include "ops/activation/checked_formula.hpp"
+#include "ops/chain/held_calls.hpp"
 #include "ops/check.hpp"
 #include "ops/checked_factors.hpp"
-#include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -63,10 +63,10 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
   if (!options.training && x.cols > 0 && !has_statistics) {
     check.fail("evaluation needs running statistics");
   }
-  dense_ops(device).batch_norm(
-      {x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation,
-       checked_formula(check, activation), shift, moments, columns},
-      stream, workspace);
+  submit(device,
+         BatchNormCall{x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation,
+                       checked_formula(check, activation), shift, moments, columns},
+         stream, workspace);
 }
 
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
@@ -115,10 +115,11 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check.that(
       !grad_x.absent() || x.rows == 0 || x.cols == 0 || formula.does_nothing() || leaves_columns,
       "there is no grad_x");
-  dense_ops(device).batch_norm_backward(
-      {x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x, grad_gamma, grad_beta,
-       formula, around.beta, around.grad_shift, kept, around.grad_columns, around.sums},
-      stream, workspace);
+  submit(device,
+         BatchNormGradCall{x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x,
+                           grad_gamma, grad_beta, formula, around.beta, around.grad_shift, kept,
+                           around.grad_columns, around.sums},
+         stream, workspace);
 }
 
 }  // namespace tessera::ops

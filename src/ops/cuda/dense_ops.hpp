@@ -14,6 +14,11 @@ class CudaDenseOps final : public DenseOps {
   void linear_backward(const LinearGradCall& call, Stream stream,
                        const DenseWorkspace* workspace) const override;
 
+  bool chains(const ChainCall& call) const override;
+  std::size_t longest_chain() const override;
+  void run_chain(std::span<const ChainCall> calls, Stream stream,
+                 const DenseWorkspace* workspace) const override;
+
   void fill(Operand y, double value, Stream stream) const override;
   void copy(ConstOperand x, Operand y, Stream stream) const override;
   void upload(ConstOperand x, Operand y, Stream stream) const override;

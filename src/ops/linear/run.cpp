@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/chain/held_calls.hpp"
 #include "ops/check.hpp"
-#include "ops/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -93,8 +93,8 @@ void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, D
   check.apart(y, "y", weight, "weight");
   check.apart(y, "y", bias, "bias");
   const ColumnReading of_x = checked_reading(check, x, y.cols, around);
-  dense_ops(device).linear({x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments},
-                           stream, workspace);
+  submit(device, LinearCall{x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments},
+         stream, workspace);
 }
 
 void DenseOps::linear(const LinearCall& call, Stream stream,
@@ -151,9 +151,10 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   check.that(!finishes || around.columns.absent(), "x is not what ReLU put out");
   const ColumnReading of_x =
       checked_reading(check, x, grad_y.cols, {around.columns, around.relu, {}});
-  dense_ops(device).linear_backward(
-      {x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic), of_x,
-       around.before_relu, around.grad_x_sums, around.normed, around.norm_sums},
+  submit(
+      device,
+      LinearGradCall{x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic),
+                     of_x, around.before_relu, around.grad_x_sums, around.normed, around.norm_sums},
       stream, workspace);
 }
 

@@ -72,6 +72,7 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
 
 void CudaDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
                                    const DenseWorkspace* workspace) const {
+  if (const ChainCall alone = call; chains(alone)) return run_chain({&alone, 1}, stream, workspace);
   const cuda_backend::CurrentDevice current(device_.index);
   {
     const DenseWorkspaceUse use(workspace, "linear_backward", device_, stream);

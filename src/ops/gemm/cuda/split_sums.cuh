@@ -38,12 +38,22 @@ __device__ void add_partials(const float* first, int count, std::int64_t step,
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) sums[i] = 0;
   if (threadIdx.x >= product_threads) return;
-    // Several parts are on their way together.
-#pragma unroll(num_sums <= 8 ? 16 : num_sums <= 16 ? 8 : 4)
-  for (int part = 0; part < count; ++part) {
+  // Several parts are on their way together, the last ones too.
+  constexpr int at_once = num_sums <= 8 ? 8 : num_sums <= 16 ? 4 : 2;
+  for (int part = 0; part < count; part += at_once) {
+    float parts[at_once][num_sums];
 #pragma unroll
-    for (int i = 0; i < num_sums; ++i) {
-      sums[i] += __ldcg(first + part * step + i * product_threads + threadIdx.x);
+    for (int j = 0; j < at_once; ++j) {
+#pragma unroll
+      for (int i = 0; i < num_sums; ++i) {
+        const float* const place = first + (part + j) * step + i * product_threads + threadIdx.x;
+        parts[j][i] = part + j < count ? __ldcg(place) : 0.0f;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+#pragma unroll
+      for (int i = 0; i < num_sums; ++i) sums[i] += parts[j][i];
     }
   }
 }

@@ -31,7 +31,6 @@ struct Target {
   std::int64_t size, cols;  ///< one long row where all is contiguous
   bool chunks;              ///< on 16-byte boundaries
   double weight_decay;
-  std::int64_t last_block;  ///< the first that belongs to the next parameter
 
   __host__ __device__ bool has_tiles() const {
     return gradient_is_turned || turned.data != nullptr;
@@ -47,6 +46,9 @@ struct Target {
 struct Targets {
   static constexpr int most = 24;
   int count = 0;
+  /// The first block that belongs to the next parameter; side by side, as every block looks for its
+  /// own among them.
+  unsigned ends[most];
   Target all[most];
 };
 
@@ -221,9 +223,9 @@ __global__ __launch_bounds__(cuda::element_threads) void step_targets(const Step
                                                                       const Advance advance) {
   cuda::begin_overlapped();
   int index = 0;
-  while (blockIdx.x >= targets.all[index].last_block) ++index;
+  while (blockIdx.x >= targets.ends[index]) ++index;
   const Target& target = targets.all[index];
-  const std::int64_t first_block = index == 0 ? 0 : targets.all[index - 1].last_block;
+  const std::int64_t first_block = index == 0 ? 0 : targets.ends[index - 1];
   if (target.chunks) {
     step_chunk<true>(rule, target, blockIdx.x - first_block);
   } else {
@@ -288,7 +290,7 @@ void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) cons
     Target& target = targets.all[targets.count++];
     target = target_of(given, call.options);
     blocks += target.num_blocks();
-    target.last_block = blocks;
+    targets.ends[targets.count - 1] = cuda::num_blocks(blocks, 1);
   }
   if (targets.count > 0) {
     run({call.advancing, call.counter});

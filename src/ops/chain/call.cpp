@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/chain/call.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "tessera/core/dtype.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// Memory that a call reads or writes.
+struct Access {
+  const std::byte* begin;
+  const std::byte* end;
+  std::int64_t stride;
+  bool writes;
+  bool by_rows;  ///< a row of it belongs to the same row of the other matrices
+
+  bool conflicts(const Access& other) const {
+    if (!writes && !other.writes) return false;
+    if (begin >= other.end || other.begin >= end) return false;
+    return !(by_rows && other.by_rows && begin == other.begin && stride == other.stride);
+  }
+};
+
+class Accesses {
+ public:
+  explicit Accesses(const ChainCall& call) {
+    std::visit([&](const auto& of) { list(of); }, call);
+  }
+
+  bool conflict(const Accesses& others) const {
+    return std::any_of(all_.begin(), all_.end(), [&](const Access& own) {
+      return std::any_of(others.all_.begin(), others.all_.end(),
+                         [&](const Access& other) { return own.conflicts(other); });
+    });
+  }
+
+ private:
+  void add(const ConstOperand& operand, bool writes, bool by_rows) {
+    if (operand.absent() || operand.rows == 0 || operand.cols == 0) return;
+    const auto* const begin = static_cast<const std::byte*>(operand.data);
+    const std::int64_t elements = (operand.rows - 1) * operand.stride + operand.cols;
+    all_.push_back(
+        {begin, begin + bytes_of(operand.type, elements), operand.stride, writes, by_rows});
+  }
+  void reads_rows(const ConstOperand& operand) { add(operand, false, true); }
+  void writes_rows(const ConstOperand& operand) { add(operand, true, true); }
+  void reads(std::initializer_list<ConstOperand> operands) {
+    for (const ConstOperand& operand : operands) add(operand, false, false);
+  }
+  void writes(std::initializer_list<ConstOperand> operands) {
+    for (const ConstOperand& operand : operands) add(operand, true, false);
+  }
+
+  void list(const LinearCall& call) {
+    reads_rows(call.x);
+    writes_rows(call.y);
+    reads({call.weight, call.bias});
+  }
+  void list(const LinearGradCall& call) {
+    reads_rows(call.x);
+    reads_rows(call.grad_y);
+    writes_rows(call.grad_x);
+    reads({call.weight});
+    writes({call.grad_weight, call.grad_bias, call.grad_x_sums});
+  }
+  void list(const BatchNormCall& call) {
+    reads_rows(call.x);
+    writes_rows(call.y);
+    reads({call.gamma, call.beta, call.shift});
+    writes({call.state.running_mean, call.state.running_variance, call.saved_mean,
+            call.saved_inverse_deviation});
+  }
+  void list(const BatchNormGradCall& call) {
+    reads_rows(call.x);
+    reads_rows(call.grad_y);
+    writes_rows(call.grad_x);
+    reads({call.gamma, call.beta, call.saved_mean, call.saved_inverse_deviation});
+    writes({call.grad_gamma, call.grad_beta, call.grad_shift});
+  }
+
+  std::vector<Access> all_;
+};
+
+struct Runner {
+  const DenseOps& ops;
+  Stream stream;
+  const DenseWorkspace* workspace;
+
+  void operator()(const LinearCall& call) const { ops.linear(call, stream, workspace); }
+  void operator()(const LinearGradCall& call) const {
+    ops.linear_backward(call, stream, workspace);
+  }
+  void operator()(const BatchNormCall& call) const { ops.batch_norm(call, stream, workspace); }
+  void operator()(const BatchNormGradCall& call) const {
+    ops.batch_norm_backward(call, stream, workspace);
+  }
+};
+
+}  // namespace
+
+void DenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
+                         const DenseWorkspace* workspace) const {
+  for (const ChainCall& call : calls) run_call(*this, call, stream, workspace);
+}
+
+void run_call(const DenseOps& ops, const ChainCall& call, Stream stream,
+              const DenseWorkspace* workspace) {
+  std::visit(Runner{ops, stream, workspace}, call);
+}
+
+bool goes_with(const ChainCall& call, const ChainCall& other) {
+  const auto input = [](const auto& of) { return of.x; };
+  const ConstOperand own = std::visit(input, call), others = std::visit(input, other);
+  return own.rows == others.rows && own.type == others.type;
+}
+
+bool must_follow(const ChainCall& call, std::span<const ChainCall> others) {
+  const Accesses own(call);
+  return std::any_of(others.begin(), others.end(),
+                     [&](const ChainCall& other) { return own.conflict(Accesses(other)); });
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/chain/cuda/chain.cuh"
+
+namespace tessera::ops {
+
+template void run_chain_in_cluster(const ChainLaunch<__nv_bfloat16>&, int, Stream);
+template bool has_room_for_chain<__nv_bfloat16>(int);
+
+}  // namespace tessera::ops

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "ops/chain/held_calls.hpp"
+#include "support/dense_backends.hpp"
+#include "support/dense_workspace.hpp"
+#include "support/matrices.hpp"
+#include "tessera/ops/batch_norm.hpp"
+#include "tessera/ops/linear.hpp"
+
+/// Dense ops that wait for each other and run together, against the same ops one by one on the CPU:
+/// a layer, batch norm with ReLU, a second layer, and the gradients of all of it.
+namespace tessera::ops {
+namespace {
+
+using test::DeviceMatrix;
+using test::normal_matrix;
+using test::with_type_of;
+
+struct Widths {
+  std::int64_t rows, in, hidden, out;
+};
+
+struct Named {
+  std::string name;
+  Matrix<double> values;
+};
+
+/// What is compared with: in double, or as wide as what is tested where intermediate results are
+/// rounded.
+template <class T>
+using Expected = std::conditional_t<std::is_same_v<T, float>, double, T>;
+
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+Matrix<T> input(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  // Rounded to 16 bits first, so that every precision begins with the same numbers.
+  const Matrix<Bfloat16> rounded = normal_matrix<Bfloat16>(rows, cols, seed);
+  Matrix<T> result(rows, cols);
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    result.data()[i] = static_cast<T>(static_cast<float>(rounded.data()[i]));
+  }
+  return result;
+}
+
+template <class T>
+class Scene {
+ public:
+  Scene(const Widths& widths, Device device, std::int64_t margin)
+      : w_(widths), device_(device), margin_(margin) {}
+
+  std::vector<Named> run(bool holds, bool training) {
+    const DenseWorkspace* const workspace = test::workspace_on(device_);
+    HoldCalls hold(workspace);
+    hold.set(holds);
+    ActivationOptions relu;
+    relu.activation = Activation::relu;
+    const BatchNormOptions options{1e-5, 0.1, training};
+    linear(x, first, first_bias, inner, device_, {}, workspace);
+    batch_norm(inner, gamma, beta, options, {mean, variance}, normed, saved_mean, saved_deviation,
+               device_, {}, workspace, relu);
+    linear(normed, second, second_bias, y, device_, {}, workspace);
+    if (training) {
+      linear_backward(normed, second, grad_y, grad_second, grad_second_bias, grad_normed, device_,
+                      {}, workspace);
+      BatchNormSurroundings around;
+      around.activation = relu;
+      around.beta = beta;
+      around.grad_shift = grad_shift;
+      batch_norm_backward(inner, gamma, saved_mean, saved_deviation, grad_normed, grad_inner,
+                          grad_gamma, grad_beta, device_, {}, workspace, around);
+      LinearSurroundings ends;
+      ends.before_relu = true;
+      ends.grad_x_sums = grad_x_sums;
+      linear_backward(x, first, grad_inner, grad_first, grad_first_bias, grad_x, device_, {},
+                      workspace, Precision::fp32, ends);
+    }
+    hold.set(false);
+    std::vector<Named> results;
+    const auto keep = [&](const char* name, auto& matrix) {
+      results.push_back({name, test::to_double(matrix.values())});
+    };
+    keep("y", y);
+    keep("normed", normed);
+    if (!training) return results;
+    keep("running mean", mean), keep("running variance", variance);
+    keep("gradient of the second weight", grad_second);
+    keep("gradient of the second bias", grad_second_bias);
+    keep("gradient of gamma", grad_gamma), keep("gradient of beta", grad_beta);
+    keep("gradient of the shift", grad_shift);
+    keep("gradient of the first weight", grad_first);
+    keep("gradient of x", grad_x), keep("its sums", grad_x_sums);
+    return results;
+  }
+
+ private:
+  template <class U = T>
+  DeviceMatrix<U> given(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+    return {input<U>(rows, cols, seed), device_, margin_};
+  }
+  template <class U = T>
+  DeviceMatrix<U> result(std::int64_t rows, std::int64_t cols) {
+    return {rows, cols, device_, margin_};
+  }
+  /// Numbers around 1.
+  DeviceMatrix<Wide<T>> positive(std::uint64_t seed) {
+    Matrix<Wide<T>> values = input<Wide<T>>(1, w_.hidden, seed);
+    for (std::int64_t i = 0; i < values.size(); ++i) {
+      values.data()[i] = Wide<T>(1) + values.data()[i] * values.data()[i];
+    }
+    return {values, device_, margin_};
+  }
+
+  Widths w_;
+  Device device_;
+  std::int64_t margin_;
+
+ public:
+  DeviceMatrix<T> x = given(w_.rows, w_.in, 1), first = given(w_.hidden, w_.in, 2);
+  DeviceMatrix<T> first_bias = given(1, w_.hidden, 3), second = given(w_.out, w_.hidden, 4);
+  DeviceMatrix<T> second_bias = given(1, w_.out, 5), grad_y = given(w_.rows, w_.out, 6);
+  DeviceMatrix<Wide<T>> gamma = given<Wide<T>>(1, w_.hidden, 7);
+  DeviceMatrix<Wide<T>> beta = given<Wide<T>>(1, w_.hidden, 8);
+  DeviceMatrix<Wide<T>> mean = given<Wide<T>>(1, w_.hidden, 9), variance = positive(10);
+  DeviceMatrix<Wide<T>> saved_mean = result<Wide<T>>(1, w_.hidden);
+  DeviceMatrix<Wide<T>> saved_deviation = result<Wide<T>>(1, w_.hidden);
+  DeviceMatrix<T> inner = result(w_.rows, w_.hidden), normed = result(w_.rows, w_.hidden);
+  DeviceMatrix<T> y = result(w_.rows, w_.out), grad_normed = result(w_.rows, w_.hidden);
+  DeviceMatrix<T> grad_inner = result(w_.rows, w_.hidden), grad_x = result(w_.rows, w_.in);
+  DeviceMatrix<T> grad_second = result(w_.out, w_.hidden), grad_second_bias = result(1, w_.out);
+  DeviceMatrix<T> grad_first = result(w_.hidden, w_.in), grad_first_bias = result(1, w_.hidden);
+  DeviceMatrix<T> grad_shift = result(1, w_.hidden), grad_x_sums = result(1, w_.in);
+  DeviceMatrix<Wide<T>> grad_gamma = result<Wide<T>>(1, w_.hidden);
+  DeviceMatrix<Wide<T>> grad_beta = result<Wide<T>>(1, w_.hidden);
+};
+
+double largest(const Matrix<double>& matrix) {
+  double most = 0;
+  for (std::int64_t i = 0; i < matrix.size(); ++i) {
+    most = std::max(most, std::abs(matrix.data()[i]));
+  }
+  return most;
+}
+
+template <class T>
+void check(const Widths& widths, std::int64_t margin, Device device) {
+  SCOPED_TRACE(::testing::Message() << widths.rows << " x " << widths.in << " -> " << widths.hidden
+                                    << " -> " << widths.out << " margin " << margin);
+  const double tolerance = bytes_per_element(PrecisionOf<T>::value) > 2 ? 5e-5 : 3e-2;
+  for (const bool training : {true, false}) {
+    const auto expected = Scene<Expected<T>>(widths, Device{}, 0).run(false, training);
+    const auto got = Scene<T>(widths, device, margin).run(true, training);
+    const auto again = Scene<T>(widths, device, margin).run(true, training);
+    ASSERT_EQ(expected.size(), got.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      // Columns of a few numbers may cancel: errors are measured by the largest of the matrix.
+      const double scale = 1 + largest(expected[i].values);
+      for (std::int64_t j = 0; j < got[i].values.size(); ++j) {
+        ASSERT_NEAR(got[i].values.data()[j], expected[i].values.data()[j], tolerance * scale)
+            << got[i].name << ", element " << j << (training ? "" : ", evaluation");
+      }
+      EXPECT_TRUE(test::same_bits(got[i].values, again[i].values)) << got[i].name;
+    }
+  }
+}
+
+class ChainedOps : public ::testing::TestWithParam<test::DenseBackend> {};
+
+/// Calls `body` with the type that stores the precision of a test; fp16 is never in a chain.
+template <class Body>
+void with_chained_type(const test::DenseBackend& backend, Body&& body) {
+  with_type_of(backend.precision, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, Float16>) body.template operator()<T>();
+  });
+}
+
+TEST_P(ChainedOps, agree_where_blocks_begin) {
+  with_chained_type(GetParam(), [&]<class T>() {
+    for (const std::int64_t rows : {5, 129}) check<T>({rows, 16, 16, 7}, 0, GetParam().device);
+  });
+}
+
+TEST_P(ChainedOps, agree_with_the_same_one_by_one) {
+  with_chained_type(GetParam(), [&]<class T>() {
+    for (const std::int64_t rows : {5, 63, 64, 65, 300, 2708}) {
+      check<T>({rows, 16, 16, 7}, 0, GetParam().device);
+      check<T>({rows, 11, 8, 16}, 8, GetParam().device);
+      check<T>({rows, 3, 16, 1}, 0, GetParam().device);
+      check<T>({rows, 13, 16, 5}, 3, GetParam().device);
+    }
+    check<T>({8193, 16, 16, 3}, 0, GetParam().device);
+    check<T>({32768, 16, 16, 7}, 0, GetParam().device);
+    check<T>({300, 17, 16, 7}, 0, GetParam().device);
+  });
+}
+
+/// What does not fit together runs one after the other all the same.
+TEST_P(ChainedOps, that_need_more_than_rows_of_each_other_wait) {
+  const Device device = GetParam().device;
+  if (GetParam().precision != Precision::fp32) GTEST_SKIP() << "the same for all";
+  const DenseWorkspace* const workspace = test::workspace_on(device);
+  DeviceMatrix<float> x(input<float>(1000, 16, 1), device, 0),
+      w(input<float>(16, 16, 2), device, 0);
+  const auto run = [&](bool holds) {
+    DeviceMatrix<float> square(16, 16, device, 0), y(1000, 16, device, 0);
+    HoldCalls hold(workspace);
+    hold.set(holds);
+    linear_backward(x, {}, x, square, {}, {}, device, {}, workspace);
+    linear(x, square, {}, y, device, {}, workspace);
+    hold.set(false);
+    return y.values();
+  };
+  EXPECT_TRUE(test::same_bits(run(true), run(false)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ChainedOps, ::testing::ValuesIn(test::dense_backends()),
+                         test::backend_name);
+
+}  // namespace
+}  // namespace tessera::ops
