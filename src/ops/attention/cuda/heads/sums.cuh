@@ -32,16 +32,6 @@ struct SignCells {
       minus[place] = edges & ~positive & unit_bits;
     }
   }
-
- private:
-  /// Each sign in all bits of a half. CUDA's function for this instruction cannot repeat signs.
-  __device__ static std::uint32_t signs_over_halves(float low, float high) {
-    std::uint32_t signs;
-    asm("prmt.b32 %0, %1, %2, 0xffbb;"
-        : "=r"(signs)
-        : "r"(__float_as_uint(low)), "r"(__float_as_uint(high)));
-    return signs;
-  }
 };
 
 /// The sums of one head and 16 rows: of `groups` groups of eight scaled features, and of the

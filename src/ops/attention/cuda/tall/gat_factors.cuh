@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/mma_rows.cuh"
 #include "ops/attention/cuda/tall/gat.cuh"
 #include "ops/attention/cuda/tall/gathered_windows.cuh"
+#include "ops/attention/cuda/tall/matrix_rows.cuh"
 #include "ops/attention/cuda/tall/steps.cuh"
 
-/// The forward pass of GAT with heads of 64 or 128 features in bf16 over windows of 64 rows, whose
-/// products are those of a sum of rows: a group of four warps multiplies at once, and the matrix
-/// unit reads the gathered rows where they lie. A weight is, relative to that of a source of term 0
-/// with a minus,
+/// The forward pass of GAT with heads of 32, 64 or 128 features in bf16 over windows of 64 rows,
+/// whose products are those of a sum of rows: a group of four warps multiplies at once, and the
+/// matrix unit reads the gathered rows where they lie. A weight is, relative to that of a source of
+/// term 0 with a minus,
 ///
 ///     max(2^((1 - slope) l) 2^r, 2^(slope r))
 ///
@@ -41,7 +41,7 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
 
  public:
   using Windows::heads;
-  static constexpr bool by_groups = true;
+  static constexpr bool by_groups = MatrixRows<T, width>::by_groups;
   static_assert(heads == 1);
 
   __device__ FactoredGat(const TallAttentionLaunch& launch, char* shared)
@@ -92,7 +92,8 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
   using Windows::launch_;
   using Windows::rows_of;
   using Windows::tile_steps;
-  using Sums = float[width / 2];
+  using Products = MatrixRows<T, width>;
+  using Sums = typename Products::Sums;
 
   __device__ StepWeights<T> weights_of(const FactorColumns& columns, const TilePattern& pattern,
                                        int step) const {
@@ -129,12 +130,15 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
       cuda::keep_in_place(weights[step].low);
     }
     auto& sums = reinterpret_cast<Sums&>(sums_[0].features);
-    begin_products(sums);
+    Products::begin(sums);
 #pragma unroll
-    for (int step = 0; step < tile_steps; ++step) multiply(sums, weights[step], turn, step);
+    for (int step = 0; step < tile_steps; ++step) {
+      Products::add(sums, weights[step], rows_of(turn, 0), step);
+    }
+    Products::commit();
 #pragma unroll
     for (int step = 0; step < tile_steps; ++step) add_weights(weights[step]);
-    end_products(sums);
+    Products::wait(sums);
   }
   __device__ void add_steps(int turn, const TilePattern& pattern, int num_steps) {
     auto& sums = reinterpret_cast<Sums&>(sums_[0].features);
@@ -144,38 +148,12 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
       StepWeights<T> weights = weights_of(columns_of(turn), pattern, step);
       cuda::keep_in_place(weights.high);
       cuda::keep_in_place(weights.low);
-      begin_products(sums);
-      multiply(sums, weights, turn, step);
+      Products::begin(sums);
+      Products::add(sums, weights, rows_of(turn, 0), step);
+      Products::commit();
       add_weights(weights);
-      end_products(sums);
+      Products::wait(sums);
     }
-  }
-
-  __device__ static void begin_products(Sums& sums) {
-    cuda::keep_in_place(sums);
-#ifdef TESSERA_HAS_WGMMA
-    cuda::wgmma_fence();
-#endif
-  }
-  __device__ void multiply(Sums& sums, const StepWeights<T>& weights, int turn, int step) const {
-#ifdef TESSERA_HAS_WGMMA
-    const std::uint64_t rows = cuda::wgmma_descriptor(rows_of(turn, 0), Rows::block_bytes) +
-                               static_cast<std::uint64_t>(step) * cuda::wgmma_step;
-    cuda::wgmma<T>(sums, weights.low, rows);
-    cuda::wgmma<T>(sums, weights.high, rows);
-#else
-    const std::uint32_t rows =
-        rows_of(turn, 0) + static_cast<std::uint32_t>(step * tiles::step_columns * 128);
-    cuda::multiply_rows<T>(sums, weights.low, rows, Rows::block_bytes);
-    cuda::multiply_rows<T>(sums, weights.high, rows, Rows::block_bytes);
-#endif
-  }
-  __device__ static void end_products(Sums& sums) {
-#ifdef TESSERA_HAS_WGMMA
-    cuda::wgmma_commit();
-    cuda::wgmma_wait();
-#endif
-    cuda::keep_in_place(sums);
   }
 
   /// From now on sums are relative to bases, as exponentials and results want them.

@@ -21,6 +21,15 @@ __device__ std::uint32_t packed(float low, float high) {
   }
 }
 
+/// Each sign in all bits of a half. CUDA's function for this instruction cannot repeat signs.
+__device__ inline std::uint32_t signs_over_halves(float low, float high) {
+  std::uint32_t signs;
+  asm("prmt.b32 %0, %1, %2, 0xffbb;"
+      : "=r"(signs)
+      : "r"(__float_as_uint(low)), "r"(__float_as_uint(high)));
+  return signs;
+}
+
 /// Two numbers as halves of a word, and what they lost by that, likewise: together they are as good
 /// as twice the digits.
 template <class T>

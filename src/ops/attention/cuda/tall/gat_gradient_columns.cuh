@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/softmax.cuh"
+#include "ops/attention/cuda/exponentials.cuh"
+#include "ops/attention/cuda/tall/gathered_windows.cuh"
+#include "ops/attention/cuda/tall/packed.cuh"
+
+/// What the backward pass of GAT with wide heads knows of the vertices of a tile: those of the
+/// window, two rows per lane, and those that are its columns. All terms are in powers of two.
+namespace tessera::ops {
+
+/// Factors are powers of two of at most this, and own terms likewise, so that sums stay within
+/// fp32.
+inline constexpr float largest_gat_exponent = 40;
+
+__device__ inline bool is_large_exponent(float exponent) {
+  return !(fabsf(exponent) <= largest_gat_exponent);
+}
+
+/// What the sweep over rows leaves of a target and head.
+struct alignas(16) GatRowState {
+  float minus_l;
+  float shift;         ///< what r is added to with a plus
+  float sloped_shift;  ///< what slope times r is added to with a minus
+  float d;
+};
+
+/// A vertex of the window: a target by rows, whose weights are relative to its log_sum, or a
+/// source.
+template <bool by_rows>
+struct GatOwn;
+template <>
+struct GatOwn<true> {
+  float term = 0;
+  float log_sum = 0;
+
+  /// -inf for rows without edges, which nothing is computed for.
+  __device__ float shift() const { return log_sum == -cuda::infinity ? 0 : term - log_sum; }
+  __device__ bool fails() const { return is_large_exponent(shift()); }
+  __device__ float factor() const { return power_of_2(shift()); }
+  __device__ GatRowState state(float slope, float d) const {
+    return {-term, term - log_sum, fmaf(slope, term, -log_sum), d};
+  }
+};
+template <>
+struct GatOwn<false> {
+  float term = 0;
+
+  __device__ bool fails() const { return is_large_exponent(term); }
+  __device__ float factor() const { return power_of_2(term); }
+  __device__ float sloped_factor(float slope) const { return power_of_2(slope * term); }
+};
+
+/// The exponent of an edge's weight, and its side.
+struct GatExponents {
+  float exponent;
+  bool plus;
+};
+
+/// A number in two parts, the high one in the low half; and the parts of two lanes side by side.
+__device__ inline std::uint32_t two_parts(float number) {
+  const PackedTwice<__nv_bfloat16> parts(number, 0.0f);
+  return __byte_perm(parts.high, parts.low, 0x5410);
+}
+struct PairOfParts {
+  std::uint32_t high, low;
+
+  /// Of this lane, which is even, and the next.
+  __device__ explicit PairOfParts(float number) {
+    const std::uint32_t own = two_parts(number);
+    const std::uint32_t other = __shfl_xor_sync(~0u, own, 1);
+    high = __byte_perm(own, other, 0x5410);
+    low = __byte_perm(own, other, 0x7632);
+  }
+};
+
+/// Whether one of the columns of a tile has a factor that is too large, by warps of columns.
+struct LargeFactors {
+  int of_warps[2];
+
+  __device__ void find(int column, bool large) {
+    const int any = __any_sync(~0u, large);
+    if (column % 32 == 0) of_warps[column / 32] = any;
+  }
+  __device__ bool any() const { return (of_warps[0] | of_warps[1]) != 0; }
+};
+
+/// Columns that are sources: by rows.
+struct GatSourceColumns {
+  struct alignas(8) Factors {
+    std::uint32_t plus_high, plus_low;
+  };
+  float minus_term[tiles::tile_columns];
+  Factors factors[tiles::tile_columns / 2];
+  LargeFactors large;
+
+  __device__ void put(int column, float r, float) {
+    minus_term[column] = -r;
+    const PairOfParts plus(power_of_2(r));
+    if (column % 2 == 0) factors[column / 2] = {plus.high, plus.low};
+    large.find(column, is_large_exponent(r));
+  }
+  __device__ bool has_large_factor() const { return large.any(); }
+
+  /// Ones.
+  __device__ static void load_numbers(std::uint32_t (&numbers)[2], int) {
+    numbers[0] = numbers[1] = packed<__nv_bfloat16>(1.0f, 1.0f);
+  }
+  __device__ GatExponents exponents(int column, const GatOwn<true>& own, float) const {
+    const float r = -minus_term[column];
+    // Edges with a minus do not count by rows.
+    return {own.shift() + r, minus_term[column] - own.term < 0};
+  }
+};
+
+/// Columns that are targets: by columns. Their states are copied, and become factors.
+struct GatTargetColumns {
+  using State = GatRowState;
+  struct alignas(16) Factors {
+    std::uint32_t plus_high, plus_low, minus_high, minus_low;
+  };
+  State of[1][tiles::tile_columns];
+  Factors factors[tiles::tile_columns / 2];
+  float minus_term[tiles::tile_columns];
+  std::uint32_t d[2][tiles::tile_columns / 2];  ///< high and low parts
+  LargeFactors large;
+
+  /// By the thread that has copied the state, if the column exists.
+  __device__ void find_factors(int column, bool exists) {
+    GatRowState state = {};
+    if (exists) state = of[0][column];
+    minus_term[column] = state.minus_l;
+    const PairOfParts plus(power_of_2(state.shift));
+    const PairOfParts minus(power_of_2(state.sloped_shift));
+    const PairOfParts row_dot(state.d);
+    if (column % 2 == 0) {
+      factors[column / 2] = {plus.high, plus.low, minus.high, minus.low};
+      d[0][column / 2] = row_dot.high;
+      d[1][column / 2] = row_dot.low;
+    }
+    large.find(column, is_large_exponent(state.shift) || is_large_exponent(state.sloped_shift));
+  }
+  __device__ bool has_large_factor() const { return large.any(); }
+
+  /// The high parts of D as even columns of an operand, the low ones as odd columns.
+  __device__ void load_numbers(std::uint32_t (&numbers)[2], int step) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::uint32_t* const from = d[lane / 4 % 2] + step * 8 + lane % 4;
+    numbers[0] = from[0];
+    numbers[1] = from[4];
+  }
+  __device__ GatExponents exponents(int column, const GatOwn<false>& own, float slope) const {
+    const GatRowState& state = of[0][column];
+    const bool plus = state.minus_l - own.term < 0;
+    return {plus ? state.shift + own.term : fmaf(slope, own.term, state.sloped_shift), plus};
+  }
+};
+
+template <bool by_rows>
+using GatColumns = std::conditional_t<by_rows, GatSourceColumns, GatTargetColumns>;
+
+}  // namespace tessera::ops

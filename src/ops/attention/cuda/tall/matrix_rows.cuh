@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cuda/mma_rows.cuh"
+#include "cuda/wgmma.cuh"
+#include "ops/attention/cuda/tall/plane_rows.cuh"
+#include "ops/attention/cuda/tall/window.cuh"
+
+/// Products of weights with gathered rows of one head, 64 rows of a window at once: by groups of
+/// four warps where the GPU and the layout of the rows allow that, else by each warp for its 16.
+namespace tessera::ops {
+
+template <class T, int width>
+struct MatrixRows {
+  using Planes = PlaneRows<T, width>;
+  using Rows = typename Planes::Rows;
+  using Part = typename Planes::Part;
+  /// As a lane holds them: four for every eight features, two of row g, then two of row g + 8.
+  using Sums = float[width / 2];
+
+  /// Whether a plane is whole blocks as matrix units read them.
+  static constexpr bool whole_blocks = width % 64 == 0;
+#ifdef TESSERA_HAS_WGMMA
+  static constexpr bool by_groups = whole_blocks;
+#else
+  static constexpr bool by_groups = false;
+#endif
+
+  /// Before the products, with all weights known.
+  __device__ static void begin(Sums& sums) {
+    cuda::keep_in_place(sums);
+    if constexpr (by_groups) cuda::wgmma_fence();
+  }
+  /// Adds those of one step of the tile whose rows lie at `rows`.
+  __device__ static void add(Sums& sums, const StepWeights<Part>& weights, std::uint32_t rows,
+                             int step) {
+    // The product of two low parts is left out.
+    if constexpr (Planes::planes == 2) multiply(sums, weights.high, rows, 1, step);
+    multiply(sums, weights.low, rows, 0, step);
+    multiply(sums, weights.high, rows, 0, step);
+  }
+  __device__ static void commit() {
+    if constexpr (by_groups) cuda::wgmma_commit();
+  }
+  __device__ static void wait(Sums& sums) {
+    if constexpr (by_groups) cuda::wgmma_wait();
+    cuda::keep_in_place(sums);
+  }
+
+ private:
+  __device__ static void multiply(Sums& sums, const std::uint32_t (&weights)[4], std::uint32_t rows,
+                                  int plane, int step) {
+    if constexpr (whole_blocks) {
+      const auto from = rows + static_cast<std::uint32_t>(plane * (width / 64) * Rows::block_bytes);
+      if constexpr (by_groups) {
+        cuda::wgmma<Part>(sums, weights,
+                          cuda::wgmma_descriptor(from, Rows::block_bytes) +
+                              static_cast<std::uint64_t>(step) * cuda::wgmma_step);
+      } else {
+        cuda::multiply_rows<Part>(
+            sums, weights, from + static_cast<std::uint32_t>(step * tiles::step_columns * 128),
+            Rows::block_bytes);
+      }
+    } else {
+#pragma unroll
+      for (int unit = 0; unit < width / 8; unit += 2) {
+        std::uint32_t blocks[4];
+        Rows::load_columns(blocks, rows, step, Planes::unit_in(plane, unit));
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const std::uint32_t b[2] = {blocks[2 * half], blocks[2 * half + 1]};
+          const int first = 4 * (unit + half);
+          float four[4] = {sums[first], sums[first + 1], sums[first + 2], sums[first + 3]};
+          cuda::multiply_16x8<Part>(four, weights, b);
+#pragma unroll
+          for (int i = 0; i < 4; ++i) sums[first + i] = four[i];
+        }
+      }
+    }
+  }
+};
+
+}  // namespace tessera::ops
