@@ -162,15 +162,17 @@ struct BitNetwork::State {
       planned.output = quant::bit_tensor_shape(next->input.bits, by_columns ? step.out : vertices,
                                                by_columns ? vertices : step.out);
       planned.scales_result = next->aggregates;
-      if (!next->aggregates) {
-        // Products take rows of any number of words: narrow layers need no more than they fill.
+      // Rows may have any number of words: narrow layers need no more than they fill.
+      if (options.output == ops::BitOutput::rows) {
         options.codes_words = planned.output->words_per_row = words_of_row(step.out);
       }
     }
     if (step.aggregates) {
       options.b_bits = step.input.bits;
-      if (!dense)
-        options.b_bytes = planned.takes_bytes = !steps.empty() && steps.back().gives_bytes;
+      if (!dense && !steps.empty()) {
+        options.b_bytes = planned.takes_bytes = steps.back().gives_bytes;
+        if (!options.b_bytes) options.b_words = words_of_row(step.out);
+      }
       if (pattern != nullptr) {
         options.own = step.own;
         planned.plan = ops::plan_bit_aggregate(*pattern, options);

@@ -15,19 +15,6 @@ namespace {
 class BitGemmFinish : public BitGemmKernels {};
 class BitAggregateFinish : public BitAggregateKernels {};
 
-/// The same codes in rows of fewer words.
-quant::BitTensor cut_rows(const quant::BitTensor& tensor, std::int64_t words) {
-  quant::BitTensor cut = tensor;
-  cut.words_per_row = words;
-  Buffer<std::uint32_t> all(tensor.bits * tensor.padded_rows * words);
-  for (std::int64_t line = 0; line < tensor.bits * tensor.padded_rows; ++line) {
-    std::copy_n(tensor.words.data() + line * tensor.words_per_row, words,
-                all.data() + line * words);
-  }
-  cut.words = std::move(all);
-  return cut;
-}
-
 TEST_P(BitGemmFinish, IsItsFormula) {
   const BitShape shape{67, 35, 200};
   const quant::BitTensor a = drawn_bits(shape.rows, shape.depth, 1, 4);

@@ -105,6 +105,14 @@ TEST(BitProducts, SayWhatIsWrongWithBytesAndRowsThatComeShort) {
   options.b_bits = 9;
   testing::expect_error(invalid, {"more than 8 bits"}, [&] { plan_bit_aggregate(graph, options); });
   options.b_bits = 8;
+  options.b_words = 2;
+  testing::expect_error(invalid, {"b_words"}, [&] { plan_bit_aggregate(graph, options); });
+  options.b_bytes = false;
+  options.b_words = 1;
+  testing::expect_error(invalid, {"rows of 1 words for 40 features"},
+                        [&] { plan_bit_aggregate(graph, options); });
+  options.b_bytes = true;
+  options.b_words = 0;
   options.output = BitOutput::bytes;
   options.requantise = quant::Affine{.bits = 9, .lower = {0}, .scale = {1}};
   testing::expect_error(invalid, {"codes of 9 bits as bytes"},

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -56,6 +58,19 @@ inline Matrix<std::uint8_t> run_bytes(const BitPlan& plan, const BitInputs& inpu
 
 inline std::vector<std::int32_t> narrow(const Matrix<std::int64_t>& sums) {
   return {sums.span().begin(), sums.span().end()};
+}
+
+/// The same codes in rows of fewer words.
+inline quant::BitTensor cut_rows(const quant::BitTensor& tensor, std::int64_t words) {
+  quant::BitTensor cut = tensor;
+  cut.words_per_row = words;
+  Buffer<std::uint32_t> all(tensor.bits * tensor.padded_rows * words);
+  for (std::int64_t line = 0; line < tensor.bits * tensor.padded_rows; ++line) {
+    std::copy_n(tensor.words.data() + line * tensor.words_per_row, words,
+                all.data() + line * words);
+  }
+  cut.words = std::move(all);
+  return cut;
 }
 
 class BitGemmKernels : public ::testing::TestWithParam<std::string> {
@@ -126,6 +141,12 @@ class BitAggregateKernels : public ::testing::TestWithParam<std::string> {
     PlacedBits there(b, device_);
     EXPECT_EQ(run_sums(plan_bit_aggregate(graph, wanted), {{}, there.view(), {}}),
               narrow(expected));
+    BitOptions of_short = wanted;
+    of_short.b_words = (cols + 31) / 32;
+    PlacedBits short_there(cut_rows(b, of_short.b_words), device_);
+    EXPECT_EQ(run_sums(plan_bit_aggregate(graph, of_short), {{}, short_there.view(), {}}),
+              narrow(expected))
+        << "short rows";
   }
 };
 

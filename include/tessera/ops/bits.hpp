@@ -40,6 +40,8 @@ struct BitOptions : PlanOptions {
   /// bit_gemm: words in every row of an A that comes with the runs, at least as many as `depth`
   /// bits fill. 0: as many as a bit tensor has.
   std::int64_t a_words = 0;
+  /// bit_aggregate, bit_lists: the same of B, whose rows are packed along the features, for `cols`.
+  std::int64_t b_words = 0;
   int a_bits = 1;
   int b_bits = 8;
   /// bit_aggregate, bit_lists: B comes as codes of a byte each, not as planes.

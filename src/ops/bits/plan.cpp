@@ -128,6 +128,11 @@ void check_operands(const BitProblem& problem) {
     refuse(fmt::format("rows of {} words for {} codes", options.codes_words, options.cols),
            "codes_words", "give as many as the codes of a row fill, or 0");
   }
+  if (options.b_words != 0 &&
+      (!problem.aggregates || options.b_bytes || options.b_words < (options.cols + 31) / 32)) {
+    refuse(fmt::format("rows of {} words for {} features", options.b_words, options.cols),
+           "b_words", "give as many as the features of a source fill, or 0");
+  }
   if (options.b_bytes && (!problem.aggregates || options.b_bits > 8)) {
     refuse("bytes in a product of two matrices, or of more than 8 bits", "b_bytes",
            "give planes of bits");
@@ -289,7 +294,7 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   } else {
     check_tensor(check, inputs.b, "b", options.device, options.b_bits,
                  record.aggregates ? options.depth : options.cols,
-                 record.aggregates ? options.cols : options.depth);
+                 record.aggregates ? options.cols : options.depth, options.b_words);
   }
   check_epilogue(check, options, inputs.epilogue);
   check_outputs(check, options, outputs);

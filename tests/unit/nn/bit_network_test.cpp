@@ -206,6 +206,10 @@ TEST(BitNetwork, SaysWhatItHoldsAndWhatItKeeps) {
   const Scene wide({ModelKind::gcn, 5, false, 0.0}, {8});
   EXPECT_LT(network.activation_bytes(),
             BitNetwork(wide.steps, wide.adjacency.pattern).activation_bytes());
+  // Codes of 16 bits take no more than the numbers, in layers that fill words: 32 columns.
+  const Scene many({ModelKind::gcn, 32, false, 0.0}, {16});
+  const BitNetwork full(many.steps, many.adjacency.pattern);
+  EXPECT_LE(full.activation_bytes(), full.full_activation_bytes() * 33 / 32);
   EXPECT_EQ(network.explain().children.size(), 6u);
   testing::expect_error(ErrorCode::unsupported, {"not kept"}, [&] { network.last_input(); });
   testing::expect_error(ErrorCode::invalid_argument, {"no product"},

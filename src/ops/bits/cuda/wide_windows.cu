@@ -86,9 +86,9 @@ struct StageFragments {
       for (int half = 0; half < WideWindowSums::halves; ++half) {
         std::uint32_t blocks[4];
         cuda::load_blocks_transposed(
-            blocks, (first ^ static_cast<std::uint32_t>(half * 64)) +
-                        static_cast<std::uint32_t>((step / 2 * 64 + step % 2 * 4) *
-                                                   WideShape::width));
+            blocks,
+            (first ^ static_cast<std::uint32_t>(half * 64)) +
+                static_cast<std::uint32_t>((step / 2 * 64 + step % 2 * 4) * WideShape::width));
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
           const unsigned places = odd == 0 ? 0x6420u : 0x7531u;
@@ -130,8 +130,8 @@ __device__ void sum_wide_stages(const ByteWindowsLaunch& launch, char* memory) {
     return base + static_cast<std::uint32_t>(place * WideShape::stage_bytes);
   };
   const auto lines_at = [&](int place) {
-    return base + static_cast<std::uint32_t>(WideShape::patterns_at +
-                                             place * WideShape::pattern_bytes);
+    return base +
+           static_cast<std::uint32_t>(WideShape::patterns_at + place * WideShape::pattern_bytes);
   };
   WideShape::Feed feed(launch.tall, memory + WideShape::feed_at);
   feed.start_stages();

@@ -13,15 +13,15 @@ namespace tessera::ops {
 __device__ inline void store_blocks_transposed(std::uint32_t address,
                                                const std::uint32_t (&blocks)[4]) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                   address),
-               "r"(blocks[0]), "r"(blocks[1]), "r"(blocks[2]), "r"(blocks[3])
-               : "memory");
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+      "r"(blocks[0]), "r"(blocks[1]), "r"(blocks[2]), "r"(blocks[3])
+      : "memory");
 #endif
 }
 
-/// A thread has two neighbouring columns of 16 rows, in each half of the 128 columns: sum 4 j + k of
-/// a half belongs to row 8 j + 2 (lane % 4) + k % 2 and to the column k / 2.
+/// A thread has two neighbouring columns of 16 rows, in each half of the 128 columns: sum 4 j + k
+/// of a half belongs to row 8 j + 2 (lane % 4) + k % 2 and to the column k / 2.
 struct WideWindowSums {
   static constexpr int halves = 2;
   static constexpr int threads = 128;
@@ -172,8 +172,8 @@ struct WideWindowSums {
                    : "memory");
       const std::int64_t left = launch_.out.cols - column;
       if (launch_.out.plain && left < 16) keep_before(left, words);
-      store_codes<8>(launch_.out, first_row + line, column,
-                     first_row + line < launch_.out.all_rows, words);
+      store_codes<8>(launch_.out, first_row + line, column, first_row + line < launch_.out.all_rows,
+                     words);
     }
   }
 
