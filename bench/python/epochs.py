@@ -180,9 +180,30 @@ def measure(training, epochs, seconds, clock):
     result = {"median_ms": 1e3 * statistics.median(counted), "min_ms": 1e3 * min(counted),
               "epochs": block * len(times),
               "loss_after_50": None if loss_after is None else loss_after.item()}
-    if training.device.type == "cuda":
-        result["peak_bytes"] = torch.cuda.max_memory_allocated()
+    result["peak_bytes"] = peak_memory(training.device)
     return result
+
+
+def peak_memory(device):
+    """Of torch's allocator; on a CPU, of the process (None where the system does not tell)."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated()
+    try:
+        with open("/proc/self/status") as status:
+            return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return None
+
+
+def forget_peak_memory(device):
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        return
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        pass
 
 
 def fresh(device, compiles=False):
@@ -191,10 +212,9 @@ def fresh(device, compiles=False):
         torch._dynamo.reset()
     tessera.clear_cache()
     gc.collect()
-    if device.type == "cuda":
-        if torch.cuda.memory_reserved() > 2**34:
-            torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+    if device.type == "cuda" and torch.cuda.memory_reserved() > 2**34:
+        torch.cuda.empty_cache()
+    forget_peak_memory(device)
 
 
 def measured(case, data, accelerated, options, clock):

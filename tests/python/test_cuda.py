@@ -19,7 +19,8 @@ def setting(kind="GCN", dropout=0.0, size=300):
     index = random_edges(size, size, 12 * size, "cuda")
     x = torch.randn(size, 16, device="cuda")
     labels = torch.randint(0, 5, (size,), device="cuda")
-    model = getattr(pyg, kind)(16, 32, num_layers=2, out_channels=5, dropout=dropout).cuda()
+    options = {"v2": True} if kind == "GATv2" else {}
+    model = getattr(pyg, kind.removesuffix("v2"))(16, 32, num_layers=2, out_channels=5, dropout=dropout, **options).cuda()
     return tessera.accelerate(model), x, index, labels
 
 
@@ -52,7 +53,7 @@ def trained(model, x, index, labels, steps, captured):
     return loss.detach().clone(), [p.detach().clone() for p in model.parameters()]
 
 
-@pytest.mark.parametrize("kind", ["GCN", "GraphSAGE", "GIN", "GAT"])
+@pytest.mark.parametrize("kind", ["GCN", "GraphSAGE", "GIN", "GAT", "GATv2"])
 def test_a_captured_step_equals_an_eager_one(kind):
     results = [trained(*setting(kind), steps=100, captured=captured) for captured in (False, True)]
     assert torch.equal(results[0][0], results[1][0])
@@ -130,12 +131,13 @@ def test_double_precision_is_pygs():
     assert layer.tessera_fallback == "features of type torch.float64 on a GPU"
 
 
-@pytest.mark.parametrize("form", ["additive", "dot"])
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
 def test_terms_of_edges_where_tf32_is_allowed(form, monkeypatch):
     index, heads = random_edges(200, 200, 3000, "cuda"), 2
     size = heads if form == "additive" else 32
-    tensors = [torch.randn(rows, columns, device="cuda", requires_grad=True)
-               for rows, columns in ((200, size), (200, size), (200, 32), (3000, heads))]
+    shapes = [(200, size), (200, size), (200, 32), *([(32,)] if form == "v2" else []),
+              (3000, 32 if form == "v2" else heads)]
+    tensors = [torch.randn(shape, device="cuda", requires_grad=True) for shape in shapes]
     found = []
     for allowed in (False, True):
         monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", allowed)
