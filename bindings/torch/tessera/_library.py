@@ -36,7 +36,7 @@ class _Libraries:
     def __init__(self) -> None:
         self.cpu = _load("cpu")
         self.cuda = _load("cuda") if _torch_speaks_cuda_13() else None
-        if self.cpu is None:
+        if not self.all():
             raise ImportError(
                 f"tessera's operators are missing from {_FOLDER}: install the package (pip install .)"
             )
