@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "reorder/nm/adjacency.hpp"
 #include "reorder/nm/budget.hpp"
-#include "reorder/nm/draws.hpp"
 #include "reorder/nm/open_groups.hpp"
 #include "reorder/nm/row_groups.hpp"
 
@@ -15,8 +13,8 @@ namespace tessera::reorder::detail {
 
 /// An order for V = 1. Only the columns matter then: they are put into groups of M so that no row
 /// has more than two of a group. First come the columns of long rows, then the others in their
-/// order; each goes to the nearest group that fits. What fits nowhere is traded for a column that
-/// fits elsewhere, and what is left over is fixed by swaps that lower the number of violations.
+/// order; each goes to the nearest group that fits. What fits nowhere goes to where there is room,
+/// and `GroupRepair` fixes it.
 class Grouping {
  public:
   /// The rows of every column, and the columns of every row: of a whole undirected graph these are
@@ -38,19 +36,11 @@ class Grouping {
   void fill_groups_of_overlong_row();
   void place_all(Budget& budget);
   std::int32_t nearest_fit(VertexId column, std::int32_t home);
-  bool trade(VertexId column, Budget& budget);
-  bool swap_until_clean(Budget& budget);
-  std::int64_t best_partner(VertexId column, Budget& budget, VertexId& partner);
 
   /// Whether no row would have too many, the one left out aside.
   bool fits(VertexId column, std::int32_t group, VertexId but_for_row = -1) const;
-  std::int64_t added_violations(VertexId column, std::int32_t group) const;
   void put(VertexId column, std::int32_t group);
   void append(VertexId column, std::int32_t group);
-  void take_out(VertexId column);
-  void swap_groups(VertexId a, VertexId b);
-  void collect_violations();
-  void undo_to_best();
 
   std::size_t first_slot(std::int32_t group) const;
   int size_of(std::int32_t group) const;
@@ -61,17 +51,14 @@ class Grouping {
   const std::int32_t num_groups_;
   RowGroups rows_;
   OpenGroups open_;
-  Draws draws_;
+  const std::uint64_t seed_;
   std::vector<std::int32_t> group_of_;    // per column
   std::vector<VertexId> members_;         // group_size_ slots per group
   std::vector<std::int32_t> filled_;      // per group
   std::vector<VertexId> longest_row_;     // per column
   std::vector<std::int32_t> next_group_;  // per row: where the next column of a long row begins
   std::vector<VertexId> left_over_;
-  std::vector<std::pair<VertexId, std::int32_t>> suspects_;  // (row, group), perhaps fixed by now
-  std::vector<std::pair<VertexId, VertexId>> since_best_;
   std::int64_t violations_ = 0;
-  std::int64_t best_violations_ = 0;
   std::int64_t swaps_ = 0;
 };
 

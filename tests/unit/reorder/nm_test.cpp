@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/reorder/nm.hpp"
 
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -65,6 +66,26 @@ Graph star(VertexId leaves) {
   std::vector<std::pair<VertexId, VertexId>> edges;
   for (VertexId leaf = 1; leaf <= leaves; ++leaf) edges.emplace_back(0, leaf);
   return testing::undirected_graph(leaves + 1, edges);
+}
+
+/// A graph that conforms to 1:2:4 in an order that is lost: of the proposed edges those that fit
+/// are taken, then all vertices are shuffled.
+Graph hidden_order(VertexId size, const std::vector<std::pair<VertexId, VertexId>>& proposed) {
+  std::map<std::pair<VertexId, VertexId>, int> entries;  // of a row in a group
+  std::set<std::pair<VertexId, VertexId>> edges;
+  for (auto [i, j] : proposed) {
+    if (i > j) std::swap(i, j);
+    if (i == j || edges.contains({i, j})) continue;
+    int& of_i = entries[{i, j / 4}];
+    int& of_j = entries[{j, i / 4}];
+    if (of_i == 2 || of_j == 2) continue;
+    ++of_i;
+    ++of_j;
+    edges.emplace(i, j);
+  }
+  const Graph graph = testing::undirected_graph(size, {edges.begin(), edges.end()});
+  EXPECT_TRUE(reorder::count_violations(graph, {1, 2, 4}).conforms());
+  return permuted(graph, Permutation::random(size, 5));
 }
 
 TEST(NmPattern, ReadsAndWrites) {
@@ -228,6 +249,34 @@ TEST(NmOrders, FillTightRowsExactly) {
   const Graph tight = reorder::padded(star(40), 39);
   const NmOrder found = reorder::order_nm(tight, {1, 2, 4});
   EXPECT_TRUE(found.after.conforms());
+}
+
+TEST(NmOrders, FindWhatEightRowsWithHalfOfAllColumnsLeave) {
+  constexpr VertexId size = 400;
+  std::vector<std::pair<VertexId, VertexId>> proposed;
+  for (VertexId hub = 0; hub < 8; ++hub) {
+    const Permutation columns = Permutation::random(size, static_cast<std::uint64_t>(hub));
+    for (const VertexId column : columns.new_to_old()) proposed.emplace_back(50 * hub, column);
+  }
+  const Permutation others = Permutation::random(size, 9);
+  for (const VertexId i : others.new_to_old()) {
+    proposed.emplace_back(i, (7 * i + 3) % size);
+  }
+  const Graph graph = hidden_order(size, proposed);
+  EXPECT_GT(graph.num_edges(), 2 * 8 * (size / 2 - 10));
+  EXPECT_TRUE(reorder::order_nm(graph, {1, 2, 4}).after.conforms());
+}
+
+TEST(NmOrders, FindTheOrderOfDensePatterns) {
+  constexpr VertexId size = 100;
+  std::vector<std::pair<VertexId, VertexId>> proposed;
+  const Permutation pairs = Permutation::random(size * size, 3);
+  for (const VertexId pair : pairs.new_to_old()) {
+    if (proposed.size() < 1500) proposed.emplace_back(pair / size, pair % size);
+  }
+  const Graph graph = hidden_order(size, proposed);
+  EXPECT_GT(graph.num_edges(), size * size / 5);
+  EXPECT_TRUE(reorder::order_nm(graph, {1, 2, 4}).after.conforms());
 }
 
 TEST(NmOrders, ViolateInFewGroupsWhereTheyMust) {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "reorder/nm/adjacency.hpp"
+#include "reorder/nm/budget.hpp"
+#include "reorder/nm/draws.hpp"
+#include "reorder/nm/row_groups.hpp"
+
+namespace tessera::reorder::detail {
+
+/// Fixes groups of columns of which some row has more than two: columns of such groups are swapped
+/// with others by simulated annealing. A swap may leave c more violations with probability
+/// exp(-c / temperature); how many it may is drawn first, so that a poor one is refused at the
+/// first rows that tell. Long rows, which refuse most, are bits: for every column, and for every
+/// group those that have two and three of it. Short rows are counted in tables. Memory follows the
+/// edges.
+class GroupRepair {
+ public:
+  /// The members of groups of `group_size` columns, group by group; the last may be smaller.
+  GroupRepair(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,
+              std::vector<VertexId> members, std::uint64_t seed);
+
+  /// False if violations remain; the groups are the best found then.
+  bool run(Budget& budget);
+  const std::vector<VertexId>& members() const { return members_; }
+  std::int64_t swaps() const { return swaps_; }
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr int most_per_row = 2;
+
+  void collect_rows(const Adjacency& rows_of, const Adjacency& columns_of);
+  bool anneal(double hot, double cold, std::int64_t steps, Budget& budget);
+  /// Returns the steps that it took.
+  std::int64_t try_swap(double temperature);
+  /// A column to swap with: any, or one that takes a violation away.
+  VertexId partner_of(VertexId column);
+  bool is_allowed(VertexId a, VertexId b, std::int64_t allowed);
+  void swap_columns(VertexId a, VertexId b);
+  void enter(VertexId column, std::int32_t group);
+  void leave(VertexId column, std::int32_t group);
+  /// After the members of a group have changed.
+  void refresh(std::int32_t group);
+  void undo_to_best();
+
+  /// The violations that the column takes part in.
+  std::int64_t violations_at(VertexId column) const;
+  /// Those that it would add, were `without` not there.
+  std::int64_t added_violations(VertexId column, std::int32_t group, VertexId without,
+                                std::int64_t most);
+
+  std::int32_t group_of(VertexId column) const { return slot_of_[at(column)] / group_size_; }
+  std::span<const VertexId> members_of(std::int32_t group) const;
+  std::span<const VertexId> short_rows(VertexId column) const;
+  const Word* bits_of(VertexId column) const { return bits_.data() + at(column) * words_; }
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  const VertexId num_columns_;
+  const int group_size_;
+  const std::int32_t num_groups_;
+  std::size_t words_ = 0;    // of the long rows
+  std::vector<Word> bits_;   // per column: the long rows that use it, longest first
+  std::vector<Word> twos_;   // per group: long rows that have two of it, or more
+  std::vector<Word> threes_;
+  std::vector<EdgeOffset> short_offsets_ = {0};
+  std::vector<VertexId> short_rows_;
+  RowGroups counts_;  // of short rows
+  std::vector<VertexId> members_;
+  std::vector<std::int32_t> slot_of_;           // per column
+  std::vector<std::int64_t> short_violations_;  // per group, of short rows
+  std::vector<std::int64_t> violations_of_;     // per group, of all rows
+  std::vector<std::int32_t> bad_;               // groups with violations
+  std::vector<std::int32_t> place_in_bad_;      // per group
+  std::vector<VertexId> user_;                  // per row: the last column whose rows were marked
+  std::int64_t steps_ = 0;                      // of the swap that is tried
+  std::int64_t violations_ = 0;
+  std::int64_t best_ = 0;
+  std::vector<std::pair<VertexId, VertexId>> since_best_;
+  std::int64_t swaps_ = 0;
+  Draws draws_;
+};
+
+}  // namespace tessera::reorder::detail
