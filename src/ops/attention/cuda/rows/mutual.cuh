@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cuda/last_arrival.cuh"
 #include "ops/attention/cuda/rows/mutual.hpp"
 #include "ops/attention/cuda/rows/tables.cuh"
 #include "ops/attention/cuda/rows/walk.cuh"
@@ -29,7 +30,17 @@ class MutualRow {
         gradients_(lanes.features_of(launch.grad_output)),
         factor_(cuda::widen(*static_cast<const typename Lanes::Type*>(launch.vector))) {}
 
-  __device__ void run(const GroupEdges& edges) {
+  __device__ void differentiate(const GroupEdges& edges, const BatchVertices<batch>& first) {
+    run(edges, first);
+    if (edges.is_cut()) {
+      if (edges.group == 0) store_piece(edges.piece);
+      if (!is_last_piece(launch_, edges.piece)) return;
+      join_pieces(edges);
+    }
+    if (edges.stores()) lanes_.store(launch_.value_gradient, edges.row, sums_);
+  }
+
+  __device__ void run(const GroupEdges& edges, const BatchVertices<batch>& first) {
     const bool exists = edges.row >= 0;
     state_ = state_at(edges.row, exists);
     lanes_.load_widened(launch_.value, edges.row, exists, unit_);
@@ -40,7 +51,7 @@ class MutualRow {
       unit_sums_[i] = 0;
       sums_[i] = 0;
     }
-    for_batches<batch>(launch_, edges, *this);
+    for_batches<batch>(launch_, edges, first, *this);
     add_unit_sums();
     __syncwarp();
     if (edges.num_groups > 1) join_groups();
@@ -80,14 +91,10 @@ class MutualRow {
           twin_weight * fmaf(products[3 * u + 2], state_.length, -other.dot);
       add((gradient + twin_gradient) * factor_ * other.inverse_length, values[u], unit_sums_);
       add(twin_weight, gradients[u], sums_);
-      if (launch_.scale_sums != nullptr && lanes_.speaks_for_head()) {
+      if (launch_.factor_gradient != nullptr && lanes_.speaks_for_head()) {
         scale_sum_ += static_cast<double>(gradient) * static_cast<double>(cosine);
       }
     }
-  }
-
-  __device__ void store(const GroupEdges& edges) const {
-    lanes_.store(launch_.value_gradient, edges.row, sums_);
   }
 
   __device__ void store_piece(const RowPiece& piece) const {
@@ -114,7 +121,6 @@ class MutualRow {
 
   /// This warp's part of the gradient of the factor, after its last row.
   __device__ void store_scale_sum() {
-    if (launch_.scale_sums == nullptr) return;
     for (int distance = 16; distance >= 1; distance /= 2) {
       scale_sum_ += __shfl_xor_sync(~0u, scale_sum_, distance);
     }
@@ -179,6 +185,24 @@ class MutualRow {
   double scale_sum_ = 0;
 };
 
+/// The block that comes last adds up what all warps have found of the factor's gradient.
+template <class T>
+__device__ void store_factor_gradient(const MutualLaunch& launch) {
+  if (!cuda::is_last_block(launch.num_blocks_done, gridDim.x)) return;
+  __shared__ double partial[rows_attention_threads];
+  double total = 0;
+  for (unsigned i = threadIdx.x; i < num_warps(); i += rows_attention_threads) {
+    total += __ldcg(launch.scale_sums + i);
+  }
+  partial[threadIdx.x] = total;
+  for (unsigned half = rows_attention_threads / 2; half >= 1; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+  }
+  if (threadIdx.x != 0) return;
+  *static_cast<T*>(launch.factor_gradient) = cuda::narrow<T>(static_cast<float>(partial[0]));
+}
+
 template <class T, int count, int vectors, LaneLoads loads>
 __global__ __launch_bounds__(rows_attention_threads,
                              (count * vectors > 8
@@ -189,18 +213,16 @@ __global__ __launch_bounds__(rows_attention_threads,
   cuda::begin_overlapped();
   const Lanes lanes(launch);
   Row row(launch, lanes);
-#pragma unroll 1
-  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
-    const GroupEdges edges = edges_of<Row::batch>(launch, item);
-    row.run(edges);
-    if (edges.is_cut()) {
-      if (edges.group == 0) row.store_piece(edges.piece);
-      if (!is_last_piece(launch, edges.piece)) continue;
-      row.join_pieces(edges);
-    }
-    if (edges.stores()) row.store(edges);
+  if (warp_of_grid() < num_items(launch)) {
+    for_items_ahead<Row::batch>(
+        launch, warp_of_grid(),
+        [&](const GroupEdges& edges, const BatchVertices<Row::batch>& first) {
+          row.differentiate(edges, first);
+        });
   }
+  if (launch.factor_gradient == nullptr) return;
   row.store_scale_sum();
+  store_factor_gradient<T>(launch);
 }
 
 template <class T>

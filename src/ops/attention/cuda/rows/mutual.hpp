@@ -21,6 +21,8 @@ struct alignas(16) MutualState {
 struct MutualLaunch : RowsAttentionLaunch {
   AttentionRows value, grad_output;
   const MutualState* states = nullptr;
+  void* factor_gradient = nullptr;      ///< null: not wanted; of warps in `scale_sums`, then of all
+  unsigned* num_blocks_done = nullptr;  ///< 0 between two runs
 };
 
 using MutualFunction = void (*)(const MutualLaunch& launch, Stream stream);

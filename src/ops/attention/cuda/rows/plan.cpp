@@ -122,8 +122,8 @@ class CudaRowsAttention final : public PreparedAttention {
       }
       prepare_backward();
     }
-    // A slice has a head at least.
-    workspace_.add_counters(checked_area(cut_rows, options_.heads));
+    // A slice has a head at least. The last counter is that of all blocks.
+    workspace_.add_counters(checked_area(cut_rows, options_.heads) + 1);
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
@@ -276,16 +276,16 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.value_gradient = sums_of(gradients.value);
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = options_.features;
-    const bool of_factor = !gradients.vector.absent();
-    if (of_factor) launch.scale_sums = scale_sums_.in(workspace);
     const std::size_t which = choose_lanes(AttentionSweep::backward, inputs,
                                            {grad_output, ConstOperand(gradients.value)}, launch);
-    if (of_factor) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
-    mutual_functions(options_.precision)[which](launch, stream);
-    if (of_factor) {
-      store_factor(launch.scale_sums, std::int64_t{launch.num_blocks} * rows_attention_warps,
-                   gradients.vector, stream);
+    if (!gradients.vector.absent()) {
+      launch.scale_sums = scale_sums_.in(workspace);
+      launch.factor_gradient = gradients.vector.data;
+      launch.num_blocks_done = workspace.counters + row_side_.schedule.num_cut_rows;
+      // One at least: a graph without rows has a gradient, too.
+      launch.num_blocks = std::clamp(launch.num_blocks, 1u, sharing_blocks());
     }
+    mutual_functions(options_.precision)[which](launch, stream);
   }
 
   /// Blocks among which sums over all edges are shared: no more than a GPU holds at once. Sums of
@@ -295,7 +295,8 @@ class CudaRowsAttention final : public PreparedAttention {
     const std::int64_t items_per_block = items_per_warp * rows_attention_warps;
     const std::int64_t items = row_side_.schedule.pieces.size() + graph_.num_rows();
     const std::int64_t most = std::int64_t{device_traits(options_.device).processors} * 8;
-    return static_cast<unsigned>(std::min(most, (items + items_per_block - 1) / items_per_block));
+    return static_cast<unsigned>(
+        std::clamp<std::int64_t>((items + items_per_block - 1) / items_per_block, 1, most));
   }
   std::int64_t sharing_warps() const {
     return std::int64_t{sharing_blocks()} * rows_attention_warps;
@@ -372,7 +373,7 @@ class CudaRowsAttention final : public PreparedAttention {
   /// Where there are many more warps of short rows than a GPU holds at once, a warp takes several:
   /// what it finds out before its first row serves the others.
   std::int64_t items_per_warp(std::int64_t items, std::int64_t num_pieces) const {
-    constexpr std::int64_t most = 4, resident_warps = 24;
+    constexpr std::int64_t most = 8, resident_warps = 20;
     if (num_pieces > items / 8) return 1;
     const std::int64_t processors = device_traits(options_.device).processors;
     return std::clamp<std::int64_t>(items / (processors * resident_warps), 1, most);
