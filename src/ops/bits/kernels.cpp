@@ -28,6 +28,7 @@ std::span<const BitKernel> bit_aggregate_kernels() {
     append_cuda_byte_rows(kernels);
     append_cuda_wide_aggregate(kernels);
     append_cuda_byte_windows(kernels);
+    append_cuda_byte_quads(kernels);
 #endif
     return kernels;
   }();

@@ -19,8 +19,8 @@ GroupRepair::GroupRepair(const Adjacency& rows_of, const Adjacency& columns_of, 
                          std::vector<VertexId> members, std::uint64_t seed)
     : num_columns_(rows_of.size),
       group_size_(group_size),
-      num_groups_(static_cast<std::int32_t>((std::int64_t{num_columns_} + group_size - 1) /
-                                            group_size)),
+      num_groups_(
+          static_cast<std::int32_t>((std::int64_t{num_columns_} + group_size - 1) / group_size)),
       counts_(columns_of),
       members_(std::move(members)),
       slot_of_(at(num_columns_)),
@@ -77,8 +77,7 @@ std::span<const VertexId> GroupRepair::short_rows(VertexId column) const {
 
 std::span<const VertexId> GroupRepair::members_of(std::int32_t group) const {
   const std::int64_t begin = std::int64_t{group} * group_size_;
-  return {members_.data() + begin,
-          at(std::min<std::int64_t>(group_size_, num_columns_ - begin))};
+  return {members_.data() + begin, at(std::min<std::int64_t>(group_size_, num_columns_ - begin))};
 }
 
 void GroupRepair::enter(VertexId column, std::int32_t group) {

@@ -64,9 +64,9 @@ class GroupRepair {
   const VertexId num_columns_;
   const int group_size_;
   const std::int32_t num_groups_;
-  std::size_t words_ = 0;    // of the long rows
-  std::vector<Word> bits_;   // per column: the long rows that use it, longest first
-  std::vector<Word> twos_;   // per group: long rows that have two of it, or more
+  std::size_t words_ = 0;   // of the long rows
+  std::vector<Word> bits_;  // per column: the long rows that use it, longest first
+  std::vector<Word> twos_;  // per group: long rows that have two of it, or more
   std::vector<Word> threes_;
   std::vector<EdgeOffset> short_offsets_ = {0};
   std::vector<VertexId> short_rows_;

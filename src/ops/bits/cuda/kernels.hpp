@@ -14,6 +14,7 @@ void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table);
 void append_cuda_byte_rows(std::vector<BitKernel>& table);
 void append_cuda_wide_aggregate(std::vector<BitKernel>& table);
 void append_cuda_byte_windows(std::vector<BitKernel>& table);
+void append_cuda_byte_quads(std::vector<BitKernel>& table);
 void append_cuda_byte_lists(std::vector<BitKernel>& table);
 
 /// What both ops ask before anything else; empty where nothing speaks against a GPU.
