@@ -73,8 +73,8 @@ def bench(program, sources, precisions, widths, kernel, measured=True):
         return records
 
 
-def prepared_copies(program, sources, folder):
-    """Patterns of matrices, as they come and ordered."""
+def prepared_copies(program, sources, folder, with_ordered):
+    """Patterns of matrices, as they come and, if asked for, ordered."""
     ordered_folder = pathlib.Path(folder) / "ordered"
     ordered_folder.mkdir()
 
@@ -82,7 +82,7 @@ def prepared_copies(program, sources, folder):
         name = source.name.split(".")[0] + ".tsr"
         copy, ordered = pathlib.Path(folder) / name, ordered_folder / name
         order = [program, "reorder", str(copy), "--method", "nm", "--pattern", "1:2:4", "-o", str(ordered)]
-        run([program, "convert", str(source), *PATTERN, "-o", str(copy)]).returncode == 0 and run(order)
+        run([program, "convert", str(source), *PATTERN, "-o", str(copy)]).returncode == 0 and with_ordered and run(order)
         return copy, ordered
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -110,7 +110,7 @@ def measure_products(program, sources, widths, forms, precisions=("bf16", "fp32"
     """Lists of records, as they come."""
     keep = ("graph", "features", "precision", "kernel", "median_us", "chain_us", "floor_us", "max_error", "plan", "candidates")
     with tempfile.TemporaryDirectory() as folder:
-        plain, ordered = prepared_copies(program, sources, folder)
+        plain, ordered = prepared_copies(program, sources, folder, "2:4, ordered" in forms)
         for form in forms:
             records = torch_products(program, plain, widths, folder) if form == "torch" else \
                 bench(program, ordered if "ordered" in form else plain, precisions, widths, FORMS[form], form != "plan")

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
+#include "tessera/io/matrix_market.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/reorder/nm.hpp"
 
@@ -28,8 +32,23 @@ Matrix<float> product(const Graph& graph, const Matrix<float>& x) {
 
 /// Features there and results back: the same bits as without reordering, since sums of integers are
 /// exact in every order.
-TEST(NmProperty, OrdersAreLossless) {
+void expect_lossless(const Graph& graph, const Permutation& order, std::uint64_t seed) {
   constexpr std::int64_t features = 5;
+  const Matrix<float> x = integer_features(graph.num_rows(), features, seed);
+  Matrix<float> moved(graph.num_rows(), features);
+  for (VertexId i = 0; i < graph.num_rows(); ++i) {
+    for (std::int64_t f = 0; f < features; ++f) moved(i, f) = x(order.new_to_old()[i], f);
+  }
+  const Matrix<float> expected = product(graph, x);
+  const Matrix<float> found = product(permuted(graph, order), moved);
+  for (VertexId i = 0; i < graph.num_rows(); ++i) {
+    for (std::int64_t f = 0; f < features; ++f) {
+      ASSERT_EQ(found(i, f), expected(order.new_to_old()[i], f));
+    }
+  }
+}
+
+TEST(NmProperty, OrdersAreLossless) {
   for (const char* pattern : {"1:2:4", "1:2:16", "16:2:16"}) {
     for (const reorder::NmAlgorithm algorithm :
          {reorder::NmAlgorithm::group, reorder::NmAlgorithm::paper}) {
@@ -41,22 +60,31 @@ TEST(NmProperty, OrdersAreLossless) {
         options.algorithm = algorithm;
         options.effort = 0.01;
         options.seed = seed;
-        const Permutation order =
-            reorder::order_nm(graph, reorder::NmPattern::parse(pattern), options).order;
-        const Matrix<float> x = integer_features(257, features, seed);
-        Matrix<float> moved(257, features);
-        for (VertexId i = 0; i < 257; ++i) {
-          for (std::int64_t f = 0; f < features; ++f) moved(i, f) = x(order.new_to_old()[i], f);
-        }
-        const Matrix<float> expected = product(graph, x);
-        const Matrix<float> found = product(permuted(graph, order), moved);
-        for (VertexId i = 0; i < 257; ++i) {
-          for (std::int64_t f = 0; f < features; ++f) {
-            ASSERT_EQ(found(i, f), expected(order.new_to_old()[i], f));
-          }
-        }
+        expect_lossless(graph,
+                        reorder::order_nm(graph, reorder::NmPattern::parse(pattern), options).order,
+                        seed);
       }
     }
+  }
+}
+
+/// The matrices of the SuiteSparse collection in TESSERA_DATA, as patterns.
+TEST(NmProperty, OrdersOfMatricesAreLossless) {
+  const char* const data = std::getenv("TESSERA_DATA");
+  const std::filesystem::path folder =
+      std::filesystem::path(data == nullptr ? "" : data) / "suitesparse";
+  if (data == nullptr || !std::filesystem::exists(folder)) {
+    GTEST_SKIP() << "TESSERA_DATA has no folder suitesparse";
+  }
+  io::ReadOptions reading;
+  reading.duplicates = Duplicates::first;
+  reading.nonfinite = Nonfinite::allow;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".gz") continue;
+    SCOPED_TRACE(entry.path().filename());
+    const Graph read = io::read_matrix_market(entry.path().string(), reading).graph;
+    const Graph graph = read.with_values({});
+    expect_lossless(graph, reorder::order_nm(graph, {1, 2, 4}).order, 1);
   }
 }
 

@@ -45,8 +45,8 @@ __device__ std::uint32_t indices_of(const std::uint32_t* words) {
   const auto lane = static_cast<int>(threadIdx.x) % 32;
   const uint2 both = *reinterpret_cast<const uint2*>(words + lane / 2 * 2);
   const unsigned half = lane % 2 == 0 ? 0x4410u : 0x4432u;
-  return spread_nibbles(__byte_perm(both.x, 0, half)) |
-         spread_nibbles(__byte_perm(both.y, 0, half)) << 4;
+  return spread_nibbles(__byte_perm(both.x, 0, half)) | spread_nibbles(__byte_perm(both.y, 0, half))
+                                                            << 4;
 }
 
 /// 1 where there is an edge: of a register of a step and the one two further on.
@@ -107,9 +107,9 @@ __global__ __launch_bounds__(block_threads) void sum_quads(const ByteQuadsLaunch
       // The second step of the last tile may not exist; it has no entries then.
       const int in_tile = step + i / 2 < piece.num_steps ? i / 2 : 0;
       const int quad = 2 * (i % 2) + lane % 4 / 2 + lane % 2 * 4;
-      const std::int64_t first = (std::int64_t{piece.first_step} + step + in_tile) *
-                                     tiles::quad_step_columns +
-                                 quad * tiles::quad_columns;
+      const std::int64_t first =
+          (std::int64_t{piece.first_step} + step + in_tile) * tiles::quad_step_columns +
+          quad * tiles::quad_columns;
       const int4 columns = *reinterpret_cast<const int4*>(launch.columns + first);
       const auto load = [&](VertexId column) {
         return __ldg(reinterpret_cast<const uint2*>(codes + column * launch.code_stride));
@@ -140,8 +140,7 @@ void sum_byte_quads(const ByteQuadsLaunch& launch, Stream stream) {
     constexpr std::size_t bytes = sizeof(std::int32_t);
     cuda_check(cudaMemset2DAsync(launch.sums, static_cast<std::size_t>(launch.stride) * bytes, 0,
                                  static_cast<std::size_t>(launch.cols) * bytes,
-                                 static_cast<std::size_t>(launch.rows),
-                                 cuda::raw(stream)),
+                                 static_cast<std::size_t>(launch.rows), cuda::raw(stream)),
                "clearing sums");
   }
   const dim3 grid(cuda::num_blocks(launch.num_pieces, block_warps),
