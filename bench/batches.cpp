@@ -35,11 +35,14 @@ constexpr std::int64_t classes = 16;
 /// Where ids follow communities, as in generated graphs, ranges of them cut less than this.
 constexpr double small_cut = 0.3;
 
-Partition parts_of(const Graph& graph, std::uint64_t seed) {
+Partition parts_of(const Problem& problem) {
+  const Graph& graph = problem.graph;
   PartitionOptions options;
-  options.parts = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(graph.num_rows() / part_vertices, 1, most_parts));
-  options.seed = seed;
+  options.parts = problem.parts > 0
+                      ? problem.parts
+                      : static_cast<std::int32_t>(std::clamp<std::int64_t>(
+                            graph.num_rows() / part_vertices, 1, most_parts));
+  options.seed = problem.seed;
   options.method = "contiguous";
   Partition ranges = partition(graph, options);
   if (assess(graph, ranges).cut_share < small_cut) return ranges;
@@ -63,7 +66,7 @@ Matrix<float> features_of(const Problem& problem) {
 /// A graph in parts, and what every model over it says with all its edges between parts left out.
 struct Workload {
   Workload(const Problem& problem, nn::ModelKind kind, int bits)
-      : partition(parts_of(problem.graph, problem.seed)),
+      : partition(parts_of(problem)),
         graph(train::within_parts(without_self_loops(nn::pattern(problem.graph)), partition)),
         features(features_of(problem)),
         seed(problem.seed) {

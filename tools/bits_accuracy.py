@@ -21,8 +21,8 @@ EXTRA = {"amazon-computers": ["--normalise", "off", "--epochs", "120"]}
 MEMORY = ["feature_bytes", "activation_bytes", "full_feature_bytes", "full_activation_bytes"]
 
 
-def run(options, command):
-    command = [*command, "--device", options.device, "--json", "-"]
+def run(command, device):
+    command = [*command, "--device", device, "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
@@ -35,12 +35,13 @@ def train(options, name, bits, checkpoint=None, runs=None):
         command += ["--bits", bits]
     if checkpoint:
         command += ["--checkpoint", checkpoint]
-    return run(options, command)["test"]
+    return run(command, options.device)["test"]
 
 
 def after_training(options, name, bits, checkpoint):
     file = pathlib.Path(options.data) / name / f"{name}.npz"
-    return run(options, [options.tessera, "predict", str(file), "--checkpoint", checkpoint, "--bits", bits])
+    # All devices compute with the same integers, but sums of codes of 16 bits need more bits than a GPU sums in.
+    return run([options.tessera, "predict", str(file), "--checkpoint", checkpoint, "--bits", bits], "cpu")
 
 
 def memory(options, name, rows):
@@ -48,7 +49,7 @@ def memory(options, name, rows):
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = f"{folder}/short.tsr"
         file = pathlib.Path(options.data) / name / f"{name}.npz"
-        run(options, [options.tessera, "train", str(file), "--epochs", "1", "--checkpoint", checkpoint])
+        run([options.tessera, "train", str(file), "--epochs", "1", "--checkpoint", checkpoint], options.device)
         for row in rows:
             if row["bits"] == "all":
                 continue

@@ -317,6 +317,11 @@ Action setup(Arguments& app) {
   app.add_option("--heads", arguments->heads, "heads of attention (default: 8 where they fit)")
       ->type_name("N")
       ->check(between(std::int64_t{1}, std::int64_t{4096}));
+  app.add_option("--parts", arguments->parts,
+                 "parts of the graph that batches_* are cut from (default: of about 100 vertices, "
+                 "1500 at most)")
+      ->type_name("N")
+      ->check(between(std::int64_t{1}, std::int64_t{1} << 30));
   const std::string shape = "Shape of a trained model (default: as in its paper)";
   app.add_option("--hidden", arguments->shape.hidden,
                  "width between two layers, all heads together")

@@ -68,6 +68,7 @@ bench::Problem problem_on(const BenchArguments& arguments, const Dataset& datase
   problem.device = parse_device(arguments.device);
   problem.plans = arguments.planning.options();
   problem.shape = arguments.shape;
+  problem.parts = arguments.parts;
   if (arguments.heads > 0) problem.shape.heads = arguments.heads;
   if (parse_nonfinite(arguments.nonfinite) == Nonfinite::allow) {
     problem.plans.exact_nonfinite = true;

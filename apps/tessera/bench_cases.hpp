@@ -21,6 +21,7 @@ struct BenchArguments {
   std::vector<std::string> precisions = {"fp32"};
   std::vector<int> threads = {0};
   std::int64_t heads = 0;
+  std::int32_t parts = 0;
   bench::ModelShape shape;  ///< `heads` belongs to it, too
   std::string device = "cpu";
   std::string kernel;

@@ -7,10 +7,10 @@
 
 #include "cuda/async_copy.cuh"
 
-/// Copies of whole boxes from global to shared memory, and of lines back, which Hopper's copy
-/// engine makes by itself, and the barriers in shared memory that tell of boxes. One thread asks; a
-/// box may go to several blocks of a cluster at once. Addresses are those of shared memory, the
-/// same in every block. Compile callers where `TESSERA_HAS_WGMMA` is defined (cuda/wgmma.cuh).
+/// Copies of whole boxes from global to shared memory, which Hopper's copy engine makes by itself,
+/// and the barriers in shared memory that tell of them. One thread asks; a box may go to several
+/// blocks of a cluster at once. Addresses are those of shared memory, the same in every block.
+/// Compile callers where `TESSERA_HAS_WGMMA` is defined (cuda/wgmma.cuh).
 namespace tessera::cuda {
 
 /// A barrier whose phase ends after so many arrivals, and when all announced bytes have come.
@@ -76,24 +76,6 @@ __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x,
       "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
       "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier)
       : "memory");
-}
-
-/// Makes what this thread wrote to shared memory known to the copy engine.
-__device__ inline void fence_shared_for_copies() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/// Copies a line from shared to global memory, both on boundaries of 16 bytes as is its length.
-__device__ inline void copy_line(void* to, std::uint32_t from, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from),
-               "r"(bytes)
-               : "memory");
-}
-
-/// Returns when the lines that this thread asked for are read.
-__device__ inline void wait_for_lines() {
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
 }  // namespace tessera::cuda

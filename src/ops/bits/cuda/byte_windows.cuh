@@ -7,11 +7,11 @@
 #include "cuda/blocks_8x8.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
-#include "ops/bits/cuda/byte_feed.cuh"
 #include "ops/bits/cuda/byte_windows.hpp"
 #include "ops/bits/cuda/byte_windows_store.cuh"
 #include "ops/bits/cuda/integer_mma.cuh"
 #include "ops/spmm/cuda/tall/loaders.cuh"
+#include "ops/spmm/cuda/tall/stages.cuh"
 
 /// Codes summed over windows of 64 rows by products of bytes, stage by stage as spmm/cuda/tall sums
 /// features. The codes of a window's columns are gathered once, as they are. A transposing load
@@ -21,12 +21,12 @@
 namespace tessera::ops {
 
 /// How a block of four warps shares a window: `row_warps` of them lie below one another, the others
-/// have other columns. A stage brings the codes of so many rows; so many blocks share a processor.
-template <int width_, int row_warps, int rows_, int min_blocks_>
+/// have other columns. So many blocks share a processor.
+template <int width_, int row_warps, int min_blocks_>
 struct ByteWindowsShape {
   static constexpr int width = width_;
   static constexpr int threads = 128;
-  static constexpr int rows = rows_;  ///< of a stage
+  static constexpr int rows = 128;  ///< of a stage
   static constexpr int num_stages = 3;
   static constexpr int units = width / 16;
   static constexpr int stage_bytes = rows * width;
@@ -36,7 +36,7 @@ struct ByteWindowsShape {
   static constexpr int num_sums = width / 2;           ///< of a thread
   static_assert(groups == 2 || groups == 4);
   using Share = RowShare<std::uint8_t, width, rows, threads>;
-  using Feed = ByteFeed<rows, threads>;
+  using Feed = StageFeed<rows, threads, false, false>;
   using Record = typename Feed::Record;
   static constexpr int shared_bytes = num_stages * stage_bytes + Feed::bytes;
   static constexpr int min_blocks = min_blocks_;
@@ -144,7 +144,7 @@ template <class Shape>
 __device__ void sum_byte_stages(const ByteWindowsLaunch& launch, char* memory) {
   using Sums = ByteWindowSums<Shape>;
   const std::uint32_t rows = cuda::shared_address(memory);
-  typename Shape::Feed feed(launch.tall, memory + Shape::num_stages * Shape::stage_bytes);
+  const typename Shape::Feed feed(launch.tall, memory + Shape::num_stages * Shape::stage_bytes);
   feed.start_stages();
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
@@ -155,26 +155,25 @@ __device__ void sum_byte_stages(const ByteWindowsLaunch& launch, char* memory) {
   __syncthreads();
   cuda::wait_for_previous();
   const ByteStages<Shape> stages(launch.tall, rows);
-  for (int ahead = 0; ahead < 2; ++ahead) {
-    stages.load(feed.stage(ahead).num_steps, feed.record(ahead), ahead);
+  for (int turn = 0; turn < 2; ++turn) {
+    stages.load(feed.stage(turn).num_steps, feed.record(turn), turn);
     cuda::commit_copies();
   }
 
   Sums sums(launch);
-  for (int place = 0;;) {
+  for (int turn = 0, place = 0;; ++turn) {
     // All but the latest group: the rows of this stage, and the record of the stage after next.
     cuda::wait_for_copies<1>();
     __syncthreads();
-    const tiles::Stage stage = feed.stage(0);
+    const tiles::Stage stage = feed.stage(turn);
     if (stage.end == tiles::StageEnd::work) break;
     // Into the place of the stage before, with which all warps are done.
-    stages.load(feed.stage(2).num_steps, feed.record(2), place == 0 ? 2 : place - 1);
-    feed.ask();
+    stages.load(feed.stage(turn + 2).num_steps, feed.record(turn + 2), place == 0 ? 2 : place - 1);
+    feed.advance(turn);
     cuda::commit_copies();
-    multiply_stage<Shape>(feed.record(0), stage.num_steps,
+    multiply_stage<Shape>(feed.record(turn), stage.num_steps,
                           rows + static_cast<std::uint32_t>(place * Shape::stage_bytes), sums.own);
     if (stage.end != tiles::StageEnd::none) sums.finish(stage);
-    feed.advance();
     place = place + 1 < Shape::num_stages ? place + 1 : 0;
   }
   // What was asked for beyond the end must have arrived before the memory is another block's.

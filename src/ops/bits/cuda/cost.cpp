@@ -15,9 +15,6 @@ namespace {
 struct BitCoefficients {
   double launch_us;
   double start_us;            ///< until the first products, and for storing the last
-  double thin_start_us;       ///< the same of thin blocks ...
-  double thin_step_us;        ///< ... and what eight steps of 256 bits take them ...
-  double thin_plane_us;       ///< ... with each plane
   double count_per_us;        ///< products of bits in one processor, by pairs of planes on wgmma
   double tall_count_per_us;   ///< the same in tall blocks
   double pair_per_us;         ///< the same on mma.sync
@@ -55,9 +52,6 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
           "14 graphs of 3 thousand to 1.7 million vertices at 32 and 128 columns of 8 bits"),
       {.launch_us = 2,
        .start_us = 3,
-       .thin_start_us = 2.2,
-       .thin_step_us = 0.3,
-       .thin_plane_us = 0.2,
        .count_per_us = 3.5e7,
        .tall_count_per_us = 4.4e7,
        .pair_per_us = 6e6,
@@ -70,7 +64,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
        .window_share = 1.04,
-       .wide_window_share = 0.8,
+       .wide_window_share = 0.85,
        .finish_us = 0.15,
        .narrow_finish = 0.6,
        .window_finish = 1.6,
@@ -119,17 +113,6 @@ double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const Devi
   const double pairs = problem.options.a_bits * problem.options.b_bits;
   const double rate = blocks.rows > 64 ? fit.tall_count_per_us : fit.count_per_us;
   return fit.launch_us + fit.start_us + pairs * busiest(problem.options, blocks, traits) / rate;
-}
-
-double predict_thin_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
-  constexpr double blocks_of_processor = 2;
-  const double blocks = std::ceil(static_cast<double>(problem.options.rows) / 16) *
-                        std::ceil(static_cast<double>(problem.options.cols) / 32);
-  const double waves = std::ceil(blocks / (blocks_of_processor * std::max(1, traits.processors)));
-  const double turns = std::ceil(static_cast<double>(problem.options.depth) / 2048);
-  return fit.launch_us + fit.thin_start_us +
-         waves * turns * (fit.thin_step_us + fit.thin_plane_us * problem.options.b_bits);
 }
 
 double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {

@@ -16,7 +16,6 @@ struct BitBlocks {
 };
 
 double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits);
-double predict_thin_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits);
 double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits);

@@ -156,18 +156,14 @@ class CudaGemm final : public CudaBits {
   WorkspacePart<float> terms_;  ///< of A, where the product does not make them by itself
 };
 
-std::string why_not_thin(const BitProblem& problem) {
-  if (problem.options.a_bits != 1) return "takes one plane on the left";
-  if (problem.options.block > 0) return "takes no blocks";
-  if (problem.options.a_words > 0) return "takes rows that are filled up";
-  return why_not_on_gpu(problem);
-}
-
 std::string why_not_wgmma(const BitProblem& problem) {
   if (!cuda::has_wgmma(problem.options.device)) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
-  return why_not_thin(problem);
+  if (problem.options.a_bits != 1) return "takes one plane on the left";
+  if (problem.options.block > 0) return "takes no blocks";
+  if (problem.options.a_words > 0) return "takes rows that are filled up";
+  return why_not_on_gpu(problem);
 }
 
 std::string why_not_bytes(const BitProblem& problem) {
@@ -200,17 +196,6 @@ void append_cuda_bit_gemm_kernels(std::vector<BitKernel>& table) {
          return std::make_unique<CudaGemm>(problem, planes_function_of(problem.options),
                                            Operands::planes);
        }});
-  table.push_back({{"bit_gemm/cuda/thin",
-                    "small products, bits that two planes share counted on mma.sync, K shared by "
-                    "the warps of thin blocks",
-                    "bit_gemm", DeviceKind::cuda, true},
-                   why_not_thin,
-                   [](const BitProblem& problem) {
-                     return predict_thin_us(problem, device_traits(problem.options.device));
-                   },
-                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-                     return std::make_unique<CudaGemm>(problem, thin_planes, Operands::planes);
-                   }});
   table.push_back({{"bit_gemm/cuda/bytes", "bits expanded in registers times bytes on wgmma",
                     "bit_gemm", DeviceKind::cuda, true},
                    why_not_bytes,

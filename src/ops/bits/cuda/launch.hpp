@@ -17,8 +17,6 @@ struct BitRows {
   std::int64_t row_words = 0;
   std::int64_t rows = 0;
   int planes = 0;
-
-  friend bool operator==(const BitRows&, const BitRows&) = default;
 };
 
 /// Which parts of K the rows of a block have any bit in: parts[offsets[tile]] and so on. Without
@@ -56,9 +54,7 @@ struct BitFunction {
   void (*launch_finished)(const BitProduct&, const BitResult&, Stream) = nullptr;
 };
 
-/// One plane on the left. Thin blocks for any planes on the right, of 16 x 32.
-extern const BitFunction thin_planes;
-/// Of 64 x 64 and 64 x 32.
+/// One plane on the left. Of 64 x 64 and 64 x 32.
 inline constexpr int num_planes_shapes = 2;
 extern const BitFunction planes_one[num_planes_shapes];   ///< one plane on the right
 extern const BitFunction planes_twin[num_planes_shapes];  ///< two

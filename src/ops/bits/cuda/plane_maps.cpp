@@ -4,8 +4,6 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 
 #include "tessera/core/error.hpp"
 
@@ -33,7 +31,9 @@ Encode encoder() {
   return function;
 }
 
-CUtensorMap make_map(const BitRows& planes, int rows) {
+}  // namespace
+
+CUtensorMap plane_map(const BitRows& planes, int rows) {
   const cuuint64_t sizes[3] = {static_cast<cuuint64_t>(planes.row_words),
                                static_cast<cuuint64_t>(planes.rows),
                                static_cast<cuuint64_t>(planes.planes)};
@@ -49,29 +49,6 @@ CUtensorMap make_map(const BitRows& planes, int rows) {
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (done == CUDA_SUCCESS) return map;
   throw Error(ErrorCode::internal, "the driver refused a tensor map of planes", "bit_gemm");
-}
-
-struct KnownMap {
-  BitRows planes;
-  int rows = 0;
-  CUtensorMap map;
-};
-
-}  // namespace
-
-/// Making one asks the driver, on the way to every launch. A thread remembers the last few:
-/// products that follow each other have the same operands again and again.
-CUtensorMap plane_map(const BitRows& planes, int rows) {
-  thread_local std::array<KnownMap, 8> known;
-  thread_local std::size_t next = 0;
-  const auto found = std::find_if(known.begin(), known.end(), [&](const KnownMap& one) {
-    return one.rows == rows && one.planes == planes;
-  });
-  if (found != known.end()) return found->map;
-  KnownMap& made = known[next];
-  made = {planes, rows, make_map(planes, rows)};
-  next = (next + 1) % known.size();
-  return made.map;
 }
 
 }  // namespace tessera::ops

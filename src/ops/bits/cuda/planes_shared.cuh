@@ -154,45 +154,8 @@ class SharedPlanes {
       }
     }
     counts.finish();
-    if (stores_lines()) return store_lines(counts.sums);
     store_tile<Policy::width>(product_, first_row_ + static_cast<int>(threadIdx.x) / 128 * 64,
                               first_col_, counts.sums);
-  }
-
-  /// Whether the copy engine can store the block's sums: all of them exist, on boundaries.
-  __device__ bool stores_lines() const {
-    return product_.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(product_.sums) % 16 == 0 &&
-           first_row_ + Policy::rows <= product_.a.rows &&
-           first_col_ + Policy::width <= product_.b.rows;
-  }
-
-  /// Sums as lines in shared memory, where chunks were. A warp has 16 lines.
-  __device__ void store_lines(const std::int32_t (&sums)[PlaneCounts<Policy>::count]) const {
-    // Rows of eight lanes fall into all banks.
-    constexpr int line_bytes = Policy::width * 4 + 32;
-    static_assert(Policy::rows * line_bytes <= planes_shared_bytes<Policy> - 1024);
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int first = static_cast<int>(threadIdx.x) / 32 * 16;
-    const std::uint32_t lines = slots_.base + static_cast<std::uint32_t>(first * line_bytes);
-    // Nobody multiplies any more.
-    asm volatile("bar.sync 1, %0;" ::"n"(consumers * 32) : "memory");
-    const std::uint32_t upper =
-        lines + static_cast<std::uint32_t>(lane / 4 * line_bytes + lane % 4 * 8);
-#pragma unroll
-    for (int i = 0; i < PlaneCounts<Policy>::count; i += 2) {
-      const std::uint32_t at =
-          upper + static_cast<std::uint32_t>(i / 4 * 32 + i % 4 / 2 * 8 * line_bytes);
-      asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at), "r"(sums[i]), "r"(sums[i + 1])
-                   : "memory");
-    }
-    cuda::fence_shared_for_copies();
-    __syncwarp();
-    if (lane < 16) {
-      std::int32_t* const to =
-          product_.sums + std::int64_t{first_row_ + first + lane} * product_.stride + first_col_;
-      cuda::copy_line(to, lines + static_cast<std::uint32_t>(lane * line_bytes), Policy::width * 4);
-      cuda::wait_for_lines();
-    }
   }
 
   const BitProduct& product_;

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "cuda/async_copy.cuh"
-#include "cuda/cluster.cuh"
 #include "ops/bits/cuda/launch.hpp"
 
 /// Where the sums of a block go. The blocks of a cluster share rows and columns, and each has the
@@ -61,19 +59,6 @@ __device__ void store_tile(const BitProduct& product, std::int64_t first_row,
   }
 }
 
-/// The same place in the shared memory of another block of the cluster.
-__device__ inline std::uint32_t address_in_cluster(std::uint32_t shared, int block) {
-  std::uint32_t there = 0;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared), "r"(block));
-  return there;
-}
-/// Four sums.
-__device__ inline void store_in_cluster(std::uint32_t there, const std::int32_t* sums) {
-  asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(there), "r"(sums[0]),
-               "r"(sums[1]), "r"(sums[2]), "r"(sums[3])
-               : "memory");
-}
-
 /// `sums` are those of a warp group: 64 rows of the block's, `width` columns. Where two blocks have
 /// a part of K each, either finishes half of the rows, and gets the other's sums of them in its
 /// shared memory, which holds nothing else any more.
@@ -91,20 +76,16 @@ __device__ void store_sums(const BitProduct& product, std::int64_t first_row,
     const auto place = [&](int i) {
       return ((group % groups_of_block * (count / 4) + i / 4) * 128 + thread) * 4;
     };
-    // All threads of this block have seen its last copy arrive and its last product end; now those
-    // of the other block have as well.
-    cuda::arrive_in_cluster();
-    cuda::wait_for_cluster();
+    cluster.sync();
     if (!own) {
-      const std::uint32_t there =
-          address_in_cluster(cuda::shared_address(memory), group / groups_of_block);
+      auto* there = cluster.map_shared_rank(memory, static_cast<unsigned>(group / groups_of_block));
 #pragma unroll
       for (int i = 0; i < count; i += 4) {
-        store_in_cluster(there + static_cast<std::uint32_t>(place(i) * 4), sums + i);
+        *reinterpret_cast<int4*>(there + place(i)) =
+            make_int4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
       }
     }
-    cuda::arrive_in_cluster();
-    cuda::wait_for_cluster();
+    cluster.sync();
     if (!own) return;
 #pragma unroll
     for (int i = 0; i < count; i += 4) {

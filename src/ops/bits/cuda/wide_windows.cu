@@ -4,7 +4,6 @@
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
 #include "cuda/wgmma_rows.cuh"
-#include "ops/bits/cuda/byte_feed.cuh"
 #include "ops/bits/cuda/byte_windows.cuh"
 #include "ops/bits/cuda/instances.cuh"
 #include "ops/bits/cuda/wide_windows_store.cuh"
@@ -27,7 +26,7 @@ struct WideShape {
   static constexpr int stage_bytes = rows * width;
   static constexpr int pattern_bytes = 64 * rows;
   using Share = RowShare<std::uint8_t, width, rows, threads>;
-  using Feed = ByteFeed<rows, threads>;
+  using Feed = StageFeed<rows, threads, false, false>;
   using Record = typename Feed::Record;
   static constexpr int patterns_at = num_stages * stage_bytes;
   static constexpr int feed_at = patterns_at + 2 * pattern_bytes;
@@ -133,7 +132,7 @@ __device__ void sum_wide_stages(const ByteWindowsLaunch& launch, char* memory) {
     return base +
            static_cast<std::uint32_t>(WideShape::patterns_at + place * WideShape::pattern_bytes);
   };
-  WideShape::Feed feed(launch.tall, memory + WideShape::feed_at);
+  const WideShape::Feed feed(launch.tall, memory + WideShape::feed_at);
   feed.start_stages();
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
@@ -145,32 +144,31 @@ __device__ void sum_wide_stages(const ByteWindowsLaunch& launch, char* memory) {
   expand_stage(feed.record(0), feed.stage(0).num_steps, lines_at(0));
   cuda::wait_for_previous();
   const ByteStages<WideShape> stages(launch.tall, base);
-  for (int ahead = 0; ahead < 2; ++ahead) {
-    stages.load(feed.stage(ahead).num_steps, feed.record(ahead), ahead);
+  for (int turn = 0; turn < 2; ++turn) {
+    stages.load(feed.stage(turn).num_steps, feed.record(turn), turn);
     cuda::commit_copies();
   }
 
   WideWindowSums sums(launch);
-  for (int place = 0, pattern = 0;; pattern ^= 1) {
+  for (int turn = 0, place = 0;; ++turn) {
     // All but the latest group: the rows of this stage, and the record of the stage after next.
     cuda::wait_for_copies<1>();
     __syncthreads();
-    const tiles::Stage stage = feed.stage(0);
+    const tiles::Stage stage = feed.stage(turn);
     if (stage.end == tiles::StageEnd::work) break;
     // Into the place of the stage before, with which all warps are done.
-    stages.load(feed.stage(2).num_steps, feed.record(2), place == 0 ? 2 : place - 1);
-    feed.ask();
+    stages.load(feed.stage(turn + 2).num_steps, feed.record(turn + 2), place == 0 ? 2 : place - 1);
+    feed.advance(turn);
     cuda::commit_copies();
     StageFragments fragments;
     fragments.load(rows_at(place));
-    start_products(fragments, lines_at(pattern), sums);
-    expand_stage(feed.record(1), feed.stage(1).num_steps, lines_at(pattern ^ 1));
+    start_products(fragments, lines_at(turn % 2), sums);
+    expand_stage(feed.record(turn + 1), feed.stage(turn + 1).num_steps, lines_at((turn + 1) % 2));
     wgmma_wait_for<0>();
     fragments.keep();
 #pragma unroll
     for (auto& half : sums.own) keep_in_place(half);
-    if (stage.end != tiles::StageEnd::none) sums.finish(stage, lines_at(pattern));
-    feed.advance();
+    if (stage.end != tiles::StageEnd::none) sums.finish(stage, lines_at(turn % 2));
     place = place + 1 < WideShape::num_stages ? place + 1 : 0;
   }
   // What was asked for beyond the end must have arrived before the memory is another block's.

@@ -4,8 +4,8 @@
 namespace tessera::ops {
 
 const std::array<ByteWindowsFunction, num_byte_windows> byte_windows = {
-    byte_windows_function<ByteWindowsShape<32, 4, 256, 5>>(),
-    byte_windows_function<ByteWindowsShape<64, 2, 128, 5>>(),
-    byte_windows_function<ByteWindowsShape<128, 2, 128, 4>>()};
+    byte_windows_function<ByteWindowsShape<32, 4, 8>>(),
+    byte_windows_function<ByteWindowsShape<64, 2, 5>>(),
+    byte_windows_function<ByteWindowsShape<128, 2, 4>>()};
 
 }  // namespace tessera::ops
