@@ -180,30 +180,9 @@ def measure(training, epochs, seconds, clock):
     result = {"median_ms": 1e3 * statistics.median(counted), "min_ms": 1e3 * min(counted),
               "epochs": block * len(times),
               "loss_after_50": None if loss_after is None else loss_after.item()}
-    result["peak_bytes"] = peak_memory(training.device)
+    if training.device.type == "cuda":
+        result["peak_bytes"] = torch.cuda.max_memory_allocated()
     return result
-
-
-def peak_memory(device):
-    """Of torch's allocator; on a CPU, of the process (None where the system does not tell)."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated()
-    try:
-        with open("/proc/self/status") as status:
-            return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        return None
-
-
-def forget_peak_memory(device):
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        return
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-    except OSError:
-        pass
 
 
 def fresh(device, compiles=False):
@@ -212,9 +191,10 @@ def fresh(device, compiles=False):
         torch._dynamo.reset()
     tessera.clear_cache()
     gc.collect()
-    if device.type == "cuda" and torch.cuda.memory_reserved() > 2**34:
-        torch.cuda.empty_cache()
-    forget_peak_memory(device)
+    if device.type == "cuda":
+        if torch.cuda.memory_reserved() > 2**34:
+            torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
 
 
 def measured(case, data, accelerated, options, clock):
