@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Puts records of bench/python/epochs.py on a GPU, and of bench/python/turbo.py, beside those that are kept, and
+writes the tables of docs/results/python.md anew.
+
+    tools/python_epochs.py NEW.json...        # a new record takes the place of the one of the same case
+    tools/python_epochs.py                    # only the tables
+
+A new record without a loss after 50 epochs keeps none of the old one: what is in a row was measured together.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+PAGE = RESULTS / "python.md"
+KEPT = {"epochs": RESULTS / "python_cuda.json", "turbo": RESULTS / "python_turbo.json"}
+GRAPHS = ["cora", "arxiv", "reddit"]
+MODES = ["eager", "compiled", "captured"]
+PRECISIONS = ["fp32", "bf16"]
+MODELS = ["GCN", "SAGE", "GIN", "GAT", "GATv2"]
+OPERATORS = ["sum", "max", "gatv2", "transformer"]
+
+
+def kind_of(record):
+    return "turbo" if "operator" in record else "epochs"
+
+
+def place(record):
+    """Of a record in its table; two records of one place are one case."""
+    if kind_of(record) == "turbo":
+        return (GRAPHS.index(record["graph"]), PRECISIONS.index(record["precision"]),
+                OPERATORS.index(record["operator"]))
+    return (GRAPHS.index(record["graph"]), MODES.index(record["mode"]),
+            PRECISIONS.index(record["precision"]), MODELS.index(record["model"]))
+
+
+def ran(record):
+    """Whether it tells anything: a case whose part of ours failed does not."""
+    return "tessera_ms" in record if kind_of(record) == "turbo" else "median_ms" in record["tessera"]
+
+
+def apart(found, expected):
+    return abs(found - expected) / max(abs(expected), 1e-6)
+
+
+def loss(record):
+    theirs, ours = (record[who].get("loss_after_50") for who in ("pyg", "tessera"))
+    text = "–" if theirs is None or ours is None else f"{apart(ours, theirs):.1e}"
+    if "pyg_itself" in record:
+        text += f" (PyG itself {record['pyg_itself']:.1e})"
+    if "from_fp32" in record:
+        found = record["from_fp32"]
+        text += f" (from fp32: PyG {found['pyg']:.1e}, ours {found['tessera']:.1e})"
+    return text
+
+
+def time_of(result):
+    if "median_ms" in result:
+        return f"{result['median_ms']:.2f}"
+    words = {"OutOfMemory": "memory", "out of memory": "memory", "cannot be captured": "waits"}
+    return next((word for key, word in words.items() if key in result["error"]), "failed")
+
+
+def memory(result):
+    return f"{result['peak_bytes'] / 2**20:.0f}" if "peak_bytes" in result else "–"
+
+
+def epochs_row(record):
+    pyg, ours = record["pyg"], record["tessera"]
+    ratio = f"{pyg['median_ms'] / ours['median_ms']:.2f}" if "median_ms" in pyg else "–"
+    return (f"| {record['graph']} | {record['model']} | {record['precision']} | {record['mode']} | {time_of(pyg)} | "
+            f"{time_of(ours)} | {ratio} | {loss(record)} | {memory(pyg)} / {memory(ours)} | `{record['commit']}` |")
+
+
+def turbo_row(record):
+    theirs, ours = record["turbo_ms"], record["tessera_ms"]
+    return (f"| {record['graph']} | {record['operator']} | {record['precision']} | {theirs:.3f} | {ours:.3f} | "
+            f"{theirs / ours:.2f} | {record['difference']:.0e} | `{record['commit']}` |")
+
+
+TABLES = {
+    "epochs": (["| graph | model | precision | mode | PyG | Tessera | times as fast | loss | memory | commit |",
+                "|---|---|---|---|---:|---:|---:|---:|---:|---|"], epochs_row),
+    "turbo": (["| graph | operator | precision | Turbo-GNN | Tessera | times as fast | difference | commit |",
+               "|---|---|---|---:|---:|---:|---:|---|"], turbo_row),
+}
+
+
+def merged(kind, new):
+    kept = json.loads(KEPT[kind].read_text()) if KEPT[kind].exists() else []
+    by_place = {place(record): record for record in [*kept, *(r for r in new if kind_of(r) == kind and ran(r))]}
+    return [by_place[where] for where in sorted(by_place)]
+
+
+def with_table(page, head, rows):
+    """The page with the rows of the table that has this head."""
+    begin = page.index(head[0])
+    end = page.index("\n\n", begin)
+    return page[:begin] + "\n".join([*head, *rows]) + page[end:]
+
+
+def main():
+    new = [record for path in sys.argv[1:] for record in json.loads(Path(path).read_text())]
+    page = PAGE.read_text()
+    for kind, (head, row) in TABLES.items():
+        records = merged(kind, new)
+        if not records or head[0] not in page:
+            print(f"{kind}: no records, or no table with such a head")
+            continue
+        KEPT[kind].write_text(json.dumps(records, indent=1) + "\n")
+        page = with_table(page, head, map(row, records))
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
