@@ -102,8 +102,7 @@ class Forward : public Trial {
         {.stored = plan_.options().precision,
          .strict = plan_.kernel().strict,
          .terms = longest_row(plan_.graph()),
-         .more = 8 * unit * largest_score +
-                 2 * ops::attention_weight_error(plan_.kernel().name, largest_score)});
+         .more = 8 * unit * largest_score + 2 * ops::attention_weight_error(plan_.kernel().name)});
   }
 
   Gate check_output() {

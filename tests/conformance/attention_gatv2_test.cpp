@@ -96,8 +96,7 @@ TEST_P(NarrowGatV2Kernels, AnySlope) {
   });
 }
 
-/// Features that fp16 does not hold, with an a that makes scores of the usual size of them; in all
-/// windows, or from the middle of the sources on.
+/// With an a that makes scores of the usual size of them; all features, or those of some sources.
 TEST_P(NarrowGatV2Kernels, FeaturesOfAnySize) {
   const Graph graph = testing::random_graph(200, 300, 6000, 33, false);
   for_instruction_sets([&](const std::string& kernel) {

@@ -32,13 +32,9 @@ std::span<const AttentionKernel> attention_kernels() {
   return table;
 }
 
-double attention_weight_error(const std::string& kernel, double score) {
+double attention_weight_error(const std::string& kernel) {
   // Three roundings to eleven digits.
-  if (kernel == "attention/cuda/packed") return 3 * 0x1p-11;
-  // One rounding to eleven digits of each sum behind a score. They do not all err to one side: the
-  // worst of random features is below half of that.
-  if (kernel == "attention/cuda/rectified") return 0x1p-12 * score;
-  return 0;
+  return kernel == "attention/cuda/packed" ? 3 * 0x1p-11 : 0;
 }
 
 }  // namespace tessera::ops

@@ -6,7 +6,6 @@
 namespace tessera::ops {
 
 /// How far the weights that a kernel of attention computes may be off, beside the rounding of sums.
-/// `score`: the largest sum of magnitudes behind a score.
-double attention_weight_error(const std::string& kernel, double score);
+double attention_weight_error(const std::string& kernel);
 
 }  // namespace tessera::ops

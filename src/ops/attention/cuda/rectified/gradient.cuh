@@ -30,28 +30,24 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
                                                  1, RectifiedColumnState<by_rows>> {
   using Windows = GatheredWindows<RectifiedGradient, T, width, 2, 1, RectifiedColumnState<by_rows>>;
   using Masks = MaskSums<T, width>;
-  using typename Windows::Planes;
-  using typename Windows::Rows;
 
  public:
   using Windows::heads;
   static_assert(heads == 1);
-  /// Behind what is gathered: sources as fp16, twice, and what sums of masks need.
-  static constexpr int shared_bytes = Windows::shared_bytes + 2 * Rows::bytes + Masks::bytes;
+  static constexpr int shared_bytes = Windows::shared_bytes + Masks::bytes;
 
   __device__ RectifiedGradient(const TallAttentionLaunch& launch, char* shared)
       : Windows(launch, shared),
-        scores_(launch, first_feature()),
-        masks_(shared + Windows::shared_bytes + 2 * Rows::bytes) {}
+        scores_(vector(), launch.slope),
+        masks_(shared + Windows::shared_bytes) {}
 
   /// Each warp brings its own 16 rows and what belongs to them.
   __device__ void begin_piece(const tiles::Piece& piece) {
-    step_ = piece.first_step;
+    const T* const own = static_cast<const T*>(launch_.target) + first_feature();
     __syncwarp();
-    scores_.begin(piece, first_row());
+    scores_.begin(piece, first_row(), own, launch_.target_stride);
     bring_own(0, piece, launch_.own_values, launch_.own_values_stride);
-    masks_.begin(piece, first_row(), static_cast<const T*>(launch_.target) + first_feature(),
-                 launch_.target_stride);
+    masks_.begin(piece, first_row(), own, launch_.target_stride);
     __syncwarp();
     if constexpr (by_rows) {
       find_states(piece);
@@ -61,12 +57,7 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
     }
   }
 
-  __device__ void cut(int turn, int num_rows) {
-    Tiles::template convert<T>(memory_of(turn, 0), fp16_memory(turn), turn, num_rows);
-  }
-
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-    const bool packed = scores_.serves(Tiles::largest(turn));
     const std::uint32_t used = Scores::used_pairs(pattern);
     __syncwarp();
 #pragma unroll 1
@@ -74,11 +65,7 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
       const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
       if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
       PairScores scores;
-      if (packed) {
-        scores_.find(scores, cuda::shared_address(fp16_memory(turn)), step, used >> (8 * step));
-      } else {
-        scores_.find_in_memory(scores, columns_of_step(step_ + step), cells);
-      }
+      scores_.find(scores, rows_of(turn, 0), step, used >> (8 * step));
       float dots[4][4] = {};
       Products::add_dots(dots, cuda::shared_address(own_memory(0)), first_row(), rows_of(turn, 1),
                          0, step);
@@ -89,7 +76,6 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
         add_step(turn, step + k, cells[k], scores.cells + 2 * k, dots + 2 * k);
       }
     }
-    step_ += tile_steps;
     __syncwarp();
     masks_.add(rows_of(turn, 0), Masks::used_rows(pattern));
   }
@@ -117,7 +103,7 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
         }
       }
     }
-    masks_.finish(1 - launch_.slope, sloped, scores_.vector_in_memory(),
+    masks_.finish(1 - launch_.slope, sloped, vector(),
                   [&](int row, int column, float low, float high) {
                     results.store(piece, 0, first_row() + row, column, low, high);
                   });
@@ -134,26 +120,21 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
 
  private:
   using Scores = RectifiedScores<T, width>;
-  using Tiles = Fp16Tiles<Planes, Windows::num_stages>;
   using Products = TileProducts<T, width>;
   using Windows::all_features;
   using Windows::bring_own;
   using Windows::columns_of;
-  using Windows::columns_of_step;
   using Windows::first_feature;
   using Windows::first_head;
   using Windows::first_row;
   using Windows::lane;
   using Windows::launch_;
-  using Windows::memory_of;
   using Windows::own_memory;
   using Windows::rows_of;
-  using Windows::shared_;
-  using Windows::tile_steps;
   using Windows::units;
 
-  __device__ char* fp16_memory(int turn) const {
-    return shared_ + Windows::shared_bytes + turn % 2 * Rows::bytes;
+  __device__ const T* vector() const {
+    return static_cast<const T*>(launch_.vector) + first_feature();
   }
 
   __device__ void find_states(const tiles::Piece& piece) {
@@ -222,7 +203,6 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
 
   Scores scores_;
   Masks masks_;
-  std::int32_t step_;          ///< the first of the next tile
   float2 states_[2];           ///< by rows: of the two rows of this lane
   float totals_[2];            ///< by columns: of dS, over this lane's columns
   HeadSums<T, width> values_;  ///< by columns: dV

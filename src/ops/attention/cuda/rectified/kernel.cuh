@@ -6,9 +6,7 @@
 #include "ops/attention/cuda/tall/gathered_windows.cuh"
 #include "ops/attention/cuda/tall/steps.cuh"
 
-/// GATv2 over windows of 64 rows: rows of sources and of V are gathered as for dot products, and
-/// sources become fp16 where they lie. A tile that fp16 does not serve for takes its scores from
-/// memory, in fp32.
+/// GATv2 over windows of 64 rows: rows of sources and of V are gathered as for dot products.
 namespace tessera::ops {
 
 template <class T, int width>
@@ -21,32 +19,23 @@ class RectifiedWindows
   static_assert(heads == 1);
 
   __device__ RectifiedWindows(const TallAttentionLaunch& launch, char* shared)
-      : Windows(launch, shared), scores_(launch, first_feature()) {}
+      : Windows(launch, shared),
+        scores_(static_cast<const T*>(launch.vector) + first_feature(), launch.slope) {}
 
   __device__ void begin_piece(const tiles::Piece& piece) {
-    step_ = piece.first_step;
-    scores_.begin(piece, first_row());
+    scores_.begin(piece, first_row(), static_cast<const T*>(launch_.target) + first_feature(),
+                  launch_.target_stride);
     sums_[0] = {};
   }
 
-  __device__ void cut(int turn, int num_rows) {
-    char* const sources = memory_of(turn, 0);
-    Tiles::template convert<T>(sources, sources, turn, num_rows);
-  }
-
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-    const bool packed = scores_.serves(Tiles::largest(turn));
     const std::uint32_t used = Scores::used_pairs(pattern);
 #pragma unroll 1
     for (int step = 0; step < num_steps; step += 2) {
       const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
       if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
       PairScores scores;
-      if (packed) {
-        scores_.find(scores, rows_of(turn, 0), step, used >> (8 * step));
-      } else {
-        scores_.find_in_memory(scores, columns_of_step(step_ + step), cells);
-      }
+      scores_.find(scores, rows_of(turn, 0), step, used >> (8 * step));
       scores.settle(cells, sums_[0]);
       sums_[0].template add_wide<Rows>(scores.weights(0, sums_[0]), rows_of(turn, 1), step, 0);
       // Rows of V that the tile does not have are no numbers to multiply by 0.
@@ -55,7 +44,6 @@ class RectifiedWindows
                                          0);
       }
     }
-    step_ += tile_steps;
   }
 
   __device__ void finish(const tiles::Piece& piece) const {
@@ -65,21 +53,13 @@ class RectifiedWindows
 
  private:
   using Scores = RectifiedScores<T, width>;
-  using typename Windows::Planes;
   using typename Windows::Rows;
-  using Windows::columns_of_step;
   using Windows::first_feature;
   using Windows::first_row;
-  using Windows::lane;
   using Windows::launch_;
-  using Windows::memory_of;
-  using Windows::num_stages;
   using Windows::rows_of;
-  using Windows::tile_steps;
-  using Tiles = Fp16Tiles<Planes, num_stages>;
 
   Scores scores_;
-  std::int32_t step_;  ///< the first of the next tile
   HeadSums<T, width> sums_[1];
 };
 

@@ -23,8 +23,8 @@ class MaskSums {
   static_assert(num_blocks <= 4);
 
  private:
-  // In shared memory, for each warp: own features, each twice, so that lane g has those of its
-  // places in a row; then dS as operands.
+  // In shared memory, for each warp: own features, negative and each twice, so that lane g has
+  // those of its places in a row; then dS as operands.
   static constexpr int own_row_bytes = width * 4;
   static constexpr int part_bytes =
       16 * 32 + 32;  ///< high or low parts of a step: no banks collide
@@ -35,7 +35,15 @@ class MaskSums {
  public:
   static constexpr int bytes = num_warps * warp_bytes;
 
-  __device__ explicit MaskSums(char* shared) : memory_(shared + threadIdx.x / 32 * warp_bytes) {}
+  __device__ explicit MaskSums(char* shared) : memory_(shared + threadIdx.x / 32 * warp_bytes) {
+#pragma unroll
+    for (int block = 0; block < num_blocks; ++block) {
+      // Not known to be 0 or 1: a multiplication by it runs beside comparisons, a selection among
+      // them.
+      taken_[block] = lane() / 8 == block ? 1u : 0u;
+      asm volatile("" : "+r"(taken_[block]));
+    }
+  }
 
   /// Takes the own rows of the warp from a matrix.
   __device__ void begin(const tiles::Piece& piece, int first_row, const T* matrix,
@@ -59,7 +67,7 @@ class MaskSums {
 #pragma unroll
       for (int k = 0; k < 8; ++k) {
         *reinterpret_cast<std::uint32_t*>(to + k * (width / 2)) =
-            __byte_perm(pairs[k / 2], 0, k % 2 == 0 ? 0x1010 : 0x3232);
+            __byte_perm(pairs[k / 2], 0, k % 2 == 0 ? 0x1010 : 0x3232) ^ 0x80008000u;
       }
     }
   }
@@ -136,7 +144,7 @@ class MaskSums {
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   __device__ char* step_memory(int step) const { return memory_ + own_bytes + step * step_bytes; }
 
-  /// Feature 8 i + g of a row, twice.
+  /// Feature 8 i + g of a row, negative and twice.
   __device__ void load_own(std::uint32_t (&own)[width / 8], int row) const {
     const char* const from = memory_ + row * own_row_bytes + lane() / 4 * (width / 2);
 #pragma unroll
@@ -162,24 +170,22 @@ class MaskSums {
     for (int block = 0; block < num_blocks; ++block) {
       std::uint32_t y[4];
       Rows::load_columns(y, columns, step, 2 * block);
-      // A multiplication: logical operations wait for the comparisons.
-      const std::uint32_t taken = lane() / 8 == block ? 1u : 0u;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const std::uint32_t a[4] = {
-            positive(own[i][2 * block], y[0]), positive(own[i][2 * block + 1], y[2]),
-            positive(own[i][2 * block], y[1]), positive(own[i][2 * block + 1], y[3])};
-        const std::uint32_t b[2] = {gradients[i].x * taken, gradients[i].y * taken};
+            greater(y[0], own[i][2 * block]), greater(y[2], own[i][2 * block + 1]),
+            greater(y[1], own[i][2 * block]), greater(y[3], own[i][2 * block + 1])};
+        const std::uint32_t b[2] = {gradients[i].x * taken_[block], gradients[i].y * taken_[block]};
         cuda::multiply_16x8<T>(sums_[4 * four + i], a, b);
       }
     }
   }
 
-  /// 1 where x + y > 0, else 0, of two pairs: a comparison, which nothing is rounded for.
-  __device__ static std::uint32_t positive(std::uint32_t x, std::uint32_t y) {
+  /// 1 where y > -x, else 0, of two pairs: a comparison, which nothing is rounded for.
+  __device__ static std::uint32_t greater(std::uint32_t y, std::uint32_t minus_x) {
     using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
     const Pair ones =
-        __hgt2(reinterpret_cast<const Pair&>(y), __hneg2(reinterpret_cast<const Pair&>(x)));
+        __hgt2(reinterpret_cast<const Pair&>(y), reinterpret_cast<const Pair&>(minus_x));
     return reinterpret_cast<const std::uint32_t&>(ones);
   }
 
@@ -188,8 +194,8 @@ class MaskSums {
     if (first == 0 && second == 0) return;
     const uint2 twice = *reinterpret_cast<const uint2*>(memory_ + row * own_row_bytes +
                                                         lane() / 4 * (width / 2) + lane() % 4 * 8);
-    vector_sums_[0] = fmaf(one_of(twice.x), first, vector_sums_[0]);
-    vector_sums_[1] = fmaf(one_of(twice.y), second, vector_sums_[1]);
+    vector_sums_[0] = fmaf(-one_of(twice.x), first, vector_sums_[0]);
+    vector_sums_[1] = fmaf(-one_of(twice.y), second, vector_sums_[1]);
   }
   __device__ static float one_of(std::uint32_t twice) {
     const auto bits = static_cast<unsigned short>(twice);
@@ -197,6 +203,7 @@ class MaskSums {
   }
 
   char* memory_;
+  std::uint32_t taken_[num_blocks];  ///< 1 for the features whose columns this lane has
   float sums_[16][4];
   float vector_sums_[2] = {0, 0};
 };

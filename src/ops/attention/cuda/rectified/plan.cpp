@@ -62,9 +62,10 @@ void append_cuda_rectified_attention(std::vector<AttentionKernel>& table) {
   table.push_back(windows_attention(
       {.name = "attention/cuda/rectified",
        .description =
-           "windows of 64 rows on tensor cores, sums of two vertices rectified two at once in "
-           "fp16; backward on them for heads of up to 64 features in bf16, else by rows, as are "
-           "operands on no boundaries of 16 bytes",
+           "windows of 64 rows on tensor cores, minima of the features of two vertices as "
+           "operands; "
+           "backward on them for heads of up to 64 features in bf16, else by rows, as are operands "
+           "on no boundaries of 16 bytes",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {

@@ -23,6 +23,7 @@ struct RowsAttentionCoefficients {
   double backward;      ///< as many forward passes
   double dot_backward;  ///< the same for dot products
   double narrow_dot_backward;
+  double gatv2_backward;
 
   RowsAttentionCoefficients scaled(DeviceRatio ratio) const {
     RowsAttentionCoefficients scaled = *this;
@@ -47,7 +48,8 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
        .narrow_score = 1.3,
        .backward = 2.4,
        .dot_backward = 2.6,
-       .narrow_dot_backward = 3.1}}}};
+       .narrow_dot_backward = 3.1,
+       .gatv2_backward = 3.5}}}};
 
 /// Rows are expected to begin on boundaries.
 template <class List>
@@ -111,9 +113,12 @@ double predict_rows_backward_us(const AttentionProblem& problem, const DeviceTra
   if (!problem.options.backward) return 0;
   const RowsAttentionCoefficients fit = coefficients_for(coefficients, traits);
   const bool narrow = bytes_per_element(problem.options.precision) == 2;
-  const double passes = problem.options.form != AttentionForm::dot ? fit.backward
-                        : narrow                                   ? fit.narrow_dot_backward
-                                                                   : fit.dot_backward;
+  double passes = fit.backward;
+  if (problem.options.form == AttentionForm::dot) {
+    passes = narrow ? fit.narrow_dot_backward : fit.dot_backward;
+  } else if (problem.options.form == AttentionForm::gatv2) {
+    passes = fit.gatv2_backward;
+  }
   return passes * predict_rows_attention_us(problem, traits);
 }
 

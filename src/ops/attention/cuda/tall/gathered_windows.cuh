@@ -78,7 +78,7 @@ class GatheredWindows {
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
         put_term(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
-        pass().cut(turn, steps * tiles::step_columns);
+        cut(turn, steps * tiles::step_columns);
         if constexpr (Pass::by_groups) cuda::fence_shared_for_wgmma();
         __syncthreads();
         start(turn + num_stages - 1, tile);
@@ -131,10 +131,6 @@ class GatheredWindows {
     return reinterpret_cast<Columns*>(shared_ + columns_at)[turn % num_stages];
   }
 
-  __device__ const VertexId* columns_of_step(std::int32_t step) const {
-    return launch_.columns + std::int64_t{step} * tiles::step_columns;
-  }
-
   /// Brings the 16 rows of this warp from a matrix.
   __device__ void bring_own(int matrix, const tiles::Piece& piece, const void* from,
                             std::int64_t stride) const {
@@ -167,7 +163,7 @@ class GatheredWindows {
     tile.num_columns = walk.num_columns();
     tile.word =
         __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
-    const VertexId* const columns = columns_of_step(walk.step);
+    const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
     Planes::load_ids(tile.rows, columns, tile.num_columns);
     if constexpr (has_columns) {
       const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
