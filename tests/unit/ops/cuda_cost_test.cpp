@@ -8,6 +8,7 @@
 #include "graph/degrees.hpp"
 #include "ops/attention/cuda/fused/cost.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
+#include "ops/attention/cuda/short/cost.hpp"
 #include "ops/attention/cuda/staged/cost.hpp"
 #include "ops/attention/cuda/tall/cost.hpp"
 #include "ops/edge_softmax/cuda/rows/cost.hpp"
@@ -87,9 +88,9 @@ AttentionProblem attention_of(const Case& each) {
 }
 
 constexpr std::array strategies = {
-    "spmm rows",          "spmm tall",      "spmm short",    "sddmm tall", "sddmm short",
-    "sddmm edges",        "edge_softmax",   "spmm heads",    "cuSPARSE",   "attention fused",
-    "attention widening", "attention rows", "attention tall"};
+    "spmm rows",          "spmm tall",      "spmm short",     "sddmm tall",     "sddmm short",
+    "sddmm edges",        "edge_softmax",   "spmm heads",     "cuSPARSE",       "attention fused",
+    "attention widening", "attention rows", "attention tall", "attention short"};
 
 /// Summed over the policies of each strategy, in the order of `strategies`.
 std::array<double, strategies.size()> predictions(const Case& each, const DeviceTraits& traits) {
@@ -123,7 +124,8 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
           predict_fused_us(attention_of(each), traits),
           predict_widening_us(attention_of(each), traits),
           predict_rows_attention_us(attention_of(each), traits),
-          predict_tall_attention_us(attention_of(each), traits)};
+          predict_tall_attention_us(attention_of(each), traits),
+          predict_short_attention_us(attention_of(each), traits)};
 }
 
 /// A change of these figures is a change of which kernels plans choose: fit again, and say so.
@@ -132,27 +134,27 @@ TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
       {333.53145736109877, 208.17131417322847, 19.221720552243024, 18.514428770503788,
        28.455963232652415, 664.14461535754572, 16.760153396825398, 7.0882506666666663,
        17.953444571428573, 123.18783999999999, 16.839581538461537, 17.974396876190479,
-       29.361415749999999},
+       29.361415749999999, 51.979156457942281},
       {355.14661062968531, 197.86828696697773, 17.544909385190195, 12.883050175236741,
        25.426524973327972, 774.11575010580793, 16.355555555555554, 6.9680080000000002,
        17.953444571428573, 123.18783999999999, 21.679163076923075, 17.974396876190479,
-       26.048083187499998},
+       26.048083187499998, 54.246312915884552},
       {317.01537492399598, 96.348162267235409, 11.606903894464468, 10.80693211126894,
        23.642703744388072, 794.8774653825418, 19.135416666666668, 4.2000000000000002,
-       17.579428571428572, 37.361000000000001, 13.772307692307692, 14.336285714285713,
-       23.542293125},
+       17.579428571428572, 37.361000000000001, 13.772307692307692, 14.336285714285713, 23.542293125,
+       49.769631090657327},
       {2097.1578465933735, 246.35884267915299, 41.250058866417142, 45.802201614583339,
        62.341709866541635, 1725.4418384452517, 20.296163419913423, 33.480000000000004,
        42.906285714285715, 348.72499999999997, 39.692307692307693, 37.673668571428571,
-       46.211468750000002},
+       46.211468750000002, 60.728983185020773},
       {212.74018295645246, 89.705029395918515, 9.9119394868569231, 9.5922612007575747,
        19.044545593099805, 461.15445268071824, 14.200520833333334, 3.1080000000000001,
        14.209371428571428, 26.661999999999999, 13.092923076923077, 13.414866666666665,
-       15.206341638297873},
+       15.206341638297873, 15.832039067144898},
       {279.12736999927245, 108.92015004661197, 10.758101207354073, 13.912613280303031,
        21.646841941423887, 618.56937979783766, 14.200520833333334, 3.6240000000000001,
        15.210285714285714, 47.109999999999999, 15.415384615384616, 15.987866666666667,
-       16.867910638297872},
+       16.867910638297872, 16.379522292022148},
   }};
   const std::vector<Case> all = cases();
   ASSERT_EQ(all.size(), expected.size());

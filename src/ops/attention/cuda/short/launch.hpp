@@ -9,7 +9,6 @@
 namespace tessera::ops {
 
 inline constexpr int short_attention_height = 16;
-inline constexpr int short_attention_warps = 2;  ///< of a block
 
 /// Widths of heads that there are kernels for.
 inline constexpr std::array<int, 2> short_head_widths = {64, 128};

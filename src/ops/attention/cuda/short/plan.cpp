@@ -33,7 +33,6 @@ WindowKernel window_kernel(const AttentionOptions& options) {
   const auto& functions = options.precision == Precision::bf16 ? short_dot_bf16 : short_dot_fp16;
   WindowKernel kernel{functions[*width_index(options)], static_cast<int>(options.heads), 1};
   kernel.height = short_attention_height;
-  kernel.workers_per_block = short_attention_warps;
   kernel.warps_per_worker = 1;
   if (has_gradient(options)) {
     kernel.by_rows = short_dot_by_rows_bf16[*width_index(options)];
@@ -49,8 +48,9 @@ double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
   const double forward = predict_short_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
-  // Of the two products of the forward pass backward has seven, and the weights twice.
-  return forward + (has_gradient(problem.options) ? 2.9 * forward
+  // As many forward passes; fewer warps are at work where heads are wide.
+  const double passes = short_head_widths[*width_index(problem.options)] == 64 ? 2.7 : 3.5;
+  return forward + (has_gradient(problem.options) ? passes * forward
                                                   : predict_rows_backward_us(problem, traits));
 }
 
@@ -59,9 +59,8 @@ double predicted_us(const AttentionProblem& problem) {
 void append_cuda_short_attention(std::vector<AttentionKernel>& table) {
   table.push_back(windows_attention(
       {.name = "attention/cuda/short",
-       .description = "windows of 16 rows on tensor cores, one warp each, rows of K and V straight "
-                      "to registers; backward in fp16, and operands on no boundaries of 16 bytes, "
-                      "by rows",
+       .description = "windows of 16 rows on tensor cores, one warp each; backward in fp16, and "
+                      "operands on no boundaries of 16 bytes, by rows",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {

@@ -9,12 +9,11 @@ namespace tessera::ops {
 /// one it is in is on its way already.
 class StepWalk {
  public:
-  /// What a lane 4 g + q has to do with of a step: columns g and g + 8, whose rows meet those of
-  /// the window; 2q, 2q + 1 and those 8 further on, whose rows are weighted; and its bits.
+  /// One of its 16 columns, number lane % 16, and this lane's bits.
   struct Step {
-    VertexId met[2] = {};
-    VertexId weighted[4] = {};
+    VertexId column = 0;
     std::uint32_t bits = 0;
+    bool exists = false;
   };
 
   __device__ StepWalk(const TallAttentionLaunch& launch, std::int32_t begin, std::int32_t end)
@@ -22,8 +21,8 @@ class StepWalk {
     fetch();
   }
 
-  /// Takes the next step; false after the last, which stays.
-  __device__ bool advance(Step& step) {
+  /// The next step, if there is one.
+  __device__ Step advance() {
     while (left_ == 0 && has_ahead_) {
       step_ = ahead_.first_step;
       tile_ = ahead_.first_tile;
@@ -31,17 +30,11 @@ class StepWalk {
       in_tile_ = 0;
       fetch();
     }
-    if (left_ == 0) return false;
+    Step step;
+    if (left_ == 0) return step;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const VertexId* const columns = launch_.columns + std::int64_t{step_} * tiles::step_columns;
-    step.met[0] = __ldg(columns + lane / 4);
-    step.met[1] = __ldg(columns + lane / 4 + 8);
-    const int2 low = __ldg(reinterpret_cast<const int2*>(columns) + lane % 4);
-    const int2 high = __ldg(reinterpret_cast<const int2*>(columns) + lane % 4 + 4);
-    step.weighted[0] = low.x;
-    step.weighted[1] = low.y;
-    step.weighted[2] = high.x;
-    step.weighted[3] = high.y;
+    step.exists = true;
+    step.column = __ldg(launch_.columns + std::int64_t{step_} * tiles::step_columns + lane % 16);
     step.bits = __ldg(launch_.words + std::int64_t{tile_} * 32 + lane) >> (4 * in_tile_);
     ++step_;
     --left_;
@@ -49,7 +42,7 @@ class StepWalk {
       in_tile_ = 0;
       ++tile_;
     }
-    return true;
+    return step;
   }
 
  private:

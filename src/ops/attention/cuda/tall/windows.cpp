@@ -143,8 +143,8 @@ class CudaTallAttention final : public PreparedAttention {
   }
 
  private:
-  int workers_of(const TallAttentionFunction& function, int num_slices) const {
-    return std::max(1, function.resident_blocks() * kernel_.workers_per_block / num_slices);
+  static int workers_of(const TallAttentionFunction& function, int num_slices) {
+    return std::max(1, function.resident_blocks() / num_slices);
   }
 
   void prepare_backward(const Graph& graph) {

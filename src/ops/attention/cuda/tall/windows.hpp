@@ -17,7 +17,6 @@ struct WindowKernel {
   int num_slices = 1;
   int slice_heads = 1;
   int height = tall_attention_height;
-  int workers_per_block = 1;  ///< each of which has windows of its own
   int warps_per_worker = tall_attention_threads / 32;
   /// The backward pass, over rows, then over columns; without launchers where rows have it.
   TallAttentionFunction by_rows = {};
