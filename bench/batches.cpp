@@ -38,10 +38,9 @@ constexpr double small_cut = 0.3;
 Partition parts_of(const Problem& problem) {
   const Graph& graph = problem.graph;
   PartitionOptions options;
-  options.parts = problem.parts > 0
-                      ? problem.parts
-                      : static_cast<std::int32_t>(std::clamp<std::int64_t>(
-                            graph.num_rows() / part_vertices, 1, most_parts));
+  options.parts = problem.parts > 0 ? problem.parts
+                                    : static_cast<std::int32_t>(std::clamp<std::int64_t>(
+                                          graph.num_rows() / part_vertices, 1, most_parts));
   options.seed = problem.seed;
   options.method = "contiguous";
   Partition ranges = partition(graph, options);

@@ -47,7 +47,7 @@ struct Problem {
   EdgeOffset check_edges = 0;
   ops::PlanOptions plans = {};  ///< how plans are made, device and kernel apart
   ModelShape shape = {};        ///< of a model that is trained
-  std::int32_t parts = 0;       ///< that batches are cut from; 0: of about 100 vertices, 1500 at most
+  std::int32_t parts = 0;  ///< that batches are cut from; 0: of about 100 vertices, 1500 at most
 };
 
 /// How many rows the check of a problem compares.

@@ -27,7 +27,8 @@ struct ByteWindowsFunction {
 /// Of 32, 64 and 128 columns.
 inline constexpr int num_byte_windows = 3;
 extern const std::array<ByteWindowsFunction, num_byte_windows> byte_windows;
-/// Of 128 columns, on wgmma.
-extern const ByteWindowsFunction wide_byte_windows;
+/// Of 32, 64 and 128 columns, on wgmma.
+inline constexpr int num_wide_windows = 3;
+extern const std::array<ByteWindowsFunction, num_wide_windows> wide_windows;
 
 }  // namespace tessera::ops

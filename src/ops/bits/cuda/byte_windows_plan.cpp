@@ -20,8 +20,10 @@ constexpr std::int64_t min_cut_steps = 32;
 /// Sums that are numbers of fp32 as they grow.
 constexpr int small_sum_bits = 23;
 
-const ByteWindowsFunction& function_for(std::int64_t cols) {
-  const auto found = std::find_if(byte_windows.begin(), byte_windows.end() - 1,
+/// The narrowest that takes all columns at once, else the widest.
+const ByteWindowsFunction& function_for(std::span<const ByteWindowsFunction> functions,
+                                        std::int64_t cols) {
+  const auto found = std::find_if(functions.begin(), functions.end() - 1,
                                   [&](const auto& function) { return cols <= function.width; });
   return *found;
 }
@@ -132,12 +134,12 @@ void append_cuda_byte_windows(std::vector<BitKernel>& table) {
                      return predict_bit_windows_us(problem, device_traits(problem.options.device));
                    },
                    [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-                     return std::make_unique<CudaByteWindows>(problem,
-                                                              function_for(problem.options.cols));
+                     return std::make_unique<CudaByteWindows>(
+                         problem, function_for(byte_windows, problem.options.cols));
                    }});
   table.push_back({{"bit_aggregate/cuda/wide_windows",
                     "windows of 64 rows, codes gathered once for all of them, products of columns "
-                    "by the pattern as bytes on wgmma, 128 columns at once",
+                    "by the pattern as bytes on wgmma",
                     "bit_aggregate", DeviceKind::cuda, true},
                    why_not_wide,
                    [](const BitProblem& problem) {
@@ -145,7 +147,8 @@ void append_cuda_byte_windows(std::vector<BitKernel>& table) {
                                                         device_traits(problem.options.device));
                    },
                    [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-                     return std::make_unique<CudaByteWindows>(problem, wide_byte_windows);
+                     return std::make_unique<CudaByteWindows>(
+                         problem, function_for(wide_windows, problem.options.cols));
                    }});
 }
 

@@ -20,12 +20,13 @@ __device__ inline void store_blocks_transposed(std::uint32_t address,
 #endif
 }
 
-/// A thread has two neighbouring columns of 16 rows, in each half of the 128 columns: sum 4 j + k
+/// A thread has two neighbouring columns of 16 rows, in each half of up to 64 columns: sum 4 j + k
 /// of a half belongs to row 8 j + 2 (lane % 4) + k % 2 and to the column k / 2.
+template <class Shape>
 struct WideWindowSums {
-  static constexpr int halves = 2;
-  static constexpr int threads = 128;
-  static constexpr int width = 128;
+  static constexpr int halves = Shape::halves;
+  static constexpr int threads = Shape::threads;
+  static constexpr int width = Shape::width;
 
   std::int32_t own[halves][32];
 
@@ -87,6 +88,7 @@ struct WideWindowSums {
   /// Four words of codes, of 32 rows from 8 * `first` on.
   __device__ void put(std::uint32_t lines, int half, int first,
                       const std::uint32_t (&words)[4]) const {
+    if (warp_ >= Shape::units) return;
     store_blocks_transposed(lines + offset(first * 8 + lane_, half * 4 + warp_), words);
   }
 
@@ -97,7 +99,7 @@ struct WideWindowSums {
       return plain_code<direct>(finish, __int_as_float(sum) - small_sum_unit);
     };
 #pragma unroll
-    for (int i = 0; i < 16; i += 4) {
+    for (int i = 0; i < 8 * halves; i += 4) {
       std::uint32_t words[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
@@ -139,7 +141,8 @@ struct WideWindowSums {
   /// Two codes, where codes are asked for, of the first rows that this thread has.
   __device__ std::uint32_t finish_pair(int half, int of_row, std::int64_t row) const {
     const std::int64_t column = std::int64_t{blockIdx.y} * width + column_of(half);
-    const std::int64_t left = row < launch_.out.rows ? launch_.out.cols - column : 0;
+    const bool exists = row < launch_.out.rows && warp_ < Shape::units;
+    const std::int64_t left = exists ? launch_.out.cols - column : 0;
     const std::int32_t sums[2] = {own[half][of_row], own[half][of_row + 2]};
     if (launch_.out.result.kind == BitResultKind::sums || !launch_.small_sums) {
       const std::int32_t numbers[2] = {sums[0] - start_, sums[1] - start_};
@@ -160,11 +163,12 @@ struct WideWindowSums {
   /// A lane has the 16 codes of one row: a row's lanes lie side by side. Behind the last column are
   /// zeros.
   __device__ void store_lines(std::int64_t first_row, std::uint32_t lines) const {
-    const int unit = static_cast<int>(threadIdx.x) % 8;
+    constexpr int units = Shape::units;
+    const int unit = static_cast<int>(threadIdx.x) % units;
     const std::int64_t column = std::int64_t{blockIdx.y} * width + unit * 16;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int line = i * 16 + static_cast<int>(threadIdx.x) / 8;
+    for (int first = 0; first < 64; first += threads / units) {
+      const int line = first + static_cast<int>(threadIdx.x) / units;
       std::uint32_t words[4];
       asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
                    : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
@@ -172,8 +176,8 @@ struct WideWindowSums {
                    : "memory");
       const std::int64_t left = launch_.out.cols - column;
       if (launch_.out.plain && left < 16) keep_before(left, words);
-      store_codes<8>(launch_.out, first_row + line, column, first_row + line < launch_.out.all_rows,
-                     words);
+      store_codes<units>(launch_.out, first_row + line, column,
+                         first_row + line < launch_.out.all_rows, words);
     }
   }
 

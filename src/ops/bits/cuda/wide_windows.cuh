@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
 #include "cuda/async_copy.cuh"
 #include "cuda/blocks_8x8.cuh"
 #include "cuda/launch.cuh"
@@ -8,18 +12,21 @@
 #include "ops/bits/cuda/instances.cuh"
 #include "ops/bits/cuda/wide_windows_store.cuh"
 
-/// Windows of 64 rows at 128 columns on Hopper's matrix units, sides exchanged: sums of columns by
-/// rows. Gathered codes go through a transposing load into registers, once for all rows, and the
-/// pattern stands as bytes in shared memory, expanded once for all columns, a stage ahead.
+/// Windows of 64 rows on Hopper's matrix units, sides exchanged: sums of columns by rows. Gathered
+/// codes go through a transposing load into registers, once for all rows, and the pattern stands as
+/// bytes in shared memory, expanded once for all columns, a stage ahead.
 ///
 /// In which order a product goes through the sources is free as long as both sides have the same.
 /// The pattern has them as its words (tiles/fragment.hpp) expand: of every 64 sources, place
 /// 16 u + 4 s + j is source 16 s + 2 u + {0, 8, 1, 9}[j].
 namespace tessera::ops {
-namespace {
 
+/// Of 32, 64 or 128 columns; of 32 two warps have none. So many blocks share a processor.
+template <int width_, int min_blocks_>
 struct WideShape {
-  static constexpr int width = 128;
+  static constexpr int width = width_;
+  static constexpr int halves = width > 64 ? 2 : 1;  ///< of 64 columns
+  static constexpr int units = width / 16;
   static constexpr int threads = 128;
   static constexpr int rows = 128;  ///< of a stage
   static constexpr int num_stages = 3;
@@ -31,26 +38,28 @@ struct WideShape {
   static constexpr int patterns_at = num_stages * stage_bytes;
   static constexpr int feed_at = patterns_at + 2 * pattern_bytes;
   static constexpr int shared_bytes = feed_at + Feed::bytes + 1024;
-  static constexpr int min_blocks = 3;
+  static constexpr int min_blocks = min_blocks_;
 
-  /// Where 16 bytes of a row lie: those of rows eight apart never in the same banks.
+  /// Where 16 bytes of a row lie. Rows eight apart, of which the matrix unit wants eight at once,
+  /// lie side by side, and never in the same banks.
   __device__ static std::uint32_t offset(int row, int unit) {
-    return static_cast<std::uint32_t>(row * width + (unit ^ row / 8 % 8) * 16);
+    const int place = row % 8 * (rows / 8) + row / 8;
+    return static_cast<std::uint32_t>(place * width + (unit ^ place * width / 128 % units) * 16);
   }
-  /// The same unit up to seven rows further on; `address` is of a row whose number is a multiple of
-  /// eight.
+  /// The same unit so many rows further on, within the same eight rows.
   __device__ static std::uint32_t further(std::uint32_t address, int on) {
-    return address + static_cast<std::uint32_t>(on * width);
+    return address + static_cast<std::uint32_t>(on * (rows / 8) * width);
   }
 };
 
 /// The pattern of a stage as bytes, lines of 128 sources for each row.
-__device__ void expand_stage(WideShape::Record record, int num_steps, std::uint32_t lines) {
+template <class Shape>
+__device__ void expand_stage(typename Shape::Record record, int num_steps, std::uint32_t lines) {
   using Layout = cuda::RowLayout<128>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
 #pragma unroll
-  for (int tile = 0; tile < WideShape::rows / 64; ++tile) {
+  for (int tile = 0; tile < Shape::rows / 64; ++tile) {
     // Steps that are not this stage's have no edges.
     const int left = num_steps - tile * 4;
     const std::uint32_t kept = left >= 4 ? ~0u : left <= 0 ? 0u : ((1u << left * 4) - 1) * 0x10001u;
@@ -71,23 +80,24 @@ __device__ void expand_stage(WideShape::Record record, int num_steps, std::uint3
 }
 
 /// Four steps of 32 sources, of 16 columns of each half for each warp.
+template <class Shape>
 struct StageFragments {
-  std::uint32_t of[4][WideWindowSums::halves][4];
+  std::uint32_t of[4][Shape::halves][4];
 
   __device__ void load(std::uint32_t rows) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::uint32_t first =
-        rows + WideShape::offset(lane % 8 * 8, static_cast<int>(threadIdx.x) / 32) +
-        static_cast<std::uint32_t>(lane / 8 * WideShape::width);
+    // Warps without columns take those of others.
+    const int unit = static_cast<int>(threadIdx.x) / 32 % Shape::units;
+    const std::uint32_t first = Shape::further(rows + Shape::offset(lane % 8 * 8, unit), lane / 8);
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
 #pragma unroll
-      for (int half = 0; half < WideWindowSums::halves; ++half) {
+      for (int half = 0; half < Shape::halves; ++half) {
         std::uint32_t blocks[4];
+        // 64 rows further on are eight places.
         cuda::load_blocks_transposed(
-            blocks,
-            (first ^ static_cast<std::uint32_t>(half * 64)) +
-                static_cast<std::uint32_t>((step / 2 * 64 + step % 2 * 4) * WideShape::width));
+            blocks, Shape::further(first ^ static_cast<std::uint32_t>(half * 64), step % 2 * 4) +
+                        static_cast<std::uint32_t>(step / 2 * 8 * Shape::width));
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
           const unsigned places = odd == 0 ? 0x6420u : 0x7531u;
@@ -106,8 +116,9 @@ struct StageFragments {
   }
 };
 
-__device__ void start_products(StageFragments& fragments, std::uint32_t lines,
-                               WideWindowSums& sums) {
+template <class Shape>
+__device__ void start_products(StageFragments<Shape>& fragments, std::uint32_t lines,
+                               WideWindowSums<Shape>& sums) {
   const std::uint64_t pattern = cuda::RowLayout<128>::descriptor(lines);
   fragments.keep();
 #pragma unroll
@@ -116,23 +127,23 @@ __device__ void start_products(StageFragments& fragments, std::uint32_t lines,
 #pragma unroll
   for (int step = 0; step < 4; ++step) {
 #pragma unroll
-    for (int half = 0; half < WideWindowSums::halves; ++half) {
+    for (int half = 0; half < Shape::halves; ++half) {
       wgmma_bytes(sums.own[half], fragments.of[step][half], pattern + step * cuda::row_step);
     }
   }
   cuda::wgmma_commit();
 }
 
+template <class Shape>
 __device__ void sum_wide_stages(const ByteWindowsLaunch& launch, char* memory) {
   const std::uint32_t base = cuda::shared_address(memory);
   const auto rows_at = [&](int place) {
-    return base + static_cast<std::uint32_t>(place * WideShape::stage_bytes);
+    return base + static_cast<std::uint32_t>(place * Shape::stage_bytes);
   };
   const auto lines_at = [&](int place) {
-    return base +
-           static_cast<std::uint32_t>(WideShape::patterns_at + place * WideShape::pattern_bytes);
+    return base + static_cast<std::uint32_t>(Shape::patterns_at + place * Shape::pattern_bytes);
   };
-  const WideShape::Feed feed(launch.tall, memory + WideShape::feed_at);
+  const typename Shape::Feed feed(launch.tall, memory + Shape::feed_at);
   feed.start_stages();
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
@@ -141,64 +152,68 @@ __device__ void sum_wide_stages(const ByteWindowsLaunch& launch, char* memory) {
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
   __syncthreads();
-  expand_stage(feed.record(0), feed.stage(0).num_steps, lines_at(0));
+  expand_stage<Shape>(feed.record(0), feed.stage(0).num_steps, lines_at(0));
   cuda::wait_for_previous();
-  const ByteStages<WideShape> stages(launch.tall, base);
+  const ByteStages<Shape> stages(launch.tall, base);
   for (int turn = 0; turn < 2; ++turn) {
     stages.load(feed.stage(turn).num_steps, feed.record(turn), turn);
     cuda::commit_copies();
   }
 
-  WideWindowSums sums(launch);
+  WideWindowSums<Shape> sums(launch);
   for (int turn = 0, place = 0;; ++turn) {
     // All but the latest group: the rows of this stage, and the record of the stage after next.
     cuda::wait_for_copies<1>();
     __syncthreads();
     const tiles::Stage stage = feed.stage(turn);
     if (stage.end == tiles::StageEnd::work) break;
+    StageFragments<Shape> fragments;
+    fragments.load(rows_at(place));
+    start_products(fragments, lines_at(turn % 2), sums);
+    // Its fence may wait for all that is under way, so the next rows are asked for behind it.
+    expand_stage<Shape>(feed.record(turn + 1), feed.stage(turn + 1).num_steps,
+                        lines_at((turn + 1) % 2));
     // Into the place of the stage before, with which all warps are done.
     stages.load(feed.stage(turn + 2).num_steps, feed.record(turn + 2), place == 0 ? 2 : place - 1);
     feed.advance(turn);
     cuda::commit_copies();
-    StageFragments fragments;
-    fragments.load(rows_at(place));
-    start_products(fragments, lines_at(turn % 2), sums);
-    expand_stage(feed.record(turn + 1), feed.stage(turn + 1).num_steps, lines_at((turn + 1) % 2));
     wgmma_wait_for<0>();
     fragments.keep();
 #pragma unroll
     for (auto& half : sums.own) keep_in_place(half);
     if (stage.end != tiles::StageEnd::none) sums.finish(stage, lines_at(turn % 2));
-    place = place + 1 < WideShape::num_stages ? place + 1 : 0;
+    place = place + 1 < Shape::num_stages ? place + 1 : 0;
   }
   // What was asked for beyond the end must have arrived before the memory is another block's.
   cuda::wait_for_copies<0>();
 }
 
-__global__ __launch_bounds__(WideShape::threads, WideShape::min_blocks) void sum_wide_windows(
+template <class Shape>
+__global__ __launch_bounds__(Shape::threads, Shape::min_blocks) void sum_wide_windows(
     const ByteWindowsLaunch launch) {
 #ifdef TESSERA_HAS_WGMMA
   cuda::let_next_begin();
   extern __shared__ __align__(1024) char shared[];
   const std::uint32_t address = cuda::shared_address(shared);
-  sum_wide_stages(launch, shared + ((address + 1023u) & ~1023u) - address);
+  sum_wide_stages<Shape>(launch, shared + ((address + 1023u) & ~1023u) - address);
 #else
   __trap();
 #endif
 }
 
-}  // namespace
-
-const ByteWindowsFunction wide_byte_windows = {
-    WideShape::width, WideShape::rows / 16,
-    [](const ByteWindowsLaunch& launch, Stream stream) {
-      const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
-                      cuda::num_blocks(launch.out.cols, WideShape::width));
-      cuda::launch_overlapped(sum_wide_windows, grid, WideShape::threads,
-                              std::size_t{WideShape::shared_bytes}, stream, launch);
-    },
-    [] {
-      return cuda::resident_blocks(sum_wide_windows, WideShape::threads, WideShape::shared_bytes);
-    }};
+template <class Shape>
+constexpr ByteWindowsFunction wide_windows_function() {
+  return {Shape::width, Shape::rows / 16,
+          [](const ByteWindowsLaunch& launch, Stream stream) {
+            const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
+                            cuda::num_blocks(launch.out.cols, Shape::width));
+            cuda::launch_overlapped(sum_wide_windows<Shape>, grid, Shape::threads,
+                                    std::size_t{Shape::shared_bytes}, stream, launch);
+          },
+          [] {
+            return cuda::resident_blocks(sum_wide_windows<Shape>, Shape::threads,
+                                         Shape::shared_bytes);
+          }};
+}
 
 }  // namespace tessera::ops
