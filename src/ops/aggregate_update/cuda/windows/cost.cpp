@@ -34,7 +34,13 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
 
 }  // namespace
 
-double predicted_window_update_us(const AggregateUpdateProblem& problem, const SpmmProblem& sums,
+SpmmProblem window_sums(const AggregateUpdateProblem& problem) {
+  SpmmProblem sums = sums_problem(problem, problem.gathered());
+  sums.epilogue = {};
+  return sums;
+}
+
+double predicted_window_update_us(const AggregateUpdateProblem& problem,
                                   const DeviceTraits& traits) {
   const WindowCoefficients fit = coefficients_for(coefficients, traits);
   const AggregateUpdateOptions& options = problem.options;
@@ -45,7 +51,7 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem, const S
   const double products = options.root ? 2 : 1;
   const double own = (options.self ? 1 : 0) + (options.root ? 1 : 0);
   const double moved = rows * bytes * (cols + inner * (own + (problem.keeps_sums() ? 0 : -1)));
-  return fit.windows * predict_tall_us(sums, window_update_policy, traits) +
+  return fit.windows * predict_tall_us(window_sums(problem), window_update_policy, traits) +
          2 * products * rows * inner * cols / (bytes == 2 ? fit.half_per_us : fit.full_per_us) +
          moved / fit.moved_bytes_per_us;
 }

@@ -6,8 +6,11 @@
 
 namespace tessera::ops {
 
-/// What windows that are multiplied by weights should take on a GPU; `sums` are the windows alone.
-double predicted_window_update_us(const AggregateUpdateProblem& problem, const SpmmProblem& sums,
+/// The windows alone. The term of the target's own features comes when one is complete.
+SpmmProblem window_sums(const AggregateUpdateProblem& problem);
+
+/// What windows that are multiplied by weights should take on a GPU.
+double predicted_window_update_us(const AggregateUpdateProblem& problem,
                                   const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -33,14 +33,6 @@ int narrowest(const int (&widths)[count], std::int64_t columns) {
   return found == std::end(widths) ? 0 : *found;
 }
 
-/// The term of the target's own features comes when a window is complete: windows themselves store
-/// nothing.
-SpmmProblem window_sums(const AggregateUpdateProblem& problem) {
-  SpmmProblem sums = sums_problem(problem, problem.gathered());
-  sums.epilogue = {};
-  return sums;
-}
-
 WindowUpdateKey key_for(const AggregateUpdateProblem& problem) {
   const Precision precision = stored_as(problem.options.precision);
   return {precision, narrowest(window_update_widths, problem.gathered()),
@@ -132,8 +124,7 @@ void append_cuda_window_aggregate_update(std::vector<AggregateUpdateKernel>& tab
   kernel.info.repeated_edges = false;
   kernel.why_not = why_not_windows;
   kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
-    return predicted_window_update_us(problem, window_sums(problem),
-                                      device_traits(problem.options.device));
+    return predicted_window_update_us(problem, device_traits(problem.options.device));
   };
   kernel.prepare =
       [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {

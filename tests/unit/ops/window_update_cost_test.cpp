@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "core/device_traits.hpp"
+#include "ops/aggregate_update/cuda/windows/cost.hpp"
+#include "tessera/graph/generate.hpp"
+
+/// What windows that are multiplied by weights should take, before a GPU is asked.
+namespace tessera::ops {
+namespace {
+
+AggregateUpdateProblem problem_on(const Graph& graph, std::int64_t width, Precision precision) {
+  AggregateUpdateProblem problem{graph, {}, SpmmPass::forward};
+  problem.options.in = problem.options.out = width;
+  problem.options.precision = precision;
+  return problem;
+}
+
+double us(const AggregateUpdateProblem& problem) {
+  return predicted_window_update_us(problem, h200_traits());
+}
+
+TEST(WindowUpdateCost, GrowsWithWidthsAndWithWhatIsAskedFor) {
+  const Graph graph =
+      generate::build(generate::Molecules{.graphs = 8000, .mean_vertices = 25, .seed = 1}).graph;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    const AggregateUpdateProblem plain = problem_on(graph, 64, precision);
+    EXPECT_LT(us(plain), us(problem_on(graph, 96, precision)));
+    AggregateUpdateProblem kept = plain;
+    kept.options.keep_aggregated = true;
+    EXPECT_LT(us(plain), us(kept));
+    AggregateUpdateProblem root = plain;
+    root.options.root = true;
+    EXPECT_LT(us(plain), us(root));
+    AggregateUpdateProblem self = plain;
+    self.options.self = true;
+    EXPECT_LT(us(plain), us(self));
+  }
+}
+
+TEST(WindowUpdateCost, FollowsTheColumnsOfWindowsNotTheirEdges) {
+  const Graph communities = generate::build(
+      generate::BlockModel{.vertices = 40000, .communities = 400, .mean_degree = 20, .seed = 2});
+  const Graph random =
+      generate::build(generate::ErdosRenyi{.vertices = 40000, .edges = 800000, .seed = 2});
+  EXPECT_LT(us(problem_on(communities, 64, Precision::bf16)),
+            us(problem_on(random, 64, Precision::bf16)));
+}
+
+}  // namespace
+}  // namespace tessera::ops
