@@ -276,6 +276,10 @@ TEST_P(AggregateUpdateKernels, OddGraphsInAllForms) {
     for (const AggregateUpdateOptions& options : all_forms(odd.graph, 17, 12)) {
       check_types(odd.graph, options, 3);
     }
+    // Rows on boundaries.
+    for (const AggregateUpdateOptions& options : all_forms(odd.graph, 16, 24)) {
+      check_types(odd.graph, options, 0);
+    }
   }
 }
 

@@ -32,9 +32,6 @@ TEST(WindowUpdateCost, GrowsWithWidthsAndWithWhatIsAskedFor) {
     AggregateUpdateProblem root = plain;
     root.options.root = true;
     EXPECT_LT(us(plain), us(root));
-    AggregateUpdateProblem self = plain;
-    self.options.self = true;
-    EXPECT_LT(us(plain), us(self));
   }
 }
 

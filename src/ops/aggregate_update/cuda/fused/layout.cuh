@@ -63,29 +63,44 @@ struct UpdateLayout {
 template <int cols, class T, class Layout = UpdateLayout<T>>
 __device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std::int64_t stride,
                             int first_line, bool root, char* planes) {
-  constexpr int kept_cols = (cols + 63) / 64 * 64;
   const auto* const from = static_cast<const T*>(weight);
   const auto padded = static_cast<int>(Layout::padded(launch.features.inner));
   const std::int64_t block_bytes = Layout::block_bytes(launch.features.inner, root);
   const std::int64_t plane_bytes = Layout::plane_bytes(launch.features.inner, root, cols);
   const bool in_row = launch.weights.inner_in_row;
-  for (int i = static_cast<int>(threadIdx.x); i < padded * kept_cols;
-       i += static_cast<int>(blockDim.x)) {
-    const int inner = in_row ? i % padded : i / kept_cols;
-    const int col = in_row ? i / padded : i % kept_cols;
-    float rest = 0;
-    if (inner < launch.features.inner && col < launch.features.cols) {
-      rest = cuda::widen(in_row ? from[col * stride + inner] : from[inner * stride + col]);
-    }
-    const int line = first_line + Layout::line_of(inner);
-    const int at = exchanged_column(col) % 64;
-    char* const place =
-        planes + col / 64 * block_bytes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
+  const auto inner_of = [&](int i) { return in_row ? i % padded : i / cols; };
+  const auto col_of = [&](int i) { return in_row ? i / padded : i % cols; };
+  // Several are on their way at once: a store to shared memory may not be passed by a load.
+  constexpr int batch = 8;
+  const auto threads = static_cast<int>(blockDim.x);
+  for (int first = static_cast<int>(threadIdx.x); first < padded * cols; first += batch * threads) {
+    float values[batch];
 #pragma unroll
-    for (int plane = 0; plane < Layout::right_planes; ++plane) {
-      const __nv_bfloat16 part = __float2bfloat16_rn(rest);
-      *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
-      rest -= __bfloat162float(part);
+    for (int b = 0; b < batch; ++b) {
+      const int i = first + b * threads;
+      const int inner = inner_of(i);
+      const int col = col_of(i);
+      const bool exists =
+          i < padded * cols && inner < launch.features.inner && col < launch.features.cols;
+      values[b] =
+          exists ? cuda::widen(in_row ? from[col * stride + inner] : from[inner * stride + col])
+                 : 0.0f;
+    }
+#pragma unroll
+    for (int b = 0; b < batch; ++b) {
+      const int i = first + b * threads;
+      if (i >= padded * cols) break;
+      const int col = col_of(i);
+      const int line = first_line + Layout::line_of(inner_of(i));
+      const int at = exchanged_column(col) % 64;
+      char* const place =
+          planes + col / 64 * block_bytes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
+#pragma unroll
+      for (int plane = 0; plane < Layout::right_planes; ++plane) {
+        const __nv_bfloat16 part = __float2bfloat16_rn(values[b]);
+        *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
+        values[b] -= __bfloat162float(part);
+      }
     }
   }
 }

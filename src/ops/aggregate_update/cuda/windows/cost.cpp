@@ -10,27 +10,29 @@
 namespace tessera::ops {
 namespace {
 
-/// What the product adds to the windows: by its multiplications and additions, planes counted, and
-/// by the bytes that it reads and writes besides the sums, which are stored only where they are
-/// kept.
+/// What comes to the windows: the weights, which every block brings before it begins, products with
+/// them, counted as multiplications and additions, and the sums where they are stored.
 struct WindowCoefficients {
-  double windows;  ///< how many times what sums alone take
+  double weight_us_per_byte;
   double half_per_us;
   double full_per_us;
-  double moved_bytes_per_us;
+  double kept_bytes_per_us;
 
   WindowCoefficients scaled(DeviceRatio ratio) const {
     WindowCoefficients scaled = *this;
     scaled.half_per_us *= ratio.processors;
     scaled.full_per_us *= ratio.processors;
-    scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.kept_bytes_per_us *= ratio.memory;
     return scaled;
   }
 };
 
 constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-17", "an estimate: not timed"),
-      {.windows = 1.5, .half_per_us = 150e6, .full_per_us = 50e6, .moved_bytes_per_us = 3e6}}}};
+    {{fitted_on_h200("2026-11-17", "molecules, two unions and communities at 64 and 96 features"),
+      {.weight_us_per_byte = 1.6e-3,
+       .half_per_us = 118e6,
+       .full_per_us = 55e6,
+       .kept_bytes_per_us = 6e6}}}};
 
 }  // namespace
 
@@ -49,11 +51,13 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem,
   const auto inner = static_cast<double>(problem.gathered());
   const auto cols = static_cast<double>(problem.written());
   const double products = options.root ? 2 : 1;
-  const double own = (options.self ? 1 : 0) + (options.root ? 1 : 0);
-  const double moved = rows * bytes * (cols + inner * (own + (problem.keeps_sums() ? 0 : -1)));
-  return fit.windows * predict_tall_us(window_sums(problem), window_update_policy, traits) +
+  const auto weights =
+      static_cast<double>(update_weight_bytes(bytes == 2 ? Precision::bf16 : Precision::fp32,
+                                              problem.gathered(), problem.written(), options.root));
+  return predict_tall_us(window_sums(problem), window_update_policy, traits) +
+         fit.weight_us_per_byte * weights +
          2 * products * rows * inner * cols / (bytes == 2 ? fit.half_per_us : fit.full_per_us) +
-         moved / fit.moved_bytes_per_us;
+         (problem.keeps_sums() ? rows * inner * bytes / fit.kept_bytes_per_us : 0);
 }
 
 }  // namespace tessera::ops

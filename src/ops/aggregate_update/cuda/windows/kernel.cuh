@@ -49,15 +49,17 @@ class WindowUpdate {
   }
 
   __device__ void operator()(Sums& sums) const {
+    const bool self = launch_.update.features.self;
+    OwnRows own(*this, self);
     reduce(sums);
-    if (launch_.update.features.self) add_own(self_factor<T>(launch_.update), sums);
+    if (self) own.add(self_factor<T>(launch_.update), sums);
     if (launch_.update.features.aggregated != nullptr) keep(sums);
     UpdateSums<cols> products;
     multiply(sums, 0, products);
     if (launch_.update.weights.root != nullptr) {
 #pragma unroll
       for (float& sum : sums) sum = 0;
-      add_own(1, sums);
+      OwnRows(*this, true).add(1, sums);
       multiply(sums, static_cast<int>(Layout::padded(features_)), products);
     }
     bool finite[2] = {true, true};
@@ -102,31 +104,51 @@ class WindowUpdate {
     }
   }
 
-  /// The features of the rows themselves, four pairs at a time.
-  __device__ void add_own(float factor, Sums& sums) const {
+  /// The features of the rows themselves, of as many rows at once as there are registers for: each
+  /// time they are waited for.
+  class OwnRows {
+    static constexpr int at_once = Layout::is_fp32 ? 1 : 2;
+
+   public:
+    __device__ OwnRows(const WindowUpdate& update, bool wanted) : update_(update) {
+      if (wanted) load(0);
+    }
+    __device__ void add(float factor, Sums& sums) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const VertexId row = rows_[half].row;
-      const T* const own = static_cast<const T*>(launch_.features.x) +
-                           std::int64_t{row < 0 ? 0 : row} * launch_.features.x_stride + feature_;
+      for (int first = 0; first < 2; first += at_once) {
+        if (first > 0) load(first);
 #pragma unroll
-      for (int first = 0; first < width / 8; first += 4) {
-        Pair pairs[4];
+        for (int i = 0; i < at_once; ++i) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          pairs[i] = Pair::load_if(row >= 0 && exists(first + i), own + 8 * (first + i));
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float values[2];
-          pairs[i].widen_to(values);
-          const int at = place(half, first + i);
-          sums[at] = fmaf(factor, values[0], sums[at]);
-          sums[at + 1] = fmaf(factor, values[1], sums[at + 1]);
+          for (int block = 0; block < width / 8; ++block) {
+            float values[2];
+            pairs_[i][block].widen_to(values);
+            const int at = place(first + i, block);
+            sums[at] = fmaf(factor, values[0], sums[at]);
+            sums[at + 1] = fmaf(factor, values[1], sums[at + 1]);
+          }
         }
       }
     }
-  }
+
+   private:
+    __device__ void load(int first) {
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const VertexId row = update_.rows_[first + i].row;
+        const T* const own = static_cast<const T*>(update_.launch_.features.x) +
+                             std::int64_t{row < 0 ? 0 : row} * update_.launch_.features.x_stride +
+                             update_.feature_;
+#pragma unroll
+        for (int block = 0; block < width / 8; ++block) {
+          pairs_[i][block] = Pair::load_if(row >= 0 && update_.exists(block), own + 8 * block);
+        }
+      }
+    }
+
+    const WindowUpdate& update_;
+    Pair pairs_[at_once][width / 8];
+  };
 
   /// Stores Z. 16-bit features: four lanes trade their pairs, so that each stores 16 bytes.
   __device__ void keep(const Sums& sums) const {

@@ -75,7 +75,8 @@ struct TallCoefficients {
 constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
           "2026-11-15",
-          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
+          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; splits "
+          "by columns on 2026-11-17, reddit- and proteins-size at 128"),
       {.start_us = 8.655,
        .start_us_per_byte = 0.001986,
        .moved_bytes_per_us = 3.15e6,
@@ -92,9 +93,9 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .merge_us = 1,
        .slot_bytes_per_us = 2e6,
        .some_windows = 0.32,
-       .half = {{0.074, 0.00079}, {0.064, 0.00246}, 3.9e6, 0.22},
-       .full = {{0.054, 0.0012}, {0.09, 0.00261}, 6.3e6, 0.36},
-       .factors = {0.971, 0.977, 1.03, 1, 1, 1, 1.4, 1.4, 1.3, 1.12, 1.3, 1.3, 1.02, 1.32}}}}};
+       .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22},
+       .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36},
+       .factors = {0.971, 0.977, 1.03, 1, 1.38, 1, 1.4, 1.4, 1.3, 1.12, 1.34, 1.13}}}}};
 
 double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
   for (std::size_t i = 0; i < tall_policies.size(); ++i) {
@@ -198,15 +199,14 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
   if (policy.valued && problem.edge_values_expected) {
     work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
   }
-  if (policy.min_uses > 1) {
-    // Sums of the rest are written and read once.
-    const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
-    const auto longest_row = static_cast<double>(degrees->longest());
-    work_us += fit.rest_launch_us + rows * shape.features * 8 / fit.moved_bytes_per_us +
-               std::max(sample.rest_edges * row_bytes / shape.rates.rest_bytes_per_us,
-                        longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
-  }
-  return start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
+  const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
+  if (policy.min_uses == 1) return windows_us;
+  // CUDA cores come first, and their sums are written and read once.
+  const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
+  const auto longest_row = static_cast<double>(degrees->longest());
+  return windows_us + fit.rest_launch_us + rows * shape.features * 8 / fit.moved_bytes_per_us +
+         std::max(sample.rest_edges * row_bytes / shape.rates.rest_bytes_per_us,
+                  longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
 }
 
 }  // namespace tessera::ops

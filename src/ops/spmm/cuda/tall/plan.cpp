@@ -151,13 +151,10 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     const TallKernelShape shape = kernel != nullptr ? *kernel : own_kernels(policy);
     width_ = shape.width;
     const int chunks = num_chunks();
-    const bool beside = windows_.rest != nullptr && policy.beside;
-    const int blocks = shape.resident_blocks / (beside ? 2 : 1);
-    const tiles::PieceSchedule schedule =
-        tiles::make_pieces(windows_.steps, {.workers = std::max(1, blocks / std::max(1, chunks)),
-                                            .min_cut_steps = policy.min_cut_steps,
-                                            .taken = some.taken,
-                                            .in_order = beside});
+    const tiles::PieceSchedule schedule = tiles::make_pieces(
+        windows_.steps, {.workers = std::max(1, shape.resident_blocks / std::max(1, chunks)),
+                         .min_cut_steps = policy.min_cut_steps,
+                         .taken = some.taken});
     const tiles::StageLists lists = tiles::make_stages(
         schedule, shape.max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
     stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
@@ -179,9 +176,8 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
           checked_area((static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height,
                        padded_features()));
     }
-    first_arrival_ = std::int64_t{num_slots_} * chunks;
-    workspace_.add_counters(first_arrival_);
-    if (windows_.rest != nullptr) prepare_rest(beside);
+    workspace_.add_counters(std::int64_t{num_slots_} * chunks);
+    if (windows_.rest != nullptr) prepare_rest();
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
@@ -194,7 +190,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     if (windows_.rest != nullptr) {
       launch.epilogue.rest = rest_sums_.in(workspace);
       launch.epilogue.rest_stride = padded_features();
-      sum_rest(call.x, aligned, stream, workspace, launch);
+      sum_rest(call.x, aligned, stream, workspace);
     }
     (aligned ? aligned_ : scalar_)->launch(launch, stream);
   }
@@ -274,28 +270,21 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.matrix.values = run_values_.in(workspace);
   }
 
-  void prepare_rest(bool beside) {
+  void prepare_rest() {
     rest_sums_ = workspace_.add<float>(checked_area(windows_.steps.num_rows, padded_features()));
     const bool forward = problem_.pass == SpmmPass::forward;
     const VertexId columns = forward ? problem_.graph.num_cols() : problem_.graph.num_rows();
-    // Windows that wait for rows want them complete.
-    rest_width_ = beside ? problem_.features
-                         : rest_width(problem_.features, columns,
-                                      static_cast<int>(bytes_per_element(problem_.precision)),
-                                      static_cast<double>(device_traits(problem_.device).l2_bytes));
+    rest_width_ = rest_width(problem_.features, columns,
+                             static_cast<int>(bytes_per_element(problem_.precision)),
+                             static_cast<double>(device_traits(problem_.device).l2_bytes));
     const auto degrees = forward ? row_degrees(problem_.graph) : column_degrees(problem_.graph);
     rest_has_long_rows_ = degrees->longest() > longest_rest_row;
     rest_blocks_ =
         rest_function(problem_.precision, rest_width_, true).resident_blocks(!col_scale_.empty());
-    rest_beside_ = beside;
-    if (!beside) return;
-    rest_blocks_ /= 2;
-    workspace_.add_counters(static_cast<std::int64_t>(windows_.steps.step_offsets.size()) - 1);
   }
 
-  void sum_rest(const ConstOperand& x, bool aligned, Stream stream, const WorkspaceView& workspace,
-                TallLaunch& windows) const {
-    const RestFunction function = rest_function(problem_.precision, rest_width_, aligned);
+  void sum_rest(const ConstOperand& x, bool aligned, Stream stream,
+                const WorkspaceView& workspace) const {
     RestLaunch launch;
     launch.num_rows = windows_.rest->num_rows;
     launch.offsets = windows_.rest->offsets();
@@ -308,14 +297,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.sums_stride = padded_features();
     launch.has_long_rows = rest_has_long_rows_;
     launch.num_blocks = rest_blocks_;
-    if (rest_beside_) {
-      launch.arrivals = workspace.counters + first_arrival_;
-      launch.window_rows = windows_.steps.height;
-      windows.work.rest_arrivals = launch.arrivals;
-      windows.work.rest_counts =
-          static_cast<unsigned>((problem_.features + function.width - 1) / function.width);
-    }
-    function.launch(launch, stream);
+    rest_function(problem_.precision, rest_width_, aligned).launch(launch, stream);
   }
 
   bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
@@ -368,8 +350,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   std::int64_t rest_width_ = 0;
   int rest_blocks_ = 0;
   bool rest_has_long_rows_ = false;
-  bool rest_beside_ = false;  ///< windows, not before them
-  std::int64_t first_arrival_ = 0;
   int width_ = 0;  ///< features of a block
   const TallFunction* aligned_ = nullptr;
   const TallFunction* scalar_ = nullptr;
@@ -460,9 +440,9 @@ SpmmKernel kernel_of_policy() {
       policy.planes == 3 ? ", fp32 in three planes"
       : policy.valued    ? ", edges with values"
                          : "",
-      policy.min_uses > 1 ? fmt::format(", columns of fewer than {} rows on CUDA cores{}",
-                                        policy.min_uses, policy.beside ? " at the same time" : "")
-                          : "");
+      policy.min_uses > 1
+          ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
+          : "");
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = policy.planes == 3;

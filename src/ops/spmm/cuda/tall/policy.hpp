@@ -21,12 +21,9 @@ struct TallPolicy {
   bool warps = false;
   /// On sparse wgmma: columns in quads of which every row uses at most two.
   bool quads = false;
-  /// CUDA cores add up what is left to them at the same time, on half of every processor, not
-  /// before.
-  bool beside = false;
 };
 
-inline constexpr std::array<TallPolicy, 14> tall_policies = {{
+inline constexpr std::array<TallPolicy, 12> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
@@ -39,8 +36,6 @@ inline constexpr std::array<TallPolicy, 14> tall_policies = {{
     {"nm_256", 256, 32, 2, 1, false, false, true},
     {"nm_split_128", 128, 256, 2, 3, false, false, true},
     {"nm_split_256", 256, 256, 2, 3, false, false, true},
-    {"beside_128", 128, 256, 2, 3, false, false, false, true},
-    {"nm_beside_128", 128, 256, 2, 3, false, false, true, true},
 }};
 
 }  // namespace tessera::ops

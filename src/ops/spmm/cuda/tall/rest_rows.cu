@@ -5,7 +5,7 @@
 
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
-#include "cuda/overlapped_pair.cuh"
+#include "cuda/overlap.cuh"
 #include "cuda/vectors.cuh"
 
 /// A warp per row: `lanes` of them load one row of X together, and several such groups work on
@@ -173,14 +173,6 @@ class RestSum {
   float sums_[width] = {};
 };
 
-/// Lets windows that wait for it see the sum of a row.
-__device__ void arrive(const RestLaunch& launch, std::int64_t row) {
-  if (launch.arrivals == nullptr) return;
-  __threadfence();
-  __syncwarp();
-  if (threadIdx.x % 32 == 0) atomicAdd(launch.arrivals + row / launch.window_rows, 1u);
-}
-
 /// A warp each, one after another: where the next row's edges are is known while one is summed.
 template <class T, int lanes, bool aligned, bool scaled>
 __device__ void sum_rows(const RestLaunch& launch) {
@@ -193,7 +185,6 @@ __device__ void sum_rows(const RestLaunch& launch) {
     sum.gather(edges_of(launch, std::int64_t{row} + step));
     sum.combine_groups();
     if (sum.writes()) sum.store(row);
-    arrive(launch, row);
   }
 }
 
@@ -213,7 +204,6 @@ __device__ void sum_long_rows_too(const RestLaunch& launch) {
       sum.gather({});
       sum.combine_groups();
       if (sum.writes()) sum.store(first_row + warp);
-      arrive(launch, first_row + warp);
     }
     if (!__syncthreads_or(is_long)) continue;
 #pragma unroll 1
@@ -226,22 +216,17 @@ __device__ void sum_long_rows_too(const RestLaunch& launch) {
       sum.gather({});
       sum.combine_groups();
       sum.combine_warps();
-      if (warp != 0) continue;
-      if (sum.writes()) sum.store(first_row + i);
-      arrive(launch, first_row + i);
+      if (warp == 0 && sum.writes()) sum.store(first_row + i);
     }
   }
 }
 
-/// Beside windows, half of the registers are theirs.
 template <class T, int lanes, bool aligned, bool scaled>
 __global__ __launch_bounds__(block_warps * 32, !aligned ? 1
                                                : scaled
                                                    ? 3
                                                    : 4) void sum_rest(const RestLaunch launch) {
-  const bool leads = launch.arrivals != nullptr;
-  cuda::begin_leader(leads);
-  cuda::wait_as_leader(leads);
+  cuda::begin_overlapped();
   if (launch.has_long_rows) {
     sum_long_rows_too<T, lanes, aligned, scaled>(launch);
   } else {
@@ -259,16 +244,12 @@ constexpr auto kernel_of(bool scaled) {
 
 template <class T, int lanes, bool aligned>
 void launch_rest(const RestLaunch& launch, Stream stream) {
-  const auto chunks =
-      static_cast<int>(cuda::num_blocks(launch.features, block_width<T, lanes, aligned>));
-  // Parts of the features one after the other, of which the cache holds one; beside windows, which
-  // wait for all of them, at once.
-  const int blocks_at_once = launch.num_blocks / (launch.arrivals != nullptr ? chunks : 1);
-  const unsigned blocks = std::min(cuda::num_blocks(launch.num_rows, block_warps),
-                                   static_cast<unsigned>(std::max(1, blocks_at_once)));
-  cuda::launch_overlapped(kernel_of<T, lanes, aligned>(launch.col_scale != nullptr),
-                          dim3(blocks, static_cast<unsigned>(chunks)), block_warps * 32, stream,
-                          launch);
+  // Parts of the features come one after the other, of which the cache holds one.
+  const dim3 grid(std::min(cuda::num_blocks(launch.num_rows, block_warps),
+                           static_cast<unsigned>(std::max(1, launch.num_blocks))),
+                  cuda::num_blocks(launch.features, block_width<T, lanes, aligned>));
+  cuda::launch_overlapped(kernel_of<T, lanes, aligned>(launch.col_scale != nullptr), grid,
+                          block_warps * 32, stream, launch);
 }
 
 template <class T, int lanes, bool aligned>
@@ -278,8 +259,7 @@ int resident_rest_blocks(bool scaled) {
 
 template <class T, int lanes, bool aligned>
 constexpr RestFunction make_rest_function() {
-  return {block_width<T, lanes, aligned>, launch_rest<T, lanes, aligned>,
-          resident_rest_blocks<T, lanes, aligned>};
+  return {launch_rest<T, lanes, aligned>, resident_rest_blocks<T, lanes, aligned>};
 }
 
 template <class T>

@@ -21,11 +21,7 @@ struct RestLaunch {
   float* sums = nullptr;
   std::int64_t sums_stride = 0;  ///< at least the features, rounded up to a multiple of 32
 
-  /// Where windows are multiplied at the same time: how many rows of each have their sums, counted
-  /// once for every width of features. Null: windows come later.
-  unsigned* arrivals = nullptr;
-  int window_rows = 0;
-  int num_blocks = 0;          ///< that stay, at once
+  int num_blocks = 0;          ///< that the GPU holds at once
   bool has_long_rows = false;  ///< of more edges than the following
 };
 
@@ -37,7 +33,7 @@ inline constexpr int longest_rest_row = 2048;
 constexpr std::int64_t rest_width(std::int64_t features, double columns, int element_bytes,
                                   double cache_bytes) {
   constexpr std::int64_t line_bytes = 128;
-  constexpr double cached_share = 0.6;
+  constexpr double cached_share = 0.5;
   std::int64_t width = features;
   while (columns * static_cast<double>(width * element_bytes) > cached_share * cache_bytes &&
          (width + 1) / 2 * element_bytes >= line_bytes) {
@@ -47,7 +43,6 @@ constexpr std::int64_t rest_width(std::int64_t features, double columns, int ele
 }
 
 struct RestFunction {
-  std::int64_t width = 0;  ///< features of a launch's blocks
   void (*launch)(const RestLaunch& launch, Stream stream) = nullptr;
   int (*resident_blocks)(bool scaled) = nullptr;
 };
