@@ -121,6 +121,20 @@ def test_two_streams_share_a_graph():
     assert all(torch.equal(y, expected) for kept in results for y in kept)
 
 
+def test_a_stream_uses_what_another_has_just_made():
+    """Orders of weights and weights of loops are made on one stream, and used on another without waiting."""
+    index, x = random_edges(2000, 2000, 400000, "cuda"), torch.randn(2000, 64, device="cuda")
+    weight, side = torch.rand(400000, device="cuda"), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    for options in ({"edge_weight": weight}, {"loops": "one_each", "loop_weight": 2.0, "norm": "symmetric"}):
+        tessera.clear_cache()
+        expected = tessera.spmm(index, x, **options)
+        with torch.cuda.stream(side):
+            found = tessera.spmm(index, x, **options)
+        torch.cuda.synchronize()
+        assert torch.equal(found, expected)
+
+
 def test_double_precision_is_pygs():
     index = random_edges(30, 30, 200, "cuda")
     x = torch.randn(30, 8, device="cuda", dtype=torch.float64)

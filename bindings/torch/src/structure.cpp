@@ -216,6 +216,7 @@ void Structure::build(const Tensor& targets, const Tensor& sources, const Tensor
   Tensor order = call<Tensor>("aten::scatter", "src", numbers, std::int64_t{0}, ids, numbers);
   if (caller_positions != nullptr) order = selected(*caller_positions, order);
   order_ = order;
+  synchronise(place.device, place.stream);  // other streams may use it next
 }
 
 Tensor Structure::loop_weights(double weight, ScalarType type) const {
@@ -230,6 +231,8 @@ Tensor Structure::loop_weights(double weight, ScalarType type) const {
 Graph Structure::with_loop_weight(double weight) const {
   if (added_loops() == 0 || weight == 1) return graph_;
   const Tensor ordered = loop_weights(weight, ScalarType::Float);
+  const Place place = place_of(ordered);
+  synchronise(place.device, place.stream);  // other streams may use it next
   return graph_.with_values(PlacedArray<float>(borrowed<float>(ordered), graph_.place()));
 }
 
