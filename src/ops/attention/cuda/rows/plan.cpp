@@ -11,11 +11,11 @@
 #include "ops/attention/cuda/lengths.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/rows/functions.hpp"
+#include "ops/attention/cuda/rows/lane_choice.hpp"
 #include "ops/attention/cuda/rows/mutual.hpp"
-#include "ops/attention/cuda/rows/schedule.hpp"
+#include "ops/attention/cuda/rows/side.hpp"
 #include "ops/attention/cuda/weights.hpp"
 #include "ops/cuda/boundaries.hpp"
-#include "ops/spmm/cuda/rows/cut.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -60,39 +60,6 @@ AttentionRows rows_of(const ConstOperand& operand) {
 }
 AttentionSums sums_of(const Operand& operand) { return {operand.data, operand.stride}; }
 
-/// Pieces of rows that are cut, of so many edges at most.
-std::int64_t count_slots(const DegreeStatistics& degrees, EdgeOffset piece) {
-  std::int64_t slots = 0;
-  for (auto count = degrees.counts.rbegin(); count != degrees.counts.rend(); ++count) {
-    if (count->degree <= piece) break;
-    slots += count->rows * ((count->degree + piece - 1) / piece);
-  }
-  return slots;
-}
-
-/// One sweep's rows of the matrix, and how they are shared out.
-struct Side {
-  std::shared_ptr<const cuda::DeviceRows> rows;
-  AttentionSchedule schedule;
-
-  Side() = default;
-  Side(std::shared_ptr<const cuda::DeviceRows> matrix, const DegreeStatistics& degrees,
-       const LaneShape& shape, const AttentionOptions& options)
-      : rows(std::move(matrix)) {
-    RowsPolicy policy;
-    policy.lanes = shape.lanes;
-    const auto offsets = rows->host_offsets.span();
-    const RowsCut cut =
-        choose_cut({offsets, degrees}, policy, shape.num_slices, device_traits(options.device));
-    // A warp's share of spmm's piece. What pieces leave for others to join, features and as many
-    // numbers of scores at most, is less than a number for two edges of the graph.
-    EdgeOffset piece = std::max<EdgeOffset>(1, cut.piece(policy) / (cut.block_threads / 32));
-    while (count_slots(degrees, piece) * 2 * options.features > degrees.num_edges / 2) piece *= 2;
-    schedule = make_attention_schedule(
-        *rows, degrees, {std::min(cut.short_row(policy), piece), piece}, options.place());
-  }
-};
-
 /// Attention by rows: forward over rows; backward over rows, then over columns. Cosines over a
 /// graph whose edges all go both ways are differentiated in one sweep, unless dropout tells the
 /// twins apart.
@@ -102,13 +69,13 @@ class CudaRowsAttention final : public PreparedAttention {
       : graph_(problem.graph),
         options_(problem.options),
         functions_(functions_of(options_.form, options_.precision)),
+        lanes_(problem),
         width_(options_.features / options_.heads),
-        score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features),
-        two_vectors_{wants_two_vectors(problem, AttentionSweep::forward),
-                     wants_two_vectors(problem, AttentionSweep::backward)} {
+        score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features) {
     const LaneShape shape = *LaneShape::of(options_.heads, width_, *expected_lane_vectors(problem));
     const Place place = options_.place();
-    row_side_ = Side(cuda::device_rows(graph_, place), *row_degrees(graph_), shape, options_);
+    row_side_ =
+        AttentionSide(cuda::device_rows(graph_, place), *row_degrees(graph_), shape, options_);
     if (is_cosine()) inverse_lengths_ = workspace_.add<float>(graph_.num_rows());
     slots_ = workspace_.add<float>(
         checked_area(row_side_.schedule.num_slots, options_.features + 2 * options_.heads));
@@ -116,8 +83,8 @@ class CudaRowsAttention final : public PreparedAttention {
     if (options_.backward) {
       mutual_ = is_cosine() && options_.dropout == 0 && cuda::is_symmetric(graph_, place);
       if (!mutual_) {
-        column_side_ =
-            Side(cuda::device_columns(graph_, place), *column_degrees(graph_), shape, options_);
+        column_side_ = AttentionSide(cuda::device_columns(graph_, place), *column_degrees(graph_),
+                                     shape, options_);
         cut_rows = std::max<std::int64_t>(cut_rows, column_side_.schedule.num_cut_rows);
       }
       prepare_backward();
@@ -144,7 +111,7 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slots = slots_.in(workspace);
     launch.slot_size = options_.features + 2 * options_.heads;
     const std::size_t which =
-        choose_lanes(AttentionSweep::forward, inputs, {outputs.output}, launch);
+        lanes_.choose(AttentionSweep::forward, inputs, {outputs.output}, launch);
     functions_.forward[which](launch, stream);
   }
 
@@ -170,8 +137,8 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = score_cols_ + options_.features;
     const std::size_t which =
-        choose_lanes(AttentionSweep::backward, inputs,
-                     {grad_output, score_features(gradients.source), gradients.value}, launch);
+        lanes_.choose(AttentionSweep::backward, inputs,
+                      {grad_output, score_features(gradients.source), gradients.value}, launch);
     functions_.backward.by_columns[which](launch, stream);
   }
 
@@ -247,7 +214,7 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slot_size = score_cols_;
     if (of_vector) launch.vector_sums = vector_sums_.in(workspace);
     if (of_scale) launch.scale_sums = scale_sums_.in(workspace);
-    const std::size_t which = choose_lanes(
+    const std::size_t which = lanes_.choose(
         AttentionSweep::backward, inputs, {output, grad_output, score_features(to_target)}, launch);
     if (of_vector || of_scale) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
     functions_.backward.by_rows[which](launch, stream);
@@ -276,8 +243,8 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.value_gradient = sums_of(gradients.value);
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = options_.features;
-    const std::size_t which = choose_lanes(AttentionSweep::backward, inputs,
-                                           {grad_output, ConstOperand(gradients.value)}, launch);
+    const std::size_t which = lanes_.choose(AttentionSweep::backward, inputs,
+                                            {grad_output, ConstOperand(gradients.value)}, launch);
     if (!gradients.vector.absent()) {
       launch.scale_sums = scale_sums_.in(workspace);
       launch.factor_gradient = gradients.vector.data;
@@ -302,7 +269,7 @@ class CudaRowsAttention final : public PreparedAttention {
     return std::int64_t{sharing_blocks()} * rows_attention_warps;
   }
 
-  RowsAttentionLaunch launch_of(const AttentionInputs& inputs, const Side& side,
+  RowsAttentionLaunch launch_of(const AttentionInputs& inputs, const AttentionSide& side,
                                 const WorkspaceView& workspace) const {
     RowsAttentionLaunch launch;
     launch.pieces = side.schedule.pieces.data();
@@ -326,72 +293,6 @@ class CudaRowsAttention final : public PreparedAttention {
     return launch;
   }
 
-  /// How wide the loads of this run may be; sets the shape and the size of the grid.
-  std::size_t choose_lanes(AttentionSweep sweep, const AttentionInputs& inputs,
-                           std::initializer_list<ConstOperand> others,
-                           RowsAttentionLaunch& launch) const {
-    for (const auto& [operand, name] :
-         {std::pair{inputs.target, "target"}, {inputs.source, "source"}, {inputs.value, "value"}}) {
-      check_reach(operand, name);
-    }
-    LaneBoundaries boundaries{16 / element_bytes(), 16 / element_bytes()};
-    const auto narrow = [&](const ConstOperand& operand) {
-      boundaries.heads = std::min(boundaries.heads, boundary_of(operand, width_));
-      boundaries.rows =
-          options_.heads == 1 ? std::min(boundaries.rows, boundary_of(operand, 0)) : 1;
-    };
-    narrow(inputs.value);
-    if (options_.form != AttentionForm::gat && !is_cosine()) {
-      narrow(inputs.target);
-      narrow(inputs.source);
-      narrow(inputs.vector);
-    }
-    for (const ConstOperand& other : others) {
-      check_reach(other, "output or gradient");
-      narrow(other);
-    }
-    const bool two_vectors = two_vectors_[sweep == AttentionSweep::forward ? 0 : 1];
-    return element_bytes() == 2 ? choose_from(lane_vectors_16, boundaries, two_vectors, launch)
-                                : choose_from(lane_vectors_32, boundaries, two_vectors, launch);
-  }
-  template <class List>
-  std::size_t choose_from(const List& list, const LaneBoundaries& boundaries, bool two_vectors,
-                          RowsAttentionLaunch& launch) const {
-    const std::size_t which = *choose_lane_vectors(list, width_, boundaries, two_vectors);
-    launch.shape = *LaneShape::of(options_.heads, width_, list[which]);
-    const std::int64_t groups = launch.shape.groups();
-    const std::int64_t items =
-        launch.num_pieces + (std::int64_t{launch.num_rows} + groups - 1) / groups;
-    const std::int64_t per_warp =
-        may_take_several(list[which]) ? items_per_warp(items, launch.num_pieces) : 1;
-    const std::int64_t per_block = rows_attention_warps * per_warp;
-    launch.several_items = per_warp > 1;
-    launch.num_blocks = static_cast<unsigned>((items + per_block - 1) / per_block);
-    return which;
-  }
-
-  /// Where there are many more warps of short rows than a GPU holds at once, a warp takes several:
-  /// what it finds out before its first row serves the others.
-  std::int64_t items_per_warp(std::int64_t items, std::int64_t num_pieces) const {
-    constexpr std::int64_t most = 8, resident_warps = 20;
-    if (num_pieces > items / 8) return 1;
-    const std::int64_t processors = device_traits(options_.device).processors;
-    return std::clamp<std::int64_t>(items / (processors * resident_warps), 1, most);
-  }
-
-  /// The most features at once, a power of two, for which all groups of `width` features (0: all
-  /// rows) of an operand begin on boundaries.
-  std::int64_t boundary_of(const ConstOperand& operand, std::int64_t width) const {
-    std::int64_t boundary = 16 / element_bytes();
-    if (operand.absent()) return boundary;
-    while (boundary > 1 && !on_boundaries(operand, width, boundary * element_bytes())) {
-      boundary /= 2;
-    }
-    return boundary;
-  }
-  std::int64_t element_bytes() const {
-    return static_cast<std::int64_t>(bytes_per_element(options_.precision));
-  }
   /// A gradient of scores, where these are features; else nothing.
   ConstOperand score_features(const Operand& gradient) const {
     return options_.form == AttentionForm::gat ? ConstOperand{} : ConstOperand{gradient};
@@ -400,17 +301,17 @@ class CudaRowsAttention final : public PreparedAttention {
   Graph graph_;
   AttentionOptions options_;
   Functions functions_;
+  LaneChoice lanes_;
   std::int64_t width_;
   std::int64_t score_cols_;
-  std::array<bool, 2> two_vectors_;  ///< forward and backward
-  Side row_side_;
+  AttentionSide row_side_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
   WorkspacePart<float> inverse_lengths_;  ///< cosine: the first part in both passes
 
   // What the backward pass needs, where there is one.
   bool mutual_ = false;  ///< one sweep for both sides, so that there are no columns
-  Side column_side_;
+  AttentionSide column_side_;
   WorkspacePart<MutualState> mutual_states_;
   WorkspacePart<AttentionRowState> row_state_;
   WorkspacePart<float> gradient_slots_;

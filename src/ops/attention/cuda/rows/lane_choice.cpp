@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/cuda/rows/lane_choice.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/cuda/boundaries.hpp"
+
+namespace tessera::ops {
+
+LaneChoice::LaneChoice(const AttentionProblem& problem)
+    : form_(problem.options.form),
+      device_(problem.options.device),
+      heads_(problem.options.heads),
+      width_(problem.options.features / heads_),
+      element_bytes_(static_cast<std::int64_t>(bytes_per_element(problem.options.precision))),
+      two_vectors_{wants_two_vectors(problem, AttentionSweep::forward),
+                   wants_two_vectors(problem, AttentionSweep::backward)} {}
+
+std::size_t LaneChoice::choose(AttentionSweep sweep, const AttentionInputs& inputs,
+                               std::initializer_list<ConstOperand> others,
+                               RowsAttentionLaunch& launch) const {
+  for (const auto& [operand, name] :
+       {std::pair{inputs.target, "target"}, {inputs.source, "source"}, {inputs.value, "value"}}) {
+    check_reach(operand, name);
+  }
+  for (const ConstOperand& other : others) check_reach(other, "output or gradient");
+  const LaneBoundaries boundaries = boundaries_of(inputs, others);
+  const bool two_vectors = two_vectors_[sweep == AttentionSweep::forward ? 0 : 1];
+  return element_bytes_ == 2 ? choose_from(lane_vectors_16, boundaries, two_vectors, launch)
+                             : choose_from(lane_vectors_32, boundaries, two_vectors, launch);
+}
+
+LaneBoundaries LaneChoice::boundaries_of(const AttentionInputs& inputs,
+                                         std::initializer_list<ConstOperand> others) const {
+  LaneBoundaries boundaries{16 / element_bytes_, 16 / element_bytes_};
+  const auto narrow = [&](const ConstOperand& operand) {
+    boundaries.heads = std::min(boundaries.heads, boundary_of(operand, width_));
+    boundaries.rows = heads_ == 1 ? std::min(boundaries.rows, boundary_of(operand, 0)) : 1;
+  };
+  narrow(inputs.value);
+  if (form_ != AttentionForm::gat && form_ != AttentionForm::cosine) {
+    narrow(inputs.target);
+    narrow(inputs.source);
+    narrow(inputs.vector);
+  }
+  for (const ConstOperand& other : others) narrow(other);
+  return boundaries;
+}
+
+template <class List>
+std::size_t LaneChoice::choose_from(const List& list, const LaneBoundaries& boundaries,
+                                    bool two_vectors, RowsAttentionLaunch& launch) const {
+  const std::size_t which = *choose_lane_vectors(list, width_, boundaries, two_vectors);
+  launch.shape = *LaneShape::of(heads_, width_, list[which]);
+  const std::int64_t groups = launch.shape.groups();
+  const std::int64_t items =
+      launch.num_pieces + (std::int64_t{launch.num_rows} + groups - 1) / groups;
+  const std::int64_t per_warp =
+      may_take_several(list[which]) ? items_per_warp(items, launch.num_pieces) : 1;
+  const std::int64_t per_block = rows_attention_warps * per_warp;
+  launch.several_items = per_warp > 1;
+  launch.num_blocks = static_cast<unsigned>((items + per_block - 1) / per_block);
+  return which;
+}
+
+/// Where there are many more warps of short rows than a GPU holds at once, a warp takes several:
+/// what it finds out before its first row serves the others, and what it asks for of the next ones
+/// comes while it computes.
+std::int64_t LaneChoice::items_per_warp(std::int64_t items, std::int64_t num_pieces) const {
+  constexpr std::int64_t most = 8, resident_warps = 20;
+  if (num_pieces > items / 8) return 1;
+  const std::int64_t processors = device_traits(device_).processors;
+  return std::clamp<std::int64_t>(items / (processors * resident_warps), 1, most);
+}
+
+/// The most features at once, a power of two, for which all groups of `width` features (0: all
+/// rows) of an operand begin on boundaries.
+std::int64_t LaneChoice::boundary_of(const ConstOperand& operand, std::int64_t width) const {
+  std::int64_t boundary = 16 / element_bytes_;
+  if (operand.absent()) return boundary;
+  while (boundary > 1 && !on_boundaries(operand, width, boundary * element_bytes_)) boundary /= 2;
+  return boundary;
+}
+
+}  // namespace tessera::ops
