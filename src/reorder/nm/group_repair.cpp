@@ -21,6 +21,7 @@ GroupRepair::GroupRepair(const Adjacency& rows_of, const Adjacency& columns_of, 
       group_size_(group_size),
       num_groups_(
           static_cast<std::int32_t>((std::int64_t{num_columns_} + group_size - 1) / group_size)),
+      density_(static_cast<double>(columns_of.num_edges()) / num_columns_ / columns_of.size),
       counts_(columns_of),
       members_(std::move(members)),
       slot_of_(at(num_columns_)),
@@ -202,16 +203,17 @@ VertexId GroupRepair::partner_of(VertexId column) {
   return other;
 }
 
-std::int64_t GroupRepair::try_swap(double temperature) {
+std::int64_t GroupRepair::try_swap(double chance_of_one) {
   steps_ = 4;
   const std::int32_t group = bad_[at(draws_.below(static_cast<std::int64_t>(bad_.size())))];
   const auto members = members_of(group);
   const VertexId column = members[at(draws_.below(static_cast<std::int64_t>(members.size())))];
   if (violations_at(column) == 0) return steps_;
   const VertexId other = partner_of(column);
-  const double allowed = -temperature * std::log(1 - draws_.uniform());
+  std::int64_t allowed = 0;
+  while (draws_.uniform() < chance_of_one) ++allowed;
   if (group_of(other) == group) return steps_;
-  if (!is_allowed(column, other, static_cast<std::int64_t>(allowed))) return steps_;
+  if (!is_allowed(column, other, allowed)) return steps_;
   swap_columns(column, other);
   ++swaps_;
   since_best_.emplace_back(column, other);
@@ -235,9 +237,9 @@ bool GroupRepair::anneal(double hot, double cold, std::int64_t steps, Budget& bu
   std::int64_t spent = 0;
   while (violations_ > 0 && spent < steps) {
     const double part = static_cast<double>(spent) / static_cast<double>(steps);
-    const double temperature = hot * std::pow(cold / hot, part);
+    const double chance_of_one = std::exp(-1 / (hot * std::pow(cold / hot, part)));
     std::int64_t taken = 0;
-    for (int i = 0; i < tries_between && violations_ > 0; ++i) taken += try_swap(temperature);
+    for (int i = 0; i < tries_between && violations_ > 0; ++i) taken += try_swap(chance_of_one);
     spent += taken;
     if (!budget.take(taken)) break;
   }
@@ -246,8 +248,8 @@ bool GroupRepair::anneal(double hot, double cold, std::int64_t steps, Budget& bu
 
 bool GroupRepair::run(Budget& budget) {
   constexpr double cold = 0.12;
-  // Where most rows are long, whole groups have to find each other.
-  const double hot = 128 * words_ > at(num_columns_) ? 0.7 : 0.2;
+  // The denser the pattern, the more of a group has to change at once.
+  const double hot = std::clamp(2 * density_, 0.2, 0.7);
   // Most have few violations, which need no more than the cold end.
   if (!anneal(cold, cold, budget.steps_left() / 16, budget)) {
     anneal(hot, cold, budget.steps_left(), budget);

@@ -37,8 +37,8 @@ class GroupRepair {
 
   void collect_rows(const Adjacency& rows_of, const Adjacency& columns_of);
   bool anneal(double hot, double cold, std::int64_t steps, Budget& budget);
-  /// Returns the steps that it took.
-  std::int64_t try_swap(double temperature);
+  /// Returns the steps that it took. The chance is that of one violation more.
+  std::int64_t try_swap(double chance_of_one);
   /// A column to swap with: any, or one that takes a violation away.
   VertexId partner_of(VertexId column);
   bool is_allowed(VertexId a, VertexId b, std::int64_t allowed);
@@ -64,6 +64,7 @@ class GroupRepair {
   const VertexId num_columns_;
   const int group_size_;
   const std::int32_t num_groups_;
+  const double density_;    // entries of all rows and columns
   std::size_t words_ = 0;   // of the long rows
   std::vector<Word> bits_;  // per column: the long rows that use it, longest first
   std::vector<Word> twos_;  // per group: long rows that have two of it, or more

@@ -36,7 +36,7 @@ Budget budget_for(const Graph& pattern, int v, bool is_possible, Clock::time_poi
                   const NmOptions& options) {
   // Grouping takes most of its steps for what a few long rows leave, however large the rest is.
   const bool groups = options.algorithm == NmAlgorithm::group && v == 1;
-  const double base_steps = groups ? 2.5e7 : 2e7;
+  const double base_steps = groups ? 3e7 : 2e7;
   const double steps_per_edge = groups ? 8 : 40;
   const double steps = options.effort * (is_possible ? 1.0 : 0.01) *
                        (base_steps + steps_per_edge * static_cast<double>(pattern.num_edges()));
