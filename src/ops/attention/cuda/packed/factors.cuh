@@ -133,17 +133,33 @@ struct RowTerms {
   uint4 factors[tall_attention_height / 2][heads];  ///< of rows g and g + 8
   float terms[tall_attention_height][heads];
 
-  /// Which head the lane looks after, with others where there are less than four.
-  __device__ static int head_of_lane() { return static_cast<int>(threadIdx.x) % 4 * heads / 4; }
+  /// Heads that a lane of a row looks after, with others where there are less than four; and the
+  /// i-th of them.
+  static constexpr int lane_heads = heads > 4 ? heads / 4 : 1;
+  __device__ static int head_of_lane(int i) {
+    const int q = static_cast<int>(threadIdx.x) % 4;
+    return heads > 4 ? q * lane_heads + i : q * heads / 4;
+  }
+  /// The lane of its row that looks after a head.
+  __device__ static constexpr int lane_of_head(int h) {
+    return heads > 4 ? h / lane_heads : h * (4 / heads);
+  }
 
   /// For the c of a stage.
   __device__ void set_factors(const float (&c)[heads], float slope) {
-    const int h = head_of_lane();
-    RowFactors16 of_lane;
-    of_lane.set(0, term(h, 0), c[h], slope);
-    of_lane.set(1, term(h, 1), c[h], slope);
+    RowFactors16 of_lane[lane_heads];
+#pragma unroll
+    for (int i = 0; i < lane_heads; ++i) {
+      const int h = head_of_lane(i);
+      of_lane[i].set(0, term(h, 0), c[h], slope);
+      of_lane[i].set(1, term(h, 1), c[h], slope);
+    }
     __syncwarp();
-    factors[pair()][h] = {of_lane.own[0], of_lane.own[1], of_lane.sloped[0], of_lane.sloped[1]};
+#pragma unroll
+    for (int i = 0; i < lane_heads; ++i) {
+      const RowFactors16& of = of_lane[i];
+      factors[pair()][head_of_lane(i)] = {of.own[0], of.own[1], of.sloped[0], of.sloped[1]};
+    }
     __syncwarp();
   }
   __device__ RowFactors16 factors_of(int h) const {
@@ -154,20 +170,19 @@ struct RowTerms {
   /// Of row g + 8 `row` of this lane's warp.
   __device__ float term(int h, int row) const { return terms[place_of(row)][h]; }
 
-  /// Lanes of a row take a head each.
+  /// Lanes of a row take their heads.
   template <class T>
   __device__ void load(const TallAttentionLaunch& launch, const tiles::Piece& piece,
                        int first_head) {
-    const int h = static_cast<int>(threadIdx.x) % 4;
     __syncwarp();
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const int place = place_of(row);
+    for (int i = 0; i < 2 * lane_heads; ++i) {
+      const int h = head_of_lane(i / 2);
+      const int place = place_of(i % 2);
       const T* const from = static_cast<const T*>(launch.target) +
                             (std::int64_t{piece.first_row} + place) * launch.target_stride;
-      const bool wanted = h < heads && place < piece.num_rows && first_head + h < launch.heads;
-      const float l = wanted ? cuda::widen(__ldg(from + first_head + h)) * log2_of_e : 0.0f;
-      if (h < heads) terms[place][h] = l;
+      const bool wanted = place < piece.num_rows && first_head + h < launch.heads;
+      terms[place][h] = wanted ? cuda::widen(__ldg(from + first_head + h)) * log2_of_e : 0.0f;
     }
     __syncwarp();
   }

@@ -18,12 +18,11 @@
 /// small, is computed once more without (unpacked.cuh).
 namespace tessera::ops {
 
-template <int width>
+template <int width, int features>
 class PackedAttention {
  public:
   using T = __nv_bfloat16;
-  static constexpr int heads = tall_block_heads(width);
-  static constexpr int features = width * heads;
+  static constexpr int heads = features / width;
   using Rows = TileRows<features>;
   using Stage = PackedStage<heads>;
   using Form = GatTiles<T, width, heads>;
@@ -140,11 +139,15 @@ class PackedAttention {
     return {Form(launch_, first_head()).fetch(tile.terms, tile.num_columns), tile.begins};
   }
   __device__ void put(int turn, const Terms& terms) {
-    const int h = static_cast<int>(threadIdx.x) / 32;
-    if (h >= heads || terms.fetched.num_columns == 0) return;
-    const float r[2] = {terms.fetched.r(0, 0), terms.fetched.r(0, 1)};
-    column_factors_.put(stage_of(turn), h, r, terms.fetched.num_columns, terms.begins,
-                        launch_.slope);
+    if (terms.fetched.num_columns == 0) return;
+#pragma unroll
+    for (int i = 0; i < Form::share; ++i) {
+      const int h = static_cast<int>(threadIdx.x) / 32 + 4 * i;
+      if (h >= heads) break;
+      const float r[2] = {terms.fetched.r(i, 0), terms.fetched.r(i, 1)};
+      column_factors_[i].put(stage_of(turn), h, r, terms.fetched.num_columns, terms.begins,
+                             launch_.slope);
+    }
   }
 
   /// Once all threads have what they brought of this turn's tile: asks for what comes later, and
@@ -182,48 +185,49 @@ class PackedAttention {
   std::uint32_t words_[2];
   Terms terms_;
   Tile tile_;
-  ColumnFactors16 column_factors_;
+  ColumnFactors16 column_factors_[Form::share];
 };
 
 /// Blocks that an SM should hold, as their registers and shared memory allow.
-constexpr int packed_attention_blocks(int width) { return width == 128 ? 3 : 4; }
+inline constexpr int packed_attention_blocks = 4;
 
-template <int width>
-__global__ __launch_bounds__(
-    tall_attention_threads,
-    packed_attention_blocks(width)) void attend_packed(const TallAttentionLaunch launch) {
+template <int width, int features>
+__global__ __launch_bounds__(tall_attention_threads, packed_attention_blocks) void attend_packed(
+    const TallAttentionLaunch launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
   cuda::wait_for_previous();
   while (begin < end) {
-    begin = PackedAttention<width>(launch, shared, begin, end).run(begin, end);
+    begin = PackedAttention<width, features>(launch, shared, begin, end).run(begin, end);
     if (begin == end) return;
-    attend_unpacked<width>(launch, launch.pieces[begin], shared);
+    attend_unpacked<width, features>(launch, launch.pieces[begin], shared);
     __syncthreads();
     ++begin;
   }
 }
 
-template <int width>
+template <int width, int features>
 constexpr TallAttentionFunction packed_function() {
-  constexpr int bytes = PackedAttention<width>::shared_bytes;
+  using Attention = PackedAttention<width, features>;
   return {[](const TallAttentionLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.num_workers),
-                            cuda::num_blocks(launch.heads, PackedAttention<width>::heads));
-            cuda::launch_overlapped(attend_packed<width>, grid, tall_attention_threads,
-                                    std::size_t{bytes}, stream, launch);
+                            cuda::num_blocks(launch.heads, Attention::heads));
+            cuda::launch_overlapped(attend_packed<width, features>, grid, tall_attention_threads,
+                                    std::size_t{Attention::shared_bytes}, stream, launch);
           },
           [] {
-            return cuda::resident_blocks(attend_packed<width>, tall_attention_threads, bytes,
-                                         bytes);
+            return cuda::resident_blocks(attend_packed<width, features>, tall_attention_threads,
+                                         Attention::shared_bytes, Attention::shared_bytes);
           }};
 }
 
 template <std::size_t... i>
-constexpr TallAttentionFunctions make_packed_attention(std::index_sequence<i...>) {
-  return {packed_function<tall_head_widths[i]>()...};
+constexpr PackedFunctions make_packed_attention(std::index_sequence<i...>) {
+  static_assert(packed_block_features.size() == 2);
+  return {{{packed_function<tall_head_widths[i], packed_block_features[0]>(),
+            packed_function<tall_head_widths[i], packed_block_features[1]>()}...}};
 }
 
 }  // namespace tessera::ops

@@ -13,7 +13,9 @@ std::string why_not(const AttentionProblem& problem) {
   if (options.form != AttentionForm::gat) return "scores that are no sums of two terms";
   if (!(options.negative_slope >= 0 && options.negative_slope <= 1)) return "slopes of 0 to 1 only";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
-  if (!tall_width_index(options)) return "heads of 8, 16, 32, 64 or 128 features only";
+  if (!tall_width_index(options) || *tall_width_index(options) >= num_packed_widths) {
+    return "heads of 8 or 16 features only";
+  }
   return {};
 }
 
@@ -25,10 +27,11 @@ double predicted_us(const AttentionProblem& problem) {
 }
 
 WindowKernel window_kernel(const AttentionOptions& options) {
-  const std::size_t index = *tall_width_index(options);
-  const int heads = tall_block_heads(tall_head_widths[index]);
-  WindowKernel kernel{packed_gat_bf16[index], static_cast<int>((options.heads + heads - 1) / heads),
-                      heads};
+  const std::size_t size = options.features > packed_block_features[0] ? 1 : 0;
+  const auto width = static_cast<int>(options.features / options.heads);
+  const int heads = packed_block_features[size] / width;
+  WindowKernel kernel{packed_gat_bf16[*tall_width_index(options)][size],
+                      static_cast<int>((options.heads + heads - 1) / heads), heads};
   set_gat_gradient(options, kernel);
   return kernel;
 }

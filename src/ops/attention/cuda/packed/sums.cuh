@@ -31,7 +31,10 @@ class PackedSums {
           RowFactors16::base(l, before.c[h], slope) - RowFactors16::base(l, stage.c[h], slope);
       // A row without edges stays 0 though its term be not a number.
       const float factor = power_of_2(fminf(rise, 0.0f));
-      if (RowTerms<heads>::head_of_lane() == h) weights_[2 * row] *= factor;
+#pragma unroll
+      for (int k = 0; k < lane_heads; ++k) {
+        if (RowTerms<heads>::head_of_lane(k) == h) weights_[2 * row + k] *= factor;
+      }
 #pragma unroll
       for (int unit = 0; unit < head_units; ++unit) {
         features_[h][unit][2 * row] *= factor;
@@ -77,26 +80,29 @@ class PackedSums {
                         const PackedStage<heads>& last, const RowTerms<heads>& rows) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int first_head = static_cast<int>(blockIdx.y) * heads;
-    const int own_head = RowTerms<heads>::head_of_lane();
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
       const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
       const std::int64_t vertex = std::int64_t{piece.first_row} + place;
-      const float total = weights_[2 * row];
-      const float reciprocal = total == 0 ? 0.0f : 1 / (total * fp16_unit_scale);
       const bool exists = place < piece.num_rows;
-      if (launch.log_sum != nullptr && exists && lane % (4 / heads) == 0 &&
-          first_head + own_head < launch.heads) {
-        const float base =
-            RowFactors16::base(rows.term(own_head, row), last.c[own_head], launch.slope);
-        launch.log_sum[vertex * launch.log_sum_stride + first_head + own_head] =
-            total == 0 ? -cuda::infinity : (base - packed_scale + log2f(total)) * ln_of_2;
+      float reciprocals[lane_heads];
+#pragma unroll
+      for (int k = 0; k < lane_heads; ++k) {
+        const int h = RowTerms<heads>::head_of_lane(k);
+        const float total = weights_[2 * row + k];
+        reciprocals[k] = total == 0 ? 0.0f : 1 / (total * fp16_unit_scale);
+        if (launch.log_sum != nullptr && exists && lane % 4 == RowTerms<heads>::lane_of_head(h) &&
+            first_head + h < launch.heads) {
+          const float base = RowFactors16::base(rows.term(h, row), last.c[h], launch.slope);
+          launch.log_sum[vertex * launch.log_sum_stride + first_head + h] =
+              total == 0 ? -cuda::infinity : (base - packed_scale + log2f(total)) * ln_of_2;
+        }
       }
       T* const to = static_cast<T*>(launch.output) + vertex * launch.output_stride +
                     first_head * width + lane % 4 * 2;
 #pragma unroll
       for (int h = 0; h < heads; ++h) {
-        const float factor = __shfl_sync(~0u, reciprocal, (lane & ~3) + h * (4 / heads));
+        const float factor = of_head(reciprocals, h);
         if (!exists || first_head + h >= launch.heads) continue;
 #pragma unroll
         for (int unit = 0; unit < head_units; ++unit) {
@@ -123,7 +129,8 @@ class PackedSums {
         pairs[unit][0] = features_[h][unit][2 * row] * (weight_unit / fp16_unit_scale);
         pairs[unit][1] = features_[h][unit][2 * row + 1] * (weight_unit / fp16_unit_scale);
       }
-      const float total = __shfl_sync(~0u, weights_[2 * row], (lane & ~3) + h * (4 / heads));
+      const float totals[2] = {weights_[2 * row], weights_[2 * row + 1]};
+      const float total = of_head(totals, h);
       const float base = RowFactors16::base(rows.term(h, row), last.c[h], launch.slope);
       // The largest base of a row's pieces counts: one without edges must not take part.
       results.store(piece, static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row, h * width,
@@ -134,9 +141,18 @@ class PackedSums {
 
  private:
   static constexpr float weight_unit = 0x1p-15f;
+  static constexpr int lane_heads = RowTerms<heads>::lane_heads;
+
+  /// What the lane of the row that looks after a head has of it.
+  template <int count>
+  __device__ static float of_head(const float (&of_lane)[count], int h) {
+    const int row = static_cast<int>(threadIdx.x) % 32 & ~3;
+    return __shfl_sync(~0u, of_lane[h % lane_heads], row + RowTerms<heads>::lane_of_head(h));
+  }
 
   float features_[heads][head_units][4] = {};
-  float weights_[4] = {};  ///< of the lane's head
+  /// Per row the sums of the lane's heads, or twice that of its head.
+  float weights_[4] = {};
 };
 
 }  // namespace tessera::ops

@@ -8,13 +8,13 @@ namespace tessera::ops {
 
 /// A piece of a window by an exponential per cell and bf16 features as they are, tile by tile in
 /// `memory`. It is seldom needed, and nothing is under way meanwhile.
-template <int width>
+template <int width, int features>
 __device__ void attend_unpacked(const TallAttentionLaunch& launch, const tiles::Piece& piece,
                                 char* memory) {
   using T = __nv_bfloat16;
-  constexpr int heads = tall_block_heads(width);
+  constexpr int heads = features / width;
   constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
-  using Rows = TileRows<width * heads>;
+  using Rows = TileRows<features>;
   const int first_head = static_cast<int>(blockIdx.y) * heads;
   auto& stage = *reinterpret_cast<PackedStage<heads>*>(memory + Rows::bytes);
   const typename Rows::Copy values(launch.value, launch.value_stride,

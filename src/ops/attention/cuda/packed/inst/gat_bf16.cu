@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const TallAttentionFunctions packed_gat_bf16 =
-    make_packed_attention(std::make_index_sequence<tall_head_widths.size()>{});
+const PackedFunctions packed_gat_bf16 =
+    make_packed_attention(std::make_index_sequence<num_packed_widths>{});
 
 }  // namespace tessera::ops
