@@ -5,8 +5,7 @@
 #include "ops/attention/cuda/tall/windows.hpp"
 #include "ops/attention/kernel.hpp"
 
-/// The backward pass of GAT over windows of 64 rows, which every forward pass over them goes with:
-/// narrow heads by products of signs, wide ones by products of dO and V.
+/// The backward pass of GAT over windows of 64 rows, which every forward pass over them goes with.
 namespace tessera::ops {
 
 /// Gives `kernel` the backward pass, where there is one for the heads and precision of `options`.

@@ -26,7 +26,7 @@ struct FactorColumns {
   float r[1][tiles::tile_columns];
   int too_large[2];  ///< != 0: one of the columns of a warp
 
-  __device__ void put(int column, float term, float slope) {
+  __device__ void put(int, int column, float term, float slope) {
     r[0][column] = term;
     factors[column] = {power_of_2(term), power_of_2(slope * term)};
     const int any = __any_sync(~0u, !(fabsf(term) <= largest_factored_term));
@@ -133,7 +133,7 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
     Products::begin(sums);
 #pragma unroll
     for (int step = 0; step < tile_steps; ++step) {
-      Products::add(sums, weights[step], rows_of(turn, 0), step);
+      Products::add(sums, weights[step], rows_of(turn, 0), 0, step);
     }
     Products::commit();
 #pragma unroll
@@ -149,7 +149,7 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
       cuda::keep_in_place(weights.high);
       cuda::keep_in_place(weights.low);
       Products::begin(sums);
-      Products::add(sums, weights, rows_of(turn, 0), step);
+      Products::add(sums, weights, rows_of(turn, 0), 0, step);
       Products::commit();
       add_weights(weights);
       Products::wait(sums);

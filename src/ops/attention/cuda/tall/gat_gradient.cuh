@@ -6,9 +6,9 @@
 #include "ops/attention/cuda/tall/gradient_results.cuh"
 #include "ops/attention/cuda/tall/matrix_rows.cuh"
 
-/// The backward pass of GAT with wide heads over windows of 64 rows, of bf16 or, in two parts,
-/// fp32. With P the weights, s the slope, D = dO . O of a target, and sums over edges of which
-/// those with a plus have l[i] + r[j] > 0,
+/// The backward pass of GAT over windows of 64 rows, of bf16 or, in two parts, fp32. With P the
+/// weights, s the slope, D = dO . O of a target, and sums over edges of which those with a plus
+/// have l[i] + r[j] > 0,
 ///
 ///     dl[i] = (1 - s) (dO[i] . sum+ P V[j]  -  D[i] sum+ P)          as all P of a row make 1
 ///     dV[j] = sum+ P dO[i] + sum- P dO[i]
@@ -24,30 +24,28 @@
 namespace tessera::ops {
 
 template <class T, int width, bool by_rows>
-class GatGradient
-    : public GatheredWindows<GatGradient<T, width, by_rows>, T, width, 1, 0, GatColumns<by_rows>> {
-  using Windows = GatheredWindows<GatGradient, T, width, 1, 0, GatColumns<by_rows>>;
+class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, width, 1, 0,
+                                           GatColumns<tall_block_heads(width), by_rows>> {
+  using Windows =
+      GatheredWindows<GatGradient, T, width, 1, 0, GatColumns<tall_block_heads(width), by_rows>>;
 
  public:
   using Windows::heads;
   using Windows::Windows;
-  static_assert(heads == 1);
   static constexpr bool by_groups = MatrixRows<T, width>::by_groups;
 
   __device__ void begin_piece(const tiles::Piece& piece) {
     row_ = std::int64_t{piece.first_row} + place_of(0);
+    num_rows_ = piece.num_rows;
     bool fails = false;
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      own_[row] = {};
-      if (place_of(row) >= piece.num_rows) continue;
-      own_[row].term = own_term(row);
-      if constexpr (by_rows) {
-        own_[row].log_sum =
-            __ldg(launch_.log_sum + (row_ + 8 * row) * launch_.log_sum_stride + first_head()) *
-            log2_of_e;
-      }
-      fails = fails || own_[row].fails();
+    for (int i = 0; i < 2 * heads; ++i) {
+      Own& own = own_[i / 2][i % 2];
+      own = {};
+      if (!exists(i / 2, i % 2)) continue;
+      own.term = own_term(i / 2, i % 2);
+      if constexpr (by_rows) own.log_sum = own_log_sum(i / 2, i % 2);
+      fails = fails || own.fails();
     }
     // All warps of a group go the same way.
     by_exponentials_ = __syncthreads_or(fails ? 1 : 0) != 0;
@@ -59,78 +57,67 @@ class GatGradient
   __device__ void cut(int turn, int num_rows) {
     Windows::cut(turn, num_rows);
     if constexpr (!by_rows) {
-      const auto column = static_cast<int>(threadIdx.x);
-      if (column < tiles::tile_columns) columns_of(turn).find_factors(column, column < num_rows);
+      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+#pragma unroll
+      for (int i = 0; i < Windows::column_heads; ++i) {
+        const int h = Windows::head_of_thread(i);
+        if (h >= heads) break;
+        columns_of(turn).find_factors(h, column,
+                                      column < num_rows && first_head() + h < launch_.heads);
+      }
     }
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-    if (!by_exponentials_ && columns_of(turn).has_large_factor()) {
+    if (!by_exponentials_ && columns_of(turn).large.any()) {
       take_own_factors();
       by_exponentials_ = true;
     }
     if (by_exponentials_) {
-#pragma unroll 1
-      for (int step = 0; step < num_steps; ++step) {
-        Weights weights[num_sides];
-        find_exponentials(weights, columns_of(turn), pattern, step);
-        multiply_step(weights, turn, step);
-      }
-    } else if (num_steps == tile_steps) {
-#pragma unroll
-      for (int step = 0; step < tile_steps; step += steps_at_once) {
-        Weights weights[steps_at_once][num_sides];
-#pragma unroll
-        for (int k = 0; k < steps_at_once; ++k) {
-          find_weights(weights[k], columns_of(turn), pattern, step + k);
-        }
-        begin();
-#pragma unroll
-        for (int k = 0; k < steps_at_once; ++k) ask(weights[k], turn, step + k);
-        Products::commit();
-#pragma unroll
-        for (int k = 0; k < steps_at_once; ++k) add_numbers(weights[k], turn, step + k);
-        wait();
-      }
+      each_step(num_steps, [&](int step, int h, Weights(&weights)[num_sides]) {
+        find_exponentials(weights, columns_of(turn), h, pattern, step);
+        multiply(weights, turn, h, step);
+      });
+    } else if (steps_at_once > 1 && num_steps == tile_steps) {
+      add_tile(turn, pattern);
     } else {
-#pragma unroll 1
-      for (int step = 0; step < num_steps; ++step) {
-        Weights weights[num_sides];
-        find_weights(weights, columns_of(turn), pattern, step);
-        multiply_step(weights, turn, step);
-      }
+      each_step(num_steps, [&](int step, int h, Weights(&weights)[num_sides]) {
+        find_weights(weights, columns_of(turn), h, pattern, step);
+        multiply(weights, turn, h, step);
+      });
     }
   }
 
   __device__ void finish(const tiles::Piece& piece) {
     if (!by_exponentials_) take_own_factors();
-    const BlockColumns heads_of_block(first_head(), 1, static_cast<int>(launch_.heads));
     constexpr int num_matrices = by_rows ? 1 : 2;
     GradientMatrix matrices[num_matrices];
-    matrices[0] = {launch_.score_gradient, launch_.score_gradient_stride, 1.0f, heads_of_block};
+    matrices[0] = {launch_.score_gradient, launch_.score_gradient_stride, 1.0f,
+                   BlockColumns(first_head(), heads, static_cast<int>(launch_.heads))};
     if constexpr (!by_rows) {
       matrices[0].slot_at = all_features();
       matrices[1] = {launch_.output, launch_.output_stride, 1.0f,
-                     BlockColumns(first_feature(), width, all_features())};
+                     BlockColumns(first_feature(), features, all_features())};
     }
     const GradientResults<T, num_matrices> results(launch_, matrices);
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const bool exists = place_of(row) < piece.num_rows;
+    for (int i = 0; i < 2 * heads; ++i) {
+      const int h = i / 2;
+      const int row = i % 2;
       float gradient;
       if constexpr (by_rows) {
-        gradient = target_gradient(row, exists);
+        gradient = target_gradient(h, row);
       } else {
-        gradient = source_gradient(row, exists);
+        gradient = source_gradient(h, row);
 #pragma unroll
         for (int unit = 0; unit < units; ++unit) {
-          const int at = 4 * unit + 2 * row;
-          results.store(piece, 1, place_of(row), unit * 8 + lane() % 4 * 2,
-                        sides_[0].rows[at] + sides_[1].rows[at],
-                        sides_[0].rows[at + 1] + sides_[1].rows[at + 1]);
+          const float* const plus = side(h, 0).rows + 4 * unit + 2 * row;
+          const float* const minus = side(h, 1).rows + 4 * unit + 2 * row;
+          results.store(piece, 1, place_of(row), h * width + unit * 8 + lane() % 4 * 2,
+                        plus[0] + minus[0], plus[1] + minus[1]);
         }
       }
-      if (lane() % 4 == 0) results.store(piece, 0, place_of(row), gradient);
+      if (lane() % 4 == 0) results.store(piece, 0, place_of(row), h, gradient);
     }
     results.finish(piece);
   }
@@ -141,9 +128,11 @@ class GatGradient
   using typename Windows::Part;
   using Products = MatrixRows<T, width>;
   using Weights = StepWeights<Part>;
-  using Columns = GatColumns<by_rows>;
+  using Columns = GatColumns<heads, by_rows>;
+  using Own = GatOwn<by_rows>;
   using Windows::all_features;
   using Windows::columns_of;
+  using Windows::features;
   using Windows::first_feature;
   using Windows::first_head;
   using Windows::first_row;
@@ -153,9 +142,10 @@ class GatGradient
   using Windows::tile_steps;
   using Windows::units;
   static constexpr int num_sides = by_rows ? 1 : 2;  ///< with a plus, with a minus
-  static constexpr int steps_at_once = by_rows ? 4 : 2;
+  /// Of one wide head the weights of several steps are found before they are multiplied.
+  static constexpr int steps_at_once = heads > 1 ? 1 : by_rows ? 4 : 2;
 
-  /// The sums over the edges of one side, for the two rows of this lane.
+  /// The sums over the edges of one side and head, for the two rows of this lane.
   struct Side {
     typename Products::Sums rows;  ///< of gathered rows
     float numbers[4];              ///< of 1 by rows, of D by columns, in two parts each
@@ -176,69 +166,111 @@ class GatGradient
       numbers[2 * row + 1] *= factor;
     }
   };
+  __device__ Side& side(int h, int of) { return sides_[h * num_sides + of]; }
+  __device__ const Side& side(int h, int of) const { return sides_[h * num_sides + of]; }
+
+  // The two rows of this lane.
 
   __device__ static int place_of(int row) { return first_row() + lane() / 4 + 8 * row; }
-
-  /// Of a row of this lane, in powers of two.
-  __device__ float own_term(int row) const {
-    return log2_of_e * cuda::widen(__ldg(static_cast<const T*>(launch_.target) +
-                                         (row_ + 8 * row) * launch_.target_stride + first_head()));
+  __device__ bool exists(int h, int row) const {
+    return place_of(row) < num_rows_ && first_head() + h < launch_.heads;
+  }
+  /// In powers of two.
+  __device__ float own_term(int h, int row) const {
+    return log2_of_e *
+           cuda::widen(__ldg(static_cast<const T*>(launch_.target) +
+                             (row_ + 8 * row) * launch_.target_stride + first_head() + h));
+  }
+  __device__ float own_log_sum(int h, int row) const {
+    return log2_of_e *
+           __ldg(launch_.log_sum + (row_ + 8 * row) * launch_.log_sum_stride + first_head() + h);
   }
   __device__ void take_own_factors() {
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      sides_[0].scale(row, own_[row].factor());
-      if constexpr (!by_rows) sides_[1].scale(row, own_[row].sloped_factor(launch_.slope));
+    for (int i = 0; i < 2 * heads; ++i) {
+      const Own& own = own_[i / 2][i % 2];
+      side(i / 2, 0).scale(i % 2, own.factor());
+      if constexpr (!by_rows) side(i / 2, 1).scale(i % 2, own.sloped_factor(launch_.slope));
     }
   }
 
-  // Products of the weights of a step.
+  // Products.
 
-  __device__ void begin() {
+  template <class Body>
+  __device__ void each_step(int num_steps, Body&& body) {
+#pragma unroll 1
+    for (int step = 0; step < num_steps; ++step) {
 #pragma unroll
-    for (Side& side : sides_) Products::begin(side.rows);
-  }
-  __device__ void ask(const Weights (&weights)[num_sides], int turn, int step) {
-#pragma unroll
-    for (int side = 0; side < num_sides; ++side) {
-      Products::add(sides_[side].rows, weights[side], rows_of(turn, 0), step);
+      for (int h = 0; h < heads; ++h) {
+        Weights weights[num_sides];
+        body(step, h, weights);
+      }
     }
   }
-  __device__ void wait() {
+  __device__ void add_tile(int turn, const TilePattern& pattern) {
 #pragma unroll
-    for (Side& side : sides_) Products::wait(side.rows);
-  }
-  __device__ void add_numbers(const Weights (&weights)[num_sides], int turn, int step) {
-    std::uint32_t numbers[2];
-    columns_of(turn).load_numbers(numbers, step);
+    for (int step = 0; step < tile_steps; step += steps_at_once) {
+      Weights weights[steps_at_once][num_sides];
 #pragma unroll
-    for (int side = 0; side < num_sides; ++side) {
-      cuda::multiply_16x8<Part>(sides_[side].numbers, weights[side].low, numbers);
-      cuda::multiply_16x8<Part>(sides_[side].numbers, weights[side].high, numbers);
+      for (int k = 0; k < steps_at_once; ++k) {
+        find_weights(weights[k], columns_of(turn), 0, pattern, step + k);
+      }
+      begin(0);
+#pragma unroll
+      for (int k = 0; k < steps_at_once; ++k) ask(weights[k], turn, 0, step + k);
+      Products::commit();
+#pragma unroll
+      for (int k = 0; k < steps_at_once; ++k) add_numbers(weights[k], turn, 0, step + k);
+      wait(0);
     }
   }
-  __device__ void multiply_step(const Weights (&weights)[num_sides], int turn, int step) {
-    begin();
-    ask(weights, turn, step);
+  __device__ void multiply(const Weights (&weights)[num_sides], int turn, int h, int step) {
+    begin(h);
+    ask(weights, turn, h, step);
     Products::commit();
-    add_numbers(weights, turn, step);
-    wait();
+    add_numbers(weights, turn, h, step);
+    wait(h);
   }
+  __device__ void begin(int h) {
+#pragma unroll
+    for (int of = 0; of < num_sides; ++of) Products::begin(side(h, of).rows);
+  }
+  __device__ void ask(const Weights (&weights)[num_sides], int turn, int h, int step) {
+#pragma unroll
+    for (int of = 0; of < num_sides; ++of) {
+      Products::add(side(h, of).rows, weights[of], rows_of(turn, 0), h, step);
+    }
+  }
+  __device__ void wait(int h) {
+#pragma unroll
+    for (int of = 0; of < num_sides; ++of) Products::wait(side(h, of).rows);
+  }
+  __device__ void add_numbers(const Weights (&weights)[num_sides], int turn, int h, int step) {
+    std::uint32_t numbers[2];
+    columns_of(turn).load_numbers(numbers, h, step);
+#pragma unroll
+    for (int of = 0; of < num_sides; ++of) {
+      cuda::multiply_16x8<Part>(side(h, of).numbers, weights[of].low, numbers);
+      cuda::multiply_16x8<Part>(side(h, of).numbers, weights[of].high, numbers);
+    }
+  }
+
+  // Weights.
 
   /// Factors of columns where there is an edge of that side.
-  __device__ void find_weights(Weights (&weights)[num_sides], const Columns& columns,
+  __device__ void find_weights(Weights (&weights)[num_sides], const Columns& columns, int h,
                                const TilePattern& pattern, int step) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int column = step * 16 + half * 8 + lane() % 4 * 2;
-      const float2 minus_terms = *reinterpret_cast<const float2*>(&columns.minus_term[column]);
-      const auto factors = columns.factors[column / 2];
+      const float2 minus_terms = *reinterpret_cast<const float2*>(&columns.minus_term[h][column]);
+      const auto factors = columns.factors[h][column / 2];
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const int place = 2 * half + row;
         const std::uint32_t edges = pattern.mask(4 * step + place);
-        const std::uint32_t plus =
-            signs_over_halves(minus_terms.x - own_[row].term, minus_terms.y - own_[row].term);
+        const float own = own_[h][row].term;
+        const std::uint32_t plus = signs_over_halves(minus_terms.x - own, minus_terms.y - own);
         weights[0].high[place] = factors.plus_high & edges & plus;
         weights[0].low[place] = factors.plus_low & edges & plus;
         if constexpr (!by_rows) {
@@ -247,14 +279,10 @@ class GatGradient
         }
       }
     }
-#pragma unroll
-    for (Weights& side : weights) {
-      cuda::keep_in_place(side.high);
-      cuda::keep_in_place(side.low);
-    }
+    keep(weights);
   }
   /// The weights of edges themselves, with factors of both vertices.
-  __device__ void find_exponentials(Weights (&weights)[num_sides], const Columns& columns,
+  __device__ void find_exponentials(Weights (&weights)[num_sides], const Columns& columns, int h,
                                     const TilePattern& pattern, int step) const {
     const StepPattern cells(pattern, step);
 #pragma unroll
@@ -264,20 +292,26 @@ class GatGradient
 #pragma unroll
       for (int odd = 0; odd < 2; ++odd) {
         const GatExponents exponents =
-            columns.exponents(column + odd, own_[place % 2], launch_.slope);
-        const bool plus = exponents.plus;
-        pairs[0][odd] = plus ? cells.masked(power_of_2(exponents.exponent), place, odd) : 0.0f;
-        pairs[1][odd] = plus ? 0.0f : cells.masked(power_of_2(exponents.exponent), place, odd);
+            columns.exponents(h, column + odd, own_[h][place % 2], launch_.slope);
+        const float weight = cells.masked(power_of_2(exponents.exponent), place, odd);
+        pairs[0][odd] = exponents.plus ? weight : 0.0f;
+        pairs[1][odd] = exponents.plus ? 0.0f : weight;
       }
 #pragma unroll
-      for (int side = 0; side < num_sides; ++side) {
-        weights[side].set(place, pairs[side][0], pairs[side][1]);
+      for (int of = 0; of < num_sides; ++of) {
+        weights[of].set(place, pairs[of][0], pairs[of][1]);
       }
     }
+    keep(weights);
+  }
+  /// Groups of warps read registers themselves.
+  __device__ static void keep(Weights (&weights)[num_sides]) {
+    if constexpr (by_groups) {
 #pragma unroll
-    for (Weights& side : weights) {
-      cuda::keep_in_place(side.high);
-      cuda::keep_in_place(side.low);
+      for (Weights& of : weights) {
+        cuda::keep_in_place(of.high);
+        cuda::keep_in_place(of.low);
+      }
     }
   }
 
@@ -288,59 +322,63 @@ class GatGradient
     sum += __shfl_xor_sync(~0u, sum, 1);
     return sum + __shfl_xor_sync(~0u, sum, 2);
   }
-  /// The two features of this lane in a unit of eight.
-  __device__ float2 pair_at(const void* matrix, std::int64_t stride, int row, int unit) const {
+  /// The two features of this lane in a unit of eight of a head.
+  __device__ float2 pair_at(const void* matrix, std::int64_t stride, int h, int row,
+                            int unit) const {
     const T* const from = static_cast<const T*>(matrix) + (row_ + 8 * row) * stride +
-                          first_feature() + unit * 8 + lane() % 4 * 2;
-    using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
+                          first_feature() + h * width + unit * 8 + lane() % 4 * 2;
     float pair[2];
-    Pair::load(from).widen_to(pair);
+    cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>::load(from).widen_to(pair);
     return {pair[0], pair[1]};
   }
-  __device__ float target_gradient(int row, bool exists) const {
+  __device__ float target_gradient(int h, int row) const {
     float dot = 0, d = 0;
-    if (exists) {
+    if (exists(h, row)) {
 #pragma unroll
       for (int unit = 0; unit < units; ++unit) {
-        const float2 gradient = pair_at(launch_.own_values, launch_.own_values_stride, row, unit);
-        const float2 output = pair_at(launch_.own_output, launch_.own_output_stride, row, unit);
-        const float* const sums = sides_[0].rows + 4 * unit + 2 * row;
+        const float2 gradient =
+            pair_at(launch_.own_values, launch_.own_values_stride, h, row, unit);
+        const float2 output = pair_at(launch_.own_output, launch_.own_output_stride, h, row, unit);
+        const float* const sums = side(h, 0).rows + 4 * unit + 2 * row;
         dot = fmaf(gradient.x, sums[0], fmaf(gradient.y, sums[1], dot));
         d = fmaf(gradient.x, output.x, fmaf(gradient.y, output.y, d));
       }
     }
     dot = over_lanes(dot);
     d = over_lanes(d);
-    if (exists && lane() % 4 == 0) {
+    if (exists(h, row) && lane() % 4 == 0) {
       static_cast<GatRowState*>(
-          launch_.row_state)[(row_ + 8 * row) * launch_.heads + first_head()] =
-          own_[row].state(launch_.slope, d);
+          launch_.row_state)[(row_ + 8 * row) * launch_.heads + first_head() + h] =
+          own_[h][row].state(launch_.slope, d);
     }
     // Products with ones are the same in all columns.
-    return (1 - launch_.slope) * (dot - d * sides_[0].numbers[2 * row]);
+    return (1 - launch_.slope) * (dot - d * side(h, 0).numbers[2 * row]);
   }
-  __device__ float source_gradient(int row, bool exists) const {
+  __device__ float source_gradient(int h, int row) const {
     const float slope = launch_.slope;
+    const Side& plus = side(h, 0);
+    const Side& minus = side(h, 1);
     float dot = 0;
-    if (exists) {
+    if (exists(h, row)) {
 #pragma unroll
       for (int unit = 0; unit < units; ++unit) {
-        const float2 value = pair_at(launch_.own_values, launch_.own_values_stride, row, unit);
+        const float2 value = pair_at(launch_.own_values, launch_.own_values_stride, h, row, unit);
         const int at = 4 * unit + 2 * row;
-        dot = fmaf(value.x, fmaf(slope, sides_[1].rows[at], sides_[0].rows[at]), dot);
-        dot = fmaf(value.y, fmaf(slope, sides_[1].rows[at + 1], sides_[0].rows[at + 1]), dot);
+        dot = fmaf(value.x, fmaf(slope, minus.rows[at], plus.rows[at]), dot);
+        dot = fmaf(value.y, fmaf(slope, minus.rows[at + 1], plus.rows[at + 1]), dot);
       }
     }
     // The high and the low part of D stand side by side.
-    const float plus_d = sides_[0].numbers[2 * row] + sides_[0].numbers[2 * row + 1];
-    const float minus_d = sides_[1].numbers[2 * row] + sides_[1].numbers[2 * row + 1];
+    const float plus_d = plus.numbers[2 * row] + plus.numbers[2 * row + 1];
+    const float minus_d = minus.numbers[2 * row] + minus.numbers[2 * row + 1];
     return over_lanes(dot) - plus_d - slope * minus_d;
   }
 
   std::int64_t row_;  ///< row g of this lane
-  GatOwn<by_rows> own_[2];
+  std::int32_t num_rows_;
+  Own own_[heads][2];
   bool by_exponentials_ = false;
-  Side sides_[num_sides];
+  Side sides_[heads * num_sides];
 };
 
 /// Blocks that an SM should hold, as their registers and shared memory allow.
@@ -358,13 +396,13 @@ __global__ __launch_bounds__(
 }
 
 template <class T, bool by_rows>
-constexpr WideGatFunctions make_gat_gradients() {
+constexpr TallAttentionFunctions make_gat_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return WideGatFunctions{gathered_function<
-        GatGradient<T, tall_head_widths[first_wide_gat + i], by_rows>,
-        differentiate_gat<T, tall_head_widths[first_wide_gat + i], by_rows>>()...};
+    return TallAttentionFunctions{
+        gathered_function<GatGradient<T, tall_head_widths[i], by_rows>,
+                          differentiate_gat<T, tall_head_widths[i], by_rows>>()...};
   }
-  (std::make_index_sequence<num_wide_gat>{});
+  (std::make_index_sequence<tall_head_widths.size()>{});
 }
 
 }  // namespace tessera::ops

@@ -8,7 +8,7 @@
 #include "ops/attention/cuda/tall/gathered_windows.cuh"
 #include "ops/attention/cuda/tall/packed.cuh"
 
-/// What the backward pass of GAT with wide heads knows of the vertices of a tile: those of the
+/// What the backward pass of GAT knows of the vertices of a tile: those of the
 /// window, two rows per lane, and those that are its columns. All terms are in powers of two.
 namespace tessera::ops {
 
@@ -78,88 +78,94 @@ struct PairOfParts {
 };
 
 /// Whether one of the columns of a tile has a factor that is too large, by warps of columns.
+template <int heads>
 struct LargeFactors {
-  int of_warps[2];
+  int of_warps[heads][2];
 
-  __device__ void find(int column, bool large) {
+  __device__ void find(int h, int column, bool large) {
     const int any = __any_sync(~0u, large);
-    if (column % 32 == 0) of_warps[column / 32] = any;
+    if (column % 32 == 0) of_warps[h][column / 32] = any;
   }
-  __device__ bool any() const { return (of_warps[0] | of_warps[1]) != 0; }
+  __device__ bool any() const {
+    int any = 0;
+#pragma unroll
+    for (const auto& of_head : of_warps) any |= of_head[0] | of_head[1];
+    return any != 0;
+  }
 };
 
 /// Columns that are sources: by rows.
+template <int heads>
 struct GatSourceColumns {
   struct alignas(8) Factors {
     std::uint32_t plus_high, plus_low;
   };
-  float minus_term[tiles::tile_columns];
-  Factors factors[tiles::tile_columns / 2];
-  LargeFactors large;
+  float minus_term[heads][tiles::tile_columns];
+  Factors factors[heads][tiles::tile_columns / 2];
+  LargeFactors<heads> large;
 
-  __device__ void put(int column, float r, float) {
-    minus_term[column] = -r;
+  __device__ void put(int h, int column, float r, float) {
+    minus_term[h][column] = -r;
     const PairOfParts plus(power_of_2(r));
-    if (column % 2 == 0) factors[column / 2] = {plus.high, plus.low};
-    large.find(column, is_large_exponent(r));
+    if (column % 2 == 0) factors[h][column / 2] = {plus.high, plus.low};
+    large.find(h, column, is_large_exponent(r));
   }
-  __device__ bool has_large_factor() const { return large.any(); }
 
   /// Ones.
-  __device__ static void load_numbers(std::uint32_t (&numbers)[2], int) {
+  __device__ static void load_numbers(std::uint32_t (&numbers)[2], int, int) {
     numbers[0] = numbers[1] = packed<__nv_bfloat16>(1.0f, 1.0f);
   }
-  __device__ GatExponents exponents(int column, const GatOwn<true>& own, float) const {
-    const float r = -minus_term[column];
+  __device__ GatExponents exponents(int h, int column, const GatOwn<true>& own, float) const {
     // Edges with a minus do not count by rows.
-    return {own.shift() + r, minus_term[column] - own.term < 0};
+    return {own.shift() - minus_term[h][column], minus_term[h][column] - own.term < 0};
   }
 };
 
 /// Columns that are targets: by columns. Their states are copied, and become factors.
+template <int heads>
 struct GatTargetColumns {
   using State = GatRowState;
   struct alignas(16) Factors {
     std::uint32_t plus_high, plus_low, minus_high, minus_low;
   };
-  State of[1][tiles::tile_columns];
-  Factors factors[tiles::tile_columns / 2];
-  float minus_term[tiles::tile_columns];
-  std::uint32_t d[2][tiles::tile_columns / 2];  ///< high and low parts
-  LargeFactors large;
+  State of[heads][tiles::tile_columns];
+  Factors factors[heads][tiles::tile_columns / 2];
+  float minus_term[heads][tiles::tile_columns];
+  std::uint32_t d[heads][2][tiles::tile_columns / 2];  ///< high and low parts
+  LargeFactors<heads> large;
 
-  /// By the thread that has copied the state, if the column exists.
-  __device__ void find_factors(int column, bool exists) {
+  /// By the thread that has copied the state, if it exists.
+  __device__ void find_factors(int h, int column, bool exists) {
     GatRowState state = {};
-    if (exists) state = of[0][column];
-    minus_term[column] = state.minus_l;
+    if (exists) state = of[h][column];
+    minus_term[h][column] = state.minus_l;
     const PairOfParts plus(power_of_2(state.shift));
     const PairOfParts minus(power_of_2(state.sloped_shift));
     const PairOfParts row_dot(state.d);
     if (column % 2 == 0) {
-      factors[column / 2] = {plus.high, plus.low, minus.high, minus.low};
-      d[0][column / 2] = row_dot.high;
-      d[1][column / 2] = row_dot.low;
+      factors[h][column / 2] = {plus.high, plus.low, minus.high, minus.low};
+      d[h][0][column / 2] = row_dot.high;
+      d[h][1][column / 2] = row_dot.low;
     }
-    large.find(column, is_large_exponent(state.shift) || is_large_exponent(state.sloped_shift));
+    large.find(h, column, is_large_exponent(state.shift) || is_large_exponent(state.sloped_shift));
   }
-  __device__ bool has_large_factor() const { return large.any(); }
 
   /// The high parts of D as even columns of an operand, the low ones as odd columns.
-  __device__ void load_numbers(std::uint32_t (&numbers)[2], int step) const {
+  __device__ void load_numbers(std::uint32_t (&numbers)[2], int h, int step) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::uint32_t* const from = d[lane / 4 % 2] + step * 8 + lane % 4;
+    const std::uint32_t* const from = d[h][lane / 4 % 2] + step * 8 + lane % 4;
     numbers[0] = from[0];
     numbers[1] = from[4];
   }
-  __device__ GatExponents exponents(int column, const GatOwn<false>& own, float slope) const {
-    const GatRowState& state = of[0][column];
+  __device__ GatExponents exponents(int h, int column, const GatOwn<false>& own,
+                                    float slope) const {
+    const GatRowState& state = of[h][column];
     const bool plus = state.minus_l - own.term < 0;
     return {plus ? state.shift + own.term : fmaf(slope, own.term, state.sloped_shift), plus};
   }
 };
 
-template <bool by_rows>
-using GatColumns = std::conditional_t<by_rows, GatSourceColumns, GatTargetColumns>;
+template <int heads, bool by_rows>
+using GatColumns = std::conditional_t<by_rows, GatSourceColumns<heads>, GatTargetColumns<heads>>;
 
 }  // namespace tessera::ops

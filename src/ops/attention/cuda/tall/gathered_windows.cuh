@@ -30,7 +30,7 @@ concept BringStates = requires {
 };
 template <class Columns>
 concept BringTerms = requires(Columns& columns) {
-  columns.put(0, 0.0f, 0.0f);  // which column, its term in powers of two, the slope
+  columns.put(0, 0, 0.0f, 0.0f);  // which head and column, its term in powers of two, the slope
 };
 
 /// `Pass` has `begin_piece`, `add`, `finish` and `end`. Of a column the rows of `gathered`
@@ -47,7 +47,6 @@ class GatheredWindows {
   static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
   /// Whether groups of warps multiply, on matrix units that read shared memory themselves.
   static constexpr bool by_groups = false;
-  static_assert(!BringTerms<Columns> || heads == 1, "a thread brings the term of one head");
   static constexpr bool has_columns = BringStates<Columns> || BringTerms<Columns>;
   static constexpr int columns_at = (num_stages * gathered + own_matrices) * Rows::bytes;
   static constexpr int shared_bytes =
@@ -68,7 +67,7 @@ class GatheredWindows {
       const Tile tile = load_ids(walk);
       words[turn] = tile.word;
       start(turn, tile);
-      if (turn < num_stages - 2) put_term(turn);
+      if (turn < num_stages - 2) put_terms(turn);
     }
     Tile tile = load_ids(walk);
     int turn = 0;
@@ -76,7 +75,7 @@ class GatheredWindows {
       const tiles::Piece piece = launch_.pieces[i];
       pass().begin_piece(piece);
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
-        put_term(turn + num_stages - 2);
+        put_terms(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
         cut(turn, steps * tiles::step_columns);
         if constexpr (Pass::by_groups) cuda::fence_shared_for_wgmma();
@@ -99,6 +98,12 @@ class GatheredWindows {
   using Copy = typename Planes::Copy;
   static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
   static constexpr int units = width / 8;
+  /// Heads of which a thread brings what belongs to a column.
+  static constexpr int column_threads = tall_attention_threads / tiles::tile_columns;
+  static constexpr int column_heads = (heads + column_threads - 1) / column_threads;
+  __device__ static int head_of_thread(int i) {
+    return static_cast<int>(threadIdx.x) / tiles::tile_columns + i * column_threads;
+  }
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   __device__ static int first_row() { return static_cast<int>(threadIdx.x) / 32 * 16; }
@@ -178,20 +183,20 @@ class GatheredWindows {
     }
     partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
     const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
-    if constexpr (BringTerms<Columns>) {
-      term_ = cuda::narrow<T>(0.0f);
-      if (column < tile.num_columns) {
-        term_ = __ldg(static_cast<const T*>(launch_.source) +
-                      std::int64_t{tile.column} * launch_.source_stride + first_head());
-      }
-    } else if constexpr (BringStates<Columns>) {
-      using State = typename Columns::State;
-      constexpr int at_once = tall_attention_threads / tiles::tile_columns;
 #pragma unroll
-      for (int i = 0; i < (heads + at_once - 1) / at_once; ++i) {
-        const int h = static_cast<int>(threadIdx.x) / tiles::tile_columns + i * at_once;
-        const int head = first_head() + h;
-        if (column >= tile.num_columns || h >= heads || head >= launch_.heads) continue;
+    for (int i = 0; i < (has_columns ? column_heads : 0); ++i) {
+      const int h = head_of_thread(i);
+      const int head = first_head() + h;
+      const bool exists = column < tile.num_columns && h < heads && head < launch_.heads;
+      if constexpr (BringTerms<Columns>) {
+        terms_[i] = cuda::narrow<T>(0.0f);
+        if (exists) {
+          terms_[i] = __ldg(static_cast<const T*>(launch_.source) +
+                            std::int64_t{tile.column} * launch_.source_stride + head);
+        }
+      } else if constexpr (BringStates<Columns>) {
+        using State = typename Columns::State;
+        if (!exists) continue;
         const std::uint32_t to = cuda::shared_address(&columns_of(turn).of[h][column]);
         const State* const from = static_cast<const State*>(launch_.row_state) +
                                   std::int64_t{tile.column} * launch_.heads + head;
@@ -206,11 +211,14 @@ class GatheredWindows {
   }
   /// Terms come through registers, as they are too small for a copy: those that were asked for last
   /// go where they belong.
-  __device__ void put_term(int turn) const {
+  __device__ void put_terms(int turn) const {
     if constexpr (BringTerms<Columns>) {
-      const auto column = static_cast<int>(threadIdx.x);
-      if (column < tiles::tile_columns) {
-        columns_of(turn).put(column, cuda::widen(term_) * log2_of_e, launch_.slope);
+#pragma unroll
+      for (int i = 0; i < column_heads; ++i) {
+        const int h = head_of_thread(i);
+        if (h >= heads) break;
+        columns_of(turn).put(h, static_cast<int>(threadIdx.x) % tiles::tile_columns,
+                             cuda::widen(terms_[i]) * log2_of_e, launch_.slope);
       }
     }
   }
@@ -218,7 +226,7 @@ class GatheredWindows {
   const TallAttentionLaunch& launch_;
   char* shared_;
   Copy partners_[2];
-  T term_ = cuda::narrow<T>(0.0f);
+  T terms_[column_heads];
 };
 
 /// The pieces of this block.

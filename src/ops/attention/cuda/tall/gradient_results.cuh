@@ -56,13 +56,16 @@ class GradientResults {
       *reinterpret_cast<std::uint32_t*>(pair) = packed<T>(low * to.factor, high * to.factor);
     }
   }
-  /// The only number that the block has of the row.
-  __device__ void store(const tiles::Piece& piece, int m, int place, float number) const {
+  /// One number of the row, in column `column` of the block.
+  __device__ void store(const tiles::Piece& piece, int m, int place, int column,
+                        float number) const {
     const GradientMatrix& to = matrices_[m];
+    if (column >= to.columns.count) return;
     if (piece.slot >= 0) {
-      *slot_numbers(piece.slot, place, to) = number;
+      slot_numbers(piece.slot, place, to)[column] = number;
     } else if (place < piece.num_rows && to.data != nullptr) {
-      *numbers(std::int64_t{piece.first_row} + place, to) = cuda::narrow<T>(number * to.factor);
+      numbers(std::int64_t{piece.first_row} + place, to)[column] =
+          cuda::narrow<T>(number * to.factor);
     }
   }
 

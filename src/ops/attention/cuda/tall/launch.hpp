@@ -85,11 +85,8 @@ extern const PlaneDotFunctions tall_dot_fp32;
 extern const TallAttentionFunctions tall_dot_by_rows_bf16, tall_dot_by_columns_bf16;
 extern const PlaneDotFunctions tall_dot_by_rows_fp32, tall_dot_by_columns_fp32;
 
-/// That of GAT, for the widest of `tall_head_widths`.
-inline constexpr std::size_t first_wide_gat = 2;
-inline constexpr std::size_t num_wide_gat = tall_head_widths.size() - first_wide_gat;
-using WideGatFunctions = std::array<TallAttentionFunction, num_wide_gat>;
-extern const WideGatFunctions tall_gat_by_rows_bf16, tall_gat_by_columns_bf16;
-extern const WideGatFunctions tall_gat_by_rows_fp32, tall_gat_by_columns_fp32;
+/// That of GAT.
+extern const TallAttentionFunctions tall_gat_by_rows_bf16, tall_gat_by_columns_bf16;
+extern const TallAttentionFunctions tall_gat_by_rows_fp32, tall_gat_by_columns_fp32;
 
 }  // namespace tessera::ops

@@ -6,13 +6,13 @@
 #include "ops/attention/cuda/tall/plane_rows.cuh"
 #include "ops/attention/cuda/tall/window.cuh"
 
-/// Products of weights with gathered rows of one head, 64 rows of a window at once: by groups of
+/// Products of one head's weights with gathered rows, 64 rows of a window at once: by groups of
 /// four warps where the GPU and the layout of the rows allow that, else by each warp for its 16.
 namespace tessera::ops {
 
 template <class T, int width>
 struct MatrixRows {
-  using Planes = PlaneRows<T, width>;
+  using Planes = PlaneRows<T, width * tall_block_heads(width)>;
   using Rows = typename Planes::Rows;
   using Part = typename Planes::Part;
   /// As a lane holds them: four for every eight features, two of row g, then two of row g + 8.
@@ -33,11 +33,26 @@ struct MatrixRows {
   }
   /// Adds those of one step of the tile whose rows lie at `rows`.
   __device__ static void add(Sums& sums, const StepWeights<Part>& weights, std::uint32_t rows,
-                             int step) {
+                             int h, int step) {
     // The product of two low parts is left out.
-    if constexpr (Planes::planes == 2) multiply(sums, weights.high, rows, 1, step);
-    multiply(sums, weights.low, rows, 0, step);
-    multiply(sums, weights.high, rows, 0, step);
+    if constexpr (whole_blocks) {
+      if constexpr (Planes::planes == 2) multiply(sums, weights.high, rows, 1, step);
+      multiply(sums, weights.low, rows, 0, step);
+      multiply(sums, weights.high, rows, 0, step);
+    } else {
+#pragma unroll
+      for (int unit = 0; unit < width / 8; unit += 2) {
+        if constexpr (Planes::planes == 2) {
+          std::uint32_t low_blocks[4];
+          load_units(low_blocks, rows, 1, h, step, unit);
+          multiply_units(sums, weights.high, low_blocks, unit);
+        }
+        std::uint32_t blocks[4];
+        load_units(blocks, rows, 0, h, step, unit);
+        multiply_units(sums, weights.low, blocks, unit);
+        multiply_units(sums, weights.high, blocks, unit);
+      }
+    }
   }
   __device__ static void commit() {
     if constexpr (by_groups) cuda::wgmma_commit();
@@ -50,32 +65,39 @@ struct MatrixRows {
  private:
   __device__ static void multiply(Sums& sums, const std::uint32_t (&weights)[4], std::uint32_t rows,
                                   int plane, int step) {
-    if constexpr (whole_blocks) {
-      const auto from = rows + static_cast<std::uint32_t>(plane * (width / 64) * Rows::block_bytes);
-      if constexpr (by_groups) {
-        cuda::wgmma<Part>(sums, weights,
-                          cuda::wgmma_descriptor(from, Rows::block_bytes) +
-                              static_cast<std::uint64_t>(step) * cuda::wgmma_step);
-      } else {
-        cuda::multiply_rows<Part>(
-            sums, weights, from + static_cast<std::uint32_t>(step * tiles::step_columns * 128),
-            Rows::block_bytes);
-      }
+    const auto from = rows + static_cast<std::uint32_t>(plane * (width / 64) * Rows::block_bytes);
+    if constexpr (by_groups) {
+      cuda::wgmma<Part>(sums, weights,
+                        cuda::wgmma_descriptor(from, Rows::block_bytes) +
+                            static_cast<std::uint64_t>(step) * cuda::wgmma_step);
     } else {
+      cuda::multiply_rows<Part>(sums, weights,
+                                from + static_cast<std::uint32_t>(step * tiles::step_columns * 128),
+                                Rows::block_bytes);
+    }
+  }
+
+  // Units of eight features, two at once where the head has two.
+
+  __device__ static void load_units(std::uint32_t (&blocks)[4], std::uint32_t rows, int plane,
+                                    int h, int step, int unit) {
+    const int at = Planes::unit_in(plane, h * (width / 8) + unit);
+    if constexpr (width == 8) {
+      Rows::load_column(blocks, rows, step, at);
+    } else {
+      Rows::load_columns(blocks, rows, step, at);
+    }
+  }
+  __device__ static void multiply_units(Sums& sums, const std::uint32_t (&weights)[4],
+                                        const std::uint32_t (&blocks)[4], int unit) {
 #pragma unroll
-      for (int unit = 0; unit < width / 8; unit += 2) {
-        std::uint32_t blocks[4];
-        Rows::load_columns(blocks, rows, step, Planes::unit_in(plane, unit));
+    for (int half = 0; half < (width == 8 ? 1 : 2); ++half) {
+      const std::uint32_t b[2] = {blocks[2 * half], blocks[2 * half + 1]};
+      const int first = 4 * (unit + half);
+      float four[4] = {sums[first], sums[first + 1], sums[first + 2], sums[first + 3]};
+      cuda::multiply_16x8<Part>(four, weights, b);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const std::uint32_t b[2] = {blocks[2 * half], blocks[2 * half + 1]};
-          const int first = 4 * (unit + half);
-          float four[4] = {sums[first], sums[first + 1], sums[first + 2], sums[first + 3]};
-          cuda::multiply_16x8<Part>(four, weights, b);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) sums[first + i] = four[i];
-        }
-      }
+      for (int i = 0; i < 4; ++i) sums[first + i] = four[i];
     }
   }
 };

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const WideGatFunctions tall_gat_by_columns_bf16 = make_gat_gradients<__nv_bfloat16, false>();
+const TallAttentionFunctions tall_gat_by_columns_bf16 = make_gat_gradients<__nv_bfloat16, false>();
 
 }  // namespace tessera::ops

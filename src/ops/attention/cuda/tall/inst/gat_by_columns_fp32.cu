@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const WideGatFunctions tall_gat_by_columns_fp32 = make_gat_gradients<float, false>();
+const TallAttentionFunctions tall_gat_by_columns_fp32 = make_gat_gradients<float, false>();
 
 }  // namespace tessera::ops

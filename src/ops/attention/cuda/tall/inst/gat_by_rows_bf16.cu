@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const WideGatFunctions tall_gat_by_rows_bf16 = make_gat_gradients<__nv_bfloat16, true>();
+const TallAttentionFunctions tall_gat_by_rows_bf16 = make_gat_gradients<__nv_bfloat16, true>();
 
 }  // namespace tessera::ops

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const WideGatFunctions tall_gat_by_rows_fp32 = make_gat_gradients<float, true>();
+const TallAttentionFunctions tall_gat_by_rows_fp32 = make_gat_gradients<float, true>();
 
 }  // namespace tessera::ops
