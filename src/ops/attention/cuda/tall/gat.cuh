@@ -13,6 +13,18 @@
 /// exponential.
 namespace tessera::ops {
 
+/// The term of a head for row g + 8 `row` of this lane, in powers of two; 0 where there is none.
+template <class T>
+__device__ float own_gat_term(const TallAttentionLaunch& launch, const tiles::Piece& piece,
+                              int head, int row) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
+  if (place >= piece.num_rows || head >= launch.heads) return 0;
+  return log2_of_e *
+         cuda::widen(__ldg(static_cast<const T*>(launch.target) +
+                           (std::int64_t{piece.first_row} + place) * launch.target_stride + head));
+}
+
 template <class T, int width, int heads>
 class GatTiles {
  public:
@@ -34,22 +46,11 @@ class GatTiles {
 
   /// The terms of the two rows of this lane, per head.
   __device__ void begin_window(const tiles::Piece& piece) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
-      const bool exists = place < piece.num_rows;
-      const T* const from = static_cast<const T*>(launch_.target) +
-                            (std::int64_t{piece.first_row} + place) * launch_.target_stride;
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        const bool wanted = exists && first_head_ + h < launch_.heads;
-        l_[h][row] = wanted ? cuda::widen(__ldg(from + first_head_ + h)) * log2_of_e : 0.0f;
-      }
+    for (int i = 0; i < 2 * heads; ++i) {
+      l_[i / 2][i % 2] = own_gat_term<T>(launch_, piece, first_head_ + i / 2, i % 2);
     }
   }
-
-  __device__ float own_term(int row) const { return l_[0][row]; }
 
   /// Warps take heads in turn, lanes two columns each.
   static constexpr int share = (heads + 3) / 4;

@@ -6,8 +6,8 @@
 #include "ops/attention/cuda/tall/matrix_rows.cuh"
 #include "ops/attention/cuda/tall/steps.cuh"
 
-/// The forward pass of GAT with heads of 32, 64 or 128 features in bf16 over windows of 64 rows,
-/// whose products are those of a sum of rows: a group of four warps multiplies at once, and the
+/// The forward pass of GAT with heads of 32, 64 or 128 features in bf16 over windows of 64 rows.
+/// Its products are those of a sum of rows: a group of four warps multiplies at once, and the
 /// matrix unit reads the gathered rows where they lie. A weight is, relative to that of a source of
 /// term 0 with a minus,
 ///
@@ -18,18 +18,19 @@
 /// that weights would lie far apart, the rest of the piece takes an exponential per cell.
 namespace tessera::ops {
 
-/// Terms up to this size leave the sums of weights times features within fp32.
-inline constexpr float largest_factored_term = 16;
+/// Terms up to 16 powers of two leave the sums of weights times features within fp32.
+__device__ inline bool is_factored_term(float term) { return fabsf(term) <= 16; }
 
-struct FactorColumns {
+/// What the columns of a tile bring.
+struct alignas(16) FactorColumns {
   float2 factors[tiles::tile_columns];  ///< 2^r and 2^(slope r)
   float r[1][tiles::tile_columns];
-  int too_large[2];  ///< != 0: one of the columns of a warp
+  int too_large[2];  ///< != 0: a term of the columns of a warp
 
   __device__ void put(int, int column, float term, float slope) {
     r[0][column] = term;
     factors[column] = {power_of_2(term), power_of_2(slope * term)};
-    const int any = __any_sync(~0u, !(fabsf(term) <= largest_factored_term));
+    const int any = __any_sync(~0u, !is_factored_term(term));
     if (column % 32 == 0) too_large[column / 32] = any;
   }
   __device__ bool has_large_term() const { return (too_large[0] | too_large[1]) != 0; }
@@ -44,18 +45,17 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
   static constexpr bool by_groups = MatrixRows<T, width>::by_groups;
   static_assert(heads == 1);
 
-  __device__ FactoredGat(const TallAttentionLaunch& launch, char* shared)
-      : Windows(launch, shared), form_(launch, first_head()) {}
+  using Windows::Windows;
 
   __device__ void begin_piece(const tiles::Piece& piece) {
-    form_.begin_window(piece);
+    piece_ = piece;
     const float slope = launch_.slope;
     bool fails = !(slope >= 0 && slope <= 1);
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const float l = form_.own_term(row);
+      const float l = own_gat_term<T>(launch_, piece, first_head(), row);
       factor_[row] = power_of_2((1 - slope) * l);
-      fails = fails || !(fabsf(l) <= largest_factored_term);
+      fails = fails || !is_factored_term(l);
     }
     // All warps of a group go the same way.
     by_exponentials_ = __syncthreads_or(fails ? 1 : 0) != 0;
@@ -70,11 +70,11 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
       by_exponentials_ = true;
     }
     if (by_exponentials_) {
-      add_exponentials<Rows>(sums_, form_, columns_of(turn), rows_of(turn, 0), pattern, num_steps);
-    } else if (num_steps == tile_steps) {
-      add_tile(turn, pattern);
+      GatTiles<T, width, 1> form(launch_, first_head());
+      form.begin_window(piece_);
+      add_exponentials<Rows>(sums_, form, columns_of(turn), rows_of(turn, 0), pattern, num_steps);
     } else {
-      add_steps(turn, pattern, num_steps);
+      with_constant_steps(num_steps, [&](auto steps) { add_tile<steps>(turn, pattern); });
     }
   }
 
@@ -93,7 +93,6 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
   using Windows::rows_of;
   using Windows::tile_steps;
   using Products = MatrixRows<T, width>;
-  using Sums = typename Products::Sums;
 
   __device__ StepWeights<T> weights_of(const FactorColumns& columns, const TilePattern& pattern,
                                        int step) const {
@@ -121,39 +120,25 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
   }
 
   /// Nothing waits for a step before the weights of all are known.
+  template <int steps>
   __device__ void add_tile(int turn, const TilePattern& pattern) {
-    StepWeights<T> weights[tile_steps];
+    StepWeights<T> weights[steps];
 #pragma unroll
-    for (int step = 0; step < tile_steps; ++step) {
+    for (int step = 0; step < steps; ++step) {
       weights[step] = weights_of(columns_of(turn), pattern, step);
       cuda::keep_in_place(weights[step].high);
       cuda::keep_in_place(weights[step].low);
     }
-    auto& sums = reinterpret_cast<Sums&>(sums_[0].features);
+    auto& sums = reinterpret_cast<typename Products::Sums&>(sums_[0].features);
     Products::begin(sums);
 #pragma unroll
-    for (int step = 0; step < tile_steps; ++step) {
+    for (int step = 0; step < steps; ++step) {
       Products::add(sums, weights[step], rows_of(turn, 0), 0, step);
     }
     Products::commit();
 #pragma unroll
-    for (int step = 0; step < tile_steps; ++step) add_weights(weights[step]);
+    for (int step = 0; step < steps; ++step) add_weights(weights[step]);
     Products::wait(sums);
-  }
-  __device__ void add_steps(int turn, const TilePattern& pattern, int num_steps) {
-    auto& sums = reinterpret_cast<Sums&>(sums_[0].features);
-#pragma unroll
-    for (int step = 0; step + 1 < tile_steps; ++step) {
-      if (step >= num_steps) break;
-      StepWeights<T> weights = weights_of(columns_of(turn), pattern, step);
-      cuda::keep_in_place(weights.high);
-      cuda::keep_in_place(weights.low);
-      Products::begin(sums);
-      Products::add(sums, weights, rows_of(turn, 0), 0, step);
-      Products::commit();
-      add_weights(weights);
-      Products::wait(sums);
-    }
   }
 
   /// From now on sums are relative to bases, as exponentials and results want them.
@@ -161,12 +146,13 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
       const float weight = weights_[2 * row];
-      sums_[0].base[row] = weight == 0 ? lowest_base : launch_.slope * form_.own_term(row);
+      const float l = own_gat_term<T>(launch_, piece_, first_head(), row);
+      sums_[0].base[row] = weight == 0 ? lowest_base : launch_.slope * l;
       sums_[0].sum[row] = lane() % 4 == 0 ? weight : 0.0f;
     }
   }
 
-  GatTiles<T, width, 1> form_;
+  tiles::Piece piece_;
   float factor_[2];
   bool by_exponentials_ = false;
   HeadSums<T, width> sums_[1];

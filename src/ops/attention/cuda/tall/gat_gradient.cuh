@@ -47,6 +47,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
       if constexpr (by_rows) own.log_sum = own_log_sum(i / 2, i % 2);
       fails = fails || own.fails();
     }
+    expect_own_rows(piece);
     // All warps of a group go the same way.
     by_exponentials_ = __syncthreads_or(fails ? 1 : 0) != 0;
 #pragma unroll
@@ -78,8 +79,8 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
         find_exponentials(weights, columns_of(turn), h, pattern, step);
         multiply(weights, turn, h, step);
       });
-    } else if (steps_at_once > 1 && num_steps == tile_steps) {
-      add_tile(turn, pattern);
+    } else if constexpr (heads == 1) {
+      with_constant_steps(num_steps, [&](auto steps) { add_tile<steps>(turn, pattern); });
     } else {
       each_step(num_steps, [&](int step, int h, Weights(&weights)[num_sides]) {
         find_weights(weights, columns_of(turn), h, pattern, step);
@@ -143,7 +144,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   using Windows::units;
   static constexpr int num_sides = by_rows ? 1 : 2;  ///< with a plus, with a minus
   /// Of one wide head the weights of several steps are found before they are multiplied.
-  static constexpr int steps_at_once = heads > 1 ? 1 : by_rows ? 4 : 2;
+  static constexpr int steps_at_once = by_rows ? 4 : 2;
 
   /// The sums over the edges of one side and head, for the two rows of this lane.
   struct Side {
@@ -174,6 +175,22 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   __device__ static int place_of(int row) { return first_row() + lane() / 4 + 8 * row; }
   __device__ bool exists(int h, int row) const {
     return place_of(row) < num_rows_ && first_head() + h < launch_.heads;
+  }
+  /// The rows that results are made of should be near when they are: lanes ask for a line of 128
+  /// bytes each, of one matrix or the other.
+  __device__ void expect_own_rows(const tiles::Piece& piece) const {
+    constexpr int line_features = 128 / static_cast<int>(sizeof(T));
+    const bool of_output = by_rows && lane() >= 16;
+    const int place = first_row() + lane() % 16;
+    if (place >= piece.num_rows || (!by_rows && lane() >= 16)) return;
+    const void* const matrix = of_output ? launch_.own_output : launch_.own_values;
+    const std::int64_t stride = of_output ? launch_.own_output_stride : launch_.own_values_stride;
+    const T* const row = static_cast<const T*>(matrix) +
+                         (std::int64_t{piece.first_row} + place) * stride + first_feature();
+#pragma unroll
+    for (int feature = 0; feature < features; feature += line_features) {
+      cuda::expect_in_l2(row + feature);
+    }
   }
   /// In powers of two.
   __device__ float own_term(int h, int row) const {
@@ -207,20 +224,23 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
       }
     }
   }
+  template <int steps>
   __device__ void add_tile(int turn, const TilePattern& pattern) {
 #pragma unroll
-    for (int step = 0; step < tile_steps; step += steps_at_once) {
-      Weights weights[steps_at_once][num_sides];
+    for (int step = 0; step < steps; step += steps_at_once) {
+      constexpr int most = steps < steps_at_once ? steps : steps_at_once;
+      const int count = steps - step < most ? steps - step : most;
+      Weights weights[most][num_sides];
 #pragma unroll
-      for (int k = 0; k < steps_at_once; ++k) {
+      for (int k = 0; k < count; ++k) {
         find_weights(weights[k], columns_of(turn), 0, pattern, step + k);
       }
       begin(0);
 #pragma unroll
-      for (int k = 0; k < steps_at_once; ++k) ask(weights[k], turn, 0, step + k);
+      for (int k = 0; k < count; ++k) ask(weights[k], turn, 0, step + k);
       Products::commit();
 #pragma unroll
-      for (int k = 0; k < steps_at_once; ++k) add_numbers(weights[k], turn, 0, step + k);
+      for (int k = 0; k < count; ++k) add_numbers(weights[k], turn, 0, step + k);
       wait(0);
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/mma_rows.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/attention/cuda/tall/plane_rows.cuh"
@@ -9,6 +11,19 @@
 /// Products of one head's weights with gathered rows, 64 rows of a window at once: by groups of
 /// four warps where the GPU and the layout of the rows allow that, else by each warp for its 16.
 namespace tessera::ops {
+
+/// Calls body of how many steps a tile has, as a constant: groups of warps multiply without waiting
+/// for each other only where nothing branches between their products.
+template <class Body>
+__device__ void with_constant_steps(int num_steps, Body&& body) {
+  static_assert(tiles::tile_columns / tiles::step_columns == 4);
+  switch (num_steps) {
+    case 1: return body(std::integral_constant<int, 1>());
+    case 2: return body(std::integral_constant<int, 2>());
+    case 3: return body(std::integral_constant<int, 3>());
+    default: return body(std::integral_constant<int, 4>());
+  }
+}
 
 template <class T, int width>
 struct MatrixRows {
