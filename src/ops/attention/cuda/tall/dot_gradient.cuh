@@ -46,6 +46,14 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
     if constexpr (by_rows) find_states(piece);
   }
 
+  __device__ void expect(const tiles::Piece& piece) const {
+    this->expect_rows(launch_.target, launch_.target_stride, piece);
+    this->expect_rows(launch_.own_values, launch_.own_values_stride, piece);
+    if constexpr (by_rows) {
+      this->expect_rows(launch_.own_output, launch_.own_output_stride, piece);
+    }
+  }
+
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
 #pragma unroll 1
     for (int step = 0; step < num_steps; step += 2) {

@@ -47,11 +47,17 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
       if constexpr (by_rows) own.log_sum = own_log_sum(i / 2, i % 2);
       fails = fails || own.fails();
     }
-    expect_own_rows(piece);
     // All warps of a group go the same way.
     by_exponentials_ = __syncthreads_or(fails ? 1 : 0) != 0;
 #pragma unroll
     for (Side& side : sides_) side.clear();
+  }
+
+  __device__ void expect(const tiles::Piece& piece) const {
+    this->expect_rows(launch_.own_values, launch_.own_values_stride, piece);
+    if constexpr (by_rows) {
+      this->expect_rows(launch_.own_output, launch_.own_output_stride, piece);
+    }
   }
 
   /// Factors of the columns that have arrived.
@@ -175,22 +181,6 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   __device__ static int place_of(int row) { return first_row() + lane() / 4 + 8 * row; }
   __device__ bool exists(int h, int row) const {
     return place_of(row) < num_rows_ && first_head() + h < launch_.heads;
-  }
-  /// The rows that results are made of should be near when they are: lanes ask for a line of 128
-  /// bytes each, of one matrix or the other.
-  __device__ void expect_own_rows(const tiles::Piece& piece) const {
-    constexpr int line_features = 128 / static_cast<int>(sizeof(T));
-    const bool of_output = by_rows && lane() >= 16;
-    const int place = first_row() + lane() % 16;
-    if (place >= piece.num_rows || (!by_rows && lane() >= 16)) return;
-    const void* const matrix = of_output ? launch_.own_output : launch_.own_values;
-    const std::int64_t stride = of_output ? launch_.own_output_stride : launch_.own_values_stride;
-    const T* const row = static_cast<const T*>(matrix) +
-                         (std::int64_t{piece.first_row} + place) * stride + first_feature();
-#pragma unroll
-    for (int feature = 0; feature < features; feature += line_features) {
-      cuda::expect_in_l2(row + feature);
-    }
   }
   /// In powers of two.
   __device__ float own_term(int h, int row) const {

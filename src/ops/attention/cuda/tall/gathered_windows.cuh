@@ -74,6 +74,7 @@ class GatheredWindows {
     for (std::int32_t i = begin; i < end; ++i) {
       const tiles::Piece piece = launch_.pieces[i];
       pass().begin_piece(piece);
+      if (i + 1 < end) pass().expect(launch_.pieces[i + 1]);
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
         put_terms(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
@@ -112,6 +113,22 @@ class GatheredWindows {
   __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
 
   __device__ Pass& pass() { return static_cast<Pass&>(*this); }
+
+  /// What the pass will read of a window's own rows should be near by then: each warp asks for its
+  /// 16 rows of the block's features.
+  __device__ void expect(const tiles::Piece&) const {}
+  __device__ void expect_rows(const void* matrix, std::int64_t stride,
+                              const tiles::Piece& piece) const {
+    constexpr int line_features = 128 / static_cast<int>(sizeof(T));
+    const int place = first_row() + lane();
+    if (lane() >= 16 || place >= piece.num_rows) return;
+    const T* const row = static_cast<const T*>(matrix) +
+                         (std::int64_t{piece.first_row} + place) * stride + first_feature();
+#pragma unroll
+    for (int feature = 0; feature < features; feature += line_features) {
+      cuda::expect_in_l2(row + feature);
+    }
+  }
 
   /// Makes operands of what this thread has brought of the first `num_rows` rows of a tile.
   __device__ void cut(int turn, int num_rows) {
