@@ -53,7 +53,8 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
     bool fails = !(slope >= 0 && slope <= 1);
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const float l = own_gat_term<T>(launch_, piece, first_head(), row);
+      const float l =
+          expected_ ? next_terms_[row] : own_gat_term<T>(launch_, piece, first_head(), row);
       factor_[row] = power_of_2((1 - slope) * l);
       fails = fails || !is_factored_term(l);
     }
@@ -62,6 +63,15 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
     sums_[0] = {};
 #pragma unroll
     for (float& weight : weights_) weight = 0;
+  }
+
+  /// The terms of the next window are on their way while this one is computed.
+  __device__ void expect(const tiles::Piece& piece) {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      next_terms_[row] = own_gat_term<T>(launch_, piece, first_head(), row);
+    }
+    expected_ = true;
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
@@ -126,8 +136,7 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       weights[step] = weights_of(columns_of(turn), pattern, step);
-      cuda::keep_in_place(weights[step].high);
-      cuda::keep_in_place(weights[step].low);
+      Products::keep(weights[step]);
     }
     auto& sums = reinterpret_cast<typename Products::Sums&>(sums_[0].features);
     Products::begin(sums);
@@ -154,6 +163,8 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
 
   tiles::Piece piece_;
   float factor_[2];
+  float next_terms_[2] = {};
+  bool expected_ = false;
   bool by_exponentials_ = false;
   HeadSums<T, width> sums_[1];
   float weights_[4];  ///< their sums, of row g and, from 2 on, of row g + 8

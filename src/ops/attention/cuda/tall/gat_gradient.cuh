@@ -58,6 +58,14 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
     if constexpr (by_rows) {
       this->expect_rows(launch_.own_output, launch_.own_output_stride, piece);
     }
+    // Numbers of neighbouring rows lie side by side.
+    if (lane() != 0 || first_row() >= piece.num_rows) return;
+    const std::int64_t row = std::int64_t{piece.first_row} + first_row();
+    cuda::expect_in_l2(static_cast<const T*>(launch_.target) + row * launch_.target_stride +
+                       first_head());
+    if constexpr (by_rows) {
+      cuda::expect_in_l2(launch_.log_sum + row * launch_.log_sum_stride + first_head());
+    }
   }
 
   /// Factors of the columns that have arrived.
@@ -289,7 +297,8 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
         }
       }
     }
-    keep(weights);
+#pragma unroll
+    for (Weights& of : weights) Products::keep(of);
   }
   /// The weights of edges themselves, with factors of both vertices.
   __device__ void find_exponentials(Weights (&weights)[num_sides], const Columns& columns, int h,
@@ -312,19 +321,9 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
         weights[of].set(place, pairs[of][0], pairs[of][1]);
       }
     }
-    keep(weights);
-  }
-  /// Groups of warps read registers themselves.
-  __device__ static void keep(Weights (&weights)[num_sides]) {
-    if constexpr (by_groups) {
 #pragma unroll
-      for (Weights& of : weights) {
-        cuda::keep_in_place(of.high);
-        cuda::keep_in_place(of.low);
-      }
-    }
+    for (Weights& of : weights) Products::keep(of);
   }
-
   // Results of a row of this lane.
 
   /// Over the four lanes of a row.

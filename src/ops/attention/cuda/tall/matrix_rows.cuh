@@ -41,10 +41,19 @@ struct MatrixRows {
   static constexpr bool by_groups = false;
 #endif
 
+  /// Groups of warps read the registers of weights themselves: they are complete here.
+  __device__ static void keep(StepWeights<Part>& weights) {
+    if constexpr (by_groups) {
+      cuda::keep_in_place(weights.high);
+      cuda::keep_in_place(weights.low);
+    }
+  }
   /// Before the products, with all weights known.
   __device__ static void begin(Sums& sums) {
-    cuda::keep_in_place(sums);
-    if constexpr (by_groups) cuda::wgmma_fence();
+    if constexpr (by_groups) {
+      cuda::keep_in_place(sums);
+      cuda::wgmma_fence();
+    }
   }
   /// Adds those of one step of the tile whose rows lie at `rows`.
   __device__ static void add(Sums& sums, const StepWeights<Part>& weights, std::uint32_t rows,
@@ -73,8 +82,10 @@ struct MatrixRows {
     if constexpr (by_groups) cuda::wgmma_commit();
   }
   __device__ static void wait(Sums& sums) {
-    if constexpr (by_groups) cuda::wgmma_wait();
-    cuda::keep_in_place(sums);
+    if constexpr (by_groups) {
+      cuda::wgmma_wait();
+      cuda::keep_in_place(sums);
+    }
   }
 
  private:
