@@ -55,6 +55,27 @@ struct ColumnFactors {
   }
 };
 
+/// Whether features keep the digits of both of their parts when they are multiplied by factors that
+/// serve, and their sums stay finite: each is 0 or of 2^-76 to 2^76.
+class FeatureRange {
+ public:
+  __device__ void add(float feature) {
+    const std::uint32_t size = __float_as_uint(feature) & 0x7fffffffu;
+    largest_ = largest_ > size ? largest_ : size;
+    // One less, so that 0 is the largest there is.
+    smallest_ = __viaddmin_u32(size, 0xffffffffu, smallest_);
+  }
+  __device__ bool holds() const {
+    constexpr std::uint32_t most = (127u + 76) << 23;
+    constexpr std::uint32_t least = (127u - 76) << 23;
+    return largest_ <= most && smallest_ >= least - 1;
+  }
+
+ private:
+  std::uint32_t largest_ = 0;
+  std::uint32_t smallest_ = 0xffffffffu;
+};
+
 /// A tile in shared memory, as the products want it.
 template <class T, int width, int features, bool has_shifts>
 struct alignas(16) ScaledTile {
@@ -95,12 +116,10 @@ struct alignas(16) ScaledTile {
     uint4* const to = rows + column * stride + unit * 4;
     put_pair(to, values, factors.own);
     put_pair(to + 2, values, factors.sloped);
-    const float least = fminf(factors.own, factors.sloped);
-    const float most = fmaxf(factors.own, factors.sloped);
-    bool serve = true;
+    FeatureRange range;
 #pragma unroll
-    for (const float value : values) serve = serve && stays(fabsf(value), least, most);
-    return serve;
+    for (const float value : values) range.add(value);
+    return range.holds();
   }
   __device__ void put_unscaled(int column, int unit, const Unit& from) {
     float values[8];
@@ -123,11 +142,6 @@ struct alignas(16) ScaledTile {
   }
 
  private:
-  /// Whether a number keeps the digits of both of its parts, and their sums stay finite.
-  __device__ static bool stays(float size, float least, float most) {
-    return size == 0 || (size * least >= 0x1p-116f && size * most <= 0x1p100f);
-  }
-
   __device__ static void put_pair(uint4* to, const float (&values)[8], float factor) {
     uint4 high, low;
     split(values[0] * factor, values[1] * factor, high.x, low.x);
