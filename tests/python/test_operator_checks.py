@@ -73,7 +73,8 @@ def test_opcheck_edge_operators(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("form, has_terms", [(0, False), (1, False), (2, False), (0, True), (2, True)])
+@pytest.mark.parametrize("form, has_terms", [(0, False), (1, False), (2, False), (0, True), (1, True),
+                                             (2, True)])
 def test_opcheck_attention(device, dtype, form, has_terms):
     supported(device, dtype)
     index = random_edges(12, 9, 60, device)
@@ -83,7 +84,7 @@ def test_opcheck_attention(device, dtype, form, has_terms):
         return torch.randn(*shape, device=device).to(dtype).requires_grad_()
 
     vector = draw(8) if form == 1 else None
-    term = draw(60 + 9, 2) if has_terms else None
+    term = draw(60 + 9, 8 if form == 1 else 2) if has_terms else None
     arguments = (draw(12, size), draw(9, size), draw(9, 8), vector, term, None, index, None, 12, 9, 0,
                  1, form, 2, 1.0, 0.2, 0.0, 0)
     torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
