@@ -53,16 +53,19 @@ struct ClusterSplit {
 struct NoPass {};
 
 /// What the blocks of a cluster tell each other of at most so many columns.
-template <int sums, int width, int columns, int most_blocks>
+template <int sums, int width, int columns, int most_blocks, int threads_of_block>
 struct ClusterSums {
   static constexpr int count = sums * columns;
-  double of_warps[cluster_threads / 32][count];
+  static constexpr int threads = threads_of_block;
+  static_assert(count <= threads);
+  double of_warps[threads / 32][count];
   double of_blocks[most_blocks][count];
 
   /// `totals` of all threads whose numbers differ by a multiple of `lanes`; afterwards `of_blocks`
   /// is there in every block. Its blocks have arrived once before.
   __device__ void add(double (&totals)[sums * width], int lanes, int block, int blocks) {
     const int thread = static_cast<int>(threadIdx.x);
+#pragma unroll 1
     for (int distance = 16; distance >= lanes; distance /= 2) {
 #pragma unroll
       for (int i = 0; i < sums * width; ++i) {
@@ -81,7 +84,8 @@ struct ClusterSums {
     if (thread < count && thread % columns < lanes * width) {
       double sum = of_warps[0][thread];
 #pragma unroll
-      for (int warp = 1; warp < cluster_threads / 32; ++warp) sum += of_warps[warp][thread];
+      for (int warp = 1; warp < threads / 32; ++warp) sum += of_warps[warp][thread];
+#pragma unroll 1
       for (int other = 0; other < blocks; ++other) {
         store_in_cluster(&of_blocks[block][thread], other, sum);
       }
@@ -92,6 +96,7 @@ struct ClusterSums {
 
   __device__ double total(int sum, int column, int blocks) const {
     double total = of_blocks[0][sum * columns + column];
+#pragma unroll 4
     for (int block = 1; block < blocks; ++block) total += of_blocks[block][sum * columns + column];
     return total;
   }
@@ -103,6 +108,7 @@ __device__ void for_rows_ahead(Elements<width, aligned> place, std::int64_t begi
                                std::int64_t step, const Function& function, const Columns& columns,
                                Work&& work) {
   constexpr int ahead = width == 1 ? 6 : width == 4 ? 4 : 2;
+  place.count = width;  // known to the compiler: what is for parts of chunks goes
   for (std::int64_t first = begin; first < end; first += ahead * step) {
     decltype(function.fetch(place, columns)) fetched[ahead];
 #pragma unroll
@@ -139,7 +145,7 @@ __device__ void pass_in_cluster(const ClusterShare& share, const First& first, c
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t own_col = share.first_col + thread;
   const bool has_col = thread < share.lanes * width && own_col < share.cols;
-  const std::int64_t step = cluster_threads / share.lanes;
+  const std::int64_t step = Sums::threads / share.lanes;
   const std::int64_t begin = share.begin + thread / share.lanes;
   Elements<width, aligned> place;
   place.cols = share.cols;
@@ -192,7 +198,8 @@ template <int width, bool aligned, class First, class Second>
 __global__ __launch_bounds__(cluster_threads) void over_columns_in_clusters(
     const ClusterSplit split, const First first, const Second second) {
   constexpr int most_columns = ClusterSplit::most_lanes(width) * width;
-  __shared__ ClusterSums<First::num_sums, width, most_columns, most_cluster_blocks> shared;
+  __shared__ ClusterSums<First::num_sums, width, most_columns, most_cluster_blocks, cluster_threads>
+      shared;
   __shared__ ColumnNumbers numbers[most_columns];
   arrive_in_cluster();
   begin_overlapped();

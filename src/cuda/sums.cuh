@@ -131,6 +131,7 @@ __global__ __launch_bounds__(sum_threads,
   place.count = place.col < split.cols ? width : 0;
   double totals[slots * width] = {};
   if (place.count > 0) {
+    place.count = width;  // known to the compiler: what is for parts of chunks goes
     const auto columns = function.columns(place);
     const std::int64_t begin = std::int64_t{blockIdx.y} * split.rows_per_part;
     const std::int64_t end =

@@ -6,6 +6,7 @@
 #include "tessera/core/error.hpp"
 
 #include "nn/build_stack.hpp"
+#include "ops/chain/held_calls.hpp"
 
 namespace tessera::nn {
 
@@ -39,12 +40,14 @@ const Tensor& Model::forward(const Input& input, const Context& context) {
                 "model", "use data of the same kind as the model was trained on");
   }
   input_ = input;
+  ops::release_calls(context.workspace);
   return stack_.forward(input_dropout_.forward(input, number(), context), context);
 }
 
 Tensor* Model::backward(Tensor& grad_output, const Context& context) {
   Tensor* const grad = stack_.backward(grad_output, context);
   if (grad == nullptr) return nullptr;
+  ops::release_calls(context.workspace);
   input_dropout_.backward(input_, *grad, number(), context);
   return grad;
 }

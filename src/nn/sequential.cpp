@@ -51,7 +51,7 @@ const Tensor& Sequential::forward_from(std::int64_t first, const Input& input,
     first_graph += graphs;
     next = *outputs_[i];
   }
-  hold.set(false);
+  hold.end();
   return *outputs_.back();
 }
 
@@ -80,7 +80,7 @@ Tensor* Sequential::backward(Tensor& grad_output, const Context& context) {
                               : layers_[i]->backward_product(*product, own);
     product = layers_[i]->left_product();
   }
-  hold.set(false);
+  hold.end();
   return grad;
 }
 

@@ -96,6 +96,14 @@ struct BatchNormGradCall {
   ConstOperand sums = {};
 };
 
+struct LossCall {
+  ConstOperand x;  ///< the logits
+  const LossTargets::State* targets = nullptr;
+  Operand grad_x;  ///< may be absent, as its sums
+  double* value = nullptr;
+  Operand grad_sums = {};
+};
+
 struct RoundingCall {
   ConstOperand x;
   int bits = 8;
@@ -123,7 +131,8 @@ struct OptimiserCall {
 };
 
 /// The calls that may run together with others in one launch.
-using ChainCall = std::variant<LinearCall, LinearGradCall, BatchNormCall, BatchNormGradCall>;
+using ChainCall =
+    std::variant<LinearCall, LinearGradCall, BatchNormCall, BatchNormGradCall, LossCall>;
 
 /// The dense ops of one device. Operands have been checked; they may be empty. The workspace may be
 /// null on the CPU.

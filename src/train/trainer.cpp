@@ -21,6 +21,7 @@
 #include "tessera/ops/loss.hpp"
 
 #include "core/parts_clock.hpp"
+#include "ops/chain/held_calls.hpp"
 #include "train/batch.hpp"
 #include "train/host.hpp"
 #include "train/late_numbers.hpp"
@@ -177,6 +178,8 @@ struct Trainer::State {
   /// One step. Whatever differs from step to step is read from the optimiser's clock.
   void queue_step(Batch& batch, double* loss, Stream stream) {
     const nn::Context context = step_context(batch, stream);
+    ops::HoldCalls hold(&workspace);
+    hold.set(model.lets_calls_wait());
     const nn::Tensor& logits = timed(times, Phase::forward, [&]() -> const nn::Tensor& {
       return model.forward(batch.features.input(), context);
     });
@@ -186,7 +189,10 @@ struct Trainer::State {
       ops::loss(logits, *batch.train_targets, gradient, loss, stream, &workspace,
                 bias == nullptr ? ops::Operand() : ops::Operand(bias->gradient));
     });
-    timed(times, Phase::backward, [&] { model.backward(gradient, context); });
+    timed(times, Phase::backward, [&] {
+      model.backward(gradient, context);
+      hold.end();
+    });
     timed(times, Phase::optimiser, [&] { optimiser.step(stream); });
   }
 

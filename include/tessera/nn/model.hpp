@@ -28,6 +28,7 @@ class Model final : public Layer {
     return stack_.forward_from(first, input, context);
   }
   bool append_to(BitSteps& steps) const override { return stack_.append_to(steps); }
+  bool lets_calls_wait() const override { return true; }
   /// Returns nullptr unless the gradient of the features was asked for.
   Tensor* backward(Tensor& grad_output, const Context& context) override;
   Parameter* leave_sum(const Context& context) override { return stack_.leave_sum(context); }

@@ -19,9 +19,11 @@ struct Access {
   std::int64_t stride;
   bool writes;
   bool by_rows;  ///< a row of it belongs to the same row of the other matrices
+  bool waited_for;
 
+  /// With one that comes before.
   bool conflicts(const Access& other) const {
-    if (!writes && !other.writes) return false;
+    if (!writes && (waited_for || !other.writes)) return false;
     if (begin >= other.end || other.begin >= end) return false;
     return !(by_rows && other.by_rows && begin == other.begin && stride == other.stride);
   }
@@ -41,12 +43,12 @@ class Accesses {
   }
 
  private:
-  void add(const ConstOperand& operand, bool writes, bool by_rows) {
+  void add(const ConstOperand& operand, bool writes, bool by_rows, bool waited_for = false) {
     if (operand.absent() || operand.rows == 0 || operand.cols == 0) return;
     const auto* const begin = static_cast<const std::byte*>(operand.data);
     const std::int64_t elements = (operand.rows - 1) * operand.stride + operand.cols;
-    all_.push_back(
-        {begin, begin + bytes_of(operand.type, elements), operand.stride, writes, by_rows});
+    all_.push_back({begin, begin + bytes_of(operand.type, elements), operand.stride, writes,
+                    by_rows, waited_for});
   }
   void reads_rows(const ConstOperand& operand) { add(operand, false, true); }
   void writes_rows(const ConstOperand& operand) { add(operand, true, true); }
@@ -80,8 +82,16 @@ class Accesses {
     reads_rows(call.x);
     reads_rows(call.grad_y);
     writes_rows(call.grad_x);
-    reads({call.gamma, call.beta, call.saved_mean, call.saved_inverse_deviation});
+    reads({call.gamma, call.beta});
+    // What the pass before found of its columns; all blocks meet before it is read.
+    add(call.saved_mean, false, false, true);
+    add(call.saved_inverse_deviation, false, false, true);
     writes({call.grad_gamma, call.grad_beta, call.grad_shift});
+  }
+  void list(const LossCall& call) {
+    reads_rows(call.x);
+    writes_rows(call.grad_x);
+    writes({call.grad_sums, {call.value, ElementType::fp64, call.x.device, 1, 1}});
   }
 
   std::vector<Access> all_;
@@ -99,6 +109,9 @@ struct Runner {
   void operator()(const BatchNormCall& call) const { ops.batch_norm(call, stream, workspace); }
   void operator()(const BatchNormGradCall& call) const {
     ops.batch_norm_backward(call, stream, workspace);
+  }
+  void operator()(const LossCall& call) const {
+    ops.loss(call.x, *call.targets, call.grad_x, call.value, stream, workspace, call.grad_sums);
   }
 };
 

@@ -36,6 +36,8 @@ class HoldCalls {
 
   /// Whether calls may wait from now on; if not, those that do run now.
   void set(bool holds);
+  /// As it was before; where calls could not wait then, those that do run now.
+  void end() { set(before_); }
 
  private:
   HeldCalls* held_ = nullptr;

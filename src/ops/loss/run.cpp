@@ -6,8 +6,8 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/loss.hpp"
 
+#include "ops/chain/held_calls.hpp"
 #include "ops/check.hpp"
-#include "ops/dense_ops.hpp"
 #include "ops/loss/targets.hpp"
 #include "ops/row_ranges.hpp"
 
@@ -142,7 +142,7 @@ void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, 
   check.optional_matrix(grad_sums, "grad_sums", {logits.type, 1, logits.cols});
   check.apart(grad_sums, "grad_sums", grad_logits, "grad_logits");
   check.that(grad_sums.absent() || !grad_logits.absent(), "there is no gradient to sum");
-  dense_ops(state.device).loss(logits, state, grad_logits, value, stream, workspace, grad_sums);
+  submit(state.device, LossCall{logits, &state, grad_logits, value, grad_sums}, stream, workspace);
 }
 
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,

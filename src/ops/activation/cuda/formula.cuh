@@ -59,4 +59,20 @@ struct DeviceFormula {
   }
 };
 
+/// The same of ReLU or nothing, without dropout: little code, for kernels that take longer to load
+/// than to run.
+struct ShortFormula {
+  Activation activation;
+
+  static bool suits(const ActivationFormula& formula) {
+    return !formula.drops &&
+           (formula.activation == Activation::none || formula.activation == Activation::relu);
+  }
+
+  __device__ float value(float z) const { return activation == Activation::relu && z <= 0 ? 0 : z; }
+  __device__ float derivative(float z) const { return z <= 0 ? 0 : 1; }
+  template <int width>
+  __device__ void drop(std::int64_t, float (&)[width]) const {}
+};
+
 }  // namespace tessera::ops

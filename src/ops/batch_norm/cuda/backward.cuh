@@ -10,7 +10,7 @@ namespace tessera::ops {
 
 /// What both passes know of a column, and of a place in it. The activation's argument is computed
 /// again, which costs less than to read its result.
-template <class T, class Gradient>
+template <class T, class Gradient, class Formula = DeviceFormula>
 struct Normalised {
   cuda::Rows<const T> x;
   Gradient grad_y;
@@ -18,7 +18,7 @@ struct Normalised {
   const float* inverse_deviation;
   const float* gamma;  ///< may be null, as beta
   const float* beta;
-  DeviceFormula formula;
+  Formula formula;
 
   template <int width>
   struct Columns {
@@ -70,9 +70,9 @@ struct Normalised {
 };
 
 /// The sums of the gradient and of the gradient * normalised x.
-template <class T, class Gradient>
+template <class T, class Gradient, class Formula = DeviceFormula>
 struct NormGradientSums {
-  Normalised<T, Gradient> normalised;
+  Normalised<T, Gradient, Formula> normalised;
   float* grad_gamma;  ///< may be null, as the next two
   float* grad_beta;
   T* grad_shift;
@@ -139,9 +139,9 @@ struct NormGradientSums {
 };
 
 /// dX.
-template <class T, class Gradient>
+template <class T, class Gradient, class Formula = DeviceFormula>
 struct GradientOfInput {
-  Normalised<T, Gradient> normalised;
+  Normalised<T, Gradient, Formula> normalised;
   cuda::Rows<T> grad_x;
   const cuda::ColumnNumbers* numbers;
 
@@ -149,7 +149,7 @@ struct GradientOfInput {
   using Term = float;
 
   template <int width>
-  struct Columns : Normalised<T, Gradient>::template Columns<width> {
+  struct Columns : Normalised<T, Gradient, Formula>::template Columns<width> {
     float mean_gradient[width], mean_weighted[width];
   };
 

@@ -161,12 +161,12 @@ struct BatchMoments {
   }
 };
 
-template <class T>
+template <class T, class Formula = DeviceFormula>
 struct Normalise {
   cuda::Rows<const T> x;
   cuda::Rows<T> y;
   const cuda::ColumnNumbers* numbers;
-  DeviceFormula formula;
+  Formula formula;
 
   static constexpr int num_sums = 0;
   using Term = float;

@@ -9,20 +9,18 @@
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
 #include "ops/dense_workspace.hpp"
+#include "ops/loss/targets.hpp"
 
 namespace tessera::ops {
 namespace {
 
 /// Up to so many rows one cluster is done sooner than many blocks.
-constexpr std::int64_t most_chain_rows = 32768;
-/// From so many rows on it takes the largest cluster.
-constexpr std::int64_t few_chain_rows = 8192;
+constexpr std::int64_t most_chain_rows = 8192;
 
+/// A constant for each number of rows: sums must not depend on the GPU.
 int blocks_for(std::int64_t rows) {
-  if (rows > few_chain_rows) return most_chain_blocks;
-  const std::int64_t useful = std::max<std::int64_t>(1, rows / 64);
-  return static_cast<int>(std::bit_floor(std::min(
-      static_cast<std::uint64_t>(useful), static_cast<std::uint64_t>(cuda::most_cluster_blocks))));
+  const auto useful = static_cast<std::uint64_t>(std::max<std::int64_t>(1, rows / 64));
+  return static_cast<int>(std::bit_floor(std::min(useful, std::uint64_t{most_chain_blocks})));
 }
 
 bool is_narrow(const ConstOperand& matrix) { return matrix.cols > 0 && matrix.cols <= chain_width; }
@@ -48,13 +46,16 @@ struct Suits {
            call.of_x.columns.absent() && call.normed.absent();
   }
   bool operator()(const BatchNormCall& call) const {
-    return is_narrow(call.x) && call.moments.absent() && call.columns.absent() &&
-           in_chunks(call.x) && in_chunks(call.y);
+    return is_narrow(call.x) && ShortFormula::suits(call.formula) && call.moments.absent() &&
+           call.columns.absent() && in_chunks(call.x) && in_chunks(call.y);
   }
   bool operator()(const BatchNormGradCall& call) const {
-    return is_narrow(call.x) && call.factors.absent() && call.grad_columns.absent() &&
-           call.sums.absent() && !call.grad_x.absent() && in_chunks(call.x) &&
-           in_chunks(call.grad_y) && in_chunks(call.grad_x);
+    return is_narrow(call.x) && ShortFormula::suits(call.formula) && call.factors.absent() &&
+           call.grad_columns.absent() && call.sums.absent() && !call.grad_x.absent() &&
+           in_chunks(call.x) && in_chunks(call.grad_y) && in_chunks(call.grad_x);
+  }
+  bool operator()(const LossCall& call) const {
+    return is_narrow(call.x) && !call.targets->is_binary;
   }
 };
 
@@ -98,23 +99,30 @@ struct StepMaker {
     step.norm = {static_cast<int>(call.x.cols),
                  call.options.training,
                  {x, statistics},
-                 {x, rows_of<T>(call.y), nullptr, DeviceFormula(call.formula)}};
+                 {x, rows_of<T>(call.y), nullptr, ShortFormula{call.formula.activation}}};
   }
   void operator()(const BatchNormGradCall& call) const {
-    const Normalised<T, MatrixGradient<T>> normalised{
+    const Normalised<T, MatrixGradient<T>, ShortFormula> normalised{
         rows_of<T>(call.x),
         {rows_of<T>(call.grad_y)},
         values_of<float>(call.saved_mean),
         values_of<float>(call.saved_inverse_deviation),
         values_of<float>(call.gamma),
         values_of<float>(call.beta),
-        DeviceFormula(call.formula)};
+        ShortFormula{call.formula.activation}};
     step.kind = ChainKind::norm_gradient;
     step.norm_gradient = {
         static_cast<int>(call.x.cols),
         {normalised, values_of<float>(call.grad_gamma), values_of<float>(call.grad_beta),
          values_of<T>(call.grad_shift), call.x.rows, nullptr, nullptr},
         {normalised, rows_of<T>(call.grad_x), nullptr}};
+  }
+  void operator()(const LossCall& call) const {
+    step.kind = ChainKind::loss;
+    step.loss = {static_cast<int>(call.x.cols), rows_of<T>(call.x),
+                 rows_of<T>(call.grad_x),       values_of<T>(call.grad_sums),
+                 call.targets->times.data(),    call.targets->labels.data(),
+                 call.targets->count,           call.value};
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ops/chain/cuda/loss.cuh"
 #include "ops/chain/cuda/products.cuh"
 
 namespace tessera::ops {
@@ -35,13 +36,26 @@ template <class T>
 struct ChainMemory {
   ChainFactor factor;
   WeightSums weights;
-  cuda::ClusterSums<2, cuda::chunk<T>, chain_width, most_chain_blocks> norms;
-  cuda::ClusterSums<1, 1, chain_width, most_chain_blocks> columns;
+  cuda::ClusterSums<2, cuda::chunk<T>, chain_width, most_chain_blocks, chain_threads> norms;
+  cuda::ClusterSums<1, 1, chain_width, most_chain_blocks, chain_threads> columns;
   cuda::ColumnNumbers numbers[chain_width];
 };
 
+/// The sums over the columns of what the cluster wrote; nothing where they are not wanted.
 template <class T>
-__device__ void run_step(const LinearGradStep<T>& step, cuda::ClusterShare share,
+__device__ void add_columns(cuda::Rows<T> matrix, int cols, T* sums, cuda::ClusterShare share,
+                            ChainMemory<T>& memory) {
+  if (sums == nullptr) return;
+  __syncthreads();
+  cuda::arrive_in_cluster();
+  share.lanes = chain_width;
+  share.cols = cols;
+  const ColumnSums<T> function{{matrix.data, matrix.stride}, sums};
+  cuda::pass_in_cluster<1, false>(share, function, cuda::NoPass{}, memory.columns, memory.numbers);
+}
+
+template <class T>
+__device__ void run_step(const LinearGradStep<T>& step, const cuda::ClusterShare& share,
                          ChainMemory<T>& memory) {
   const bool has_weights = step.grad_weight.data != nullptr || step.grad_bias != nullptr;
   if (has_weights) {
@@ -51,13 +65,19 @@ __device__ void run_step(const LinearGradStep<T>& step, cuda::ClusterShare share
   }
   if (step.grad_x.data != nullptr) write_input_gradient(step, share, memory.factor);
   if (has_weights) finish_weight_sums(step, share, memory.weights);
-  if (step.grad_x_sums == nullptr) return;
-  __syncthreads();
+  add_columns(step.grad_x, step.in, step.grad_x_sums, share, memory);
+}
+
+template <class T>
+__device__ void run_step(const LossStep<T>& step, const cuda::ClusterShare& share,
+                         ChainMemory<T>& memory) {
   cuda::arrive_in_cluster();
-  share.lanes = chain_width;
-  share.cols = step.in;
-  const ColumnSums<T> sums{{step.grad_x.data, step.grad_x.stride}, step.grad_x_sums};
-  cuda::pass_in_cluster<1, false>(share, sums, cuda::NoPass{}, memory.columns, memory.numbers);
+  double total[1] = {add_cross_entropies(step, share)};
+  memory.columns.add(total, 1, share.block, share.blocks);
+  if (share.block == 0 && threadIdx.x == 0) {
+    *step.value = memory.columns.total(0, 0, share.blocks) / step.count;
+  }
+  add_columns(step.gradient, step.cols, step.sums, share, memory);
 }
 
 template <class T>
@@ -85,7 +105,7 @@ __device__ void run_step(const NormStep<T>& step, cuda::ClusterShare share,
   place.count = width;
   const auto kept = step.normalise.columns(place, memory.numbers + place.col);
   cuda::for_rows_ahead(place, share.begin + thread / share.lanes, share.end,
-                       cuda::cluster_threads / share.lanes, step.normalise, kept,
+                       chain_threads / share.lanes, step.normalise, kept,
                        [&](const auto& at, const auto& fetched) {
                          float none[1][width];
                          step.normalise.row(at, kept, fetched, none);
@@ -98,12 +118,15 @@ __device__ void run_step(const NormGradStep<T>& step, cuda::ClusterShare share,
   constexpr int width = cuda::chunk<T>;
   share.lanes = step.cols / width;
   share.cols = step.cols;
+  // What all blocks read of the columns, an earlier step of the first one may have written.
+  cuda::arrive_in_cluster();
+  cuda::wait_for_cluster();
   cuda::arrive_in_cluster();
   cuda::pass_in_cluster<width, true>(share, step.sums, step.gradient, memory.norms, memory.numbers);
 }
 
 template <class T>
-__global__ __launch_bounds__(cuda::cluster_threads) void run_chain(
+__global__ __launch_bounds__(chain_threads) void run_chain(
     const __grid_constant__ ChainLaunch<T> launch) {
   __shared__ ChainMemory<T> memory;
   cuda::begin_overlapped();
@@ -119,6 +142,7 @@ __global__ __launch_bounds__(cuda::cluster_threads) void run_chain(
       case ChainKind::linear_gradient: run_step(step.linear_gradient, share, memory); break;
       case ChainKind::norm: run_step(step.norm, share, memory); break;
       case ChainKind::norm_gradient: run_step(step.norm_gradient, share, memory); break;
+      case ChainKind::loss: run_step(step.loss, share, memory); break;
     }
     __syncthreads();
   }
@@ -126,15 +150,14 @@ __global__ __launch_bounds__(cuda::cluster_threads) void run_chain(
 
 template <class T>
 void run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream) {
-  cuda::launch_clusters(run_chain<T>, 1, static_cast<unsigned>(blocks), cuda::cluster_threads,
-                        stream, launch);
+  cuda::launch_clusters(run_chain<T>, 1, static_cast<unsigned>(blocks), chain_threads, stream,
+                        launch);
 }
 
 template <class T>
 bool has_room_for_chain(int blocks) {
   return cuda::has_clusters() &&
-         cuda::allows_clusters_of(run_chain<T>, static_cast<unsigned>(blocks),
-                                  cuda::cluster_threads);
+         cuda::allows_clusters_of(run_chain<T>, static_cast<unsigned>(blocks), chain_threads);
 }
 
 }  // namespace tessera::ops

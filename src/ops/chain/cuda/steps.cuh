@@ -11,8 +11,10 @@
 namespace tessera::ops {
 
 inline constexpr int chain_width = 16;  ///< columns of the widest matrix
-inline constexpr int most_chain_steps = 4;
+inline constexpr int most_chain_steps = 8;
 inline constexpr int most_chain_blocks = 16;
+/// Few, as most of a step is the same for every warp, whether it has rows or not.
+inline constexpr int chain_threads = 256;
 
 /// y = x W^T + bias.
 template <class T>
@@ -39,17 +41,30 @@ struct NormStep {
   int cols;
   bool training;
   BatchMoments<T> moments;
-  Normalise<T> normalise;
+  Normalise<T, ShortFormula> normalise;
 };
 
 template <class T>
 struct NormGradStep {
   int cols;
-  NormGradientSums<T, MatrixGradient<T>> sums;
-  GradientOfInput<T, MatrixGradient<T>> gradient;
+  NormGradientSums<T, MatrixGradient<T>, ShortFormula> sums;
+  GradientOfInput<T, MatrixGradient<T>, ShortFormula> gradient;
 };
 
-enum class ChainKind { linear, linear_gradient, norm, norm_gradient };
+/// Cross-entropy of classes and its gradient, for rows that are counted so many times.
+template <class T>
+struct LossStep {
+  int cols;
+  cuda::Rows<const T> logits;
+  cuda::Rows<T> gradient;  ///< may be absent, as its sums
+  T* sums;
+  const std::int32_t* times;
+  const std::int32_t* labels;
+  double count;
+  double* value;
+};
+
+enum class ChainKind { linear, linear_gradient, norm, norm_gradient, loss };
 
 template <class T>
 struct ChainStep {
@@ -59,6 +74,7 @@ struct ChainStep {
     LinearGradStep<T> linear_gradient;
     NormStep<T> norm;
     NormGradStep<T> norm_gradient;
+    LossStep<T> loss;
   };
 
   ChainStep() : kind(ChainKind::linear), linear{} {}

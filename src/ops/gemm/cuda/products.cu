@@ -24,12 +24,12 @@ constexpr std::int64_t most_results = std::int64_t{1} << 19;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Parts of at least `shortest` of the inner size.
+/// Parts of at least `shortest` of the inner size, for no more than so many blocks.
 ProductSplit cut(std::int64_t tiles, std::int64_t inner, std::int64_t shortest, std::int64_t chunk,
-                 std::byte* memory) {
+                 std::byte* memory, std::int64_t blocks = wanted_blocks) {
   ProductSplit split;
   const std::int64_t useful = std::max<std::int64_t>(1, inner / shortest);
-  const std::int64_t wanted = std::clamp<std::int64_t>(wanted_blocks / tiles, 1, useful);
+  const std::int64_t wanted = std::clamp<std::int64_t>(blocks / tiles, 1, useful);
   split.inner_per_split = divide_up(divide_up(inner, wanted), chunk) * chunk;
   split.splits = static_cast<int>(divide_up(inner, split.inner_per_split));
   // Few parts are added at once, many in groups.
@@ -203,7 +203,6 @@ void run_both_products(const LinearGradCall& call, std::byte* memory, Stream str
   of_weight.target = {static_cast<T*>(call.grad_weight.data), 1, call.grad_weight.stride};
   of_weight.column_sums = static_cast<T*>(call.grad_bias.data);
   const std::int64_t weight_tiles = divide_up(of_weight.rows, product_rows);
-  of_weight.split = cut(weight_tiles, rows, 2 * inner_chunk, inner_chunk, memory);
 
   ProductLaunchOf<T> of_input;
   of_input.rows = rows;
@@ -221,6 +220,9 @@ void run_both_products(const LinearGradCall& call, std::byte* memory, Stream str
   const bool narrow_weight = out <= 16, narrow_input = in <= 16;
   const std::int64_t input_tiles =
       divide_up(rows, product_rows) * divide_up(in, narrow_input ? 16 : 64);
+  // Both products together come to the GPU at once.
+  of_weight.split = cut(weight_tiles, rows, 2 * inner_chunk, inner_chunk, memory,
+                        std::max<std::int64_t>(wanted_blocks - input_tiles, wanted_blocks / 4));
 
   const auto run_chosen = narrow_weight
                               ? (narrow_input ? run_both<16, 16, T> : run_both<16, 64, T>)

@@ -149,6 +149,8 @@ bool run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> l
 void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
                         double* value, Stream stream, const DenseWorkspace* workspace,
                         Operand grad_sums) const {
+  const ChainCall alone = LossCall{logits, &targets, grad_logits, value, grad_sums};
+  if (chains(alone)) return run_chain({&alone, 1}, stream, workspace);
   const cuda_backend::CurrentDevice current(device_.index);
   const Wanted wanted{targets.rows,         targets.cols,          targets.count,
                       targets.times.data(), targets.labels.data(), targets.targets.data()};

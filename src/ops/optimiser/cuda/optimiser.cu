@@ -73,14 +73,18 @@ struct StepRule {
         epsilon(static_cast<float>(call.options.epsilon)),
         step(call.step),
         clock(call.clock) {}
-
-  __device__ double rate() const {
-    return clock == nullptr ? learning_rate : learning_rate * clock->rate_factor;
-  }
-  __device__ double number() const {
-    return static_cast<double>(clock == nullptr ? step : clock->step + 1);
-  }
 };
+
+/// What differs from step to step. One thread of a block reads it for the others, which meanwhile
+/// read their parameters.
+struct PresentStep {
+  double rate, number;
+};
+
+__device__ inline PresentStep present_step(const StepRule& rule) {
+  if (rule.clock == nullptr) return {rule.learning_rate, static_cast<double>(rule.step)};
+  return {rule.learning_rate * rule.clock->rate_factor, static_cast<double>(rule.clock->step + 1)};
+}
 
 __device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
   return {rows.data, rows.stride};
@@ -125,12 +129,13 @@ __device__ void store_parameter(const float (&values)[width], const Target& targ
 
 template <bool aligned>
 __device__ void descend(const StepRule& rule, const Target& target,
-                        const cuda::Elements<width, aligned>& place) {
-  const auto rate = static_cast<float>(rule.rate());
+                        const cuda::Elements<width, aligned>& place, const PresentStep& present) {
   const auto weight_decay = static_cast<float>(target.weight_decay);
   float p[width], g[width];
   place.load(read(target.parameter), p);
   load_gradient(target, place, g);
+  __syncthreads();
+  const auto rate = static_cast<float>(present.rate);
 #pragma unroll
   for (int i = 0; i < width; ++i) g[i] += weight_decay * p[i];
   if (target.first.data != nullptr) {
@@ -147,21 +152,21 @@ __device__ void descend(const StepRule& rule, const Target& target,
 
 template <bool aligned>
 __device__ void adapt(const StepRule& rule, const Target& target,
-                      const cuda::Elements<width, aligned>& place) {
-  // What is read is on its way while the factors are worked out.
+                      const cuda::Elements<width, aligned>& place, const PresentStep& present) {
   float p[width], g[width], m[width], v[width];
   place.load(read(target.parameter), p);
   load_gradient(target, place, g);
   place.load(read(target.first), m);
   place.load(read(target.second), v);
-  const double rate = rule.rate();
+  __syncthreads();
+  const double rate = present.rate;
   const bool decoupled = rule.kind == OptimiserKind::adamw;
   const auto kept = static_cast<float>(decoupled ? 1 - rate * target.weight_decay : 1.0);
   const auto gradient_decay = static_cast<float>(decoupled ? 0.0 : target.weight_decay);
   // 1 - beta^number, without the cancellation, and in fp32, which is sooner done: the factors are
   // right to its last bits all the same.
   const auto kept_of = [&](double log_beta) {
-    return -expm1f(static_cast<float>(rule.number() * log_beta));
+    return -expm1f(static_cast<float>(present.number * log_beta));
   };
   const float step_size = static_cast<float>(rate) / kept_of(rule.log_beta1);
   const float root_correction = rsqrtf(kept_of(rule.log_beta2));
@@ -181,18 +186,19 @@ __device__ void adapt(const StepRule& rule, const Target& target,
 /// The chunk of a thread of a parameter's block: one after the other, or of a tile where something
 /// is transposed, so that neighbouring threads are neighbours there too.
 template <bool aligned>
-__device__ cuda::Elements<width, aligned> place_of(const Target& target, std::int64_t block) {
+__device__ cuda::Elements<width, aligned> place_of(const Target& target, unsigned block) {
   cuda::Elements<width, aligned> place;
   place.cols = target.cols;
   std::int64_t left = 0;
   if (target.has_tiles()) {
-    const std::int64_t tiles = (target.cols + tile_cols - 1) / tile_cols;
-    place.row = block / tiles * tile_rows + threadIdx.x % tile_rows;
-    place.col = block % tiles * tile_cols + threadIdx.x / tile_rows * width;
+    // No more than there are blocks.
+    const auto tiles = static_cast<unsigned>((target.cols + tile_cols - 1) / tile_cols);
+    place.row = std::int64_t{block / tiles} * tile_rows + threadIdx.x % tile_rows;
+    place.col = std::int64_t{block % tiles} * tile_cols + threadIdx.x / tile_rows * width;
     left = place.row * target.cols < target.size ? target.cols - place.col : 0;
   } else {
-    const std::int64_t first = (block * cuda::element_threads + threadIdx.x) * width;
-    place.row = first / target.cols;
+    const std::int64_t first = (std::int64_t{block} * cuda::element_threads + threadIdx.x) * width;
+    place.row = cuda::quotient(first, target.cols, target.size <= 0x7fffffff);
     place.col = first - place.row * target.cols;
     left = target.size - first;
   }
@@ -201,38 +207,43 @@ __device__ cuda::Elements<width, aligned> place_of(const Target& target, std::in
 }
 
 template <bool aligned>
-__device__ void step_chunk(const StepRule& rule, const Target& target, std::int64_t block) {
+__device__ void step_chunk(const StepRule& rule, const Target& target, unsigned block,
+                           const PresentStep& present) {
   const auto place = place_of<aligned>(target, block);
-  if (place.count == 0) return;
   if (rule.kind == OptimiserKind::sgd) {
-    descend(rule, target, place);
+    descend(rule, target, place, present);
   } else {
-    adapt(rule, target, place);
+    adapt(rule, target, place, present);
   }
 }
 
-/// What is to advance when all blocks have read it; null: nothing.
+/// What is to advance when all blocks have read it; null: nothing. No more is told by the counter,
+/// so nothing else has to be there before a block counts itself.
 struct Advance {
   StepClock* clock;
   unsigned* counter;
 };
 
 /// Blocks belong to the parameters in order.
-__global__ __launch_bounds__(cuda::element_threads) void step_targets(const StepRule rule,
-                                                                      const Targets targets,
-                                                                      const Advance advance) {
+__global__ __launch_bounds__(cuda::element_threads) void step_targets(
+    const StepRule rule, const __grid_constant__ Targets targets, const Advance advance) {
+  __shared__ PresentStep present;
   cuda::begin_overlapped();
+  if (threadIdx.x == 0) present = present_step(rule);
   int index = 0;
   while (blockIdx.x >= targets.ends[index]) ++index;
   const Target& target = targets.all[index];
-  const std::int64_t first_block = index == 0 ? 0 : targets.ends[index - 1];
+  const unsigned first_block = index == 0 ? 0 : targets.ends[index - 1];
   if (target.chunks) {
-    step_chunk<true>(rule, target, blockIdx.x - first_block);
+    step_chunk<true>(rule, target, blockIdx.x - first_block, present);
   } else {
-    step_chunk<false>(rule, target, blockIdx.x - first_block);
+    step_chunk<false>(rule, target, blockIdx.x - first_block, present);
   }
-  if (advance.clock == nullptr) return;
-  if (cuda::is_last_block(advance.counter, gridDim.x) && threadIdx.x == 0) ++advance.clock->step;
+  if (advance.clock == nullptr || threadIdx.x != 0) return;
+  if (atomicAdd(advance.counter, 1u) == gridDim.x - 1) {
+    *advance.counter = 0;
+    ++advance.clock->step;
+  }
 }
 
 __global__ void advance_clock(StepClock* clock) {
