@@ -65,7 +65,7 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
       const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
       if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
       PairScores scores;
-      scores_.find(scores, rows_of(turn, 0), step, used >> (8 * step));
+      scores_.find(scores, rows_of(turn, 0), step, used);
       float dots[4][4] = {};
       Products::add_dots(dots, cuda::shared_address(own_memory(0)), first_row(), rows_of(turn, 1),
                          0, step);
@@ -152,7 +152,7 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
                                  vertex * launch_.own_output_stride + first_feature();
 #pragma unroll
         for (int i = 0; i < Scores::lane_units; ++i) {
-          const int feature = Scores::unit_of_lane(i) * 8;
+          const int feature = TiledScores<width>::unit_of_lane(i) * 8;
           float first[8], second[8];
           cuda::Vector<T, 16>::load(gradients + feature).widen_to(first);
           cuda::Vector<T, 16>::load(outputs + feature).widen_to(second);

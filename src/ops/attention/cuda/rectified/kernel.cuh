@@ -35,7 +35,7 @@ class RectifiedWindows
       const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
       if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
       PairScores scores;
-      scores_.find(scores, rows_of(turn, 0), step, used >> (8 * step));
+      scores_.find(scores, rows_of(turn, 0), step, used);
       scores.settle(cells, sums_[0]);
       sums_[0].template add_wide<Rows>(scores.weights(0, sums_[0]), rows_of(turn, 1), step, 0);
       // Rows of V that the tile does not have are no numbers to multiply by 0.

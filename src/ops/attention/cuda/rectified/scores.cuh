@@ -22,10 +22,20 @@
 /// (`unit_of_lane`). Matrix instructions take features in any order, as long as it is that of a.
 namespace tessera::ops {
 
-template <class T, int width>
+/// How rows of columns lie in shared memory, and which units of eight features a lane holds: such
+/// that banks do not collide, and that the units of row 2 n + 1 are those of row 2 n in the next
+/// line, with neighbours exchanged.
+template <int width>
+struct TiledScores : TileRows<width> {
+  __device__ static int unit_of_lane(int i) {
+    const int q = static_cast<int>(threadIdx.x) % 4;
+    return width == 32 ? q : 2 * q + i % 2 + i / 2 * 8;
+  }
+};
+
+template <class T, int width, class Rows = TiledScores<width>>
 class RectifiedScores {
  public:
-  using Rows = TileRows<width>;
   static constexpr int lane_units = width / 32;    ///< of eight features
   static constexpr int lane_pairs = width / 8;     ///< of features
   static constexpr int num_products = width / 16;  ///< of matrices, for the sum over a head
@@ -34,25 +44,21 @@ class RectifiedScores {
   __device__ RectifiedScores(const T* vector, float slope) : slope_(slope) {
 #pragma unroll
     for (int i = 0; i < lane_pairs; ++i) {
-      const T* const from = vector + unit_of_lane(i / 4) * 8 + i % 4 * 2;
+      const T* const from = vector + Rows::unit_of_lane(i / 4) * 8 + i % 4 * 2;
       const T both[2] = {__ldg(from), __ldg(from + 1)};
       memcpy(vector_ + i, both, sizeof both);
     }
   }
 
-  /// Takes the rows of this lane: of the 16 of its warp, from `first_row` of the window on.
-  __device__ void begin(const tiles::Piece& piece, int first_row, const T* matrix,
-                        std::int64_t stride) {
-    const int place = first_row + static_cast<int>(threadIdx.x) % 32 / 4;
+  /// Takes the two rows of this lane: load(row, unit) are eight features.
+  template <class Load>
+  __device__ void begin(Load&& load) {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const T* const from = matrix + (std::int64_t{piece.first_row} + place + 8 * row) * stride;
-      const bool exists = place + 8 * row < piece.num_rows;
       float sum = 0;
 #pragma unroll
       for (int i = 0; i < lane_units; ++i) {
-        uint4 unit = {};
-        if (exists) unit = __ldg(reinterpret_cast<const uint4*>(from + unit_of_lane(i) * 8));
+        const uint4 unit = load(row, Rows::unit_of_lane(i));
         const std::uint32_t pairs[4] = {unit.x, unit.y, unit.z, unit.w};
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
@@ -64,6 +70,16 @@ class RectifiedScores {
       }
       linear_[row] = slope_ * over_row(sum);
     }
+  }
+  /// The same of the 16 rows of this warp, from `first_row` of the window on.
+  __device__ void begin(const tiles::Piece& piece, int first_row, const T* matrix,
+                        std::int64_t stride) {
+    const int place = first_row + static_cast<int>(threadIdx.x) % 32 / 4;
+    const T* const first = matrix + (std::int64_t{piece.first_row} + place) * stride;
+    begin([&](int row, int unit) {
+      if (place + 8 * row >= piece.num_rows) return uint4{};
+      return __ldg(reinterpret_cast<const uint4*>(first + 8 * row * stride + unit * 8));
+    });
   }
 
   /// Which pairs of columns any of the 16 rows of this warp use: bit 4 group + pair, of the eight
@@ -77,36 +93,33 @@ class RectifiedScores {
     return __reduce_or_sync(~0u, groups << (threadIdx.x % 4));
   }
 
-  /// Scores of two steps in powers of two, for the pairs of columns that are used; of the others
-  /// they are anything. `columns` are rows in shared memory, `used` the pairs of these four groups.
+  /// Scores of the 16 columns from `columns` on in powers of two, for the pairs of columns that are
+  /// used; of the others they are anything. `pairs` are those of the two groups.
+  __device__ void find(float (*cells)[4], std::uint32_t columns, std::uint32_t pairs) const {
+    float linear[2][2] = {};
+    float minima[2][4] = {};
+    if (pairs != 0) find_linear(linear, columns);
+#pragma unroll 1
+    for (int pair = 0; pair < 4; ++pair) {
+      if ((pairs >> pair & 0x11u) != 0) find_pairs(minima, columns, pair);
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int group = i / 4;
+      cells[group][i % 4] = log2_of_e * fmaf(slope_ - 1, minima[group][i % 4],
+                                             linear_[i % 4 / 2] + linear[group][i % 2]);
+    }
+  }
+  /// The same of two steps of a tile, `used` being the pairs of all of its groups.
   __device__ void find(PairScores& scores, std::uint32_t columns, int step,
                        std::uint32_t used) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::uint32_t first = columns + (step + half) * 16 * Rows::row_bytes;
-      const std::uint32_t pairs = used >> (8 * half) & 255u;
-      float linear[2][2] = {};
-      if (pairs != 0) find_linear(linear, first);
-      float minima[2][4] = {};
-#pragma unroll 1
-      for (int pair = 0; pair < 4; ++pair) {
-        if ((pairs >> pair & 0x11u) != 0) find_pairs(minima, first, pair);
-      }
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const int group = i / 4;
-        scores.cells[2 * half + group][i % 4] =
-            log2_of_e *
-            fmaf(slope_ - 1, minima[group][i % 4], linear_[i % 4 / 2] + linear[group][i % 2]);
-      }
+      find(scores.cells + 2 * half, columns + (step + half) * 16 * Rows::row_bytes,
+           used >> (8 * (step + half)) & 255u);
     }
   }
 
-  /// Whose features this lane holds, chosen so that banks do not collide.
-  __device__ static int unit_of_lane(int i) {
-    const int q = static_cast<int>(threadIdx.x) % 4;
-    return width == 32 ? q : 2 * q + i % 2 + i / 2 * 8;
-  }
   /// Over the four lanes of a row.
   __device__ static float over_row(float sum) {
     sum += __shfl_xor_sync(~0u, sum, 1);
@@ -146,8 +159,8 @@ class RectifiedScores {
     std::uint32_t pairs[2][lane_pairs];
 #pragma unroll
     for (int i = 0; i < lane_units; ++i) {
-      load_unit(pairs[0] + 4 * i, columns + Rows::offset(g, unit_of_lane(i)));
-      load_unit(pairs[1] + 4 * i, columns + Rows::offset(g + 8, unit_of_lane(i)));
+      load_unit(pairs[0] + 4 * i, columns + Rows::offset(g, Rows::unit_of_lane(i)));
+      load_unit(pairs[1] + 4 * i, columns + Rows::offset(g + 8, Rows::unit_of_lane(i)));
     }
     // Columns g and g + 8, for all lanes 4 g + q.
     float found[4] = {};
@@ -169,9 +182,11 @@ class RectifiedScores {
   /// `columns` on: four chains of products, as each waits for the one before it. All lanes of a row
   /// get all four, and one keeps them.
   __device__ void find_pairs(float (&cells)[2][4], std::uint32_t columns, int pair) const {
-    // The two columns of a pair lie in the same place of two lines, with neighbouring units
-    // exchanged.
-    const std::uint32_t address = columns + Rows::offset(2 * pair, unit_of_lane(0));
+    std::uint32_t addresses[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      addresses[i] = columns + Rows::offset(2 * pair, Rows::unit_of_lane(i % lane_units));
+    }
     float sums[4][4] = {};
 #pragma unroll
     for (int i = 0; i < lane_units; ++i) {
@@ -179,9 +194,8 @@ class RectifiedScores {
 #pragma unroll
       for (int column = 0; column < 4; ++column) {
         const int row = column / 2 * 8 + column % 2;
-        const int unit = width == 32 ? 0 : (i ^ column) % 2;
         load_unit(features[column],
-                  address + row * Rows::row_bytes + unit * 16 + i / 2 * Rows::block_bytes);
+                  addresses[(i ^ column) % 2] + row * Rows::row_bytes + i / 2 * Rows::block_bytes);
       }
 #pragma unroll
       for (int k = 0; k < 4; k += 2) {

@@ -17,6 +17,7 @@ struct ShortCoefficients {
   double window_us;          ///< per window and head
   double feature_window_us;  ///< per window and feature
   double feature_step_us;    ///< per step and feature: products with K and V
+  double minima_step_us;     ///< the same of GATv2's minima
   double last_step_us;       ///< per step of a long window, which others do not hide
   double moved_bytes_per_us;
 
@@ -25,6 +26,7 @@ struct ShortCoefficients {
     scaled.window_us /= ratio.processors;
     scaled.feature_window_us /= ratio.processors;
     scaled.feature_step_us /= ratio.processors;
+    scaled.minima_step_us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
     return scaled;
   }
@@ -36,6 +38,7 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients = {
        .window_us = 1e-3,
        .feature_window_us = 2e-5,
        .feature_step_us = 6.7e-6,
+       .minima_step_us = 2.1e-5,
        .last_step_us = 1.35,
        .moved_bytes_per_us = 4.2e6}}}};
 
@@ -55,8 +58,10 @@ double predict_short_attention_us(const AttentionProblem& problem, const DeviceT
   // The last step of a window is half full on average.
   const double steps = sample.columns / tiles::step_columns + windows / 2;
   const double last_steps = std::min(32.0, 2 * steps / std::max(1.0, windows));
-  const double working = windows * (heads * fit.window_us + features * fit.feature_window_us) +
-                         steps * features * fit.feature_step_us;
+  const double working =
+      windows * (heads * fit.window_us + features * fit.feature_window_us) +
+      steps * features *
+          (options.form == AttentionForm::gatv2 ? fit.minima_step_us : fit.feature_step_us);
   const double moving = (2 * rows + 2 * cols) * row_bytes / fit.moved_bytes_per_us;
   return fit.launch_us + last_steps * fit.last_step_us + std::max(working, moving);
 }

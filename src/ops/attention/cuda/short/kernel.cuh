@@ -3,142 +3,33 @@
 
 #include <utility>
 
-#include "ops/attention/cuda/short/fragments.cuh"
-#include "ops/attention/cuda/short/results.cuh"
+#include "ops/attention/cuda/short/softmax.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
-#include "ops/attention/cuda/tall/window.cuh"
 
 /// Dot products over windows of 16 rows: a warp takes a window by itself, 16 columns at a time.
 namespace tessera::ops {
 
 template <class T, int width>
-class ShortDot {
+class ShortDot : public ShortSoftmax<T, width> {
+  using Softmax = ShortSoftmax<T, width>;
+
  public:
-  using Rows = StepRows<width>;
-  static constexpr int slot_bytes = 2 * Rows::bytes;
-  static constexpr int stages = width == 64 ? 3 : 2;
-  static constexpr int own_bytes = Rows::bytes;
-
   __device__ ShortDot(const TallAttentionLaunch& launch, char* own)
-      : launch_(launch), queries_(own), unit_(launch.scale * log2_of_e) {}
+      : Softmax(launch, own), unit_(launch.scale * log2_of_e) {}
 
-  __device__ void start(char* memory, VertexId column) const {
-    const std::uint32_t to = cuda::shared_address(memory);
-    Rows::start(to, {launch_.source, launch_.source_stride, width, 0}, column);
-    Rows::start(to + Rows::bytes, {launch_.value, launch_.value_stride, width, 0}, column);
-  }
-  __device__ void start_own(const tiles::Piece& piece) const {
-    Rows::start(cuda::shared_address(queries_), {launch_.target, launch_.target_stride, width, 0},
-                piece.first_row, piece.num_rows);
-  }
-
-  __device__ void clear() {
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      base_[row] = lowest_base;
-      sum_[row] = 0;
-    }
-    sums_.clear();
-  }
   __device__ void begin(const tiles::Piece&) const {}
   __device__ void multiply(const char* step) {
     cells_ = {};
-    cells_.template add_products<T, width>(queries_, step);
+    cells_.template add_products<T, width>(this->own(), step);
   }
   __device__ void add(const char* step, std::uint32_t bits) {
-    settle(bits);
-    sums_.add(StepOperands<T>(cells_), step + Rows::bytes);
+    cells_.scale(unit_);
+    Softmax::add(cells_, step, bits);
   }
-
-  __device__ void finish(const tiles::Piece& piece) const {
-    const ShortResults<T, width> results(launch_, piece);
-    float factors[2];
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      float total = sum_[row] + __shfl_xor_sync(~0u, sum_[row], 1);
-      total += __shfl_xor_sync(~0u, total, 2);
-      factors[row] =
-          results.settle(WarpLane::group() + 8 * row, base_[row], total, WarpLane::quarter() == 0);
-    }
-    float of_sums[2][2];
-    to_sums(factors, of_sums);
-#pragma unroll
-    for (int i = 0; i < FeatureSums<T, width>::chunks * 4; ++i) {
-      const int chunk = i / 4;
-      const int half = i / 2 % 2;
-      const int odd = i % 2;
-      float features[8];
-      sums_.row(chunk, half, odd, features);
-      results.store(8 * half + 2 * WarpLane::quarter() + odd, chunk * 64 + WarpLane::group() * 8,
-                    features, of_sums[half][odd]);
-    }
-    results.finish();
-  }
-  __device__ void end() const {}
 
  private:
-  /// Scores become weights, of which cells without an edge have none; bases make room for the
-  /// largest score of each row.
-  __device__ void settle(std::uint32_t bits) {
-    float top[2] = {-cuda::infinity, -cuda::infinity};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        float& cell = cells_.of[i][k];
-        cell = StepCells::exists(bits, i, k) ? cell * unit_ : -cuda::infinity;
-        top[k / 2] = fmaxf(top[k / 2], cell);
-      }
-    }
-#pragma unroll
-    for (float& of_row : top) {
-      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 1));
-      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 2));
-    }
-    if (__any_sync(~0u, must_rise(0, top[0]) || must_rise(1, top[1])) != 0) raise(top);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        float& cell = cells_.of[i][k];
-        cell = power_of_2(cell - base_[k / 2]);
-        sum_[k / 2] += cell;
-      }
-    }
-  }
-  __device__ bool must_rise(int row, float top) const {
-    return top > base_[row] + WeightRange<T>::slack;
-  }
-  __device__ void raise(const float (&top)[2]) {
-    float factors[2];
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const float base = must_rise(row, top[row]) ? top[row] : base_[row];
-      factors[row] = power_of_2(base_[row] - base);
-      base_[row] = base;
-      sum_[row] *= factors[row];
-    }
-    float of_sums[2][2];
-    to_sums(factors, of_sums);
-    sums_.scale(of_sums);
-  }
-  /// A number of each row from the lanes that have its cells to those that have its sums.
-  __device__ static void to_sums(const float (&of_cells)[2], float (&of_sums)[2][2]) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-#pragma unroll
-      for (int odd = 0; odd < 2; ++odd) {
-        of_sums[half][odd] = __shfl_sync(~0u, of_cells[half], 4 * (2 * WarpLane::quarter() + odd));
-      }
-    }
-  }
-
-  const TallAttentionLaunch& launch_;
-  char* queries_;
   float unit_;
   StepCells cells_;
-  float base_[2], sum_[2];  ///< of rows g and g + 8, the sums over this lane's columns
-  FeatureSums<T, width> sums_;
 };
 
 /// Warps that an SM should hold, as registers allow.

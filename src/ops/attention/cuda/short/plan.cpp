@@ -20,18 +20,28 @@ std::optional<std::size_t> width_index(const AttentionOptions& options) {
 
 std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
-  if (options.form != AttentionForm::dot) return "dot products only";
+  if (options.form != AttentionForm::dot && options.form != AttentionForm::gatv2) {
+    return "dot products and GATv2 only";
+  }
   if (bytes_per_element(options.precision) != 2) return "16-bit features only";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
   if (!width_index(options)) return "heads of 64 or 128 features only";
   return {};
 }
 
-bool has_gradient(const AttentionOptions& options) { return options.precision == Precision::bf16; }
+bool has_gradient(const AttentionOptions& options) {
+  return options.form == AttentionForm::dot && options.precision == Precision::bf16;
+}
+
+const ShortAttentionFunctions& functions_of(const AttentionOptions& options) {
+  const bool bf16 = options.precision == Precision::bf16;
+  if (options.form == AttentionForm::dot) return bf16 ? short_dot_bf16 : short_dot_fp16;
+  return bf16 ? short_gatv2_bf16 : short_gatv2_fp16;
+}
 
 WindowKernel window_kernel(const AttentionOptions& options) {
-  const auto& functions = options.precision == Precision::bf16 ? short_dot_bf16 : short_dot_fp16;
-  WindowKernel kernel{functions[*width_index(options)], static_cast<int>(options.heads), 1};
+  WindowKernel kernel{functions_of(options)[*width_index(options)], static_cast<int>(options.heads),
+                      1};
   kernel.height = short_attention_height;
   kernel.warps_per_worker = 1;
   if (has_gradient(options)) {
@@ -59,8 +69,9 @@ double predicted_us(const AttentionProblem& problem) {
 void append_cuda_short_attention(std::vector<AttentionKernel>& table) {
   table.push_back(windows_attention(
       {.name = "attention/cuda/short",
-       .description = "windows of 16 rows on tensor cores, one warp each; backward in fp16, and "
-                      "operands on no boundaries of 16 bytes, by rows",
+       .description =
+           "windows of 16 rows on tensor cores, one warp each; backward for dot products "
+           "in bf16, else by rows, as are operands on no boundaries of 16 bytes",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {
