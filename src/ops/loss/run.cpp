@@ -86,6 +86,7 @@ double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_
   const Device device = targets.state().device;
   Buffer<double> value(1, targets.state().place);
   loss(logits, targets, grad_logits, value.data(), stream, workspace);
+  release_calls(workspace);
   double result = 0;
   copy_bytes(&result, value.data(), sizeof(result), device, stream);
   synchronise(device, stream);

@@ -36,8 +36,7 @@ __device__ double add_cross_entropies(const LossStep<T>& step, const cuda::Clust
   const ChainRows<T> gradient(step.gradient, step.cols);
   double total = 0;
 #pragma unroll 1
-  for (std::int64_t row = share.begin + threadIdx.x; row < share.end;
-       row += chain_threads) {
+  for (std::int64_t row = share.begin + threadIdx.x; row < share.end; row += chain_threads) {
     const std::int32_t times = __ldg(step.times + row), label = __ldg(step.labels + row);
     float values[chain_width];
     logits.load(row, values);

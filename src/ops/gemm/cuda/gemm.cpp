@@ -72,10 +72,11 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
 
 void CudaDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
                                    const DenseWorkspace* workspace) const {
-  if (const ChainCall alone = call; chains(alone)) return run_chain({&alone, 1}, stream, workspace);
   const cuda_backend::CurrentDevice current(device_.index);
   {
     const DenseWorkspaceUse use(workspace, "linear_backward", device_, stream);
+    const ChainCall alone = call;
+    if (chains(alone)) return run_chain({&alone, 1}, stream, workspace);
     if (run_linear_backward(call, use.data(), stream)) return;
   }
   DenseOps::linear_backward(call, stream, workspace);

@@ -150,13 +150,13 @@ void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, 
                         double* value, Stream stream, const DenseWorkspace* workspace,
                         Operand grad_sums) const {
   const ChainCall alone = LossCall{logits, &targets, grad_logits, value, grad_sums};
-  if (chains(alone)) return run_chain({&alone, 1}, stream, workspace);
   const cuda_backend::CurrentDevice current(device_.index);
   const Wanted wanted{targets.rows,         targets.cols,          targets.count,
                       targets.times.data(), targets.labels.data(), targets.targets.data()};
   bool finds_sums = true;
   {
     const DenseWorkspaceUse use(workspace, "loss", device_, stream);
+    if (chains(alone)) return run_chain({&alone, 1}, stream, workspace);
     const cuda::Workspace parts = cuda::workspace_in(use.data());
     cuda::visit_type(logits.type, [&](auto element) {
       using T = decltype(element);
