@@ -8,7 +8,7 @@
 Graphs are random ones of the size and mean degree of the data sets they are named after. An epoch is
 forward, loss, backward and Adam. On a GPU, epochs are timed in blocks of five, between which the host
 waits for the GPU, as it does in a loop that prints a loss now and then. Times are the median of blocks
-after the first; --shortest prints the shortest instead, for machines that others use, too, and --clock
+after the first (`host_ms` in the records: what the host takes to queue an epoch); --shortest prints the shortest instead, for machines that others use, too, and --clock
 processor counts what the processor works (with OMP_NUM_THREADS=1).
 
 Losses are compared after 50 epochs. Where they differ by more than 1e-4 (bf16: 2e-2), PyG is trained once
@@ -163,13 +163,14 @@ def measure(training, epochs, seconds, clock):
             torch.cuda.synchronize()
 
     block = 5 if training.device.type == "cuda" else 1
-    times = []
+    times, queued = [], []
     loss_after = None
     begin = float("inf")
     while training.done < epochs:
         wait()
         start = clock()
         found = training.run(block)
+        queued.append((clock() - start) / block)
         wait()
         times.append((clock() - start) / block)
         begin = min(begin, time.perf_counter())  # after the first block, which is not counted
@@ -181,6 +182,7 @@ def measure(training, epochs, seconds, clock):
               "epochs": block * len(times),
               "loss_after_50": None if loss_after is None else loss_after.item()}
     if training.device.type == "cuda":
+        result["host_ms"] = 1e3 * statistics.median(queued[1:] or queued)
         result["peak_bytes"] = torch.cuda.max_memory_allocated()
     return result
 
