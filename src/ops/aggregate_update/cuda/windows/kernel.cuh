@@ -107,7 +107,7 @@ class WindowUpdate {
   /// The features of the rows themselves, of as many rows at once as there are registers for: each
   /// time they are waited for.
   class OwnRows {
-    static constexpr int at_once = Layout::is_fp32 ? 1 : 2;
+    static constexpr int at_once = width * sizeof(T) > 256 ? 1 : 2;
 
    public:
     __device__ OwnRows(const WindowUpdate& update, bool wanted) : update_(update) {
