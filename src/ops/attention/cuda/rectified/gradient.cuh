@@ -29,7 +29,8 @@ template <class T, int width, bool by_rows>
 class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_rows>, T, width, 2,
                                                  1, RectifiedColumnState<by_rows>> {
   using Windows = GatheredWindows<RectifiedGradient, T, width, 2, 1, RectifiedColumnState<by_rows>>;
-  using Masks = MaskSums<T, width>;
+  using Masks =
+      MaskSums<T, width, TiledScores<width>, tiles::tile_columns / 16, tall_attention_threads / 32>;
 
  public:
   using Windows::heads;
@@ -47,7 +48,12 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
     __syncwarp();
     scores_.begin(piece, first_row(), own, launch_.target_stride);
     bring_own(0, piece, launch_.own_values, launch_.own_values_stride);
-    masks_.begin(piece, first_row(), own, launch_.target_stride);
+    masks_.clear();
+    masks_.begin([&](int row, int unit) {
+      if (first_row() + row >= piece.num_rows) return uint4{};
+      const std::int64_t vertex = std::int64_t{piece.first_row} + first_row() + row;
+      return __ldg(reinterpret_cast<const uint4*>(own + vertex * launch_.target_stride + unit * 8));
+    });
     __syncwarp();
     if constexpr (by_rows) {
       find_states(piece);
@@ -77,7 +83,7 @@ class RectifiedGradient : public GatheredWindows<RectifiedGradient<T, width, by_
       }
     }
     __syncwarp();
-    masks_.add(rows_of(turn, 0), Masks::used_rows(pattern));
+    masks_.add(rows_of(turn, 0), Masks::used_rows(pattern.word));
   }
 
   __device__ void finish(const tiles::Piece& piece) {

@@ -14,11 +14,11 @@
 /// features 16 q + g and 16 q + 8 + g, in two parts each.
 namespace tessera::ops {
 
-template <class T, int width>
+/// Rows of columns lie in shared memory as `Rows`, `steps` times 16 of them at once; a block has
+/// `num_warps` warps.
+template <class T, int width, class Rows, int steps, int num_warps>
 class MaskSums {
  public:
-  using Rows = TileRows<width>;
-  static constexpr int num_warps = tall_attention_threads / 32;
   static constexpr int num_blocks = width / 16;  ///< of 16 features
   static_assert(num_blocks <= 4);
 
@@ -30,7 +30,7 @@ class MaskSums {
       16 * 32 + 32;  ///< high or low parts of a step: no banks collide
   static constexpr int step_bytes = 2 * part_bytes;
   static constexpr int own_bytes = 16 * own_row_bytes;
-  static constexpr int warp_bytes = own_bytes + tiles::tile_columns / 16 * step_bytes;
+  static constexpr int warp_bytes = own_bytes + steps * step_bytes;
 
  public:
   static constexpr int bytes = num_warps * warp_bytes;
@@ -45,25 +45,24 @@ class MaskSums {
     }
   }
 
-  /// Takes the own rows of the warp from a matrix.
-  __device__ void begin(const tiles::Piece& piece, int first_row, const T* matrix,
-                        std::int64_t stride) {
+  __device__ void clear() {
 #pragma unroll
     for (auto& row : sums_) {
 #pragma unroll
       for (float& sum : row) sum = 0;
     }
+  }
+
+  /// Takes the own rows of the warp: load(row, unit) are eight features.
+  template <class Load>
+  __device__ void begin(Load&& load) {
 #pragma unroll
     for (int i = lane(); i < 16 * Rows::units; i += 32) {
-      const int place = first_row + i / Rows::units;
+      const int row = i / Rows::units;
       const int unit = i % Rows::units;
-      uint4 features = {};
-      if (place < piece.num_rows) {
-        features = __ldg(reinterpret_cast<const uint4*>(
-            matrix + (std::int64_t{piece.first_row} + place) * stride + unit * 8));
-      }
+      const uint4 features = load(row, unit);
       const std::uint32_t pairs[4] = {features.x, features.y, features.z, features.w};
-      char* const to = memory_ + i / Rows::units * own_row_bytes + unit * 4;
+      char* const to = memory_ + row * own_row_bytes + unit * 4;
 #pragma unroll
       for (int k = 0; k < 8; ++k) {
         *reinterpret_cast<std::uint32_t*>(to + k * (width / 2)) =
@@ -83,15 +82,16 @@ class MaskSums {
     }
   }
 
-  /// Which fours of rows have an edge in which steps: bit 4 step + four.
-  __device__ static std::uint32_t used_rows(const TilePattern& pattern) {
-    std::uint32_t rows = pattern.word | pattern.word >> 16;
-    rows |= rows >> 2;
+  /// Which fours of rows have an edge in which steps: bit 4 step + four. `bits` are those of a
+  /// tile's pattern.
+  __device__ static std::uint32_t used_rows(std::uint32_t bits) {
+    bits |= bits >> 16;
+    bits |= bits >> 2;
     const int second = lane() / 16;
-    return __reduce_or_sync(~0u, (rows & 0x1111u) << second | (rows & 0x2222u) << (1 + second));
+    return __reduce_or_sync(~0u, (bits & 0x1111u) << second | (bits & 0x2222u) << (1 + second));
   }
 
-  /// Adds a tile, whose dS have been put and seen by the warp.
+  /// Adds what the columns from `columns` on have, whose dS have been put and seen by the warp.
   __device__ void add(std::uint32_t columns, std::uint32_t used) {
 #pragma unroll
     for (int four = 0; four < 4; ++four) {
@@ -100,7 +100,7 @@ class MaskSums {
 #pragma unroll
       for (int i = 0; i < 4; ++i) load_own(own[i], 4 * four + i);
 #pragma unroll 1
-      for (int step = 0; step < 4; ++step) {
+      for (int step = 0; step < steps; ++step) {
         if ((used >> (4 * step + four) & 1u) != 0) add_step(columns, step, four, own);
       }
     }
@@ -169,7 +169,8 @@ class MaskSums {
 #pragma unroll
     for (int block = 0; block < num_blocks; ++block) {
       std::uint32_t y[4];
-      Rows::load_columns(y, columns, step, 2 * block);
+      cuda::load_blocks_transposed(y, columns + step * 16 * Rows::row_bytes +
+                                          Rows::offset(lane() % 16, 2 * block + lane() / 16));
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const std::uint32_t a[4] = {

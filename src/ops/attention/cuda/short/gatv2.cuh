@@ -41,7 +41,6 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
     Softmax::add(cells, step, bits);
   }
 
- private:
   /// Which pairs of columns have an edge: bit 4 group + pair.
   __device__ static std::uint32_t used_pairs(std::uint32_t bits) {
     bits |= bits >> 16;
@@ -50,6 +49,7 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
     return __reduce_or_sync(~0u, (bits & 1u) << q | (bits & 4u) << (2 + q));
   }
 
+ private:
   RectifiedScores<T, width, ShortScores<width>> scores_;
 };
 

@@ -105,7 +105,7 @@ class ShortGradient {
     }
   }
 
- private:
+ protected:
   static constexpr int num_matrices = by_rows ? 1 : 2;
 
   __device__ float2* state_at(std::int64_t row) const {

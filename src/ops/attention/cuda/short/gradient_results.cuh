@@ -39,6 +39,17 @@ class ShortGradientResults {
     }
   }
 
+  /// Two neighbouring ones.
+  __device__ void store(int m, int place, int feature, float low, float high) const {
+    if (piece_.slot >= 0) {
+      *reinterpret_cast<float2*>(slot_row(piece_.slot, place, m) + feature) = {low, high};
+    } else if (place < piece_.num_rows && matrices_[m].data != nullptr) {
+      const Matrix& to = matrices_[m];
+      *reinterpret_cast<std::uint32_t*>(to.at(std::int64_t{piece_.first_row} + place) + feature) =
+          packed<T>(low * to.factor, high * to.factor);
+    }
+  }
+
   /// After all rows of a piece.
   __device__ void finish() const {
     if (piece_.slot < 0) return;

@@ -18,5 +18,7 @@ extern const ShortAttentionFunctions short_dot_bf16, short_dot_fp16, short_gatv2
     short_gatv2_fp16;
 /// The backward pass of dot products: over rows for targets, then over columns.
 extern const ShortAttentionFunctions short_dot_by_rows_bf16, short_dot_by_columns_bf16;
+/// The same of GATv2, for heads of 64 features.
+extern const TallAttentionFunction short_gatv2_by_rows_bf16, short_gatv2_by_columns_bf16;
 
 }  // namespace tessera::ops

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ops/attention/cuda/fused/launch.hpp"
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/short/cost.hpp"
@@ -30,7 +31,8 @@ std::string why_not(const AttentionProblem& problem) {
 }
 
 bool has_gradient(const AttentionOptions& options) {
-  return options.form == AttentionForm::dot && options.precision == Precision::bf16;
+  if (options.precision != Precision::bf16) return false;
+  return options.form == AttentionForm::dot || options.features / options.heads == 64;
 }
 
 const ShortAttentionFunctions& functions_of(const AttentionOptions& options) {
@@ -45,8 +47,14 @@ WindowKernel window_kernel(const AttentionOptions& options) {
   kernel.height = short_attention_height;
   kernel.warps_per_worker = 1;
   if (has_gradient(options)) {
-    kernel.by_rows = short_dot_by_rows_bf16[*width_index(options)];
-    kernel.by_columns = short_dot_by_columns_bf16[*width_index(options)];
+    if (options.form == AttentionForm::dot) {
+      kernel.by_rows = short_dot_by_rows_bf16[*width_index(options)];
+      kernel.by_columns = short_dot_by_columns_bf16[*width_index(options)];
+    } else {
+      kernel.by_rows = short_gatv2_by_rows_bf16;
+      kernel.by_columns = short_gatv2_by_columns_bf16;
+      kernel.store_vector = attention_backward_bf16.store_vector;
+    }
     kernel.gradient_slices = kernel.num_slices;
     kernel.row_slot = options.features;
     kernel.column_slot = 2 * options.features;
@@ -59,7 +67,9 @@ double predicted_us(const AttentionProblem& problem) {
   const double forward = predict_short_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
   // As many forward passes; fewer warps are at work where heads are wide.
-  const double passes = short_head_widths[*width_index(problem.options)] == 64 ? 2.7 : 3.5;
+  double passes = short_head_widths[*width_index(problem.options)] == 64 ? 2.7 : 3.5;
+  // Sums of masks cost as much as scores.
+  if (problem.options.form == AttentionForm::gatv2) passes = 4.5;
   return forward + (has_gradient(problem.options) ? passes * forward
                                                   : predict_rows_backward_us(problem, traits));
 }
@@ -70,8 +80,8 @@ void append_cuda_short_attention(std::vector<AttentionKernel>& table) {
   table.push_back(windows_attention(
       {.name = "attention/cuda/short",
        .description =
-           "windows of 16 rows on tensor cores, one warp each; backward for dot products "
-           "in bf16, else by rows, as are operands on no boundaries of 16 bytes",
+           "windows of 16 rows on tensor cores, one warp each; backward in fp16 by rows, as are "
+           "GATv2's heads of 128 features and operands on no boundaries of 16 bytes",
        .why_not = why_not,
        .predicted_us = predicted_us,
        .prepare = [](const AttentionProblem& problem) {

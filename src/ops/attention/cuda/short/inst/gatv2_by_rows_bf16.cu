@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/attention/cuda/short/gatv2_gradient.cuh"
+
+namespace tessera::ops {
+
+const TallAttentionFunction short_gatv2_by_rows_bf16 =
+    make_short_gatv2_gradient<__nv_bfloat16, true>();
+
+}  // namespace tessera::ops
