@@ -190,7 +190,7 @@ __global__ __launch_bounds__(Shape::threads, Shape::min_blocks) void sum_byte_wi
 
 template <class Shape>
 constexpr ByteWindowsFunction byte_windows_function() {
-  return {Shape::width, Shape::rows / 16,
+  return {Shape::width, Shape::num_sums * Shape::threads, Shape::rows / 16,
           [](const ByteWindowsLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
                             cuda::num_blocks(launch.out.cols, Shape::width));

@@ -19,6 +19,7 @@ struct ByteWindowsLaunch {
 
 struct ByteWindowsFunction {
   int width = 0;      ///< columns of a block
+  int slot_sums = 0;  ///< that a block puts by for a window that was cut
   int max_steps = 0;  ///< of a stage
   void (*launch)(const ByteWindowsLaunch&, Stream) = nullptr;
   int (*resident_blocks)() = nullptr;

@@ -49,8 +49,8 @@ class CudaByteWindows final : public CudaBits {
     slot_windows_ =
         cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
     num_slots_ = schedule.num_slots;
-    slots_ = need_.add<std::int32_t>(checked_area(std::int64_t{num_slots_} * window_rows,
-                                                  std::int64_t{chunks} * function_.width));
+    slots_ = need_.add<std::int32_t>(
+        checked_area(std::int64_t{num_slots_} * chunks, function_.slot_sums));
     need_.add_counters(std::int64_t{num_slots_} * chunks);
   }
 

@@ -28,7 +28,8 @@ struct WideShape {
   static constexpr int halves = width > 64 ? 2 : 1;  ///< of 64 columns
   static constexpr int units = width / 16;
   static constexpr int threads = 128;
-  static constexpr int rows = 128;  ///< of a stage
+  static constexpr int num_sums = halves * 32;  ///< of a thread, with columns or without
+  static constexpr int rows = 128;              ///< of a stage
   static constexpr int num_stages = 3;
   static constexpr int stage_bytes = rows * width;
   static constexpr int pattern_bytes = 64 * rows;
@@ -203,7 +204,7 @@ __global__ __launch_bounds__(Shape::threads, Shape::min_blocks) void sum_wide_wi
 
 template <class Shape>
 constexpr ByteWindowsFunction wide_windows_function() {
-  return {Shape::width, Shape::rows / 16,
+  return {Shape::width, Shape::num_sums * Shape::threads, Shape::rows / 16,
           [](const ByteWindowsLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
                             cuda::num_blocks(launch.out.cols, Shape::width));

@@ -45,7 +45,7 @@ struct WideWindowSums {
     bool complete = true;
     if (stage.end == tiles::StageEnd::slot) {
       const tiles::CutWindow window = launch_.tall.work.slot_windows[stage.target];
-      complete = merge_byte_sums<halves * 32, threads>(
+      complete = merge_byte_sums<Shape::num_sums, threads>(
           launch_, window, stage.target, start_,
           [&](int i) -> std::int32_t& { return own[i / 32][i % 32]; });
       first_row = window.first_row;
