@@ -3,11 +3,10 @@
 
 #include "cuda/overlap.cuh"
 
-/// Two kernels of one run of which the second need not wait for the first, only for what both read:
-/// they write different rows, or the second waits for the sums of each window by itself, by
-/// counters (ops/spmm/cuda/tall/rest_rows.hpp). The first, which leads, lets the second come when
-/// everything before it is done. The second, which follows, is not over before the first is: one of
-/// its blocks waits for it at the end, so that whoever waits for the second has waited for both.
+/// Two kernels of one run that write different rows, so that the second need not wait for the
+/// first, only for what both read. The first, which leads, lets the second come when everything
+/// before it is done. The second, which follows, is not over before the first is: one of its blocks
+/// waits for it at the end, so that whoever waits for the second has waited for both.
 ///
 ///     first     waited, lets next begin ------------------- last ones -|
 ///     second                 blocks come as places are left --------------- last ones -|

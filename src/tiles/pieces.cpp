@@ -55,7 +55,7 @@ void append_window(const WindowSteps& windows, std::int64_t window, std::int64_t
 /// order of the graph, so that windows computed at the same time are neighbours and find each
 /// other's rows of X in the cache; only of those that are a good part of a share does the exact
 /// size count.
-void assign(int workers, bool in_order, PieceSchedule& schedule) {
+void assign(int workers, PieceSchedule& schedule) {
   std::vector<std::size_t> order(schedule.pieces.size());
   std::int64_t total = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -63,7 +63,6 @@ void assign(int workers, bool in_order, PieceSchedule& schedule) {
     total += cost_of(schedule.pieces[i]);
   }
   const auto size_class = [&](std::size_t i) -> std::int64_t {
-    if (in_order) return 0;
     const std::int64_t cost = cost_of(schedule.pieces[i]);
     if (4 * cost * workers > total) return 64 + cost;
     return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(cost)));
@@ -136,8 +135,7 @@ PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& option
   }
   schedule.num_slots = static_cast<std::int32_t>(cutter.num_slots());
   const auto pieces = static_cast<std::int64_t>(schedule.pieces.size());
-  assign(static_cast<int>(std::min<std::int64_t>(std::max(1, options.workers), pieces)),
-         options.in_order, schedule);
+  assign(static_cast<int>(std::min<std::int64_t>(std::max(1, options.workers), pieces)), schedule);
   return schedule;
 }
 

@@ -48,8 +48,6 @@ struct PieceOptions {
   std::int64_t min_cut_steps = 32;
   /// One for each window: those with 0 are somebody else's. Empty: all windows are taken.
   std::span<const std::uint8_t> taken = {};
-  /// Windows are begun in their order, as what somebody else adds to them comes.
-  bool in_order = false;
   /// No piece is longer, to a tile, however much there is to do.
   std::int64_t max_steps = std::int64_t{1} << 31;
 };

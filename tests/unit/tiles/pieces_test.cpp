@@ -93,25 +93,6 @@ TEST(Pieces, GiveEveryWorkerAboutTheSame) {
   EXPECT_LE(most, least + least / 4);
 }
 
-/// However long windows are, no worker has a later one before an earlier.
-TEST(Pieces, KeepTheOrderOfWindowsWhereSomebodyElseAddsToThem) {
-  for (const testing::NamedGraph& named : testing::odd_patterns()) {
-    SCOPED_TRACE(named.name);
-    const TiledGraph tiled = translate(named.graph, 64);
-    const PieceSchedule schedule =
-        make_pieces(tiled, {.workers = 3, .min_cut_steps = 8, .in_order = true});
-    expect_complete(tiled, schedule);
-    for (std::int64_t worker = 0; worker < schedule.num_workers(); ++worker) {
-      const auto first_of = [&](std::int64_t w) {
-        return schedule.pieces.begin() + schedule.worker_offsets[static_cast<std::size_t>(w)];
-      };
-      EXPECT_TRUE(
-          std::is_sorted(first_of(worker), first_of(worker + 1),
-                         [](const Piece& a, const Piece& b) { return a.first_row < b.first_row; }));
-    }
-  }
-}
-
 TEST(Pieces, HaveNoMoreWorkersThanPieces) {
   const TiledGraph tiled = translate(testing::path_graph(100), 64);
   EXPECT_EQ(make_pieces(tiled, {50, 32}).num_workers(), 2);

@@ -176,11 +176,6 @@ __device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
     if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
     first_row = window.first_row;
   }
-  if (launch.work.rest_arrivals != nullptr) {
-    constexpr int height = Loader::threads / 2;
-    wait_for_rest(launch, static_cast<unsigned>(first_row) / height,
-                  static_cast<unsigned>(stage.last_row) + 1);
-  }
   const TallStore<typename Loader::Source, Loader::width, Loader::aligned, has_epilogue<Loader>>
       store(launch, first_row, stage.last_row);
   store(sums);
@@ -208,8 +203,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
   __syncthreads();
-  const bool follows = launch.work.rest_arrivals != nullptr;
-  if (!follows) cuda::wait_as_leader(launch.work.leads);
+  cuda::wait_as_leader(launch.work.leads);
   Loader loader(launch, rows);
   const Values values(launch,
                       memory + Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes);
@@ -271,7 +265,6 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   }
   // What was asked for beyond the end must have arrived before the memory is another block's.
   cuda::wait_for_copies<0>();
-  cuda::end_follower(follows);
 }
 
 template <class Loader>

@@ -26,10 +26,6 @@ struct TallLaunch {
     /// Sums of the stretches of a piece before the last, a slot for each block.
     float* stretch_sums = nullptr;
     const VertexId* row_map = nullptr;  ///< which row each row of a window is; null: itself
-    /// Where the rest of the rows is summed at the same time (rest_rows.hpp): how many rows of each
-    /// window have arrived. It counts every row so often.
-    unsigned* rest_arrivals = nullptr;
-    unsigned rest_counts = 0;
     bool leads = false;  ///< the next launch is the rest of the same run (cuda/overlapped_pair.cuh)
   };
 

@@ -83,17 +83,4 @@ __device__ bool merge_pieces(const TallLaunch& launch, const tiles::CutWindow& w
   return true;
 }
 
-/// Waits for what CUDA cores add to the rows of a window. The blocks of the window's other features
-/// wait for the same; the last of all leaves the counter at 0.
-__device__ inline void wait_for_rest(const TallLaunch& launch, unsigned window, unsigned num_rows) {
-  if (threadIdx.x == 0) {
-    unsigned* const arrivals = launch.work.rest_arrivals + window;
-    const unsigned wanted = num_rows * launch.work.rest_counts;
-    while (*static_cast<volatile unsigned*>(arrivals) < wanted) __nanosleep(200);
-    __threadfence();
-    if (atomicAdd(arrivals, 1u) + 1 == wanted + gridDim.y) *arrivals = 0;
-  }
-  __syncthreads();
-}
-
 }  // namespace tessera::ops
