@@ -138,7 +138,9 @@ __global__ __launch_bounds__(block_threads) void sum_quads(const ByteQuadsLaunch
 void sum_byte_quads(const ByteQuadsLaunch& launch, Stream stream) {
   if (launch.has_parts) {
     constexpr std::size_t bytes = sizeof(std::int32_t);
-    cuda_check(cudaMemset2DAsync(launch.sums, static_cast<std::size_t>(launch.stride) * bytes, 0,
+    // A single row may have any stride, and none below the width is a pitch.
+    const std::int64_t pitch = launch.rows == 1 ? launch.cols : launch.stride;
+    cuda_check(cudaMemset2DAsync(launch.sums, static_cast<std::size_t>(pitch) * bytes, 0,
                                  static_cast<std::size_t>(launch.cols) * bytes,
                                  static_cast<std::size_t>(launch.rows), cuda::raw(stream)),
                "clearing sums");
