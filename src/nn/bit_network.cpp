@@ -352,6 +352,7 @@ std::int64_t BitNetwork::weight_bytes() const {
 }
 
 std::int64_t BitNetwork::activation_bytes() const {
+  if (state_->whole != nullptr) return state_->whole->activation_bytes();
   std::int64_t bytes = 0;
   for (const auto& slot : state_->slots) bytes += slot.size() * 4;
   return bytes;
@@ -360,7 +361,7 @@ std::int64_t BitNetwork::activation_bytes() const {
 std::int64_t BitNetwork::full_activation_bytes() const {
   std::int64_t numbers[3] = {};
   for (const PlannedStep& step : state_->steps) {
-    if (!step.output) continue;
+    if (&step == &state_->steps.back()) continue;  // gives values to the caller
     numbers[step.slot] = std::max(numbers[step.slot], checked_area(state_->vertices, step.out));
   }
   return (numbers[0] + numbers[1] + numbers[2]) * static_cast<std::int64_t>(sizeof(float));

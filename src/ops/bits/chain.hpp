@@ -56,6 +56,8 @@ class BitChain {
   virtual void run(const BitChainInputs& inputs, MatrixView<float> values, Stream stream) const = 0;
   virtual std::string name() const = 0;
   virtual std::int64_t weight_bytes() const = 0;  ///< on the device, ranges included
+  /// Of codes between products that do not stay on the chip.
+  virtual std::int64_t activation_bytes() const = 0;
 };
 
 /// Null where no kernel takes the problem: then its products run one by one.

@@ -154,6 +154,9 @@ class CpuBitChain final : public BitChain {
     }
     return bytes;
   }
+  std::int64_t activation_bytes() const override {
+    return std::ssize(rooms_) * 2 * part_rows * stride_;
+  }
 
  private:
   /// What a worker needs for a part.

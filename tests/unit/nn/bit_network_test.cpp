@@ -216,5 +216,19 @@ TEST(BitNetwork, SaysWhatItHoldsAndWhatItKeeps) {
                         [&] { BitNetwork(BitSteps(), scene.adjacency.pattern); });
 }
 
+TEST(BitNetwork, CountsActivationsOfStepsThatRunTogether) {
+  constexpr std::int64_t rows = 256;
+  const Scene scene({ModelKind::gcn, 20, false, 0.0}, {8});
+  const BitNetwork together(scene.steps, rows, 128);
+  ASSERT_NE(together.explain().summary.find("bit_chain"), std::string::npos);
+  BitNetworkOptions options;
+  options.scales_features = true;
+  const BitNetwork one_by_one(scene.steps, rows, 128, options);
+  ASSERT_EQ(one_by_one.explain().summary.find("bit_chain"), std::string::npos);
+  EXPECT_GT(together.activation_bytes(), 0);
+  EXPECT_GT(together.full_activation_bytes(), 0);
+  EXPECT_EQ(together.full_activation_bytes(), one_by_one.full_activation_bytes());
+}
+
 }  // namespace
 }  // namespace tessera::nn

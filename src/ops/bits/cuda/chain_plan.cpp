@@ -171,6 +171,7 @@ class CudaBitChain final : public BitChain {
     for (const ChainPart& part : parts_) bytes += part.image.size();
     return bytes;
   }
+  std::int64_t activation_bytes() const override { return codes_[0].size() + codes_[1].size(); }
 
  private:
   static int out_of(const ChainLaunch& launch) { return launch.steps[launch.num_steps - 1].out; }
