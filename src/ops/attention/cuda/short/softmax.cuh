@@ -108,13 +108,13 @@ class ShortSoftmax {
     }
   }
   __device__ bool must_rise(int row, float top) const {
-    return top > base_[row] + WeightRange<T>::slack;
+    return WeightBase<T>::must_rise(base_[row], top);
   }
   __device__ void raise(const float (&top)[2]) {
     float factors[2];
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const float base = must_rise(row, top[row]) ? top[row] : base_[row];
+      const float base = must_rise(row, top[row]) ? WeightBase<T>::under(top[row]) : base_[row];
       factors[row] = power_of_2(base_[row] - base);
       base_[row] = base;
       sum_[row] *= factors[row];

@@ -25,19 +25,33 @@ struct StepWeights {
   }
 };
 
-/// How far below the largest weight of its row a weight may lie without losing digits, in powers of
-/// two; and how far above the base the largest may lie before the base follows.
+/// In powers of two: how far below the largest weight of its row a weight may lie without losing
+/// digits; how far above the base the largest weight is put, and how much further it may come to
+/// lie before the base follows. In fp16 small weights have few digits, so that the largest lie near
+/// the largest number, 2^16.
 template <class T>
 struct WeightRange;
 template <>
 struct WeightRange<__nv_bfloat16> {
   static constexpr float below = 40;
+  static constexpr float lift = 0;
   static constexpr float slack = 8;
 };
 template <>
 struct WeightRange<__half> {
   static constexpr float below = 10;
+  static constexpr float lift = 13;
   static constexpr float slack = 2;
+};
+
+/// Where the base of a row lies whose largest score is `top`. Differences of large scores are
+/// exact where sums with them are not, and what is rounded up makes no weight larger.
+template <class T>
+struct WeightBase {
+  __device__ static bool must_rise(float base, float top) {
+    return top - base > WeightRange<T>::lift + WeightRange<T>::slack;
+  }
+  __device__ static float under(float top) { return __fadd_ru(top, -WeightRange<T>::lift); }
 };
 
 /// The pattern of one tile for this lane: bit 4 step + i, and 16 more for the odd column, says
@@ -94,13 +108,14 @@ struct HeadSums {
     return two + __shfl_xor_sync(~0u, two, 2);
   }
   __device__ bool must_rise(int row, float top) const {
-    return top > base[row] + WeightRange<T>::slack;
+    return WeightBase<T>::must_rise(base[row], top);
   }
   /// Makes room for a score of `top` in row g + 8 `row`.
   __device__ void raise(int row, float top) {
     if (!must_rise(row, top)) return;
-    const float factor = power_of_2(base[row] - top);
-    base[row] = top;
+    const float risen = WeightBase<T>::under(top);
+    const float factor = power_of_2(base[row] - risen);
+    base[row] = risen;
     sum[row] *= factor;
 #pragma unroll
     for (auto& group : features) {
