@@ -32,7 +32,7 @@ class BackwardRow {
     if constexpr (by_rows) state_ = make_state(edges);
     if (!by_rows || !launch_.state_only) {
       for_batches<batch>(launch_, edges, first_vertices<batch>(launch_, edges), *this);
-      form_.finish(own_, edges.row, scores_);
+      form_.finish(own_, edges.has_edges() ? edges.row : -1, scores_);
     }
     __syncwarp();
     if (edges.num_groups > 1) join_groups();

@@ -41,10 +41,10 @@ class MutualRow {
   }
 
   __device__ void run(const GroupEdges& edges, const BatchVertices<batch>& first) {
-    const bool exists = edges.row >= 0;
-    state_ = state_at(edges.row, exists);
-    lanes_.load_widened(launch_.value, edges.row, exists, unit_);
-    lanes_.load_widened(launch_.grad_output, edges.row, exists, own_gradient_);
+    const bool has_edges = edges.has_edges();
+    state_ = state_at(edges.row, has_edges);
+    lanes_.load_widened(launch_.value, edges.row, has_edges, unit_);
+    lanes_.load_widened(launch_.grad_output, edges.row, has_edges, own_gradient_);
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) {
       unit_[i] *= state_.inverse_length;
