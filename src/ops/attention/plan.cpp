@@ -180,7 +180,8 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   record->graph = graph;
   record->options = options;
   const bool short_windows =
-      options.form == AttentionForm::dot && bytes_per_element(options.precision) == 2;
+      (options.form == AttentionForm::dot || options.form == AttentionForm::gatv2) &&
+      bytes_per_element(options.precision) == 2;
   const PlanningScope planning(graph, options, options.backward, short_windows);
   auto choice = make_choice<AttentionTrial>(
       options.edge_terms ? attention_kernels_with_terms() : attention_kernels(),
