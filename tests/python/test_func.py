@@ -2,6 +2,7 @@
 """Transforms of functions (torch.func) and forward-mode derivatives: right, or refused."""
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from conftest import random_edges
 from torch.func import functional_call, grad, jacrev, jvp, vmap
 
 import tessera
+from tessera._derivatives import gradients_of
 
 LAYERS = {"GCN": lambda: pyg.GCNConv(6, 4), "SAGE": lambda: pyg.SAGEConv(6, 4),
           "GIN": lambda: pyg.GINConv(torch.nn.Linear(6, 4)), "GAT": lambda: pyg.GATConv(6, 4, heads=2),
@@ -74,6 +76,24 @@ class TestLayers:
         for mine, mapped, wanted in zip(*found[:3]):
             close(mine, wanted)
             close(mapped, wanted)
+
+    def test_batches_of_no_gradients(self, kind, device):
+        _, ours, x, index = pair(kind, device)
+        parameters, y = list(ours.parameters()), ours(x, index)
+        none = torch.randn(0, *y.shape, device=device)
+        found = vmap(lambda one: torch.autograd.grad(y, parameters, one, retain_graph=True))(none)
+        assert [tuple(each.shape) for each in found] == [(0, *each.shape) for each in parameters]
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_batches_of_gradients_in_another_thread(level):
+    """As on a GPU, whose gradients torch computes in a thread that does not know the level."""
+    many, found = torch.randn(3, 20, 4), []
+    batch = torch._add_batch_dim(many, 0, level)
+    thread = threading.Thread(target=lambda: found.extend(gradients_of(lambda one: [one.sum(0)], batch)))
+    thread.start()
+    thread.join()
+    assert torch.equal(torch._remove_batch_dim(found[0], level, 3, 0), torch.stack([one.sum(0) for one in many]))
 
 
 def gathered_sums(index, x, weight, vertices):

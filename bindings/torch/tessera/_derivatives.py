@@ -184,19 +184,30 @@ class _OneByOne(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, grad, run):
-        results = [_OneByOne.apply(grad.select(in_dims[0], number), run) for number in range(info.batch_size)]
-        return tuple(map(torch.stack, zip(*results))), (0,) * len(results[0])
+        results = _of_each(lambda one: _OneByOne.apply(one, run), grad.movedim(in_dims[0], 0))
+        return tuple(results), (0,) * len(results)
 
 
+def _of_each(run: Callable[[Tensor], Any], grads: Tensor) -> list[Tensor]:
+    """What ``run`` makes of each row of ``grads``, stacked."""
+    # Of nothing, the sum is a zero that has the shape of one.
+    results = [run(one) for one in (grads if grads.size(0) > 0 else (grads.sum(0),))]
+    return [torch.stack(each)[:grads.size(0)] for each in zip(*results)]
+
+
+_MOST_LEVELS = 64  # of batches inside of batches that torch can tell apart
 _is_batched = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda tensor: False)
 
 
 def _of_batch(run: Callable[[Tensor], list[Tensor]], grad: Tensor) -> list[Tensor]:
     """The same for a batch of ``is_grads_batched``, which is made in another way."""
-    level = torch._C._vmapmode_increment_nesting() - 1
-    torch._C._vmapmode_decrement_nesting()
-    results = [run(one) for one in torch._remove_batch_dim(grad, level, 1, 0)]
-    return [torch._add_batch_dim(torch.stack(each), 0, level) for each in zip(*results)]
+    # Asking torch for the level fails on a GPU: its gradients are computed in a thread of their own,
+    # which knows of none.
+    for level in range(1, _MOST_LEVELS + 1):
+        grads = torch._remove_batch_dim(grad, level, 1, 0)
+        if not _is_batched(grads):
+            return [torch._add_batch_dim(each, 0, level) for each in _of_each(run, grads)]
+    raise NotImplementedError("tessera knows no batches of batches of gradients: use torch.func.vmap")
 
 
 def gradients_of(run: Callable[[Tensor], list[Tensor]], grad: Tensor) -> list[Tensor]:
