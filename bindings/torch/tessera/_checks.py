@@ -38,6 +38,13 @@ def check_type(name: str, tensor: Tensor | None, features: Tensor, cast: bool) -
     raise TypeError(f"{name} has type {tensor.dtype}, the features {features.dtype}: give both one type")
 
 
+def check_heads(heads: int, features: int) -> None:
+    if heads < 1:
+        raise ValueError(f"there are {heads} heads: use 1 or more")
+    if features % heads != 0:
+        raise ValueError(f"{features} features do not divide into {heads} heads")
+
+
 def check_bias(bias: Tensor | None, x: Tensor, cast: bool) -> None:
     if bias is None:
         return
@@ -64,6 +71,12 @@ def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
     if expected is not None and (weight.dim() not in (1, 2) or weight.size(0) != expected):
         rows = weight.size(0) if weight.dim() > 0 else 1
         raise ValueError(f"edge_weight has {rows} numbers for {expected} edges")
+
+
+def check_edge_attr(attr: Tensor, graph: Graph) -> None:
+    expected = _edges_of("edge_attr", attr, graph, 0)
+    if expected is not None and (attr.dim() not in (1, 2) or attr.size(0) != expected):
+        raise ValueError(f"edge_attr has shape {tuple(attr.shape)}: use ({expected}, features)")
 
 
 def check_edge_term(term: Tensor, graph: Graph, loops: int, width: int) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import _operators, errors
-from ._checks import (FLOATS, check_bias, check_edge_term, check_features, check_type,
+from ._checks import (FLOATS, check_bias, check_edge_term, check_features, check_heads, check_type,
                       check_weight)
 from ._library import kernel_number
 from ._shapes import ADDED_LOOPS
@@ -130,12 +130,22 @@ def sum_of_each_edge_once(graph: Graph, x: Tensor, loops: str) -> Tensor:
                       *_graph_numbers(graph, loops), 1.0, 0, 0, flags_of(False, x) | _EACH_EDGE_ONCE)[0]
 
 
+def sum_of_other_edges(graph: Graph, attr: Tensor, mean: bool) -> Tensor:
+    """Features of edges, summed at their targets but for those of loops, or their mean. In the precision
+    that they have: neither autocast nor TF32 has a say."""
+    def summed(values: Tensor | None, features: int) -> Tensor:
+        return errors.run(_operators.spmm, attr.new_ones(graph.num_sources, features), graph.index,
+                          graph.offsets, values, None, *_graph_numbers(graph, "dropped"), 1.0, 0, 0, 0)[0]
+
+    total = summed(attr, attr.size(1))
+    return total / summed(None, 1).clamp(min=1) if mean else total
+
+
 def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: Tensor | None,
                    loops: str, tune: bool, kernel: str | None) -> Tensor:
     """Each head's share of the features with the weights of that head."""
     heads = weight.size(1)
-    if x.size(1) % heads != 0:
-        raise ValueError(f"{x.size(1)} features do not divide into {heads} heads")
+    check_heads(heads, x.size(1))
     if REDUCTIONS[reduce] == 0:
         (x,) = _autocast(x)
         out = errors.run(
@@ -188,6 +198,7 @@ def sddmm(
         raise ValueError(f"unknown function {function!r}: use dot or add")
     if u.size(1) != v.size(1):
         raise ValueError(f"u has {u.size(1)} features, v has {v.size(1)}")
+    check_heads(heads, u.size(1))
     check_type("v", v, u, autocast_dtype(u) is not None)
     u, v = _autocast(u, v)
     return errors.run(
@@ -296,8 +307,7 @@ def _checked_graph(graph: Any, target: Tensor | None, source: Tensor | None, val
     cast = autocast_dtype(value) is not None
     for name, tensor in (("target", target), ("source", source), ("vector", vector)):
         check_type(name, tensor, value, cast)
-    if value.size(1) % heads != 0:
-        raise ValueError(f"{value.size(1)} features do not divide into {heads} heads")
+    check_heads(heads, value.size(1))
     if (vector is not None) != (form == "v2"):
         raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")
     return graph

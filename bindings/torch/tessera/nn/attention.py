@@ -11,10 +11,11 @@ import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from ..functional import attention, attention_weights
+from .._checks import check_edge_attr
+from ..functional import attention, attention_weights, sum_of_other_edges
 from ..graph import LOOPS
 from ._base import Accelerated, sizes
-from ._fused import gat
+from ._fused import gat, linear_of
 
 
 def _by_heads(vectors: Tensor) -> Tensor:
@@ -27,9 +28,10 @@ def _by_heads(vectors: Tensor) -> Tensor:
     return (vectors.view(heads, channels, 1) * unit.view(heads, 1, heads)).view(-1, heads)
 
 
-def _own(out: Tensor) -> Tensor:
-    """Results that are not kept for gradients, too: users change in place what a layer returns."""
-    return out.clone() if out.requires_grad else out
+def _own(out: Tensor, of_operator: Tensor) -> Tensor:
+    """A result that is not kept for gradients, as those of operators are: users change in place what a
+    layer returns."""
+    return out.clone() if out is of_operator and out.requires_grad else out
 
 
 class _Attentive(Accelerated):
@@ -76,29 +78,25 @@ class _Attentive(Accelerated):
             return f"loops whose features are the {fill} of others"
         return None
 
-    def _edge_term(self, graph: Any, edge_attr: Tensor | None, weight: Tensor | None):
-        """Features of edges times a matrix, for the edges given and then for the loops added. PyG
-        fills in features of loops before the product; a sum or mean of products is the same."""
-        if edge_attr is None or weight is None:
-            return None
+    def _edge_features(self, graph: Any, edge_attr: Tensor) -> Tensor:
+        """Features of the edges given, and then of the loops added, which take the place of given ones:
+        whatever those have, zeros enter products and their derivatives."""
+        check_edge_attr(edge_attr, graph)
         edge_attr = edge_attr.view(-1, 1) if edge_attr.dim() == 1 else edge_attr
-        term = F.linear(edge_attr, weight)
         if not self.add_self_loops:
-            return term
+            return edge_attr
+        targets, sources = graph.targets_and_sources()
+        edge_attr = edge_attr.masked_fill((targets == sources).view(-1, 1), 0.0)
         loops = torch.sym_min(graph.num_targets, graph.num_sources)
         fill = self.fill_value
-        if not isinstance(fill, str):
+        if isinstance(fill, str):
+            wide = edge_attr if edge_attr.dtype == torch.float64 else edge_attr.float()
+            filled = sum_of_other_edges(graph, wide, fill == "mean")[:loops].to(edge_attr.dtype)
+        else:
             row = fill.to(edge_attr) if isinstance(fill, Tensor) else edge_attr.new_full(
                 (edge_attr.size(1),), 1.0 if fill is None else fill)
-            return torch.cat([term, F.linear(row.view(1, -1), weight).expand(loops, -1)])
-        targets, sources = graph.targets_and_sources()
-        others = (targets != sources).to(term.dtype).view(-1, 1)
-        place = targets.to(torch.int64)
-        filled = term.new_zeros(graph.num_targets, term.size(1)).index_add(0, place, term * others)
-        if fill == "mean":
-            count = term.new_zeros(graph.num_targets, 1).index_add(0, place, others)
-            filled = filled / count.clamp(min=1)
-        return torch.cat([term, filled[:loops]])
+            filled = row.view(1, -1).expand(loops, -1)
+        return torch.cat([edge_attr, filled])
 
     def _with_weights(self, out: Tensor, graph: Any, edge_index: Tensor, loops: str,
                       *tensors: Tensor, **options: Any) -> tuple[Tensor, tuple[Tensor, Tensor]]:
@@ -148,7 +146,7 @@ class GATConv(_Attentive, pyg.GATConv):
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
         if not self._notice(obstacle):
             return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
-        heads, channels = self.heads, self.out_channels
+        heads = self.heads
         single = isinstance(x, Tensor)
         sources, targets = (x, x) if single else x
         num_sources, num_targets = sizes(x, size)
@@ -170,22 +168,30 @@ class GATConv(_Attentive, pyg.GATConv):
         graph = self._graph(edge_index, num_sources, num_targets)
         if goal is None and num_targets != graph.num_targets:
             target = source.new_zeros(graph.num_targets, heads)
-        weight = None
-        if edge_attr is not None and self.lin_edge is not None:
-            weight = self.lin_edge.weight.view(heads, channels, -1)
-            weight = (weight * self.att_edge.view(heads, channels, 1)).sum(1)
         score = {"form": "additive", "heads": heads, "negative_slope": self.negative_slope,
-                 "edge_term": self._edge_term(graph, edge_attr, weight)}
-        out = self._attend(graph, target, source, value, dropout=self._dropout, loops=self._loops,
-                           **score)
-        out = self._joined(out)
+                 "edge_term": self._edge_term(graph, edge_attr)}
+        attended = self._attend(graph, target, source, value, dropout=self._dropout,
+                                loops=self._loops, **score)
+        out = self._joined(attended)
         if self.res is not None and targets is not None:
             out = out + self.res(targets)
-        out = _own(out) if self.bias is None else out + self.bias
+        out = _own(out, attended) if self.bias is None else out + self.bias
         if return_attention_weights:
             return self._with_weights(out, graph, edge_index, self._loops, target, source, value,
                                       **score)
         return out
+
+    def _edge_term(self, graph: Any, edge_attr: Tensor | None) -> Tensor | None:
+        """What features of edges add to scores. Where a linear layer is that and no more, its matrix
+        is multiplied by the vectors first, and nothing of the size of edges x channels is made."""
+        if edge_attr is None or self.lin_edge is None:
+            return None
+        edge_attr = self._edge_features(graph, edge_attr)
+        linear = linear_of(self.lin_edge)
+        if linear is None or linear[1] is not None:
+            return self.lin_edge(edge_attr) @ _by_heads(self.att_edge)
+        weight = linear[0].view(self.heads, self.out_channels, -1)
+        return F.linear(edge_attr, (weight * self.att_edge.view(self.heads, -1, 1)).sum(1))
 
     def _in_one(self, x: Tensor, edge_index: Any, matrix: Tensor) -> Tensor:
         """By one operator; the bias is a part of it where nothing comes between."""
@@ -195,11 +201,11 @@ class GATConv(_Attentive, pyg.GATConv):
                   heads=self.heads, negative_slope=self.negative_slope, dropout=self._dropout,
                   tune=self._tessera_tune)
         if whole:
-            return _own(out) if self.bias is None else out
+            return _own(out, out) if self.bias is None else out
         out = self._joined(out)
         if self.res is not None:
             out = out + self.res(x)
-        return _own(out) if self.bias is None else out + self.bias
+        return out if self.bias is None else out + self.bias
 
 
 class GATv2Conv(_Attentive, pyg.GATv2Conv):
@@ -230,15 +236,15 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
         target = source if shares else self.lin_r(targets)
         graph = self._graph(edge_index, *sizes(x, None))
         vector = self.att.view(-1)
-        weight = None if edge_attr is None else self.lin_edge.weight
+        term = None if edge_attr is None else self.lin_edge(self._edge_features(graph, edge_attr))
         score = {"form": "v2", "heads": self.heads, "negative_slope": self.negative_slope,
-                 "edge_term": self._edge_term(graph, edge_attr, weight)}
-        out = self._attend(graph, target, source, source, vector=vector, dropout=self._dropout,
-                           loops=self._loops, **score)
-        out = self._joined(out)
+                 "edge_term": term}
+        attended = self._attend(graph, target, source, source, vector=vector, dropout=self._dropout,
+                                loops=self._loops, **score)
+        out = self._joined(attended)
         if self.res is not None:
             out = out + self.res(targets)
-        out = _own(out) if self.bias is None else out + self.bias
+        out = _own(out, attended) if self.bias is None else out + self.bias
         if return_attention_weights:
             return self._with_weights(out, graph, edge_index, self._loops, target, source, source,
                                       vector, **score)
@@ -262,8 +268,8 @@ class AGNNConv(_Attentive, pyg.AGNNConv):
         if not self._notice(obstacle):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0))
-        return _own(self._attend(graph, None, None, x, vector=self.beta, form="cosine",
-                                 loops=self._loops))
+        out = self._attend(graph, None, None, x, vector=self.beta, form="cosine", loops=self._loops)
+        return _own(out, out)
 
 
 class TransformerConv(_Attentive, pyg.TransformerConv):
@@ -290,8 +296,8 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
         graph = self._graph(edge_index, sources.size(0), targets.size(0))
         tensors = self.lin_query(targets), self.lin_key(sources), self.lin_value(sources)
         score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(self.out_channels)}
-        out = self._attend(graph, *tensors, dropout=self._dropout, **score)
-        out = self._joined(out)
+        attended = self._attend(graph, *tensors, dropout=self._dropout, **score)
+        out = self._joined(attended)
         if self.root_weight:
             skipped = self.lin_skip(targets)
             if self.lin_beta is not None:
@@ -300,7 +306,7 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
             else:
                 out = out + skipped
         else:
-            out = _own(out)
+            out = _own(out, attended)
         if return_attention_weights is not None:
             return self._with_weights(out, graph, edge_index, "given", *tensors, **score)
         return out
