@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import tessera
-from tessera import _operators, errors
+from tessera import _library, _operators, errors
 
 INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
 X = torch.ones(3, 4)
@@ -94,6 +94,14 @@ def test_shapes_of_heads_and_terms():
         tessera.attention(INDEX, scores, scores, X, heads=2, edge_term=torch.ones(3, 2).long())
     with pytest.raises(ValueError, match="u has 4 features, v has 2"):
         tessera.sddmm(INDEX, X, scores)
+    for heads in (0, -1):
+        for run in (lambda: tessera.attention(INDEX, scores, scores, X, heads=heads),
+                    lambda: tessera.attention_weights(INDEX, scores, scores, X, heads=heads),
+                    lambda: tessera.sddmm(INDEX, X, X, heads=heads)):
+            with pytest.raises(ValueError, match=f"there are {heads} heads: use 1 or more"):
+                run()
+    with pytest.raises(ValueError, match="4 features do not divide into 3 heads"):
+        tessera.sddmm(INDEX, X, X, heads=3)
     with pytest.raises(ValueError, match="a vector belongs to the forms v2"):
         tessera.attention(INDEX, X, X, X, form="v2")
 
@@ -153,6 +161,14 @@ def test_operators_that_are_not_installed():
             tessera.spmm(tessera.Graph(index, 3, 3), torch.ones(3, 4, device="cuda"))
     with pytest.raises(RuntimeError, match="for this device are not installed"):
         errors.run(_operators.edge_softmax, X.to_sparse(), INDEX, None, 3, 3, 0, 0, 0)
+
+
+def test_layers_whose_operators_are_not_installed(monkeypatch):
+    """As with the operators for CUDA alone."""
+    monkeypatch.setattr(_library, "_cpu_is_loaded", False)
+    for layer in (tessera.nn.GCNConv(4, 2), tessera.nn.GATConv(4, 2)):
+        assert layer(X, INDEX).shape == (3, 2)
+        assert layer.tessera_fallback == "the operators for the CPU are not installed"
 
 
 def test_indices_have_no_gradient():

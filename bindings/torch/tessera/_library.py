@@ -46,19 +46,24 @@ class _Libraries:
 
 
 libraries: _Libraries | None = None
-_cuda_is_loaded = False  # plain, since compiled code asks, too
+_cpu_is_loaded = _cuda_is_loaded = False  # plain, since compiled code asks, too
 
 
 def load() -> None:
-    global libraries, _cuda_is_loaded
+    global libraries, _cpu_is_loaded, _cuda_is_loaded
     if libraries is None:
         libraries = _Libraries()
-        _cuda_is_loaded = libraries.cuda is not None
+        _cpu_is_loaded, _cuda_is_loaded = libraries.cpu is not None, libraries.cuda is not None
 
 
 def _loaded() -> list[ctypes.CDLL]:
     assert libraries is not None
     return libraries.all()
+
+
+def has_cpu() -> bool:
+    """True when the operators for the CPU are installed."""
+    return _cpu_is_loaded
 
 
 def has_cuda() -> bool:

@@ -16,7 +16,7 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from .._derivatives import other_derivatives
-from .._library import has_cuda
+from .._library import has_cpu, has_cuda
 from ..functional import FLOATS, TUNE
 from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
 from ._fused import linear_of
@@ -144,7 +144,10 @@ class Accelerated:
             return f"features of {features.dim()} dimensions"
         if features.dtype not in FLOATS:
             return f"features of type {features.dtype}"
-        if not features.is_cpu:
+        if features.is_cpu:
+            if not has_cpu():
+                return "the operators for the CPU are not installed"
+        else:
             if not features.is_cuda:
                 return f"features on {features.device}"
             if not has_cuda():
