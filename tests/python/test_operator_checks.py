@@ -109,6 +109,27 @@ def test_opcheck_attention_by_cosines(device, dtype):
     factor = torch.ones(1, device=device).to(dtype).requires_grad_()
     arguments = (nothing, nothing, value, factor, None, None, index, None, 9, 9, 0, 1, 3, 1, 1.0, 0.0, 0.0, 0)
     torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    output, log_sum = torch.ops.tessera.attention(*detached)
+    torch.library.opcheck(torch.ops.tessera.attention_backward.default,
+                          (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("form", [0, 1, 2])
+def test_opcheck_attention_with_dropout(device, form):
+    index, size = random_edges(12, 9, 60, device), 2 if form == 0 else 8
+
+    def draw(*shape):
+        return torch.randn(*shape, device=device).requires_grad_()
+
+    seed = torch.tensor([5, 7], device=device)
+    arguments = (draw(12, size), draw(9, size), draw(9, 8), draw(8) if form == 1 else None, None, seed, index,
+                 None, 12, 9, 0, 1, form, 2, 1.0, 0.2, 0.5, 0)
+    torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    output, log_sum = torch.ops.tessera.attention(*detached)
+    torch.library.opcheck(torch.ops.tessera.attention_backward.default,
+                          (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
 
 
 def test_derivatives_in_fp64():

@@ -36,7 +36,16 @@ def close(a, b):
 def gradients(model, run):
     model.zero_grad()
     run(model).square().mean().backward()
-    return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+    return [None if parameter.grad is None else parameter.grad.clone() for parameter in model.parameters()]
+
+
+def all_close(found, wanted):
+    """What has no gradient in one list has none in the other."""
+    assert len(found) == len(wanted)
+    for mine, expected in zip(found, wanted):
+        assert (mine is None) == (expected is None)
+        if expected is not None:
+            close(mine, expected)
 
 
 def on_kernels(model):
@@ -89,8 +98,7 @@ class TestModels:
         def run(model):
             return checkpoint(model, x, index, use_reentrant=reentrant)
 
-        for a, b in zip(gradients(ours, run), gradients(theirs, run)):
-            close(a, b)
+        all_close(gradients(ours, run), gradients(theirs, run))
 
     def test_an_average_of_weights(self, kind, device):
         theirs, ours, x, index = made(kind, device)
@@ -113,8 +121,7 @@ class TestModels:
         with torch.inference_mode():
             close(ours(x, index), theirs(x, index))
             close(ours(x.clone(), index.clone()), theirs(x, index))
-        for a, b in zip(*(gradients(model, lambda m: m(x, index)) for model in (ours, theirs))):
-            close(a, b)
+        all_close(*(gradients(model, lambda m: m(x, index)) for model in (ours, theirs)))
 
     def test_compiled_for_changing_sizes(self, kind, device):
         theirs, ours, _, _ = made(kind, device)
@@ -143,8 +150,7 @@ class TestModels:
                 found = gradients(wrapped, lambda model: model(x, index))
         finally:
             torch.distributed.destroy_process_group()
-        for a, b in zip(found, gradients(theirs, lambda model: model(x, index))):
-            close(a, b)
+        all_close(found, gradients(theirs, lambda model: model(x, index)))
 
 
 HETERO = (["paper", "author"], [("author", "writes", "paper"), ("paper", "by", "author")])
@@ -259,9 +265,7 @@ def test_results_may_be_changed_in_place(kind, device):
     ours = tessera.accelerate(copy.deepcopy(theirs))
     x, index = torch.randn(40, 8, device=device), random_edges(40, 40, 200, device)
     for _ in range(2):
-        found = [gradients(layer, lambda layer: layer(x, index).relu_()) for layer in (ours, theirs)]
-        for mine, wanted in zip(*found):
-            close(mine, wanted)
+        all_close(*(gradients(layer, lambda layer: layer(x, index).relu_()) for layer in (ours, theirs)))
     assert on_kernels(ours)
 
 
@@ -290,9 +294,8 @@ def test_parts_of_larger_tensors(kind, device):
             features = x.detach().requires_grad_()
             y = layer(features, index)
             given = torch.autograd.grad(y, [features, *layer.parameters()], gradient, allow_unused=True)
-            found.append([y, *(tensor for tensor in given if tensor is not None)])
-        for mine, wanted in zip(*found):
-            close(mine, wanted)
+            found.append([y, *given])
+        all_close(*found)
     assert on_kernels(ours)
 
 
