@@ -18,18 +18,21 @@
 /// that weights would lie far apart, the rest of the piece takes an exponential per cell.
 namespace tessera::ops {
 
-/// Terms up to 16 powers of two leave the sums of weights times features within fp32.
-__device__ inline bool is_factored_term(float term) { return fabsf(term) <= 16; }
+/// Such terms make weights of 2^-8 to 2^16. Over 2^8, a hundred thousand of them times features of
+/// 2^-100 to 2^100 add up within fp32.
+__device__ inline bool is_factored_term(float term) { return fabsf(term) <= 8; }
+inline constexpr float factored_base = 8;
 
 /// What the columns of a tile bring.
 struct alignas(16) FactorColumns {
-  float2 factors[tiles::tile_columns];  ///< 2^r and 2^(slope r)
+  float2 factors[tiles::tile_columns];  ///< 2^r and 2^(slope r), over 2^8
   float r[1][tiles::tile_columns];
   int too_large[2];  ///< != 0: a term of the columns of a warp
 
   __device__ void put(int, int column, float term, float slope) {
     r[0][column] = term;
-    factors[column] = {power_of_2(term), power_of_2(slope * term)};
+    factors[column] = {power_of_2(term - factored_base),
+                       power_of_2(fmaf(slope, term, -factored_base))};
     const int any = __any_sync(~0u, !is_factored_term(term));
     if (column % 32 == 0) too_large[column / 32] = any;
   }
@@ -156,7 +159,7 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
     for (int row = 0; row < 2; ++row) {
       const float weight = weights_[2 * row];
       const float l = own_gat_term<T>(launch_, piece_, first_head(), row);
-      sums_[0].base[row] = weight == 0 ? lowest_base : launch_.slope * l;
+      sums_[0].base[row] = weight == 0 ? lowest_base : fmaf(launch_.slope, l, factored_base);
       sums_[0].sum[row] = lane() % 4 == 0 ? weight : 0.0f;
     }
   }

@@ -17,7 +17,7 @@
 /// so that no edge needs a product of its own. On either side P is a factor of the target times one
 /// of the source: that of the own vertex comes out of the sum, and what is left to multiply the
 /// gathered rows by is the factor of their column where there is an edge and the sign fits. Where a
-/// factor is too large for that, the rest of the piece takes an exponential per cell.
+/// factor is extreme, the rest of the piece takes an exponential per cell.
 ///
 /// The sweep over windows of targets gives dl, and leaves the states of targets for the other, over
 /// windows of sources, which gives dr and dV.
@@ -45,7 +45,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
       if (!exists(i / 2, i % 2)) continue;
       own.term = own_term(i / 2, i % 2);
       if constexpr (by_rows) own.log_sum = own_log_sum(i / 2, i % 2);
-      fails = fails || own.fails();
+      fails = fails || own.fails(launch_.slope);
     }
     // All warps of a group go the same way.
     by_exponentials_ = __syncthreads_or(fails ? 1 : 0) != 0;
@@ -84,7 +84,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-    if (!by_exponentials_ && columns_of(turn).large.any()) {
+    if (!by_exponentials_ && columns_of(turn).extreme.any()) {
       take_own_factors();
       by_exponentials_ = true;
     }

@@ -12,17 +12,24 @@
 /// window, two rows per lane, and those that are its columns. All terms are in powers of two.
 namespace tessera::ops {
 
-/// Factors are powers of two of at most this, and own terms likewise, so that sums stay within
-/// fp32.
-inline constexpr float largest_gat_exponent = 40;
+/// Exponents of the factors that gathered rows are multiplied by. They leave room for the rows:
+/// sums of a hundred thousand of them stay within fp32 if features are of 2^-100 to 2^100.
+inline constexpr float least_gat_exponent = -20;
+inline constexpr float largest_gat_exponent = 8;
+__device__ inline bool is_extreme_exponent(float exponent) {
+  return !(exponent >= least_gat_exponent && exponent <= largest_gat_exponent);
+}
 
-__device__ inline bool is_large_exponent(float exponent) {
-  return !(fabsf(exponent) <= largest_gat_exponent);
+/// Factors of the window's own vertices multiply sums to what is not larger than the features: all
+/// that counts is that they are finite and not 0.
+inline constexpr float largest_own_exponent = 40;
+__device__ inline bool is_extreme_own_exponent(float exponent) {
+  return !(fabsf(exponent) <= largest_own_exponent);
 }
 
 /// What the sweep over rows leaves of a target and head.
 struct alignas(16) GatRowState {
-  float minus_l;
+  float minus_l;       ///< 0 - l: +0 for 0, as the sign of minus_l - r is what tells the side
   float shift;         ///< what r is added to with a plus
   float sloped_shift;  ///< what slope times r is added to with a minus
   float d;
@@ -39,17 +46,20 @@ struct GatOwn<true> {
 
   /// -inf for rows without edges, which nothing is computed for.
   __device__ float shift() const { return log_sum == -cuda::infinity ? 0 : term - log_sum; }
-  __device__ bool fails() const { return is_large_exponent(shift()); }
+  __device__ bool fails(float) const { return is_extreme_own_exponent(shift()); }
   __device__ float factor() const { return power_of_2(shift()); }
   __device__ GatRowState state(float slope, float d) const {
-    return {-term, term - log_sum, fmaf(slope, term, -log_sum), d};
+    return {0.0f - term, term - log_sum, fmaf(slope, term, -log_sum), d};
   }
 };
 template <>
 struct GatOwn<false> {
   float term = 0;
 
-  __device__ bool fails() const { return is_large_exponent(term); }
+  /// A slope may be of any size.
+  __device__ bool fails(float slope) const {
+    return is_extreme_own_exponent(term) || is_extreme_own_exponent(slope * term);
+  }
   __device__ float factor() const { return power_of_2(term); }
   __device__ float sloped_factor(float slope) const { return power_of_2(slope * term); }
 };
@@ -77,13 +87,13 @@ struct PairOfParts {
   }
 };
 
-/// Whether one of the columns of a tile has a factor that is too large, by warps of columns.
+/// Whether one of the columns of a tile has an extreme factor, by warps of columns.
 template <int heads>
-struct LargeFactors {
+struct ExtremeFactors {
   int of_warps[heads][2];
 
-  __device__ void find(int h, int column, bool large) {
-    const int any = __any_sync(~0u, large);
+  __device__ void find(int h, int column, bool extreme) {
+    const int any = __any_sync(~0u, extreme);
     if (column % 32 == 0) of_warps[h][column / 32] = any;
   }
   __device__ bool any() const {
@@ -100,15 +110,15 @@ struct GatSourceColumns {
   struct alignas(8) Factors {
     std::uint32_t plus_high, plus_low;
   };
-  float minus_term[heads][tiles::tile_columns];
+  float minus_term[heads][tiles::tile_columns];  ///< 0 - r, as minus_l
   Factors factors[heads][tiles::tile_columns / 2];
-  LargeFactors<heads> large;
+  ExtremeFactors<heads> extreme;
 
   __device__ void put(int h, int column, float r, float) {
-    minus_term[h][column] = -r;
+    minus_term[h][column] = 0.0f - r;
     const PairOfParts plus(power_of_2(r));
     if (column % 2 == 0) factors[h][column / 2] = {plus.high, plus.low};
-    large.find(h, column, is_large_exponent(r));
+    extreme.find(h, column, is_extreme_exponent(r));
   }
 
   /// Ones.
@@ -132,7 +142,7 @@ struct GatTargetColumns {
   Factors factors[heads][tiles::tile_columns / 2];
   float minus_term[heads][tiles::tile_columns];
   std::uint32_t d[heads][2][tiles::tile_columns / 2];  ///< high and low parts
-  LargeFactors<heads> large;
+  ExtremeFactors<heads> extreme;
 
   /// By the thread that has copied the state, if it exists.
   __device__ void find_factors(int h, int column, bool exists) {
@@ -147,7 +157,8 @@ struct GatTargetColumns {
       d[h][0][column / 2] = row_dot.high;
       d[h][1][column / 2] = row_dot.low;
     }
-    large.find(h, column, is_large_exponent(state.shift) || is_large_exponent(state.sloped_shift));
+    extreme.find(h, column,
+                 is_extreme_exponent(state.shift) || is_extreme_exponent(state.sloped_shift));
   }
 
   /// The high parts of D as even columns of an operand, the low ones as odd columns.
