@@ -11,6 +11,7 @@
 #include "support/attention_case.hpp"
 #include "support/attention_kernels.hpp"
 #include "support/odd_graphs.hpp"
+#include "support/small_weights.hpp"
 
 /// Attention on windows: every kernel that takes heads of eight 16-bit features, or dot products of
 /// 64, with narrow heads and wide ones.
@@ -220,6 +221,37 @@ TEST_P(NarrowAttentionKernels, LargeScoresDoNotOverflow) {
   });
 }
 
+/// Scores so far apart that one weight of a row is all there is, at the limits of fp16.
+TEST_P(NarrowAttentionKernels, LargeDotProductsOfFp16DoNotOverflow) {
+  if (on_cpu(GetParam())) GTEST_SKIP() << "fp16 exists on GPUs only";
+  const Graph graph = testing::random_graph(80, 80, 1600, 29, false);
+  if (!takes<Float16>(GetParam(), AttentionForm::dot, 2, 64)) return;
+  for (const float size : {10.0f, 100.0f, 1000.0f, 8000.0f}) {
+    SCOPED_TRACE(size);
+    AttentionCase<Float16> run(graph, options_of(GetParam(), AttentionForm::dot, 2, 64, 0), 2350);
+    for (Matrix<Float16>* matrix : {&run.target, &run.source}) {
+      for (Float16& score : matrix->span()) {
+        score = static_cast<Float16>(static_cast<float>(score) * size);
+      }
+    }
+    run.run_all();
+    for (const Float16 element : run.output.span()) {
+      ASSERT_TRUE(std::isfinite(static_cast<float>(element)));
+    }
+  }
+}
+
+TEST_P(NarrowAttentionKernels, ManySmallWeights) {
+  for_instruction_sets([](const std::string& kernel) {
+    for (const std::int64_t width : {8, 64}) {
+      check_small_weights<Bfloat16>(kernel, AttentionForm::dot, width);
+      if (on_cpu(kernel)) continue;
+      check_small_weights<Float16>(kernel, AttentionForm::dot, width);
+      check_small_weights<Float16>(kernel, AttentionForm::gat, width);
+    }
+  });
+}
+
 TEST_P(NarrowAttentionKernels, RowsOfMinusInfinityAreNotANumber) {
   const Graph graph = testing::star_graph(200);
   for_instruction_sets([&](const std::string& kernel) {
@@ -299,18 +331,18 @@ void expect_no_wrong_number(const Matrix<Bfloat16>& computed, const Matrix<doubl
 
 /// A number that is not finite may turn other rows of its window of 64 into NaN, but none into a
 /// wrong number, and no row of windows that do not use it.
-void check_non_finite(const std::string& kernel, const Heads& heads) {
+void check_non_finite(const std::string& kernel, AttentionForm form, const Heads& heads) {
   constexpr VertexId odd_vertex = 150, first_without = 128;
   const Graph graph =
       without_edges(testing::random_graph(200, 300, 3000, 26, false), odd_vertex, first_without);
-  if (!takes<Bfloat16>(kernel, AttentionForm::gat, heads.count, heads.width)) return;
+  if (!takes<Bfloat16>(kernel, form, heads.count, heads.width)) return;
   for (const float odd :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     for (const bool of_value : {true, false}) {
-      SCOPED_TRACE(name_of(heads) + ", " + std::to_string(odd) +
-                   (of_value ? " of V" : " of terms"));
-      AttentionCase<Bfloat16> run(
-          graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0), 2700);
+      SCOPED_TRACE(std::string(to_string(form)) + ", " + name_of(heads) + ", " +
+                   std::to_string(odd) + (of_value ? " of V" : " of sources"));
+      AttentionCase<Bfloat16> run(graph, options_of(kernel, form, heads.count, heads.width, 0),
+                                  2700);
       (of_value ? run.value(odd_vertex, 9) : run.source(odd_vertex, 1)) =
           static_cast<Bfloat16>(odd);
       run.run_all();
@@ -327,8 +359,11 @@ void check_non_finite(const std::string& kernel, const Heads& heads) {
 
 TEST_P(NarrowAttentionKernels, NonFiniteFeaturesAndTermsMakeNoWrongNumber) {
   for_instruction_sets([](const std::string& kernel) {
-    check_non_finite(kernel, {4, 8});
-    check_non_finite(kernel, {2, 32});
+    for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+      check_non_finite(kernel, form, {4, 8});
+      check_non_finite(kernel, form, {2, 32});
+      check_non_finite(kernel, form, {2, 64});
+    }
   });
 }
 
@@ -377,37 +412,43 @@ TEST_P(NarrowAttentionKernels, OddGraphsOfWideHeads) {
   });
 }
 
+void check_each_gradient_alone(const Graph& graph, const AttentionOptions& options) {
+  AttentionCase<Bfloat16> all(graph, options, 2800);
+  all.run_all();
+  for (int wanted = 0; wanted < 3; ++wanted) {
+    SCOPED_TRACE(wanted);
+    AttentionCase<Bfloat16> one(graph, options, 2800);
+    PlacedAttention<Bfloat16> placed(one);
+    placed.run_forward();
+    const ops::AttentionGradOutputs whole = placed.gradients();
+    ops::AttentionGradOutputs part;
+    if (wanted == 0) part.target = whole.target;
+    if (wanted == 1) part.source = whole.source;
+    if (wanted == 2) part.value = whole.value;
+    placed.run_backward(part);
+    placed.fetch();
+    const auto untouched = AttentionCase<Bfloat16>(graph, options, 2800);
+    const auto expect_alone = [&](bool is_wanted, const Matrix<Bfloat16>& found,
+                                  const Matrix<Bfloat16>& of_all, const Matrix<Bfloat16>& none) {
+      if (is_wanted) {
+        EXPECT_LT(largest_difference(found, to_double(of_all)), 0.02);
+      } else {
+        EXPECT_TRUE(same_bits(found, none));
+      }
+    };
+    expect_alone(wanted == 0, one.grad_target, all.grad_target, untouched.grad_target);
+    expect_alone(wanted == 1, one.grad_source, all.grad_source, untouched.grad_source);
+    expect_alone(wanted == 2, one.grad_value, all.grad_value, untouched.grad_value);
+  }
+}
+
 TEST_P(NarrowAttentionKernels, EachGradientOfWideHeadsAlone) {
   const Graph graph = testing::random_graph(90, 150, 2000, 28, false);
   for_instruction_sets([&](const std::string& kernel) {
-    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 2, 64)) return;
-    const AttentionOptions options = options_of(kernel, AttentionForm::gat, 2, 64, 0);
-    AttentionCase<Bfloat16> all(graph, options, 2800);
-    all.run_all();
-    for (int wanted = 0; wanted < 3; ++wanted) {
-      SCOPED_TRACE(wanted);
-      AttentionCase<Bfloat16> one(graph, options, 2800);
-      PlacedAttention<Bfloat16> placed(one);
-      placed.run_forward();
-      const ops::AttentionGradOutputs whole = placed.gradients();
-      ops::AttentionGradOutputs part;
-      if (wanted == 0) part.target = whole.target;
-      if (wanted == 1) part.source = whole.source;
-      if (wanted == 2) part.value = whole.value;
-      placed.run_backward(part);
-      placed.fetch();
-      const auto untouched = AttentionCase<Bfloat16>(graph, options, 2800);
-      const auto expect_alone = [&](bool is_wanted, const Matrix<Bfloat16>& found,
-                                    const Matrix<Bfloat16>& of_all, const Matrix<Bfloat16>& none) {
-        if (is_wanted) {
-          EXPECT_LT(largest_difference(found, to_double(of_all)), 0.02);
-        } else {
-          EXPECT_TRUE(same_bits(found, none));
-        }
-      };
-      expect_alone(wanted == 0, one.grad_target, all.grad_target, untouched.grad_target);
-      expect_alone(wanted == 1, one.grad_source, all.grad_source, untouched.grad_source);
-      expect_alone(wanted == 2, one.grad_value, all.grad_value, untouched.grad_value);
+    for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
+      if (!takes<Bfloat16>(kernel, form, 2, 64)) continue;
+      SCOPED_TRACE(to_string(form));
+      check_each_gradient_alone(graph, options_of(kernel, form, 2, 64, 0));
     }
   });
 }

@@ -199,6 +199,23 @@ TEST_P(CosineKernels, Hubs) {
   check<float>(graph, options(33, 0.5), 3210);
 }
 
+/// Edges at random; with all of their twins where they go both ways.
+Graph random_edges(VertexId num_vertices, int num_edges, std::uint64_t seed, bool both_ways) {
+  const Graph graph = testing::random_graph(num_vertices, num_vertices, num_edges, seed, false);
+  return both_ways ? symmetrised(graph) : graph;
+}
+
+/// A graph and some vertices more, which have no edge.
+Graph with_lonely_vertices(const Graph& graph, VertexId count) {
+  const VertexId num_vertices = graph.num_rows() + count;
+  testing::Coo edges{num_vertices, num_vertices, {}, {}, {}};
+  for (const auto& [ends, weight] : testing::entries_of(graph)) {
+    edges.rows.push_back(ends.first);
+    edges.cols.push_back(ends.second);
+  }
+  return edges.build({}, false);
+}
+
 /// Kernels may take both directions of an edge at once: of short rows, hubs in several pieces,
 /// loops, vertices without an edge. One edge without a twin must not pass for one that has it.
 TEST_P(CosineKernels, EdgesThatGoBothWays) {
@@ -223,34 +240,84 @@ TEST_P(CosineKernels, EdgesThatGoBothWays) {
   check_all_precisions(unlike.build({.duplicates = Duplicates::keep}, false), options(16), 3960);
 }
 
-TEST_P(CosineKernels, EachGradientAloneIsTheSame) {
-  const Graph graph = testing::random_graph(50, 50, 400, 32, false);
-  CosineCase<float> both(graph, options(12, 0.2), 3300);
+/// Nothing but zeros is a gradient of a vertex without edges, whatever its features are, and they
+/// reach no other vertex.
+TEST_P(CosineKernels, NonFiniteFeaturesOfVerticesWithoutEdges) {
+  if (!GetParam().ends_with("/rows")) {
+    GTEST_SKIP() << "makes rows of unit length of all vertices first, be they used or not";
+  }
+  constexpr VertexId lonely = 40;
+  for (const bool both_ways : {true, false}) {
+    const Graph graph = with_lonely_vertices(random_edges(40, 300, 41, both_ways), 2);
+    for (const float odd :
+         {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+          std::numeric_limits<float>::quiet_NaN()}) {
+      for (const double dropout : {0.0, 0.3}) {
+        SCOPED_TRACE(std::to_string(odd) + ", dropout " + std::to_string(dropout) +
+                     (both_ways ? ", both ways" : ", one way"));
+        CosineCase<float> run(graph, options(16, dropout), 3970);
+        run.value(lonely, 5) = odd;
+        run.run_all();
+        expect_matches_reference(run);
+        for (std::int64_t f = 0; f < 16; ++f) {
+          EXPECT_EQ(run.output(lonely, f), 0.0f);
+          EXPECT_EQ(run.grad_value(lonely, f), 0.0f);
+        }
+      }
+    }
+  }
+}
+
+/// A row that is not finite makes not-a-number of all rows that use it, and of no other.
+TEST_P(CosineKernels, NonFiniteFeaturesStayWhereTheReferenceHasThem) {
+  const Graph graph = random_edges(60, 200, 42, true);
+  for (const float odd :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    SCOPED_TRACE(odd);
+    CosineCase<float> run(graph, options(16), 3980);
+    run.value(9, 6) = odd;
+    run.run_all();
+    const CosineCase<double> expected = reference_of(run);
+    for (std::int64_t i = 0; i < expected.output.size(); ++i) {
+      ASSERT_EQ(std::isfinite(run.output.data()[i]), std::isfinite(expected.output.data()[i])) << i;
+    }
+  }
+}
+
+void check_each_gradient_alone(const Graph& graph, const AttentionOptions& options) {
+  CosineCase<float> both(graph, options, 3300);
   both.run_all();
   CosineCase<float> of_value(graph, both.options, 3300);
   of_value.run_all(true, false);
   CosineCase<float> of_factor(graph, both.options, 3300);
   of_factor.run_all(false, true);
-  EXPECT_LT(largest_difference(of_value.grad_value, to_double(both.grad_value)), 1e-6);
+  EXPECT_LT(largest_difference(of_value.grad_value, to_double(both.grad_value)), 1e-5);
   EXPECT_LT(largest_difference(of_factor.grad_factor, to_double(both.grad_factor)), 1e-5);
   EXPECT_TRUE(std::isnan(of_value.grad_factor(0, 0)));
   EXPECT_TRUE(std::isnan(of_factor.grad_value(0, 0)));
 }
 
+TEST_P(CosineKernels, EachGradientAloneIsTheSame) {
+  check_each_gradient_alone(random_edges(50, 400, 32, false), options(12, 0.2));
+  check_each_gradient_alone(random_edges(50, 400, 32, true), options(12));
+}
+
 TEST_P(CosineKernels, SameBitsTwice) {
-  const Graph graph = testing::random_graph(3000, 3000, 40000, 33, false);
-  CosineCase<float> once(graph, options(64), 3400), again(graph, options(64), 3400);
-  once.run_all();
-  again.run_all();
-  EXPECT_TRUE(same_bits(once.output, again.output));
-  EXPECT_TRUE(same_bits(once.grad_value, again.grad_value));
-  EXPECT_TRUE(same_bits(once.grad_factor, again.grad_factor));
+  for (const bool both_ways : {false, true}) {
+    SCOPED_TRACE(both_ways);
+    const Graph graph = random_edges(3000, 40000, 33, both_ways);
+    CosineCase<float> once(graph, options(64), 3400), again(graph, options(64), 3400);
+    once.run_all();
+    again.run_all();
+    EXPECT_TRUE(same_bits(once.output, again.output));
+    EXPECT_TRUE(same_bits(once.grad_value, again.grad_value));
+    EXPECT_TRUE(same_bits(once.grad_factor, again.grad_factor));
+  }
 }
 
 /// Rows have the same directions at any length; a row of zeros has none.
-TEST_P(CosineKernels, LengthsOfAnySize) {
-  const Graph graph = testing::random_graph(40, 40, 500, 34, false);
-  CosineCase<float> run(graph, options(24), 3500);
+void check_lengths(const Graph& graph, const AttentionOptions& options) {
+  CosineCase<float> run(graph, options, 3500);
   const CosineCase<double> plain = reference_of(run);
   for (const float length : {1e-10f, 1e15f, 1e18f}) {
     SCOPED_TRACE(length);
@@ -268,10 +335,15 @@ TEST_P(CosineKernels, LengthsOfAnySize) {
   expect_close(run.output, expected.output, 2e-5, "output");
 }
 
-TEST_P(CosineKernels, StridedViews) {
-  const Graph graph = testing::random_graph(17, 17, 90, 35, false);
+TEST_P(CosineKernels, LengthsOfAnySize) {
+  check_lengths(random_edges(40, 500, 34, false), options(24));
+  check_lengths(random_edges(40, 500, 34, true), options(24));
+}
+
+void check_strided_views(const Graph& graph, AttentionOptions options) {
   for (const std::int64_t width : {7, 16}) {
-    CosineCase<float> plain(graph, options(width, 0.25), 3600);
+    options.features = width;
+    CosineCase<float> plain(graph, options, 3600);
     plain.run_all();
     Padded<float> value(plain.value), grad_output(plain.grad_output);
     Padded<float> output(17, width), grad_value(17, width);
@@ -297,6 +369,11 @@ TEST_P(CosineKernels, StridedViews) {
       }
     }
   }
+}
+
+TEST_P(CosineKernels, StridedViews) {
+  check_strided_views(random_edges(17, 90, 35, false), options(16, 0.25));
+  check_strided_views(random_edges(17, 90, 35, true), options(16));
 }
 
 TEST_P(CosineKernels, WeightsAreThoseOfTheReference) {

@@ -246,6 +246,27 @@ TEST_P(AttentionKernels, StridedViews) {
   });
 }
 
+/// On boundaries of 16 bytes, as windows want them, and on none, where rows do their work.
+TEST_P(AttentionKernels, StridedViewsOf16Bits) {
+  const Graph graph = testing::random_graph(37, 45, 300, 19, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const AttentionForm form : forms_of_any(kernel)) {
+      for (const std::int64_t width : {8, 64, 128}) {
+        for (const std::int64_t margin : {8, 3}) {
+          AttentionOptions options = options_of(kernel, form, 2, width, 0);
+          options.precision = Precision::bf16;
+          if (!supports(kernel, options)) continue;
+          SCOPED_TRACE(describe(options) + ", margin " + std::to_string(margin));
+          AttentionCase<Bfloat16> run(graph, options, 1150);
+          run_padded(run,
+                     [&]<class T>(const Matrix<T>& matrix) { return Padded<T>(matrix, margin); });
+          expect_matches_reference(run);
+        }
+      }
+    }
+  });
+}
+
 template <class T>
 void check_filled_rows(const Graph& graph, AttentionOptions options) {
   options.precision = ops::PrecisionOf<T>::value;
