@@ -139,6 +139,20 @@ def test_two_streams_share_a_graph():
     assert all(torch.equal(y, expected) for kept in results for y in kept)
 
 
+def test_a_graph_is_freed_when_all_streams_are_done_with_it():
+    index, x = random_edges(2000, 2000, 40000, "cuda"), torch.randn(2000, 64, device="cuda")
+    tessera.clear_cache()
+    expected, side = tessera.spmm(index, x), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(100_000_000)
+        found = tessera.spmm(index, x)
+    tessera.clear_cache()
+    taken = [torch.zeros(64 << size, device="cuda") for size in range(13) for _ in range(4)]
+    torch.cuda.synchronize()
+    assert torch.equal(found, expected) and len(taken) == 52
+
+
 def test_a_stream_uses_what_another_has_just_made():
     """Orders of weights and weights of loops are made on one stream, and used on another without waiting."""
     index, x = random_edges(2000, 2000, 400000, "cuda"), torch.randn(2000, 64, device="cuda")

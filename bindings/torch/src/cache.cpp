@@ -132,7 +132,9 @@ Cache& cache() {
 
 std::shared_ptr<Structure> structure_of(const GraphArguments& arguments) {
   auto structure = cache().find(arguments);
-  if (!structure->pinned() && is_capturing(place_of(arguments.index))) structure->pin();
+  const Place place = place_of(arguments.index);
+  structure->used_at(place);
+  if (!structure->pinned() && is_capturing(place)) structure->pin();
   return structure;
 }
 

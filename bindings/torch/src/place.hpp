@@ -12,6 +12,8 @@ namespace tessera::torch_ops {
 Place place_of(const Tensor& tensor);
 /// Whether the stream's work is being captured into a CUDA graph.
 bool is_capturing(const Place& place);
+/// Waits for all work on the device; where a capture forbids that, for nothing.
+void wait_for(Device device) noexcept;
 /// out = a b, by torch.
 void multiply(Tensor& out, const Tensor& a, const Tensor& b);
 inline Tensor product(const Tensor& a, const Tensor& b) {

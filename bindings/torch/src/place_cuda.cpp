@@ -90,6 +90,14 @@ bool is_capturing(const Place& place) {
   return error == cudaSuccess && status != cudaStreamCaptureStatusNone;
 }
 
+void wait_for(Device device) noexcept {
+  int current = 0;
+  cudaGetDevice(&current);
+  cudaSetDevice(device.index);
+  if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
+  cudaSetDevice(current);
+}
+
 void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_mm_out(out.get(), a.get(), b.get()));
 }

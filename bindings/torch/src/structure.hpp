@@ -68,6 +68,12 @@ using PlanNumbers = std::array<double, 12>;
 class Structure {
  public:
   explicit Structure(const GraphArguments& arguments);
+  /// torch gives memory back to the stream that took it: what others run with it has to end first.
+  ~Structure() {
+    if (shared_) wait_for(built_at_.device);
+  }
+  Structure(const Structure&) = delete;
+  Structure& operator=(const Structure&) = delete;
 
   /// As scaled by `norm`, with added loops of this weight.
   Graph graph(Norm norm, double loop_weight);
@@ -107,6 +113,10 @@ class Structure {
   }
 
   std::int64_t bytes() const { return bytes_; }
+  /// Notes who uses it.
+  void used_at(const Place& place) {
+    if (place.stream.handle != built_at_.stream.handle) shared_ = true;
+  }
   /// Captured work uses its plans for as long as it is replayed, so they stay.
   void pin() { pinned_ = true; }
   bool pinned() const { return pinned_; }
@@ -127,6 +137,8 @@ class Structure {
 
   std::vector<Tensor> held_;  ///< so that their memory is nobody else's
   GraphArguments arguments_;
+  const Place built_at_ = place_of(arguments_.index);
+  std::atomic<bool> shared_{false};  ///< by streams
   Graph graph_;
   std::optional<Tensor> order_;  ///< of each edge in rows, its position among the caller's
   std::int64_t caller_edges_ = 0;
