@@ -84,6 +84,7 @@ void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
                                      Operand grad_x, Operand grad_bias, Stream stream,
                                      const DenseWorkspace* workspace,
                                      const GradientFactors& factors) const {
+  release_calls(workspace);
   const cuda_backend::CurrentDevice current(device_.index);
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);

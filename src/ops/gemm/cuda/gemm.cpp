@@ -40,6 +40,7 @@ std::int64_t stride_of(const AnyOperand& operand) {
 
 void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
                         const DenseWorkspace* workspace) const {
+  release_calls(workspace);
   if (call.c.rows == 0 || call.c.cols == 0) return;
   const auto add_bias = [&] {
     if (!call.bias.absent()) activate(call.c, call.bias, {}, call.c, stream);
