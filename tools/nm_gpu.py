@@ -264,7 +264,7 @@ def is_met(case, precision):
     """As fast as asked for, or near the floor, alone or in a chain."""
     times = [case.get(form, {}).get(which) for form in ("best", "plan") for which in ("alone", "chain")]
     return any((ratio(case, "cuSPARSE", form, which) or 0) >= GOALS[precision] for form in ("best", "plan") for which in ("alone", "chain")) or \
-        any(time and case["floor_us"] / time >= NEAR_FLOOR for time in times)
+        any(time and (case["floor_us"] or 0) / time >= NEAR_FLOOR for time in times)
 
 
 def of_other_commits(products, form):
@@ -306,7 +306,7 @@ def matrix_table(products, precision, width=128):
     yield "|---|" + "---:|" * (1 + len(forms))
     for graph in sorted({g for g, p, f in cases if (p, f) == (precision, width)}):
         case = cases[graph, precision, width]
-        cells = [f"{case['floor_us']:.1f}"]
+        cells = [f"{case['floor_us']:.1f}" if case["floor_us"] else "–"]
         for form in forms:
             times = case.get(form)
             chain = f" ({times['chain']:.1f})" if times and times["chain"] else ""
