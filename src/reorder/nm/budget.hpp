@@ -24,8 +24,11 @@ class Budget {
       until_clock_ = steps_between_looks;
       out_of_time_ = out_of_time_ || Clock::now() >= deadline_ || (stop_ && stop_());
     }
-    return steps_ > 0 && !out_of_time_;
+    return !is_spent();
   }
+  bool is_spent() const { return steps_ <= 0 || out_of_time_; }
+  /// Gives up all but this part of the steps that are left.
+  void keep(double part) { steps_ = static_cast<std::int64_t>(part * static_cast<double>(steps_)); }
   bool out_of_time() const { return out_of_time_; }
   Clock::time_point deadline() const { return deadline_; }
   const std::function<bool()>& stop() const { return stop_; }

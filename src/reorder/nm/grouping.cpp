@@ -40,12 +40,15 @@ int Grouping::size_of(std::int32_t group) const {
       std::min<std::int64_t>(group_size_, rows_of_.size - std::int64_t{group} * group_size_));
 }
 
-bool Grouping::fits(VertexId column, std::int32_t group, VertexId but_for_row) const {
+std::int64_t Grouping::rows_that_fit(VertexId column, std::int32_t group,
+                                     VertexId but_for_row) const {
+  std::int64_t fitting = 0;
   for (const VertexId row : rows_of_.neighbours(column)) {
-    if (row == but_for_row) continue;
-    if (rows_.count(row, group, most_per_row) == most_per_row) return false;
+    const bool is_full = rows_.count(row, group, most_per_row) == most_per_row;
+    if (is_full && row != but_for_row) break;
+    ++fitting;
   }
-  return true;
+  return fitting;
 }
 
 void Grouping::put(VertexId column, std::int32_t group) {
@@ -58,10 +61,14 @@ void Grouping::put(VertexId column, std::int32_t group) {
   violations_ += added;
 }
 
-void Grouping::append(VertexId column, std::int32_t group) {
-  put(column, group);
+void Grouping::seat(VertexId column, std::int32_t group) {
   members_[first_slot(group) + at(filled_[at(group)]++)] = column;
   if (filled_[at(group)] == size_of(group)) open_.close(group);
+}
+
+void Grouping::append(VertexId column, std::int32_t group) {
+  put(column, group);
+  seat(column, group);
 }
 
 /// Columns of long rows first, longest row first; the others as they come.
@@ -92,13 +99,15 @@ std::vector<VertexId> Grouping::placing_order() {
   return order;
 }
 
-std::int32_t Grouping::nearest_fit(VertexId column, std::int32_t home) {
+std::int32_t Grouping::nearest_fit(VertexId column, std::int32_t home, Budget& budget) {
   std::int32_t above = open_.at_or_above(home);
   std::int32_t below = home > 0 ? open_.at_or_below(home - 1) : nowhere;
   while (above < num_groups_ || below >= 0) {
     const bool upwards = below < 0 || (above < num_groups_ && above - home <= home - below);
     const std::int32_t group = upwards ? above : below;
-    if (fits(column, group)) return group;
+    const std::int64_t fitting = rows_that_fit(column, group);
+    if (!budget.take(1 + fitting)) break;
+    if (fitting == rows_of_.degree(column)) return group;
     if (upwards) {
       above = open_.at_or_above(above + 1);
     } else {
@@ -126,7 +135,7 @@ void Grouping::fill_groups_of_overlong_row() {
   auto group = static_cast<std::int32_t>(first);
   for (const VertexId column : columns_of_.neighbours(longest)) {
     if (group == full_groups) break;
-    if (!fits(column, group, longest)) continue;
+    if (rows_that_fit(column, group, longest) < rows_of_.degree(column)) continue;
     append(column, group);
     if (filled_[at(group)] == group_size_) ++group;
   }
@@ -139,21 +148,25 @@ void Grouping::place_all(Budget& budget) {
     const VertexId longest = longest_row_[at(column)];
     const auto home =
         longest >= 0 ? next_group_[at(longest)] : static_cast<std::int32_t>(column / group_size_);
-    const std::int32_t group = nearest_fit(column, home);
+    const std::int32_t group = budget.is_spent() ? nowhere : nearest_fit(column, home, budget);
     if (group == nowhere) {
       left_over_.push_back(column);
       continue;
     }
     append(column, group);
     if (longest >= 0) next_group_[at(longest)] = (group + 1) % num_groups_;
-    budget.take(rows_of_.degree(column));
   }
 }
 
-bool Grouping::run(Budget& budget) {
+bool Grouping::run(Budget& budget, double repair_part) {
   place_all(budget);
+  if (budget.is_spent()) {
+    for (const VertexId column : left_over_) seat(column, open_.at_or_above(0));
+    return left_over_.empty() && violations_ == 0;
+  }
   for (const VertexId column : left_over_) append(column, open_.at_or_above(0));
   if (violations_ == 0) return true;
+  budget.keep(repair_part);
   GroupRepair repair(rows_of_, columns_of_, group_size_, order(), seed_);
   const bool is_clean = repair.run(budget);
   members_ = repair.members();

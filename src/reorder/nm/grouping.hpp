@@ -22,8 +22,9 @@ class Grouping {
   Grouping(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,
            std::uint64_t seed);
 
-  /// False if violations remain.
-  bool run(Budget& budget);
+  /// False if violations remain. `repair_part` is the part of the steps left after placing that
+  /// may be spent on them.
+  bool run(Budget& budget, double repair_part = 1);
   /// The vertices, group by group.
   std::vector<VertexId> order() const;
   std::int64_t swaps() const { return swaps_; }
@@ -35,12 +36,16 @@ class Grouping {
   std::vector<VertexId> placing_order();
   void fill_groups_of_overlong_row();
   void place_all(Budget& budget);
-  std::int32_t nearest_fit(VertexId column, std::int32_t home);
+  /// Nowhere also where the budget ends before a group is found.
+  std::int32_t nearest_fit(VertexId column, std::int32_t home, Budget& budget);
 
-  /// Whether no row would have too many, the one left out aside.
-  bool fits(VertexId column, std::int32_t group, VertexId but_for_row = -1) const;
+  /// How many rows come before the first that would have too many, the one left out aside: all of
+  /// them where the column fits.
+  std::int64_t rows_that_fit(VertexId column, std::int32_t group, VertexId but_for_row = -1) const;
   void put(VertexId column, std::int32_t group);
   void append(VertexId column, std::int32_t group);
+  /// Without counting its rows.
+  void seat(VertexId column, std::int32_t group);
 
   std::size_t first_slot(std::int32_t group) const;
   int size_of(std::int32_t group) const;

@@ -31,15 +31,25 @@ Graph pattern_of(const Graph& graph, bool ignore_loops) {
   return without_self_loops(both_ways);
 }
 
+bool groups_columns(const NmPattern& pattern, const NmOptions& options) {
+  return options.algorithm == NmAlgorithm::group && pattern.v == 1;
+}
+
 /// A pattern that cannot conform is only improved, with a small part of the steps.
-Budget budget_for(const Graph& pattern, int v, bool is_possible, Clock::time_point start,
-                  const NmOptions& options) {
-  // Grouping takes most of its steps for what a few long rows leave, however large the rest is.
-  const bool groups = options.algorithm == NmAlgorithm::group && v == 1;
+double part_of_steps(bool is_possible, const NmOptions& options) {
+  return options.effort * (is_possible ? 1.0 : 0.01);
+}
+
+Budget budget_for(const Graph& graph, const NmPattern& pattern, bool is_possible,
+                  Clock::time_point start, const NmOptions& options) {
+  // Grouping takes most of its steps for what a few long rows leave, however large the rest is. It
+  // places columns with no less than all of them, and fixes what is left with a part.
+  const bool groups = groups_columns(pattern, options);
   const double base_steps = groups ? 3e7 : 2e7;
   const double steps_per_edge = groups ? 8 : 40;
-  const double steps = options.effort * (is_possible ? 1.0 : 0.01) *
-                       (base_steps + steps_per_edge * static_cast<double>(pattern.num_edges()));
+  const double part = part_of_steps(is_possible, options);
+  const double steps = (groups ? std::max(1.0, part) : part) *
+                       (base_steps + steps_per_edge * static_cast<double>(graph.num_edges()));
   const auto deadline = options.time_limit_seconds > 0
                             ? start + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(options.time_limit_seconds))
@@ -54,13 +64,13 @@ struct Found {
 };
 
 Found group_columns(const detail::Adjacency& adjacency, const NmPattern& pattern,
-                    std::uint64_t seed, Budget& budget) {
+                    std::uint64_t seed, double repair_part, Budget& budget) {
   if (auto parts =
           detail::group_parts(adjacency, pattern.m, seed, budget.deadline(), budget.stop())) {
     return {std::move(parts->order), parts->swaps, parts->stopped};
   }
   detail::Grouping grouping(adjacency, adjacency, pattern.m, seed);
-  grouping.run(budget);
+  grouping.run(budget, repair_part);
   return {grouping.order(), grouping.swaps()};
 }
 
@@ -74,14 +84,17 @@ Found spread_entries(const detail::Adjacency& adjacency, const NmPattern& patter
 }
 
 Found find_order(const Graph& graph, const NmPattern& pattern, const NmOptions& options,
-                 Budget& budget) {
+                 bool is_possible, Budget& budget) {
   const detail::Adjacency adjacency(graph);
   if (options.algorithm == NmAlgorithm::paper) {
     detail::PaperResult result = detail::order_as_paper(adjacency, pattern, budget);
     return {std::move(result.order), result.passes};
   }
-  return pattern.v == 1 ? group_columns(adjacency, pattern, options.seed, budget)
-                        : spread_entries(adjacency, pattern, options.seed, budget);
+  if (!groups_columns(pattern, options)) {
+    return spread_entries(adjacency, pattern, options.seed, budget);
+  }
+  const double repair_part = std::min(1.0, part_of_steps(is_possible, options));
+  return group_columns(adjacency, pattern, options.seed, repair_part, budget);
 }
 
 void check_options(const NmOptions& options) {
@@ -143,8 +156,9 @@ NmOrder order_nm(const Graph& graph, const NmPattern& pattern, const NmOptions& 
     result.after = result.before;
     return result;
   }
-  Budget budget = budget_for(to_fit, pattern.v, result.obstacle.empty(), start, options);
-  Found found = find_order(to_fit, pattern, options, budget);
+  const bool is_possible = result.obstacle.empty();
+  Budget budget = budget_for(to_fit, pattern, is_possible, start, options);
+  Found found = find_order(to_fit, pattern, options, is_possible, budget);
   result.order = Permutation(std::move(found.order));
   result.iterations = found.iterations;
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -244,6 +244,21 @@ TEST(NmOrders, StayStopped) {
   EXPECT_TRUE(found.best.stopped);
 }
 
+TEST(NmOrders, StopWhileColumnsArePlaced) {
+  const Graph graph = reorder::padded(star(400), 600);
+  const NmOrder placed = reorder::order_nm(graph, {1, 2, 4});
+  ASSERT_FALSE(placed.before.conforms());
+  ASSERT_TRUE(placed.after.conforms());
+  ASSERT_EQ(placed.iterations, 0);  // nothing was left to fix
+  NmOptions options;
+  options.stop = [] { return true; };
+  const NmOrder stopped = reorder::order_nm(graph, {1, 2, 4}, options);
+  EXPECT_TRUE(stopped.stopped);
+  EXPECT_FALSE(stopped.after.conforms());
+  EXPECT_LE(stopped.after.vectors, stopped.before.vectors);
+  EXPECT_EQ(stopped.order.size(), graph.num_rows());
+}
+
 TEST(NmOrders, FillTightRowsExactly) {
   // Every group must hold exactly two leaves of the hub.
   const Graph tight = reorder::padded(star(40), 39);
