@@ -388,6 +388,36 @@ TEST_P(AggregateUpdateKernels, WhatIsNotFiniteStaysWithItsRows) {
   }
 }
 
+/// Where fp32 holds no sum it is infinite with its sign, and the largest numbers are not.
+TEST_P(AggregateUpdateKernels, SumsOfTheLargestNumbers) {
+  constexpr VertexId vertices = 300;
+  std::vector<VertexId> sources = {1, 2, 1}, targets = {0, 0, 1};
+  for (VertexId i = 2; i < vertices; ++i) {
+    sources.push_back(i - 2);
+    targets.push_back(i);
+  }
+  const Graph graph = from_edges(vertices, sources, targets);
+  const auto check_largest = [&]<class T>(float largest) {
+    AggregateUpdateOptions options = widths(64, 48);
+    const auto plan = plan_of(graph, options, PrecisionOf<T>::value);
+    if (!plan) return;
+    Matrix<T> x = normal_matrix<T>(vertices, 64, 1), weight = normal_matrix<T>(48, 64, 2);
+    for (const std::int64_t vertex : {1, 2}) x(vertex, 5) = static_cast<T>(largest);
+    const auto factor = [](std::int64_t col) { return col % 2 == 0 ? 0.25f : -0.25f; };
+    for (std::int64_t col = 0; col < 48; ++col) weight(col, 5) = static_cast<T>(factor(col));
+    DeviceMatrix<T> on_x(x, device()), on_weight(weight, device()), y(vertices, 48, device());
+    run(*plan, {on_x, on_weight}, {y}, {}, {}, test::workspace_on(device()));
+    const Matrix<T> got = y.values();
+    for (std::int64_t col = 0; col < 48; ++col) {
+      const float expected = largest * factor(col);
+      EXPECT_GE(static_cast<float>(got(0, col)) / expected, 1.9f) << col;
+      EXPECT_NEAR(static_cast<float>(got(1, col)) / expected, 1, 0.01) << col;
+    }
+  };
+  check_largest.operator()<float>(3.4e38f);
+  check_largest.operator()<Bfloat16>(3.38e38f);
+}
+
 TEST_P(AggregateUpdateKernels, StrictSumsAreAsExactAsFp32) {
   const Graph graph = testing::random_graph(2000, 2000, 40000, 36, false);
   AggregateUpdateOptions options = widths(64, 64);

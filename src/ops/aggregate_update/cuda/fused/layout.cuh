@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/finite_bf16.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/aggregate_update/cuda/fused/launch.hpp"
 #include "ops/gemm/cuda/stream_rows.cuh"
@@ -117,7 +118,9 @@ __device__ void keep_weights(const UpdateLaunch& launch, char* planes) {
                                planes);
 }
 
-/// Four neighbours of two rows as the matrix unit takes them, in planes.
+/// Four neighbours of two rows as the matrix unit takes them, in planes. Infinity is in the last
+/// plane alone, which meets the largest part of the weights and nothing else: products with it are
+/// infinite with the sign that they should have.
 template <class T>
 struct UpdateFragment {
   static constexpr int planes = UpdateLayout<T>::left_planes;
@@ -131,6 +134,10 @@ struct UpdateFragment {
   }
 
  private:
+  __device__ static std::uint32_t nearest_bf16(float first, float second) {
+    const __nv_bfloat162 rounded = __floats2bfloat162_rn(first, second);
+    return *reinterpret_cast<const std::uint32_t*>(&rounded);
+  }
   __device__ void cut(const float (&values)[4], int row) {
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
@@ -138,8 +145,8 @@ struct UpdateFragment {
       float second = values[2 * pair + 1];
 #pragma unroll
       for (int plane = 0; plane < planes; ++plane) {
-        const __nv_bfloat162 rounded = __floats2bfloat162_rn(first, second);
-        const auto both = *reinterpret_cast<const std::uint32_t*>(&rounded);
+        const std::uint32_t both = plane < planes - 1 ? cuda::nearest_finite_bf16(first, second)
+                                                      : nearest_bf16(first, second);
         words[plane][2 * pair + row] = both;
         first -= __uint_as_float(both << 16);
         second -= __uint_as_float(both & 0xffff0000u);

@@ -62,6 +62,7 @@ class WindowUpdate {
       OwnRows(*this, true).add(1, sums);
       multiply(sums, static_cast<int>(Layout::padded(features_)), products);
     }
+    // Rows that are not finite stay so: infinite sums make infinite products.
     bool finite[2] = {true, true};
     const ShortEpilogue<T> epilogue(launch_.update);
     if (epilogue.enough) {
