@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/chain/held_calls.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "ops/dense_workspace.hpp"
@@ -42,12 +43,18 @@ HoldCalls::HoldCalls(const DenseWorkspace* workspace) : workspace_(workspace) {
   if (workspace == nullptr) return;
   held_ = &workspace->state().held;
   before_ = held_->holds;
+  exceptions_ = std::uncaught_exceptions();
 }
 
-HoldCalls::~HoldCalls() {
+HoldCalls::~HoldCalls() noexcept(false) {
   if (held_ == nullptr) return;
   held_->holds = before_;
-  if (!before_) held_->calls.clear();
+  if (before_) return;
+  if (std::uncaught_exceptions() > exceptions_) {
+    held_->calls.clear();
+  } else {
+    release_calls(workspace_);
+  }
 }
 
 void HoldCalls::set(bool holds) {

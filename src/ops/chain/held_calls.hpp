@@ -26,11 +26,12 @@ void release_calls(const DenseWorkspace* workspace);
 /// Runs a call, or lets it wait.
 void submit(Device device, const ChainCall& call, Stream stream, const DenseWorkspace* workspace);
 
-/// Calls may wait while it lives. Where it goes by an exception, those that wait are forgotten.
+/// Calls may wait while it lives, and run when it goes, where none could wait before. Where it goes
+/// by an exception, those that wait are forgotten.
 class HoldCalls {
  public:
   explicit HoldCalls(const DenseWorkspace* workspace);
-  ~HoldCalls();
+  ~HoldCalls() noexcept(false);
   HoldCalls(const HoldCalls&) = delete;
   HoldCalls& operator=(const HoldCalls&) = delete;
 
@@ -43,6 +44,7 @@ class HoldCalls {
   HeldCalls* held_ = nullptr;
   const DenseWorkspace* workspace_;
   bool before_ = false;
+  int exceptions_ = 0;  ///< under way when it was made
 };
 
 }  // namespace tessera::ops
