@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/device_traits.hpp"
 #include "ops/chain/held_calls.hpp"
 #include "support/dense_backends.hpp"
 #include "support/dense_workspace.hpp"
@@ -120,10 +121,40 @@ class Scene {
     keep("gradient of the shift", grad_shift);
     keep("gradient of the first weight", grad_first);
     keep("gradient of x", grad_x), keep("its sums", grad_x_sums);
+    expect_sums_of_columns(grad_first_bias.values(), grad_inner.values());
     return results;
   }
 
+  /// A layer whose result is normalised where it is, and the next layer.
+  Matrix<double> run_in_place(bool training) {
+    const DenseWorkspace* const workspace = test::workspace_on(device_);
+    HoldCalls hold(workspace);
+    hold.set(true);
+    linear(x, first, first_bias, inner, device_, {}, workspace);
+    batch_norm(inner, gamma, beta, {1e-5, 0.1, training}, {mean, variance}, inner, saved_mean,
+               saved_deviation, device_, {}, workspace);
+    linear(inner, second, second_bias, y, device_, {}, workspace);
+    hold.end();
+    return test::to_double(y.values());
+  }
+
  private:
+  /// Behind batch norm all rows of a gradient add up to almost nothing: their sum is measured by
+  /// what it is the sum of.
+  static void expect_sums_of_columns(const Matrix<T>& sums, const Matrix<T>& of) {
+    const double tolerance = bytes_per_element(PrecisionOf<T>::value) > 2 ? 1e-5 : 5e-3;
+    for (std::int64_t col = 0; col < of.cols(); ++col) {
+      double sum = 0, magnitude = 0;
+      for (std::int64_t row = 0; row < of.rows(); ++row) {
+        const auto number = static_cast<double>(of(row, col));
+        sum += number;
+        magnitude += std::abs(number);
+      }
+      EXPECT_NEAR(static_cast<double>(sums(0, col)), sum, tolerance * magnitude)
+          << "gradient of the first bias, column " << col;
+    }
+  }
+
   /// Every third row counts, the first of them twice.
   LossTargets classes() const {
     std::vector<std::int64_t> labels, rows = {0};
@@ -232,9 +263,63 @@ TEST_P(ChainedOps, agree_with_the_same_one_by_one) {
       check<T>({rows, 3, 16, 1}, 0, GetParam().device);
       check<T>({rows, 13, 16, 5}, 3, GetParam().device);
     }
+    check<T>({8192, 16, 16, 3}, 0, GetParam().device);
     check<T>({8193, 16, 16, 3}, 0, GetParam().device);
     check<T>({32768, 16, 16, 7}, 0, GetParam().device);
     check<T>({300, 17, 16, 7}, 0, GetParam().device);
+  });
+}
+
+/// Without this the other tests would compare calls that never wait.
+TEST_P(ChainedOps, are_those_of_few_columns_and_rows) {
+  const Device device = GetParam().device;
+  if (device.kind == DeviceKind::cpu) GTEST_SKIP() << "calls wait on GPUs";
+  if (device_traits(device).compute_capability != 90) {
+    GTEST_SKIP() << "GPUs of 9.0 are known to have clusters of 16 blocks";
+  }
+  const auto waits = [&](std::int64_t rows, std::int64_t in, std::int64_t out) {
+    DeviceMatrix<float> x(rows, in, device, 0), weight(out, in, device, 0);
+    DeviceMatrix<float> y(rows, out, device, 0);
+    return dense_ops(device).chains(LinearCall{x, weight, {}, y});
+  };
+  for (const std::int64_t rows : {1, 300, 8192}) EXPECT_TRUE(waits(rows, 16, 16)) << rows;
+  EXPECT_TRUE(waits(300, 3, 1));
+  EXPECT_FALSE(waits(8193, 16, 16));
+  EXPECT_FALSE(waits(300, 17, 16));
+  EXPECT_FALSE(waits(300, 16, 17));
+}
+
+TEST_P(ChainedOps, run_when_nothing_holds_them_any_more) {
+  const Device device = GetParam().device;
+  if (GetParam().precision != Precision::fp32) GTEST_SKIP() << "the same for all";
+  const DenseWorkspace* const workspace = test::workspace_on(device);
+  DeviceMatrix<float> x(input<float>(100, 16, 1), device, 0);
+  DeviceMatrix<float> w(input<float>(16, 16, 2), device, 0);
+  DeviceMatrix<float> y(100, 16, device, 0), expected(100, 16, device, 0);
+  linear(x, w, {}, expected, device, {}, workspace);
+  {
+    HoldCalls hold(workspace);
+    hold.set(true);
+    linear(x, w, {}, y, device, {}, workspace);
+  }
+  EXPECT_LT(test::largest_difference(y.values(), test::to_double(expected.values())), 1e-4);
+}
+
+TEST_P(ChainedOps, normalise_in_place) {
+  with_chained_type(GetParam(), [&]<class T>() {
+    for (const std::int64_t rows : {1, 65, 8192}) {
+      for (const bool training : {true, false}) {
+        // One row has no variance to learn from.
+        if (training && rows == 1) continue;
+        SCOPED_TRACE(::testing::Message() << rows << (training ? "" : ", evaluation"));
+        const Widths widths{rows, 16, 16, 7};
+        const Matrix<double> got = Scene<T>(widths, GetParam().device, 0).run_in_place(training);
+        const Matrix<double> expected =
+            Scene<Expected<T>>(widths, Device{}, 0).run_in_place(training);
+        const double tolerance = bytes_per_element(PrecisionOf<T>::value) > 2 ? 5e-5 : 3e-2;
+        EXPECT_LT(test::largest_difference(got, expected), tolerance * largest(expected));
+      }
+    }
   });
 }
 
