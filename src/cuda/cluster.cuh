@@ -8,8 +8,8 @@
 
 #include "cuda/launch.cuh"
 
-/// Clusters: up to eight blocks that run at the same time, meet at barriers of their own and write
-/// into each other's shared memory. They came with overlapped launches.
+/// Clusters: up to eight blocks, 16 where `allows_clusters_of` says so, which run at once, meet at
+/// barriers and write into each other's shared memory. They came with overlapped launches.
 namespace tessera::cuda {
 
 /// Blocks of a cluster that every GPU with clusters has room for.

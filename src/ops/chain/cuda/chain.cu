@@ -14,9 +14,6 @@
 namespace tessera::ops {
 namespace {
 
-/// Up to so many rows one cluster is done sooner than many blocks.
-constexpr std::int64_t most_chain_rows = 8192;
-
 /// A constant for each number of rows: sums must not depend on the GPU.
 int blocks_for(std::int64_t rows) {
   const auto useful = static_cast<std::uint64_t>(std::max<std::int64_t>(1, rows / 64));
@@ -159,7 +156,7 @@ bool has_large_clusters(Device device) {
 
 bool CudaDenseOps::chains(const ChainCall& call) const {
   const ConstOperand x = std::visit([](const auto& of) { return of.x; }, call);
-  if (x.rows == 0 || x.rows > most_chain_rows) return false;
+  if (x.rows == 0 || x.rows > cuda::cluster_rows) return false;
   if (x.type != ElementType::fp32 && x.type != ElementType::bf16) return false;
   if (!std::visit(Suits{}, call)) return false;
   return has_large_clusters(device_);

