@@ -3,10 +3,10 @@
 // What racecheck says of a block that writes into the shared memory of another one in its cluster.
 //
 //     nvcc -std=c++20 -arch=sm_90a tools/racecheck_cluster.cu -o race
-//     compute-sanitizer --tool racecheck ./race copied     (places that cp.async wrote before)
-//     compute-sanitizer --tool racecheck ./race stored     (the same, written by stores)
-//     compute-sanitizer --tool racecheck ./race other      (places beside those that cp.async
-//     wrote)
+//     compute-sanitizer --tool racecheck ./race WAY
+//
+// copied: it writes to places that cp.async wrote before; stored: that stores wrote before;
+// other: to places beside those that cp.async wrote.
 //
 // In all three every thread waits for its own copies, the block meets at a barrier, the cluster
 // meets at a barrier with release and acquire, the other block writes, and the cluster meets again:
@@ -44,23 +44,38 @@ __global__ __cluster_dims__(2, 1, 1) void exchange(const int* from, int* to) {
   if (rank == 0) to[i] = own[place];
 }
 
+bool succeeds(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return true;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  return false;
+}
+
 template <Way way>
 int run() {
   int *from = nullptr, *to = nullptr;
-  cudaMallocManaged(&from, threads * sizeof(int));
-  cudaMallocManaged(&to, threads * sizeof(int));
+  if (!succeeds(cudaMallocManaged(&from, threads * sizeof(int)), "allocating") ||
+      !succeeds(cudaMallocManaged(&to, threads * sizeof(int)), "allocating")) {
+    return 2;
+  }
   for (int i = 0; i < threads; ++i) from[i] = i * i;
   exchange<way><<<2, threads>>>(from, to);
-  if (cudaDeviceSynchronize() != cudaSuccess) return 2;
+  if (!succeeds(cudaGetLastError(), "launching")) return 2;
+  if (!succeeds(cudaDeviceSynchronize(), "running")) return 2;
   for (int i = 0; i < threads; ++i) {
-    if (to[i] != from[(i + 1) % threads] + 1) return 1;
+    const int expected = from[(i + 1) % threads] + 1;
+    if (to[i] == expected) continue;
+    std::fprintf(stderr, "place %d is %d, expected %d\n", i, to[i], expected);
+    return 1;
   }
   std::puts("as expected");
   return 0;
 }
 
 int main(int count, char** arguments) {
-  const char* const way = count > 1 ? arguments[1] : "copied";
+  const char* const way = count == 2 ? arguments[1] : "";
+  if (std::strcmp(way, "copied") == 0) return run<Way::copied>();
   if (std::strcmp(way, "stored") == 0) return run<Way::stored>();
-  return std::strcmp(way, "other") == 0 ? run<Way::other>() : run<Way::copied>();
+  if (std::strcmp(way, "other") == 0) return run<Way::other>();
+  std::fputs("one word is needed: copied, stored or other\n", stderr);
+  return 2;
 }
