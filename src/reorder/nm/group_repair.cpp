@@ -122,16 +122,18 @@ void GroupRepair::refresh(std::int32_t group) {
   }
 }
 
-std::int64_t GroupRepair::violations_at(VertexId column) const {
+std::int64_t GroupRepair::violations_at(VertexId column) {
   const std::int32_t group = group_of(column);
   if (violations_of_[at(group)] == 0) return 0;
   std::int64_t found = 0;
+  steps_ += static_cast<std::int64_t>(words_);
   const Word* const threes = threes_.data() + at(group) * words_;
   for (std::size_t word = 0; word < words_; ++word) {
     found += std::popcount(bits_of(column)[word] & threes[word]);
   }
   if (short_violations_[at(group)] == 0) return found;
   for (const VertexId row : short_rows(column)) {
+    steps_ += 4;
     found += counts_.count(row, group, most_per_row + 1) > most_per_row ? 1 : 0;
   }
   return found;
@@ -186,6 +188,7 @@ VertexId GroupRepair::partner_of(VertexId column) {
   std::size_t word = 0;
   Word row = 0;
   std::int64_t seen = 0;
+  steps_ += static_cast<std::int64_t>(words_);
   for (std::size_t i = 0; i < words_; ++i) {
     for (Word left = bits_of(column)[i] & threes[i]; left != 0; left &= left - 1) {
       if (draws_.below(++seen) != 0) continue;
@@ -216,20 +219,34 @@ std::int64_t GroupRepair::try_swap(double chance_of_one) {
   if (!is_allowed(column, other, allowed)) return steps_;
   swap_columns(column, other);
   ++swaps_;
-  since_best_.emplace_back(column, other);
-  if (violations_ < best_) {
-    best_ = violations_;
-    since_best_.clear();
-  }
+  keep_best(slot_of_[at(column)], slot_of_[at(other)]);
   return steps_ + 4 * group_size_ * static_cast<std::int64_t>(words_) +
          16 * static_cast<std::int64_t>(short_rows(column).size() + short_rows(other).size());
 }
 
-void GroupRepair::undo_to_best() {
-  for (auto swap = since_best_.rbegin(); swap != since_best_.rend(); ++swap) {
-    swap_columns(swap->first, swap->second);
+void GroupRepair::keep_best(std::int32_t slot_a, std::int32_t slot_b) {
+  if (violations_ < best_) {
+    best_ = violations_;
+    since_best_.clear();
+    best_members_.clear();
+    return;
   }
-  since_best_.clear();
+  if (!best_members_.empty()) return;
+  since_best_.emplace_back(slot_a, slot_b);
+  // As many swaps take the time and the memory of a copy.
+  if (std::ssize(since_best_) >= num_columns_) {
+    best_members_ = members_at_best();
+    since_best_.clear();
+  }
+}
+
+std::vector<VertexId> GroupRepair::members_at_best() const {
+  if (!best_members_.empty()) return best_members_;
+  std::vector<VertexId> members = members_;
+  for (auto swap = since_best_.rbegin(); swap != since_best_.rend(); ++swap) {
+    std::swap(members[at(swap->first)], members[at(swap->second)]);
+  }
+  return members;
 }
 
 bool GroupRepair::anneal(double hot, double cold, std::int64_t steps, Budget& budget) {
@@ -254,8 +271,7 @@ bool GroupRepair::run(Budget& budget) {
   if (!anneal(cold, cold, budget.steps_left() / 16, budget)) {
     anneal(hot, cold, budget.steps_left(), budget);
   }
-  undo_to_best();
-  return violations_ == 0;
+  return best_ == 0;
 }
 
 }  // namespace tessera::reorder::detail

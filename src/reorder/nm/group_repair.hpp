@@ -26,9 +26,10 @@ class GroupRepair {
   GroupRepair(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,
               std::vector<VertexId> members, std::uint64_t seed);
 
-  /// False if violations remain; the groups are the best found then.
+  /// False if violations remain.
   bool run(Budget& budget);
-  const std::vector<VertexId>& members() const { return members_; }
+  /// With the fewest violations found.
+  std::vector<VertexId> members_at_best() const;
   std::int64_t swaps() const { return swaps_; }
 
  private:
@@ -47,10 +48,11 @@ class GroupRepair {
   void leave(VertexId column, std::int32_t group);
   /// After the members of a group have changed.
   void refresh(std::int32_t group);
-  void undo_to_best();
+  /// After a swap of these slots.
+  void keep_best(std::int32_t slot_a, std::int32_t slot_b);
 
   /// The violations that the column takes part in.
-  std::int64_t violations_at(VertexId column) const;
+  std::int64_t violations_at(VertexId column);
   /// Those that it would add, were `without` not there.
   std::int64_t added_violations(VertexId column, std::int32_t group, VertexId without,
                                 std::int64_t most);
@@ -82,7 +84,8 @@ class GroupRepair {
   std::int64_t steps_ = 0;                      // of the swap that is tried
   std::int64_t violations_ = 0;
   std::int64_t best_ = 0;
-  std::vector<std::pair<VertexId, VertexId>> since_best_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> since_best_;  // slots that were swapped
+  std::vector<VertexId> best_members_;                             // in place of many such swaps
   std::int64_t swaps_ = 0;
   Draws draws_;
 };

@@ -169,7 +169,7 @@ bool Grouping::run(Budget& budget, double repair_part) {
   budget.keep(repair_part);
   GroupRepair repair(rows_of_, columns_of_, group_size_, order(), seed_);
   const bool is_clean = repair.run(budget);
-  members_ = repair.members();
+  members_ = repair.members_at_best();
   swaps_ += repair.swaps();
   return is_clean;
 }
