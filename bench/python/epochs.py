@@ -56,6 +56,10 @@ def commit():
     return found.stdout.strip() or "unknown"
 
 
+def versions():
+    return f"torch {torch.__version__}, PyG {torch_geometric.__version__}"
+
+
 class Net(torch.nn.Module):
     """Two layers, 64 hidden, no dropout."""
 
@@ -311,7 +315,7 @@ def main():
             data = {graph: make_graph(graph, device)}  # one at a time
         record = {"graph": graph, "model": kind, "precision": dtype, "mode": mode, "device": name,
                   "threads": torch.get_num_threads(), "clock": options.clock,
-                  "commit": commit(), "versions": f"torch {torch.__version__}, PyG {torch_geometric.__version__}"}
+                  "commit": commit(), "versions": versions()}
         gradients = {}
         for _ in range(options.rounds):
             for who, accelerated in (("pyg", False), ("tessera", True)):
