@@ -2,10 +2,11 @@
 #include "ops/chain/call.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <vector>
+#include <span>
 
 #include "tessera/core/dtype.hpp"
 
@@ -36,19 +37,22 @@ class Accesses {
   }
 
   bool conflict(const Accesses& others) const {
-    return std::any_of(all_.begin(), all_.end(), [&](const Access& own) {
-      return std::any_of(others.all_.begin(), others.all_.end(),
-                         [&](const Access& other) { return own.conflicts(other); });
+    return std::ranges::any_of(all(), [&](const Access& own) {
+      return std::ranges::any_of(others.all(),
+                                 [&](const Access& other) { return own.conflicts(other); });
     });
   }
 
  private:
+  std::span<const Access> all() const { return {all_.data(), count_}; }
+
   void add(const ConstOperand& operand, bool writes, bool by_rows, bool waited_for = false) {
     if (operand.absent() || operand.rows == 0 || operand.cols == 0) return;
     const auto* const begin = static_cast<const std::byte*>(operand.data);
     const std::int64_t elements = (operand.rows - 1) * operand.stride + operand.cols;
-    all_.push_back({begin, begin + bytes_of(operand.type, elements), operand.stride, writes,
-                    by_rows, waited_for});
+    all_.at(count_++) = {begin,          begin + bytes_of(operand.type, elements),
+                         operand.stride, writes,
+                         by_rows,        waited_for};
   }
   void reads_rows(const ConstOperand& operand) { add(operand, false, true); }
   void writes_rows(const ConstOperand& operand) { add(operand, true, true); }
@@ -94,7 +98,8 @@ class Accesses {
     writes({call.grad_sums, {call.value, ElementType::fp64, call.x.device, 1, 1}});
   }
 
-  std::vector<Access> all_;
+  std::array<Access, 10> all_ = {};  ///< room for the call with the most matrices
+  std::size_t count_ = 0;
 };
 
 struct Runner {

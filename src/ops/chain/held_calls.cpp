@@ -12,13 +12,17 @@ void release_calls(const DenseWorkspace* workspace) {
   if (workspace == nullptr) return;
   HeldCalls& held = workspace->state().held;
   if (held.calls.empty()) return;
-  const std::vector<ChainCall> calls = std::exchange(held.calls, {});
+  // Not there while they run: each of them asks for what waits to run before it.
+  std::vector<ChainCall> calls = std::exchange(held.calls, {});
   const DenseOps& ops = dense_ops(workspace->device());
   if (calls.size() == 1) {
     run_call(ops, calls.front(), held.stream, workspace);
   } else {
     ops.run_chain(calls, held.stream, workspace);
   }
+  // None began to wait meanwhile; the next ones wait in the same memory.
+  calls.clear();
+  held.calls = std::move(calls);
 }
 
 void submit(Device device, const ChainCall& call, Stream stream, const DenseWorkspace* workspace) {
@@ -36,6 +40,7 @@ void submit(Device device, const ChainCall& call, Stream stream, const DenseWork
   };
   if (!held.calls.empty() && !fits()) release_calls(workspace);
   held.stream = stream;
+  held.calls.reserve(ops.longest_chain());
   held.calls.push_back(call);
 }
 
