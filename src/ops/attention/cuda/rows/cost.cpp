@@ -69,9 +69,11 @@ bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep) {
   if (sweep == AttentionSweep::backward) return edges >= 500'000;
   if (edges < 1'000'000) return false;
   const bool low_degree = edges < EdgeOffset{16} * problem.graph.num_rows();
-  // GATv2's scores cost so much per feature that fewer exchanges between lanes pay.
-  const AttentionForm form = problem.options.form;
-  return form == AttentionForm::gat || form == AttentionForm::gatv2 || low_degree;
+  // In wide heads of GATv2 many lanes exchange what their scores are made of.
+  const AttentionOptions& options = problem.options;
+  const bool wide_gatv2 =
+      options.form == AttentionForm::gatv2 && options.features / options.heads > 64;
+  return options.form == AttentionForm::gat || wide_gatv2 || low_degree;
 }
 
 std::optional<LaneVectors> expected_lane_vectors(const AttentionProblem& problem) {
