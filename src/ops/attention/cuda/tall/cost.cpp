@@ -8,13 +8,23 @@
 namespace tessera::ops {
 namespace {
 
-constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-16",
-                     "GAT and dot products of 64 and 128 features in bf16 on three graphs"),
+constexpr std::array<Fitted<WindowCoefficients>, 1> gat_coefficients = {
+    {{fitted_on_h200("2026-11-17",
+                     "one head of 64 features in bf16 on three graphs, 8 heads of 8 on one"),
       {.launch_us = 1,
        .tile_us = 1e-3,
        .head_tile_us = 2.45e-3,
-       .feature_tile_us = 3.8e-5,
+       .feature_tile_us = 2.9e-5,
+       .last_tile_us = 2.1,
+       .moved_bytes_per_us = 4.2e6}}}};
+
+constexpr std::array<Fitted<WindowCoefficients>, 1> dot_coefficients = {
+    {{fitted_on_h200(
+          "2026-11-17",
+          "one head of 64 and 128 features in bf16 on three graphs, 8 heads of 8 on one"),
+      {.launch_us = 1,
+       .head_tile_us = 2.35e-3,
+       .feature_tile_us = 4.7e-5,
        .last_tile_us = 2.1,
        .moved_bytes_per_us = 4.2e6}}}};
 
@@ -32,8 +42,9 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> fp32_coefficients = {
 
 double predict_tall_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const bool wide = bytes_per_element(problem.options.precision) == 4;
-  return predict_windows_us(problem,
-                            coefficients_for(wide ? fp32_coefficients : coefficients, traits));
+  const bool gat = problem.options.form == AttentionForm::gat;
+  const auto& narrow = gat ? gat_coefficients : dot_coefficients;
+  return predict_windows_us(problem, coefficients_for(wide ? fp32_coefficients : narrow, traits));
 }
 
 }  // namespace tessera::ops
