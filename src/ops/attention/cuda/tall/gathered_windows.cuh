@@ -33,9 +33,9 @@ concept BringTerms = requires(Columns& columns) {
   columns.put(0, 0, 0.0f, 0.0f);  // which head and column, its term in powers of two, the slope
 };
 
-/// `Pass` has `begin_piece`, `add`, `finish` and `end`. Of a column the rows of `gathered`
-/// matrices are brought, of the values alone or of sources before them. Behind the stages there is
-/// room for `own_matrices` matrices of the window's own rows.
+/// `Pass` has `begin_piece`, `add`, `finish` and `end`, and may have a `cut` of its own. Of a
+/// column the rows of `gathered` matrices are brought, of the values alone or of sources before
+/// them. Behind the stages there is room for `own_matrices` matrices of the window's own rows.
 template <class Pass, class T, int width, int gathered, int own_matrices, class Columns>
 class GatheredWindows {
  public:
@@ -78,7 +78,7 @@ class GatheredWindows {
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
         put_terms(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
-        cut(turn, steps * tiles::step_columns);
+        pass().cut(turn, steps * tiles::step_columns);
         if constexpr (Pass::by_groups) cuda::fence_shared_for_wgmma();
         __syncthreads();
         start(turn + num_stages - 1, tile);
