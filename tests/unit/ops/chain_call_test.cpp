@@ -23,8 +23,8 @@ class ChainCalls : public ::testing::Test {
   }
   /// Of all calls the one with the most matrices.
   BatchNormGradCall norm_gradient() {
-    BatchNormGradCall call{x_, column_numbers(0), column_numbers(1), column_numbers(2), grad_y_,
-                           grad_x_, column_numbers(3), column_numbers(4)};
+    BatchNormGradCall call{x_,      column_numbers(0), column_numbers(1), column_numbers(2),
+                           grad_y_, grad_x_,           column_numbers(3), column_numbers(4)};
     call.beta = column_numbers(5);
     call.grad_shift = column_numbers(6);
     return call;
