@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/device_traits.hpp"
+#include "ops/aggregate_update/cuda/fused/cost.hpp"
 #include "ops/aggregate_update/cuda/windows/cost.hpp"
 #include "tessera/graph/generate.hpp"
 
@@ -32,6 +33,23 @@ TEST(WindowUpdateCost, GrowsWithWidthsAndWithWhatIsAskedFor) {
     AggregateUpdateProblem root = plain;
     root.options.root = true;
     EXPECT_LT(us(plain), us(root));
+  }
+}
+
+/// As measured on an H200: windows are faster than rows with 16 bits and narrow features alone.
+TEST(WindowUpdateCost, LeavesWideAndFullFeaturesToRows) {
+  const Graph graph =
+      generate::build(generate::Molecules{.graphs = 68585, .mean_vertices = 25, .seed = 1}).graph;
+  for (const bool kept : {false, true}) {
+    const auto windows_gain = [&](std::int64_t width, Precision precision) {
+      AggregateUpdateProblem problem = problem_on(graph, width, precision);
+      problem.options.keep_aggregated = kept;
+      return predicted_fused_update_us(problem, h200_traits()) / us(problem);
+    };
+    EXPECT_GT(windows_gain(64, Precision::bf16), 1);
+    EXPECT_LT(windows_gain(96, Precision::bf16), 1);
+    EXPECT_LT(windows_gain(64, Precision::fp32), 1);
+    EXPECT_LT(windows_gain(96, Precision::fp32), 1);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "ops/aggregate_update/cuda/windows/cost.hpp"
 
 #include <array>
+#include <cstdint>
 
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
@@ -10,18 +11,28 @@
 namespace tessera::ops {
 namespace {
 
+/// Products with the weights, counted as multiplications and additions.
+struct ProductRates {
+  double narrow_per_us;  ///< of up to 64 gathered columns ...
+  double wide_per_us;    ///< ... and of more, for which registers do not suffice
+
+  double of(std::int64_t gathered) const { return gathered > 64 ? wide_per_us : narrow_per_us; }
+};
+
 /// What comes to the windows: the weights, which every block brings before it begins, products with
-/// them, counted as multiplications and additions, and the sums where they are stored.
+/// them, and the sums where they are stored.
 struct WindowCoefficients {
   double weight_us_per_byte;
-  double half_per_us;
-  double full_per_us;
+  ProductRates half;
+  ProductRates full;
   double kept_bytes_per_us;
 
   WindowCoefficients scaled(DeviceRatio ratio) const {
     WindowCoefficients scaled = *this;
-    scaled.half_per_us *= ratio.processors;
-    scaled.full_per_us *= ratio.processors;
+    for (ProductRates* rates : {&scaled.half, &scaled.full}) {
+      rates->narrow_per_us *= ratio.processors;
+      rates->wide_per_us *= ratio.processors;
+    }
     scaled.kept_bytes_per_us *= ratio.memory;
     return scaled;
   }
@@ -29,10 +40,10 @@ struct WindowCoefficients {
 
 constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-17", "molecules, two unions and communities at 64 and 96 features"),
-      {.weight_us_per_byte = 1.6e-3,
-       .half_per_us = 118e6,
-       .full_per_us = 55e6,
-       .kept_bytes_per_us = 6e6}}}};
+      {.weight_us_per_byte = 1.2e-3,
+       .half = {92e6, 58e6},
+       .full = {65e6, 25.5e6},
+       .kept_bytes_per_us = 4e6}}}};
 
 }  // namespace
 
@@ -56,7 +67,8 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem,
                                               problem.gathered(), problem.written(), options.root));
   return predict_tall_us(window_sums(problem), window_update_policy, traits) +
          fit.weight_us_per_byte * weights +
-         2 * products * rows * inner * cols / (bytes == 2 ? fit.half_per_us : fit.full_per_us) +
+         2 * products * rows * inner * cols /
+             (bytes == 2 ? fit.half : fit.full).of(problem.gathered()) +
          (problem.keeps_sums() ? rows * inner * bytes / fit.kept_bytes_per_us : 0);
 }
 

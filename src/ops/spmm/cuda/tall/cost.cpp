@@ -44,6 +44,7 @@ struct TallCoefficients {
   double shared_of_groups;
   double third_plane;  ///< more work
   double rest_launch_us;
+  double rest_least_bytes;  ///< rows of fewer are gathered no faster
   /// What its longest row keeps a block of the rest busy for, by edges.
   double rest_edge_us;
   double rest_edge_us_per_byte;
@@ -76,7 +77,7 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
           "2026-11-15",
           "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; splits "
-          "by columns on 2026-11-17, reddit- and proteins-size at 128"),
+          "by columns on 2026-11-17, reddit- and proteins-size at 128, the latter at 32"),
       {.start_us = 8.655,
        .start_us_per_byte = 0.001986,
        .moved_bytes_per_us = 3.15e6,
@@ -85,6 +86,7 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .shared_of_groups = 0.5,
        .third_plane = 0.36,
        .rest_launch_us = 3,
+       .rest_least_bytes = 160,
        .rest_edge_us = 0.007,
        .rest_edge_us_per_byte = 6e-5,
        .value_us = 2.1e-4,
@@ -205,7 +207,8 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
   const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
   const auto longest_row = static_cast<double>(degrees->longest());
   return windows_us + fit.rest_launch_us + rows * shape.features * 8 / fit.moved_bytes_per_us +
-         std::max(sample.rest_edges * row_bytes / shape.rates.rest_bytes_per_us,
+         std::max(sample.rest_edges * std::max(row_bytes, fit.rest_least_bytes) /
+                      shape.rates.rest_bytes_per_us,
                   longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
 }
 
