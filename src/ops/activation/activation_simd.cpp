@@ -108,6 +108,7 @@ constexpr std::int64_t batch = 1024;
 /// Calls `body(row, col, count, factors)` on pieces of rows in order.
 template <class T, class Body>
 void for_each_piece(const ActivationFormula& formula, const ActivationRows<T>& rows, Body body) {
+  if (rows.cols == 0) return;
   T factors[batch];
   for (T& factor : factors) factor = T{1};
   const std::int64_t width = rows.cols < batch ? rows.cols : batch;
