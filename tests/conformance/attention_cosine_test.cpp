@@ -244,7 +244,7 @@ TEST_P(CosineKernels, EdgesThatGoBothWays) {
 /// reach no other vertex.
 TEST_P(CosineKernels, NonFiniteFeaturesOfVerticesWithoutEdges) {
   if (!GetParam().ends_with("/rows")) {
-    GTEST_SKIP() << "makes rows of unit length of all vertices first, be they used or not";
+    GTEST_SKIP() << "runs by rows; others make rows of unit length of all vertices first";
   }
   constexpr VertexId lonely = 40;
   for (const bool both_ways : {true, false}) {

@@ -273,9 +273,9 @@ TEST_P(ChainedOps, agree_with_the_same_one_by_one) {
 /// Without this the other tests would compare calls that never wait.
 TEST_P(ChainedOps, are_those_of_few_columns_and_rows) {
   const Device device = GetParam().device;
-  if (device.kind == DeviceKind::cpu) GTEST_SKIP() << "calls wait on GPUs";
+  if (device.kind == DeviceKind::cpu) GTEST_SKIP() << "runs on GPUs, where calls wait";
   if (device_traits(device).compute_capability != 90) {
-    GTEST_SKIP() << "GPUs of 9.0 are known to have clusters of 16 blocks";
+    GTEST_SKIP() << "runs on GPUs of 9.0, which have clusters of 16 blocks";
   }
   const auto waits = [&](std::int64_t rows, std::int64_t in, std::int64_t out) {
     DeviceMatrix<float> x(rows, in, device, 0), weight(out, in, device, 0);
@@ -291,7 +291,8 @@ TEST_P(ChainedOps, are_those_of_few_columns_and_rows) {
 
 TEST_P(ChainedOps, run_when_nothing_holds_them_any_more) {
   const Device device = GetParam().device;
-  if (GetParam().precision != Precision::fp32) GTEST_SKIP() << "the same for all";
+  if (GetParam().precision != Precision::fp32)
+    GTEST_SKIP() << "runs in fp32, and is the same for all";
   const DenseWorkspace* const workspace = test::workspace_on(device);
   DeviceMatrix<float> x(input<float>(100, 16, 1), device, 0);
   DeviceMatrix<float> w(input<float>(16, 16, 2), device, 0);
@@ -326,7 +327,8 @@ TEST_P(ChainedOps, normalise_in_place) {
 /// What does not fit together runs one after the other all the same.
 TEST_P(ChainedOps, that_need_more_than_rows_of_each_other_wait) {
   const Device device = GetParam().device;
-  if (GetParam().precision != Precision::fp32) GTEST_SKIP() << "the same for all";
+  if (GetParam().precision != Precision::fp32)
+    GTEST_SKIP() << "runs in fp32, and is the same for all";
   const DenseWorkspace* const workspace = test::workspace_on(device);
   DeviceMatrix<float> x(input<float>(1000, 16, 1), device, 0),
       w(input<float>(16, 16, 2), device, 0);

@@ -74,7 +74,7 @@ TEST(NmProperty, OrdersOfMatricesAreLossless) {
   const std::filesystem::path folder =
       std::filesystem::path(data == nullptr ? "" : data) / "suitesparse";
   if (data == nullptr || !std::filesystem::exists(folder)) {
-    GTEST_SKIP() << "TESSERA_DATA has no folder suitesparse";
+    GTEST_SKIP() << "runs where TESSERA_DATA has a folder suitesparse";
   }
   io::ReadOptions reading;
   reading.duplicates = Duplicates::first;

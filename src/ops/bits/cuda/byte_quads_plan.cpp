@@ -59,13 +59,7 @@ class CudaByteQuads final : public CudaBits {
   void run(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
            const WorkspaceView& workspace) const override {
     if (options_.cols == 0) return;
-    OwnCodes codes{inputs.b_bytes.data, nullptr, inputs.b_bytes.stride};
-    if (!options_.b_bytes) {
-      const BitRows from{inputs.b.words, inputs.b.plane_words(), inputs.b.words_per_row,
-                         inputs.b.rows, inputs.b.bits};
-      codes = {codes_.in(workspace), nullptr, width()};
-      spread_rows(from, width(), codes_.in(workspace), stream);
-    }
+    const OwnCodes codes = bytes_of_b(inputs, codes_, stream, workspace);
     const Sums sums = sums_in(outputs, workspace);
     ByteQuadsLaunch launch;
     launch.pieces = pieces_.data();

@@ -188,19 +188,20 @@ __global__ __launch_bounds__(Shape::threads, Shape::min_blocks) void sum_byte_wi
   sum_byte_stages<Shape>(launch, shared);
 }
 
-template <class Shape>
-constexpr ByteWindowsFunction byte_windows_function() {
+template <class Shape, auto kernel>
+constexpr ByteWindowsFunction windows_function() {
   return {Shape::width, Shape::num_sums * Shape::threads, Shape::rows / 16,
           [](const ByteWindowsLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
                             cuda::num_blocks(launch.out.cols, Shape::width));
-            cuda::launch_overlapped(sum_byte_windows<Shape>, grid, Shape::threads,
-                                    std::size_t{Shape::shared_bytes}, stream, launch);
+            cuda::launch_overlapped(kernel, grid, Shape::threads, std::size_t{Shape::shared_bytes},
+                                    stream, launch);
           },
-          [] {
-            return cuda::resident_blocks(sum_byte_windows<Shape>, Shape::threads,
-                                         Shape::shared_bytes);
-          }};
+          [] { return cuda::resident_blocks(kernel, Shape::threads, Shape::shared_bytes); }};
+}
+template <class Shape>
+constexpr ByteWindowsFunction byte_windows_function() {
+  return windows_function<Shape, sum_byte_windows<Shape>>();
 }
 
 }  // namespace tessera::ops

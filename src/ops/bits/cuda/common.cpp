@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cuda/array.hpp"
+#include "ops/bits/cuda/aggregate.hpp"
 #include "ops/bits/cuda/kernels.hpp"
 #include "ops/bits/finish_many.hpp"
 
@@ -72,6 +73,16 @@ CudaBits::CudaBits(const BitProblem& problem, bool finishes)
 CudaBits::Sums CudaBits::sums_in(const BitOutputs& outputs, const WorkspaceView& workspace) const {
   if (options_.output == BitOutput::sums32) return {outputs.sums32.data, outputs.sums32.stride};
   return {sums_.in(workspace), options_.cols};
+}
+
+OwnCodes CudaBits::bytes_of_b(const BitInputs& inputs, const WorkspacePart<std::uint8_t>& spread,
+                              Stream stream, const WorkspaceView& workspace) const {
+  if (options_.b_bytes) return {inputs.b_bytes.data, nullptr, inputs.b_bytes.stride};
+  const BitRows planes{inputs.b.words, inputs.b.plane_words(), inputs.b.words_per_row,
+                       inputs.b.rows, inputs.b.bits};
+  const std::int64_t width = padded_bytes(options_.cols);
+  spread_rows(planes, width, spread.in(workspace), stream);
+  return {spread.in(workspace), nullptr, width};
 }
 
 BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) const {

@@ -37,6 +37,9 @@ class CudaBits : public PreparedBits {
   };
   /// Where the product leaves its sums.
   Sums sums_in(const BitOutputs& outputs, const WorkspaceView& workspace) const;
+  /// B as bytes: as it came, or spread out of its planes into `spread`.
+  OwnCodes bytes_of_b(const BitInputs& inputs, const WorkspacePart<std::uint8_t>& spread,
+                      Stream stream, const WorkspaceView& workspace) const;
   /// After the product.
   void finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
               const WorkspaceView& workspace, const OwnCodes& own = {}) const;

@@ -204,17 +204,7 @@ __global__ __launch_bounds__(Shape::threads, Shape::min_blocks) void sum_wide_wi
 
 template <class Shape>
 constexpr ByteWindowsFunction wide_windows_function() {
-  return {Shape::width, Shape::num_sums * Shape::threads, Shape::rows / 16,
-          [](const ByteWindowsLaunch& launch, Stream stream) {
-            const dim3 grid(static_cast<unsigned>(launch.tall.work.num_workers),
-                            cuda::num_blocks(launch.out.cols, Shape::width));
-            cuda::launch_overlapped(sum_wide_windows<Shape>, grid, Shape::threads,
-                                    std::size_t{Shape::shared_bytes}, stream, launch);
-          },
-          [] {
-            return cuda::resident_blocks(sum_wide_windows<Shape>, Shape::threads,
-                                         Shape::shared_bytes);
-          }};
+  return windows_function<Shape, sum_wide_windows<Shape>>();
 }
 
 }  // namespace tessera::ops
