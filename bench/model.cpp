@@ -14,6 +14,7 @@
 #include "tessera/train/trainer.hpp"
 
 #include "bench/inputs.hpp"
+#include "bench/model_part.hpp"
 #include "bench/ops.hpp"
 #include "bench/wide_check.hpp"
 
@@ -133,7 +134,7 @@ struct Work {
 };
 
 /// A model being trained. Its check compares the logits of fresh weights with
-/// those of the same weights in double precision.
+/// those of the same weights in double precision, on a part of a large graph.
 class ModelTrial : public Trial {
  public:
   ModelTrial(const Problem& problem, nn::ModelKind kind, const Work& work)
@@ -160,7 +161,10 @@ class ModelTrial : public Trial {
     const nn::Placement& own = options_.placement;
     nn::Model model(config_, problem_.num_features(), problem_.outputs, seed_, own);
     copy_state(model, reference);
-    return wide_gate(logits_of(model, problem_, own), logits_of(reference, problem_, wide));
+    const train::Problem part = part_of(problem_, seed_);
+    Gate gate = wide_gate(logits_of(model, part, own), logits_of(reference, part, wide));
+    gate.rows_total = problem_.num_items;
+    return gate;
   }
 
   void run(Stream) override { train_epochs(1); }
