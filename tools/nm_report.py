@@ -11,6 +11,7 @@ bench/baselines/nm_torch.py runs. With --parts accuracy, on any device: docs/res
 FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr). Edges count in both directions, self loops do not. One thread.
 """
 import argparse
+import concurrent.futures
 import gzip
 import json
 import os
@@ -218,7 +219,9 @@ def torch_steps(folder):
 
 
 def on_gpu(arguments, paths):
-    large = [path for path in paths if "products" in arguments.parts and rows_of(arguments.program, path) >= 10_000]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(lambda path: rows_of(arguments.program, path), paths if "products" in arguments.parts else []))
+    large = [path for path, count in zip(paths, rows) if count >= 10_000]
     results = {"commit": arguments.commit, "dense": [], "products": [], "models": [], "batches": [], "torch": []}
     output = arguments.output or pathlib.Path("docs/results/nm_cuda")
     program, data = arguments.program, arguments.data
