@@ -6,14 +6,18 @@ writes the tables of docs/results/python.md anew.
     tools/python_epochs.py NEW.json...        # a new record takes the place of the one of the same case
     tools/python_epochs.py                    # only the tables
 
-A new record without a loss after 50 epochs keeps none of the old one: what is in a row was measured together.
+A new record without losses keeps none of the old one: what is in a row was measured together.
 """
 
 import json
 import sys
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench" / "python"))
+from epoch_records import loss_text, memory_text, ratio, time_text  # noqa: E402
+
+RESULTS = ROOT / "docs" / "results"
 PAGE = RESULTS / "python.md"
 KEPT = {"epochs": RESULTS / "python_cuda.json", "turbo": RESULTS / "python_turbo.json"}
 GRAPHS = ["cora", "arxiv", "reddit"]
@@ -41,37 +45,10 @@ def ran(record):
     return "tessera_ms" in record if kind_of(record) == "turbo" else "median_ms" in record["tessera"]
 
 
-def apart(found, expected):
-    return abs(found - expected) / max(abs(expected), 1e-6)
-
-
-def loss(record):
-    theirs, ours = (record[who].get("loss_after_50") for who in ("pyg", "tessera"))
-    text = "–" if theirs is None or ours is None else f"{apart(ours, theirs):.1e}"
-    if "pyg_itself" in record:
-        text += f" (PyG itself {record['pyg_itself']:.1e})"
-    if "from_fp32" in record:
-        found = record["from_fp32"]
-        text += f" (from fp32: PyG {found['pyg']:.1e}, ours {found['tessera']:.1e})"
-    return text
-
-
-def time_of(result):
-    if "median_ms" in result:
-        return f"{result['median_ms']:.2f}"
-    words = {"OutOfMemory": "memory", "out of memory": "memory", "cannot be captured": "waits"}
-    return next((word for key, word in words.items() if key in result["error"]), "failed")
-
-
-def memory(result):
-    return f"{result['peak_bytes'] / 2**20:.0f}" if "peak_bytes" in result else "–"
-
-
 def epochs_row(record):
-    pyg, ours = record["pyg"], record["tessera"]
-    ratio = f"{pyg['median_ms'] / ours['median_ms']:.2f}" if "median_ms" in pyg else "–"
-    return (f"| {record['graph']} | {record['model']} | {record['precision']} | {record['mode']} | {time_of(pyg)} | "
-            f"{time_of(ours)} | {ratio} | {loss(record)} | {memory(pyg)} / {memory(ours)} | `{record['commit']}` |")
+    return (f"| {record['graph']} | {record['model']} | {record['precision']} | {record['mode']} | "
+            f"{time_text(record['pyg'])} | {time_text(record['tessera'])} | {ratio(record)} | {loss_text(record)} | "
+            f"{memory_text(record)} | `{record['commit']}` |")
 
 
 def turbo_row(record):

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
-from epochs import commit
+from training import commit
 
 import tessera
 

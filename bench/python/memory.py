@@ -15,7 +15,7 @@ import sys
 
 import torch
 
-import epochs
+import training
 
 
 def status(name):
@@ -25,17 +25,17 @@ def status(name):
 
 
 def peak(graph, kind, accelerated):
-    data = epochs.make_graph(graph, torch.device("cpu"))
+    data = training.make_graph(graph, torch.device("cpu"))
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # the peak is counted from here on
     before = status("VmRSS")
-    epochs.Training(kind, accelerated, "eager", data, "fp32").run(3)
+    training.Training(kind, accelerated, "eager", data, "fp32").run(3)
     return {"data_bytes": before, "peak_bytes": status("VmHWM") - before}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graph", choices=epochs.GRAPHS, default="arxiv")
+    parser.add_argument("--graph", choices=training.GRAPHS, default="arxiv")
     parser.add_argument("--models", nargs="+", default=["GCN", "SAGE", "GIN", "GAT", "GATv2"])
     parser.add_argument("--json")
     parser.add_argument("--one", choices=["pyg", "tessera"], help="measure the first model here")
@@ -45,8 +45,8 @@ def main():
         return
     records = []
     for kind in options.models:
-        record = {"graph": options.graph, "model": kind, "commit": epochs.commit(),
-                  "threads": torch.get_num_threads(), "versions": epochs.versions()}
+        record = {"graph": options.graph, "model": kind, "commit": training.commit(),
+                  "threads": torch.get_num_threads(), "versions": training.versions()}
         for who in ("pyg", "tessera"):
             command = [sys.executable, os.path.abspath(__file__), "--graph", options.graph, "--models", kind,
                        "--one", who]

@@ -17,7 +17,7 @@ import sys
 import time
 
 import torch
-from epochs import GRAPHS, commit, make_graph
+from training import GRAPHS, commit, make_graph
 
 import tessera
 
