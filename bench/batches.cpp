@@ -33,9 +33,10 @@ constexpr std::int64_t drawn_width = 64;
 constexpr std::int64_t classes = 16;
 
 /// Where ids follow communities, as in generated graphs, ranges of them cut less than this.
-constexpr double small_cut = 0.3;
+constexpr double small_cut = 0.5;
 
 Partition parts_of(const Problem& problem) {
+  if (problem.partition != nullptr) return *problem.partition;
   const Graph& graph = problem.graph;
   PartitionOptions options;
   options.parts = problem.parts > 0 ? problem.parts

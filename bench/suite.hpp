@@ -12,6 +12,7 @@
 #include "tessera/core/measure.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/graph.hpp"
+#include "tessera/graph/partition.hpp"
 #include "tessera/ops/kernels.hpp"
 
 #include "bench/gate.hpp"
@@ -48,6 +49,7 @@ struct Problem {
   ops::PlanOptions plans = {};  ///< how plans are made, device and kernel apart
   ModelShape shape = {};        ///< of a model that is trained
   std::int32_t parts = 0;  ///< that batches are cut from; 0: of about 100 vertices, 1500 at most
+  std::shared_ptr<const Partition> partition = {};  ///< instead of parts made for the graph
 };
 
 /// How many rows the check of a problem compares.

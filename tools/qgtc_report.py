@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what QGTC's Figures 7 to 10 and Table 3 show and writes docs/results/qgtc.md.
+"""Measures what QGTC's Figures 7 to 10 and Tables 2 and 3 show, and writes docs/results/qgtc.md (of a CPU: qgtc_cpu.md).
 
-    tools/qgtc_report.py --device cuda --commit 3bbdb77 --program build/cuda/bin/tessera PROTEINS_full.npz:29 ppi-small.npz:50
-    tools/qgtc_report.py --quick --commit 3bbdb77 --output /tmp
+    tools/qgtc_report.py --device cuda --program build/cuda/bin/tessera --data GRAPHS --pyg python3 --commit 3bbdb77
+    tools/qgtc_report.py --quick --output /tmp --commit 3bbdb77
 
-Figure 7 (a, b), inference over batches of parts by bits; Figure 7 (c) and Table 3, the rate of the aggregation as a
-dense product; Figure 8, the share of tiles with edges; Figure 9, sizes of the adjacency and of the embedding; Figure
-10, what a loaded tile saves when it serves all planes. The records go beside the page as qgtc.json. SOURCE is what
-`tessera bench --data` takes, with :WIDTH for drawn features of another width than its own.
+Figure 7 (a, b), inference over batches of parts by bits, beside PyG with --pyg; Figure 7 (c) and Table 3, the rate of
+the aggregation as a dense product; Table 2, accuracy against bits, as tools/bits_accuracy.py found it; Figure 8, the
+share of tiles with edges; Figure 9, sizes of the adjacency and of the embedding; Figure 10, what a loaded tile saves
+when it serves all planes. Records are kept beside the page (.json) after every step: a run that was cut off goes on
+where it stopped, as long as the commit is the same. GRAPHS has NAME/NAME.npz for every real graph.
 """
 import argparse
 import json
@@ -19,19 +20,42 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+MODELS = ["gcn", "gin"]
 BATCH_BITS = [2, 4, 8]
 SHOWN_BITS = [1, 2, 3, 4, 8]
 REUSE_BITS = [2, 4, 8]
+STEPS = ["batches", "products", "sizes", "reuse"]
+
+# Where graphs come from ({data}: the folder of real ones), how wide their features are, how many parts they are cut
+# into (0: of about 100 vertices) and by what. The four large ones are drawn: arxiv-size and products-size as the
+# published comparisons draw them, of which hardly an edge lies inside a part, whatever cuts them; and with one
+# community for each part, as a partitioner finds them in graphs that have such.
+WORKLOADS = {
+    "PROTEINS_full": ("{data}/PROTEINS_full/PROTEINS_full.npz", 29, 0, "contiguous"),
+    "ppi-small": ("{data}/ppi-small/ppi-small.npz", 50, 0, "auto"),
+    "blogcatalog-attr": ("{data}/blogcatalog-attr/blogcatalog-attr.npz", 128, 0, "auto"),
+    "arxiv-communities": ("generate:sbm?vertices=169343&communities=1500&mean_degree=13&seed=1", 128, 1500, "contiguous"),
+    "products-communities": ("generate:sbm?vertices=2449029&communities=1500&mean_degree=20&seed=1", 100, 1500, "contiguous"),
+    "arxiv-size": ("generate:sbm?vertices=169343&communities=40&mean_degree=13.7&inside=0.65&seed=1", 128, 1500, "auto"),
+    "products-size": ("twin:products", 100, 1500, "contiguous"),
+}
+QUICK_WORKLOADS = {"communities": ("generate:sbm?vertices=2000&communities=20&mean_degree=12&seed=1", 32, 0, "contiguous")}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "tessera"))
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--data", default=os.environ.get("TESSERA_DATA", ""), metavar="GRAPHS",
+                        help="folder of the real graphs (default: TESSERA_DATA); without it they are left out")
+    parser.add_argument("--workloads", nargs="*", metavar="NAME", help=f"of batches (default all): {', '.join(WORKLOADS)}")
+    parser.add_argument("--pyg", metavar="PYTHON", help="a Python that has PyG, to run the same batches in it")
+    parser.add_argument("--pyg-seconds", type=float, default=600, help="end it after this long")
+    parser.add_argument("--only", nargs="*", choices=STEPS, default=STEPS, help="measure only this")
+    parser.add_argument("--no-fp32", action="store_true", help="on a GPU, leave out batches in fp32")
     parser.add_argument("--quick", action="store_true", help="few sizes, small ones")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
-    parser.add_argument("sources", nargs="*", metavar="SOURCE[:WIDTH]")
     options = parser.parse_args()
     if not options.commit:
         parser.error("--commit, or TESSERA_COMMIT, says what was measured")
@@ -42,36 +66,120 @@ def arguments():
     options.sweep_widths = [16, 64] if small else [16, 32, 64, 128, 256, 512, 1024]
     options.reuse_sizes = [256] if small else [1024, 2048, 4096, 8192]
     options.reuse_width = 64 if small else 1024
+    known = QUICK_WORKLOADS if small else WORKLOADS
+    for name in options.workloads or []:
+        if name not in known:
+            parser.error(f"no workload is called {name}; there are {', '.join(known)}")
+    options.chosen = {name: known[name] for name in options.workloads or known
+                      if options.data or "{data}" not in known[name][0]}
     return options
 
 
-class Bench:
-    """`tessera bench`, and all records of it."""
+class Records:
+    """All that was measured, in a file beside the page."""
 
-    def __init__(self, options, folder):
+    def __init__(self, options, name):
         self.options = options
-        self.report = pathlib.Path(folder) / "report.json"
-        self.records = []
+        self.file = pathlib.Path(options.output) / f"{name}.json"
+        self.all = []
+        self.partitions = {}
         self.machine = None
+        kept = json.loads(self.file.read_text()) if self.file.exists() else {}
+        if kept.get("commit") == options.commit:
+            self.all, self.partitions, self.machine = kept["records"], kept.get("partitions", {}), kept.get("machine")
 
-    def __call__(self, ops, source, *flags):
-        command = [self.options.program, "bench", *ops, "--device", self.options.device, "--data", source, *flags,
-                   "--json", str(self.report), "--force"]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if not self.report.exists() or done.returncode not in (0, 7):
-            print(f"left out: {' '.join(command)}: {done.stderr.strip()[-200:]}", file=sys.stderr)
-            return []
-        found = json.loads(self.report.read_text())
-        records = found["records"]
+    def find(self, op, graph, features, precision="fp32", by_pyg=False):
+        return next((one for one in self.all
+                     if (one["op"], one["graph"], one["features"], one["precision"]) == (op, graph, features, precision)
+                     and one["kernel"].startswith("PyG") == by_pyg), None)
+
+    def save(self):
+        self.file.write_text(json.dumps({"commit": self.options.commit, "machine": self.machine,
+                                         "partitions": self.partitions, "records": self.all}, indent=1) + "\n")
+
+    def run(self, command, report, graph=None, seconds=None):
+        """Adds the records that a command writes to a file, under the name of this graph."""
+        try:
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True, timeout=seconds)
+        except subprocess.SubprocessError as error:
+            print(f"did not end well: {error} {(error.stderr or '')[-300:]}", file=sys.stderr)
+        if not report.exists():
+            return
+        found = json.loads(report.read_text())
+        report.unlink()
         self.machine = self.machine or found.get("machine")
-        self.report.unlink()
-        self.records += records
-        return records
+        for record in found["records"]:
+            record["graph"] = graph or record["graph"]
+            if self.find(record["op"], record["graph"], record["features"], record["precision"],
+                         record["kernel"].startswith("PyG")) is None:
+                self.all.append(record)
+        self.save()
+
+    def bench(self, folder, graph, source, ops, widths, precisions=("fp32",), *flags):
+        """Measures what is missing of these ops."""
+        missing = [op for op in ops
+                   if not all(self.find(op, graph, width, precision) for width in widths for precision in precisions)]
+        if not missing:
+            return
+        report = folder / "bench.json"
+        self.run([self.options.program, "bench", *missing, "--device", self.options.device, "--data", source,
+                  "--features", ",".join(map(str, widths)), "--precision", ",".join(precisions), *flags,
+                  "--json", str(report), "--force"], report, graph)
 
 
-def time_of(record):
-    """Per launch in a chain where that was measured."""
-    return record.get("chain_us") or record["median_us"]
+def float_precisions(options):
+    """What batches of bits stand beside; on a GPU bf16 is measured first, since bits must not be slower."""
+    if options.device == "cpu":
+        return ["fp32"]
+    return ["bf16"] if options.no_fp32 else ["bf16", "fp32"]
+
+
+def parts_of(records, folder, name, workload):
+    """Files of a workload's graph and of the part of each vertex."""
+    options = records.options
+    source, _, parts, method = workload
+    source = source.format(data=options.data)
+    if not source.endswith(".npz"):
+        target = folder / f"{name}.tsr"
+        subprocess.run([options.program, "convert", source, "-o", str(target), "--graph-only"], check=True,
+                       stdout=subprocess.DEVNULL)
+        source = str(target)
+    if not parts:
+        found = subprocess.run([options.program, "info", source, "--json", "-"], check=True, capture_output=True, text=True)
+        parts = max(1, json.loads(found.stdout)["vertices"] // 100)
+    file = folder / f"{name}.txt"
+    made = subprocess.run([options.program, "partition", source, "--parts", str(parts), "--method", method,
+                           "-o", str(file), "--json", "-"], check=True, capture_output=True, text=True)
+    made = json.loads(made.stdout)
+    records.partitions[name] = {key: made[key] for key in ("vertices", "edges", "method", "parts", "cut_share")}
+    return source, str(file)
+
+
+def measure_batches(records, folder):
+    """What matters first: bits beside floating point of 16 bits, then PyG, then fp32."""
+    options = records.options
+    files = {name: parts_of(records, folder, name, workload) for name, workload in options.chosen.items()}
+    first, *later = float_precisions(options)
+
+    def bench(name, ops, precision="fp32"):
+        source, parts = files[name]
+        records.bench(folder, name, source, ops, [options.chosen[name][1]], [precision], "--partition", parts)
+
+    for name in options.chosen:
+        for model in MODELS:
+            bench(name, [f"batches_{model}_{bits}" for bits in BATCH_BITS])
+        bench(name, [f"batches_{model}" for model in MODELS], first)
+    missing = [name for name, (_, width, _, _) in options.chosen.items()
+               if not all(records.find(f"batches_{model}", name, width, by_pyg=True) for model in MODELS)]
+    if options.pyg and missing:
+        report = folder / "pyg.json"
+        records.run([options.pyg, str(ROOT / "bench/baselines/batches_torch.py"),
+                     *(word for name in missing for word in (*files[name], str(options.chosen[name][1]))),
+                     "--device", options.device, "--repeats", "3", "--max-seconds", "2", "--json", str(report)],
+                    report, seconds=options.pyg_seconds)
+    for precision in later:
+        for name in options.chosen:
+            bench(name, [f"batches_{model}" for model in MODELS], precision)
 
 
 def dense(size):
@@ -79,9 +187,23 @@ def dense(size):
     return f"generate:erdos_renyi?vertices={size}&edges={size * size // 32}&seed=1"
 
 
-def rate(record, size):
+def measure_dense(records, folder, sizes, widths, bits):
+    for size in sizes:
+        records.bench(folder, str(size), dense(size), [f"bit_gemm_{count}" for count in bits], widths)
+
+
+def time_of(record):
+    """Per launch in a chain where that was measured."""
+    return record.get("chain_us") or record["median_us"]
+
+
+def rate(record):
     """Operations of a product of numbers, in 10^12 a second."""
-    return 2 * size * size * record["features"] / time_of(record) * 1e-6
+    return 2 * int(record["graph"]) ** 2 * record["features"] / time_of(record) * 1e-6
+
+
+def digits(number):
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def bits_text(bits):
@@ -93,105 +215,84 @@ def table(head, rows):
     yield "|---|" + "---:|" * (len(head) - 1)
     for row in rows:
         yield "| " + " | ".join(row) + " |"
+    yield ""
 
 
-def batches(bench, source):
-    """Rows of Figure 7 (a, b) and of Figure 8."""
-    name, _, width = source.partition(":") if not source.startswith("generate:") else (source, "", "")
-    flags = ["--features", width] if width else []
-    times, tiles = [], None
-    for model in ("gcn", "gin"):
-        float_flags = ["--precision", "fp32,bf16"] if bench.options.device == "cuda" else []
-        floats = bench([f"batches_{model}"], name, *flags, *float_flags)
-        bits = bench([f"batches_{model}_{count}" for count in BATCH_BITS], name, *flags)
-        cells = {record["precision"]: record for record in floats}
-        cells.update({int(record["op"].rsplit("_", 1)[1]): record for record in bits})
-        graph = next((record["graph"] for record in floats + bits), name)
-        row = [f"{graph}, {model}"]
-        for key in ("fp32", "bf16", *BATCH_BITS):
-            record = cells.get(key)
-            row.append("" if record is None else
-                       f"{record['median_us']:.0f} ({record['figures']['bytes_to_device'] / 1e6:.2f})")
-        times.append(row)
-        if bits and tiles is None:
-            figures = bits[0]["figures"]
-            tiles = [graph, f"{figures['batches']:.0f}", f"{100 * figures['tiles_with_edges']:.1f} %",
-                     f"{100 * figures['tiles_stored']:.1f} %"]
-    return times, tiles
+def batch_rows(records, model):
+    for name, (_, width, _, _) in records.options.chosen.items():
+        op = f"batches_{model}"
+        cells = [records.find(op, name, width, by_pyg=True),
+                 *(records.find(op, name, width, precision) for precision in float_precisions(records.options)),
+                 *(records.find(f"{op}_{bits}", name, width) for bits in BATCH_BITS)]
+        if not any(cells):
+            continue
+        yield [f"{name}, {width}"] + [
+            "" if one is None else f"{one['median_us']:.0f} ({digits(one['figures']['bytes_to_device'] / 1e6)})" for one in cells]
 
 
-def rates(bench, sizes, widths):
-    ops = [f"bit_gemm_{bits}" for bits in SHOWN_BITS]
-    for size in sizes:
-        for width in widths:
-            records = {record["op"]: record for record in bench(ops, dense(size), "--features", str(width))}
-            yield [f"{size}, {width}"] + [
-                f"{time_of(records[op]):.1f} ({rate(records[op], size):.3g})" if op in records else "" for op in ops]
+def tile_rows(records):
+    for name, (_, width, _, _) in records.options.chosen.items():
+        one = next(filter(None, (records.find(f"batches_gcn_{bits}", name, width) for bits in BATCH_BITS)), None)
+        if one is None:
+            continue
+        cut, figures = records.partitions[name], one["figures"]
+        yield [name, f"{cut['vertices']:,}", f"{cut['edges']:,}", f"{cut['parts']}, {cut['method']}",
+               f"{100 * cut['cut_share']:.1f} %", f"{figures['batches']:.0f}", f"{100 * figures['tiles_with_edges']:.1f} %",
+               f"{100 * figures['tiles_stored']:.1f} %"]
 
 
-def sweep(bench, sizes, widths):
-    for size in sizes:
-        found = {record["features"]: record
-                 for record in bench(["bit_gemm_2"], dense(size), "--features", ",".join(map(str, widths)))}
-        yield [str(size)] + [f"{rate(found[width], size):.3g}" if width in found else "" for width in widths]
-
-
-def reuse(bench, sizes, width):
-    ops = [f"bit_gemm_{bits}" for bits in (1, *REUSE_BITS)]
-    for size in sizes:
-        records = {record["op"]: record for record in bench(ops, dense(size), "--features", str(width))}
-        one = records.get("bit_gemm_1")
-        yield [str(size)] + [
-            f"{bits * time_of(one) / time_of(records[op]):.2f}" if one and op in records else ""
-            for bits, op in zip(REUSE_BITS, ops[1:])]
-
-
-def page(options, bench):
-    where = "an NVIDIA GPU" if options.device == "cuda" else "the CPU"
+def page(records):
+    options = records.options
     yield "# Counterparts of QGTC's figures\n"
-    yield (f"Made by `tools/qgtc_report.py` on {where}; commit {options.commit}. Microseconds are per "
-           "launch in a recorded chain where that was measured, otherwise medians of single runs; sums are checked "
-           "first." + ("" if options.device == "cuda" else " The shares are what to read here; "
-                       "[cuda_bits.md](cuda_bits.md) has times of a GPU.") + "\n")
-    figure_8 = []
-    if options.sources:
-        figure_7 = []
-        for source in options.sources:
-            times, tiles = batches(bench, source)
-            figure_7 += times
-            figure_8 += [tiles] if tiles else []
-        yield "## Figure 7 (a, b): inference over batches of 20 parts\n"
-        yield "Microseconds for all batches, copies included, and in brackets megabytes over the bus.\n"
-        yield from table(["graph, model", "fp32", "bf16", *map(bits_text, BATCH_BITS)], figure_7)
-        yield ""
+    yield (f"Made by `tools/qgtc_report.py` on {'an NVIDIA GPU' if options.device == 'cuda' else 'a CPU'}; commit "
+           f"{options.commit}. Microseconds are per launch in a recorded chain where that was measured, otherwise medians "
+           "of single runs; results are checked first. What is empty was not measured.\n")
+    yield "## Figure 7 (a, b): inference over batches of 20 parts\n"
+    yield ("Microseconds for all batches, copies included, and in brackets megabytes over the bus; after each graph the "
+           "width of its features. PyG: fp32, the same batches, the faster of copying in order and copying ahead.\n")
+    for model, title in (("gcn", "Cluster-GCN, 3 x 16"), ("gin", "GIN, 3 x 64")):
+        yield from table([title, "PyG", *float_precisions(options), *map(bits_text, BATCH_BITS)], batch_rows(records, model))
+    yield "## Figure 8: tiles of 8 x 128 of a batch's adjacency\n"
+    yield from table(["graph", "vertices", "edges", "parts", "edges cut", "batches", "tiles with an edge", "stored in blocks"],
+                     tile_rows(records))
     yield "## Figure 7 (c) and Table 3: aggregation as a dense product\n"
     yield "Microseconds, and in brackets 2 N N D operations in 10^12 a second.\n"
-    yield from table(["N, D", *map(bits_text, SHOWN_BITS)],
-                     rates(bench, options.table_sizes, options.table_widths))
-    yield ""
-    if figure_8:
-        yield "## Figure 8: tiles of 8 x 128 of a batch's adjacency\n"
-        yield from table(["graph", "batches", "with an edge", "stored in blocks"], figure_8)
-        yield ""
+    yield from table(["N, D", *map(bits_text, SHOWN_BITS)], (
+        [f"{size}, {width}"] + ["" if one is None else f"{time_of(one):.1f} ({digits(rate(one))})" for one in
+                                (records.find(f"bit_gemm_{bits}", str(size), width) for bits in SHOWN_BITS)]
+        for size in options.table_sizes for width in options.table_widths))
     yield "## Figure 9: sizes\n"
-    yield "2 N N D operations in 10^12 a second with 2 bits; N down, D across.\n"
-    yield from table(["N", *map(str, options.sweep_widths)], sweep(bench, options.sweep_sizes, options.sweep_widths))
-    yield ""
+    yield "2 N N D operations in 10^12 a second with one bit; N down, D across.\n"
+    yield from table(["N", *map(str, options.sweep_widths)], (
+        [str(size)] + ["" if one is None else digits(rate(one)) for one in
+                       (records.find("bit_gemm_1", str(size), width) for width in options.sweep_widths)]
+        for size in options.sweep_sizes))
     yield "## Figure 10: a loaded tile serves all planes\n"
     yield f"So many products of one plane over one product of all planes, {options.reuse_width} columns.\n"
-    yield from table(["N", *map(bits_text, REUSE_BITS)],
-                     reuse(bench, options.reuse_sizes, options.reuse_width))
+    rows = []
+    for size in options.reuse_sizes:
+        one, *several = (records.find(f"bit_gemm_{bits}", str(size), options.reuse_width) for bits in (1, *REUSE_BITS))
+        rows.append([str(size)] + [f"{bits * time_of(one) / time_of(all_planes):.2f}" if one and all_planes else ""
+                                   for bits, all_planes in zip(REUSE_BITS, several)])
+    yield from table(["N", *map(bits_text, REUSE_BITS)], rows)
+    yield "## Table 2: accuracy\n"
+    yield "[bits.md](bits.md) has accuracy against bits, and `tools/bits_accuracy.py` regenerates it."
 
 
 def main():
     options = arguments()
+    name = "qgtc" if options.device == "cuda" else "qgtc_cpu"
+    records = Records(options, name)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(options, folder)
-        text = "\n".join(page(options, bench)) + "\n"
-    output = pathlib.Path(options.output)
-    (output / "qgtc.md").write_text(text)
-    (output / "qgtc.json").write_text(json.dumps(
-        {"commit": options.commit, "machine": bench.machine, "records": bench.records}, indent=1) + "\n")
+        folder = pathlib.Path(folder)
+        steps = {"batches": lambda: measure_batches(records, folder),
+                 "products": lambda: measure_dense(records, folder, options.table_sizes, options.table_widths, SHOWN_BITS),
+                 "sizes": lambda: measure_dense(records, folder, options.sweep_sizes, options.sweep_widths, [1]),
+                 "reuse": lambda: measure_dense(records, folder, options.reuse_sizes, [options.reuse_width], (1, *REUSE_BITS))}
+        for step in STEPS:
+            if step in options.only:
+                steps[step]()
+    (pathlib.Path(options.output) / f"{name}.md").write_text("\n".join(page(records)) + "\n")
 
 
 if __name__ == "__main__":

@@ -204,6 +204,12 @@ bool has_heads(const BenchArguments& arguments) {
                      [](const bench::Suite* suite) { return suite->usual_heads > 0; });
 }
 
+bool cuts_batches(const BenchArguments& arguments) {
+  const std::vector<const bench::Suite*> suites = chosen_suites(arguments);
+  return std::any_of(suites.begin(), suites.end(),
+                     [](const bench::Suite* suite) { return suite->op.starts_with("batches_"); });
+}
+
 void reject_useless_options(const Arguments& app, const BenchArguments& arguments) {
   const bool comparing = compares(arguments);
   std::vector<Useless> options{
@@ -236,6 +242,11 @@ void reject_useless_options(const Arguments& app, const BenchArguments& argument
   for (const char* name : {"--hidden", "--classes", "--dropout"}) {
     options.push_back({name, !trains, "where no model is trained", "measure step or epoch"});
   }
+  const bool cuts = !comparing && cuts_batches(arguments);
+  for (const char* name : {"--parts", "--partition"}) {
+    options.push_back({name, !cuts, "for these ops", "measure batches_gcn or batches_gin"});
+  }
+  options.push_back({"--parts", !arguments.partition_file.empty(), "with --partition", ""});
   reject_useless(app, options);
 }
 
@@ -250,7 +261,8 @@ ExitCode route(Session& session, const Arguments& app, const BenchArguments& arg
 }
 
 std::vector<FileUse> files_of(const BenchArguments& arguments) {
-  std::vector<FileUse> files{plans_file(arguments.planning)};
+  std::vector<FileUse> files{plans_file(arguments.planning),
+                             {"--partition", arguments.partition_file, FileRole::input}};
   for (const std::string& source : arguments.sources) files.push_back(source_file(source));
   if (!compares(arguments)) return files;
   for (std::size_t i = 1; i < arguments.words.size(); ++i) {
@@ -322,6 +334,9 @@ Action setup(Arguments& app) {
                  "1500 at most)")
       ->type_name("N")
       ->check(between(std::int64_t{1}, std::int64_t{1} << 30));
+  app.add_option("--partition", arguments->partition_file,
+                 "read the parts of batches_* from this file: line i holds the part of vertex i")
+      ->type_name("FILE");
   const std::string shape = "Shape of a trained model (default: as in its paper)";
   app.add_option("--hidden", arguments->shape.hidden,
                  "width between two layers, all heads together")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "options.hpp"
+#include "partition_file.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::app {
@@ -69,6 +70,10 @@ bench::Problem problem_on(const BenchArguments& arguments, const Dataset& datase
   problem.plans = arguments.planning.options();
   problem.shape = arguments.shape;
   problem.parts = arguments.parts;
+  if (!arguments.partition_file.empty()) {
+    problem.partition = std::make_shared<const Partition>(
+        read_partition_file(arguments.partition_file, dataset.graph.num_rows(), arguments.parts));
+  }
   if (arguments.heads > 0) problem.shape.heads = arguments.heads;
   if (parse_nonfinite(arguments.nonfinite) == Nonfinite::allow) {
     problem.plans.exact_nonfinite = true;

@@ -22,6 +22,7 @@ struct BenchArguments {
   std::vector<int> threads = {0};
   std::int64_t heads = 0;
   std::int32_t parts = 0;
+  std::string partition_file;
   bench::ModelShape shape;  ///< `heads` belongs to it, too
   std::string device = "cpu";
   std::string kernel;

@@ -3,12 +3,13 @@
 """Inference of Cluster-GCN (3 x 16) and GIN (3 x 64) over batches of parts in PyG, fp32, copies included.
 
     tessera partition graph.npz --parts 147 -o parts.txt
-    batches_torch.py --data graph.npz --parts parts.txt --features 50 --json pyg.json
+    batches_torch.py graph.npz parts.txt 50 --json pyg.json
     tessera bench batches_gcn_4 --data graph.npz --features 50 --json tessera.json
 
-Every batch has 20 parts; edges between parts are left out. Features (drawn at random) and edge_index lie in pinned
-memory and are copied in every run, ahead of the batch's turn on a stream of their own where that is faster. Logits of
-the first batch are checked against sums over its edges in double precision.
+Several graphs follow each other, each as its file (.npz or .tsr), a file whose line i is the part of vertex i, and
+the width of its features. Every batch has 20 parts; edges between parts are left out. Features (drawn at random) and
+edge_index lie in pinned memory and are copied in every run, ahead of the batch's turn on a stream of their own where
+that is faster. Logits of the first batch are checked against sums over its edges in double precision.
 """
 import argparse
 import pathlib
@@ -75,7 +76,9 @@ def make_batches(path, parts_file, width, seed, pinned):
     """(x, edge_index) of every batch."""
     _, offsets, sources, vertices = common.load(path)
     targets = numpy.repeat(numpy.arange(vertices), numpy.diff(offsets))
-    part = numpy.loadtxt(parts_file, dtype=numpy.int64)
+    part = numpy.fromfile(parts_file, dtype=numpy.int64, sep="\n")
+    if len(part) != vertices:
+        raise SystemExit(f"{parts_file} has {len(part)} lines for {vertices} vertices")
     inside = (part[sources] == part[targets]) & (sources != targets)
     sources, targets = sources[inside], targets[inside]
     batch = part // PARTS_PER_BATCH
@@ -134,11 +137,34 @@ def check(model, batches, device):
     return error
 
 
+def measure(options, path, parts_file, width):
+    """The records of all models on one graph."""
+    began = time.perf_counter()
+    on_gpu = options.device == "cuda"
+    batches = make_batches(path, parts_file, width, 1, on_gpu)
+    size = sum(part.numel() * part.element_size() for batch in batches for part in batch)
+    copies = torch.cuda.Stream() if on_gpu else None
+    for name in options.models.split(","):
+        torch.manual_seed(1)
+        model = {"gcn": Gcn, "gin": Gin}[name](width).to(options.device).eval()
+        settings = {"in order": lambda: run_in_order(model, batches, options.device)}
+        if on_gpu:
+            settings["copied ahead"] = lambda: run_ahead(model, batches, copies)
+        with torch.inference_mode():
+            error = check(model, batches, options.device)
+            setting, samples, plan = common.best_setting(settings, options)
+        record = common.record(f"batches_{name}", pathlib.Path(path).stem, width, torch.get_num_threads(),
+                               "PyG, " + setting, samples, plan)
+        record.update(device=options.device, max_error=error,
+                      figures={"batches": len(batches), "bytes_to_device": size})
+        print(f"PyG batches_{name} {record['graph']} {width}: {record['median_us']:.0f} us, {len(batches)} batches, "
+              f"{size / 1e6:.1f} MB, {plan}, {time.perf_counter() - began:.0f} s", flush=True)
+        yield record
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True, metavar="FILE.npz")
-    parser.add_argument("--parts", required=True, metavar="FILE", help="line i: the part of vertex i")
-    parser.add_argument("--features", type=int, required=True)
+    parser.add_argument("cases", nargs="+", metavar="GRAPH PARTS WIDTH")
     parser.add_argument("--models", default="gcn,gin")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--repeats", type=int, default=5)
@@ -146,30 +172,14 @@ def main():
     parser.add_argument("--max-seconds", type=float, default=10)
     parser.add_argument("--json", required=True, metavar="FILE")
     options = parser.parse_args()
+    if len(options.cases) % 3 != 0:
+        parser.error("every graph needs three words: its file, the file of its parts, and a width of features")
 
-    began = time.perf_counter()
-    on_gpu = options.device == "cuda"
-    batches = make_batches(options.data, options.parts, options.features, 1, on_gpu)
-    size = sum(part.numel() * part.element_size() for batch in batches for part in batch)
-    copies = torch.cuda.Stream() if on_gpu else None
     records = []
-    for name in options.models.split(","):
-        torch.manual_seed(1)
-        model = {"gcn": Gcn, "gin": Gin}[name](options.features).to(options.device).eval()
-        settings = {"in order": lambda: run_in_order(model, batches, options.device)}
-        if on_gpu:
-            settings["copied ahead"] = lambda: run_ahead(model, batches, copies)
-        with torch.inference_mode():
-            error = check(model, batches, options.device)
-            setting, samples, plan = common.best_setting(settings, options)
-        record = common.record(f"batches_{name}", pathlib.Path(options.data).stem, options.features,
-                               torch.get_num_threads(), "PyG, " + setting, samples, plan)
-        record.update(device=options.device, max_error=error,
-                      figures={"batches": len(batches), "bytes_to_device": size})
-        records.append(record)
-        print(f"PyG batches_{name} {record['graph']} {options.features}: {record['median_us']:.0f} us, "
-              f"{len(batches)} batches, {size / 1e6:.1f} MB, {plan}, {time.perf_counter() - began:.0f} s")
-    common.write(options, records)
+    for path, parts_file, width in zip(*[iter(options.cases)] * 3):
+        for record in measure(options, path, parts_file, int(width)):
+            records.append(record)
+            common.write(options, records)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import pathlib
 import platform
 import statistics
+import struct
 import time
 
 import numpy
@@ -32,8 +33,26 @@ def arguments(description):
     return options
 
 
+def sections(path):
+    """The arrays of a container (.tsr, docs/formats.md), mapped; checksums are not looked at."""
+    memory = numpy.memmap(path, mode="r")
+    arrays, entry = {}, 64
+    for _ in range(struct.unpack_from("<I", memory, 32)[0]):
+        name, kind, dimensions, _, offset, size = struct.unpack_from("<HBBIQQ", memory, entry)
+        shape = struct.unpack_from(f"<{dimensions}Q", memory, entry + 24)
+        text = entry + 24 + 8 * dimensions
+        kind, name = bytes(memory[text:text + kind]).decode(), bytes(memory[text + kind:text + kind + name]).decode()
+        arrays[name] = memory[offset:offset + size].view(kind).reshape(shape)
+        entry = (text + len(kind) + len(name) + 7) // 8 * 8
+    return arrays
+
+
 def load(path):
-    """(name, offsets, columns, number of vertices) of a graph in the .npz layout of docs/formats.md."""
+    """(name, offsets, columns, number of vertices) of a graph in a container or the .npz layout of docs/formats.md."""
+    if pathlib.Path(path).suffix == ".tsr":
+        arrays = sections(path)
+        offsets = arrays["row_offsets"]
+        return pathlib.Path(path).stem, offsets, arrays["col_indices"].astype(numpy.int64), len(offsets) - 1
     with numpy.load(path) as arrays:
         row, column = arrays["row"], arrays["col"]
         vertices = int(arrays["num_nodes"])

@@ -20,6 +20,26 @@ def record(op="spmm", graph="cora", features=16, threads=1, median=100.0, **more
 
 
 class Bench(cli.CliTest):
+    def test_batches_are_cut_from_a_given_partition(self):
+        parts = self.folder / "parts.txt"
+        parts.write_text("".join(f"{vertex % 41}\n" for vertex in range(82)))
+        found = self.json("bench", "batches_gcn_4", "--data", "generate:sbm?vertices=82&communities=2&mean_degree=4",
+                          "--features", "8", "--partition", parts, "--quick")
+        self.assertEqual(found["failures"], [])
+        # 41 parts, 20 to a batch.
+        self.assertEqual(found["records"][0]["figures"]["batches"], 3)
+
+    def test_parts_are_for_batches_alone(self):
+        parts = self.folder / "parts.txt"
+        parts.write_text("0\n" * 34)
+        batches = ["bench", "batches_gcn_4", "--data", "embedded:karate", "--quick"]
+        self.assertIn("does nothing for these ops", self.fail_with(
+            2, "bench", "spmm", "--data", "embedded:karate", "--partition", parts).err)
+        self.assertIn("does nothing with --partition", self.fail_with(
+            2, *batches, "--partition", parts, "--parts", "2").err)
+        parts.write_text("0\n" * 33)
+        self.assertIn("34 are needed", self.fail_with(3, *batches, "--partition", parts).err)
+
     def test_records_are_whole(self):
         found = self.json("bench", "spmm", "gemm", "--data", "embedded:karate", "--features", "7,16",
                           "--threads", "1,2", "--precision", "fp32,bf16", "--quick", "--commit", "abc")
