@@ -34,7 +34,7 @@ struct ByteWindowsShape {
   static constexpr int strips = 4 / row_warps;         ///< of 16 rows that a warp has
   static constexpr int groups = units / column_warps;  ///< of 16 columns that a warp has
   static constexpr int num_sums = width / 2;           ///< of a thread
-  static_assert(groups == 2 || groups == 4);
+  static_assert(groups == 2 || groups % 4 == 0);
   using Share = RowShare<std::uint8_t, width, rows, threads>;
   using Feed = StageFeed<rows, threads, false, false>;
   using Record = typename Feed::Record;
@@ -77,12 +77,13 @@ class ByteStages {
   std::uint32_t to_;
 };
 
-/// The edges of 16 rows and 32 columns as bytes, from the lowest bits of both halves of a lane's
-/// word (tiles/fragment.hpp). A register has the columns 2q, 2q + 8, 2q + 1 and 2q + 9 of a row,
-/// where q = lane % 4, from column 0 or 16 on.
-__device__ inline void expand_bytes(std::uint32_t bits, std::uint32_t (&a)[4]) {
+/// The edges of 16 rows and of one half of 64 columns as bytes, from a lane's word
+/// (tiles/fragment.hpp). A register has the columns 2q, 2q + 8, 2q + 1 and 2q + 9 of a row, where
+/// q = lane % 4, from column 0 or 16 of the half on.
+__device__ inline void expand_bytes(std::uint32_t bits, int half, std::uint32_t (&a)[4]) {
   // The bits of upper columns in the bytes above.
-  const std::uint32_t pairs = (bits & 0x00FF00FFu) | (bits << 6 & 0xFF00FF00u);
+  const std::uint32_t pairs =
+      half == 0 ? __byte_perm(bits, bits << 6, 0x7250) : __byte_perm(bits, bits >> 2, 0x7351);
   a[0] = pairs & 0x01010101u;
   a[1] = pairs >> 1 & 0x01010101u;
   a[2] = pairs >> 4 & 0x01010101u;
@@ -118,7 +119,7 @@ __device__ void multiply_stage(typename Shape::Record record, int num_steps, std
       std::uint32_t a[Shape::strips][4];
 #pragma unroll
       for (int strip = 0; strip < Shape::strips; ++strip) {
-        expand_bytes(half == 0 ? bits[strip] : bits[strip] >> 8, a[strip]);
+        expand_bytes(bits[strip], half, a[strip]);
       }
 #pragma unroll
       for (int group = 0; group < Shape::groups; ++group) {

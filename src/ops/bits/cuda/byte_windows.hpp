@@ -31,5 +31,8 @@ extern const std::array<ByteWindowsFunction, num_byte_windows> byte_windows;
 /// Of 32, 64 and 128 columns, on wgmma.
 inline constexpr int num_wide_windows = 3;
 extern const std::array<ByteWindowsFunction, num_wide_windows> wide_windows;
+/// Of 32, 64 and 128 columns, on wgmma with the pattern in registers.
+inline constexpr int num_tall_bytes = 3;
+extern const std::array<ByteWindowsFunction, num_tall_bytes> tall_bytes;
 
 }  // namespace tessera::ops

@@ -109,41 +109,41 @@ std::string why_not(const BitProblem& problem) {
   return why_not_on_gpu(problem);
 }
 
-std::string why_not_wide(const BitProblem& problem) {
+std::string why_not_wgmma(const BitProblem& problem) {
   if (!cuda::has_wgmma(problem.options.device)) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
   return why_not(problem);
 }
 
+template <const auto& functions, auto why_not_this, auto predict>
+BitKernel kernel_of(const char* name, const char* description) {
+  return {{name, description, "bit_aggregate", DeviceKind::cuda, true},
+          why_not_this,
+          [](const BitProblem& problem) {
+            return predict(problem, device_traits(problem.options.device));
+          },
+          [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+            return std::make_unique<CudaByteWindows>(problem,
+                                                     function_for(functions, problem.options.cols));
+          }};
+}
+
 }  // namespace
 
 void append_cuda_byte_windows(std::vector<BitKernel>& table) {
-  table.push_back({{"bit_aggregate/cuda/windows",
-                    "windows of 64 rows, codes gathered once for all of them, products of bytes on "
-                    "tensor cores",
-                    "bit_aggregate", DeviceKind::cuda, true},
-                   why_not,
-                   [](const BitProblem& problem) {
-                     return predict_bit_windows_us(problem, device_traits(problem.options.device));
-                   },
-                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-                     return std::make_unique<CudaByteWindows>(
-                         problem, function_for(byte_windows, problem.options.cols));
-                   }});
-  table.push_back({{"bit_aggregate/cuda/wide_windows",
-                    "windows of 64 rows, codes gathered once for all of them, products of columns "
-                    "by the pattern as bytes on wgmma",
-                    "bit_aggregate", DeviceKind::cuda, true},
-                   why_not_wide,
-                   [](const BitProblem& problem) {
-                     return predict_bit_wide_windows_us(problem,
-                                                        device_traits(problem.options.device));
-                   },
-                   [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
-                     return std::make_unique<CudaByteWindows>(
-                         problem, function_for(wide_windows, problem.options.cols));
-                   }});
+  table.push_back(kernel_of<byte_windows, why_not, predict_bit_windows_us>(
+      "bit_aggregate/cuda/windows",
+      "windows of 64 rows, codes gathered once for all of them, products of bytes on tensor "
+      "cores"));
+  table.push_back(kernel_of<wide_windows, why_not_wgmma, predict_bit_wide_windows_us>(
+      "bit_aggregate/cuda/wide_windows",
+      "windows of 64 rows, codes gathered once for all of them, products of columns by the pattern "
+      "as bytes on wgmma"));
+  table.push_back(kernel_of<tall_bytes, why_not_wgmma, predict_tall_bytes_us>(
+      "bit_aggregate/cuda/tall",
+      "windows of 64 rows, codes gathered once for all of them and turned into lines of columns, "
+      "products of the pattern by bytes on wgmma"));
 }
 
 }  // namespace tessera::ops

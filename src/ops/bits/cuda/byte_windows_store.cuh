@@ -65,13 +65,16 @@ __device__ bool merge_byte_sums(const ByteWindowsLaunch& launch, const tiles::Cu
 }
 
 /// What a thread has of a window: of each strip two rows, and of every 16 columns the four from
-/// 4 * (lane % 4) on, even ones before odd ones.
+/// 4 * (lane % 4) on, even ones before odd ones. A part is a strip, or 64 columns of one.
 template <class Shape>
 struct ByteWindowSums {
-  static constexpr int count = Shape::groups * 4;    ///< of one row
-  static constexpr int at_once = 4 / Shape::groups;  ///< rows that have four words of codes
+  static constexpr int groups = Shape::groups < 4 ? Shape::groups : 4;  ///< of a part
+  static constexpr int parts_of_strip = Shape::groups / groups;
+  static constexpr int parts = Shape::strips * parts_of_strip;
+  static constexpr int count = groups * 4;    ///< of one row
+  static constexpr int at_once = 4 / groups;  ///< rows that have four words of codes
 
-  std::int32_t own[Shape::strips][Shape::groups][2][4];
+  std::int32_t own[parts][groups][2][4];
 
   __device__ explicit ByteWindowSums(const ByteWindowsLaunch& launch)
       : launch_(launch),
@@ -89,7 +92,7 @@ struct ByteWindowSums {
       const tiles::CutWindow window = launch_.tall.work.slot_windows[stage.target];
       complete = merge_byte_sums<Shape::num_sums, Shape::threads>(
           launch_, window, stage.target, start_, [&](int i) -> std::int32_t& {
-            return own[i / 8 / Shape::groups][i / 8 % Shape::groups][i / 4 % 2][i % 4];
+            return own[i / 8 / groups][i / 8 % groups][i / 4 % 2][i % 4];
           });
       first_row = window.first_row;
     }
@@ -106,7 +109,7 @@ struct ByteWindowSums {
   __device__ void for_all(Function&& function) {
 #pragma unroll
     for (int i = 0; i < Shape::num_sums; ++i) {
-      function(own[i / 8 / Shape::groups][i / 8 % Shape::groups][i / 4 % 2][i % 4]);
+      function(own[i / 8 / groups][i / 8 % groups][i / 4 % 2][i % 4]);
     }
   }
 
@@ -117,21 +120,21 @@ struct ByteWindowSums {
     const int first_strip = warp_ / Shape::column_warps * Shape::strips;
     const int first_column = static_cast<int>(blockIdx.y) * Shape::width +
                              warp_ % Shape::column_warps * (Shape::groups * 16);
-    std::int64_t row = std::int64_t{first_row} + first_strip * 16 + lane_ / 4;
-    const int column = first_column + lane_ % 4 * 4;
-    std::uint32_t words[4];
+    const std::int64_t row = std::int64_t{first_row} + first_strip * 16 + lane_ / 4;
     if (launch_.out.plain) {
       if (launch_.out.result.finish.direct) return store_plain<true>(row, first_column);
       return store_plain<false>(row, first_column);
     }
 #pragma unroll 1
-    for (int i = 0; i < 2 * Shape::strips; i += at_once) {
+    for (int i = 0; i < 2 * parts; i += at_once) {
+      const std::int64_t row_of = row + row_at(i);
+      const int column = first_column + column_at_part(i / 2);
+      std::uint32_t words[4];
 #pragma unroll
       for (int k = 0; k < at_once; ++k) {
-        finish_row(k, row + k * 8, column, words + k * Shape::groups);
+        finish_row(k, row_of + k * 8, column + lane_ % 4 * 4, words + k * groups);
       }
-      if (gives_codes(launch_.out.result)) store_words(row, first_column, words);
-      row += 8 * at_once;
+      if (gives_codes(launch_.out.result)) store_words(row_of, column, words);
       move_up();
     }
   }
@@ -139,29 +142,32 @@ struct ByteWindowSums {
   template <bool direct>
   __device__ void store_plain(std::int64_t row, int first_column) const {
 #pragma unroll
-    for (int i = 0; i < 2 * Shape::strips; i += at_once) {
+    for (int i = 0; i < 2 * parts; i += at_once) {
+      const int column = first_column + column_at_part(i / 2);
       std::uint32_t words[4];
 #pragma unroll
       for (int k = 0; k < at_once; ++k) {
-        plain_codes<direct>(i / 2, i % 2 + k, first_column + lane_ % 4 * 4,
-                            words + k * Shape::groups);
+        plain_codes<direct>(i / 2, i % 2 + k, column + lane_ % 4 * 4, words + k * groups);
       }
-      store_words(row, first_column, words);
-      row += 8 * at_once;
+      store_words(row + row_at(i), column, words);
     }
   }
+
+  /// Of half `i` of all parts, two for each.
+  __device__ static int row_at(int i) { return i / 2 / parts_of_strip * 16 + i % 2 * 8; }
+  __device__ static int column_at_part(int part) { return part % parts_of_strip * 64; }
 
   __device__ void move_up() {
 #pragma unroll
     for (int i = 0; i < Shape::num_sums; ++i) {
-      const int strip = i / 8 / Shape::groups;
-      const int group = i / 8 % Shape::groups;
+      const int part = i / 8 / groups;
+      const int group = i / 8 % groups;
       const int odd = i / 4 % 2;
-      std::int32_t& to = own[strip][group][odd][i % 4];
+      std::int32_t& to = own[part][group][odd][i % 4];
       if (at_once == 1 && i % 4 < 2) {
-        to = own[strip][group][odd][i % 4 + 2];
-      } else if (strip + 1 < Shape::strips) {
-        to = own[strip + 1][group][odd][at_once == 1 ? i % 4 - 2 : i % 4];
+        to = own[part][group][odd][i % 4 + 2];
+      } else if (part + 1 < parts) {
+        to = own[part + 1][group][odd][at_once == 1 ? i % 4 - 2 : i % 4];
       }
     }
   }
@@ -171,29 +177,28 @@ struct ByteWindowSums {
                               std::uint32_t (&words)[4]) const {
     transpose_quad(words);
     const int word = lane_ % 4;
-    const std::int64_t row = first_row + word / Shape::groups * 8;
-    store_codes<Shape::groups, 4, Shape::width>(launch_.out, row,
-                                                first_column + word % Shape::groups * 16,
-                                                row < launch_.out.all_rows, words);
+    const std::int64_t row = first_row + word / groups * 8;
+    store_codes<groups, 4, Shape::width>(launch_.out, row, first_column + word % groups * 16,
+                                         row < launch_.out.all_rows, words);
   }
 
-  /// What thread sum `i` of a row is.
-  __device__ std::int32_t sum_at(int strip, int half, int i) const {
-    return own[strip][i / 4][i % 2][half * 2 + i % 4 / 2];
+  /// Sum `i` of one row of a part.
+  __device__ std::int32_t sum_at(int part, int half, int i) const {
+    return own[part][i / 4][i % 2][half * 2 + i % 4 / 2];
   }
   __device__ static int column_at(int column, int i) { return column + i / 4 * 16 + i % 4; }
 
   /// Codes of small sums that nothing is done to, in one range from 0 on.
   template <bool direct>
-  __device__ void plain_codes(int strip, int half, int column, std::uint32_t* words) const {
+  __device__ void plain_codes(int part, int half, int column, std::uint32_t* words) const {
     const BitFinish& finish = launch_.out.result.finish;
     const int cols = static_cast<int>(launch_.out.cols);
 #pragma unroll
-    for (int group = 0; group < Shape::groups; ++group) {
+    for (int group = 0; group < groups; ++group) {
       std::uint32_t codes[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        const float sum = __int_as_float(sum_at(strip, half, group * 4 + k)) - small_sum_unit;
+        const float sum = __int_as_float(sum_at(part, half, group * 4 + k)) - small_sum_unit;
         codes[k] = plain_code<direct>(finish, sum);
       }
       words[group] = bytes_before(cols - column_at(column, group * 4), codes);
@@ -207,12 +212,12 @@ struct ByteWindowSums {
     return left < 4 ? bytes & ((1u << left * 8) - 1) : bytes;
   }
 
-  /// A row of the first strip, `half` 0 or 1.
+  /// A row of the first part, `half` 0 or 1.
   __device__ void finish_row(int half, std::int64_t row, int column, std::uint32_t* words) const {
     const BitResult& result = launch_.out.result;
     const int cols = static_cast<int>(launch_.out.cols);
 #pragma unroll
-    for (int group = 0; group < Shape::groups; ++group) words[group] = 0;
+    for (int group = 0; group < groups; ++group) words[group] = 0;
     if (row >= launch_.out.rows) return;
     const auto sum_of = [&](int i) { return sum_at(0, half, i); };
     if (result.kind == BitResultKind::sums) {
@@ -251,7 +256,7 @@ struct ByteWindowSums {
     std::uint32_t codes[count];
     finish_codes(result.finish, column_of, values, codes);
 #pragma unroll
-    for (int group = 0; group < Shape::groups; ++group) {
+    for (int group = 0; group < groups; ++group) {
       const std::uint32_t four[4] = {codes[group * 4], codes[group * 4 + 1], codes[group * 4 + 2],
                                      codes[group * 4 + 3]};
       words[group] = bytes_before(cols - column_at(column, group * 4), four);
@@ -262,7 +267,7 @@ struct ByteWindowSums {
     const BitFinish& finish = launch_.out.result.finish;
     const std::uint8_t* const codes = finish.own_bytes + row * finish.own_stride;
 #pragma unroll
-    for (int group = 0; group < Shape::groups; ++group) {
+    for (int group = 0; group < groups; ++group) {
       const int at = column + group * 16;
       if (at >= launch_.out.cols) continue;
       const std::uint32_t four = __ldg(reinterpret_cast<const std::uint32_t*>(codes + at));

@@ -29,6 +29,7 @@ struct BitCoefficients {
   double window_share;       ///< of what windows of 16-bit features take
   double wide_window_share;  ///< the same on wgmma, of more than 64 columns ...
   double less_wide_share;    ///< ... and of fewer
+  double tall_share;         ///< the same with the pattern in registers
   double finish_us;          ///< per million sums that become codes or values, by rows
   double narrow_finish;      ///< of that, where lanes have 8 columns
   double window_finish;      ///< and by windows
@@ -67,6 +68,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .window_share = 1.04,
        .wide_window_share = 0.85,
        .less_wide_share = 1.28,
+       .tall_share = 1.5,
        .finish_us = 0.15,
        .narrow_finish = 0.6,
        .window_finish = 1.6,
@@ -209,6 +211,11 @@ double predict_bit_wide_windows_us(const BitProblem& problem, const DeviceTraits
   const std::int64_t cols = problem.options.cols;
   if (cols <= 64) return windows_us(problem, fit.less_wide_share, cols, fit, traits);
   return windows_us(problem, fit.wide_window_share, (cols + 127) / 128 * 128, fit, traits);
+}
+
+double predict_tall_bytes_us(const BitProblem& problem, const DeviceTraits& traits) {
+  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  return windows_us(problem, fit.tall_share, problem.options.cols, fit, traits);
 }
 
 }  // namespace tessera::ops

@@ -21,6 +21,7 @@ double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_wide_windows_us(const BitProblem& problem, const DeviceTraits& traits);
+double predict_tall_bytes_us(const BitProblem& problem, const DeviceTraits& traits);
 /// How many sources come is not known.
 double predict_bit_lists_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits);

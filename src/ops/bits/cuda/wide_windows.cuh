@@ -66,8 +66,8 @@ __device__ void expand_stage(typename Shape::Record record, int num_steps, std::
     const std::uint32_t kept = left >= 4 ? ~0u : left <= 0 ? 0u : ((1u << left * 4) - 1) * 0x10001u;
     const std::uint32_t bits = record.word(tile) & kept;
     std::uint32_t first[4], second[4];
-    expand_bytes(bits, first);
-    expand_bytes(bits >> 8, second);
+    expand_bytes(bits, 0, first);
+    expand_bytes(bits, 1, second);
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
       asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(
