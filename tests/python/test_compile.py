@@ -73,7 +73,7 @@ def test_export(name):
     vertices, edges = torch.export.Dim("vertices"), torch.export.Dim("edges")
     program = torch.export.export(layer, (x, index), dynamic_shapes=({0: vertices}, {1: edges}))
     other, features = random_edges(40, 40, 90, seed=2), torch.randn(40, 12)
-    assert torch.allclose(program.module()(features, other), layer(features, other), atol=1e-6)
+    assert torch.allclose(program.module()(features, other), layer(features, other), atol=1e-5)
 
 
 def test_a_changed_graph_is_noticed_in_compiled_code():

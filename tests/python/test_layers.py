@@ -344,10 +344,29 @@ def test_what_cannot_run_here_runs_on_pyg():
         assert f"PyG ({layer.tessera_fallback})" in str(tessera.explain(layer))
 
 
-def test_lambda_max_of_cheb():
+@pytest.mark.parametrize("few", [0, 1 << 14], ids=["large", "small"])
+def test_chebyshev_polynomials_of_large_and_small_graphs(few, device, monkeypatch):
+    monkeypatch.setattr(tessera.nn._gcn_norm, "_FEW_MESSAGES", few)
+    theirs, mine = pair("Cheb", device)
+    index, x = random_edges(20, 20, 100, device), torch.randn(20, 12, device=device)
+    weight, largest = torch.rand(100, device=device), torch.tensor(1.7, device=device)
+    for mine_too, theirs_too in (((), ()), ((weight,), (weight,)), ((None, None, 1.7), (None, None, largest)),
+                                 ((weight, None, 1.7), (weight, None, largest))):
+        same(gradients(mine, x, index, *mine_too), gradients(theirs, x, index, *theirs_too))
+        assert mine.tessera_fallback is None
+
+
+def test_chebyshev_polynomials_of_few_edges_have_pygs_bits():
+    """A scripted layer is PyG's, and PyG's own tests compare both where sums cancel."""
     theirs, mine = pair("Cheb")
-    index, x = random_edges(20, 20, 100), torch.randn(20, 12)
-    same([mine(x, index, lambda_max=1.7)], [theirs(x, index, lambda_max=torch.tensor(1.7))])
+    index = torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]])
+    for seed in range(20):
+        draw = torch.Generator().manual_seed(seed)
+        x, weight = torch.randn(4, 12, generator=draw), torch.rand(6, generator=draw)
+        assert torch.equal(mine(x, index), theirs(x, index))
+        assert torch.equal(mine(x, index, weight), theirs(x, index, weight))
+        assert torch.equal(mine(x, index, weight, None, 1.7), theirs(x, index, weight, None, torch.tensor(1.7)))
+    assert mine.tessera_fallback is None
 
 
 def test_accelerate_and_restore():

@@ -80,3 +80,21 @@ def by_sources(graph: Graph, weight: Tensor) -> Tensor:
     scale = degree.pow(-0.5)
     scale = scale.masked_fill(scale == float("inf"), 0)
     return scale[sources] * kept * scale[targets]
+
+
+_FEW_MESSAGES = 1 << 14  # numbers
+
+
+def few_messages(graph: Graph, x: Tensor) -> bool:
+    """True where messages of all edges take no noticeable memory or time, on a CPU."""
+    if torch.compiler.is_compiling() or not x.is_cpu:
+        return False
+    return graph.num_edges * x.size(1) <= _FEW_MESSAGES
+
+
+def sum_of_messages(graph: Graph, x: Tensor, entries: Tensor) -> Tensor:
+    """Sums of entries times features but for those of loops. Each product is rounded before it is added, as messages
+    of PyG are: with few edges for each target, sums that cancel then have PyG's bits."""
+    _, sources = graph.targets_and_sources()
+    messages = entries.to(x.dtype).view(-1, 1) * x[sources]
+    return spmm(graph, torch.ones_like(x), messages, loops="dropped")

@@ -328,18 +328,23 @@ class ChebConv(Accelerated, pyg.ChebConv):
             return super().forward(x, edge_index, edge_weight, batch, lambda_max)
         graph = self._graph(edge_index, x.size(0), x.size(0))
         weight = _weight(graph, edge_weight)
+        by_messages = self._tessera_dtype is None and _gcn_norm.few_messages(graph, x)
+        if by_messages and weight is None:
+            weight = x.new_ones(graph.num_edges)
         entries = None if weight is None else _gcn_norm.by_sources(graph, weight.view(-1))
         if lambda_max is None and entries is not None:
             # Twice the largest entry of L: 1 stands on its diagonal, and the others are negative
             # unless weights are.
             least = torch.cat([entries, entries.new_full((1,), -1.0)]).min()
             lambda_max = -2.0 * least.to(x.dtype)
+        elif lambda_max is not None and not isinstance(lambda_max, Tensor):
+            lambda_max = torch.tensor(lambda_max, dtype=x.dtype)
 
         # 2 L / lambda_max - I has one number on its whole diagonal. Without weights the largest entry of L is
         # 1, so that PyG's default for lambda_max is 2, and that number 0.
         scale = 1.0 if lambda_max is None else 2.0 / lambda_max
         if entries is not None:
-            entries = -(scale * entries)
+            entries = -(2.0 * entries) / lambda_max
 
         def laplacian(features: Tensor) -> Tensor:
             """(2 L / lambda_max - I) x."""
@@ -347,6 +352,8 @@ class ChebConv(Accelerated, pyg.ChebConv):
             if entries is None:
                 moved = -scale * spmm(graph, narrow, loops="dropped", norm="symmetric_by_source",
                                       tune=self._tessera_tune).to(features.dtype)
+            elif by_messages:
+                moved = _gcn_norm.sum_of_messages(graph, features, entries)
             else:
                 moved = spmm(graph, narrow, entries.to(narrow.dtype), loops="dropped",
                              tune=self._tessera_tune).to(features.dtype)
