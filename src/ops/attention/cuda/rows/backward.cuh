@@ -31,7 +31,7 @@ class BackwardRow {
     lanes_.load_widened(launch_.own_values, edges.row, edges.row >= 0, own_values_);
     if constexpr (by_rows) state_ = make_state(edges);
     if (!by_rows || !launch_.state_only) {
-      for_batches<batch>(launch_, edges, first_vertices<batch>(launch_, edges), *this);
+      for_batches<batch>(launch_, edges, *this);
       form_.finish(own_, edges.has_edges() ? edges.row : -1, scores_);
     }
     __syncwarp();

@@ -76,8 +76,8 @@ class ForwardRow {
         form_(form),
         values_(lanes.features_of(launch.gathered_values)) {}
 
-  __device__ void attend(const GroupEdges& edges, const BatchVertices<batch>& first) {
-    run(edges, first);
+  __device__ void attend(const GroupEdges& edges) {
+    run(edges);
     if (edges.is_cut()) {
       if (edges.group == 0) store_piece(edges.piece);
       if (!is_last_piece(launch_, edges.piece)) return;
@@ -86,10 +86,10 @@ class ForwardRow {
     if (edges.stores()) store(edges);
   }
 
-  __device__ void run(const GroupEdges& edges, const BatchVertices<batch>& first) {
+  __device__ void run(const GroupEdges& edges) {
     sums_ = {};
     own_ = form_.own(edges.row, edges.has_edges());
-    for_batches<batch>(launch_, edges, first, *this);
+    for_batches<batch>(launch_, edges, *this);
     __syncwarp();
     if (edges.num_groups > 1) sums_.join_groups(launch_.shape.lanes);
   }
@@ -195,39 +195,35 @@ class ForwardRow {
 };
 
 /// Blocks that an SM should hold, as registers allow.
-constexpr int forward_blocks(const LaneVectors& held, AttentionForm form, bool several) {
+constexpr int forward_blocks(const LaneVectors& held, AttentionForm form) {
   if (held.vectors > 2) return 2;
-  const bool many = held.vectors > 1 || (form == AttentionForm::gatv2 && held.count > 4);
-  return many || several ? 5 : 6;
+  return held.vectors > 1 || (form == AttentionForm::gatv2 && held.count > 4) ? 5 : 6;
 }
 
 /// `several`: items per warp, which costs registers.
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool several>
 __global__ __launch_bounds__(
     rows_attention_threads,
-    (forward_blocks({count, vectors, loads}, form_name,
-                    several))) void attend_rows(const RowsAttentionLaunch launch) {
+    (forward_blocks({count, vectors, loads},
+                    form_name))) void attend_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
   using Row = ForwardRow<Lanes, Form>;
   cuda::let_next_begin();
-  const unsigned item = warp_of_grid();
+  unsigned item = warp_of_grid();
   if (item >= num_items(launch)) return;
   const Lanes lanes(launch);
-  if constexpr (several) {
-    cuda::wait_for_previous();
-    const Form form(launch, lanes);
-    Row row(launch, lanes, form);
-    for_items_ahead<Row::batch>(
-        launch, item, [&](const GroupEdges& edges, const BatchVertices<Row::batch>& first) {
-          row.attend(edges, first);
-        });
-  } else {
-    const GroupEdges edges = edges_of<Row::batch>(launch, item);
-    cuda::wait_for_previous();
-    const Form form(launch, lanes);
-    Row row(launch, lanes, form);
-    row.attend(edges, first_vertices<Row::batch>(launch, edges));
+  GroupEdges edges = edges_of<Row::batch>(launch, item);
+  cuda::wait_for_previous();
+  const Form form(launch, lanes);
+  Row row(launch, lanes, form);
+#pragma unroll 1
+  while (true) {
+    row.attend(edges);
+    if (!several) return;
+    item += num_warps();
+    if (item >= num_items(launch)) return;
+    edges = edges_of<Row::batch>(launch, item);
   }
 }
 

@@ -65,10 +65,9 @@ std::size_t LaneChoice::choose_from(const List& list, const LaneBoundaries& boun
 }
 
 /// Where there are many more warps of short rows than a GPU holds at once, a warp takes several:
-/// what it finds out before its first row serves the others, and what it asks for of the next ones
-/// comes while it computes.
+/// what it finds out before its first row serves the others.
 std::int64_t LaneChoice::items_per_warp(std::int64_t items, std::int64_t num_pieces) const {
-  constexpr std::int64_t most = 8, resident_warps = 20;
+  constexpr std::int64_t most = 4, resident_warps = 24;
   if (num_pieces > items / 8) return 1;
   const std::int64_t processors = device_traits(device_).processors;
   return std::clamp<std::int64_t>(items / (processors * resident_warps), 1, most);

@@ -30,8 +30,8 @@ class MutualRow {
         gradients_(lanes.features_of(launch.grad_output)),
         factor_(cuda::widen(*static_cast<const typename Lanes::Type*>(launch.vector))) {}
 
-  __device__ void differentiate(const GroupEdges& edges, const BatchVertices<batch>& first) {
-    run(edges, first);
+  __device__ void differentiate(const GroupEdges& edges) {
+    run(edges);
     if (edges.is_cut()) {
       if (edges.group == 0) store_piece(edges.piece);
       if (!is_last_piece(launch_, edges.piece)) return;
@@ -40,7 +40,7 @@ class MutualRow {
     if (edges.stores()) lanes_.store(launch_.value_gradient, edges.row, sums_);
   }
 
-  __device__ void run(const GroupEdges& edges, const BatchVertices<batch>& first) {
+  __device__ void run(const GroupEdges& edges) {
     const bool has_edges = edges.has_edges();
     state_ = state_at(edges.row, has_edges);
     lanes_.load_widened(launch_.value, edges.row, has_edges, unit_);
@@ -51,7 +51,7 @@ class MutualRow {
       unit_sums_[i] = 0;
       sums_[i] = 0;
     }
-    for_batches<batch>(launch_, edges, first, *this);
+    for_batches<batch>(launch_, edges, *this);
     add_unit_sums();
     __syncwarp();
     if (edges.num_groups > 1) join_groups();
@@ -213,12 +213,9 @@ __global__ __launch_bounds__(rows_attention_threads,
   cuda::begin_overlapped();
   const Lanes lanes(launch);
   Row row(launch, lanes);
-  if (warp_of_grid() < num_items(launch)) {
-    for_items_ahead<Row::batch>(
-        launch, warp_of_grid(),
-        [&](const GroupEdges& edges, const BatchVertices<Row::batch>& first) {
-          row.differentiate(edges, first);
-        });
+#pragma unroll 1
+  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
+    row.differentiate(edges_of<Row::batch>(launch, item));
   }
   if (launch.factor_gradient == nullptr) return;
   row.store_scale_sum();

@@ -45,63 +45,37 @@ __device__ inline unsigned warp_of_grid() {
 
 __device__ inline unsigned num_warps() { return gridDim.x * rows_attention_warps; }
 
-/// The edges of this lane's short row of an item; none where it has no such row.
-struct RowBounds {
-  EdgeOffset begin = 0;
-  int count = -1;
-};
-
-/// Below 2^31 + 32.
-__device__ inline unsigned short_row_of(const RowsAttentionLaunch& launch, unsigned item) {
-  const unsigned group = threadIdx.x % 32 >> launch.shape.log_lanes;
-  return ((item - launch.num_pieces) << launch.shape.log_groups()) + group;
-}
-
-__device__ inline RowBounds bounds_of(const RowsAttentionLaunch& launch, unsigned item) {
-  if (item < launch.num_pieces) return {};
-  const unsigned row = short_row_of(launch, item);
-  if (row >= static_cast<unsigned>(launch.num_rows)) return {};
-  const EdgeOffset begin = row_begin(launch.offsets, row);
-  const EdgeOffset count = row_begin(launch.offsets, row + 1) - begin;
-  if (count > launch.short_row) return {};
-  return {begin, static_cast<int>(count)};
-}
-
 /// `batch` edges at once.
 template <int batch>
-__device__ GroupEdges short_row_edges(const RowsAttentionLaunch& launch, unsigned item,
-                                      const RowBounds& bounds) {
-  GroupEdges edges;
-  edges.turn = batch;
-  if (bounds.count < 0) return edges;
-  edges.row = static_cast<VertexId>(short_row_of(launch, item));
-  edges.begin = bounds.begin;
-  edges.left = bounds.count;
-  edges.piece.count = bounds.count;
-  return edges;
-}
-
-template <int batch>
-__device__ GroupEdges piece_edges(const RowsAttentionLaunch& launch, unsigned item) {
+__device__ GroupEdges edges_of(const RowsAttentionLaunch& launch, unsigned item) {
   const int groups = launch.shape.groups();
   const int group = static_cast<int>(threadIdx.x) % 32 >> launch.shape.log_lanes;
-  const auto* const raw = reinterpret_cast<const int4*>(launch.pieces + item);
-  const int4 halves[2] = {__ldg(raw), __ldg(raw + 1)};
   GroupEdges edges;
-  memcpy(&edges.piece, halves, sizeof edges.piece);
-  edges.row = edges.piece.row;
-  edges.begin = edges.piece.begin + group * batch;
-  edges.left = edges.piece.count - group * batch;
-  edges.turn = groups * batch;
-  edges.group = group;
-  edges.num_groups = groups;
+  edges.turn = batch;
+  if (item < launch.num_pieces) {
+    const auto* const raw = reinterpret_cast<const int4*>(launch.pieces + item);
+    const int4 halves[2] = {__ldg(raw), __ldg(raw + 1)};
+    memcpy(&edges.piece, halves, sizeof edges.piece);
+    edges.row = edges.piece.row;
+    edges.begin = edges.piece.begin + group * batch;
+    edges.left = edges.piece.count - group * batch;
+    edges.turn = groups * batch;
+    edges.group = group;
+    edges.num_groups = groups;
+    return edges;
+  }
+  // Below 2^31 + 32.
+  const unsigned row =
+      ((item - launch.num_pieces) << launch.shape.log_groups()) + static_cast<unsigned>(group);
+  if (row >= static_cast<unsigned>(launch.num_rows)) return edges;
+  const EdgeOffset begin = row_begin(launch.offsets, row);
+  const EdgeOffset count = row_begin(launch.offsets, row + 1) - begin;
+  if (count > launch.short_row) return edges;
+  edges.row = static_cast<VertexId>(row);
+  edges.begin = begin;
+  edges.left = static_cast<int>(count);
+  edges.piece.count = static_cast<int>(count);
   return edges;
-}
-
-template <int batch>
-__device__ GroupEdges edges_of(const RowsAttentionLaunch& launch, unsigned item) {
-  if (item < launch.num_pieces) return piece_edges<batch>(launch, item);
-  return short_row_edges<batch>(launch, item, bounds_of(launch, item));
 }
 
 /// The gathered vertices of a batch; of edges that do not exist, vertex 0.
@@ -122,21 +96,16 @@ struct BatchVertices {
   }
 };
 
-template <int batch>
-__device__ BatchVertices<batch> first_vertices(const RowsAttentionLaunch& launch,
-                                               const GroupEdges& edges) {
-  return BatchVertices<batch>::load(launch.indices + edges.begin, edges.left);
-}
-
 /// Calls visit.step<whole>(position of the first edge, edges that exist, vertices) for every batch
-/// of the group, of which the first has the vertices `next`. The vertices of the next batch are on
-/// their way while the features of this one are.
+/// of the group. The vertices of the next batch are on their way while the features of this one
+/// are.
 template <int batch, class Visit>
 __device__ void for_batches(const RowsAttentionLaunch& launch, const GroupEdges& edges,
-                            BatchVertices<batch> next, Visit& visit) {
+                            Visit& visit) {
   const VertexId* indices = launch.indices + edges.begin;
   EdgeOffset position = edges.begin;
   int left = edges.left;
+  auto next = BatchVertices<batch>::load(indices, left);
 #pragma unroll 1
   while (left >= batch) {
     const auto vertices = next;
@@ -147,32 +116,6 @@ __device__ void for_batches(const RowsAttentionLaunch& launch, const GroupEdges&
     position += edges.turn;
   }
   if (left > 0) visit.template step<false>(position, left, next);
-}
-
-/// Calls visit(edges, their first vertices) for every item of this warp. What is known of the next
-/// two items is on its way while one is computed: the vertices of the next one, the edges of that
-/// after it. Short rows are over before anything that is asked for then would come.
-template <int batch, class Visit>
-__device__ void for_items_ahead(const RowsAttentionLaunch& launch, unsigned item, Visit&& visit) {
-  GroupEdges edges = edges_of<batch>(launch, item);
-  auto first = first_vertices<batch>(launch, edges);
-  RowBounds next = bounds_of(launch, item + num_warps());
-#pragma unroll 1
-  while (true) {
-    item += num_warps();
-    const auto next_first = BatchVertices<batch>::load(launch.indices + next.begin, next.count);
-    const RowBounds after = bounds_of(launch, item + num_warps());
-    visit(edges, first);
-    if (item >= num_items(launch)) return;
-    if (item < launch.num_pieces) {
-      edges = piece_edges<batch>(launch, item);
-      first = first_vertices<batch>(launch, edges);
-    } else {
-      edges = short_row_edges<batch>(launch, item, next);
-      first = next_first;
-    }
-    next = after;
-  }
 }
 
 /// What the weight of an edge is multiplied by, for a head.
