@@ -21,6 +21,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/build.hpp"
+#include "tessera/graph/transform.hpp"
 
 /// Sums and the dense layer after them, by every kernel, against the reference.
 namespace tessera::ops {
@@ -308,6 +309,27 @@ TEST_P(AggregateUpdateKernels, AnyWidth) {
         check<Bfloat16>(graph, options, margin);
       }
     }
+  }
+}
+
+/// Kernels may take the rows themselves as neighbours where no row is its own neighbour already.
+TEST_P(AggregateUpdateKernels, OwnFeaturesWithAndWithoutLoops) {
+  const Graph without = without_self_loops(testing::random_graph(300, 300, 2000, 38, false));
+  std::vector<VertexId> sources, targets;
+  for (VertexId row = 0; row < without.num_rows(); ++row) {
+    if (row == 170) sources.push_back(row), targets.push_back(row);
+    for (EdgeOffset k = without.row_offsets()[row]; k < without.row_offsets()[row + 1]; ++k) {
+      sources.push_back(without.col_indices()[k]);
+      targets.push_back(row);
+    }
+  }
+  const Graph with_one = from_edges(without.num_rows(), sources, targets);
+  ASSERT_EQ(with_one.num_edges(), without.num_edges() + 1);
+  for (const Graph& graph : {without, with_one, with_self_loops(without)}) {
+    AggregateUpdateOptions options = widths(64, 96);
+    options.self = options.keep_aggregated = true;
+    check<float>(graph, options, 0);
+    check<Bfloat16>(graph, options, 0);
   }
 }
 

@@ -112,12 +112,13 @@ struct ShortEpilogue {
              on_boundary(launch.features.y) && on_boundary(launch.epilogue.bias);
   }
 
-  /// Stores the rows, and returns for each whether all of its numbers are finite.
+  /// Stores the columns of the rows from `first_col` on, and returns for each row whether all of
+  /// its numbers are finite.
   template <int cols>
-  __device__ void store(const UpdateLaunch& launch, const UpdateRow (&rows)[2],
+  __device__ void store(const UpdateLaunch& launch, const UpdateRow (&rows)[2], int first_col,
                         const UpdateSums<cols>& sums, bool (&finite)[2]) const {
     using Four = cuda::Vector<T, 4 * static_cast<int>(sizeof(T))>;
-    const int first_feature = static_cast<int>(threadIdx.x) % 4 * 4;
+    const int first_feature = first_col + static_cast<int>(threadIdx.x) % 4 * 4;
     const auto* const bias = static_cast<const T*>(launch.epilogue.bias);
     T* to[2];
     float probe[2] = {0, 0};
@@ -153,8 +154,8 @@ struct ShortEpilogue {
 /// Any other epilogue. The sums are used up.
 template <int cols, class T>
 __device__ void store_with_any_epilogue(const UpdateLaunch& launch, const UpdateRow (&rows)[2],
-                                        UpdateSums<cols>& sums, bool (&finite)[2]) {
-  const int first_feature = static_cast<int>(threadIdx.x) % 4 * 4;
+                                        int first_col, UpdateSums<cols>& sums, bool (&finite)[2]) {
+  const int first_feature = first_col + static_cast<int>(threadIdx.x) % 4 * 4;
 #pragma unroll 1
   for (int block = 0; block < cols / 16; ++block) {
 #pragma unroll
@@ -179,9 +180,9 @@ __device__ void store_update(const UpdateLaunch& launch, const UpdateRow (&rows)
   bool finite[2] = {true, true};
   const ShortEpilogue<T> epilogue(launch);
   if (epilogue.enough) {
-    epilogue.store(launch, rows, sums, finite);
+    epilogue.store(launch, rows, 0, sums, finite);
   } else {
-    store_with_any_epilogue<cols, T>(launch, rows, sums, finite);
+    store_with_any_epilogue<cols, T>(launch, rows, 0, sums, finite);
   }
 #pragma unroll 1
   for (int half = 0; half < 2; ++half) {

@@ -18,9 +18,9 @@ namespace tessera::ops {
 template <class T>
 struct UpdateLayout {
   static constexpr bool is_fp32 = std::is_same_v<T, float>;
-  /// Sums are fp32; 16-bit weights are a plane as they are, and sums of 16-bit features lose
-  /// nothing that counts in two.
-  static constexpr int left_planes = is_fp32 ? 3 : 2;
+  /// 16-bit weights are a plane as they are, and sums of 16-bit features are rounded once, as they
+  /// are where somebody wants them stored.
+  static constexpr int left_planes = is_fp32 ? 3 : 1;
   static constexpr int right_planes = is_fp32 ? 3 : 1;
   /// A lane loads 16 bytes of a row, four neighbouring lanes a unit.
   static constexpr int lane_cols = 16 / static_cast<int>(sizeof(T));
@@ -29,10 +29,10 @@ struct UpdateLayout {
   static constexpr int chunk_units = update_chunk_units(static_cast<int>(sizeof(T)));
   static constexpr int edges_at_once = update_edges_at_once(static_cast<int>(sizeof(T)));
   /// Which planes are multiplied, the smallest parts first.
-  static constexpr int num_pairs = is_fp32 ? 6 : 2;
+  static constexpr int num_pairs = is_fp32 ? 6 : 1;
   __device__ static constexpr int left_of(int pair) {
     constexpr int of_fp32[6] = {2, 0, 1, 1, 0, 0};
-    return is_fp32 ? of_fp32[pair] : 1 - pair;
+    return is_fp32 ? of_fp32[pair] : 0;
   }
   __device__ static constexpr int right_of(int pair) {
     constexpr int of_fp32[6] = {0, 2, 1, 0, 1, 0};

@@ -32,6 +32,12 @@ class WindowUpdate {
   using Layout = WindowWeights<T>;
   using Sums = float[width / 2];
   using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
+  /// Two rows as the features are stored: 16-bit ones take half of the registers that sums do.
+  using Rows = Pair[2][width / 8];
+
+  /// Columns of Y that are multiplied and stored before the next: all of them at once would not
+  /// fit the registers beside the rows.
+  static constexpr int part_cols = 32;
 
  public:
   __device__ WindowUpdate(const WindowUpdateLaunch& launch, VertexId first_row, int last_row,
@@ -49,26 +55,28 @@ class WindowUpdate {
   }
 
   __device__ void operator()(Sums& sums) const {
-    const bool self = launch_.update.features.self;
-    OwnRows own(*this, self);
     reduce(sums);
-    if (self) own.add(self_factor<T>(launch_.update), sums);
-    if (launch_.update.features.aggregated != nullptr) keep(sums);
-    UpdateSums<cols> products;
-    multiply(sums, 0, products);
-    if (launch_.update.weights.root != nullptr) {
-#pragma unroll
-      for (float& sum : sums) sum = 0;
-      OwnRows(*this, true).add(1, sums);
-      multiply(sums, static_cast<int>(Layout::padded(features_)), products);
-    }
-    // Rows that are not finite stay so: infinite sums make infinite products.
-    bool finite[2] = {true, true};
+    if (launch_.update.features.self) add_own(self_factor<T>(launch_.update), sums);
+    Rows aggregated;
+    narrow(sums, aggregated);
+    if (launch_.update.features.aggregated != nullptr) keep(aggregated);
     const ShortEpilogue<T> epilogue(launch_.update);
-    if (epilogue.enough) {
-      epilogue.store(launch_.update, rows_, products, finite);
-    } else {
-      store_with_any_epilogue<cols, T>(launch_.update, rows_, products, finite);
+#pragma unroll 1
+    for (int first_col = 0; first_col < launch_.update.features.cols; first_col += part_cols) {
+      UpdateSums<part_cols> products;
+      multiply([&](int half, int block) { return aggregated[half][block]; }, 0, first_col,
+               products);
+      if (launch_.update.weights.root != nullptr) {
+        multiply([&](int half, int block) { return own_pair(half, block); },
+                 static_cast<int>(Layout::padded(features_)), first_col, products);
+      }
+      // Rows that are not finite stay so: infinite sums make infinite products.
+      bool finite[2] = {true, true};
+      if (epilogue.enough) {
+        epilogue.store(launch_.update, rows_, first_col, products, finite);
+      } else {
+        store_with_any_epilogue<part_cols, T>(launch_.update, rows_, first_col, products, finite);
+      }
     }
   }
 
@@ -105,54 +113,70 @@ class WindowUpdate {
     }
   }
 
-  /// The features of the rows themselves, of as many rows at once as there are registers for: each
-  /// time they are waited for.
-  class OwnRows {
-    static constexpr int at_once = width * sizeof(T) > 256 ? 1 : 2;
+  /// Where the features of one of the rows themselves begin.
+  __device__ const T* own_row(int half) const {
+    return static_cast<const T*>(launch_.features.x) +
+           std::int64_t{max(rows_[half].row, VertexId{0})} * launch_.features.x_stride;
+  }
+  __device__ Pair own_pair(int half, int block) const {
+    return Pair::load_if(rows_[half].row >= 0 && exists(block),
+                         own_row(half) + 8 * block + feature_);
+  }
 
-   public:
-    __device__ OwnRows(const WindowUpdate& update, bool wanted) : update_(update) {
-      if (wanted) load(0);
-    }
-    __device__ void add(float factor, Sums& sums) {
+  /// All features of one of the rows themselves, asked for at once. Of 16-bit ones a lane loads 16
+  /// bytes, and four trade them for their pairs.
+  __device__ void load_own(int half, Pair (&pairs)[width / 8]) const {
+    if constexpr (Layout::is_fp32) {
 #pragma unroll
-      for (int first = 0; first < 2; first += at_once) {
-        if (first > 0) load(first);
+      for (int block = 0; block < width / 8; ++block) pairs[block] = own_pair(half, block);
+    } else {
+      using Eight = cuda::Vector<T, 16>;
+      Eight eights[width / 32];
 #pragma unroll
-        for (int i = 0; i < at_once; ++i) {
+      for (int four = 0; four < width / 32; ++four) {
+        const int first = four * 32 + feature_ * 4;
+        eights[four] =
+            Eight::load_if(rows_[half].row >= 0 && first < features_, own_row(half) + first);
+      }
 #pragma unroll
-          for (int block = 0; block < width / 8; ++block) {
-            float values[2];
-            pairs_[i][block].widen_to(values);
-            const int at = place(first + i, block);
-            sums[at] = fmaf(factor, values[0], sums[at]);
-            sums[at + 1] = fmaf(factor, values[1], sums[at + 1]);
-          }
-        }
+      for (int four = 0; four < width / 32; ++four) {
+        std::uint32_t words[4];
+        memcpy(words, &eights[four], sizeof(words));
+        transpose_quad(words);
+        memcpy(&pairs[4 * four], words, sizeof(words));
       }
     }
+  }
 
-   private:
-    __device__ void load(int first) {
+  __device__ void add_own(float factor, Sums& sums) const {
 #pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        const VertexId row = update_.rows_[first + i].row;
-        const T* const own = static_cast<const T*>(update_.launch_.features.x) +
-                             std::int64_t{row < 0 ? 0 : row} * update_.launch_.features.x_stride +
-                             update_.feature_;
+    for (int half = 0; half < 2; ++half) {
+      Pair pairs[width / 8];
+      load_own(half, pairs);
 #pragma unroll
-        for (int block = 0; block < width / 8; ++block) {
-          pairs_[i][block] = Pair::load_if(row >= 0 && update_.exists(block), own + 8 * block);
-        }
+      for (int block = 0; block < width / 8; ++block) {
+        float values[2];
+        pairs[block].widen_to(values);
+        const int at = place(half, block);
+        sums[at] = fmaf(factor, values[0], sums[at]);
+        sums[at + 1] = fmaf(factor, values[1], sums[at + 1]);
       }
     }
+  }
 
-    const WindowUpdate& update_;
-    Pair pairs_[at_once][width / 8];
-  };
+  __device__ static void narrow(const Sums& sums, Rows& rows) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int block = 0; block < width / 8; ++block) {
+        const float pair[2] = {sums[place(half, block)], sums[place(half, block) + 1]};
+        rows[half][block] = Pair::narrowed(pair);
+      }
+    }
+  }
 
   /// Stores Z. 16-bit features: four lanes trade their pairs, so that each stores 16 bytes.
-  __device__ void keep(const Sums& sums) const {
+  __device__ void keep(const Rows& aggregated) const {
     const UpdateLaunch::Features& features = launch_.update.features;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -162,21 +186,16 @@ class WindowUpdate {
       if constexpr (Layout::is_fp32) {
 #pragma unroll
         for (int block = 0; block < width / 8; ++block) {
-          const int at = place(half, block);
           if (row < 0 || !exists(block)) continue;
-          __stcs(reinterpret_cast<float2*>(to + 8 * block + feature_),
-                 make_float2(sums[at], sums[at + 1]));
+          float2 pair;
+          memcpy(&pair, &aggregated[half][block], sizeof(pair));
+          __stcs(reinterpret_cast<float2*>(to + 8 * block + feature_), pair);
         }
       } else {
 #pragma unroll
         for (int block = 0; block < width / 8; block += 4) {
           std::uint32_t words[4];
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int at = place(half, block + i);
-            const T pair[2] = {cuda::narrow<T>(sums[at]), cuda::narrow<T>(sums[at + 1])};
-            memcpy(&words[i], pair, sizeof(pair));
-          }
+          memcpy(words, &aggregated[half][block], sizeof(words));
           transpose_quad(words);
           const int first = (block + feature_ / 2) * 8;
           if (row < 0 || first >= features_) continue;
@@ -187,8 +206,11 @@ class WindowUpdate {
     }
   }
 
-  /// Products with the lines of the weights from `first_line` on, by each warp for its own 16 rows.
-  __device__ void multiply(const Sums& sums, int first_line, UpdateSums<cols>& products) const {
+  /// Products of two rows, of which `pair_at` gives the pairs, with the lines of the weights from
+  /// `first_line` on and their columns from `first_col` on, by each warp for its own 16 rows.
+  template <class PairAt>
+  __device__ void multiply(PairAt&& pair_at, int first_line, int first_col,
+                           UpdateSums<part_cols>& products) const {
     const bool root = launch_.update.weights.root != nullptr;
     const auto block_bytes = static_cast<std::uint32_t>(Layout::block_bytes(features_, root));
     const auto plane_bytes = static_cast<std::uint32_t>(Layout::plane_bytes(features_, root, cols));
@@ -201,9 +223,10 @@ class WindowUpdate {
     for (int step = 0; step < width / 16; ++step) {
       if (step * 16 >= features_) break;
       UpdateFragment<T> left;
-      set_fragment(sums, step, left);
+      set_fragment(pair_at, step, left);
 #pragma unroll
-      for (std::uint32_t sixteen = 0; sixteen < cols / 16; ++sixteen) {
+      for (std::uint32_t i = 0; i < part_cols / 16; ++i) {
+        const std::uint32_t sixteen = static_cast<std::uint32_t>(first_col) / 16 + i;
         const std::uint32_t unit = 2 * sixteen + lane / 16;
         std::uint32_t right[Layout::right_planes][4];
 #pragma unroll
@@ -214,11 +237,11 @@ class WindowUpdate {
                                            ((unit % 8) ^ (line % 8)) * 16);
         }
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          float part[4];
-#pragma unroll
-          for (int i = 0; i < 4; ++i) part[i] = products.entry(8 * sixteen + 4 * half + i);
-            // The smallest parts first.
+        for (std::uint32_t half = 0; half < 2; ++half) {
+          float(&all)[part_cols / 2] = products.first;
+          const std::uint32_t at = 8 * i + 4 * half;
+          float part[4] = {all[at], all[at + 1], all[at + 2], all[at + 3]};
+          // The smallest parts first.
 #pragma unroll
           for (int pair = 0; pair < Layout::num_pairs; ++pair) {
             const auto& of_plane = right[Layout::right_of(pair)];
@@ -226,20 +249,25 @@ class WindowUpdate {
             cuda::multiply_16x8<__nv_bfloat16>(part, left.words[Layout::left_of(pair)], b);
           }
 #pragma unroll
-          for (int i = 0; i < 4; ++i) products.entry(8 * sixteen + 4 * half + i) = part[i];
+          for (std::uint32_t j = 0; j < 4; ++j) all[at + j] = part[j];
         }
       }
     }
   }
 
-  __device__ static void set_fragment(const Sums& sums, int step, UpdateFragment<T>& left) {
-    float upper[4], lower[4];
+  template <class PairAt>
+  __device__ static void set_fragment(PairAt&& pair_at, int step, UpdateFragment<T>& left) {
+    Pair pairs[2][2];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      upper[i] = sums[8 * step + i / 2 * 4 + i % 2];
-      lower[i] = sums[8 * step + i / 2 * 4 + i % 2 + 2];
+    for (int i = 0; i < 4; ++i) pairs[i / 2][i % 2] = pair_at(i / 2, 2 * step + i % 2);
+    if constexpr (Layout::is_fp32) {
+      float both[2][4];
+      memcpy(both, pairs, sizeof(both));
+      left.set(both[0], both[1]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) left.words[0][i] = pairs[i % 2][i / 2].raw;
     }
-    left.set(upper, lower);
   }
 
   const WindowUpdateLaunch& launch_;

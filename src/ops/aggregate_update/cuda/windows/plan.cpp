@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include "ops/cuda/kernel_table.hpp"
 #include "ops/spmm/cuda/parts.hpp"
 #include "ops/spmm/cuda/tall/weights.hpp"
+#include "tessera/graph/transform.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -51,15 +53,32 @@ std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
                                                        problem.options.root));
 }
 
+/// The same sums as those of A + I without a term for the rows themselves, where that is a pattern:
+/// most of these rows are among the columns of their window anyway.
+AggregateUpdateProblem with_rows_among_columns(const AggregateUpdateProblem& problem) {
+  const AggregateUpdateOptions& options = problem.options;
+  if (!options.self || options.self_scale || options.reduction != Reduction::sum ||
+      problem.graph.is_weighted()) {
+    return problem;
+  }
+  Graph looped = with_self_loops(problem.graph);
+  const bool had_loops = looped.num_edges() != problem.graph.num_edges() + problem.graph.num_rows();
+  if (had_loops) return problem;
+  AggregateUpdateProblem same = problem;
+  same.graph = std::move(looped);
+  same.options.self = false;
+  return same;
+}
+
 /// Windows of 128 rows on tensor cores, sums and product one after the other where they are. Rows
 /// off 16-byte boundaries go to the kernel that sums row by row.
 class WindowAggregateUpdate final : public PreparedAggregateUpdate {
  public:
   explicit WindowAggregateUpdate(const AggregateUpdateProblem& problem)
-      : problem_(problem),
+      : problem_(with_rows_among_columns(problem)),
         function_(function_for(key_for(problem))),
         weight_bytes_(weight_bytes(problem)),
-        windows_(prepare_windows(window_sums(problem), window_update_policy,
+        windows_(prepare_windows(window_sums(problem_), window_update_policy,
                                  {key_for(problem).width, function_.max_steps,
                                   function_.resident_blocks(weight_bytes_)})),
         by_rows_(prepare_fused_update(problem, false)) {
