@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cuda/cluster.cuh"
 #include "ops/bits/cuda/launch.hpp"
 
 /// Where the sums of a block go. The blocks of a cluster share rows and columns, and each has the
@@ -60,8 +61,8 @@ __device__ void store_tile(const BitProduct& product, std::int64_t first_row,
 }
 
 /// `sums` are those of a warp group: 64 rows of the block's, `width` columns. Where two blocks have
-/// a part of K each, either finishes half of the rows, and gets the other's sums of them in its
-/// shared memory, which holds nothing else any more.
+/// a part of K each, either finishes half of the rows: it reads the other's sums of them out of the
+/// other's shared memory, which holds nothing else any more.
 template <int width, int groups>
 __device__ void store_sums(const BitProduct& product, std::int64_t first_row,
                            std::int64_t first_col, int group, std::int32_t (&sums)[width / 2],
@@ -70,33 +71,38 @@ __device__ void store_sums(const BitProduct& product, std::int64_t first_row,
   constexpr int groups_of_block = groups > 1 ? groups / 2 : 1;
   static_assert(groups == 1 || groups % 2 == 0);
   const auto cluster = cooperative_groups::this_cluster();
-  const int thread = static_cast<int>(threadIdx.x) % 128;
-  if (cluster.num_blocks() > 1) {
-    const bool own = group / groups_of_block == static_cast<int>(cluster.block_rank());
-    const auto place = [&](int i) {
-      return ((group % groups_of_block * (count / 4) + i / 4) * 128 + thread) * 4;
-    };
-    cluster.sync();
-    if (!own) {
-      auto* there = cluster.map_shared_rank(memory, static_cast<unsigned>(group / groups_of_block));
-#pragma unroll
-      for (int i = 0; i < count; i += 4) {
-        *reinterpret_cast<int4*>(there + place(i)) =
-            make_int4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
-      }
-    }
-    cluster.sync();
-    if (!own) return;
+  if (cluster.num_blocks() == 1) {
+    return store_tile<width>(product, first_row + group * 64, first_col, sums);
+  }
+  const auto rank = static_cast<int>(cluster.block_rank());
+  const bool own = group / groups_of_block == rank;
+  std::int32_t* const place =
+      memory + (group % groups_of_block * count * 128 + static_cast<int>(threadIdx.x) % 128 * 4);
+  if (!own) {
 #pragma unroll
     for (int i = 0; i < count; i += 4) {
-      const int4 other = *reinterpret_cast<const int4*>(memory + place(i));
+      *reinterpret_cast<int4*>(place + i * 128) =
+          make_int4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
+    }
+  }
+  cuda::arrive_in_cluster();
+  cuda::wait_for_cluster();
+  if (own) {
+    const std::int32_t* const there =
+        cluster.map_shared_rank(place, static_cast<unsigned>(1 - rank));
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      const int4 other = *reinterpret_cast<const int4*>(there + i * 128);
       sums[i] += other.x;
       sums[i + 1] += other.y;
       sums[i + 2] += other.z;
       sums[i + 3] += other.w;
     }
   }
-  store_tile<width>(product, first_row + group * 64, first_col, sums);
+  cuda::arrive_in_cluster();
+  if (own) store_tile<width>(product, first_row + group * 64, first_col, sums);
+  // No block may be gone while the other reads its memory.
+  cuda::wait_for_cluster();
 }
 
 }  // namespace tessera::ops

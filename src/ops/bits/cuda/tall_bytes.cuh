@@ -8,9 +8,9 @@
 #include "cuda/wgmma_rows.cuh"
 #include "ops/bits/cuda/byte_windows.cuh"
 
-/// Windows of 64 rows on Hopper's matrix units. The pattern is expanded to bytes in registers; codes
-/// stand in shared memory as lines, one for each column, with the sources of a stage side by side,
-/// which is the only order in which the unit reads bytes.
+/// Windows of 64 rows on Hopper's matrix units. The pattern is expanded to bytes in registers;
+/// codes stand in shared memory as lines, one for each column, with the sources of a stage side by
+/// side, which is the only order in which the unit reads bytes.
 ///
 /// Rows are gathered as they are. The warp that asked for 32 of them turns them into parts of lines
 /// once for all rows of the window, while the stage before is multiplied, so that turn k
@@ -41,7 +41,7 @@ struct StageBits {
 #pragma unroll
     for (int tile = 0; tile < Shape::tiles; ++tile) of_tile[tile] = record.word(tile);
     if (num_steps == Shape::Record::max_steps) return;
-    // Steps that are not this stage's have no edges.
+      // Steps that are not this stage's have no edges.
 #pragma unroll
     for (int tile = 0; tile < Shape::tiles; ++tile) {
       const int left = num_steps - tile * 4;
