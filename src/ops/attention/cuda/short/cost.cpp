@@ -16,10 +16,8 @@ struct ShortCoefficients {
   double launch_us;
   double window_us;          ///< per window and head
   double feature_window_us;  ///< per window and feature
-  double feature_step_us;    ///< per step and feature: products with K and V
-  double minima_step_us;     ///< the same of GATv2's minima
+  double feature_step_us;    ///< per step and feature
   double last_step_us;       ///< per step of a long window, which others do not hide
-  double last_minima_step_us;
   double moved_bytes_per_us;
 
   ShortCoefficients scaled(DeviceRatio ratio) const {
@@ -27,30 +25,35 @@ struct ShortCoefficients {
     scaled.window_us /= ratio.processors;
     scaled.feature_window_us /= ratio.processors;
     scaled.feature_step_us /= ratio.processors;
-    scaled.minima_step_us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
     return scaled;
   }
 };
 
-constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-17",
-          "dot products of 64 and 128 features on six graphs, GATv2 of 64 on seven, in bf16"),
+constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
+    {{fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on six graphs"),
+      {.launch_us = 6,
+       .window_us = 1e-3,
+       .feature_window_us = 2e-5,
+       .feature_step_us = 6.7e-6,
+       .last_step_us = 1.35,
+       .moved_bytes_per_us = 4.2e6}}}};
+
+constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
+    {{fitted_on_h200("2026-11-17", "64 features in bf16 on seven graphs"),
       {.launch_us = 11,
        .window_us = 2.1e-3,
        .feature_window_us = 9e-6,
-       .feature_step_us = 9.4e-6,
-       .minima_step_us = 2.1e-5,
-       .last_step_us = 1.2,
-       .last_minima_step_us = 2.1,
+       .feature_step_us = 2.1e-5,
+       .last_step_us = 2.1,
        .moved_bytes_per_us = 4.2e6}}}};
 
 }  // namespace
 
 double predict_short_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
-  const ShortCoefficients fit = coefficients_for(coefficients, traits);
   const AttentionOptions& options = problem.options;
+  const ShortCoefficients fit = coefficients_for(
+      options.form == AttentionForm::gatv2 ? gatv2_coefficients : dot_coefficients, traits);
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, short_attention_height, tiles::Side::forward);
   const auto rows = static_cast<double>(problem.graph.num_rows());
@@ -62,12 +65,10 @@ double predict_short_attention_us(const AttentionProblem& problem, const DeviceT
   // The last step of a window is half full on average.
   const double steps = sample.columns / tiles::step_columns + windows / 2;
   const double last_steps = std::min(32.0, 2 * steps / std::max(1.0, windows));
-  const bool minima = options.form == AttentionForm::gatv2;
   const double working = windows * (heads * fit.window_us + features * fit.feature_window_us) +
-                         steps * features * (minima ? fit.minima_step_us : fit.feature_step_us);
+                         steps * features * fit.feature_step_us;
   const double moving = (2 * rows + 2 * cols) * row_bytes / fit.moved_bytes_per_us;
-  const double last = last_steps * (minima ? fit.last_minima_step_us : fit.last_step_us);
-  return fit.launch_us + last + std::max(working, moving);
+  return fit.launch_us + last_steps * fit.last_step_us + std::max(working, moving);
 }
 
 }  // namespace tessera::ops

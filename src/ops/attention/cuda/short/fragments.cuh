@@ -31,25 +31,28 @@ struct StepCells {
     }
   }
 
-  /// Adds the products of rows of the window with rows of the step.
+  /// Adds the products of rows of the window with rows of the step: 32 features of rows g and g + 8
+  /// of either.
+  template <class T>
+  __device__ void add_products(const uint4& low, const uint4& high, const uint4 (&met)[2]) {
+    const std::uint32_t a[2][4] = {{low.x, high.x, low.y, high.y}, {low.z, high.z, low.w, high.w}};
+#pragma unroll
+    for (int block = 0; block < 2; ++block) {
+      const std::uint32_t b[2][2] = {{met[block].x, met[block].y}, {met[block].z, met[block].w}};
+      cuda::multiply_16x8<T>(of[block], a[0], b[0]);
+      cuda::multiply_16x8<T>(of[block], a[1], b[1]);
+    }
+  }
+  /// The same of rows that lie in shared memory.
   template <class T, int width>
   __device__ void add_products(const char* own, const char* met) {
     using Rows = StepRows<width>;
     const int g = WarpLane::group();
-    const int q = WarpLane::quarter();
 #pragma unroll
     for (int chunk = 0; chunk < width / 32; ++chunk) {
-      const uint4 low = Rows::load(own, g, 4 * chunk + q);
-      const uint4 high = Rows::load(own, g + 8, 4 * chunk + q);
-      const std::uint32_t a[2][4] = {{low.x, high.x, low.y, high.y},
-                                     {low.z, high.z, low.w, high.w}};
-#pragma unroll
-      for (int block = 0; block < 2; ++block) {
-        const uint4 row = Rows::load(met, g + 8 * block, 4 * chunk + q);
-        const std::uint32_t b[2][2] = {{row.x, row.y}, {row.z, row.w}};
-        cuda::multiply_16x8<T>(of[block], a[0], b[0]);
-        cuda::multiply_16x8<T>(of[block], a[1], b[1]);
-      }
+      const int unit = 4 * chunk + WarpLane::quarter();
+      const uint4 rows[2] = {Rows::load(met, g, unit), Rows::load(met, g + 8, unit)};
+      add_products<T>(Rows::load(own, g, unit), Rows::load(own, g + 8, unit), rows);
     }
   }
 };
@@ -82,6 +85,22 @@ class FeatureSums {
   __device__ void clear() {
     each([](float& sum, int, int) { sum = 0; });
   }
+  /// Adds 64 weighted features, of rows 2q, 2q + 1 and of those 8 further on.
+  __device__ void add(const StepOperands<T>& weights, int chunk, const uint4 (&rows)[4]) {
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const std::uint32_t v[4] = {word(rows[0], pair), word(rows[1], pair), word(rows[2], pair),
+                                  word(rows[3], pair)};
+      const std::uint32_t a[4] = {__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[0], v[1], 0x7632),
+                                  __byte_perm(v[2], v[3], 0x5410), __byte_perm(v[2], v[3], 0x7632)};
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        cuda::multiply_16x8<T>(sums_[chunk][pair][half], a, weights.low[half]);
+        cuda::multiply_16x8<T>(sums_[chunk][pair][half], a, weights.high[half]);
+      }
+    }
+  }
+  /// All of rows that lie in shared memory.
   __device__ void add(const StepOperands<T>& weights, const char* rows) {
     const int g = WarpLane::group();
     const int q = WarpLane::quarter();
@@ -92,19 +111,7 @@ class FeatureSums {
       for (int i = 0; i < 4; ++i) {
         held[i] = StepRows<width>::load(rows, 2 * q + i % 2 + i / 2 * 8, 8 * chunk + g);
       }
-#pragma unroll
-      for (int pair = 0; pair < 4; ++pair) {
-        const std::uint32_t v[4] = {word(held[0], pair), word(held[1], pair), word(held[2], pair),
-                                    word(held[3], pair)};
-        const std::uint32_t a[4] = {
-            __byte_perm(v[0], v[1], 0x5410), __byte_perm(v[0], v[1], 0x7632),
-            __byte_perm(v[2], v[3], 0x5410), __byte_perm(v[2], v[3], 0x7632)};
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          cuda::multiply_16x8<T>(sums_[chunk][pair][half], a, weights.low[half]);
-          cuda::multiply_16x8<T>(sums_[chunk][pair][half], a, weights.high[half]);
-        }
-      }
+      add(weights, chunk, held);
     }
   }
   /// By a number per row: rows 2q and 2q + 1, then those 8 further on.

@@ -3,78 +3,137 @@
 
 #include <utility>
 
-#include "ops/attention/cuda/exponentials.cuh"
-#include "ops/attention/cuda/short/fragments.cuh"
+#include "ops/attention/cuda/short/direct_rows.cuh"
 #include "ops/attention/cuda/short/gradient_results.cuh"
+#include "ops/attention/cuda/short/row_states.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
 
-/// The backward pass of dot products over windows of 16 rows. With P the weights, which come again
-/// from the scores and `log_sum`, and D = dO . O of a target,
+/// The backward pass of dot products over windows of 16 rows: with dS of row_states.cuh
 ///
-///     dS = P (dO . V - D),   dQ = scale dS K,   dK = scale dS^T Q,   dV = P^T dO
+///     dQ = scale dS K,   dK = scale dS^T Q,   dV = P^T dO
 ///
-/// One sweep over windows of targets gives dQ, and leaves log_sum and D for the other, over windows
-/// of sources, which gives dK and dV. Gathered rows meet those of the window, and are weighted.
+/// The sweep over windows of targets gives dQ, that over windows of sources dK and dV. Rows that
+/// meet those of the window come a step ahead; when they are weighted they are read again, then
+/// from the cache nearby.
 namespace tessera::ops {
 
 template <class T, int width, bool by_rows>
 class ShortGradient {
+  using Own = OwnRows<width>;
+  static constexpr int num_own = by_rows ? 3 : 2;
+
  public:
-  using Rows = StepRows<width>;
-  /// Rows that scores are made of, rows that values are, and by columns the states of targets.
-  static constexpr int slot_bytes =
-      2 * Rows::bytes + (by_rows ? 0 : 16 * static_cast<int>(sizeof(float2)));
-  static constexpr int stages = width == 64 ? 3 : 2;
-  static constexpr int own_bytes = (by_rows ? 3 : 2) * Rows::bytes;
+  static constexpr int shared_bytes = num_own * Own::bytes;
 
-  __device__ ShortGradient(const TallAttentionLaunch& launch, char* own)
-      : launch_(launch), own_(own), unit_(launch.scale * log2_of_e) {}
+  __device__ ShortGradient(const TallAttentionLaunch& launch, char* memory)
+      : launch_(launch),
+        own_scores_(memory, launch.target, launch.target_stride),
+        own_values_(memory + Own::bytes, launch.own_values, launch.own_values_stride),
+        own_outputs_(memory + (num_own - 1) * Own::bytes, launch.own_output,
+                     launch.own_output_stride),
+        met_scores_(launch.source, launch.source_stride),
+        met_values_(launch.value, launch.value_stride),
+        score_rows_(launch.source, launch.source_stride, width, WarpLane::group() * 8),
+        value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8),
+        unit_(launch.scale * log2_of_e) {}
 
-  __device__ void start(char* memory, VertexId column) const {
-    const std::uint32_t to = cuda::shared_address(memory);
-    Rows::start(to, {launch_.source, launch_.source_stride, width, 0}, column);
-    Rows::start(to + Rows::bytes, {launch_.value, launch_.value_stride, width, 0}, column);
-    if constexpr (!by_rows) {
-      const int lane = WarpLane::number();
-      if (lane < 16) cuda::copy_8_async(to + 2 * Rows::bytes + lane * 8, state_at(column));
+  /// Pieces [begin, end), be they of one window or another.
+  __device__ void run(std::int32_t begin, std::int32_t end) {
+    if (begin < end) run_some(begin, end);
+    if constexpr (by_rows) {
+      if (launch_.scale_sums != nullptr) store_scale_sum();
     }
   }
-  __device__ void start_own(const tiles::Piece& piece) {
-    const std::uint32_t to = cuda::shared_address(own_);
-    Rows::start(to, {launch_.target, launch_.target_stride, width, 0}, piece.first_row,
-                piece.num_rows);
-    Rows::start(to + Rows::bytes, {launch_.own_values, launch_.own_values_stride, width, 0},
-                piece.first_row, piece.num_rows);
+
+ private:
+  static constexpr int chunks = width / 64;
+  static constexpr int num_matrices = by_rows ? 1 : 2;
+
+  __device__ void run_some(std::int32_t begin, std::int32_t end) {
+    StepWalk walk(launch_, begin, end);
+    StepWalk::Step step = walk.advance();
+    if (step.exists) load_met(StepColumns(step.column));
+    StepWalk::Step next = walk.advance();
+    tiles::Piece piece = launch_.pieces[begin];
+    start_piece(piece);
+    for (std::int32_t i = begin; i < end; ++i) {
+      begin_piece(piece);
+      for (int left = piece.num_steps; left > 0; --left) {
+        StepCells scores, products;
+        met_scores_.multiply(own_scores_, 0, scores);
+        met_values_.multiply(own_values_, 0, products);
+        weigh_cells(scores, products, unit_, step.bits,
+                    [&](int i, int k) { return states_[by_rows ? k / 2 : 2 * i + k % 2]; });
+        load_met(StepColumns(next.column));
+        add(StepColumns(step.column), scores, products);
+        step = next;
+        next = walk.advance();
+      }
+      const tiles::Piece done = piece;
+      if (i + 1 < end) {
+        piece = launch_.pieces[i + 1];
+        start_piece(piece);
+      }
+      finish(done);
+    }
+  }
+
+  /// What belongs to the columns of a step.
+  __device__ void load_met(const StepColumns& columns) {
+    met_scores_.load(columns);
+    met_values_.load(columns);
+    if constexpr (!by_rows) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) states_[i] = __ldg(row_state_at(launch_, columns.weighted[i]));
+    }
+  }
+
+  /// Asks for what belongs to the rows of a window.
+  __device__ void start_piece(const tiles::Piece& piece) {
+    own_scores_.start(piece, 0);
+    own_values_.start(piece, 0);
     if constexpr (by_rows) {
-      Rows::start(to + 2 * Rows::bytes, {launch_.own_output, launch_.own_output_stride, width, 0},
-                  piece.first_row, piece.num_rows);
+      own_outputs_.start(piece, 0);
+#pragma unroll
+      for (int row = 0; row < 2; ++row) log_sums_[row] = own_log_sum(launch_, piece, row);
+    }
+    cuda::commit_copies();
+  }
+  __device__ void begin_piece(const tiles::Piece& piece) {
+    cuda::wait_for_copies<0>();
+#pragma unroll
+    for (FeatureSums<T, width>& sums : sums_) sums.clear();
+    if constexpr (by_rows) {
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
-        const int place = WarpLane::group() + 8 * row;
-        const std::int64_t vertex = std::int64_t{piece.first_row} + place;
-        const float* const from = launch_.log_sum + vertex * launch_.log_sum_stride + blockIdx.y;
-        log_sums_[row] = place < piece.num_rows ? __ldg(from) * log2_of_e : 0.0f;
+        float dot = 0;
+#pragma unroll
+        for (int chunk = 0; chunk < Own::chunks; ++chunk) {
+          dot = add_unit_product<T>(own_values_.load(chunk, row, 0),
+                                    own_outputs_.load(chunk, row, 0), dot);
+        }
+        states_[row] = make_row_state(launch_, piece, row, log_sums_[row], dot);
       }
     }
   }
 
-  __device__ void clear() {
+  __device__ void add(const StepColumns& columns, const StepCells& gradients,
+                      const StepCells& weights) {
+    const StepOperands<T> of_scores(gradients);
+    WeightedRows rows;
 #pragma unroll
-    for (FeatureSums<T, width>& sums : sums_) sums.clear();
-  }
-  __device__ void begin(const tiles::Piece& piece) {
-    if constexpr (by_rows) find_states(piece);
-  }
-  __device__ void multiply(const char* step) {
-    scores_ = {};
-    products_ = {};
-    scores_.template add_products<T, width>(own_, step);
-    products_.template add_products<T, width>(own_ + Rows::bytes, step + Rows::bytes);
-  }
-  __device__ void add(const char* step, std::uint32_t bits) {
-    weigh(step, bits);
-    sums_[0].add(StepOperands<T>(scores_), step);
-    if constexpr (!by_rows) sums_[1].add(StepOperands<T>(products_), step + Rows::bytes);
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      rows.load(score_rows_, columns, chunk);
+      sums_[0].add(of_scores, chunk, rows.held);
+    }
+    if constexpr (!by_rows) {
+      const StepOperands<T> of_values(weights);
+#pragma unroll
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        rows.load(value_rows_, columns, chunk);
+        sums_[1].add(of_values, chunk, rows.held);
+      }
+    }
   }
 
   __device__ void finish(const tiles::Piece& piece) {
@@ -83,7 +142,6 @@ class ShortGradient {
     matrices[0] = {launch_.score_gradient, launch_.score_gradient_stride, launch_.scale};
     if constexpr (!by_rows) matrices[1] = {launch_.output, launch_.output_stride, 1.0f};
     const Results results(launch_, piece, matrices);
-    constexpr int chunks = FeatureSums<T, width>::chunks;
 #pragma unroll
     for (int i = 0; i < num_matrices * chunks * 4; ++i) {
       const int m = i / (chunks * 4);
@@ -98,80 +156,6 @@ class ShortGradient {
     results.finish();
   }
 
-  /// After the last piece.
-  __device__ void end() {
-    if constexpr (by_rows) {
-      if (launch_.scale_sums != nullptr) store_scale_sum();
-    }
-  }
-
- protected:
-  static constexpr int num_matrices = by_rows ? 1 : 2;
-
-  __device__ float2* state_at(std::int64_t row) const {
-    return static_cast<float2*>(launch_.row_state) + row * launch_.heads + blockIdx.y;
-  }
-
-  /// Of rows g and g + 8.
-  __device__ void find_states(const tiles::Piece& piece) {
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const int place = WarpLane::group() + 8 * row;
-      float dot = 0;
-#pragma unroll
-      for (int unit = WarpLane::quarter(); unit < Rows::units; unit += 4) {
-        dot = product(Rows::load(own_ + Rows::bytes, place, unit),
-                      Rows::load(own_ + 2 * Rows::bytes, place, unit), dot);
-      }
-      dot += __shfl_xor_sync(~0u, dot, 1);
-      dot += __shfl_xor_sync(~0u, dot, 2);
-      states_[row] = {log_sums_[row], dot};
-      if (WarpLane::quarter() == 0 && place < piece.num_rows) {
-        *state_at(std::int64_t{piece.first_row} + place) = states_[row];
-      }
-    }
-  }
-  __device__ static float product(const uint4& a, const uint4& b, float sum) {
-    float x[8], y[8];
-    widen(a, x);
-    widen(b, y);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) sum = fmaf(x[i], y[i], sum);
-    return sum;
-  }
-  __device__ static void widen(const uint4& raw, float (&values)[8]) {
-    cuda::Vector<T, 16> vector;
-    vector.raw = raw;
-    vector.widen_to(values);
-  }
-
-  /// Scores become gradients of scores, products of values weights.
-  __device__ void weigh(const char* step, std::uint32_t bits) {
-    float2 states[2][2];  // by rows of rows g and g + 8; by columns of columns 2q and 2q + 1 on
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if constexpr (by_rows) {
-        states[i][0] = states[i][1] = states_[i];
-      } else {
-        const auto* const of_columns = reinterpret_cast<const float4*>(step + 2 * Rows::bytes);
-        const float4 both = of_columns[4 * i + WarpLane::quarter()];
-        states[i][0] = {both.x, both.y};
-        states[i][1] = {both.z, both.w};
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const float2 state = by_rows ? states[k / 2][0] : states[i][k % 2];
-        const float weight = power_of_2(fmaf(scores_.of[i][k], unit_, -state.x));
-        const bool exists = StepCells::exists(bits, i, k);
-        scores_.of[i][k] = exists ? weight * (products_.of[i][k] - state.y) : 0.0f;
-        products_.of[i][k] = exists ? weight : 0.0f;
-      }
-    }
-  }
-
   /// The gradient of the scale is the sum of Q times dQ / scale. A row without edges adds nothing,
   /// whatever it is.
   __device__ void add_to_scale(const tiles::Piece& piece, int place, int feature,
@@ -179,7 +163,7 @@ class ShortGradient {
     if (launch_.scale_sums == nullptr || place >= piece.num_rows || piece.num_steps == 0) return;
     const FeatureRows queries(launch_.target, launch_.target_stride, width, feature);
     float own[8];
-    widen(__ldg(reinterpret_cast<const uint4*>(queries.at(piece.first_row + place))), own);
+    widen_unit<T>(load_unit(queries, piece.first_row + place, 0), own);
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < 8; ++i) sum += sums[i] == 0 ? 0.0f : own[i] * sums[i];
@@ -195,13 +179,14 @@ class ShortGradient {
   }
 
   const TallAttentionLaunch& launch_;
-  /// Rows that scores are made of, rows that values are, and by rows O.
-  char* own_;
+  OwnRows<width> own_scores_, own_values_, own_outputs_;
+  MetRows<T, width> met_scores_, met_values_;
+  FeatureRows score_rows_, value_rows_;
   float unit_;
   double scale_sum_ = 0;
-  float log_sums_[2];  ///< by rows: of the window that was asked for last
-  float2 states_[2];   ///< by rows, of rows g and g + 8: log_sum in powers of two, and D
-  StepCells scores_, products_;
+  float log_sums_[2];  ///< by rows: of the piece that was asked for last
+  /// By rows of rows g and g + 8, by columns of columns 2q, 2q + 1, 2q + 8, 2q + 9.
+  float2 states_[by_rows ? 2 : 4];
   FeatureSums<T, width> sums_[num_matrices];
 };
 

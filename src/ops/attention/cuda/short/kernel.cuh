@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ops/attention/cuda/short/direct_rows.cuh"
 #include "ops/attention/cuda/short/softmax.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
 
@@ -14,27 +15,86 @@ class ShortDot : public ShortSoftmax<T, width> {
   using Softmax = ShortSoftmax<T, width>;
 
  public:
-  __device__ ShortDot(const TallAttentionLaunch& launch, char* own)
-      : Softmax(launch, own), unit_(launch.scale * log2_of_e) {}
+  static constexpr int shared_bytes = 2 * OwnRows<width>::bytes;
 
-  __device__ void begin(const tiles::Piece&) const {}
-  __device__ void multiply(const char* step) {
-    cells_ = {};
-    cells_.template add_products<T, width>(this->own(), step);
-  }
-  __device__ void add(const char* step, std::uint32_t bits) {
-    cells_.scale(unit_);
-    Softmax::add(cells_, step, bits);
+  __device__ ShortDot(const TallAttentionLaunch& launch, char* memory)
+      : Softmax(launch),
+        queries_(memory, launch.target, launch.target_stride),
+        keys_(launch.source, launch.source_stride),
+        value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8),
+        unit_(launch.scale * log2_of_e) {}
+
+  /// Pieces [begin, end), be they of one window or another: while one step is computed, rows of the
+  /// next are on their way, and during a window the own rows of the next.
+  __device__ void run(std::int32_t begin, std::int32_t end) {
+    if (begin == end) return;
+    StepWalk walk(this->launch_, begin, end);
+    StepWalk::Step next = walk.advance();
+    start_queries(begin, end);
+    if (next.exists) {
+      keys_.load(StepColumns(next.column));
+      load_values(next.column);
+    }
+    std::uint32_t bits = next.bits;
+    next = walk.advance();
+    for (std::int32_t i = begin; i < end; ++i) {
+      Softmax::clear();
+      cuda::wait_for_copies<0>();
+      start_queries(i + 1, end);
+      for (int left = this->launch_.pieces[i].num_steps; left > 0; --left) {
+        add(bits, i % 2, next.column);
+        bits = next.bits;
+        next = walk.advance();
+      }
+      const tiles::Piece piece = this->launch_.pieces[i];
+      Softmax::finish(piece);
+    }
   }
 
  private:
+  static constexpr int chunks = width / 64;
+
+  __device__ void start_queries(std::int32_t i, std::int32_t end) const {
+    if (i < end) {
+      const tiles::Piece piece = this->launch_.pieces[i];
+      queries_.start(piece, i % 2);
+    }
+    cuda::commit_copies();
+  }
+  __device__ void load_values(VertexId column) {
+    const StepColumns columns(column);
+#pragma unroll
+    for (int chunk = 0; chunk < chunks; ++chunk) values_[chunk].load(value_rows_, columns, chunk);
+  }
+
+  /// One step; `column` is of the next.
+  __device__ void add(std::uint32_t bits, int turn, VertexId column) {
+    StepCells cells;
+    keys_.multiply(queries_, turn, cells);
+    const StepColumns columns(column);
+    keys_.load(columns, 0);
+    cells.scale(unit_);
+    Softmax::settle(cells, bits);
+    const StepOperands<T> weights(cells);
+    // As registers of V become free, those of K are filled.
+#pragma unroll
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      this->sums_.add(weights, chunk, values_[chunk].held);
+      if (chunk + 1 < chunks) keys_.load(columns, chunk + 1);
+    }
+    load_values(column);
+  }
+
+  OwnRows<width> queries_;
+  MetRows<T, width> keys_;
+  FeatureRows value_rows_;
   float unit_;
-  StepCells cells_;
+  WeightedRows values_[chunks];
 };
 
 /// Warps that an SM should hold, as registers allow.
 template <int width>
-inline constexpr int short_attention_blocks = width == 64 ? 16 : 12;
+inline constexpr int short_attention_blocks = width == 64 ? 16 : 8;
 
 template <class T, int width>
 __global__ __launch_bounds__(32, (short_attention_blocks<width>)) void attend_short_windows(

@@ -5,28 +5,13 @@
 #include "ops/attention/cuda/short/results.cuh"
 #include "ops/attention/cuda/tall/window.cuh"
 
-/// What the forward passes over windows of 16 rows share, whatever their scores are: rows of
-/// sources and of V come step by step, and cells become weights of the rows of V.
+/// What the forward passes over windows of 16 rows share, whatever their scores are and however
+/// rows come: cells become weights of the rows of V.
 namespace tessera::ops {
 
 template <class T, int width>
 class ShortSoftmax {
  public:
-  using Rows = StepRows<width>;
-  static constexpr int slot_bytes = 2 * Rows::bytes;
-  static constexpr int stages = width == 64 ? 3 : 2;
-  static constexpr int own_bytes = Rows::bytes;
-
-  __device__ void start(char* memory, VertexId column) const {
-    const std::uint32_t to = cuda::shared_address(memory);
-    Rows::start(to, {launch_.source, launch_.source_stride, width, 0}, column);
-    Rows::start(to + Rows::bytes, {launch_.value, launch_.value_stride, width, 0}, column);
-  }
-  __device__ void start_own(const tiles::Piece& piece) const {
-    Rows::start(cuda::shared_address(own_), {launch_.target, launch_.target_stride, width, 0},
-                piece.first_row, piece.num_rows);
-  }
-
   __device__ void clear() {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
@@ -60,26 +45,12 @@ class ShortSoftmax {
     }
     results.finish();
   }
-  __device__ void end() const {}
 
  protected:
-  __device__ ShortSoftmax(const TallAttentionLaunch& launch, char* own)
-      : launch_(launch), own_(own) {}
+  __device__ explicit ShortSoftmax(const TallAttentionLaunch& launch) : launch_(launch) {}
 
-  /// The rows of the window itself, as they lie in memory.
-  __device__ const char* own() const { return own_; }
-
-  /// Scores of a step, in powers of two.
-  __device__ void add(StepCells& cells, const char* step, std::uint32_t bits) {
-    settle(cells, bits);
-    sums_.add(StepOperands<T>(cells), step + Rows::bytes);
-  }
-
-  const TallAttentionLaunch& launch_;
-
- private:
-  /// Scores become weights, of which cells without an edge have none; bases make room for the
-  /// largest score of each row.
+  /// Scores of a step, in powers of two, become weights, of which cells without an edge have none;
+  /// bases make room for the largest score of each row.
   __device__ void settle(StepCells& cells, std::uint32_t bits) {
     float top[2] = {-cuda::infinity, -cuda::infinity};
 #pragma unroll
@@ -90,11 +61,6 @@ class ShortSoftmax {
         cell = StepCells::exists(bits, i, k) ? cell : -cuda::infinity;
         top[k / 2] = fmaxf(top[k / 2], cell);
       }
-    }
-#pragma unroll
-    for (float& of_row : top) {
-      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 1));
-      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 2));
     }
     if (__any_sync(~0u, must_rise(0, top[0]) || must_rise(1, top[1])) != 0) raise(top);
 #pragma unroll
@@ -107,10 +73,21 @@ class ShortSoftmax {
       }
     }
   }
+
+  const TallAttentionLaunch& launch_;
+  FeatureSums<T, width> sums_;
+
+ private:
   __device__ bool must_rise(int row, float top) const {
     return WeightBase<T>::must_rise(base_[row], top);
   }
-  __device__ void raise(const float (&top)[2]) {
+  /// `top` of what this lane has of its rows.
+  __device__ void raise(float (&top)[2]) {
+#pragma unroll
+    for (float& of_row : top) {
+      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 1));
+      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 2));
+    }
     float factors[2];
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
@@ -134,9 +111,7 @@ class ShortSoftmax {
     }
   }
 
-  char* own_;
   float base_[2], sum_[2];  ///< of rows g and g + 8, the sums over this lane's columns
-  FeatureSums<T, width> sums_;
 };
 
 }  // namespace tessera::ops

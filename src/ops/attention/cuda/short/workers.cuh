@@ -9,91 +9,87 @@
 /// block is one warp.
 namespace tessera::ops {
 
-/// `Pass` has `start(memory, column)` for what belongs to a step's columns, `start_own(piece)` for
-/// what belongs to a window's rows; `begin(piece)`, `multiply(memory)` for all that needs the
-/// window's own rows, `add(memory, bits)` for the rest of a step, and `finish(piece)`.
+/// Rows of steps and windows come to shared memory. `Pass` has `start(memory, column)` for what
+/// belongs to a step's columns, `start_own(piece)` for what belongs to a window's rows;
+/// `begin(piece)`, `multiply(memory)` for all that needs the window's own rows, `add(memory, bits)`
+/// for the rest of a step, and `finish(piece)`.
 template <class Pass>
-class WindowRun {
+class RingRun {
+  using Ring = StepRing<Pass::slot_bytes, Pass::stages>;
+
  public:
-  __device__ WindowRun(const TallAttentionLaunch& launch, Pass& pass, std::int32_t begin,
-                       std::int32_t end, char* memory)
-      : launch_(launch), pass_(pass), begin_(begin), end_(end), ring_(launch, begin, end, memory) {}
+  /// Behind the ring there is room for the window's own rows.
+  static constexpr int shared_bytes = Ring::bytes + Pass::own_bytes;
+
+  __device__ RingRun(const TallAttentionLaunch& launch, char* memory)
+      : launch_(launch), memory_(memory), pass_(launch, memory + Ring::bytes) {}
 
   /// Pieces [begin, end), be they of one window or another.
-  __device__ void run() {
-    std::int32_t busy = next_busy(begin_);
-    start_own(busy);
-    ring_.begin(pass_);
-    for (std::int32_t i = begin_; i < end_; ++i) {
+  __device__ void run(std::int32_t begin, std::int32_t end) {
+    Ring ring(launch_, begin, end, memory_);
+    std::int32_t busy = next_busy(begin, end);
+    start_own(busy, end);
+    ring.begin(pass_);
+    for (std::int32_t i = begin; i < end; ++i) {
       const tiles::Piece piece = launch_.pieces[i];
-      if (i == busy) busy = next_busy(i + 1);
+      if (i == busy) busy = next_busy(i + 1, end);
       pass_.clear();
 #pragma unroll 1
       for (int left = piece.num_steps; left > 0; --left) {
         const bool first = left == piece.num_steps;
-        const char* const step = ring_.wait(first);
+        const char* const step = ring.wait(first);
         if (first) pass_.begin(piece);
         pass_.multiply(step);
-        if (left == 1) start_own(busy);
-        pass_.add(step, ring_.bits());
-        ring_.next(pass_);
+        if (left == 1) start_own(busy, end);
+        pass_.add(step, ring.bits());
+        ring.next(pass_);
       }
       pass_.finish(piece);
     }
     // Even what was asked for last must have arrived before the memory is another block's.
     cuda::wait_for_copies<0>();
+    pass_.end();
   }
 
  private:
   /// The first piece from i on that has steps.
-  __device__ std::int32_t next_busy(std::int32_t i) const {
-    while (i < end_ && launch_.pieces[i].num_steps == 0) ++i;
+  __device__ std::int32_t next_busy(std::int32_t i, std::int32_t end) const {
+    while (i < end && launch_.pieces[i].num_steps == 0) ++i;
     return i;
   }
-  __device__ void start_own(std::int32_t i) {
-    if (i >= end_) return;
+  __device__ void start_own(std::int32_t i, std::int32_t end) {
+    if (i >= end) return;
     __syncwarp();
     pass_.start_own(launch_.pieces[i]);
     cuda::commit_copies();
   }
 
   const TallAttentionLaunch& launch_;
-  Pass& pass_;
-  std::int32_t begin_;
-  std::int32_t end_;
-  StepRing<Pass::slot_bytes, Pass::stages> ring_;
+  char* memory_;
+  Pass pass_;
 };
 
-/// Behind the ring there is room for the window's own rows.
-template <class Pass>
-inline constexpr int short_shared_bytes =
-    StepRing<Pass::slot_bytes, Pass::stages>::bytes + Pass::own_bytes;
-
 /// This warp's pieces.
-template <class Pass>
+template <class Run>
 __device__ void run_short_windows(const TallAttentionLaunch& launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
   cuda::wait_for_previous();
-  Pass pass(launch, shared + StepRing<Pass::slot_bytes, Pass::stages>::bytes);
-  WindowRun<Pass>(launch, pass, begin, end, shared).run();
-  pass.end();
+  Run run(launch, shared);
+  run.run(begin, end);
 }
 
-template <class Pass, auto kernel>
+template <class Run, auto kernel>
 constexpr TallAttentionFunction short_function() {
   return {[](const TallAttentionLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.num_workers),
                             static_cast<unsigned>(launch.heads));
-            cuda::launch_overlapped(kernel, grid, 32, std::size_t{short_shared_bytes<Pass>}, stream,
+            cuda::launch_overlapped(kernel, grid, 32, std::size_t{Run::shared_bytes}, stream,
                                     launch);
           },
-          [] {
-            return cuda::resident_blocks(kernel, 32, short_shared_bytes<Pass>,
-                                         short_shared_bytes<Pass>);
-          }};
+          [] { return cuda::resident_blocks(kernel, 32, Run::shared_bytes, Run::shared_bytes); }};
 }
 
 }  // namespace tessera::ops
