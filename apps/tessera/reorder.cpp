@@ -2,6 +2,7 @@
 #include "tessera/reorder/orders.hpp"
 
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,7 @@
 #include "tessera/reorder/layout.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
+#include "window_report.hpp"
 
 namespace tessera::app {
 namespace {
@@ -28,6 +30,7 @@ struct ReorderOptions {
   std::string method = "rcm";
   std::string permutation_path;
   std::string picture;
+  bool report = false;
   int vertex_window = reorder::LoaOptions::default_vertex_window;
   NmCommand nm;
 
@@ -91,13 +94,18 @@ Dataset renumbered(const Dataset& dataset, const Ordering& ordering) {
   return graph_only;
 }
 
-picture::Side drawn(const char* title, const Graph& graph, const Locality& locality) {
-  return {title,
-          picture::density_of(graph),
-          {fmt::format("bandwidth {}, mean distance of neighbours {}", grouped(locality.bandwidth),
-                       human_real(locality.mean_gap)),
-           fmt::format("reuse in windows of {} rows: {}", reorder::row_window,
-                       human_real(locality.window_reuse))}};
+picture::Side drawn(const char* title, const Graph& graph, const Locality& locality,
+                    const std::optional<WindowReport>& windows) {
+  picture::Side side{title,
+                     picture::density_of(graph),
+                     {fmt::format("bandwidth {}, mean distance of neighbours {}",
+                                  grouped(locality.bandwidth), human_real(locality.mean_gap)),
+                      fmt::format("reuse in windows of {} rows: {}", reorder::row_window,
+                                  human_real(locality.window_reuse))}};
+  if (!windows) return side;
+  for (const std::string& note : notes(*windows)) side.notes.push_back(note);
+  side.on_tensor_cores = windows->cores.on_tensor_cores;
+  return side;
 }
 
 ExitCode run_reorder(Session& session, const ReorderOptions& options) {
@@ -115,24 +123,34 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   session.stage("comparing");
   const Locality before = measure_locality(dataset.graph);
   const Locality after = measure_locality(reordered.graph);
+  std::optional<WindowReport> windows_before, windows_after;
+  if (options.report) {
+    windows_before.emplace(dataset.graph);
+    windows_after.emplace(reordered.graph);
+  }
   save(session, options.output, reordered);
   write_permutation(ordering.order, options.permutation_path);
   if (!options.picture.empty()) {
     session.stage("drawing");
     picture::write(
         picture::compared_picture(fmt::format("{}, order by {}", headline(dataset), options.method),
-                                  drawn("before", dataset.graph, before),
-                                  drawn("after", reordered.graph, after)),
+                                  drawn("before", dataset.graph, before, windows_before),
+                                  drawn("after", reordered.graph, after, windows_after)),
         options.picture);
   }
 
   std::string report = headline(dataset) + "\n" + compared(before, after) + ordering.report;
+  if (options.report) report += compared(*windows_before, *windows_after);
   report += fmt::format("  {} order found in {}\n", options.method, human_seconds(seconds));
   Json json{{"verb", "reorder"}, {"source", options.data.source}};
   json.update(brief_json(dataset));
   json["method"] = options.method;
   json["before"] = to_json(before);
   json["after"] = to_json(after);
+  if (options.report) {
+    json["before"]["windows"] = to_json(*windows_before);
+    json["after"]["windows"] = to_json(*windows_after);
+  }
   if (options.is_nm()) json["nm"] = ordering.json;
   if (options.method == "layout") json["layout"] = ordering.json;
   json["load_seconds"] = data.seconds;
@@ -170,6 +188,9 @@ Action setup(Arguments& app) {
   app.add_option("--picture", options->picture,
                  "picture of the adjacency matrix before and after, .svg or .png")
       ->type_name("FILE");
+  app.add_flag("--report", options->report,
+               "also show which cores of a GPU suit the windows before and after, and what they "
+               "share; a picture shows them, too");
   add_dataset_output_options(app, options->output);
   app.add_option("--vertex-window", options->vertex_window,
                  "of --method loa and layout: vertices that compete for a place in a row window")

@@ -98,6 +98,7 @@
 #include "tessera/ops/spmm.hpp"
 #include "tessera/ops/step_clock.hpp"
 #include "tessera/ops/unit_rows.hpp"
+#include "tessera/ops/window_cores.hpp"
 #include "tessera/quant/affine.hpp"
 #include "tessera/quant/bit_tensor.hpp"
 #include "tessera/reorder/layout.hpp"

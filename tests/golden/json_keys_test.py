@@ -61,6 +61,7 @@ class Keys(cli.CliTest):
         yield "convert", ["convert", KARATE, "-o", at("karate.npz"), "--symmetrise"]
         yield "reorder", ["reorder", KARATE, "-o", at("ordered.npz"), "--permutation", at("order.txt"),
                           "--picture", at("order.png")]
+        yield "reorder", ["reorder", KARATE, "--report"]
         yield "reorder", ["reorder", KARATE, "--method", "nm", "--pattern", "best"]
         yield "reorder", ["reorder", KARATE, "--method", "layout"]
         yield "prune", ["prune", KARATE, "-o", at("pruned.tsr")]

@@ -89,6 +89,29 @@ void add_matrix(Picture& picture, const Density& density, const Rect& place, con
   label(place.x, place.y - 8, "target (row)", Anchor::start);
 }
 
+/// Which share of the windows in each row of cells is on tensor cores.
+void add_cores(Picture& picture, const std::vector<std::uint8_t>& on_tensor_cores,
+               const Rect& place) {
+  constexpr int steps = 10;
+  Raster raster{
+      place, 1, static_cast<int>(std::min<std::size_t>(on_tensor_cores.size(), 200)), {}, {}};
+  for (int step = 0; step <= steps; ++step) {
+    const auto mixed = [&](std::uint8_t Colour::*part) {
+      return static_cast<std::uint8_t>((pale.*part * (steps - step) + orange.*part * step) / steps);
+    };
+    raster.palette.push_back({mixed(&Colour::red), mixed(&Colour::green), mixed(&Colour::blue)});
+  }
+  const auto rows = static_cast<std::size_t>(raster.rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t first = on_tensor_cores.size() * row / rows;
+    const std::size_t end = on_tensor_cores.size() * (row + 1) / rows;
+    std::size_t tensor = 0;
+    for (std::size_t window = first; window < end; ++window) tensor += on_tensor_cores[window];
+    raster.cells.push_back(static_cast<std::uint8_t>(tensor * steps / (end - first)));
+  }
+  picture.shapes.push_back(std::move(raster));
+}
+
 /// What the colours mean.
 void add_scale(Picture& picture, Point at, double width, const Range& range,
                const std::string& words) {
@@ -155,7 +178,9 @@ Picture graph_picture(const std::string& title, const Density& density, const De
 }
 
 Picture compared_picture(const std::string& title, const Side& before, const Side& after) {
-  Picture picture{960, 680, {}};
+  const auto lines = static_cast<double>(std::max(before.notes.size(), after.notes.size()));
+  const double scale_y = 576 + 17 * lines;
+  Picture picture{960, scale_y + 70, {}};
   picture.shapes.push_back(Text{{60, 28}, shortened(title, 90), Anchor::start, 14});
   const Range range{std::min(before.density.least, after.density.least),
                     std::max(before.density.most, after.density.most)};
@@ -163,6 +188,9 @@ Picture compared_picture(const std::string& title, const Side& before, const Sid
   for (const Side* side : {&before, &after}) {
     const Rect matrix{left, 84, 400, 400};
     add_matrix(picture, side->density, matrix, range);
+    if (!side->on_tensor_cores.empty()) {
+      add_cores(picture, side->on_tensor_cores, {left + 406, 84, 10, 400});
+    }
     picture.shapes.push_back(Text{{left, 58}, side->title, Anchor::start, 13});
     double y = 522;
     for (const std::string& note : side->notes) {
@@ -170,7 +198,7 @@ Picture compared_picture(const std::string& title, const Side& before, const Sid
     }
     left += 470;
   }
-  add_scale(picture, {60, 610}, 400, range, "edges per cell; " + cell_size(before.density));
+  add_scale(picture, {60, scale_y}, 400, range, "edges per cell; " + cell_size(before.density));
   return picture;
 }
 

@@ -37,6 +37,8 @@ struct Side {
   std::string title;
   Density density;
   std::vector<std::string> notes;  ///< lines below
+  /// Of each window of rows, from above: drawn as a strip beside the matrix, if there are any.
+  std::vector<std::uint8_t> on_tensor_cores{};
 };
 
 /// Two densities with the same colours for the same numbers.
