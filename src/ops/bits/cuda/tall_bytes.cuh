@@ -15,7 +15,8 @@
 /// Rows are gathered as they are. The warp that asked for 32 of them turns them into parts of lines
 /// once for all rows of the window, while the stage before is multiplied, so that turn k
 ///
-///     multiplies stage k - 1, turns stage k into lines, and asks for stage k + 2.
+///     multiplies stage k - 1, turns stage k into lines, reads the bits of stage k + 1, asks for
+///     the rows of stage k + 2, and reads which ones stage k + 3 has.
 ///
 /// In a line the sources of a step stand as its words (tiles/fragment.hpp) expand: place 4 q + j is
 /// source 2 q + {0, 8, 1, 9}[j].
@@ -26,28 +27,98 @@ struct TallBytesShape : ByteWindowsShape<width, 4, min_blocks> {
   using Base = ByteWindowsShape<width, 4, min_blocks>;
   static constexpr int line_bytes = 128 * width;
   static constexpr int rows_at = 2 * line_bytes;
-  static constexpr int feed_at = rows_at + 2 * Base::stage_bytes;
-  static constexpr int shared_bytes = feed_at + Base::Feed::bytes;
+  static constexpr int stages_at = rows_at + 2 * Base::stage_bytes;
+  static constexpr int ring_stages = 8;
+  static constexpr int shared_bytes = stages_at + ring_stages * 16;
   static constexpr int tiles = Base::rows / 64;
   static_assert(Base::rows == 128, "a line has 128 bytes");
 };
 
-/// The bits of a stage, which are multiplied a turn after they are read.
+/// The stages of a block come through a ring. What is asked for in turn k, stage k + 6, may be read
+/// from turn k + 2 on.
+template <class Shape>
+class StageRing {
+ public:
+  __device__ StageRing(const TallLaunch::Work& work, char* memory)
+      : stages_(work.stages),
+        memory_(memory),
+        first_(__ldg(work.worker_offsets + blockIdx.x)),
+        last_(__ldg(work.worker_offsets + blockIdx.x + 1) - 1) {}
+
+  __device__ void start() const {
+    if (static_cast<int>(threadIdx.x) < ahead) ask(static_cast<int>(threadIdx.x));
+  }
+  __device__ void advance(int turn) const {
+    if (threadIdx.x == Shape::threads - 1) ask(turn + ahead);
+  }
+  __device__ tiles::Stage stage(int turn) const {
+    const uint4 raw = *reinterpret_cast<const uint4*>(place(turn));
+    tiles::Stage stage;
+    memcpy(&stage, &raw, sizeof(stage));
+    return stage;
+  }
+
+ private:
+  static constexpr int ahead = 6;
+
+  __device__ char* place(int turn) const { return memory_ + turn % Shape::ring_stages * 16; }
+  /// Beyond the end the last stage again, which is empty.
+  __device__ void ask(int turn) const {
+    const int index = first_ + turn < last_ ? first_ + turn : last_;
+    cuda::copy_16_async(cuda::shared_address(place(turn)), stages_ + index);
+  }
+
+  const tiles::Stage* stages_;
+  char* memory_;
+  int first_;
+  int last_;
+};
+
+/// This thread's bits of a stage. Steps that a window does not have are without edges.
 template <class Shape>
 struct StageBits {
-  std::uint32_t of_tile[Shape::tiles];
+  std::uint32_t of_tile[Shape::tiles] = {};
 
-  __device__ StageBits(typename Shape::Record record, int num_steps) {
-#pragma unroll
-    for (int tile = 0; tile < Shape::tiles; ++tile) of_tile[tile] = record.word(tile);
-    if (num_steps == Shape::Record::max_steps) return;
-      // Steps that are not this stage's have no edges.
+  __device__ void read(const std::uint32_t* words, const tiles::Stage& stage) {
+    words += std::int64_t{stage.first_tile} * Shape::threads + threadIdx.x;
 #pragma unroll
     for (int tile = 0; tile < Shape::tiles; ++tile) {
-      const int left = num_steps - tile * 4;
-      of_tile[tile] &= left >= 4 ? ~0u : left <= 0 ? 0u : ((1u << left * 4) - 1) * 0x00010001u;
+      of_tile[tile] = tile * 4 < stage.num_steps ? __ldg(words + tile * Shape::threads) : 0;
     }
   }
+};
+
+/// Brings this thread's part of a stage's rows.
+template <class Shape>
+class RowAsker {
+ public:
+  __device__ RowAsker(const TallLaunch& launch, std::uint32_t rows)
+      : share_(launch),
+        columns_(launch.matrix.columns),
+        to_(rows + Shape::offset(share_.first_row, share_.unit)) {}
+
+  /// Which rows of X they are.
+  __device__ void read(const tiles::Stage& stage) {
+    live_ = share_.live(stage.num_steps);
+    if (live_) share_.read(columns_ + std::int64_t{stage.first_step} * 16, ids_);
+  }
+  __device__ void ask(int place) const {
+    if (!live_) return;
+    const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * Shape::stage_bytes);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      cuda::copy_16_async(Shape::further(to, i), share_.of(ids_[i]));
+    }
+  }
+
+ private:
+  static constexpr int count = Shape::Share::count;
+
+  typename Shape::Share share_;
+  const VertexId* columns_;
+  std::uint32_t to_;
+  VertexId ids_[count] = {};
+  bool live_ = false;
 };
 
 /// Turns the 32 rows of a stage that this warp asked for.
@@ -126,47 +197,47 @@ template <class Shape>
 __device__ void sum_tall_stages(const ByteWindowsLaunch& launch, char* memory) {
   const std::uint32_t lines = cuda::shared_address(memory);
   const std::uint32_t rows = lines + Shape::rows_at;
-  const typename Shape::Feed feed(launch.tall, memory + Shape::feed_at);
-  feed.start_stages();
+  const StageRing<Shape> ring(launch.tall.work, memory + Shape::stages_at);
+  ring.start();
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
   __syncthreads();
-  feed.start_records();
-  cuda::commit_copies();
-  cuda::wait_for_copies<0>();
-  __syncthreads();
-  cuda::wait_for_previous();
-  const ByteStages<Shape> stages(launch.tall, rows);
   const RowTurner<Shape> turner(rows, lines);
+  RowAsker<Shape> asker(launch.tall, rows);
+  asker.read(ring.stage(0));
+  StageBits<Shape> bits, next_bits;
+  next_bits.read(launch.tall.matrix.words, ring.stage(0));
+  cuda::wait_for_previous();
   for (int turn = 0; turn < 2; ++turn) {
-    stages.load(feed.stage(turn).num_steps, feed.record(turn), turn);
+    asker.ask(turn);
     cuda::commit_copies();
+    asker.read(ring.stage(turn + 1));
   }
 
   ByteWindowSums<Shape> sums(launch);
   auto& own = reinterpret_cast<std::int32_t(&)[Shape::num_sums]>(sums.own);
   tiles::Stage before = {.end = tiles::StageEnd::none};
-  StageBits<Shape> bits(feed.record(0), 0);
   for (int turn = 0, place = 0;; ++turn, place ^= 1) {
-    // All but the latest group: the rows of this stage, and the record of the stage after next.
+    // All but the latest group: the rows of this stage.
     cuda::wait_for_copies<1>();
     __syncthreads();
     StageProducts<Shape> products(bits);
     products.start(lines + static_cast<std::uint32_t>((place ^ 1) * Shape::line_bytes), own);
-    const tiles::Stage stage = feed.stage(turn);
-    bits = StageBits<Shape>(feed.record(turn), stage.num_steps);
     turner.turn(place);
-    // It may wait for all that is under way, so the next rows are asked for behind it. They go to
-    // where these were, which nobody but this warp has read.
+    // It may wait for all that is under way, so everything is read and asked for behind it.
     cuda::fence_shared_for_wgmma();
     __syncwarp();
-    stages.load(feed.stage(turn + 2).num_steps, feed.record(turn + 2), place);
-    feed.advance(turn);
+    // To where the rows of this stage were, which nobody but this warp has read.
+    asker.ask(place);
+    ring.advance(turn);
     cuda::commit_copies();
+    asker.read(ring.stage(turn + 3));
+    bits = next_bits;
+    next_bits.read(launch.tall.matrix.words, ring.stage(turn + 1));
     products.finish(own);
     if (before.end != tiles::StageEnd::none) sums.finish(before);
-    if (stage.end == tiles::StageEnd::work) break;
-    before = stage;
+    before = ring.stage(turn);
+    if (before.end == tiles::StageEnd::work) break;
   }
   // What was asked for beyond the end must have arrived before the memory is another block's.
   cuda::wait_for_copies<0>();
