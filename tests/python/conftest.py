@@ -51,6 +51,24 @@ DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
+def without_gradients(arguments):
+    def detached(argument):
+        if isinstance(argument, (list, tuple)):
+            return [detached(one) for one in argument]
+        return argument.detach() if isinstance(argument, torch.Tensor) else argument
+
+    return tuple(map(detached, arguments))
+
+
+def opcheck(name, arguments):
+    """torch's own checks of an operator, and of its twin without derivatives where it has one."""
+    operators = torch.ops.tessera
+    torch.library.opcheck(getattr(operators, name).default, arguments, test_utils=CHECKS)
+    twin = getattr(operators, f"{name}_run", None)
+    if twin is not None:
+        torch.library.opcheck(twin.default, without_gradients(arguments), test_utils=("test_schema", "test_faketensor"))
+
+
 def supported(device, dtype):
     if device.type == "cuda" and dtype == torch.float64:
         pytest.skip("fp64 is of the CPU")

@@ -5,12 +5,10 @@ import math
 
 import pytest
 import torch
-from conftest import random_edges
+from conftest import opcheck, random_edges
 
 import tessera
 from tessera import bits
-
-CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 
 
 def drawn(rows, cols, width, device="cpu", lower=0.0, scale=1.0):
@@ -119,14 +117,10 @@ def test_opcheck(device):
         if output == 1 and device.type == "cuda":
             continue  # sums in 64 bits exist on the CPU
         factors = (None,) * 5 if output < 2 else floats
-        torch.library.opcheck(torch.ops.tessera.bit_gemm.default,
-                              (a.words, b.words, *factors, 9, 5, 40, 0, output, 4, -1.0, 0.5),
-                              test_utils=CHECKS)
+        opcheck("bit_gemm", (a.words, b.words, *factors, 9, 5, 40, 0, output, 4, -1.0, 0.5))
     index = random_edges(9, 9, 30, device, repeated=False)
     for output in (0, 2, 3):
-        torch.library.opcheck(torch.ops.tessera.bit_aggregate.default,
-                              (a.words, *(None,) * 5, index, None, 9, 9, 0, 1, 40, 0, output, 4, 0.0, 1.0),
-                              test_utils=CHECKS)
+        opcheck("bit_aggregate", (a.words, *(None,) * 5, index, None, 9, 9, 0, 1, 40, 0, output, 4, 0.0, 1.0))
 
 
 def test_infinities_become_the_ends_of_given_bounds():

@@ -36,8 +36,11 @@ def test_one_compilation_for_ten_graphs(name, device):
     compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend=counter)
     for size in range(20, 120, 10):
         index = random_edges(size, size, 7 * size, device, seed=size)
-        x = torch.randn(size, 12, device=device)
-        assert torch.allclose(compiled(x, index), layer(x, index), atol=1e-6)
+        x = torch.randn(size, 12, device=device, requires_grad=True)
+        out, expected = compiled(x, index), layer(x, index)
+        assert torch.allclose(out, expected, atol=1e-5)
+        found, wanted = (torch.autograd.grad(y.square().sum(), x)[0] for y in (out, expected))
+        assert (found - wanted).abs().max() <= 1e-5 * (1 + wanted.abs().max())
     compiled_graphs = [graph for graph in counter.graphs
                        if any(node.op == "placeholder" for node in graph.graph.nodes)]
     assert len(compiled_graphs) == 1
@@ -67,17 +70,17 @@ def test_inductor_trains_a_model(device):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_export(name):
-    _, layer = pair(name)
-    index, x = random_edges(30, 30, 200), torch.randn(30, 12)
+def test_export(name, device):
+    _, layer = pair(name, device)
+    index, x = random_edges(30, 30, 200, device), torch.randn(30, 12, device=device)
     vertices, edges = torch.export.Dim("vertices"), torch.export.Dim("edges")
     program = torch.export.export(layer, (x, index), dynamic_shapes=({0: vertices}, {1: edges}))
-    other, features = random_edges(40, 40, 90, seed=2), torch.randn(40, 12)
+    other, features = random_edges(40, 40, 90, device, seed=2), torch.randn(40, 12, device=device)
     assert torch.allclose(program.module()(features, other), layer(features, other), atol=1e-5)
 
 
-def test_a_changed_graph_is_noticed_in_compiled_code():
-    index, x = torch.tensor([[0, 1], [1, 2]]), torch.eye(3)
+def test_a_changed_graph_is_noticed_in_compiled_code(device):
+    index, x = torch.tensor([[0, 1], [1, 2]], device=device), torch.eye(3, device=device)
     compiled = torch.compile(lambda i, x: tessera.spmm(i, x), fullgraph=True, backend="aot_eager")
     first = compiled(index, x).clone()
     index[1, 0] = 2

@@ -99,6 +99,18 @@ def test_reduce_overhead_never_replays_an_old_graph():
             assert torch.allclose(compiled(index, x), tessera.spmm(index, x) * 2)
 
 
+@pytest.mark.parametrize("kind", ["GCN", "GAT"])
+def test_reduce_overhead_trains_on_changing_graphs(kind):
+    model, x, _, labels = setting(kind)
+    compiled = torch.compile(model, mode="reduce-overhead")
+    for seed in (1, 2, 1, 3):
+        index = random_edges(300, 300, 3600, "cuda", seed=seed)
+        for _ in range(3):
+            found, wanted = ([loss.detach().clone(), *torch.autograd.grad(loss, list(model.parameters()))]
+                             for loss in (F.cross_entropy(run(x, index), labels) for run in (compiled, model)))
+            assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(found, wanted))
+
+
 def peak_of(run):
     """What a call takes at most, its result among it."""
     torch.cuda.synchronize()
@@ -108,16 +120,21 @@ def peak_of(run):
     return torch.cuda.max_memory_allocated() - resting
 
 
-@pytest.mark.parametrize("what", ["sum", "layer"])
+@pytest.mark.parametrize("what", ["sum", "layer", "attention"])
 def test_memory_is_torchs(what):
-    """A sum takes its result, a layer what its product does and the sums that go first; 16 KiB are for plans."""
+    """A sum takes its result, a layer what its product does and the sums that go first, attention its result and
+    a number for each row; 16 KiB are for plans."""
     vertices = 2048  # tensors of whole blocks of torch's, and below 1 MiB, from where it lends more than asked for
     source = torch.arange(20 * vertices, device="cuda") % vertices
     index = torch.stack([source, (7 * source + torch.arange(20 * vertices, device="cuda") // vertices) % vertices])
     x = torch.randn(vertices, 16, device="cuda")
     layer = tessera.nn.GCNConv(16, 64, bias=False).cuda()
 
+    scores = torch.randn(vertices, 1, device="cuda")
+
     def run():
+        if what == "attention":
+            return tessera.attention(index, scores, scores, x)
         return tessera.spmm(index, x) if what == "sum" else layer(x, index)
 
     with torch.no_grad():
@@ -126,10 +143,20 @@ def test_memory_is_torchs(what):
         before = torch.cuda.memory_allocated()
         run()
         assert torch.cuda.memory_allocated() > before  # the graph and its plan
-        most = size if what == "sum" else peak_of(lambda: x @ layer.lin.weight.t()) + x.nbytes
+        most = {"sum": lambda: size, "attention": lambda: size + scores.nbytes,
+                "layer": lambda: peak_of(lambda: x @ layer.lin.weight.t()) + x.nbytes}[what]()
         assert size <= peak_of(run) <= most + (16 << 10)
     tessera.clear_cache()
     assert torch.cuda.memory_allocated() <= before + 512
+
+
+def test_tensors_on_different_devices():
+    index, x = random_edges(30, 30, 200), torch.randn(30, 8)
+    for edges, features in ((index.cuda(), x), (index, x.cuda())):
+        with pytest.raises(ValueError, match="x lies on .*, the graph on"):
+            tessera.spmm(edges, features)
+    with pytest.raises(ValueError, match="edge_weight lies on cpu, the graph on cuda"):
+        tessera.spmm(index.cuda(), x.cuda(), torch.ones(200))
 
 
 def test_two_streams_share_a_graph():

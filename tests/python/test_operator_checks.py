@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's own checks of operators (opcheck), and derivatives against differences in fp64."""
 
+from pathlib import Path
+
 import pytest
 import torch
-from conftest import CHECKS, DTYPES, random_edges, supported
+from conftest import DTYPES, opcheck, random_edges, supported
 from torch.autograd import gradcheck, gradgradcheck
 
 import tessera
+
+
+def test_every_operator_is_checked():
+    """An operator that is added needs an opcheck."""
+    schemas = torch._C._jit_get_all_schemas()
+    names = {schema.name.removeprefix("tessera::") for schema in schemas if schema.name.startswith("tessera::")}
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert len(names) > 30
+    assert not [name for name in names if f'opcheck("{name.removesuffix("_run")}"' not in tests]
 
 
 def spmm_arguments(device, dtype, reduce, weighted, grad=True):
@@ -24,12 +35,12 @@ def spmm_arguments(device, dtype, reduce, weighted, grad=True):
 def test_opcheck_spmm(device, dtype, reduce, weighted):
     supported(device, dtype)
     arguments = spmm_arguments(device, dtype, reduce, weighted)
-    torch.library.opcheck(torch.ops.tessera.spmm.default, arguments, test_utils=CHECKS)
+    opcheck("spmm", arguments)
     x, index, _, weight, *rest = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
     _, winners = torch.ops.tessera.spmm(x, index, None, weight, *rest)
     backward = (torch.randn(12, 5, device=device).to(dtype), x if weighted else None,
                 winners if reduce >= 2 else None, index, None, weight, *rest[1:], True, weighted)
-    torch.library.opcheck(torch.ops.tessera.spmm_backward.default, backward, test_utils=CHECKS)
+    opcheck("spmm_backward", backward)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -45,7 +56,7 @@ def test_opcheck_spmm_with_all_that_is_added(device, dtype, heads):
     scaled = (draw(9, 4), index, None, None, draw(4), 9, 9, 0, 1, 2.0, 1, 0, 0)
     weighted = (draw(9, 4), index, None, draw(60 + 9, heads), None, 9, 9, 0, 1, 1.0, 0, 0, 0)
     for arguments in (scaled, weighted):
-        torch.library.opcheck(torch.ops.tessera.spmm.default, arguments, test_utils=CHECKS)
+        opcheck("spmm", arguments)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -58,18 +69,13 @@ def test_opcheck_edge_operators(device, dtype):
         graph = (index, None, 12, 9, 0, loops)
         edges = 60 + (9 if loops == 1 else 0)
         for function, heads in ((0, 2), (1, 6)):
-            torch.library.opcheck(torch.ops.tessera.sddmm.default, (u, v, *graph, heads, function, 0),
-                                  test_utils=CHECKS)
+            opcheck("sddmm", (u, v, *graph, heads, function, 0))
             grad = torch.randn(edges, heads, device=device).to(dtype)
-            torch.library.opcheck(torch.ops.tessera.sddmm_backward.default,
-                                  (grad, u.detach(), v.detach(), *graph, heads, function, 0),
-                                  test_utils=CHECKS)
+            opcheck("sddmm_backward", (grad, u.detach(), v.detach(), *graph, heads, function, 0))
         scores = torch.randn(edges, 2, device=device).to(dtype).requires_grad_()
-        torch.library.opcheck(torch.ops.tessera.edge_softmax.default, (scores, *graph, 0),
-                              test_utils=CHECKS)
+        opcheck("edge_softmax", (scores, *graph, 0))
         weights = torch.ops.tessera.edge_softmax(scores.detach(), *graph, 0)
-        torch.library.opcheck(torch.ops.tessera.edge_softmax_backward.default,
-                              (weights, torch.randn_like(weights), *graph, 0), test_utils=CHECKS)
+        opcheck("edge_softmax_backward", (weights, torch.randn_like(weights), *graph, 0))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -87,17 +93,14 @@ def test_opcheck_attention(device, dtype, form, has_terms):
     term = draw(60 + 9, 8 if form == 1 else 2) if has_terms else None
     arguments = (draw(12, size), draw(9, size), draw(9, 8), vector, term, None, index, None, 12, 9, 0,
                  1, form, 2, 1.0, 0.2, 0.0, 0)
-    torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+    opcheck("attention", arguments)
     detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
     output, log_sum = torch.ops.tessera.attention(*detached)
-    torch.library.opcheck(torch.ops.tessera.attention_backward.default,
-                          (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
+    opcheck("attention_backward", (torch.randn_like(output), output, log_sum, *detached))
     if has_terms:
         return
     target, source, value, vector, _, _, *graph = detached[:12]
-    torch.library.opcheck(torch.ops.tessera.attention_weights.default,
-                          (target, source, value, log_sum, vector, *graph, form, 2, 1.0, 0.2, 0),
-                          test_utils=CHECKS)
+    opcheck("attention_weights", (target, source, value, log_sum, vector, *graph, form, 2, 1.0, 0.2, 0))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -108,28 +111,28 @@ def test_opcheck_attention_by_cosines(device, dtype):
     value = torch.randn(9, 8, device=device).to(dtype).requires_grad_()
     factor = torch.ones(1, device=device).to(dtype).requires_grad_()
     arguments = (nothing, nothing, value, factor, None, None, index, None, 9, 9, 0, 1, 3, 1, 1.0, 0.0, 0.0, 0)
-    torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+    opcheck("attention", arguments)
     detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
     output, log_sum = torch.ops.tessera.attention(*detached)
-    torch.library.opcheck(torch.ops.tessera.attention_backward.default,
-                          (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
+    opcheck("attention_backward", (torch.randn_like(output), output, log_sum, *detached))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("form", [0, 1, 2])
-def test_opcheck_attention_with_dropout(device, form):
+def test_opcheck_attention_with_dropout(device, form, dtype):
+    supported(device, dtype)
     index, size = random_edges(12, 9, 60, device), 2 if form == 0 else 8
 
     def draw(*shape):
-        return torch.randn(*shape, device=device).requires_grad_()
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_()
 
     seed = torch.tensor([5, 7], device=device)
     arguments = (draw(12, size), draw(9, size), draw(9, 8), draw(8) if form == 1 else None, None, seed, index,
                  None, 12, 9, 0, 1, form, 2, 1.0, 0.2, 0.5, 0)
-    torch.library.opcheck(torch.ops.tessera.attention.default, arguments, test_utils=CHECKS)
+    opcheck("attention", arguments)
     detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
     output, log_sum = torch.ops.tessera.attention(*detached)
-    torch.library.opcheck(torch.ops.tessera.attention_backward.default,
-                          (torch.randn_like(output), output, log_sum, *detached), test_utils=CHECKS)
+    opcheck("attention_backward", (torch.randn_like(output), output, log_sum, *detached))
 
 
 def test_derivatives_in_fp64():

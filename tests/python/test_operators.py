@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from conftest import CHECKS, DTYPES, close, gathered, random_edges, supported
+from conftest import DTYPES, close, gathered, opcheck, random_edges, supported
 from torch.autograd import gradcheck, gradgradcheck
 
 import tessera
@@ -146,8 +146,7 @@ def test_weights_for_each_head_compile(device):
     index = random_edges(25, 18, 160, device)
     x = torch.randn(18, 12, device=device, requires_grad=True)
     weight = torch.rand(160, 3, device=device, requires_grad=True)
-    torch.library.opcheck(torch.ops.tessera.spmm.default,
-                          (x, index, None, weight, None, 25, 18, 0, 0, 1.0, 0, 0, 0), test_utils=CHECKS)
+    opcheck("spmm", (x, index, None, weight, None, 25, 18, 0, 0, 1.0, 0, 0, 0))
     graph = tessera.Graph(index, 25, 18)
     compiled = torch.compile(lambda x, w: tessera.spmm(graph, x, w), fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x, weight), tessera.spmm(graph, x, weight))
@@ -311,32 +310,56 @@ def test_dropout_is_the_same_forward_and_backward(device):
     assert torch.allclose(value.grad.sum(), out.sum(), rtol=1e-4)
 
 
-def test_autocast(device):
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast(device, dtype):
     index = random_edges(20, 20, 90, device)
     x = torch.randn(20, 8, device=device, requires_grad=True)
     weight = torch.rand(90, device=device, requires_grad=True)
-    with torch.autocast(device.type, dtype=torch.bfloat16):
+    with torch.autocast(device.type, dtype=dtype):
         y = tessera.spmm(tessera.Graph(index, 20, 20), x, weight)
-    assert y.dtype == torch.bfloat16
+    assert y.dtype == dtype
+    close(y, gathered(index, x.detach(), 20, weight.detach()), dtype)
     y.float().sum().backward()
     assert x.grad.dtype == torch.float32 and weight.grad.dtype == torch.float32
 
 
-def test_same_bits_twice(device):
+def twice(run, tensors):
+    """What a run gives and its gradients, with graphs and plans made anew for each of two."""
+    results = []
+    for _ in range(2):
+        tessera.clear_cache()
+        y = run(*tensors)
+        results.append([y.detach().clone(), *torch.autograd.grad(y.square().sum(), tensors)])
+    return zip(*results)
+
+
+@pytest.fixture
+def deterministic():
     torch.use_deterministic_algorithms(True)
-    try:
-        index = random_edges(200, 200, 4000, device)
-        x = torch.randn(200, 32, device=device, requires_grad=True)
-        results = []
-        for _ in range(2):
-            x.grad = None
-            tessera.clear_cache()
-            y = tessera.spmm(tessera.Graph(index, 200, 200), x, reduce="mean")
-            y.square().sum().backward()
-            results.append((y.detach().clone(), x.grad.clone()))
-        assert all(torch.equal(a, b) for a, b in zip(*results))
-    finally:
-        torch.use_deterministic_algorithms(False)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+def test_same_bits_twice(device, reduce, deterministic):
+    index = random_edges(200, 200, 4000, device)
+    x = torch.randn(200, 32, device=device, requires_grad=True)
+    graph = tessera.Graph(index, 200, 200)
+    assert all(torch.equal(a, b) for a, b in twice(lambda x: tessera.spmm(graph, x, reduce=reduce), [x]))
+    if reduce in ("sum", "mean"):
+        weight = torch.rand(4000, device=device, requires_grad=True)
+        assert all(torch.equal(a, b)
+                   for a, b in twice(lambda x, w: tessera.spmm(graph, x, w, reduce=reduce), [x, weight]))
+
+
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
+def test_same_bits_of_attention_twice(device, form, deterministic):
+    graph = tessera.Graph(random_edges(200, 200, 4000, device), 200, 200)
+    size = 2 if form == "additive" else 32
+    shapes = [(200, size), (200, size), (200, 32), *([(32,)] if form == "v2" else [])]
+    tensors = [torch.randn(shape, device=device, requires_grad=True) for shape in shapes]
+    assert all(torch.equal(a, b)
+               for a, b in twice(lambda *given: tessera.attention(graph, *given, form=form, heads=2), tensors))
 
 
 def test_a_kernel_by_its_name(device):

@@ -30,10 +30,10 @@ def test_forked_workers():
         assert torch.equal(actual, wanted)
 
 
-def test_two_threads_share_a_graph():
-    index, x = random_edges(400, 400, 9000), torch.randn(400, 32)
+def test_two_threads_share_a_graph(device):
+    index, x = random_edges(400, 400, 9000, device), torch.randn(400, 32, device=device)
     expected = tessera.spmm(index, x)
-    scores = torch.randn(400, 2)
+    scores = torch.randn(400, 2, device=device)
     attended = tessera.attention(index, scores, scores, x, heads=2)
     wrong = []
 
