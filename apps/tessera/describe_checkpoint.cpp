@@ -35,8 +35,9 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
   if (best.run >= 0) {
     table.add({"weights", fmt::format("of run {}, epoch {}", best.run + 1, best.epoch)});
     table.add({train::to_string(checkpoint.metric),
-               fmt::format("{:.2f} % validation, {:.2f} % test", best.evaluation.validation * 100,
-                           best.evaluation.test * 100)});
+               fmt::format("{:.2f} % validation, {:.2f} % test{}", best.evaluation.validation * 100,
+                           best.evaluation.test * 100,
+                           train::quantised_after_training(checkpoint) ? ", with all bits" : "")});
   }
   const std::int64_t full = train::weight_bytes(checkpoint, {});
   table.add({"size", fmt::format("{} bytes of weights in fp32", grouped(full))});
@@ -46,7 +47,9 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
     table.add({"size in bits",
                fmt::format("{} bytes, {:.0f} % of fp32", grouped(bytes),
                            100 * static_cast<double>(bytes) / static_cast<double>(full))});
-    table.add({"ranges", checkpoint.ranges.empty() ? "found when predicting" : "of the training"});
+    table.add({"ranges", checkpoint.ranges.empty()                     ? "found when predicting"
+                         : train::quantised_after_training(checkpoint) ? "found after the training"
+                                                                       : "of the training"});
     table.add({"lost", checkpoint.lost ? fmt::format("{:.2f} points of {} against all bits",
                                                      *checkpoint.lost * 100,
                                                      train::to_string(checkpoint.metric))
@@ -77,7 +80,8 @@ Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& pat
   if (!checkpoint.model.bits.empty()) {
     json["bits"] = {{"layers", checkpoint.model.bits},
                     {"weight_bytes", train::weight_bytes(checkpoint, checkpoint.model.bits)},
-                    {"has_ranges", !checkpoint.ranges.empty()}};
+                    {"has_ranges", !checkpoint.ranges.empty()},
+                    {"after_training", train::quantised_after_training(checkpoint)}};
     if (checkpoint.lost) json["bits"]["lost"] = *checkpoint.lost;
   }
   return json;

@@ -193,6 +193,10 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
              fmt::format("{} at the best validation epoch{}", human_metric(report.test, runs),
                          runs > 1 ? fmt::format(", {} runs", runs) : "")});
   table.add({"validation", human_metric(report.validation, runs)});
+  if (report.lost) {
+    table.add({"lost", fmt::format("{:.2f} points of {} against {}", *report.lost * 100, metric,
+                                   arguments.baseline.empty() ? "all bits" : arguments.baseline)});
+  }
   table.add({"epochs", epochs_line(report)});
   if (report.epochs > 0) {
     table.add({"time per epoch",
@@ -220,6 +224,7 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
                   {"runs", report.runs.size()}};
   json["validation"] = {{"mean", report.validation.mean},
                         {"std", deviation_json(report, report.validation)}};
+  if (report.lost) json["lost"] = *report.lost;
   // A training that was resumed when it was finished has no times.
   json["step_ms"] = report.epochs > 0 ? Json(report.step_ms) : Json();
   json["epoch_ms"] = report.epochs > 0 ? Json(report.epoch_ms) : Json();

@@ -155,6 +155,10 @@ class Fit {
     if (!std::filesystem::exists(path, problem) && !problem) return;
     Checkpoint loaded = load_checkpoint(path);
     require_same({loaded.settings, path}, checkpoint_.settings, path);
+    if (quantised_after_training(loaded)) {
+      throw Error(ErrorCode::invalid_argument, "the model was quantised after its training", path,
+                  "name another file for --checkpoint to train one for these bits");
+    }
     require_same_problem(loaded);
     if (keeps_plans_ && !loaded.plans.empty()) {
       options_.plans.store->remember_all(ops::PlanStore::parse(loaded.plans, path));
@@ -351,6 +355,7 @@ class Fit {
 
   void finish() {
     report_.test = summarise_test(report_.runs);
+    report_.lost = checkpoint_.lost;
     report_.validation = summarise_validation(report_.runs);
     report_.epochs = std::ssize(all_steps_);
     report_.step_ms = summarise(std::move(all_steps_)).median_us * 1e3;

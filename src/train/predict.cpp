@@ -64,7 +64,14 @@ int convolution_bits(const nn::ModelConfig& config, const std::string& path) {
   return layer >= 0 && layer < config.layers ? nn::layer_bits(config, layer) : 0;
 }
 
+const Setting bits_after_training{"model.bits_from", "after training"};
+
 }  // namespace
+
+bool quantised_after_training(const Checkpoint& checkpoint) {
+  return std::find(checkpoint.settings.begin(), checkpoint.settings.end(), bits_after_training) !=
+         checkpoint.settings.end();
+}
 
 std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::int64_t>& bits) {
   nn::ModelConfig config = checkpoint.model;
@@ -86,6 +93,7 @@ std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::i
 
 Checkpoint quantised(Checkpoint checkpoint, const std::vector<std::int64_t>& bits,
                      std::vector<StoredTensor> ranges, std::optional<double> lost) {
+  if (checkpoint.model.bits.empty()) checkpoint.settings.push_back(bits_after_training);
   checkpoint.model.bits = bits;
   for (Setting& setting : checkpoint.settings) {
     if (setting.name == "model.bits") setting.value = nn::bits_text(bits);

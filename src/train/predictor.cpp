@@ -374,7 +374,7 @@ ops::Explanation Predictor::explain() const {
   ops::Explanation explanation;
   if (state_->integers) {
     explanation = state_->integers->explain();
-    explanation.summary += state_->is_calibrated ? ", with the ranges of the training"
+    explanation.summary += state_->is_calibrated ? ", with the ranges of the checkpoint"
                                                  : ", with the ranges of the first features";
     return explanation;
   }

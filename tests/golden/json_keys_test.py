@@ -69,6 +69,7 @@ class Keys(cli.CliTest):
         yield "tiles", ["tiles", KARATE]
         yield "train", ["train", KARATE, *SHORT, "-c", at("second.tsr"), "--plot", at("run.png")]
         yield "train", ["train", KARATE, *SHORT, "--evaluate-every", "2", "--runs", "2"]
+        yield "train", ["train", KARATE, *SHORT, "--bits", "8", "-c", at("trained_few.tsr"), "--baseline", at("model.tsr")]
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "-o", at("classes.txt")]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4", "--quantised", at("few.tsr")]

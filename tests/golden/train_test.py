@@ -104,14 +104,16 @@ class Train(cli.CliTest):
     def test_a_model_of_few_bits_keeps_its_ranges_and_says_what_they_cost(self):
         full, few, later = (str(self.folder / name) for name in ["full.tsr", "few.tsr", "later.tsr"])
         self.succeed("train", "embedded:citation", *SHORT, "--checkpoint", full)
-        self.succeed("train", "embedded:citation", *SHORT, "--bits", "8", "--checkpoint", few,
-                     "--baseline", full)
+        trained = self.json("train", "embedded:citation", *SHORT, "--bits", "8", "--checkpoint", few,
+                            "--baseline", full)
         found = self.json("info", few)
         cost = self.json("info", full)["best"]["test"] - found["best"]["test"]
         self.assertAlmostEqual(found["bits"]["lost"], cost)
+        self.assertAlmostEqual(trained["lost"], cost)
+        self.assertFalse(found["bits"]["after_training"])
         self.assertTrue(found["bits"]["has_ranges"])
         self.assertIn("points of accuracy against all bits", self.succeed("info", few).out)
-        self.assertIn("ranges of the training",
+        self.assertIn("ranges of the checkpoint",
                       self.json("predict", "embedded:citation", "-c", few)["bits"]["computed"])
         self.assertIn("ranges of the first features",
                       self.json("predict", "embedded:citation", "-c", few, "--calibrate")["bits"]["computed"])
@@ -126,7 +128,10 @@ class Train(cli.CliTest):
                                   "--quantised", later, "--force")
             self.assertEqual(quantised["quantised"], later)
             bytes_of[bits] = quantised["bits"]["feature_bytes"]
-            self.assertAlmostEqual(self.json("info", later)["bits"]["lost"], quantised["bits"]["lost"])
+            after = self.json("info", later)["bits"]
+            self.assertAlmostEqual(after["lost"], quantised["bits"]["lost"])
+            self.assertTrue(after["after_training"])
+            self.assertIn("with all bits", self.succeed("info", later).out)
         self.assertEqual(bytes_of["8"], 4 * bytes_of["2"])
         self.assertEqual(self.json("predict", "embedded:citation", "-c", later)["predicted"],
                          quantised["predicted"])

@@ -67,6 +67,10 @@ struct Checkpoint {
 
 BestEpoch best_epoch(const Checkpoint& checkpoint);
 
+/// Whether the bits came after the training, by `quantised`: then its accuracies are those of all
+/// bits, and it cannot go on.
+bool quantised_after_training(const Checkpoint& checkpoint);
+
 /// Throws `bad_data` where a part contradicts another: a model that cannot be, tensors that are not
 /// its own, a run that is longer than asked for. Costs no more than what the tensors take.
 void validate(const Checkpoint& checkpoint, const std::string& where);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,9 @@ struct TrainReport {
   FirstStep first_step;     ///< of the first run trained here
   PhaseTimes times;
   std::int64_t peak_memory_bytes = 0;
+  /// Of the metric on the test items, by the best epoch of all runs against
+  /// `CheckpointOptions::full_test`, where that is given.
+  std::optional<double> lost;
   std::vector<std::string> notes;  ///< what was decided for the user, in words
 };
 

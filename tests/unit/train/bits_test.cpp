@@ -192,7 +192,7 @@ TEST(RangesOfBits, AreFoundAnewForOtherBits) {
   options.calibrate = false;
   options.bits = {8, 8};
   EXPECT_NE(predict(checkpoint, learnable_vertices(), options)
-                .computed.summary.find("ranges of the training"),
+                .computed.summary.find("ranges of the checkpoint"),
             std::string::npos);
 }
 
@@ -307,7 +307,25 @@ TEST(RangesOfBits, AreThoseOfAModelThatWasQuantisedAfterTraining) {
   const Checkpoint few = load_checkpoint(folder / "model");
   EXPECT_EQ(few.model.bits, std::vector<std::int64_t>{4});
   EXPECT_EQ(few.lost, 0.01);
+  EXPECT_FALSE(quantised_after_training(full));
+  EXPECT_TRUE(quantised_after_training(few));
   EXPECT_TRUE(same_numbers(predict(few, learnable_vertices()).logits, prediction.logits));
+}
+
+TEST(Bits, ThatCameAfterTheTrainingAreNotTrainedOn) {
+  const TemporaryFolder folder;
+  TrainOptions options = short_training(3);
+  options.checkpoint.path = folder / "model";
+  fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options);
+  const Checkpoint full = load_checkpoint(options.checkpoint.path);
+  PredictOptions with_bits_now;
+  with_bits_now.bits = {4};
+  const Prediction prediction = predict(full, learnable_vertices(), with_bits_now);
+  save(quantised(full, {4}, prediction.ranges, {}), options.checkpoint.path);
+  options.checkpoint.resume = true;
+  options.epochs = 6;
+  expect_error(ErrorCode::invalid_argument, {"quantised after its training", "--checkpoint"},
+               [&] { fit(learnable_vertices(), with_bits(nn::ModelKind::gcn, {4}), options); });
 }
 
 TEST(RangesOfBits, OfAHostileCheckpointAreRefused) {
