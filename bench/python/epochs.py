@@ -13,9 +13,10 @@ epoch); --shortest prints the shortest instead, for machines that others use, to
 counts what the processor works (with OMP_NUM_THREADS=1).
 
 A case is measured in a process of its own, PyG and ours one after the other, with all its models; where
-they are compiled, each model has one. --jobs starts so many processes at once, which compile side by side;
-once all of them are ready they are measured one at a time, while nothing else runs. --prepare compiles
-without measuring, for the cache of compiled code.
+they are compiled, each model has one. --jobs starts so many processes at once, which compile side by side.
+They are measured one at a time, once all of them are ready and nothing else runs; epochs on reddit-size,
+which keep the GPU busy whatever the host does, are measured before that if they need no compiling. --prepare
+compiles without measuring, for the cache of compiled code.
 
 Losses are compared after 50 epochs, or after 20 or 5 where --seconds or --epochs leave no more. Where they
 differ by more than 1e-4 (bf16: 2e-2), PyG is trained once more with its edges in another order, which changes
@@ -34,8 +35,6 @@ import os
 import platform
 import time
 
-os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # a process that has asked CUDA cannot be forked
-
 import torch
 from epoch_records import LOSS_BOUNDS, WHO, apart, compared_after, line, loss_difference, write_table
 from training import GRAPHS, Training, commit, make_graph, measure, reordered, versions
@@ -45,6 +44,7 @@ import tessera
 MODELS = ["GCN", "SAGE", "GIN", "GAT", "GATv2"]
 MODES = ("eager", "compiled", "captured")
 NO_DATA = (None, None, None)
+LARGE = ("reddit",)
 
 
 def fresh(device):
@@ -86,6 +86,9 @@ def measured(training, data, options):
         if device.type == "cuda":
             result["peak_bytes"] = torch.cuda.max_memory_allocated() - before
         return result, trained.gradients
+    except torch.OutOfMemoryError as error:
+        free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() if device.type == "cuda" else 0
+        return {"error": f"{type(error).__name__}: {error}"[:200], "free_bytes": free}, None
     except Exception as error:  # one that cannot run must not end the others
         return {"error": f"{type(error).__name__}: {error}"[:200]}, None
 
@@ -162,12 +165,16 @@ def work(case, models, options, parent):
     device = torch.device(options.device)
     torch.ones(1, device=device)
     made = {who: compiled(models[0], who == "tessera", graph, dtype, device) for who in WHO} if mode == "compiled" else {}
+    gc.collect()
+    gc.freeze()  # looking through all that was imported for every model would take longer than to train it
     parent.send("ready")
     if parent.recv() == "go":
         data = make_graph(graph, device)
         for kind in models:
             parent.send(compare(case, kind, made, data, options))
     parent.send(None)
+    parent.close()
+    os._exit(0)  # taking everything down by itself would take longer than to measure
 
 
 def processes(options):
@@ -177,43 +184,59 @@ def processes(options):
         yield from ((case, [kind]) for kind in options.models) if one_by_one else [(case, options.models)]
 
 
-def records_of(running, options, begin):
-    """Of processes that were started; one that dies is said to have."""
-    waiting = []
-    for case, models, process, connection in running:
+class Measured:
+    """A process that measures a case."""
+
+    def __init__(self, context, case, models, options):
+        self.name, self.case, self.options = f"{'/'.join(case)} {' '.join(models)}", case, options
+        self.connection, there = context.Pipe()
+        self.process = context.Process(target=work, args=(case, models, options, there), daemon=True)
+        self.process.start()
+        there.close()
+
+    def is_ready(self):
+        """Waits until it is. One that died is not, and says so."""
         try:
-            connection.recv()
-            waiting.append((case, models, process, connection))
+            self.connection.recv()
+            return True
         except EOFError:
-            print(f"{case} {models} ended before it was ready", flush=True)
-    print(f"# {len(waiting)} ready after {time.perf_counter() - begin:.1f} s", flush=True)
-    for case, models, process, connection in waiting:
-        over = time.perf_counter() - begin > options.budget
+            print(f"{self.name} ended before it was ready", flush=True)
+            return False
+
+    def records(self, begin):
+        over = time.perf_counter() - begin > self.options.budget
         if over:
-            print(f"{options.budget} s are over: {case} {models} is left out", flush=True)
+            print(f"{self.options.budget} s are over: {self.name} is left out", flush=True)
         try:
-            connection.send("stop" if options.prepare or over else "go")
-            while (record := connection.recv()) is not None:
+            self.connection.send("stop" if self.options.prepare or over else "go")
+            while (record := self.connection.recv()) is not None:
                 yield record
         except (EOFError, BrokenPipeError):
-            print(f"{case} {models} ended without a record", flush=True)
-        process.join()
+            print(f"{self.name} ended without a record", flush=True)
+        self.process.join()
+
+    def may_go_first(self):
+        graph, mode, _ = self.case
+        return graph in LARGE and mode != "compiled" and self.options.device != "cpu"
 
 
 def all_records(options):
     begin = time.perf_counter()
-    context = multiprocessing.get_context(options.start)
+    # A process that has asked CUDA anything cannot be forked, and imports do.
+    context = multiprocessing.get_context("fork" if options.device == "cpu" else "spawn")
     left = list(processes(options))
     while left:
         batch, left = left[:options.jobs], left[options.jobs:]
-        running = []
-        for case, models in batch:
-            here, there = context.Pipe()
-            process = context.Process(target=work, args=(case, models, options, there), daemon=True)
-            process.start()
-            there.close()
-            running.append((case, models, process, here))
-        yield from records_of(running, options, begin)
+        running = [Measured(context, case, models, options) for case, models in batch]
+        for process in [process for process in running if process.may_go_first()]:
+            running.remove(process)
+            if process.is_ready():
+                yield from process.records(begin)
+        running = [process for process in running if process.is_ready()]
+        print(f"# {len(running)} ready after {time.perf_counter() - begin:.1f} s", flush=True)
+        for process in running:
+            yield from process.records(begin)
+            print(f"# at {time.perf_counter() - begin:.1f} s", flush=True)
 
 
 def case_of(text):
@@ -241,15 +264,12 @@ def main():
     parser.add_argument("--clock", choices=["wall", "processor"], default="wall")
     parser.add_argument("--shortest", action="store_true", help="print shortest epochs, not medians")
     parser.add_argument("--jobs", type=int, default=1, help="processes that get ready at once")
-    parser.add_argument("--start", choices=["fork", "spawn"], default="fork",
-                        help="spawn: each process imports everything anew")
     parser.add_argument("--prepare", action="store_true", help="compile and measure nothing")
     parser.add_argument("--json")
     parser.add_argument("--table")
     options = parser.parse_args()
     if options.jobs > 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # of each process
-    gc.freeze()  # what was imported stays: looking through it for every model would take longer than to train it
     records = []
     for record in all_records(options):
         records.append(record)
