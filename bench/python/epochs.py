@@ -16,7 +16,9 @@ A case is measured in a process of its own, PyG and ours one after the other, wi
 they are compiled, each model has one. --jobs starts so many processes at once, which compile side by side.
 They are measured one at a time, once all of them are ready and nothing else runs; epochs on reddit-size,
 which keep the GPU busy whatever the host does, are measured before that if they need no compiling. --prepare
-compiles without measuring, for the cache of compiled code.
+compiles without measuring, for the cache of compiled code; --after FILE measures nothing before there is such
+a file, so that processes get ready while the GPU is somebody else's, and --ready-within leaves out those that
+take longer for it.
 
 Losses are compared after 50 epochs, or after 20 or 5 where --seconds or --epochs leave no more. Where they
 differ by more than 1e-4 (bf16: 2e-2), PyG is trained once more with its edges in another order, which changes
@@ -194,14 +196,18 @@ class Measured:
         self.process.start()
         there.close()
 
-    def is_ready(self):
-        """Waits until it is. One that died is not, and says so."""
+    def is_ready(self, begin):
+        """Waits until it is. One that died or takes too long is not, and says so."""
+        left = max(begin + self.options.ready_within - time.perf_counter(), 0)
         try:
-            self.connection.recv()
-            return True
+            if self.connection.poll(None if left == float("inf") else left):
+                self.connection.recv()
+                return True
+            self.process.kill()
         except EOFError:
-            print(f"{self.name} ended before it was ready", flush=True)
-            return False
+            pass
+        print(f"{self.name} ended before it was ready", flush=True)
+        return False
 
     def records(self, begin):
         over = time.perf_counter() - begin > self.options.budget
@@ -228,12 +234,15 @@ def all_records(options):
     while left:
         batch, left = left[:options.jobs], left[options.jobs:]
         running = [Measured(context, case, models, options) for case, models in batch]
-        for process in [process for process in running if process.may_go_first()]:
-            running.remove(process)
-            if process.is_ready():
-                yield from process.records(begin)
-        running = [process for process in running if process.is_ready()]
+        if not options.after:
+            for process in [process for process in running if process.may_go_first()]:
+                running.remove(process)
+                if process.is_ready(begin):
+                    yield from process.records(begin)
+        running = [process for process in running if process.is_ready(begin)]
         print(f"# {len(running)} ready after {time.perf_counter() - begin:.1f} s", flush=True)
+        while options.after and not os.path.exists(options.after):
+            time.sleep(0.1)
         for process in running:
             yield from process.records(begin)
             print(f"# at {time.perf_counter() - begin:.1f} s", flush=True)
@@ -265,6 +274,9 @@ def main():
     parser.add_argument("--shortest", action="store_true", help="print shortest epochs, not medians")
     parser.add_argument("--jobs", type=int, default=1, help="processes that get ready at once")
     parser.add_argument("--prepare", action="store_true", help="compile and measure nothing")
+    parser.add_argument("--after", metavar="FILE", help="measure when there is such a file")
+    parser.add_argument("--ready-within", type=float, default=float("inf"), metavar="SECONDS",
+                        help="leave out processes that take longer to get ready")
     parser.add_argument("--json")
     parser.add_argument("--table")
     options = parser.parse_args()
