@@ -26,6 +26,8 @@ class Budget {
     }
     return !is_spent();
   }
+  /// For who knows that the time is over, or was asked to stop.
+  void end() { out_of_time_ = true; }
   bool is_spent() const { return steps_ <= 0 || out_of_time_; }
   /// Gives up all but this part of the steps that are left.
   void keep(double part) { steps_ = static_cast<std::int64_t>(part * static_cast<double>(steps_)); }

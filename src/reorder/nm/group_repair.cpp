@@ -12,6 +12,8 @@ namespace {
 constexpr std::int64_t columns_per_entry = 64;
 /// A row of fewer entries cannot violate.
 constexpr EdgeOffset entries_that_matter = 3;
+/// The temperature at which hardly any swap leaves more violations.
+constexpr double cold = 0.12;
 
 }  // namespace
 
@@ -43,8 +45,11 @@ GroupRepair::GroupRepair(const Adjacency& rows_of, const Adjacency& columns_of, 
 
 void GroupRepair::collect_rows(const Adjacency& rows_of, const Adjacency& columns_of) {
   std::vector<VertexId> long_rows;
+  const std::int64_t room = most_per_row * (num_columns_ / group_size_) +
+                            std::min(most_per_row, num_columns_ % group_size_);
   for (VertexId row = 0; row < columns_of.size; ++row) {
     const EdgeOffset length = columns_of.degree(row);
+    unavoidable_ += std::max<std::int64_t>(0, length - room);
     if (length >= entries_that_matter && length * columns_per_entry >= num_columns_) {
       long_rows.push_back(row);
     }
@@ -252,25 +257,27 @@ std::vector<VertexId> GroupRepair::members_at_best() const {
 bool GroupRepair::anneal(double hot, double cold, std::int64_t steps, Budget& budget) {
   constexpr int tries_between = 64;
   std::int64_t spent = 0;
-  while (violations_ > 0 && spent < steps) {
+  while (violations_ > unavoidable_ && spent < steps) {
     const double part = static_cast<double>(spent) / static_cast<double>(steps);
     const double chance_of_one = std::exp(-1 / (hot * std::pow(cold / hot, part)));
     std::int64_t taken = 0;
-    for (int i = 0; i < tries_between && violations_ > 0; ++i) taken += try_swap(chance_of_one);
+    for (int i = 0; i < tries_between && violations_ > unavoidable_; ++i)
+      taken += try_swap(chance_of_one);
     spent += taken;
     if (!budget.take(taken)) break;
   }
   return violations_ == 0;
 }
 
-bool GroupRepair::run(Budget& budget) {
-  constexpr double cold = 0.12;
+bool GroupRepair::fix_few(Budget& budget) {
+  anneal(cold, cold, budget.steps_left() / 16, budget);
+  return best_ == 0;
+}
+
+bool GroupRepair::fix_many(Budget& budget) {
   // The denser the pattern, the more of a group has to change at once.
   const double hot = std::clamp(2 * density_, 0.2, 0.7);
-  // Most have few violations, which need no more than the cold end.
-  if (!anneal(cold, cold, budget.steps_left() / 16, budget)) {
-    anneal(hot, cold, budget.steps_left(), budget);
-  }
+  anneal(hot, cold, budget.steps_left(), budget);
   return best_ == 0;
 }
 

@@ -26,8 +26,12 @@ class GroupRepair {
   GroupRepair(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,
               std::vector<VertexId> members, std::uint64_t seed);
 
-  /// False if violations remain.
-  bool run(Budget& budget);
+  /// Swaps that hardly ever leave more violations, with a small part of the steps: most groups have
+  /// few violations, which need no more. False if some remain.
+  bool fix_few(Budget& budget);
+  /// All of the steps that are left. False if violations remain.
+  bool fix_many(Budget& budget);
+  std::int64_t fewest_violations() const { return best_; }
   /// With the fewest violations found.
   std::vector<VertexId> members_at_best() const;
   std::int64_t swaps() const { return swaps_; }
@@ -82,6 +86,7 @@ class GroupRepair {
   std::vector<std::int32_t> place_in_bad_;      // per group
   std::vector<VertexId> user_;                  // per row: the last column whose rows were marked
   std::int64_t steps_ = 0;                      // of the swap that is tried
+  std::int64_t unavoidable_ = 0;                // violations of rows that are too long
   std::int64_t violations_ = 0;
   std::int64_t best_ = 0;
   std::vector<std::pair<std::int32_t, std::int32_t>> since_best_;  // slots that were swapped

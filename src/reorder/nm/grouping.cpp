@@ -141,14 +141,17 @@ void Grouping::fill_groups_of_overlong_row() {
   }
 }
 
-void Grouping::place_all(Budget& budget) {
+void Grouping::place_all(Budget& budget, double placing_part) {
+  const auto steps_for_repair =
+      static_cast<std::int64_t>((1 - placing_part) * static_cast<double>(budget.steps_left()));
   fill_groups_of_overlong_row();
   for (const VertexId column : placing_order()) {
     if (group_of_[at(column)] != nowhere) continue;
     const VertexId longest = longest_row_[at(column)];
     const auto home =
         longest >= 0 ? next_group_[at(longest)] : static_cast<std::int32_t>(column / group_size_);
-    const std::int32_t group = budget.is_spent() ? nowhere : nearest_fit(column, home, budget);
+    const bool may_look = !budget.is_spent() && budget.steps_left() > steps_for_repair;
+    const std::int32_t group = may_look ? nearest_fit(column, home, budget) : nowhere;
     if (group == nowhere) {
       left_over_.push_back(column);
       continue;
@@ -158,17 +161,21 @@ void Grouping::place_all(Budget& budget) {
   }
 }
 
-bool Grouping::run(Budget& budget, double repair_part) {
-  place_all(budget);
-  if (budget.is_spent()) {
-    for (const VertexId column : left_over_) seat(column, open_.at_or_above(0));
-    return left_over_.empty() && violations_ == 0;
+bool Grouping::place(Budget& budget, double placing_part) {
+  place_all(budget, placing_part);
+  const bool is_spent = budget.is_spent();
+  for (const VertexId column : left_over_) {
+    const std::int32_t group = open_.at_or_above(0);
+    is_spent ? seat(column, group) : append(column, group);
   }
-  for (const VertexId column : left_over_) append(column, open_.at_or_above(0));
-  if (violations_ == 0) return true;
-  budget.keep(repair_part);
+  return violations_ == 0 && !(is_spent && !left_over_.empty());
+}
+
+bool Grouping::run(Budget& budget, double placing_part) {
+  if (place(budget, placing_part)) return true;
+  if (budget.is_spent()) return false;
   GroupRepair repair(rows_of_, columns_of_, group_size_, order(), seed_);
-  const bool is_clean = repair.run(budget);
+  const bool is_clean = repair.fix_few(budget) || repair.fix_many(budget);
   members_ = repair.members_at_best();
   swaps_ += repair.swaps();
   return is_clean;

@@ -11,6 +11,9 @@
 
 namespace tessera::reorder::detail {
 
+/// The part of its steps that a search spends on placing columns before it repairs.
+inline constexpr double usual_placing_part = 0.125;
+
 /// An order for V = 1. Only the columns matter then: they are put into groups of M so that no row
 /// has more than two of a group. First come the columns of long rows, then the others in their
 /// order; each goes to the nearest group that fits. What fits nowhere goes to where there is room,
@@ -22,9 +25,12 @@ class Grouping {
   Grouping(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,
            std::uint64_t seed);
 
-  /// False if violations remain. `repair_part` is the part of the steps left after placing that
-  /// may be spent on them.
-  bool run(Budget& budget, double repair_part = 1);
+  /// Puts every column into a group. False if some violate. Where long rows are nearly full,
+  /// columns that fit nowhere near take most of the steps: `placing_part` is what may be spent on
+  /// them before they are left to a repair.
+  bool place(Budget& budget, double placing_part = 1);
+  /// Places the columns and fixes what violates. False if violations remain.
+  bool run(Budget& budget, double placing_part = 1);
   /// The vertices, group by group.
   std::vector<VertexId> order() const;
   std::int64_t swaps() const { return swaps_; }
@@ -35,7 +41,7 @@ class Grouping {
 
   std::vector<VertexId> placing_order();
   void fill_groups_of_overlong_row();
-  void place_all(Budget& budget);
+  void place_all(Budget& budget, double placing_part);
   /// Nowhere also where the budget ends before a group is found.
   std::int32_t nearest_fit(VertexId column, std::int32_t home, Budget& budget);
 

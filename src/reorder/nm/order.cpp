@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -10,6 +11,8 @@
 #include "graph/symmetry.hpp"
 #include "reorder/nm/adjacency.hpp"
 #include "reorder/nm/budget.hpp"
+#include "reorder/nm/dealt.hpp"
+#include "reorder/nm/group_repair.hpp"
 #include "reorder/nm/grouping.hpp"
 #include "reorder/nm/paper.hpp"
 #include "reorder/nm/parts.hpp"
@@ -46,10 +49,12 @@ Budget budget_for(const Graph& graph, const NmPattern& pattern, bool is_possible
   // places columns with no less than all of them, and fixes what is left with a part.
   const bool groups = groups_columns(pattern, options);
   const double base_steps = groups ? 3e7 : 2e7;
+  const double steps_per_column = groups ? 1000 : 0;
   const double steps_per_edge = groups ? 8 : 40;
   const double part = part_of_steps(is_possible, options);
   const double steps = (groups ? std::max(1.0, part) : part) *
-                       (base_steps + steps_per_edge * static_cast<double>(graph.num_edges()));
+                       (base_steps + steps_per_column * static_cast<double>(graph.num_rows()) +
+                        steps_per_edge * static_cast<double>(graph.num_edges()));
   const auto deadline = options.time_limit_seconds > 0
                             ? start + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(options.time_limit_seconds))
@@ -63,6 +68,30 @@ struct Found {
   bool stopped = false;  ///< besides what the budget knows
 };
 
+/// Groups that violate: first as they were placed, then dealt to hands, then the better of both
+/// with all of the steps that are left.
+Found repair_groups(const detail::Adjacency& adjacency, int group_size,
+                    std::vector<VertexId> members, std::uint64_t seed, bool may_deal,
+                    Budget& budget) {
+  using detail::GroupRepair;
+  const auto repair_of = [&](std::vector<VertexId> start) {
+    auto repair =
+        std::make_unique<GroupRepair>(adjacency, adjacency, group_size, std::move(start), seed);
+    repair->fix_few(budget);
+    return repair;
+  };
+  std::unique_ptr<GroupRepair> best = repair_of(std::move(members));
+  std::int64_t swaps = 0;
+  if (best->fewest_violations() > 0 && may_deal) {
+    detail::Dealt dealt = detail::group_dealt(adjacency, group_size, seed, budget);
+    std::unique_ptr<GroupRepair> other = repair_of(std::move(dealt.order));
+    if (other->fewest_violations() < best->fewest_violations()) std::swap(best, other);
+    swaps = dealt.swaps + other->swaps();
+  }
+  if (best->fewest_violations() > 0) best->fix_many(budget);
+  return {best->members_at_best(), swaps + best->swaps()};
+}
+
 Found group_columns(const detail::Adjacency& adjacency, const NmPattern& pattern,
                     std::uint64_t seed, double repair_part, Budget& budget) {
   if (auto parts =
@@ -70,8 +99,12 @@ Found group_columns(const detail::Adjacency& adjacency, const NmPattern& pattern
     return {std::move(parts->order), parts->swaps, parts->stopped};
   }
   detail::Grouping grouping(adjacency, adjacency, pattern.m, seed);
-  grouping.run(budget, repair_part);
-  return {grouping.order(), grouping.swaps()};
+  if (grouping.place(budget, detail::usual_placing_part) || budget.is_spent()) {
+    return {grouping.order()};
+  }
+  budget.keep(repair_part);
+  const bool may_deal = repair_part == 1 && adjacency.size > 2 * detail::columns_per_hand;
+  return repair_groups(adjacency, pattern.m, grouping.order(), seed, may_deal, budget);
 }
 
 Found spread_entries(const detail::Adjacency& adjacency, const NmPattern& pattern,

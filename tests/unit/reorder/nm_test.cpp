@@ -282,6 +282,61 @@ TEST(NmOrders, FindWhatEightRowsWithHalfOfAllColumnsLeave) {
   EXPECT_TRUE(reorder::order_nm(graph, {1, 2, 4}).after.conforms());
 }
 
+/// As of an optimisation with constraints: a band, multipliers with three entries each, and rows
+/// that use nearly half of all columns.
+Graph constrained(VertexId size, int long_rows) {
+  const VertexId variables = size - size / 3;
+  std::vector<std::pair<VertexId, VertexId>> edges;
+  for (VertexId i = 0; i + 1 < variables; ++i) edges.emplace_back(i, i + 1);
+  const Permutation drawn = Permutation::random(variables, 4);
+  for (VertexId i = 0; i < 3 * (size / 3); ++i) {
+    edges.emplace_back(variables + i / 3, drawn.new_to_old()[i % variables]);
+  }
+  for (int row = 0; row < long_rows; ++row) {
+    const Permutation columns = Permutation::random(variables, static_cast<std::uint64_t>(row));
+    const auto count = static_cast<std::size_t>(size / 2 - 10);
+    for (const VertexId column : columns.new_to_old().span().subspan(0, count)) {
+      edges.emplace_back(variables + row, column);
+    }
+  }
+  return without_self_loops(symmetrised(testing::undirected_graph(size, edges)));
+}
+
+/// Columns of many groups have to change places, more than swaps among all of them find.
+TEST(NmOrders, DealColumnsOfNearlyFullRows) {
+  const NmPattern pattern = {1, 2, 4};
+  const Graph graph = constrained(20'000, 4);
+  ASSERT_FALSE(reorder::find_obstacle(graph, pattern));
+  std::vector<NmOrder> found;
+  for (const int threads : {1, 3}) {
+    const testing::ThreadScope scope(threads);
+    found.push_back(reorder::order_nm(graph, pattern));
+    EXPECT_TRUE(reorder::count_violations(permuted(graph, found.back().order), pattern).conforms());
+  }
+  EXPECT_EQ(found[0].order, found[1].order);
+}
+
+/// Wherever a search is when it is told to stop, it gives an order.
+TEST(NmOrders, StopWhileHandsAreGrouped) {
+  const Graph graph = constrained(20'000, 4);
+  int asked = 0;
+  NmOptions options;
+  options.stop = [&] { return ++asked < 0; };
+  const NmOrder whole = reorder::order_nm(graph, {1, 2, 4}, options);
+  ASSERT_FALSE(whole.stopped);
+  const int times = asked;
+  ASSERT_GT(times, 8);
+  for (const int until : {times / 4, times / 2, 3 * times / 4}) {
+    asked = 0;
+    options.stop = [&] { return ++asked == until; };
+    const NmOrder found = reorder::order_nm(graph, {1, 2, 4}, options);
+    EXPECT_TRUE(found.stopped) << until;
+    EXPECT_EQ(asked, until) << "who asks to stop need not say so twice";
+    EXPECT_EQ(found.order.size(), graph.num_rows());
+    EXPECT_LE(found.after.vectors, found.before.vectors);
+  }
+}
+
 TEST(NmOrders, FindTheOrderOfDensePatterns) {
   constexpr VertexId size = 100;
   std::vector<std::pair<VertexId, VertexId>> proposed;
