@@ -237,6 +237,153 @@ def test_gat_drops_what_attention_drops(device):
         close(mine, theirs, torch.float32)
 
 
+def gatv2_arguments(dtype, device, heads, biases, bias, dropout=0.0, seed=None):
+    def draw(*shape):
+        return torch.randn(*shape, device=device).to(dtype).requires_grad_()
+
+    index = random_edges(12, 12, 60, device)
+    matrices = [part for _ in range(2)
+                for part in (draw(4 * heads, 5), draw(4 * heads) if biases else None)]
+    return (draw(12, 5), *matrices, draw(1, heads, 4), draw(4 * heads) if bias else None, seed, index,
+            None, 12, 12, 0, 1, heads, 0.2, dropout, 0)
+
+
+def gatv2_in_parts(x, source_weight, source_bias, target_weight, target_bias, att, bias, seed, index,
+                   heads):
+    source = torch.nn.functional.linear(x, source_weight, source_bias)
+    target = torch.nn.functional.linear(x, target_weight, target_bias)
+    out = tessera.attention(tessera.Graph(index, 12, 12), target, source, source, att.view(-1), form="v2",
+                            heads=heads, loops="one_each")
+    return out if bias is None else out + bias
+
+
+@pytest.mark.parametrize("heads, biases, bias", [(1, True, True), (3, True, False), (2, False, True)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gatv2_in_one_operator(device, dtype, heads, biases, bias):
+    supported(device, dtype)
+    arguments = gatv2_arguments(dtype, device, heads, biases, bias)
+    opcheck("gatv2", arguments)
+    tensors = [a for a in arguments[:7] if a is not None]
+    wide = [None if a is None else a.detach().to(torch.promote_types(dtype, torch.float32)).requires_grad_()
+            for a in arguments[:7]]
+    y, expected = torch.ops.tessera.gatv2(*arguments)[0], gatv2_in_parts(*wide, None, arguments[8], heads)
+    close(y, expected, dtype)
+    along = torch.randn_like(expected)
+    found = torch.autograd.grad(y, tensors, along.to(dtype))
+    for mine, theirs in zip(found, torch.autograd.grad(expected, [a for a in wide if a is not None], along)):
+        assert mine.shape == theirs.shape and mine.dtype == dtype
+        assert (mine - theirs).abs().max() <= (1e-4 if dtype in (torch.float32, torch.float64) else 5e-2) * (
+            1 + theirs.abs().max())
+    detached = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+    y, *kept = torch.ops.tessera.gatv2(*detached)
+    needed = 11 + (4 if biases else 0) + (16 if bias else 0)
+    backward = (torch.randn_like(y), detached[0], detached[1], detached[5], None,
+                kept.pop(0) if bias else y, kept, *detached[8:], needed)
+    opcheck("gatv2_backward", backward)
+
+
+@pytest.mark.parametrize("heads, biases, bias", [(1, True, True), (3, True, False), (2, False, True)])
+def test_derivatives_of_gatv2_in_fp64(heads, biases, bias):
+    arguments = gatv2_arguments(torch.float64, "cpu", heads, biases, bias)
+    places = [place for place, a in enumerate(arguments[:7]) if a is not None]
+    tensors = [arguments[place] for place in places]
+
+    def run(*tensors):
+        given = [None] * 7
+        for place, tensor in zip(places, tensors):
+            given[place] = tensor
+        return _layer_operators.gatv2(*given, *arguments[7:10], arguments[10:])
+
+    assert gradcheck(run, tensors)
+    first = torch.autograd.grad(run(*tensors).square().sum(), tensors[0], create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        first.sum().backward()
+
+
+@pytest.mark.parametrize("wanted", range(7))
+def test_one_gradient_of_gatv2_alone(device, wanted):
+    """Matrices are multiplied together; each has its own share of the gradients."""
+    arguments = gatv2_arguments(torch.float32, device, 2, True, True)
+    y = torch.ops.tessera.gatv2(*arguments)[0]
+    expected = torch.autograd.grad(y.square().sum(), arguments[:7])[wanted]
+    alone = [a.detach().requires_grad_(place == wanted) for place, a in enumerate(arguments[:7])]
+    y = _layer_operators.gatv2(*alone, *arguments[7:10], arguments[10:])
+    close(torch.autograd.grad(y.square().sum(), alone[wanted])[0], expected, torch.float32)
+
+
+def test_gatv2_drops_what_attention_drops(device):
+    seed = torch.tensor([5, 7], device=device)
+    arguments = gatv2_arguments(torch.float32, device, 2, True, True, dropout=0.5, seed=seed)
+    y = torch.ops.tessera.gatv2(*arguments)[0]
+    assert not torch.allclose(y, torch.ops.tessera.gatv2(*arguments[:16], 0.0, 0)[0])
+    x, source_weight, source_bias, target_weight, target_bias, att, bias, _, index, *_ = arguments
+    source = torch.nn.functional.linear(x, source_weight, source_bias)
+    target = torch.nn.functional.linear(x, target_weight, target_bias)
+    parts = torch.ops.tessera.attention(target, source, source, att.view(-1), None, seed, index, None, 12,
+                                        12, 0, 1, 1, 2, 1.0, 0.2, 0.5, 0)[0] + bias
+    close(y, parts, torch.float32)
+    for mine, theirs in zip(torch.autograd.grad(y.square().sum(), arguments[:7]),
+                            torch.autograd.grad(parts.square().sum(), arguments[:7])):
+        close(mine, theirs, torch.float32)
+
+
+def test_what_gatv2_refuses(device):
+    arguments = gatv2_arguments(torch.float32, device, 2, True, True)
+    wrong = {1: torch.ones(8, 4, device=device), 2: None, 3: torch.ones(6, 5, device=device),
+             4: torch.ones(3, device=device), 5: torch.ones(7, device=device),
+             6: torch.ones(7, device=device), 0: torch.ones(11, 5, device=device)}
+    for place, tensor in wrong.items():
+        given = [*arguments]
+        given[place] = tensor
+        with pytest.raises(RuntimeError, match="tessera invalid_argument"):
+            torch.ops.tessera.gatv2(*given)
+    given = [*arguments]
+    given[5] = arguments[5].detach().double() if device.type == "cpu" else arguments[5].detach().half()
+    with pytest.raises(RuntimeError, match="different types"):
+        torch.ops.tessera.gatv2(*given)
+
+
+def laid_out(layout, values):
+    """The same numbers in other places of memory."""
+    rows, cols = values.shape
+    if layout == "columns":
+        return values.t().contiguous().t()
+    if layout == "apart":
+        return torch.cat([values, values], dim=1)[:, :cols]
+    if layout == "off a boundary":
+        return torch.cat([values.new_zeros(1), values.flatten()])[1:].view(rows, cols)
+    return values.clone()
+
+
+@pytest.mark.parametrize("layout", ["columns", "apart", "off a boundary"])
+@pytest.mark.parametrize("width", [16, 5])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_casts_take_any_layout(device, dtype, width, layout):
+    """Layers under autocast copy what they cast, wherever it lies."""
+    torch.manual_seed(2)
+    index = random_edges(12, 12, 60, device)
+    layers = [tessera.nn.GCNConv(width, 8), tessera.nn.SAGEConv(width, 6), tessera.nn.GATConv(width, 4, heads=3),
+              tessera.nn.GATv2Conv(width, 8, heads=2),
+              tessera.nn.GINConv(torch.nn.Sequential(torch.nn.Linear(width, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)))]
+    x = torch.randn(12, width, device=device)
+    for layer in layers:
+        layer.to(device)
+        found = []
+        for how in ("plain", "plain", layout):  # from its second call on, a layer takes a shorter way
+            for parameter in layer.parameters():
+                parameter.grad = None
+                if parameter.dim() == 2:
+                    parameter.data = laid_out(how, parameter.detach())
+            features = laid_out(how, x).requires_grad_()
+            with torch.autocast(device.type, dtype=dtype):
+                out = layer(features, index)
+            assert out.dtype == dtype and layer.tessera_fallback is None
+            out.float().square().sum().backward()
+            found.append([out, features.grad] + [parameter.grad for parameter in layer.parameters()])
+        for a, b in zip(*found[1:]):
+            assert torch.equal(a, b)
+
+
 def test_a_layer_has_no_derivative_of_its_scale():
     arguments = list(layer_arguments("own", torch.float32, "cpu", False))
     arguments[5].requires_grad_()

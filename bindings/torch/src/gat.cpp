@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attention.hpp"
+#include "copies.hpp"
 #include "operators.hpp"
 
 namespace tessera::torch_ops {
@@ -31,16 +32,15 @@ Tensor head_blocks(const Tensor& matrix, std::int64_t half, std::int64_t heads) 
   return view_of(matrix, {heads, width}, {columns + width, 1}, half * heads * columns);
 }
 
-/// Multiplied from the left, both scores of every head: sources in the first half.
-Tensor score_matrix(const Tensor& source, const Tensor& target, std::int64_t heads,
-                    ScalarType type) {
-  Tensor matrix = empty_beside(source, 2 * heads, source.numel(), type);
-  if (heads > 1) TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(matrix.get()));
+/// Multiplied from the left, both scores of every head: sources in the first half. Made with the
+/// other copies.
+Tensor score_matrix(const Tensor& source, const Tensor& target, std::int64_t heads, ScalarType type,
+                    Copies& copies) {
+  const std::int64_t width = source.numel() / heads;
+  const Tensor matrix = empty_beside(source, 2 * heads, source.numel(), type);
   std::int64_t half = 0;
   for (const Tensor* vectors : {&source, &target}) {
-    const Tensor whole = torch::stable::contiguous(*vectors);
-    const std::int64_t width = whole.numel() / heads;
-    copy(head_blocks(matrix, half++, heads), view_of(whole, {heads, width}, {width, 1}, 0));
+    copies.add_diagonal(rows_of(matrix, heads * half++, heads), as_row(*vectors), width);
   }
   return matrix;
 }
@@ -59,11 +59,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
            const std::optional<Tensor>& bias, std::int64_t heads, std::int64_t vertices,
            bool cast) {
   check_matrix(x, weight, cast);
-  if (x.size(0) != vertices) {
-    throw Error(ErrorCode::invalid_argument,
-                std::to_string(x.size(0)) + " rows for " + std::to_string(vertices) + " vertices",
-                "x", "give one for each vertex");
-  }
+  check_rows(x, vertices);
   const std::int64_t outputs = weight.size(0);
   if (heads < 1 || outputs % heads != 0 || source.numel() != outputs || target.numel() != outputs) {
     throw Error(ErrorCode::invalid_argument, "vectors that do not fit the outputs of the matrix",
@@ -89,8 +85,8 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
   const Tensor features = copies.in_type(x, type);
   const Tensor cast_weight = copies.in_type(weight, type);
   bias = copies.in_type(bias, type);
+  const Tensor matrix = score_matrix(att_src, att_dst, heads, type, copies);
   copies.make();
-  const Tensor matrix = score_matrix(att_src, att_dst, heads, type);
   const Tensor moved = product(features, transposed(cast_weight));
   const Tensor scores = product(moved, transposed(matrix));
   const AttentionTensors tensors(scores_of(scores, 1, heads), scores_of(scores, 0, heads), moved,
@@ -146,12 +142,14 @@ std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::opti
   }
   if ((needs & (need_source | need_target)) != 0) {
     const Tensor grad_matrix = product_in(transposed(grad_scores), moved, parameters);
+    Copies copies;
     for (const std::int64_t half : {0, 1}) {
       if ((needs & (half == 0 ? need_source : need_target)) == 0) continue;
-      Tensor vectors = empty_beside(x, heads, moved.size(1) / heads, parameters);
-      copy(vectors, head_blocks(grad_matrix, half, heads));
+      const Tensor vectors = empty_beside(x, heads, moved.size(1) / heads, parameters);
+      copies.add(vectors, head_blocks(grad_matrix, half, heads));
       gradients.push_back(vectors);
     }
+    copies.make();
   }
   if ((needs & need_bias) != 0) gradients.push_back(sum_of_rows(grad, parameters));
   return gradients;

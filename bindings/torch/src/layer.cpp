@@ -35,9 +35,7 @@ std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies
   Tensor matrix = weight;
   std::optional<Tensor> own_matrix = root_weight;
   if (factors.joined) {
-    matrix = empty_beside(x, 2 * outputs, weight.size(1), type);
-    copies.add(rows_of(matrix, 0, outputs), weight);
-    copies.add(rows_of(matrix, outputs, outputs), *root_weight);
+    matrix = copies.stacked(weight, *root_weight, type);
   } else {
     matrix = copies.in_type(weight, type);
     own_matrix = copies.in_type(root_weight, type);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "copies.hpp"
 #include "operators.hpp"
 #include "spmm.hpp"
 

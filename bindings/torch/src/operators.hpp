@@ -47,6 +47,7 @@ void register_gin(torch::stable::detail::StableLibrary& library);
 void register_edges(torch::stable::detail::StableLibrary& library);
 void register_attention(torch::stable::detail::StableLibrary& library);
 void register_gat(torch::stable::detail::StableLibrary& library);
+void register_gatv2(torch::stable::detail::StableLibrary& library);
 void register_bits(torch::stable::detail::StableLibrary& library);
 
 inline void register_operators(torch::stable::detail::StableLibrary& library) {
@@ -56,6 +57,7 @@ inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_edges(library);
   register_attention(library);
   register_gat(library);
+  register_gatv2(library);
   register_bits(library);
 }
 

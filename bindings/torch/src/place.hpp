@@ -25,6 +25,8 @@ inline Tensor product(const Tensor& a, const Tensor& b) {
 Tensor product_in(const Tensor& a, const Tensor& b, ScalarType type);
 /// a + b, by torch; `b` may be a vector that every row gets.
 Tensor sum_of(const Tensor& a, const Tensor& b);
+/// into += more, of the same shape.
+void add_into(Tensor into, const Tensor& more);
 /// out = start + a b, by torch; `start` may be `out`, or a vector that every row gets.
 void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b);
 

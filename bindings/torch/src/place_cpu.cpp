@@ -3,6 +3,7 @@
 
 #include <torch/csrc/inductor/aoti_torch/generated/c_shim_cpu.h>
 
+#include "copies.hpp"
 #include "operators.hpp"
 
 namespace tessera::torch_ops {
@@ -23,6 +24,17 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   AtenTensorHandle made = nullptr;
   TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_add_Tensor(a.get(), b.get(), 1, &made));
   return Tensor(made);
+}
+void add_into(Tensor into, const Tensor& more) { copy(into, sum_of(into, more)); }
+void make_all(const std::vector<Copy>& copies) {
+  for (const Copy& copy : copies) make_one(copy);
+}
+void clear_where_zero(Tensor& values, const Tensor& decides) {
+  AtenTensorHandle number = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_scalar_to_tensor_float32(0, &number));
+  const Tensor zero(number);
+  const Tensor is_zero = call<Tensor>("aten::logical_not", "", decides);
+  values = call<Tensor>("aten::masked_fill_", "Tensor", values, is_zero, zero);
 }
 DeviceScope::DeviceScope(const Tensor&) {}
 DeviceScope::~DeviceScope() = default;

@@ -3,12 +3,16 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
+#include "copies.hpp"
+#include "copy_parts.hpp"
 #include "operators.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/ops/elementwise.hpp"
 
 // Only libtorch_cuda has these. Declared weak, so that linking needs the CPU's libraries alone.
 extern "C" {
@@ -73,6 +77,18 @@ TorchMemory& memory_of(int index) {
   return *(*memories)[static_cast<std::size_t>(index)];
 }
 
+/// As the kernel of copies takes it, where it can.
+std::optional<ops::Operand> part_operand(const Tensor& tensor) {
+  const ScalarType type = tensor.scalar_type();
+  if (type != ScalarType::Float && type != ScalarType::BFloat16 && type != ScalarType::Half) {
+    return std::nullopt;
+  }
+  if (tensor.dim() == 2) {
+    return has_rows(tensor) ? std::optional(operand(tensor)) : std::nullopt;
+  }
+  return tensor.is_contiguous() ? std::optional(row_operand(tensor)) : std::nullopt;
+}
+
 }  // namespace
 
 Place place_of(const Tensor& tensor) {
@@ -115,6 +131,28 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   AtenTensorHandle made = nullptr;
   TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_add_Tensor(a.get(), b.get(), 1, &made));
   return Tensor(made);
+}
+
+void add_into(Tensor into, const Tensor& more) {
+  const Place place = place_of(into);
+  ops::add_scaled(1, operand(more), 1, operand(into), place.device, place.stream);
+}
+
+void make_all(const std::vector<Copy>& copies) {
+  std::vector<CopyPart> parts;
+  for (const Copy& copy : copies) {
+    const auto from = part_operand(copy.source), to = part_operand(copy.into);
+    if (from && to) {
+      parts.push_back({*from, *to, copy.diagonal});
+    } else {
+      make_one(copy);
+    }
+  }
+  if (!parts.empty()) copy_parts(parts, place_of(copies[0].into).stream);
+}
+
+void clear_where_zero(Tensor& values, const Tensor& decides) {
+  clear_where_zero(operand(values), operand(decides), place_of(values).stream);
 }
 
 DeviceScope::DeviceScope(const Tensor& tensor)

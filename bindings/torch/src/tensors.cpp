@@ -93,6 +93,14 @@ void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor
   }
 }
 
+void check_rows(const Tensor& features, std::int64_t vertices) {
+  if (features.size(0) == vertices) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      std::to_string(features.size(0)) + " rows for " + std::to_string(vertices) + " vertices", "x",
+      "give one for each vertex");
+}
+
 void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, const char* names) {
   for (const Tensor& other : others) {
     if (other.scalar_type() == first.scalar_type()) continue;
@@ -101,15 +109,18 @@ void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, c
   }
 }
 
+bool has_rows(const Tensor& matrix) {
+  return (matrix.size(1) <= 1 || matrix.stride(1) == 1) &&
+         (matrix.size(0) <= 1 || matrix.stride(0) >= matrix.size(1));
+}
+
 Tensor with_rows(const Tensor& tensor) {
   if (tensor.dim() != 2) {
     throw Error(ErrorCode::invalid_argument,
                 "a tensor of " + std::to_string(tensor.dim()) + " dimensions", "features",
                 "use two: vertices and features");
   }
-  const bool has_rows = (tensor.size(1) <= 1 || tensor.stride(1) == 1) &&
-                        (tensor.size(0) <= 1 || tensor.stride(0) >= tensor.size(1));
-  return has_rows ? tensor : torch::stable::contiguous(tensor);
+  return has_rows(tensor) ? tensor : torch::stable::contiguous(tensor);
 }
 
 ops::Operand operand(const Tensor& tensor) {
@@ -139,6 +150,11 @@ Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
   TORCH_ERROR_CODE_CHECK(
       aoti_torch__reinterpret_tensor(tensor.get(), 2, sizes.data(), strides.data(), offset, &view));
   return Tensor(view);
+}
+
+Tensor as_row(const Tensor& tensor) {
+  const std::int64_t size = tensor.numel();
+  return view_of(torch::stable::contiguous(tensor), {1, size}, {size, 1}, 0);
 }
 
 Tensor transposed(const Tensor& matrix) {
@@ -171,44 +187,6 @@ Tensor sum_of_rows(const Tensor& matrix, ScalarType type) {
 
 void copy(Tensor into, const Tensor& source) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(into.get(), source.get(), 0));
-}
-
-void clear_where_zero(Tensor& values, const Tensor& decides) {
-  AtenTensorHandle number = nullptr;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_scalar_to_tensor_float32(0, &number));
-  const Tensor zero(number);
-  const Tensor is_zero = call<Tensor>("aten::logical_not", "", decides);
-  values = call<Tensor>("aten::masked_fill_", "Tensor", values, is_zero, zero);
-}
-
-void Copies::add(const Tensor& into, const Tensor& source) {
-  into_.push_back(into);
-  sources_.push_back(source);
-}
-
-Tensor Copies::in_type(const Tensor& tensor, ScalarType type) {
-  if (tensor.scalar_type() == type) return tensor;
-  const Tensor made = tensor.dim() == 2 ? empty_beside(tensor, tensor.size(0), tensor.size(1), type)
-                                        : empty_beside(tensor, tensor.numel(), type);
-  add(made, tensor);
-  return made;
-}
-
-std::optional<Tensor> Copies::in_type(const std::optional<Tensor>& tensor, ScalarType type) {
-  return tensor ? std::optional(in_type(*tensor, type)) : std::nullopt;
-}
-
-void Copies::make() {
-  if (into_.size() == 1) copy(into_[0], sources_[0]);
-  if (into_.size() > 1) {
-    std::array<StableIValue, 3> stack{torch::stable::detail::from(into_),
-                                      torch::stable::detail::from(sources_),
-                                      torch::stable::detail::from(false)};
-    TORCH_ERROR_CODE_CHECK(
-        torch_call_dispatcher("aten::_foreach_copy_", "", stack.data(), TORCH_ABI_VERSION));
-  }
-  into_.clear();
-  sources_.clear();
 }
 
 Tensor counting(const Tensor& beside, std::int64_t size) {

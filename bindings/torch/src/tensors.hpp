@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <vector>
 
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/accelerator.h>
@@ -47,10 +46,14 @@ void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, 
 /// type.
 void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor>& vector,
                   bool cast, const char* name);
+/// Throws `invalid_argument` unless there is a row of features for each vertex.
+void check_rows(const Tensor& features, std::int64_t vertices);
 /// Throws `invalid_argument` unless all of `others` have the type of the first; `names` are those
 /// of all.
 void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, const char* names);
 
+/// Whether the rows of a matrix lie as kernels take them, also apart from each other.
+bool has_rows(const Tensor& matrix);
 /// A matrix whose rows may lie apart, as kernels take it; another layout is copied first.
 Tensor with_rows(const Tensor& tensor);
 /// A matrix with such rows as an operand.
@@ -66,6 +69,8 @@ Tensor zeros_beside(const Tensor& other, std::int64_t rows, std::int64_t cols, S
 /// Other rows and columns of the same memory, from `offset` behind where the tensor begins.
 Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
                const std::array<std::int64_t, 2>& strides, std::int64_t offset);
+/// All numbers of a tensor as one row; copied where they do not lie in one piece.
+Tensor as_row(const Tensor& tensor);
 /// The same numbers, with rows and columns exchanged.
 Tensor transposed(const Tensor& matrix);
 Tensor in_type(const Tensor& tensor, ScalarType type);
@@ -76,22 +81,6 @@ Tensor columns_of(const Tensor& matrix, std::int64_t begin, std::int64_t count);
 /// The sum of all rows.
 Tensor sum_of_rows(const Tensor& matrix, ScalarType type);
 void copy(Tensor into, const Tensor& source);
-/// Writes 0 wherever `decides` is 0, whatever was there.
-void clear_where_zero(Tensor& values, const Tensor& decides);
-
-/// Copies that are made together, by one kernel on a GPU.
-class Copies {
- public:
-  void add(const Tensor& into, const Tensor& source);
-  /// The tensor itself where it has the type, otherwise what will be its copy.
-  Tensor in_type(const Tensor& tensor, ScalarType type);
-  std::optional<Tensor> in_type(const std::optional<Tensor>& tensor, ScalarType type);
-  void make();
-
- private:
-  std::vector<Tensor> into_;
-  std::vector<Tensor> sources_;
-};
 
 /// 0, 1, …, size - 1 as 64-bit numbers.
 Tensor counting(const Tensor& beside, std::int64_t size);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that are whole layers, ``torch.ops.tessera.spmm_linear``, ``gat`` and ``gin``: their
+"""The operators that are whole layers, ``torch.ops.tessera.spmm_linear``, ``gat``, ``gatv2`` and ``gin``: their
 derivatives, and all as functions for code that is not compiled, which are called for every layer and do little
 themselves."""
 
 from __future__ import annotations
+
+from typing import Any, Callable
 
 import torch
 from torch import Tensor
@@ -16,15 +18,45 @@ from ._shapes import CAST, joined
 _CASTS = sum(CAST.values())
 
 
+def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[..., Tensor]]:
+    """The operator, and a function of the same tensors that takes what is no tensor as one tuple. The
+    first ``derived`` tensors may have gradients; ``keep(ctx, tensors, rest, output)`` keeps what those need."""
+    run = twin(name)
+    arguments = getattr(torch.ops.tessera, name).default._schema.arguments
+    tensors = sum("Tensor" in str(argument.type) for argument in arguments)
+
+    def setup(ctx, inputs, output):
+        ctx.mark_non_differentiable(*output[1:])
+        keep(ctx, inputs[:tensors], tuple(inputs[tensors:]), output)
+
+    def forward(ctx, *arguments):
+        *given, rest = arguments
+        output = run(*given, *rest)
+        keep(ctx, given, rest, output)
+        return output[0]
+
+    op, apply = derive(name, setup, gradients), applied(name, forward, gradients)
+
+    def called(*arguments):
+        if type(arguments[0]) not in PLAIN or transforms_at_work():
+            return op(*arguments[:-1], *arguments[-1])[0]
+        if torch.is_grad_enabled():
+            for argument in arguments[:derived]:
+                if argument is not None and argument.requires_grad:
+                    return apply(*arguments)
+        return run(*arguments[:-1], *arguments[-1])[0]
+
+    return op, called
+
+
 # ---- spmm_linear -----------------------------------------------------------------------------------
 
-_spmm_linear, _spmm_linear_backward = map(twin, ("spmm_linear", "spmm_linear_backward"))
+_spmm_linear_backward = twin("spmm_linear_backward")
 
 
-def _spmm_linear_setup(ctx, inputs, output):
-    x, weight, root, root_weight, _, own_scale, edge_weight, index, offsets, *rest = inputs
-    ctx.mark_non_differentiable(*output[1:])
-    ctx.rest = tuple(rest)
+def _spmm_linear_keep(ctx, tensors, rest, output):
+    x, weight, root, root_weight, _, own_scale, edge_weight, index, offsets = tensors
+    ctx.rest = rest
     ctx.save_for_backward(x, weight, root, root_weight, own_scale, edge_weight, index, offsets,
                           *output[1:])
 
@@ -84,52 +116,21 @@ def _differentiable_gradients(saved, rest, grad, needs):
         yield grad.sum(0)
 
 
-def _spmm_linear_forward(ctx, x, weight, root, root_weight, bias, own_scale, edge_weight, index,
-                         offsets, rest):
-    y, *kept = _spmm_linear(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets,
-                            *rest)
-    ctx.rest = rest
-    ctx.save_for_backward(x, weight, root, root_weight, own_scale, edge_weight, index, offsets, *kept)
-    return y
-
-
-_apply_spmm_linear = applied("spmm_linear", _spmm_linear_forward, _spmm_linear_gradients)
-spmm_linear_op = derive("spmm_linear", _spmm_linear_setup, _spmm_linear_gradients)
+spmm_linear_op, spmm_linear = _layer("spmm_linear", 7, _spmm_linear_keep, _spmm_linear_gradients)
 derive("spmm_linear_backward", None, refuse_second_derivative("spmm_linear"))
-
-
-def spmm_linear(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets,
-                rest) -> Tensor:
-    """Arguments of the operator, those that are no tensors as one."""
-    if type(x) not in PLAIN or transforms_at_work():
-        return spmm_linear_op(x, weight, root, root_weight, bias, own_scale, edge_weight, index,
-                               offsets, *rest)[0]
-    if torch.is_grad_enabled() and (
-            weight.requires_grad or x.requires_grad or bias is not None and bias.requires_grad
-            or root is not None and root.requires_grad
-            or root_weight is not None and root_weight.requires_grad):
-        return _apply_spmm_linear(x, weight, root, root_weight, bias, own_scale, edge_weight, index,
-                                  offsets, rest)
-    return _spmm_linear(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets,
-                        *rest)[0]
 
 
 # ---- gat -------------------------------------------------------------------------------------------
 
-_gat, _gat_backward = map(twin, ("gat", "gat_backward"))
+_gat_backward = twin("gat_backward")
 
 
-def _gat_keep(ctx, x, weight, att_src, bias, seed, index, offsets, rest, output):
+def _gat_keep(ctx, tensors, rest, output):
+    x, weight, att_src, _, bias, seed, index, offsets = tensors
     ctx.rest = rest
     ctx.shape = att_src.shape
     first = 0 if bias is None else 1  # results before the bias
     ctx.save_for_backward(x, weight, seed, output[first], index, offsets, *output[first + 1 :])
-
-
-def _gat_setup(ctx, inputs, output):
-    x, weight, att_src, _, bias, seed, index, offsets, *rest = inputs
-    ctx.mark_non_differentiable(*output[1:])
-    _gat_keep(ctx, x, weight, att_src, bias, seed, index, offsets, tuple(rest), output)
 
 
 def _gat_gradients(ctx, grad, *_):
@@ -146,41 +147,53 @@ def _gat_gradients(ctx, grad, *_):
             next(found) if bias else None) + (None,) * (len(needed) - 5)
 
 
-def _gat_forward(ctx, x, weight, att_src, att_dst, bias, seed, index, offsets, rest):
-    output = _gat(x, weight, att_src, att_dst, bias, seed, index, offsets, *rest)
-    _gat_keep(ctx, x, weight, att_src, bias, seed, index, offsets, rest, output)
-    return output[0]
-
-
-_apply_gat = applied("gat", _gat_forward, _gat_gradients)
-gat_op = derive("gat", _gat_setup, _gat_gradients)
+gat_op, gat = _layer("gat", 5, _gat_keep, _gat_gradients)
 derive("gat_backward", None, refuse_second_derivative("gat"))
 
 
-def gat(x, weight, att_src, att_dst, bias, seed, index, offsets, rest) -> Tensor:
-    """Arguments of the operator, those that are no tensors as one."""
-    if type(x) not in PLAIN or transforms_at_work():
-        return gat_op(x, weight, att_src, att_dst, bias, seed, index, offsets, *rest)[0]
-    if torch.is_grad_enabled() and (
-            weight.requires_grad or x.requires_grad or att_src.requires_grad
-            or att_dst.requires_grad or bias is not None and bias.requires_grad):
-        return _apply_gat(x, weight, att_src, att_dst, bias, seed, index, offsets, rest)
-    return _gat(x, weight, att_src, att_dst, bias, seed, index, offsets, *rest)[0]
+# ---- gatv2 -----------------------------------------------------------------------------------------
+
+_gatv2_backward = twin("gatv2_backward")
+
+
+def _gatv2_keep(ctx, tensors, rest, output):
+    x, source_weight, _, _, _, att, bias, seed, index, offsets = tensors
+    ctx.rest = rest
+    first = 0 if bias is None else 1  # results before the bias
+    ctx.save_for_backward(x, source_weight, att, seed, output[first], index, offsets,
+                          *output[first + 1 :])
+
+
+def _gatv2_gradients(ctx, grad, *_):
+    needed = ctx.needs_input_grad
+    x, source_weight, source_bias, target_weight, target_bias, att, bias = needed[:7]
+    weights, biases = source_weight or target_weight, source_bias or target_bias
+    needs = x + 2 * weights + 4 * biases + 8 * att + 16 * bias
+    saved = ctx.saved_tensors
+    run = torch.ops.tessera.gatv2_backward.default if torch.is_grad_enabled() else _gatv2_backward
+    found = iter(gradients_of(lambda grad: run(
+        grad, *saved[:5], saved[7:], saved[5], saved[6], *ctx.rest, needs), grad))
+    to_x = next(found) if x else None
+    to_weights = next(found).chunk(2) if weights else (None, None)
+    to_biases = next(found).chunk(2) if biases else (None, None)
+    return (to_x, to_weights[0] if source_weight else None, to_biases[0] if source_bias else None,
+            to_weights[1] if target_weight else None, to_biases[1] if target_bias else None,
+            next(found).view(saved[2].shape) if att else None,
+            next(found) if bias else None) + (None,) * (len(needed) - 7)
+
+
+gatv2_op, gatv2 = _layer("gatv2", 7, _gatv2_keep, _gatv2_gradients)
+derive("gatv2_backward", None, refuse_second_derivative("gatv2"))
 
 
 # ---- gin -------------------------------------------------------------------------------------------
 
-_gin, _gin_backward = map(twin, ("gin", "gin_backward"))
+_gin_backward = twin("gin_backward")
 
 
-def _gin_keep(ctx, arguments, rest, output):
+def _gin_keep(ctx, tensors, rest, output):
     ctx.rest = rest
-    ctx.save_for_backward(*arguments, *output[1:])
-
-
-def _gin_setup(ctx, inputs, output):
-    ctx.mark_non_differentiable(*output[1:])
-    _gin_keep(ctx, inputs[:8], tuple(inputs[8:]), output)
+    ctx.save_for_backward(*tensors, *output[1:])
 
 
 def _gin_gradients(ctx, grad, *_):
@@ -218,24 +231,5 @@ def _differentiable_gin(saved, rest, grad, needed):
     return tuple(next(found) if need else None for need in needed[:5]) + (None,) * (len(needed) - 5)
 
 
-def _gin_forward(ctx, x, weight, bias, then_weight, then_bias, own_scale, index, offsets, rest):
-    output = _gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, *rest)
-    _gin_keep(ctx, (x, weight, bias, then_weight, then_bias, own_scale, index, offsets), rest, output)
-    return output[0]
-
-
-_apply_gin = applied("gin", _gin_forward, _gin_gradients)
-gin_op = derive("gin", _gin_setup, _gin_gradients)
+gin_op, gin = _layer("gin", 6, _gin_keep, _gin_gradients)
 derive("gin_backward", None, refuse_second_derivative("gin"))
-
-
-def gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, rest) -> Tensor:
-    """Arguments of the operator, those that are no tensors as one."""
-    if type(x) not in PLAIN or transforms_at_work():
-        return gin_op(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, *rest)[0]
-    if torch.is_grad_enabled() and (
-            weight.requires_grad or x.requires_grad or then_weight.requires_grad
-            or bias is not None and bias.requires_grad
-            or then_bias is not None and then_bias.requires_grad):
-        return _apply_gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, rest)
-    return _gin(x, weight, bias, then_weight, then_bias, own_scale, index, offsets, *rest)[0]

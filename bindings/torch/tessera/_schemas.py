@@ -50,6 +50,12 @@ SCHEMAS = {
     "gat_backward": "(Tensor grad, Tensor x, Tensor weight, Tensor? seed, Tensor output, "
     "Tensor[] kept, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int heads, float slope, float dropout, int flags, int needs) -> Tensor[]",
+    "gatv2": "(Tensor x, Tensor source_weight, Tensor? source_bias, Tensor target_weight, "
+    "Tensor? target_bias, Tensor att, Tensor? bias, Tensor? seed, Tensor index, Tensor? offsets, "
+    f"{GRAPH}, int heads, float slope, float dropout, int flags) -> Tensor[]",
+    "gatv2_backward": "(Tensor grad, Tensor x, Tensor source_weight, Tensor att, Tensor? seed, "
+    f"Tensor output, Tensor[] kept, Tensor index, Tensor? offsets, {GRAPH}, int heads, float slope, "
+    "float dropout, int flags, int needs) -> Tensor[]",
     "attention_weights": "(Tensor target, Tensor source, Tensor value, Tensor log_sum, "
     f"Tensor? vector, Tensor index, Tensor? offsets, {GRAPH}, int form, int heads, float scale, "
     "float slope, int flags) -> Tensor",

@@ -170,6 +170,30 @@ def _(grad, x, weight, seed, output, kept, index, offsets, targets, sources, lay
             if needs >> bit & 1]
 
 
+@_fake("gatv2")
+def _(x, source_weight, source_bias, target_weight, target_bias, att, bias, seed, index, offsets,
+      targets, sources, layout, loops, heads, slope, dropout, flags):
+    features, dtype = source_weight.size(0), _layer_dtype(x, flags)
+    shapes = [(targets, features)] * (1 if bias is None else 2)
+    shapes += [(sources, 2 * features), (targets, heads), (2 * features, x.size(1))]
+    results = [x.new_empty(shape, dtype=dtype) for shape in shapes]
+    results[-2] = results[-2].to(_sum_dtype(results[0]))
+    if att.dtype != dtype:
+        results.append(x.new_empty((1, att.numel()), dtype=dtype))
+    if x.dtype != dtype:
+        results.append(x.new_empty(x.shape, dtype=dtype))
+    return results
+
+
+@_fake("gatv2_backward")
+def _(grad, x, source_weight, att, seed, output, kept, index, offsets, targets, sources, layout, loops,
+      heads, slope, dropout, flags, needs):
+    features = source_weight.size(0)
+    shapes = (x.shape, (2 * features, x.size(1)), (2 * features,), (features,), (features,))
+    return [(x if bit == 0 else source_weight).new_empty(shape) for bit, shape in enumerate(shapes)
+            if needs >> bit & 1]
+
+
 @_fake("attention_weights")
 def _(target, source, value, log_sum, vector, index, offsets, targets, sources, layout, loops, form,
       heads, scale, slope, flags):

@@ -20,7 +20,7 @@ from .._library import has_cpu, has_cuda
 from ..functional import FLOATS, TUNE
 from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
 from ._fused import linear_of
-from ._route import Route
+from ._route import Route, gin_call, linear_sum_call
 
 _is_compiling, _is_tracing = torch.compiler.is_compiling, torch.jit.is_tracing
 _STRIDED = torch.strided
@@ -96,19 +96,41 @@ class Accelerated:
         tally.kernels += 1
         return route
 
-    def _keep_way(self, x: Tensor, edge_index: Any, linear: torch.nn.Module, loops: int,
-                  loop_weight: float, norm: int, reduce: int, **parts: Any) -> None:
+    def _layout(self) -> int:
+        """Of an ``edge_index``."""
+        return SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
+
+    def _can_keep_way(self, x: Any, edge_index: Any) -> bool:
+        return (not _is_compiling() and type(x) is Tensor and type(edge_index) is Tensor
+                and edge_index.layout == _STRIDED)
+
+    def _keep_way(self, x: Tensor, edge_index: Tensor, linears: Any, call: Any, **parts: Any) -> None:
         """So that calls like this one take less time. The arguments are those of :class:`Route`."""
-        if _is_compiling() or type(x) is not Tensor or type(edge_index) is not Tensor:
-            return
-        if edge_index.layout != _STRIDED:
-            return
         own = self.__dict__
-        layout = SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
         own["_tessera_route"] = Route(
-            self, [own[name] for name in _HOOKS if name in own], x, edge_index, linear,
-            (x.size(0), x.size(0), layout, loops, loop_weight, norm, reduce),
+            self, [own[name] for name in _HOOKS if name in own], x, edge_index, linears, call,
             flags=TUNE if self._tessera_tune else 0, **parts)
+
+    def _keep_sum(self, x: Tensor, edge_index: Any, linear: torch.nn.Module, loops: int,
+                  loop_weight: float, norm: int, reduce: int, *, biased: torch.nn.Module | None = None,
+                  root: torch.nn.Module | None = None, scaled: bool = False,
+                  sequence: torch.nn.Module | None = None) -> None:
+        """Keeps the way of a layer that ran as one ``spmm_linear``. ``biased`` has the bias (default:
+        ``linear``), ``root`` the matrix of a vertex's own features; ``scaled``: those are scaled by 1 + the
+        layer's ``eps``. ``sequence`` is what ``linear`` is the first of, if it is the first of any."""
+        if not self._can_keep_way(x, edge_index):
+            return
+        numbers = (x.size(0), x.size(0), self._layout(), loops, loop_weight, norm, reduce)
+        with_bias = linear if biased is None else biased
+        scales = self._buffers if scaled else {}
+        then = () if sequence is None else tuple(sequence._modules.values())[1:]
+        if scaled and [type(part) for part in then] == [torch.nn.ReLU, torch.nn.Linear]:
+            linears = linear, then[1]
+            call = gin_call(numbers, linear, then[1], scales)  # the whole network is part of an operator
+        else:
+            linears = (linear,) if root is None else (linear, root)
+            call = linear_sum_call(numbers, linear, with_bias, root, scales, then)
+        self._keep_way(x, edge_index, linears, call, scaled=scaled, sequence=sequence)
 
     def __prepare_scriptable__(self) -> torch.nn.Module:
         """TorchScript gets PyG's layer."""
@@ -181,8 +203,7 @@ class Accelerated:
     def _graph(self, adjacency: Any, num_sources: int, num_targets: int) -> Graph:
         """The graph in the direction of the layer's flow."""
         if type(adjacency) is Tensor and adjacency.layout == _STRIDED:
-            layout = SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
-            return Graph._make(adjacency, None, None, num_targets, num_sources, layout)
+            return Graph._make(adjacency, None, None, num_targets, num_sources, self._layout())
         if isinstance(adjacency, Graph):
             return adjacency
         if not isinstance(adjacency, Tensor) or adjacency.layout != _STRIDED:

@@ -115,3 +115,31 @@ def gat(
         (graph.num_targets, graph.num_sources, graph.layout, loops, heads, negative_slope, dropout,
          flags),
     )
+
+
+def gatv2(
+    graph: Graph,
+    x: Tensor,
+    source_weight: Tensor,
+    source_bias: Tensor | None,
+    target_weight: Tensor,
+    target_bias: Tensor | None,
+    att: Tensor,
+    bias: Tensor | None,
+    *,
+    loops: int,
+    heads: int,
+    negative_slope: float,
+    dropout: float = 0.0,
+    tune: bool = False,
+) -> Tensor:
+    """GATv2's layer, heads side by side, on a graph whose targets are its sources."""
+    flags = _layer_flags(graph, x, tune)
+    seed = dropout_seed(x.device) if dropout > 0 else None
+    return _called(
+        _layer_operators.gatv2_op, _layer_operators.gatv2,
+        (x, source_weight, source_bias, target_weight, target_bias, att, bias, seed, graph.index,
+         graph.offsets),
+        (graph.num_targets, graph.num_sources, graph.layout, loops, heads, negative_slope, dropout,
+         flags),
+    )

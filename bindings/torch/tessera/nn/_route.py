@@ -11,11 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import errors
-from .._layer_operators import gin, spmm_linear
 from .._derivatives import PLAIN
+from .._layer_operators import gat, gatv2, gin, spmm_linear
+from ..functional import dropout_seed
 from ._fused import GLOBAL_HOOKS, LINEAR, autocast_flag, sums_go_first, tf32_flag
 
 _is_tracing = torch.jit.is_tracing
+
+#: What runs a layer: features, edges and flags of the operator.
+Call = Callable[[Tensor, Tensor, int], Tensor]
 
 
 def _hooks_of(module: torch.nn.Module) -> tuple[dict, ...]:
@@ -24,26 +28,16 @@ def _hooks_of(module: torch.nn.Module) -> tuple[dict, ...]:
                                         "_backward_pre_hooks"))
 
 
-def _step_of(module: torch.nn.Module) -> Callable[[Tensor], Tensor]:
-    """What a module does, without a module's own way to it where it is of the usual ones."""
-    if type(module) is torch.nn.ReLU and not module.inplace:
-        return torch.relu
-    if type(module) is torch.nn.Linear:
-        own = module._parameters
-        return lambda x: F.linear(x, own["weight"], own["bias"])
-    return module
-
-
 class Route:
-    """A layer that ran as one :func:`spmm_linear` on an ``edge_index`` without weights.
+    """A layer that ran as one operator on an ``edge_index`` without weights and features of edges.
 
     It serves calls with the same ``edge_index`` and features of the same shape, type and device, while
     nobody looks on and no module was replaced; parameters are read anew each time. A layer forgets its
     route when an attribute of it is set.
     """
 
-    __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_modules", "_kinds", "_linears", "_weights", "_biases",
-                 "_roots", "_scales", "_sequence", "_steps", "_last", "_numbers", "_flags", "_sizes")
+    __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_modules", "_kinds", "_linears",
+                 "_parameters", "_biases", "_sequence", "_scales", "_call", "_flags")
 
     def __init__(
         self,
@@ -51,38 +45,33 @@ class Route:
         hooks: Sequence[dict],
         x: Tensor,
         edge_index: Tensor,
-        linear: torch.nn.Module,
-        numbers: tuple[Any, ...],
+        linears: Sequence[torch.nn.Module],
+        call: Call,
         *,
-        biased: torch.nn.Module | None = None,
-        root: torch.nn.Module | None = None,
+        vectors: Sequence[str] = (),
         scaled: bool = False,
         sequence: torch.nn.Module | None = None,
         flags: int = 0,
     ) -> None:
-        """``biased`` has the bias (default: ``linear``), ``root`` the matrix of a vertex's own features;
-        ``scaled``: those are scaled by 1 + the layer's ``eps``. ``sequence`` is what ``linear`` is the
-        first of, if it is the first of any."""
+        """``call`` takes matrices and biases of ``linears``, and of the layer itself the bias, if it has
+        any, the parameters named ``vectors`` and, where it is ``scaled``, its ``eps``. ``sequence`` is what
+        the first of ``linears`` is the first of, if it is the first of any."""
         self._edges = weakref.ref(edge_index)
         self._shape, self._dtype, self._device = x.shape, x.dtype, x.device
-        self._linears = (linear,) if root is None else (linear, root)
+        self._linears = tuple(linears)
         parts = () if sequence is None else tuple(sequence._modules.values())
         watched = self._linears if sequence is None else (*self._linears, sequence, *parts[1:])
         self._hooks = (*hooks, *(hook for module in watched for hook in _hooks_of(module)),
                        *GLOBAL_HOOKS)
         self._modules = (layer._modules, tuple(layer._modules.values()))
         self._kinds = tuple((module.__dict__, module, type(module)) for module in watched)
-        self._weights = linear._parameters
-        self._biases = (linear if biased is None else biased)._parameters
-        self._roots = {} if root is None else root._parameters
+        self._parameters = (*((linear._parameters, "weight") for linear in linears),
+                            *((layer._parameters, name) for name in vectors))
+        self._biases = tuple((module._parameters, module._parameters["bias"] is None)
+                             for module in (layer, *linears) if "bias" in module._parameters)
         self._scales = layer._buffers if scaled else {}
         self._sequence = None if sequence is None else (sequence._modules, parts)
-        self._steps = tuple(map(_step_of, parts[1:]))
-        self._last = None
-        if (scaled and [type(part) for part in parts[1:]] == [torch.nn.ReLU, torch.nn.Linear]):
-            self._last = parts[2]._parameters  # the whole network is part of an operator
-        self._numbers, self._flags = numbers, flags
-        self._sizes = tuple(linear._parameters["weight"].shape)
+        self._call, self._flags = call, flags
 
     # A copy of a layer finds its own way.
     def __deepcopy__(self, memo: Any) -> None:
@@ -96,46 +85,105 @@ class Route:
                 or x.shape != self._shape or x.device != self._device
                 or x.layout is not torch.strided or any(self._hooks) or _is_tracing()):
             return False
-        if "bias" not in self._biases or tuple(self._modules[0].values()) != self._modules[1]:
+        if tuple(self._modules[0].values()) != self._modules[1]:
             return False
         for own, module, kind in self._kinds:
             if type(module) is not kind or "forward" in own:
                 return False
         for linear in self._linears:
-            if (type(linear) not in LINEAR
-                    or type(linear.__dict__["_parameters"].get("weight")) not in PLAIN):
+            if type(linear) not in LINEAR:
+                return False
+        for own, name in self._parameters:
+            if type(own.get(name)) not in PLAIN:
+                return False
+        for own, absent in self._biases:
+            if "bias" not in own or (own["bias"] is None) is not absent:
                 return False
         sequence = self._sequence
         if sequence is not None and tuple(sequence[0].values()) != sequence[1]:
-            return False
-        last = self._last
-        if last is not None and ("bias" not in last or type(last.get("weight")) not in PLAIN):
             return False
         eps = self._scales.get("eps")
         return eps is None or not eps.requires_grad
 
     def run(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        weight = self._weights["weight"]
         flags = self._flags | autocast_flag(x)
         if x.is_cuda:
             flags |= tf32_flag()
         try:
-            if self._last is not None:
-                targets, sources, layout, loops, _, _, reduce = self._numbers
-                return gin(
-                    x, weight, self._biases["bias"], self._last["weight"], self._last["bias"],
-                    self._scales["eps"], edge_index, None,
-                    (targets, sources, layout, loops, reduce, sums_go_first(x, *self._sizes), flags))
-            out = spmm_linear(
-                x, weight, None, self._roots.get("weight"), self._biases["bias"],
-                self._scales.get("eps"), None, edge_index, None,
-                (*self._numbers, sums_go_first(x, *self._sizes), flags))
+            return self._call(x, edge_index, flags)
         except RuntimeError as error:
             errors.reraise(error)
-        for step in self._steps:
-            out = step(out)
-        return out
 
 
 def _nothing() -> None:
     return None
+
+
+def _step_of(module: torch.nn.Module) -> Callable[[Tensor], Tensor]:
+    """What a module does, without a module's own way to it where it is of the usual ones."""
+    if type(module) is torch.nn.ReLU and not module.inplace:
+        return torch.relu
+    if type(module) is torch.nn.Linear:
+        own = module._parameters
+        return lambda x: F.linear(x, own["weight"], own["bias"])
+    return module
+
+
+def linear_sum_call(numbers: tuple, linear: torch.nn.Module, biased: torch.nn.Module,
+                    root: torch.nn.Module | None, scales: dict,
+                    then: Sequence[torch.nn.Module] = ()) -> Call:
+    """``spmm_linear``, and what comes after it. ``numbers`` describe the graph and its sums."""
+    weights, biases = linear._parameters, biased._parameters
+    roots = {} if root is None else root._parameters
+    steps = tuple(map(_step_of, then))
+    sizes = tuple(weights["weight"].shape)
+
+    def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
+        out = spmm_linear(x, weights["weight"], None, roots.get("weight"), biases["bias"],
+                          scales.get("eps"), None, edge_index, None,
+                          (*numbers, sums_go_first(x, *sizes), flags))
+        for step in steps:
+            out = step(out)
+        return out
+
+    return call
+
+
+def gin_call(numbers: tuple, first: torch.nn.Module, last: torch.nn.Module, scales: dict) -> Call:
+    """GIN with the usual network."""
+    weights, then = first._parameters, last._parameters
+    targets, sources, layout, loops, _, _, reduce = numbers
+    sizes = tuple(weights["weight"].shape)
+
+    def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
+        return gin(x, weights["weight"], weights["bias"], then["weight"], then["bias"], scales["eps"],
+                   edge_index, None,
+                   (targets, sources, layout, loops, reduce, sums_go_first(x, *sizes), flags))
+
+    return call
+
+
+def gat_call(numbers: tuple, layer: torch.nn.Module, linear: torch.nn.Module) -> Call:
+    """``numbers``: of the operator, up to the share of dropout."""
+    weights, own = linear._parameters, layer._parameters
+    drops = numbers[-1] > 0
+
+    def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
+        seed = dropout_seed(x.device) if drops else None
+        return gat(x, weights["weight"], own["att_src"], own["att_dst"], own["bias"], seed,
+                   edge_index, None, (*numbers, flags))
+
+    return call
+
+
+def gatv2_call(numbers: tuple, layer: torch.nn.Module, source: torch.nn.Module,
+               target: torch.nn.Module) -> Call:
+    of_source, of_target, own = source._parameters, target._parameters, layer._parameters
+    drops = numbers[-1] > 0
+
+    def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
+        seed = dropout_seed(x.device) if drops else None
+        return gatv2(x, of_source["weight"], of_source["bias"], of_target["weight"], of_target["bias"],
+                     own["att"], own["bias"], seed, edge_index, None, (*numbers, flags))
+
+    return call

@@ -15,7 +15,8 @@ from .._checks import check_edge_attr
 from ..functional import attention, attention_weights, sum_of_other_edges
 from ..graph import LOOPS
 from ._base import Accelerated, sizes
-from ._fused import gat, linear_of
+from ._fused import gat, gatv2, linear_of
+from ._route import gat_call, gatv2_call
 
 
 def _by_heads(vectors: Tensor) -> Tensor:
@@ -116,6 +117,35 @@ class _Attentive(Accelerated):
             return out
         return out.view(-1, self.heads, self.out_channels).mean(dim=1)
 
+    def _adds_bias_alone(self) -> bool:
+        """Whether a bias is all that comes after the sums, which then is part of the operator."""
+        return self.res is None and (self.concat or self.heads == 1) and self.bias is not None
+
+    def _numbers(self) -> dict[str, Any]:
+        """What a layer in one operator is besides its tensors."""
+        return {"loops": LOOPS[self._loops], "heads": self.heads,
+                "negative_slope": self.negative_slope, "dropout": self._dropout,
+                "tune": self._tessera_tune}
+
+    def _finished(self, out: Tensor, x: Tensor, whole: bool) -> Tensor:
+        """What an operator without the bias leaves to do."""
+        if whole:
+            return out
+        joined = self._joined(out)
+        if self.res is not None:
+            joined = joined + self.res(x)
+        return _own(joined, out) if self.bias is None else joined + self.bias
+
+    def _keep_attention(self, x: Tensor, edge_index: Any, linears: tuple, vectors: tuple,
+                        make_call: Any) -> None:
+        """Keeps the way of a layer that ran as one operator, its bias included."""
+        if not self._can_keep_way(x, edge_index):
+            return
+        vertices = x.size(0)
+        call = make_call((vertices, vertices, self._layout(), LOOPS[self._loops], self.heads,
+                          self.negative_slope, self._dropout))
+        self._keep_way(x, edge_index, linears, call, vectors=vectors)
+
     @property
     def _loops(self) -> str:
         return "one_each" if self.add_self_loops else "given"
@@ -143,6 +173,10 @@ class GATConv(_Attentive, pyg.GATConv):
         size: Any = None,
         return_attention_weights: bool | None = None,
     ) -> Any:
+        plain = edge_attr is None and not return_attention_weights
+        way = self._known_way(x, edge_index) if plain else None
+        if way is not None:
+            return way.run(x, edge_index)
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
         if not self._notice(obstacle):
             return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
@@ -150,7 +184,7 @@ class GATConv(_Attentive, pyg.GATConv):
         single = isinstance(x, Tensor)
         sources, targets = (x, x) if single else x
         num_sources, num_targets = sizes(x, size)
-        if single and edge_attr is None and not return_attention_weights and self.lin is not None:
+        if single and plain and self.lin is not None:
             linear = self._linear(self.lin, biased=False)
             if linear is not None:
                 return self._in_one(x, edge_index, linear[0])
@@ -195,17 +229,13 @@ class GATConv(_Attentive, pyg.GATConv):
 
     def _in_one(self, x: Tensor, edge_index: Any, matrix: Tensor) -> Tensor:
         """By one operator; the bias is a part of it where nothing comes between."""
-        whole = self.res is None and (self.concat or self.heads == 1)
+        whole = self._adds_bias_alone()
         out = gat(self._graph(edge_index, x.size(0), x.size(0)), x, matrix, self.att_src,
-                  self.att_dst, self.bias if whole else None, loops=LOOPS[self._loops],
-                  heads=self.heads, negative_slope=self.negative_slope, dropout=self._dropout,
-                  tune=self._tessera_tune)
+                  self.att_dst, self.bias if whole else None, **self._numbers())
         if whole:
-            return _own(out, out) if self.bias is None else out
-        out = self._joined(out)
-        if self.res is not None:
-            out = out + self.res(x)
-        return out if self.bias is None else out + self.bias
+            self._keep_attention(x, edge_index, (self.lin,), ("att_src", "att_dst"),
+                                 lambda numbers: gat_call(numbers, self, self.lin))
+        return self._finished(out, x, whole)
 
 
 class GATv2Conv(_Attentive, pyg.GATv2Conv):
@@ -225,11 +255,19 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
         edge_attr: Tensor | None = None,
         return_attention_weights: bool | None = None,
     ) -> Any:
+        plain = edge_attr is None and not return_attention_weights
+        way = self._known_way(x, edge_index) if plain else None
+        if way is not None:
+            return way.run(x, edge_index)
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
         if obstacle is None and not isinstance(x, Tensor) and x[1] is None:
             obstacle = "a pair without targets"
         if not self._notice(obstacle):
             return super().forward(x, edge_index, edge_attr, return_attention_weights)
+        if plain and isinstance(x, Tensor) and not self.share_weights:
+            source, target = self._linear(self.lin_l), self._linear(self.lin_r)
+            if source is not None and target is not None and (source[1] is None) == (target[1] is None):
+                return self._in_one(x, edge_index, source, target)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         source = self.lin_l(sources)
         shares = self.share_weights and isinstance(x, Tensor)
@@ -249,6 +287,16 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
             return self._with_weights(out, graph, edge_index, self._loops, target, source, source,
                                       vector, **score)
         return out
+
+    def _in_one(self, x: Tensor, edge_index: Any, source: tuple, target: tuple) -> Tensor:
+        """By one operator, as in GATConv."""
+        whole = self._adds_bias_alone()
+        out = gatv2(self._graph(edge_index, x.size(0), x.size(0)), x, *source, *target, self.att,
+                    self.bias if whole else None, **self._numbers())
+        if whole:
+            self._keep_attention(x, edge_index, (self.lin_l, self.lin_r), ("att",),
+                                 lambda numbers: gatv2_call(numbers, self, self.lin_l, self.lin_r))
+        return self._finished(out, x, whole)
 
 
 class AGNNConv(_Attentive, pyg.AGNNConv):

@@ -76,7 +76,7 @@ class GCNConv(Accelerated, pyg.GCNConv):
             matrix = {"loops": LOOPS[loops], "norm": NORMS[norm],
                       "loop_weight": options["loop_weight"] if norm is not None else 1.0}
             if weight is None and not self.cached:
-                self._keep_way(x, edge_index, self.lin, reduce=0, biased=self, **matrix)
+                self._keep_sum(x, edge_index, self.lin, reduce=0, biased=self, **matrix)
             return linear_sum(graph, x, linear[0], self.bias, edge_weight=weight,
                               tune=self._tessera_tune, **matrix)
         x = self.lin(x)
@@ -123,7 +123,7 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         if out is None:
             out = self._step_by_step(graph, sources, targets)
         elif sources is x and graph.weight is None and not self.normalize:
-            self._keep_way(x, edge_index, self.lin_l, 0, 1.0, 0, REDUCTIONS[self.aggr],
+            self._keep_sum(x, edge_index, self.lin_l, 0, 1.0, 0, REDUCTIONS[self.aggr],
                            root=self.lin_r if self.root_weight else None)
         return F.normalize(out, p=2.0, dim=-1) if self.normalize else out
 
@@ -214,7 +214,7 @@ class GINConv(Accelerated, pyg.GINConv):
         linear = None if eps.requires_grad else self._linear(first)
         if linear is not None:
             if "eps" in self._buffers:
-                self._keep_way(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[self.aggr], scaled=True,
+                self._keep_sum(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[self.aggr], scaled=True,
                                sequence=self.nn if self.nn is not first else None)
             return linear_sum(graph, x, *linear, own_scale=eps, reduce=REDUCTIONS[self.aggr],
                               tune=self._tessera_tune)
