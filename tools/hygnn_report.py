@@ -5,13 +5,12 @@
 The counterparts of HyGNN's comparison of cores (Figures 1 and 10), of its core choice and of its sweep of sparsity
 (Table 10) come from plans that time their candidates, so that the kernels of one kind of core, hybrid ones and the
 plan's own choice are measured in the same process on the same operands. Layouts, fused layers, widths and training
-steps (Figures 11 to 15, Tables 3 to 6) are in hygnn_parts.py; `--parts` names some of them. Figure 5 is the picture that
-`tessera reorder --report` draws.
+steps (Figures 5 and 11 to 15, Tables 3 to 6) are in hygnn_parts.py; `--parts` names some of them.
 
   tools/hygnn_report.py --program build/cuda/bin/tessera --data-folder graphs --commit 3bbdb77 \\
     --machine "NVIDIA H200" -o docs/results/hygnn
 
-writes hygnn.json (every candidate, predicted and measured) and hygnn.md. With --from hygnn.json, which may be given
+writes hygnn.json (every candidate, predicted and measured), hygnn.md and a picture of each graph before and after LOA. With --from hygnn.json, which may be given
 several times, nothing is measured and only the page is written.
 """
 import argparse
