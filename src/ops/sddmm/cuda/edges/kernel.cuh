@@ -204,10 +204,12 @@ struct EdgeEnds {
   VertexId gathered = 0;
   EdgeOffset position = 0;
 
+  __device__ EdgeEnds(VertexId of_target, VertexId of_source, EdgeOffset at)
+      : kept(of_target), gathered(of_source), position(at) {}
   /// Past the last edge, of the last.
-  __device__ EdgeEnds(const EdgesLaunch& launch, EdgeOffset edge, bool plain = false) {
+  __device__ EdgeEnds(const EdgesLaunch& launch, EdgeOffset edge) {
     if (edge >= launch.num_edges) edge = launch.num_edges - 1;
-    if (plain || launch.order == nullptr) {
+    if (launch.order == nullptr) {
       position = edge;
       kept = cuda::row_of_edge(launch.edge_rows, edge);
       gathered = __ldcs(launch.indices + edge);
@@ -225,6 +227,25 @@ struct EdgeEnds {
         launch.gathered.scale == nullptr ? 1.0f : __ldg(launch.gathered.scale + gathered);
     return of_kept * of_gathered;
   }
+};
+
+/// An edge in CSR's order whose ends are asked for while the edges before it are computed.
+class AwaitedEdge {
+ public:
+  /// Past the last edge, the last.
+  __device__ void ask(const EdgesLaunch& launch, EdgeOffset edge) {
+    edge = min(edge, launch.num_edges - 1);
+    row_ = cuda::ask_for_row(launch.edge_rows, edge);
+    source_ = __ldcs(launch.indices + edge);
+  }
+  __device__ EdgeEnds ends(const EdgesLaunch& launch, EdgeOffset edge) const {
+    edge = min(edge, launch.num_edges - 1);
+    return {cuda::row_of_edge(launch.edge_rows, edge, row_), source_, edge};
+  }
+
+ private:
+  uint2 row_ = {};
+  VertexId source_ = 0;
 };
 
 /// Blocks of a multiprocessor that the registers should have room for: what a lane has to hold, and
@@ -254,11 +275,19 @@ __global__ __launch_bounds__(
   const int warp = static_cast<int>(threadIdx.x) / 32;
   // Lanes beyond the tile repeat its last edge.
   const int place = lane < policy.tile() ? lane : policy.tile() - 1;
-  std::int64_t tile = std::int64_t{blockIdx.x} * edges_block_warps * launch.tiles_per_warp + warp;
-  for (int i = 0; i < launch.tiles_per_warp; ++i, tile += edges_block_warps) {
-    const EdgeOffset begin = tile * policy.tile();
+  const std::int64_t first_tile =
+      std::int64_t{blockIdx.x} * edges_block_warps * launch.tiles_per_warp + warp;
+  constexpr EdgeOffset step = EdgeOffset{edges_block_warps} * policy.tile();
+  EdgeOffset begin = first_tile * policy.tile();
+  constexpr bool asks_ahead = plain && policy.asks_ahead();
+  AwaitedEdge awaited;
+  if constexpr (asks_ahead) awaited.ask(launch, begin + place);
+  for (int i = 0; i < launch.tiles_per_warp; ++i, begin += step) {
     if (begin >= launch.num_edges) return;
-    const EdgeEnds ends(launch, begin + place, plain);
+    if constexpr (plain && !asks_ahead) awaited.ask(launch, begin + place);
+    const EdgeEnds ends =
+        plain ? awaited.ends(launch, begin + place) : EdgeEnds(launch, begin + place);
+    if (asks_ahead && i + 1 < launch.tiles_per_warp) awaited.ask(launch, begin + step + place);
     // Only the first time there is something to wait for.
     cuda::wait_for_previous();
     GroupDots<policy, T, aligned> dots(launch, ends.kept, ends.gathered);

@@ -21,6 +21,9 @@ struct EdgesPolicy {
   bool keeps = true;  ///< the row of one end stays in registers until an edge has another there
 
   constexpr int tile() const { return 32 / lanes * edges; }
+  /// Whether a warp asks for the ends of its next tile while it computes one: where the registers
+  /// for it do not cost a processor one of its blocks.
+  constexpr bool asks_ahead() const { return keeps ? edges >= 4 && batch >= 2 : batch == 2; }
   friend constexpr bool operator==(const EdgesPolicy&, const EdgesPolicy&) = default;
   constexpr bool valid() const {
     const auto power = [](int n) { return n >= 1 && (n & (n - 1)) == 0; };
