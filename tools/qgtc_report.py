@@ -6,25 +6,29 @@
     tools/qgtc_report.py --quick --output /tmp --commit 3bbdb77
 
 Figure 7 (a, b), inference over batches of parts by bits, beside PyG with --pyg; Figure 7 (c) and Table 3, the rate of
-the aggregation as a dense product; Table 2, accuracy against bits, as tools/bits_accuracy.py found it; Figure 8, the
-share of tiles with edges; Figure 9, sizes of the adjacency and of the embedding; Figure 10, what a loaded tile saves
-when it serves all planes. Records are kept beside the page (.json) after every step: a run that was cut off goes on
-where it stopped, as long as the commit is the same. GRAPHS has NAME/NAME.npz for every real graph.
+the aggregation as a dense product; Table 2, accuracy against bits (by tools/bits_accuracy.py); Figure 8, the share of
+tiles with edges; Figure 9, sizes of the adjacency and of the embedding; Figure 10, what a loaded tile saves
+when it serves all planes. Records are kept beside the page (.json) after every step, each with its commit: a run that
+was cut off goes on where it stopped, and what was measured of another commit stays until it is measured again. GRAPHS
+has NAME/NAME.npz for every real graph.
 """
 import argparse
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
+
+from qgtc_records import Records
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ["gcn", "gin"]
 BATCH_BITS = [2, 4, 8]
 SHOWN_BITS = [1, 2, 3, 4, 8]
 REUSE_BITS = [2, 4, 8]
-STEPS = ["batches", "products", "sizes", "reuse"]
+STEPS = ["batches", "products", "sizes", "reuse", "accuracy"]
 
 # Where graphs come from ({data}: the folder of real ones), how wide their features are, how many parts they are cut
 # into (0: of about 100 vertices) and by what. The four large ones are drawn: arxiv-size and products-size as the
@@ -70,61 +74,10 @@ def arguments():
     for name in options.workloads or []:
         if name not in known:
             parser.error(f"no workload is called {name}; there are {', '.join(known)}")
+    options.known = known
     options.chosen = {name: known[name] for name in options.workloads or known
                       if options.data or "{data}" not in known[name][0]}
     return options
-
-
-class Records:
-    """All that was measured, in a file beside the page."""
-
-    def __init__(self, options, name):
-        self.options = options
-        self.file = pathlib.Path(options.output) / f"{name}.json"
-        self.all = []
-        self.partitions = {}
-        self.machine = None
-        kept = json.loads(self.file.read_text()) if self.file.exists() else {}
-        if kept.get("commit") == options.commit:
-            self.all, self.partitions, self.machine = kept["records"], kept.get("partitions", {}), kept.get("machine")
-
-    def find(self, op, graph, features, precision="fp32", by_pyg=False):
-        return next((one for one in self.all
-                     if (one["op"], one["graph"], one["features"], one["precision"]) == (op, graph, features, precision)
-                     and one["kernel"].startswith("PyG") == by_pyg), None)
-
-    def save(self):
-        self.file.write_text(json.dumps({"commit": self.options.commit, "machine": self.machine,
-                                         "partitions": self.partitions, "records": self.all}, indent=1) + "\n")
-
-    def run(self, command, report, graph=None, seconds=None):
-        """Adds the records that a command writes to a file, under the name of this graph."""
-        try:
-            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True, timeout=seconds)
-        except subprocess.SubprocessError as error:
-            print(f"did not end well: {error} {(error.stderr or '')[-300:]}", file=sys.stderr)
-        if not report.exists():
-            return
-        found = json.loads(report.read_text())
-        report.unlink()
-        self.machine = self.machine or found.get("machine")
-        for record in found["records"]:
-            record["graph"] = graph or record["graph"]
-            if self.find(record["op"], record["graph"], record["features"], record["precision"],
-                         record["kernel"].startswith("PyG")) is None:
-                self.all.append(record)
-        self.save()
-
-    def bench(self, folder, graph, source, ops, widths, precisions=("fp32",), *flags):
-        """Measures what is missing of these ops."""
-        missing = [op for op in ops
-                   if not all(self.find(op, graph, width, precision) for width in widths for precision in precisions)]
-        if not missing:
-            return
-        report = folder / "bench.json"
-        self.run([self.options.program, "bench", *missing, "--device", self.options.device, "--data", source,
-                  "--features", ",".join(map(str, widths)), "--precision", ",".join(precisions), *flags,
-                  "--json", str(report), "--force"], report, graph)
 
 
 def float_precisions(options):
@@ -166,11 +119,10 @@ def measure_batches(records, folder):
         records.bench(folder, name, source, ops, [options.chosen[name][1]], [precision], "--partition", parts)
 
     for name in options.chosen:
-        for model in MODELS:
-            bench(name, [f"batches_{model}_{bits}" for bits in BATCH_BITS])
+        bench(name, [f"batches_{model}_{bits}" for model in MODELS for bits in BATCH_BITS])
         bench(name, [f"batches_{model}" for model in MODELS], first)
     missing = [name for name, (_, width, _, _) in options.chosen.items()
-               if not all(records.find(f"batches_{model}", name, width, by_pyg=True) for model in MODELS)]
+               if not all(records.has(f"batches_{model}", name, width, by_pyg=True) for model in MODELS)]
     if options.pyg and missing:
         report = folder / "pyg.json"
         records.run([options.pyg, str(ROOT / "bench/baselines/batches_torch.py"),
@@ -190,6 +142,16 @@ def dense(size):
 def measure_dense(records, folder, sizes, widths, bits):
     for size in sizes:
         records.bench(folder, str(size), dense(size), [f"bit_gemm_{count}" for count in bits], widths)
+
+
+def measure_accuracy(options):
+    """Table 2: the page of tools/bits_accuracy.py, beside this one."""
+    if not options.data or options.quick:
+        return
+    machine = "an NVIDIA GPU" if options.device == "cuda" else platform.processor() or platform.machine()
+    subprocess.run([sys.executable, str(ROOT / "tools/bits_accuracy.py"), "--tessera", options.program, "--data", options.data,
+                    "--device", options.device, "--commit", options.commit, "--machine", machine, "--output", options.output],
+                   check=True)
 
 
 def time_of(record):
@@ -218,22 +180,26 @@ def table(head, rows):
     yield ""
 
 
+def commits(records):
+    return ", ".join(dict.fromkeys(f"`{one['commit']}`" for one in records if one))
+
+
 def batch_rows(records, model):
-    for name, (_, width, _, _) in records.options.chosen.items():
+    for name, (_, width, _, _) in records.options.known.items():
         op = f"batches_{model}"
         cells = [records.find(op, name, width, by_pyg=True),
                  *(records.find(op, name, width, precision) for precision in float_precisions(records.options)),
                  *(records.find(f"{op}_{bits}", name, width) for bits in BATCH_BITS)]
         if not any(cells):
             continue
-        yield [f"{name}, {width}"] + [
+        yield [f"{name}, {width}", commits(cells)] + [
             "" if one is None else f"{one['median_us']:.0f} ({digits(one['figures']['bytes_to_device'] / 1e6)})" for one in cells]
 
 
 def tile_rows(records):
-    for name, (_, width, _, _) in records.options.chosen.items():
+    for name, (_, width, _, _) in records.options.known.items():
         one = next(filter(None, (records.find(f"batches_gcn_{bits}", name, width) for bits in BATCH_BITS)), None)
-        if one is None:
+        if one is None or name not in records.partitions:
             continue
         cut, figures = records.partitions[name], one["figures"]
         yield [name, f"{cut['vertices']:,}", f"{cut['edges']:,}", f"{cut['parts']}, {cut['method']}",
@@ -244,25 +210,28 @@ def tile_rows(records):
 def page(records):
     options = records.options
     yield "# Counterparts of QGTC's figures\n"
-    yield (f"Made by `tools/qgtc_report.py` on {'an NVIDIA GPU' if options.device == 'cuda' else 'a CPU'}; commit "
-           f"{options.commit}. Microseconds are per launch in a recorded chain where that was measured, otherwise medians "
-           "of single runs; results are checked first. What is empty was not measured.\n")
+    yield (f"Made by `tools/qgtc_report.py` on {'an NVIDIA H200' if options.device == 'cuda' else 'a CPU'}. Microseconds "
+           "are per launch in a recorded chain where that was measured, otherwise medians of single runs; results are "
+           "checked first. What is empty was not measured.\n")
     yield "## Figure 7 (a, b): inference over batches of 20 parts\n"
     yield ("Microseconds for all batches, copies included, and in brackets megabytes over the bus; after each graph the "
            "width of its features. PyG: fp32, the same batches, the faster of copying in order and copying ahead.\n")
     for model, title in (("gcn", "Cluster-GCN, 3 x 16"), ("gin", "GIN, 3 x 64")):
-        yield from table([title, "PyG", *float_precisions(options), *map(bits_text, BATCH_BITS)], batch_rows(records, model))
+        yield from table([title, "commit", "PyG", *float_precisions(options), *map(bits_text, BATCH_BITS)], batch_rows(records, model))
     yield "## Figure 8: tiles of 8 x 128 of a batch's adjacency\n"
     yield from table(["graph", "vertices", "edges", "parts", "edges cut", "batches", "tiles with an edge", "stored in blocks"],
                      tile_rows(records))
     yield "## Figure 7 (c) and Table 3: aggregation as a dense product\n"
-    yield "Microseconds, and in brackets 2 N N D operations in 10^12 a second.\n"
+    shown = [records.find(f"bit_gemm_{bits}", str(size), width)
+             for size in options.table_sizes for width in options.table_widths for bits in SHOWN_BITS]
+    yield f"Microseconds, and in brackets 2 N N D operations in 10^12 a second; {commits(shown) or 'not measured'}.\n"
     yield from table(["N, D", *map(bits_text, SHOWN_BITS)], (
         [f"{size}, {width}"] + ["" if one is None else f"{time_of(one):.1f} ({digits(rate(one))})" for one in
                                 (records.find(f"bit_gemm_{bits}", str(size), width) for bits in SHOWN_BITS)]
         for size in options.table_sizes for width in options.table_widths))
     yield "## Figure 9: sizes\n"
-    yield "2 N N D operations in 10^12 a second with one bit; N down, D across.\n"
+    shown = [records.find("bit_gemm_1", str(size), width) for size in options.sweep_sizes for width in options.sweep_widths]
+    yield f"2 N N D operations in 10^12 a second with one bit; N down, D across; {commits(shown) or 'not measured'}.\n"
     yield from table(["N", *map(str, options.sweep_widths)], (
         [str(size)] + ["" if one is None else digits(rate(one)) for one in
                        (records.find("bit_gemm_1", str(size), width) for width in options.sweep_widths)]
@@ -276,7 +245,8 @@ def page(records):
                                    for bits, all_planes in zip(REUSE_BITS, several)])
     yield from table(["N", *map(bits_text, REUSE_BITS)], rows)
     yield "## Table 2: accuracy\n"
-    yield "[bits.md](bits.md) has accuracy against bits, and `tools/bits_accuracy.py` regenerates it."
+    accuracy = "bits_gpu" if options.device == "cuda" else "bits"
+    yield f"[{accuracy}.md]({accuracy}.md) has accuracy against bits."
 
 
 def main():
@@ -288,7 +258,8 @@ def main():
         steps = {"batches": lambda: measure_batches(records, folder),
                  "products": lambda: measure_dense(records, folder, options.table_sizes, options.table_widths, SHOWN_BITS),
                  "sizes": lambda: measure_dense(records, folder, options.sweep_sizes, options.sweep_widths, [1]),
-                 "reuse": lambda: measure_dense(records, folder, options.reuse_sizes, [options.reuse_width], (1, *REUSE_BITS))}
+                 "reuse": lambda: measure_dense(records, folder, options.reuse_sizes, [options.reuse_width], (1, *REUSE_BITS)),
+                 "accuracy": lambda: measure_accuracy(options)}
         for step in STEPS:
             if step in options.only:
                 steps[step]()
