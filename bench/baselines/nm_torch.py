@@ -45,7 +45,7 @@ MODELS = {
 }
 
 
-def median_us(step, repeats=50):
+def median_us(step, repeats):
     for _ in range(5):
         step()
     times = []
@@ -81,7 +81,7 @@ def recorded(step):
     return graph.replay
 
 
-def measure(data, name):
+def measure(data, name, repeats):
     kind, make, hidden = MODELS[name]
     device = torch.device("cuda")
     x, y, train = data.x.to(device), data.y.to(device), data.train.to(device)
@@ -91,7 +91,7 @@ def measure(data, name):
             try:
                 model = kind(make, x.shape[1], hidden, data.classes).to(device)
                 step = step_of(model, x, edges, y, train)
-                times[form + (", recorded" if record else ", eager")] = median_us(recorded(step) if record else step)
+                times[form + (", recorded" if record else ", eager")] = median_us(recorded(step) if record else step, repeats)
             except Exception as error:  # a layer that takes no such form, or that cannot be recorded
                 times.setdefault("failed", {})[f"{form} {record}"] = str(error).splitlines()[0][:100]
                 torch.cuda.synchronize()
@@ -103,6 +103,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", action="append", required=True, metavar="FILE.npz")
     parser.add_argument("--models", default="gcn,sage,cheb,sgc")
+    parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--json", required=True, metavar="FILE")
     options = parser.parse_args()
     records = []
@@ -113,7 +114,7 @@ def main():
             print(f"{path}: no {missing}", flush=True)
             continue
         for name in options.models.split(","):
-            records.append(measure(data, name))
+            records.append(measure(data, name, options.repeats))
             print(records[-1]["graph"], name, records[-1]["times_us"], flush=True)
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump(records, file, indent=1)
