@@ -149,6 +149,18 @@ TEST_P(SddmmKernels, AreExactOnIntegers) {
   }
 }
 
+/// Enough edges that warps of a GPU compute several tiles of them in turn.
+TEST_P(SddmmKernels, ComputeManyTilesInTurn) {
+  if (GetParam().find("/cuda/vectors") == std::string::npos) {
+    GTEST_SKIP() << "kernels whose warps take edges of fixed numbers, which run on GPUs";
+  }
+  static const Graph graph = testing::random_graph(5000, 5000, 1150000, 44, false);
+  for (const std::int64_t features : {8, 128}) {
+    run_case<float>({GetParam(), graph, EdgeFunction::dot, features, 1, NumberKind::integer, 8},
+                    [](const auto&, std::uint64_t) {});
+  }
+}
+
 TEST_P(SddmmKernels, IgnoreValuesAndScales) {
   const NamedGraph pattern{"", testing::random_graph(17, 31, 120, 41, false)};
   for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::normal)) {
