@@ -34,5 +34,8 @@ extern const std::array<ByteWindowsFunction, num_wide_windows> wide_windows;
 /// Of 32, 64 and 128 columns, on wgmma with the pattern in registers.
 inline constexpr int num_tall_bytes = 3;
 extern const std::array<ByteWindowsFunction, num_tall_bytes> tall_bytes;
+/// Of 32, 64 and 128 columns, codes turned once for all warps.
+inline constexpr int num_turned_windows = 3;
+extern const std::array<ByteWindowsFunction, num_turned_windows> turned_windows;
 
 }  // namespace tessera::ops

@@ -144,6 +144,10 @@ void append_cuda_byte_windows(std::vector<BitKernel>& table) {
       "bit_aggregate/cuda/tall",
       "windows of 64 rows, codes gathered once for all of them and turned into lines of columns, "
       "products of the pattern by bytes on wgmma"));
+  table.push_back(kernel_of<turned_windows, why_not, predict_tall_bytes_us>(
+      "bit_aggregate/cuda/turned",
+      "windows of 64 rows, codes gathered once for all of them and turned into lines of columns, "
+      "products of bytes on tensor cores"));
 }
 
 }  // namespace tessera::ops

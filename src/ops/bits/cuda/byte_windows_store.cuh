@@ -74,7 +74,8 @@ struct ByteWindowSums {
   static constexpr int count = groups * 4;    ///< of one row
   static constexpr int at_once = 4 / groups;  ///< rows that have four words of codes
 
-  std::int32_t own[parts][groups][2][4];
+  using Own = std::int32_t[parts][groups][2][4];
+  Own own;
 
   __device__ explicit ByteWindowSums(const ByteWindowsLaunch& launch)
       : launch_(launch),

@@ -1,159 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include "ops/bits/cuda/turned_rows.cuh"
 
-#include "cuda/async_copy.cuh"
-#include "cuda/blocks_8x8.cuh"
-#include "cuda/wgmma_rows.cuh"
-#include "ops/bits/cuda/byte_windows.cuh"
-
-/// Windows of 64 rows on Hopper's matrix units. The pattern is expanded to bytes in registers;
-/// codes stand in shared memory as lines, one for each column, with the sources of a stage side by
-/// side, which is the only order in which the unit reads bytes.
-///
-/// Rows are gathered as they are. The warp that asked for 32 of them turns them into parts of lines
-/// once for all rows of the window, while the stage before is multiplied, so that turn k
+/// Windows of 64 rows on Hopper's matrix units: the pattern is expanded to bytes in registers and
+/// multiplied by lines of codes. Turn k
 ///
 ///     multiplies stage k - 1, turns stage k into lines, reads the bits of stage k + 1, asks for
 ///     the rows of stage k + 2, and reads which ones stage k + 3 has.
-///
-/// In a line the sources of a step stand as its words (tiles/fragment.hpp) expand: place 4 q + j is
-/// source 2 q + {0, 8, 1, 9}[j].
 namespace tessera::ops {
-
-template <int width, int min_blocks>
-struct TallBytesShape : ByteWindowsShape<width, 4, min_blocks> {
-  using Base = ByteWindowsShape<width, 4, min_blocks>;
-  static constexpr int line_bytes = 128 * width;
-  static constexpr int rows_at = 2 * line_bytes;
-  static constexpr int stages_at = rows_at + 2 * Base::stage_bytes;
-  static constexpr int ring_stages = 8;
-  static constexpr int shared_bytes = stages_at + ring_stages * 16;
-  static constexpr int tiles = Base::rows / 64;
-  static_assert(Base::rows == 128, "a line has 128 bytes");
-};
-
-/// The stages of a block come through a ring. What is asked for in turn k, stage k + 6, may be read
-/// from turn k + 2 on.
-template <class Shape>
-class StageRing {
- public:
-  __device__ StageRing(const TallLaunch::Work& work, char* memory)
-      : stages_(work.stages),
-        memory_(memory),
-        first_(__ldg(work.worker_offsets + blockIdx.x)),
-        last_(__ldg(work.worker_offsets + blockIdx.x + 1) - 1) {}
-
-  __device__ void start() const {
-    if (static_cast<int>(threadIdx.x) < ahead) ask(static_cast<int>(threadIdx.x));
-  }
-  __device__ void advance(int turn) const {
-    if (threadIdx.x == Shape::threads - 1) ask(turn + ahead);
-  }
-  __device__ tiles::Stage stage(int turn) const {
-    const uint4 raw = *reinterpret_cast<const uint4*>(place(turn));
-    tiles::Stage stage;
-    memcpy(&stage, &raw, sizeof(stage));
-    return stage;
-  }
-
- private:
-  static constexpr int ahead = 6;
-
-  __device__ char* place(int turn) const { return memory_ + turn % Shape::ring_stages * 16; }
-  /// Beyond the end the last stage again, which is empty.
-  __device__ void ask(int turn) const {
-    const int index = first_ + turn < last_ ? first_ + turn : last_;
-    cuda::copy_16_async(cuda::shared_address(place(turn)), stages_ + index);
-  }
-
-  const tiles::Stage* stages_;
-  char* memory_;
-  int first_;
-  int last_;
-};
-
-/// This thread's bits of a stage. Steps that a window does not have are without edges.
-template <class Shape>
-struct StageBits {
-  std::uint32_t of_tile[Shape::tiles] = {};
-
-  __device__ void read(const std::uint32_t* words, const tiles::Stage& stage) {
-    words += std::int64_t{stage.first_tile} * Shape::threads + threadIdx.x;
-#pragma unroll
-    for (int tile = 0; tile < Shape::tiles; ++tile) {
-      of_tile[tile] = tile * 4 < stage.num_steps ? __ldg(words + tile * Shape::threads) : 0;
-    }
-  }
-};
-
-/// Brings this thread's part of a stage's rows.
-template <class Shape>
-class RowAsker {
- public:
-  __device__ RowAsker(const TallLaunch& launch, std::uint32_t rows)
-      : share_(launch),
-        columns_(launch.matrix.columns),
-        to_(rows + Shape::offset(share_.first_row, share_.unit)) {}
-
-  /// Which rows of X they are.
-  __device__ void read(const tiles::Stage& stage) {
-    live_ = share_.live(stage.num_steps);
-    if (live_) share_.read(columns_ + std::int64_t{stage.first_step} * 16, ids_);
-  }
-  __device__ void ask(int place) const {
-    if (!live_) return;
-    const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * Shape::stage_bytes);
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      cuda::copy_16_async(Shape::further(to, i), share_.of(ids_[i]));
-    }
-  }
-
- private:
-  static constexpr int count = Shape::Share::count;
-
-  typename Shape::Share share_;
-  const VertexId* columns_;
-  std::uint32_t to_;
-  VertexId ids_[count] = {};
-  bool live_ = false;
-};
-
-/// Turns the 32 rows of a stage that this warp asked for.
-template <class Shape>
-class RowTurner {
- public:
-  __device__ RowTurner(std::uint32_t rows, std::uint32_t lines) {
-    const auto lane = static_cast<int>(threadIdx.x % 32);
-    const auto warp = static_cast<int>(threadIdx.x / 32);
-    from_ = rows + Shape::offset(warp * 32 + lane, 0);
-    // Even columns of 16 before odd ones.
-    to_ = lines + cuda::RowLayout<128>::offset(lane % 16, warp * 2 + lane / 16);
-    // Not formed again in every turn.
-    asm volatile("" : "+r"(from_), "+r"(to_));
-  }
-
-  __device__ void turn(int place) const {
-    const std::uint32_t from = from_ + static_cast<std::uint32_t>(place * Shape::stage_bytes);
-    const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * Shape::line_bytes);
-#pragma unroll
-    for (int group = 0; group < Shape::groups; ++group) {
-      std::uint32_t blocks[4];
-      // Further groups differ from the first in the same bits whatever the row.
-      cuda::load_blocks_transposed(blocks, from ^ static_cast<std::uint32_t>(group * 16));
-      const std::uint32_t turned[4] = {
-          __byte_perm(blocks[0], blocks[1], 0x6240), __byte_perm(blocks[0], blocks[1], 0x7351),
-          __byte_perm(blocks[2], blocks[3], 0x6240), __byte_perm(blocks[2], blocks[3], 0x7351)};
-      cuda::store_blocks(to + static_cast<std::uint32_t>(group * 16 * 128), turned);
-    }
-  }
-
- private:
-  std::uint32_t from_;
-  std::uint32_t to_;
-};
 
 /// The edges of a stage as bytes, and their products, which are under way when `start` returns.
 template <class Shape>
@@ -162,7 +17,7 @@ class StageProducts {
   __device__ explicit StageProducts(const StageBits<Shape>& bits) {
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
-      expand_bytes(bits.of_tile[step / 2], step % 2, pattern_[step]);
+      expand_bytes(bits.of[step / 2][0], step % 2, pattern_[step]);
     }
   }
   __device__ void start(std::uint32_t lines, std::int32_t (&sums)[Shape::num_sums]) {
@@ -205,8 +60,10 @@ __device__ void sum_tall_stages(const ByteWindowsLaunch& launch, char* memory) {
   const RowTurner<Shape> turner(rows, lines);
   RowAsker<Shape> asker(launch.tall, rows);
   asker.read(ring.stage(0));
-  StageBits<Shape> bits, next_bits;
-  next_bits.read(launch.tall.matrix.words, ring.stage(0));
+  const BitReader<Shape> reader(launch.tall.matrix.words);
+  StageBits<Shape> bits;
+  StageBits<Shape> next_bits = reader.read(ring.stage(0));
+  expect_result(launch.out);
   cuda::wait_for_previous();
   for (int turn = 0; turn < 2; ++turn) {
     asker.ask(turn);
@@ -233,7 +90,7 @@ __device__ void sum_tall_stages(const ByteWindowsLaunch& launch, char* memory) {
     cuda::commit_copies();
     asker.read(ring.stage(turn + 3));
     bits = next_bits;
-    next_bits.read(launch.tall.matrix.words, ring.stage(turn + 1));
+    next_bits = reader.read(ring.stage(turn + 1));
     products.finish(own);
     if (before.end != tiles::StageEnd::none) sums.finish(before);
     before = ring.stage(turn);

@@ -4,7 +4,7 @@
 namespace tessera::ops {
 
 const std::array<ByteWindowsFunction, num_tall_bytes> tall_bytes = {
-    tall_bytes_function<TallBytesShape<32, 5>>(), tall_bytes_function<TallBytesShape<64, 4>>(),
-    tall_bytes_function<TallBytesShape<128, 3>>()};
+    tall_bytes_function<TurnedShape<32, 4, 5>>(), tall_bytes_function<TurnedShape<64, 4, 4>>(),
+    tall_bytes_function<TurnedShape<128, 4, 3>>()};
 
 }  // namespace tessera::ops
