@@ -263,9 +263,14 @@ TEST_P(ChainedOps, agree_with_the_same_one_by_one) {
       check<T>({rows, 3, 16, 1}, 0, GetParam().device);
       check<T>({rows, 13, 16, 5}, 3, GetParam().device);
     }
+    check<T>({300, 5, 9, 3}, 0, GetParam().device);
+    // The most that a cluster has, the fewest and the most that a grid has, and one row more.
     check<T>({8192, 16, 16, 3}, 0, GetParam().device);
     check<T>({8193, 16, 16, 3}, 0, GetParam().device);
+    check<T>({19717, 16, 16, 3}, 0, GetParam().device);
+    check<T>({10000, 13, 10, 5}, 3, GetParam().device);
     check<T>({32768, 16, 16, 7}, 0, GetParam().device);
+    check<T>({32769, 16, 16, 7}, 0, GetParam().device);
     check<T>({300, 17, 16, 7}, 0, GetParam().device);
   });
 }
@@ -275,16 +280,18 @@ TEST_P(ChainedOps, are_those_of_few_columns_and_rows) {
   const Device device = GetParam().device;
   if (device.kind == DeviceKind::cpu) GTEST_SKIP() << "runs on GPUs, where calls wait";
   if (device_traits(device).compute_capability != 90) {
-    GTEST_SKIP() << "runs on GPUs of 9.0, which have clusters of 16 blocks";
+    GTEST_SKIP() << "runs on GPUs of 9.0, which have clusters of 16 blocks and room for 128";
   }
   const auto waits = [&](std::int64_t rows, std::int64_t in, std::int64_t out) {
     DeviceMatrix<float> x(rows, in, device, 0), weight(out, in, device, 0);
     DeviceMatrix<float> y(rows, out, device, 0);
     return dense_ops(device).chains(LinearCall{x, weight, {}, y});
   };
-  for (const std::int64_t rows : {1, 300, 8192}) EXPECT_TRUE(waits(rows, 16, 16)) << rows;
+  for (const std::int64_t rows : {1, 300, 8192, 8193, 32768}) {
+    EXPECT_TRUE(waits(rows, 16, 16)) << rows;
+  }
   EXPECT_TRUE(waits(300, 3, 1));
-  EXPECT_FALSE(waits(8193, 16, 16));
+  EXPECT_FALSE(waits(32769, 16, 16));
   EXPECT_FALSE(waits(300, 17, 16));
   EXPECT_FALSE(waits(300, 16, 17));
 }
@@ -308,7 +315,7 @@ TEST_P(ChainedOps, run_when_nothing_holds_them_any_more) {
 
 TEST_P(ChainedOps, normalise_in_place) {
   with_chained_type(GetParam(), [&]<class T>() {
-    for (const std::int64_t rows : {1, 65, 8192}) {
+    for (const std::int64_t rows : {1, 65, 8192, 20000}) {
       for (const bool training : {true, false}) {
         // One row has no variance to learn from.
         if (training && rows == 1) continue;
@@ -322,6 +329,46 @@ TEST_P(ChainedOps, normalise_in_place) {
       }
     }
   });
+}
+
+/// Columns far from 0 keep their digits: blocks count from rows of their own.
+TEST_P(ChainedOps, normalise_columns_far_from_0) {
+  const Device device = GetParam().device;
+  if (GetParam().precision != Precision::fp32)
+    GTEST_SKIP() << "runs in fp32, as 16 bits cannot hold such columns";
+  const DenseWorkspace* const workspace = test::workspace_on(device);
+  for (const std::int64_t rows : {700, 2708, 20000}) {
+    SCOPED_TRACE(rows);
+    Matrix<float> far = input<float>(rows, 16, 1);
+    for (std::int64_t i = 0; i < far.size(); ++i) far.data()[i] += 3000;
+    DeviceMatrix<float> x(far, device, 0), y(rows, 16, device, 0), z(rows, 16, device, 0);
+    DeviceMatrix<float> identity(16, 16, device, 0);
+    Matrix<float> ones(16, 16, 0.0f);
+    for (std::int64_t i = 0; i < 16; ++i) ones(i, i) = 1;
+    identity.set(ones);
+    DeviceMatrix<float> mean(1, 16, device, 0), deviation(1, 16, device, 0);
+    {
+      HoldCalls hold(workspace);
+      hold.set(true);
+      batch_norm(x, {}, {}, {1e-5, 0.1, true}, {}, y, mean, deviation, device, {}, workspace);
+      linear(y, identity, {}, z, device, {}, workspace);
+    }
+    const Matrix<float> got = z.values();
+    for (std::int64_t col = 0; col < 16; ++col) {
+      double sum = 0, squares = 0;
+      for (std::int64_t row = 0; row < rows; ++row) sum += static_cast<double>(far(row, col));
+      const double middle = sum / static_cast<double>(rows);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const double apart = static_cast<double>(far(row, col)) - middle;
+        squares += apart * apart;
+      }
+      const double factor = 1 / std::sqrt(squares / static_cast<double>(rows) + 1e-5);
+      for (std::int64_t row = 0; row < rows; row += 17) {
+        const double expected = (static_cast<double>(far(row, col)) - middle) * factor;
+        ASSERT_NEAR(static_cast<double>(got(row, col)), expected, 1e-4) << row << ", " << col;
+      }
+    }
+  }
 }
 
 /// What does not fit together runs one after the other all the same.

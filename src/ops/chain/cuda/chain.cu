@@ -14,72 +14,89 @@
 namespace tessera::ops {
 namespace {
 
+bool takes_cluster(std::int64_t rows) { return rows <= cluster_chain_rows; }
+
 /// A constant for each number of rows: sums must not depend on the GPU.
 int blocks_for(std::int64_t rows) {
+  if (!takes_cluster(rows)) return static_cast<int>((rows + chain_rows - 1) / chain_rows);
   const auto useful = static_cast<std::uint64_t>(std::max<std::int64_t>(1, rows / 64));
-  return static_cast<int>(std::bit_floor(std::min(useful, std::uint64_t{most_chain_blocks})));
+  return static_cast<int>(
+      std::bit_floor(std::min(useful, std::uint64_t{most_cluster_chain_blocks})));
 }
 
-bool is_narrow(const ConstOperand& matrix) { return matrix.cols > 0 && matrix.cols <= chain_width; }
-
-/// Whether a matrix can be read in chunks that belong to one thread each.
-bool in_chunks(const ConstOperand& matrix) {
-  const std::int64_t chunk = 16 / bytes_of(matrix.type, 1);
-  const bool begins_well = reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0;
-  return begins_well && matrix.stride % chunk == 0 && matrix.cols % chunk == 0 &&
-         std::has_single_bit(static_cast<std::uint64_t>(matrix.cols / chunk));
+bool is_narrow(const ConstOperand& matrix) {
+  return matrix.cols > 0 && matrix.cols <= chain_width && matrix.stride <= most_chain_stride;
+}
+bool is_narrow_or_absent(const ConstOperand& matrix) {
+  return matrix.absent() || is_narrow(matrix);
 }
 
 /// Whether the shape of a call is one for a chain.
 struct Suits {
   bool operator()(const LinearCall& call) const {
     return is_narrow(call.x) && is_narrow(call.y) && call.of_x.columns.absent() &&
-           call.moments.absent();
+           is_narrow(call.weight) && call.moments.absent() && call.y.data != call.x.data;
   }
   bool operator()(const LinearGradCall& call) const {
     const bool has_results =
         !call.grad_weight.absent() || !call.grad_bias.absent() || !call.grad_x.absent();
-    return has_results && is_narrow(call.x) && is_narrow(call.grad_y) &&
+    // The threads of a row read all of it while others write.
+    const bool is_apart = call.grad_x.absent() ||
+                          (call.grad_x.data != call.grad_y.data && call.grad_x.data != call.x.data);
+    return has_results && is_apart && is_narrow(call.x) && is_narrow(call.grad_y) &&
+           is_narrow_or_absent(call.weight) && is_narrow_or_absent(call.grad_x) &&
            call.of_x.columns.absent() && call.normed.absent();
   }
   bool operator()(const BatchNormCall& call) const {
-    return is_narrow(call.x) && ShortFormula::suits(call.formula) && call.moments.absent() &&
-           call.columns.absent() && in_chunks(call.x) && in_chunks(call.y);
+    return is_narrow(call.x) && is_narrow(call.y) && ShortFormula::suits(call.formula) &&
+           call.moments.absent() && call.columns.absent();
   }
   bool operator()(const BatchNormGradCall& call) const {
-    return is_narrow(call.x) && ShortFormula::suits(call.formula) && call.factors.absent() &&
-           call.grad_columns.absent() && call.sums.absent() && !call.grad_x.absent() &&
-           in_chunks(call.x) && in_chunks(call.grad_y) && in_chunks(call.grad_x);
+    return is_narrow(call.x) && is_narrow(call.grad_y) && is_narrow(call.grad_x) &&
+           ShortFormula::suits(call.formula) && call.factors.absent() &&
+           call.grad_columns.absent() && call.sums.absent();
   }
   bool operator()(const LossCall& call) const {
-    return is_narrow(call.x) && !call.targets->is_binary;
+    return is_narrow(call.x) && is_narrow_or_absent(call.grad_x) && !call.targets->is_binary;
   }
 };
 
+/// Makes the steps of a call.
 template <class T>
-struct StepMaker {
-  ChainStep<T>& step;
+class StepMaker {
+ public:
+  explicit StepMaker(ChainLaunch<T>& launch) : launch_(launch) {}
 
-  void operator()(const LinearCall& call) const {
-    step.kind = ChainKind::linear;
-    step.linear = {
-        static_cast<int>(call.x.cols), static_cast<int>(call.y.cols), rows_of<T>(call.x),
-        rows_of<T>(call.weight),       values_of<T>(call.bias),       rows_of<T>(call.y)};
+  void operator()(const LinearCall& call) {
+    next(ChainKind::product, 0).product = {width(call.x),
+                                           width(call.y),
+                                           rows_of<T>(call.x),
+                                           rows_of<T>(call.weight),
+                                           true,
+                                           values_of<T>(call.bias),
+                                           {},
+                                           rows_of<T>(call.y),
+                                           nullptr};
   }
-  void operator()(const LinearGradCall& call) const {
-    step.kind = ChainKind::linear_gradient;
-    step.linear_gradient = {static_cast<int>(call.x.cols),
-                            static_cast<int>(call.grad_y.cols),
-                            rows_of<T>(call.x),
-                            rows_of<T>(call.weight),
-                            rows_of<T>(call.grad_y),
-                            rows_of<T>(call.grad_weight),
-                            rows_of<T>(call.grad_x),
-                            values_of<T>(call.grad_bias),
-                            values_of<T>(call.grad_x_sums),
-                            call.before_relu};
+  void operator()(const LinearGradCall& call) {
+    if (!call.grad_weight.absent() || !call.grad_bias.absent()) {
+      next(ChainKind::weight, weight_sums).weight = {
+          width(call.x),           width(call.grad_y),           rows_of<T>(call.x),
+          rows_of<T>(call.grad_y), rows_of<T>(call.grad_weight), values_of<T>(call.grad_bias)};
+    }
+    if (call.grad_x.absent()) return;
+    next(ChainKind::product, call.grad_x_sums.absent() ? 0 : chain_sums).product = {
+        width(call.grad_y),
+        width(call.x),
+        rows_of<T>(call.grad_y),
+        rows_of<T>(call.weight),
+        false,
+        nullptr,
+        call.before_relu ? rows_of<T>(call.x) : cuda::Rows<const T>{},
+        rows_of<T>(call.grad_x),
+        values_of<T>(call.grad_x_sums)};
   }
-  void operator()(const BatchNormCall& call) const {
+  void operator()(const BatchNormCall& call) {
     const Statistics<T> statistics{values_of<float>(call.gamma),
                                    values_of<float>(call.beta),
                                    values_of<T>(call.shift),
@@ -91,62 +108,88 @@ struct StepMaker {
                                    call.options.momentum,
                                    call.x.rows,
                                    nullptr};
-    const auto x = rows_of<T>(call.x);
-    step.kind = ChainKind::norm;
-    step.norm = {static_cast<int>(call.x.cols),
-                 call.options.training,
-                 {x, statistics},
-                 {x, rows_of<T>(call.y), nullptr, ShortFormula{call.formula.activation}}};
+    next(ChainKind::norm, 0).norm = {width(call.x),         call.options.training,
+                                     is_relu(call.formula), rows_of<T>(call.x),
+                                     rows_of<T>(call.y),    statistics};
+    launch_.exchanges = launch_.exchanges || call.options.training;
+    has_norm_ = true;
   }
-  void operator()(const BatchNormGradCall& call) const {
-    const Normalised<T, MatrixGradient<T>, ShortFormula> normalised{
+  void operator()(const BatchNormGradCall& call) {
+    next(ChainKind::norm_gradient, 0).norm_gradient = {
+        width(call.x),
+        is_relu(call.formula),
+        has_norm_,
         rows_of<T>(call.x),
-        {rows_of<T>(call.grad_y)},
+        rows_of<T>(call.grad_y),
+        rows_of<T>(call.grad_x),
         values_of<float>(call.saved_mean),
         values_of<float>(call.saved_inverse_deviation),
         values_of<float>(call.gamma),
         values_of<float>(call.beta),
-        ShortFormula{call.formula.activation}};
-    step.kind = ChainKind::norm_gradient;
-    step.norm_gradient = {
-        static_cast<int>(call.x.cols),
-        {normalised, values_of<float>(call.grad_gamma), values_of<float>(call.grad_beta),
-         values_of<T>(call.grad_shift), call.x.rows, nullptr, nullptr},
-        {normalised, rows_of<T>(call.grad_x), nullptr}};
+        values_of<float>(call.grad_gamma),
+        values_of<float>(call.grad_beta),
+        values_of<T>(call.grad_shift)};
+    launch_.exchanges = true;
   }
-  void operator()(const LossCall& call) const {
-    step.kind = ChainKind::loss;
-    step.loss = {static_cast<int>(call.x.cols), rows_of<T>(call.x),
-                 rows_of<T>(call.grad_x),       values_of<T>(call.grad_sums),
-                 call.targets->times.data(),    call.targets->labels.data(),
-                 call.targets->count,           call.value};
+  void operator()(const LossCall& call) {
+    next(ChainKind::loss, chain_sums).loss = {width(call.x),
+                                              rows_of<T>(call.x),
+                                              rows_of<T>(call.grad_x),
+                                              values_of<T>(call.grad_sums),
+                                              call.targets->times.data(),
+                                              call.targets->labels.data(),
+                                              call.targets->count,
+                                              call.value};
   }
+
+ private:
+  static int width(const ConstOperand& matrix) { return static_cast<int>(matrix.cols); }
+  static bool is_relu(const ActivationFormula& formula) {
+    return formula.activation == Activation::relu;
+  }
+
+  ChainStep<T>& next(ChainKind kind, int left_sums) {
+    ChainStep<T>& step = launch_.steps[launch_.count++];
+    step.kind = kind;
+    step.first_left = left_;
+    step.left_sums = left_sums;
+    left_ += left_sums;
+    launch_.leaves = launch_.leaves || left_sums > 0;
+    return step;
+  }
+
+  ChainLaunch<T>& launch_;
+  int left_ = 0;
+  bool has_norm_ = false;
 };
 
 template <class T>
-void run(std::span<const ChainCall> calls, std::int64_t rows, Stream stream) {
+void run(std::span<const ChainCall> calls, std::int64_t rows, std::byte* memory, Stream stream) {
   ChainLaunch<T> launch;
   const int blocks = blocks_for(rows);
-  launch.rows = rows;
-  launch.rows_per_block = (rows + blocks - 1) / blocks;
-  for (const ChainCall& call : calls) {
-    std::visit(StepMaker<T>{launch.steps[launch.count++]}, call);
-  }
-  run_chain_in_cluster(launch, blocks, stream);
+  launch.rows = static_cast<int>(rows);
+  launch.rows_per_block = (launch.rows + blocks - 1) / blocks;
+  launch.workspace = cuda::workspace_in(memory);
+  StepMaker<T> maker(launch);
+  for (const ChainCall& call : calls) std::visit(maker, call);
+  const auto chosen = takes_cluster(rows) ? run_chain_in_cluster<T> : run_chain_in_grid<T>;
+  chosen(launch, blocks, stream);
 }
 
 /// Asked once for each GPU, for both types.
-bool has_large_clusters(Device device) {
+bool has_room(Device device, bool in_cluster) {
   enum class Answer : char { unknown, no, yes };
-  static std::array<std::atomic<Answer>, 64> answers{};
-  const auto index = static_cast<std::size_t>(device.index);
+  static std::array<std::atomic<Answer>, 128> answers{};
+  const auto index = 2 * static_cast<std::size_t>(device.index) + (in_cluster ? 1 : 0);
   if (index >= answers.size()) return false;
   Answer answer = answers[index].load(std::memory_order_relaxed);
   if (answer == Answer::unknown) {
     const cuda_backend::CurrentDevice current(device.index);
-    const bool has_room = has_room_for_chain<float>(most_chain_blocks) &&
-                          has_room_for_chain<__nv_bfloat16>(most_chain_blocks);
-    answer = has_room ? Answer::yes : Answer::no;
+    const bool has = in_cluster ? cluster_has_room<float>(most_cluster_chain_blocks) &&
+                                      cluster_has_room<__nv_bfloat16>(most_cluster_chain_blocks)
+                                : grid_has_room<float>(most_grid_chain_blocks) &&
+                                      grid_has_room<__nv_bfloat16>(most_grid_chain_blocks);
+    answer = has ? Answer::yes : Answer::no;
     answers[index].store(answer, std::memory_order_relaxed);
   }
   return answer == Answer::yes;
@@ -156,20 +199,21 @@ bool has_large_clusters(Device device) {
 
 bool CudaDenseOps::chains(const ChainCall& call) const {
   const ConstOperand x = std::visit([](const auto& of) { return of.x; }, call);
-  if (x.rows == 0 || x.rows > cuda::cluster_rows) return false;
+  if (x.rows == 0 || x.rows > grid_chain_rows) return false;
   if (x.type != ElementType::fp32 && x.type != ElementType::bf16) return false;
   if (!std::visit(Suits{}, call)) return false;
-  return has_large_clusters(device_);
+  return has_room(device_, takes_cluster(x.rows));
 }
 
-std::size_t CudaDenseOps::longest_chain() const { return most_chain_steps; }
+std::size_t CudaDenseOps::longest_chain() const { return most_chain_calls; }
 
 void CudaDenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
-                             const DenseWorkspace*) const {
+                             const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
+  const DenseWorkspaceUse use(workspace, "chain", device_, stream);
   const ConstOperand x = std::visit([](const auto& of) { return of.x; }, calls.front());
   const auto chosen = x.type == ElementType::fp32 ? run<float> : run<__nv_bfloat16>;
-  chosen(calls, x.rows, stream);
+  chosen(calls, x.rows, use.data(), stream);
 }
 
 }  // namespace tessera::ops

@@ -1,163 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/occupancy.cuh"
+#include "cuda/together.cuh"
 #include "ops/chain/cuda/loss.cuh"
+#include "ops/chain/cuda/norms.cuh"
 #include "ops/chain/cuda/products.cuh"
+#include "ops/chain/cuda/team.cuh"
 
+/// Most of a chain's code runs once, and loading it takes longer than running it: so there is one
+/// place for what several steps do, and loops are not unrolled.
 namespace tessera::ops {
 
-/// The sums of the columns of what a step stored.
-template <class T>
-struct ColumnSums {
-  cuda::Rows<const T> matrix;
-  T* sums;
-
-  static constexpr int num_sums = 1;
-  using Term = float;
-
-  struct None {};
-  struct Value {
-    float value;
-  };
-  using Place = cuda::Elements<1, false>;
-  __device__ None columns(const Place&) const { return {}; }
-  __device__ Value fetch(const Place& place, None) const {
-    return {cuda::widen(matrix.data[place.row * matrix.stride + place.col])};
-  }
-  __device__ void row(const Place&, None, Value value, float (&terms)[1][1]) const {
-    terms[0][0] = value.value;
-  }
-  __device__ void finish(std::int64_t col, const double (&totals)[1]) const {
-    sums[col] = cuda::narrow<T>(static_cast<float>(totals[0]));
-  }
-};
-
-template <class T>
+template <class Team>
 struct ChainMemory {
+  union {
+    WeightSums weights;
+    ChainShares shares;
+  };
   ChainFactor factor;
-  WeightSums weights;
-  cuda::ClusterSums<2, cuda::chunk<T>, chain_width, most_chain_blocks, chain_threads> norms;
-  cuda::ClusterSums<1, 1, chain_width, most_chain_blocks, chain_threads> columns;
+  ChainSums sums;
   cuda::ColumnNumbers numbers[chain_width];
+  typename Team::Memory of_team;
 };
 
-/// The sums over the columns of what the cluster wrote; nothing where they are not wanted.
-template <class T>
-__device__ void add_columns(cuda::Rows<T> matrix, int cols, T* sums, cuda::ClusterShare share,
-                            ChainMemory<T>& memory) {
-  if (sums == nullptr) return;
-  __syncthreads();
-  cuda::arrive_in_cluster();
-  share.lanes = chain_width;
-  share.cols = cols;
-  const ColumnSums<T> function{{matrix.data, matrix.stride}, sums};
-  cuda::pass_in_cluster<1, false>(share, function, cuda::NoPass{}, memory.columns, memory.numbers);
-}
-
-template <class T>
-__device__ void run_step(const LinearGradStep<T>& step, const cuda::ClusterShare& share,
-                         ChainMemory<T>& memory) {
-  const bool has_weights = step.grad_weight.data != nullptr || step.grad_bias != nullptr;
-  if (has_weights) {
-    cuda::arrive_in_cluster();
-    add_weight_gradient(step, share, memory.weights);
-    give_weight_sums(share, memory.weights);
+/// What a step does before its sums are known.
+template <class T, class Team>
+__device__ void begin_step(const ChainStep<T>& step, const ChainShare& share, Team& team,
+                           ChainMemory<Team>& memory, double* left, ChainTotals& totals) {
+  switch (step.kind) {
+    case ChainKind::product: multiply_rows(step.product, share, memory.factor, totals); break;
+    case ChainKind::weight: add_weight_gradient(step.weight, share, memory.weights, left); break;
+    case ChainKind::norm:
+      if (step.norm.training) add_moments(step.norm, share, totals);
+      break;
+    case ChainKind::norm_gradient:
+      if (step.norm_gradient.follows_norm) team.meet();
+      add_norm_gradients(step.norm_gradient, share, memory.numbers, totals);
+      break;
+    case ChainKind::loss: add_cross_entropies(step.loss, share, totals); break;
   }
-  if (step.grad_x.data != nullptr) write_input_gradient(step, share, memory.factor);
-  if (has_weights) finish_weight_sums(step, share, memory.weights);
-  add_columns(step.grad_x, step.in, step.grad_x_sums, share, memory);
 }
 
-template <class T>
-__device__ void run_step(const LossStep<T>& step, const cuda::ClusterShare& share,
-                         ChainMemory<T>& memory) {
-  cuda::arrive_in_cluster();
-  double total[1] = {add_cross_entropies(step, share)};
-  memory.columns.add(total, 1, share.block, share.blocks);
-  if (share.block == 0 && threadIdx.x == 0) {
-    *step.value = memory.columns.total(0, 0, share.blocks) / step.count;
+template <class T, class Team>
+__device__ void run_step(const ChainStep<T>& step, const ChainLaunch<T>& launch,
+                         const ChainShare& share, Team& team, ChainMemory<Team>& memory) {
+  double* const left = parts_of(launch.workspace.partials, step.first_left);
+  ChainTotals totals;
+  begin_step(step, share, team, memory, left, totals);
+  if (step.kind == ChainKind::weight) return;
+  const bool is_norm = step.kind == ChainKind::norm;
+  const bool exchanges = (is_norm && step.norm.training) || step.kind == ChainKind::norm_gradient;
+  if (!exchanges && !is_norm && step.left_sums == 0) return;
+  if (exchanges || step.left_sums > 0) add_in_block(totals, memory.shares, memory.sums);
+  if (step.left_sums > 0 && threadIdx.x < chain_sums) {
+    leave_sum(left, static_cast<int>(threadIdx.x), memory.sums.own[threadIdx.x]);
   }
-  add_columns(step.gradient, step.cols, step.sums, share, memory);
-}
-
-template <class T>
-__device__ void run_step(const NormStep<T>& step, cuda::ClusterShare share,
-                         ChainMemory<T>& memory) {
-  constexpr int width = cuda::chunk<T>;
-  share.lanes = step.cols / width;
-  share.cols = step.cols;
-  if (step.training) {
-    // All blocks look at the first row, which another one may have written.
-    cuda::arrive_in_cluster();
-    cuda::wait_for_cluster();
-    cuda::arrive_in_cluster();
-    return cuda::pass_in_cluster<width, true>(share, step.moments, step.normalise, memory.norms,
-                                              memory.numbers);
+  // Read before the blocks meet, and before the first of them changes it.
+  typename Statistics<T>::Column known{};
+  if (is_norm && exchanges) {
+    if (static_cast<int>(threadIdx.x) < step.norm.cols) {
+      known = step.norm.statistics.column(threadIdx.x);
+    }
+    leave_shifts(step.norm, share, memory.sums);
   }
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread < step.cols) {
-    memory.numbers[thread] = step.moments.statistics.running_numbers(thread);
+  if (exchanges) {
+    add_in_team(team, launch.rows, launch.rows_per_block, is_norm, memory.shares, memory.sums);
   }
-  __syncthreads();
-  cuda::Elements<width, true> place;
-  place.cols = step.cols;
-  place.col = thread % share.lanes * width;
-  place.count = width;
-  const auto kept = step.normalise.columns(place, memory.numbers + place.col);
-  cuda::for_rows_ahead(place, share.begin + thread / share.lanes, share.end,
-                       chain_threads / share.lanes, step.normalise, kept,
-                       [&](const auto& at, const auto& fetched) {
-                         float none[1][width];
-                         step.normalise.row(at, kept, fetched, none);
-                       });
+  if (is_norm) {
+    find_norm(step.norm, launch.rows, known, memory.sums, memory.numbers);
+    normalise_rows(step.norm, share, memory.numbers);
+  } else if (exchanges) {
+    write_norm_gradients(step.norm_gradient, share, launch.rows, memory.sums, memory.numbers);
+  }
 }
 
+/// Stores a sum that a step left.
 template <class T>
-__device__ void run_step(const NormGradStep<T>& step, cuda::ClusterShare share,
-                         ChainMemory<T>& memory) {
-  constexpr int width = cuda::chunk<T>;
-  share.lanes = step.cols / width;
-  share.cols = step.cols;
-  // What all blocks read of the columns, an earlier step of the first one may have written.
-  cuda::arrive_in_cluster();
-  cuda::wait_for_cluster();
-  cuda::arrive_in_cluster();
-  cuda::pass_in_cluster<width, true>(share, step.sums, step.gradient, memory.norms, memory.numbers);
+__device__ void finish_sum(const ChainStep<T>& step, int sum, double total) {
+  const int row = sum / chain_width, col = sum % chain_width;
+  const T value = cuda::narrow<T>(static_cast<float>(total));
+  if (step.kind == ChainKind::weight) {
+    const WeightStep<T>& of = step.weight;
+    if (row == chain_width) {
+      if (of.grad_bias != nullptr && col < of.out) of.grad_bias[col] = value;
+    } else if (of.grad_weight.data != nullptr && row < of.out && col < of.in) {
+      of.grad_weight.data[row * of.grad_weight.stride + col] = value;
+    }
+    return;
+  }
+  const bool is_loss = step.kind == ChainKind::loss;
+  T* const sums = is_loss ? step.loss.sums : step.product.sums;
+  const int cols = is_loss ? step.loss.cols : step.product.out;
+  if (row == 0 && col < cols && sums != nullptr) sums[col] = value;
+  if (is_loss && sum == chain_width) *step.loss.value = total / step.loss.count;
 }
 
-template <class T>
+template <class T, class Team>
 __global__ __launch_bounds__(chain_threads) void run_chain(
     const __grid_constant__ ChainLaunch<T> launch) {
-  __shared__ ChainMemory<T> memory;
+  __shared__ ChainMemory<Team> memory;
+  Team team(launch.workspace, launch.exchanges, memory.of_team);
   cuda::begin_overlapped();
-  const std::int64_t begin = blockIdx.x * launch.rows_per_block;
-  const std::int64_t end = begin + launch.rows_per_block;
-  const cuda::ClusterShare share{
-      1,     static_cast<int>(blockIdx.x),         static_cast<int>(gridDim.x), 0, 0,
-      begin, end < launch.rows ? end : launch.rows};
+  const int begin = static_cast<int>(blockIdx.x) * launch.rows_per_block;
+  const ChainShare share{begin, min(begin + launch.rows_per_block, launch.rows),
+                         static_cast<int>(threadIdx.x) % chain_lanes * 4};
+#pragma unroll 1
   for (int i = 0; i < launch.count; ++i) {
-    const ChainStep<T>& step = launch.steps[i];
-    switch (step.kind) {
-      case ChainKind::linear: run_step(step.linear, share, memory.factor); break;
-      case ChainKind::linear_gradient: run_step(step.linear_gradient, share, memory); break;
-      case ChainKind::norm: run_step(step.norm, share, memory); break;
-      case ChainKind::norm_gradient: run_step(step.norm_gradient, share, memory); break;
-      case ChainKind::loss: run_step(step.loss, share, memory); break;
-    }
+    run_step(launch.steps[i], launch, share, team, memory);
     __syncthreads();
   }
+  if (launch.leaves) {
+    team.meet();
+#pragma unroll 1
+    for (int i = 0; i < launch.count; ++i) {
+      const ChainStep<T>& step = launch.steps[i];
+      add_left_sums(parts_of(launch.workspace.partials, step.first_left), step.left_sums,
+                    [&](int sum, double total) { finish_sum(step, sum, total); });
+    }
+  }
+  team.end();
 }
 
 template <class T>
 void run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream) {
-  cuda::launch_clusters(run_chain<T>, 1, static_cast<unsigned>(blocks), chain_threads, stream,
-                        launch);
+  cuda::launch_clusters(run_chain<T, ClusterTeam>, 1, static_cast<unsigned>(blocks), chain_threads,
+                        stream, launch);
 }
 
 template <class T>
-bool has_room_for_chain(int blocks) {
+void run_chain_in_grid(const ChainLaunch<T>& launch, int blocks, Stream stream) {
+  cuda::launch_together(run_chain<T, GridTeam>, static_cast<unsigned>(blocks), chain_threads,
+                        stream, launch);
+}
+
+template <class T>
+bool cluster_has_room(int blocks) {
   return cuda::has_clusters() &&
-         cuda::allows_clusters_of(run_chain<T>, static_cast<unsigned>(blocks), chain_threads);
+         cuda::allows_clusters_of(run_chain<T, ClusterTeam>, static_cast<unsigned>(blocks),
+                                  chain_threads);
+}
+
+template <class T>
+bool grid_has_room(int blocks) {
+  return cuda::launches_together() &&
+         cuda::resident_blocks(run_chain<T, GridTeam>, chain_threads, 0) >= blocks;
 }
 
 }  // namespace tessera::ops

@@ -4,6 +4,8 @@
 namespace tessera::ops {
 
 template void run_chain_in_cluster(const ChainLaunch<float>&, int, Stream);
-template bool has_room_for_chain<float>(int);
+template void run_chain_in_grid(const ChainLaunch<float>&, int, Stream);
+template bool cluster_has_room<float>(int);
+template bool grid_has_room<float>(int);
 
 }  // namespace tessera::ops

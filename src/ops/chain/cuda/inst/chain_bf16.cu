@@ -4,6 +4,8 @@
 namespace tessera::ops {
 
 template void run_chain_in_cluster(const ChainLaunch<__nv_bfloat16>&, int, Stream);
-template bool has_room_for_chain<__nv_bfloat16>(int);
+template void run_chain_in_grid(const ChainLaunch<__nv_bfloat16>&, int, Stream);
+template bool cluster_has_room<__nv_bfloat16>(int);
+template bool grid_has_room<__nv_bfloat16>(int);
 
 }  // namespace tessera::ops
