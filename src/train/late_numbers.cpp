@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/late_numbers.hpp"
 
+#include <algorithm>
+
 #include "tessera/core/error.hpp"
 
 #include "core/transfer_memory.hpp"
@@ -25,20 +27,24 @@ void LateNumbers::begin(Stream stream) {
   if (ended_ - taken_ >= most_under_way) {
     throw Error(ErrorCode::internal, "too many epochs are under way", "training");
   }
-  Slot& slot = slots_[ended_ % num_slots];
+  Slot& slot = slots_[this->slot()];
   slot.follows = ended_ > taken_;
   if (!slot.follows) slot.begun.mark(stream);
 }
 
-void LateNumbers::end_of_steps(Stream stream) {
-  slots_[ended_ % num_slots].steps_done.mark(stream);
-}
+void LateNumbers::end_of_steps(Stream stream) { slots_[slot()].steps_done.mark(stream); }
 
 void LateNumbers::end(Stream stream) {
-  const std::size_t place = ended_ % num_slots;
-  copy_bytes(&arrived_[static_cast<std::int64_t>(place)], device_.data(), sizeof(DeviceNumbers),
-             place_.device, stream);
-  slots_[place].done.mark(stream);
+  copy_bytes(arriving(slot()), device_.data(), sizeof(DeviceNumbers), place_.device, stream);
+  end(true, stream);
+}
+
+void LateNumbers::end_of_whole(Stream stream) { end(false, stream); }
+
+void LateNumbers::end(bool in_parts, Stream stream) {
+  Slot& slot = slots_[this->slot()];
+  slot.in_parts = in_parts;
+  slot.done.mark(stream);
   ++ended_;
 }
 
@@ -49,8 +55,9 @@ LateNumbers::Arrived LateNumbers::take() {
   const DeviceEvent& begun =
       slot.follows ? slots_[(place + num_slots - 1) % num_slots].done : slot.begun;
   ++taken_;
-  return {arrived_[static_cast<std::int64_t>(place)], slot.steps_done.seconds_since(begun),
-          slot.done.seconds_since(begun)};
+  const double seconds = slot.done.seconds_since(begun);
+  if (slot.in_parts) last_step_seconds_ = slot.steps_done.seconds_since(begun);
+  return {*arriving(place), std::min(last_step_seconds_, seconds), seconds};
 }
 
 DeviceNumbers LateNumbers::now(Stream stream) const {

@@ -2,6 +2,7 @@
 #include "tessera/train/trainer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <optional>
@@ -197,12 +198,15 @@ struct Trainer::State {
   }
 
   /// The logits of all items without dropout, and what can be counted of them.
-  void queue_evaluation(Batch& batch, Stream stream) {
+  void queue_evaluation(Batch& batch, ops::EvaluationNumbers* counts, Stream stream) {
     nn::Context context = batch.context(false, seed, step);
     context.stream = stream;
     context.workspace = &workspace;
+    ops::HoldCalls hold(&workspace);
+    hold.set(model.lets_calls_wait());
     evaluated = &model.forward(batch.features.input(), context);
-    ops::evaluate(*evaluated, *evaluation_targets, numbers.evaluation(), stream, &workspace);
+    hold.end();
+    ops::evaluate(*evaluated, *evaluation_targets, counts, stream, &workspace);
   }
 
   void start_evaluation() {
@@ -215,7 +219,7 @@ struct Trainer::State {
       }
     }
     if (recorded_evaluation.empty()) {
-      queue_evaluation(batch, place.stream);
+      queue_evaluation(batch, numbers.evaluation(), place.stream);
     } else {
       recorded_evaluation.replay(place.stream);
     }
@@ -232,10 +236,22 @@ struct Trainer::State {
       evaluation.validation = roc_auc_of(logits, batch, split.validation);
       evaluation.test = roc_auc_of(logits, batch, split.test);
     }
-    if (may_record && batches.is_full() && recorded_evaluation.empty()) {
-      record(recorded_evaluation, [&](Stream stream) { queue_evaluation(batch, stream); });
-    }
+    if (may_record && batches.is_full() && recorded_evaluation.empty()) record_evaluation(batch);
     return evaluation;
+  }
+
+  /// By itself, and behind a step with nothing between them, once for each place that the numbers
+  /// of an epoch may arrive at.
+  void record_evaluation(Batch& batch) {
+    record(recorded_evaluation,
+           [&](Stream stream) { queue_evaluation(batch, numbers.evaluation(), stream); });
+    for (std::size_t slot = 0; may_record && slot < recorded_epochs.size(); ++slot) {
+      DeviceNumbers* const arriving = numbers.arriving(slot);
+      record(recorded_epochs[slot], [&](Stream stream) {
+        queue_step(batch, &arriving->loss, stream);
+        queue_evaluation(batch, &arriving->evaluation, stream);
+      });
+    }
   }
 
   Evaluation evaluate() {
@@ -282,18 +298,19 @@ struct Trainer::State {
     first_step.plan += watch.seconds() - copying - building;
   }
 
-  /// Gives the device one step to do, whose loss goes to `loss`.
-  void start_step(Batch& batch, double* loss) {
+  /// Gives the device one step to do, whose loss goes to `loss`, or what was recorded of it.
+  void start_step(Batch& batch, double* loss) { start_step(batch, loss, batch.recorded_step); }
+  void start_step(Batch& batch, double* loss, const Recording& recorded) {
     timed(times, Phase::batches, [&] { plan_step(batch); });
     planned.restart();
     if (!batch.train_targets) {
       batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
     }
     optimiser.set_rate_factor(rate_factor());
-    if (batch.recorded_step.empty()) {
+    if (recorded.empty()) {
       queue_step(batch, loss, place.stream);
     } else {
-      batch.recorded_step.replay(place.stream);
+      recorded.replay(place.stream);
       optimiser.count_replay();
     }
     if (batch.uses != nullptr) batch.uses->mark(place.stream);
@@ -379,16 +396,35 @@ struct Trainer::State {
     ++epoch;
   }
 
+  /// The same and its evaluation, whose numbers come back by themselves.
+  void queue_evaluated_epoch() {
+    numbers.begin(place.stream);
+    // An epoch in so many has its two parts apart, which tells how long a step takes.
+    constexpr std::int64_t whole_epochs = 16;
+    const Recording& recorded = recorded_epochs[numbers.slot()];
+    if (!recorded.empty() && epoch % whole_epochs != 0) {
+      start_step(batches.full(), nullptr, recorded);
+      ++epoch;
+      return numbers.end_of_whole(place.stream);
+    }
+    queue_epoch();
+    numbers.end_of_steps(place.stream);
+    start_evaluation();
+    numbers.end(place.stream);
+  }
+
   bool runs_ahead() { return !batches.full().recorded_step.empty() && is_counted(problem.metric); }
 
   void start_epoch(bool evaluates) {
     StartedEpoch started{epoch + 1, false, evaluates};
-    if (runs_ahead() && (!evaluates || !recorded_evaluation.empty())) {
+    if (runs_ahead() && evaluates && !recorded_evaluation.empty()) {
+      started.is_queued = true;
+      queue_evaluated_epoch();
+    } else if (runs_ahead() && !evaluates) {
       started.is_queued = true;
       numbers.begin(place.stream);
       queue_epoch();
       numbers.end_of_steps(place.stream);
-      if (evaluates) start_evaluation();
       numbers.end(place.stream);
     } else {
       const Stopwatch watch;
@@ -442,6 +478,7 @@ struct Trainer::State {
   std::deque<StartedEpoch> under_way;
   std::optional<ops::EvaluationTargets> evaluation_targets;
   Recording recorded_evaluation;
+  std::array<Recording, LateNumbers::num_slots> recorded_epochs;
   const nn::Tensor* evaluated = nullptr;
   bool may_record = false;
   std::string recording_note;

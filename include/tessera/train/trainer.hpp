@@ -19,8 +19,10 @@ namespace tessera::train {
 struct EpochNumbers {
   double loss = 0;                       ///< mean over the training items
   std::optional<Evaluation> evaluation;  ///< where it was asked for
-  double step_seconds = 0;               ///< of one step
-  double seconds = 0;                    ///< of all steps and the evaluation
+  /// Of one step. Where a device is given steps and evaluations as a whole, that of an epoch a few
+  /// before this one, since it was not measured by itself.
+  double step_seconds = 0;
+  double seconds = 0;  ///< of all steps and the evaluation
 };
 
 /// One model being trained, an epoch at a time: what `fit` is made of, for loops of one's own.

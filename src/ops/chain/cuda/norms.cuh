@@ -96,12 +96,12 @@ template <class T>
 __device__ void read_norm(const NormGradStep<T>& step, cuda::ColumnNumbers* numbers) {
   const int col = static_cast<int>(threadIdx.x);
   if (col < chain_width) {
-    numbers[col] = col >= step.cols
-                       ? cuda::ColumnNumbers{}
-                       : cuda::ColumnNumbers{__ldcg(step.mean + col),
-                                             __ldcg(step.inverse_deviation + col),
-                                             step.gamma == nullptr ? 1.0f : step.gamma[col],
-                                             step.beta == nullptr ? 0.0f : step.beta[col]};
+    numbers[col] =
+        col >= step.cols
+            ? cuda::ColumnNumbers{}
+            : cuda::ColumnNumbers{__ldcg(step.mean + col), __ldcg(step.inverse_deviation + col),
+                                  step.gamma == nullptr ? 1.0f : step.gamma[col],
+                                  step.beta == nullptr ? 0.0f : step.beta[col]};
   }
   __syncthreads();
 }
@@ -129,21 +129,19 @@ template <class T>
 __device__ void add_norm_gradients(const NormGradStep<T>& step, const ChainShare& share,
                                    cuda::ColumnNumbers* numbers, ChainTotals& totals) {
   read_norm(step, numbers);
-  each_norm_gradient(
-      step, share, numbers,
-      [&](int, float(&normalised)[4], const float(&gradients)[4]) {
+  each_norm_gradient(step, share, numbers,
+                     [&](int, float(&normalised)[4], const float(&gradients)[4]) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) normalised[i] *= gradients[i];
-        totals.add(0, gradients);
-        totals.add(1, normalised);
-      });
+                       for (int i = 0; i < 4; ++i) normalised[i] *= gradients[i];
+                       totals.add(0, gradients);
+                       totals.add(1, normalised);
+                     });
 }
 
 /// Takes the means over all rows from the sums of all blocks.
 template <class T>
-__device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainShare& share,
-                                     int rows, ChainSums& sums,
-                                     const cuda::ColumnNumbers* numbers) {
+__device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainShare& share, int rows,
+                                     ChainSums& sums, const cuda::ColumnNumbers* numbers) {
   const int thread = static_cast<int>(threadIdx.x);
   double(&means)[chain_sums] = sums.own;
   if (thread < chain_sums) means[thread] = sums.all[0][thread] / static_cast<double>(rows);
@@ -155,22 +153,20 @@ __device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainSha
     // What is added to a whole column is taken away with the mean. The factors tell whether
     // something was not finite.
     if (step.grad_shift != nullptr) {
-      step.grad_shift[thread] =
-          cuda::narrow<T>(fabsf(0.0f * static_cast<float>(gradient + weighted) *
-                                numbers[thread].b * numbers[thread].c));
+      step.grad_shift[thread] = cuda::narrow<T>(fabsf(
+          0.0f * static_cast<float>(gradient + weighted) * numbers[thread].b * numbers[thread].c));
     }
   }
   const ChainRows<T> grad_x(step.grad_x, step.cols);
   each_norm_gradient(
-      step, share, numbers,
-      [&](int row, const float(&normalised)[4], float(&gradients)[4]) {
+      step, share, numbers, [&](int row, const float(&normalised)[4], float(&gradients)[4]) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int col = share.first_col + i;
           const auto mean = static_cast<float>(means[col]);
           const auto weighted = static_cast<float>(means[chain_width + col]);
-          gradients[i] = numbers[col].c * numbers[col].b *
-                         (gradients[i] - mean - normalised[i] * weighted);
+          gradients[i] =
+              numbers[col].c * numbers[col].b * (gradients[i] - mean - normalised[i] * weighted);
         }
         grad_x.store(gradients, row, share.first_col);
       });
