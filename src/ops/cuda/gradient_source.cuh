@@ -5,28 +5,63 @@
 #include "ops/cuda/operands.cuh"
 #include "tessera/ops/gradient_factors.hpp"
 
-/// Where kernels find a gradient.
+/// Where kernels find a gradient: what they keep of columns, what they read of a row, and the
+/// gradient that follows from both.
 namespace tessera::ops {
 
 template <class T>
 struct MatrixGradient {
   cuda::Rows<const T> matrix;
 
+  template <int width>
+  struct Columns {};
+  template <int width>
+  struct Fetched {
+    float values[width];
+  };
+
   cuda::Extent extend(const cuda::Extent& extent) const {
     return cuda::Extent(extent).with(matrix);
   }
 
+  template <int width, bool aligned>
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>&) const {
+    return {};
+  }
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
+    Fetched<width> fetched;
+    place.load(matrix, fetched.values);
+    return fetched;
+  }
+  template <int width>
+  __device__ void find(const Columns<width>&, const Fetched<width>& fetched,
+                       float (&values)[width]) const {
+#pragma unroll
+    for (int i = 0; i < width; ++i) values[i] = fetched.values[i];
+  }
   template <int width, bool aligned>
   __device__ void load(const cuda::Elements<width, aligned>& place, float (&values)[width]) const {
     place.load(matrix, values);
   }
 };
 
-/// A product of two matrices with a very small inner size; rows do not go on in the next one.
+/// A product of two matrices with a very small inner size, at most `most_inner`; rows do not go on
+/// in the next one.
 template <class T>
 struct ProductGradient {
+  static constexpr int most_inner = 4;
   cuda::Rows<const T> left, right;
   int inner;
+
+  template <int width>
+  struct Columns {
+    float right[most_inner][width];
+  };
+  template <int width>
+  struct Fetched {
+    float left[most_inner];
+  };
 
   explicit ProductGradient(const GradientFactors& factors)
       : left(rows_of<T>(factors.left)),
@@ -36,17 +71,42 @@ struct ProductGradient {
   cuda::Extent extend(const cuda::Extent& extent) const { return cuda::Extent(extent).with(right); }
 
   template <int width, bool aligned>
-  __device__ void load(const cuda::Elements<width, aligned>& place, float (&values)[width]) const {
+  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
     static_assert(aligned || width == 1);
+    Columns<width> columns{};
+#pragma unroll
+    for (int k = 0; k < most_inner; ++k) {
+      if (k < inner) place.load_columns(right.data + k * right.stride, columns.right[k]);
+    }
+    return columns;
+  }
+  template <int width, bool aligned>
+  __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
+    Fetched<width> fetched;
+#pragma unroll
+    for (int k = 0; k < most_inner; ++k) {
+      fetched.left[k] = k < inner ? cuda::widen(left.data[place.row * left.stride + k]) : 0.0f;
+    }
+    return fetched;
+  }
+  /// In the order of the inner size; what lies behind it is not multiplied.
+  template <int width>
+  __device__ void find(const Columns<width>& columns, const Fetched<width>& fetched,
+                       float (&values)[width]) const {
 #pragma unroll
     for (int i = 0; i < width; ++i) values[i] = 0;
-    for (int k = 0; k < inner; ++k) {
-      float of_right[width];
-      const float of_left = cuda::widen(left.data[place.row * left.stride + k]);
-      place.load_columns(right.data + k * right.stride, of_right);
 #pragma unroll
-      for (int i = 0; i < width; ++i) values[i] = fmaf(of_left, of_right[i], values[i]);
+    for (int k = 0; k < most_inner; ++k) {
+      if (k >= inner) break;
+#pragma unroll
+      for (int i = 0; i < width; ++i) {
+        values[i] = fmaf(fetched.left[k], columns.right[k][i], values[i]);
+      }
     }
+  }
+  template <int width, bool aligned>
+  __device__ void load(const cuda::Elements<width, aligned>& place, float (&values)[width]) const {
+    find(columns(place), fetch(place), values);
   }
 };
 

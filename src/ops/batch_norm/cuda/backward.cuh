@@ -23,10 +23,12 @@ struct Normalised {
   template <int width>
   struct Columns {
     float mean[width], inverse_deviation[width], gamma[width], beta[width];
+    typename Gradient::template Columns<width> gradient;
   };
   template <int width>
   struct Fetched {
-    float values[width], gradients[width];
+    float values[width];
+    typename Gradient::template Fetched<width> gradient;
   };
 
   template <int width, bool aligned>
@@ -39,6 +41,7 @@ struct Normalised {
       columns.gamma[i] = gamma == nullptr ? 1.0f : gamma[place.col + i];
       columns.beta[i] = beta == nullptr ? 0.0f : beta[place.col + i];
     }
+    columns.gradient = grad_y.columns(place);
     return columns;
   }
 
@@ -46,7 +49,7 @@ struct Normalised {
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
     Fetched<width> fetched;
     place.load(x, fetched.values);
-    grad_y.load(place, fetched.gradients);
+    fetched.gradient = grad_y.fetch(place);
     return fetched;
   }
 
@@ -58,8 +61,8 @@ struct Normalised {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       normalised[i] = (fetched.values[i] - columns.mean[i]) * columns.inverse_deviation[i];
-      gradients[i] = fetched.gradients[i];
     }
+    grad_y.find(columns.gradient, fetched.gradient, gradients);
     formula.drop(place.element(), gradients);
     if (formula.activation == Activation::none) return;
 #pragma unroll

@@ -25,6 +25,8 @@ struct RowsCoefficients {
   double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
   double value_us;            ///< for an edge that has a value
+  double near_value_us;       ///< the same where X is no larger than `near_bytes`
+  double near_bytes;
   /// Rows of X that warps gather, half a kilobyte at once. Parts of rows pass faster: of all of
   /// them together more is in L1 and L2.
   double gathered_bytes_per_us;
@@ -39,6 +41,7 @@ struct RowsCoefficients {
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.gathered_bytes_per_us *= ratio.processors;
     scaled.value_us /= ratio.processors;
+    scaled.near_value_us /= ratio.processors;
     return scaled;
   }
 };
@@ -58,6 +61,8 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
        .last_vector_us = 0.1936,
        .moved_bytes_per_us = 4.85e6,
        .value_us = 1.25e-5,
+       .near_value_us = 5e-6,
+       .near_bytes = 2e6,
        .gathered_bytes_per_us = 12e6,
        .part_bytes = 512,
        .part_exponent = 0.15,
@@ -181,7 +186,8 @@ double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,
   const double sum = std::pow(waiting, fit.power) + std::pow(gathering, fit.power) +
                      std::pow(moved / fit.moved_bytes_per_us, fit.power);
   const bool valued = graph.has_values() || problem.edge_values_expected;
-  const double values = valued ? fit.value_us * num_edges : 0;
+  const double value_us = sources * row_bytes <= fit.near_bytes ? fit.near_value_us : fit.value_us;
+  const double values = valued ? value_us * num_edges : 0;
   const double last_us =
       cut.waited_steps() * (fit.last_step_us + fit.last_vector_us * (policy.vectors - 1));
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
