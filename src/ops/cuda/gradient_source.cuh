@@ -5,16 +5,14 @@
 #include "ops/cuda/operands.cuh"
 #include "tessera/ops/gradient_factors.hpp"
 
-/// Where kernels find a gradient: what they keep of columns, what they read of a row, and the
-/// gradient that follows from both.
+/// Where kernels find a gradient: what they read of a row ahead, and the gradient that follows from
+/// it.
 namespace tessera::ops {
 
 template <class T>
 struct MatrixGradient {
   cuda::Rows<const T> matrix;
 
-  template <int width>
-  struct Columns {};
   template <int width>
   struct Fetched {
     float values[width];
@@ -25,17 +23,13 @@ struct MatrixGradient {
   }
 
   template <int width, bool aligned>
-  __device__ Columns<width> columns(const cuda::Elements<width, aligned>&) const {
-    return {};
-  }
-  template <int width, bool aligned>
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
     Fetched<width> fetched;
     place.load(matrix, fetched.values);
     return fetched;
   }
-  template <int width>
-  __device__ void find(const Columns<width>&, const Fetched<width>& fetched,
+  template <int width, bool aligned>
+  __device__ void find(const cuda::Elements<width, aligned>&, const Fetched<width>& fetched,
                        float (&values)[width]) const {
 #pragma unroll
     for (int i = 0; i < width; ++i) values[i] = fetched.values[i];
@@ -55,10 +49,6 @@ struct ProductGradient {
   int inner;
 
   template <int width>
-  struct Columns {
-    float right[most_inner][width];
-  };
-  template <int width>
   struct Fetched {
     float left[most_inner];
   };
@@ -71,16 +61,6 @@ struct ProductGradient {
   cuda::Extent extend(const cuda::Extent& extent) const { return cuda::Extent(extent).with(right); }
 
   template <int width, bool aligned>
-  __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
-    static_assert(aligned || width == 1);
-    Columns<width> columns{};
-#pragma unroll
-    for (int k = 0; k < most_inner; ++k) {
-      if (k < inner) place.load_columns(right.data + k * right.stride, columns.right[k]);
-    }
-    return columns;
-  }
-  template <int width, bool aligned>
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
     Fetched<width> fetched;
 #pragma unroll
@@ -89,24 +69,25 @@ struct ProductGradient {
     }
     return fetched;
   }
-  /// In the order of the inner size; what lies behind it is not multiplied.
-  template <int width>
-  __device__ void find(const Columns<width>& columns, const Fetched<width>& fetched,
+  /// The right factor is small and lies in the nearest cache.
+  template <int width, bool aligned>
+  __device__ void find(const cuda::Elements<width, aligned>& place, const Fetched<width>& fetched,
                        float (&values)[width]) const {
+    static_assert(aligned || width == 1);
 #pragma unroll
     for (int i = 0; i < width; ++i) values[i] = 0;
 #pragma unroll
     for (int k = 0; k < most_inner; ++k) {
       if (k >= inner) break;
+      float of_right[width];
+      place.load_columns(right.data + k * right.stride, of_right);
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        values[i] = fmaf(fetched.left[k], columns.right[k][i], values[i]);
-      }
+      for (int i = 0; i < width; ++i) values[i] = fmaf(fetched.left[k], of_right[i], values[i]);
     }
   }
   template <int width, bool aligned>
   __device__ void load(const cuda::Elements<width, aligned>& place, float (&values)[width]) const {
-    find(columns(place), fetch(place), values);
+    find(place, fetch(place), values);
   }
 };
 

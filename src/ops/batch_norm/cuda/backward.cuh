@@ -23,7 +23,6 @@ struct Normalised {
   template <int width>
   struct Columns {
     float mean[width], inverse_deviation[width], gamma[width], beta[width];
-    typename Gradient::template Columns<width> gradient;
   };
   template <int width>
   struct Fetched {
@@ -41,7 +40,6 @@ struct Normalised {
       columns.gamma[i] = gamma == nullptr ? 1.0f : gamma[place.col + i];
       columns.beta[i] = beta == nullptr ? 0.0f : beta[place.col + i];
     }
-    columns.gradient = grad_y.columns(place);
     return columns;
   }
 
@@ -62,7 +60,7 @@ struct Normalised {
     for (int i = 0; i < width; ++i) {
       normalised[i] = (fetched.values[i] - columns.mean[i]) * columns.inverse_deviation[i];
     }
-    grad_y.find(columns.gradient, fetched.gradient, gradients);
+    grad_y.find(place, fetched.gradient, gradients);
     formula.drop(place.element(), gradients);
     if (formula.activation == Activation::none) return;
 #pragma unroll

@@ -8,10 +8,9 @@
 /// Both gradients of a dense layer before a batch norm, whose own gradient is made where it is
 /// read: x, y and the gradient come from memory once, that of x goes there once.
 ///
-///     all warps       convert a tile | barrier |                       | barrier | convert ...
-///     groups 0 and 1                 |         | dY^T X, half each     |
-///     group 2                        |         | dY W, writes, sums    |
-///     copies          the next two tiles are on their way all the time
+///     matrix units    dY^T X, half of it for groups 0 and 1 each; dY W for group 2 | barrier
+///     all warps       convert the next tile                  | add, or write rows  | barrier
+///     copies          the tile after that is on its way all the time
 namespace tessera::ops {
 
 /// The gradient of y at one place, straight from memory.
@@ -59,49 +58,64 @@ __device__ __noinline__ float plain_of_weight(const NormedLaunch& launch, std::i
   return sum;
 }
 
-/// The product of a tile of gradients with the weight, 16 rows of it for a warp.
-__device__ inline void multiply_by_weight(std::uint32_t memory, float (&products)[32]) {
+/// D[64][64] += A[64][16] B[16][64], both in shared memory in lines of 64 numbers: those of A are
+/// its rows, those of B one of the 16 each. Without `adds` what was in `d` is forgotten.
+__device__ inline void wgmma_lines(float (&d)[32], std::uint64_t a, std::uint64_t b, int adds) {
 #if defined(TESSERA_HAS_WGMMA)
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" TESSERA_PLACES_32
+      "}, %32, %33, p, 1, 1, 0, 1;\n}"
+      : TESSERA_SUMS_32(d, 0)
+      : "l"(a), "l"(b), "r"(adds));
+#endif
+}
+
+/// Begins the product of a tile of gradients with the weight, 16 rows of it for a warp.
+__device__ inline void multiply_by_weight(std::uint32_t gradients, std::uint32_t weight,
+                                          float (&products)[32]) {
   constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
   constexpr std::uint64_t plane_step = inner_plane_bytes >> 4;
-  constexpr int steps_at_once = 2;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int line = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane % 16;
-  const std::uint64_t right = cuda::wgmma_descriptor(memory + NormedLayout::weight_planes, 0);
+  const std::uint64_t left = cuda::RowLayout<128>::descriptor(gradients);
+  const std::uint64_t right = cuda::wgmma_descriptor(weight, 0);
+  int adds = 0;
+  cuda::wgmma_fence();
 #pragma unroll
-  for (int first = 0; first < 4; first += steps_at_once) {
-    std::uint32_t words[steps_at_once][num_planes][4];
+  for (int step = 0; step < 4; ++step) {
 #pragma unroll
-    for (int i = 0; i < steps_at_once * num_planes; ++i) {
-      const int step = first + i / num_planes;
-      auto& fragment = words[i / num_planes][i % num_planes];
-      cuda::load_fragment(fragment, memory + static_cast<std::uint32_t>(
-                                                 NormedLayout::gradient_planes +
-                                                 i % num_planes * inner_plane_bytes + line * 128 +
-                                                 ((2 * step + lane / 16) ^ (line % 8)) * 16));
-      cuda::keep_in_place(fragment);
+    for (const auto& [p, q] : pairs) {
+      wgmma_lines(products, left + step * cuda::row_step + p * plane_step,
+                  right + step * cuda::wgmma_step + q * plane_step, adds);
+      adds = 1;
     }
-    cuda::wgmma_fence();
-#pragma unroll
-    for (int i = 0; i < steps_at_once; ++i) {
-#pragma unroll
-      for (const auto& [p, q] : pairs) {
-        cuda::wgmma<__nv_bfloat16>(products, words[i][p],
-                                   right + (first + i) * cuda::wgmma_step + q * plane_step);
-      }
-    }
-    cuda::wgmma_commit();
-    cuda::wgmma_wait();
-    cuda::keep_in_place(products);
   }
-#endif
+  cuda::wgmma_commit();
 }
 
 /// Sums for the batch norm before the layer: of 16 columns for a lane's four lanes, added up over
 /// the rows of a warp in fp32, over tiles in double.
 class NormedSums {
  public:
-  __device__ void add(const NormedLaunch& launch, const NormedTiles& tiles, int stage,
+  /// Begins to read what a lane needs of x, as it is in memory; the tile came from there before.
+  __device__ static void fetch(const NormedLaunch& launch, std::int64_t first, float (&x)[32]) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::int64_t row = first + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const int col = j * 8 + lane % 4 * 2;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const bool exists = row + half * 8 < launch.rows && col < launch.in;
+        const float* const place = launch.x.data + (row + half * 8) * launch.x.stride + col;
+        const float2 both = exists ? *reinterpret_cast<const float2*>(place) : make_float2(0, 0);
+        x[j * 4 + half * 2] = both.x;
+        x[j * 4 + half * 2 + 1] = both.y;
+      }
+    }
+  }
+
+  /// `x` lies as products do.
+  __device__ void add(const NormedLaunch& launch, const NormedTiles& tiles, const float (&x)[32],
                       const float (&products)[32], std::int64_t first) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int line = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
@@ -117,10 +131,9 @@ class NormedSums {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           if (first + line + half * 8 >= launch.rows) continue;
-          const float2 x = tiles.raw_x(stage, line + half * 8, col);
 #pragma unroll
           for (int k = 0; k < 2; ++k) {
-            const float distance = k == 0 ? x.x - a.x : x.y - a.y;
+            const float distance = x[j * 4 + half * 2 + k] - (k == 0 ? a.x : a.y);
             const float z = k == 0 ? distance * b.x + c.x : distance * b.y + c.y;
             const bool counts = !(launch.x_columns.relu && z <= 0);
             const float gradient = counts ? products[j * 4 + half * 2 + k] : 0.0f;
@@ -165,6 +178,28 @@ __device__ inline void write_normed_rows(const NormedLaunch& launch, std::int64_
   }
 }
 
+/// Computes again what planes could not hold.
+__device__ inline void make_sure_of_x(const NormedLaunch& launch, std::int64_t first,
+                                      float (&products)[32]) {
+  float rest = 0;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) rest = fmaf(products[i], 0.0f, rest);
+  if (rest == 0) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  float copies[32];
+#pragma unroll
+  for (int i = 0; i < 32; ++i) copies[i] = products[i];
+  const std::int64_t row = first + thread / 32 % 4 * 16 + thread % 32 / 4;
+  for (int i = 0; i < 32; ++i) {
+    const std::int64_t at_row = row + i / 2 % 2 * 8;
+    const int col = i / 4 * 8 + thread % 4 * 2 + i % 2;
+    if (isfinite(copies[i]) || at_row >= launch.rows || col >= launch.in) continue;
+    copies[i] = plain_of_x(launch, at_row, col);
+  }
+#pragma unroll
+  for (int i = 0; i < 32; ++i) products[i] = copies[i];
+}
+
 __global__ __launch_bounds__(normed_threads,
                              1) void normed_gradient(const __grid_constant__ NormedLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
@@ -179,57 +214,57 @@ __global__ __launch_bounds__(normed_threads,
   NormedTiles tiles(launch, memory);
   cuda::begin_overlapped();
   tiles.keep_constants();
-  for (int stage = 0; stage + 1 < normed_stages; ++stage) {
-    if (begin + stage * step < launch.rows) tiles.copy(begin + stage * step, stage);
+  for (int side = 0; side < 2; ++side) {
+    const std::int64_t first = begin + side * step;
+    if (first < launch.rows) tiles.copy(first, side);
     cuda::commit_copies();
+    tiles.fetch_left(first);
+    tiles.keep_left(side);
   }
-  tiles.fetch_left(begin);
+  tiles.fetch_left(begin + 2 * step);
+  cuda::wait_for_copies<1>();
+  __syncthreads();
+  if (begin < launch.rows) tiles.convert(begin, 0);
+  cuda::fence_shared_for_wgmma();
+  __syncthreads();
 
-  float sums[32] = {};
+  // The first two groups keep their sums here, the third one what it needs of x.
+  float kept[32] = {};
   NormedSums of_x;
-  int stage = 0;
+  const bool has_sums = launch.sums.data != nullptr;
+  int side = 0;
   for (std::int64_t first = begin; first < launch.rows; first += step) {
-    cuda::wait_for_copies<normed_stages - 2>();
-    tiles.keep_left();
-    __syncthreads();
-    tiles.convert(first, stage);
-    cuda::fence_shared_for_wgmma();
-    __syncthreads();
-    const std::int64_t later = first + (normed_stages - 1) * step;
-    if (later < launch.rows) tiles.copy(later, (stage + normed_stages - 1) % normed_stages);
-    cuda::commit_copies();
-    tiles.fetch_left(first + step);
-    float products[32] = {};
+    const std::int64_t next = first + step;
+    float products[32];
     if (group < 2) {
-      multiply_lines<64, 2>(address + NormedLayout::gradient_planes,
-                            address + NormedLayout::x_planes, group, products);
-      cuda::wgmma_wait();
-      cuda::keep_in_place(products);
-#pragma unroll
-      for (int i = 0; i < 32; ++i) sums[i] += products[i];
+      multiply_lines<64, 2>(address + NormedLayout::gradient_planes(side),
+                            address + NormedLayout::x_planes(side), group, products);
     } else {
-      multiply_by_weight(address, products);
-      float rest = 0;
-#pragma unroll
-      for (int i = 0; i < 32; ++i) rest = fmaf(products[i], 0.0f, rest);
-      if (rest != 0) {
-        float copies[32];
-#pragma unroll
-        for (int i = 0; i < 32; ++i) copies[i] = products[i];
-        const std::int64_t row = first + thread / 32 % 4 * 16 + thread % 32 / 4;
-        for (int i = 0; i < 32; ++i) {
-          const std::int64_t at_row = row + i / 2 % 2 * 8;
-          const int col = i / 4 * 8 + thread % 4 * 2 + i % 2;
-          if (isfinite(copies[i]) || at_row >= launch.rows || col >= launch.in) continue;
-          copies[i] = plain_of_x(launch, at_row, col);
-        }
-#pragma unroll
-        for (int i = 0; i < 32; ++i) products[i] = copies[i];
-      }
-      write_normed_rows(launch, first, products);
-      if (launch.sums.data != nullptr) of_x.add(launch, tiles, stage, products, first);
+      multiply_by_weight(address + NormedLayout::gradient_planes(side),
+                         address + NormedLayout::weight_planes, products);
+      if (has_sums) NormedSums::fetch(launch, first, kept);
     }
-    stage = (stage + 1) % normed_stages;
+    // Every thread has converted what it copied itself, so the next but one may follow it.
+    if (next + step < launch.rows) tiles.copy(next + step, side);
+    cuda::commit_copies();
+    cuda::wait_for_copies<1>();
+    if (next < launch.rows) tiles.convert(next, side ^ 1);
+    cuda::fence_shared_for_wgmma();
+    // Factors of this tile are no longer read.
+    tiles.keep_left(side);
+    tiles.fetch_left(next + 2 * step);
+    cuda::wgmma_wait();
+    cuda::keep_in_place(products);
+    if (group < 2) {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) kept[i] += products[i];
+    } else {
+      make_sure_of_x(launch, first, products);
+      write_normed_rows(launch, first, products);
+      if (has_sums) of_x.add(launch, tiles, kept, products, first);
+    }
+    __syncthreads();
+    side ^= 1;
   }
   cuda::wait_for_copies<0>();
   __syncthreads();
@@ -242,13 +277,13 @@ __global__ __launch_bounds__(normed_threads,
       reinterpret_cast<double*>(memory + NormedLayout::stages + NormedLayout::matrix_bytes);
   if (group == 1) {
 #pragma unroll
-    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread % 128] = sums[i];
+    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread % 128] = kept[i];
   }
   if (group == 2) of_x.write(of_warps + thread / 32 % 4 * 128);
   __syncthreads();
   if (group == 0) {
 #pragma unroll
-    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread] += sums[i];
+    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread] += kept[i];
   }
   if (launch.sums.data != nullptr && thread < 128) {
     double total = 0;

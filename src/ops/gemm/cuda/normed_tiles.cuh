@@ -6,28 +6,32 @@
 #include "ops/gemm/cuda/stream_inner.cuh"
 
 /// What a block of `normed_gradient` has in shared memory: 64 rows of x and of the gradient of y as
-/// bf16 planes, the weight as such, and three stages of rows as they come from memory.
+/// bf16 planes, twice, so that one tile is converted while another is multiplied; the weight as
+/// such; and two stages of rows as they come from memory.
 namespace tessera::ops {
 
 inline constexpr int normed_threads = 384;
 inline constexpr int normed_rows = inner_lines;
-inline constexpr int normed_stages = 3;
 inline constexpr int most_normed_inner = 4;
 
 struct NormedLayout {
   static constexpr int matrix_bytes = normed_rows * 64 * 4;
   static constexpr int stage_bytes = 3 * matrix_bytes;
 
-  static constexpr int x_planes = 0;
-  static constexpr int gradient_planes = inner_tile_bytes;
-  static constexpr int weight_planes = 2 * inner_tile_bytes;
-  static constexpr int stages = 3 * inner_tile_bytes;
+  /// Of a tile on one of two sides.
+  __device__ static constexpr int x_planes(int side) { return side * 2 * inner_tile_bytes; }
+  __device__ static constexpr int gradient_planes(int side) {
+    return (side * 2 + 1) * inner_tile_bytes;
+  }
+  static constexpr int weight_planes = 4 * inner_tile_bytes;
+  static constexpr int stages = 5 * inner_tile_bytes;
   /// Numbers of columns lie one kind after the other, so that neighbours are read at once.
-  static constexpr int columns = stages + normed_stages * stage_bytes;
+  static constexpr int columns = stages + 2 * stage_bytes;
   static constexpr int x_columns = columns + 5 * 64 * 4;
   static constexpr int right = x_columns + 3 * 64 * 4;
   static constexpr int left = right + most_normed_inner * 64 * 4;
-  static constexpr int end = left + normed_rows * most_normed_inner * 4;
+  static constexpr int left_bytes = normed_rows * most_normed_inner * 4;
+  static constexpr int end = left + 2 * left_bytes;
   /// 1024 bytes more, to begin on such a boundary.
   static constexpr int bytes = end + 1024;
 
@@ -89,13 +93,13 @@ class NormedTiles {
     }
   }
 
-  /// Begins to copy the rows from `first` on; of rows that are not there, zeros.
-  __device__ void copy(std::int64_t first, int stage) {
+  /// Begins to copy the rows from `first` on to a side; of rows that are not there, zeros.
+  __device__ void copy(std::int64_t first, int side) {
     each_four([&](int line, int four) {
       const std::int64_t row = first + line;
       const auto copy_of = [&](const cuda::Rows<const float>& matrix, int cols, int which) {
         const std::uint32_t to =
-            cuda::shared_address(staged(stage, which) + NormedLayout::staged(line, four));
+            cuda::shared_address(staged(side, which) + NormedLayout::staged(line, four));
         if (row < launch_.rows && four * 4 < cols) {
           cuda::copy_16_async(to, matrix.data + row * matrix.stride + four * 4);
         } else {
@@ -118,13 +122,13 @@ class NormedTiles {
     left_ = exists ? launch_.left.data[row * launch_.left.stride + k] : 0.0f;
   }
   /// Before the barrier that comes before `convert`.
-  __device__ void keep_left() const {
+  __device__ void keep_left(int side) const {
     const int thread = static_cast<int>(threadIdx.x);
-    if (has_factors() && thread < normed_rows * most_normed_inner) left()[thread] = left_;
+    if (has_factors() && thread < normed_rows * most_normed_inner) left(side)[thread] = left_;
   }
 
   /// Makes planes of a tile that has arrived.
-  __device__ void convert(std::int64_t first, int stage) const {
+  __device__ void convert(std::int64_t first, int side) const {
     // A thread has the same columns in every line.
     const int own = static_cast<int>(threadIdx.x) % 16;
     GradientColumn of_columns[4];
@@ -133,7 +137,7 @@ class NormedTiles {
     fetch_columns(own, of_columns, of_x, of_right);
     each_four([&](int line, int four) {
       const bool exists = first + line < launch_.rows;
-      const float4 x = four_of(stage, 0, line, four);
+      const float4 x = four_of(side, 0, line, four);
       float values[4] = {x.x, x.y, x.z, x.w};
       if (launch_.x_columns.numbers != nullptr) {
 #pragma unroll
@@ -141,10 +145,10 @@ class NormedTiles {
           values[i] = launch_.x_columns.value(values[i], of_x[i]);
         }
       }
-      const float4 y = four_of(stage, 1, line, four);
+      const float4 y = four_of(side, 1, line, four);
       const float of_y[4] = {y.x, y.y, y.z, y.w};
       float gradients[4];
-      find_gradients(stage, line, four, of_right, gradients);
+      find_gradients(side, line, four, of_right, gradients);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         gradients[i] = of_columns[i].value(of_y[i], gradients[i], launch_.relu);
@@ -152,16 +156,11 @@ class NormedTiles {
         values[i] = exists ? values[i] : 0.0f;
         gradients[i] = exists ? gradients[i] : 0.0f;
       }
-      keep_in_planes(memory_ + NormedLayout::x_planes, line, four, values);
-      keep_in_planes(memory_ + NormedLayout::gradient_planes, line, four, gradients);
+      keep_in_planes(memory_ + NormedLayout::x_planes(side), line, four, values);
+      keep_in_planes(memory_ + NormedLayout::gradient_planes(side), line, four, gradients);
     });
   }
 
-  /// Two neighbours of x as it is in memory.
-  __device__ float2 raw_x(int stage, int line, int col) const {
-    return *reinterpret_cast<const float2*>(staged(stage, 0) + NormedLayout::staged(line, col / 4) +
-                                            col % 4 * 4);
-  }
   /// One of the three numbers of two neighbouring columns of x.
   __device__ float2 x_numbers(int which, int col) const {
     return *reinterpret_cast<const float2*>(x_columns() + which * 64 + col);
@@ -180,13 +179,12 @@ class NormedTiles {
 
   __device__ bool has_factors() const { return launch_.gradient.data == nullptr; }
 
-  __device__ char* staged(int stage, int which) const {
-    return memory_ + NormedLayout::stages + stage * NormedLayout::stage_bytes +
+  __device__ char* staged(int side, int which) const {
+    return memory_ + NormedLayout::stages + side * NormedLayout::stage_bytes +
            which * NormedLayout::matrix_bytes;
   }
-  __device__ float4 four_of(int stage, int which, int line, int four) const {
-    return *reinterpret_cast<const float4*>(staged(stage, which) +
-                                            NormedLayout::staged(line, four));
+  __device__ float4 four_of(int side, int which, int line, int four) const {
+    return *reinterpret_cast<const float4*>(staged(side, which) + NormedLayout::staged(line, four));
   }
   __device__ float* columns() const {
     return reinterpret_cast<float*>(memory_ + NormedLayout::columns);
@@ -197,7 +195,9 @@ class NormedTiles {
   __device__ float* right() const {
     return reinterpret_cast<float*>(memory_ + NormedLayout::right);
   }
-  __device__ float* left() const { return reinterpret_cast<float*>(memory_ + NormedLayout::left); }
+  __device__ float* left(int side) const {
+    return reinterpret_cast<float*>(memory_ + NormedLayout::left + side * NormedLayout::left_bytes);
+  }
 
   __device__ static void take(const float* row, int four, float (&values)[4]) {
     const float4 all = *reinterpret_cast<const float4*>(row + four * 4);
@@ -223,11 +223,11 @@ class NormedTiles {
   }
 
   /// Of what batch norm put out.
-  __device__ void find_gradients(int stage, int line, int four,
+  __device__ void find_gradients(int side, int line, int four,
                                  const float (&of_right)[most_normed_inner][4],
                                  float (&gradients)[4]) const {
     if (!has_factors()) {
-      const float4 found = four_of(stage, 2, line, four);
+      const float4 found = four_of(side, 2, line, four);
       gradients[0] = found.x, gradients[1] = found.y;
       gradients[2] = found.z, gradients[3] = found.w;
       return;
@@ -235,7 +235,7 @@ class NormedTiles {
 #pragma unroll
     for (int i = 0; i < 4; ++i) gradients[i] = 0;
     float of_left[4];
-    take(left(), line, of_left);
+    take(left(side), line, of_left);
 #pragma unroll
     for (int k = 0; k < most_normed_inner; ++k) {
       if (k == launch_.inner) break;
