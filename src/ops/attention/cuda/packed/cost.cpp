@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "ops/attention/cuda/tall/cost.hpp"
 #include "ops/attention/cuda/tall/window_cost.hpp"
 
 namespace tessera::ops {
@@ -19,6 +20,11 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
 }  // namespace
 
 double predict_packed_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  const AttentionOptions& options = problem.options;
+  // Of wide heads nothing has been measured: they are left to weights in two parts.
+  if (options.features / options.heads >= 32) {
+    return 1.01 * predict_tall_attention_us(problem, traits);
+  }
   return predict_windows_us(problem, coefficients_for(coefficients, traits));
 }
 

@@ -3,15 +3,26 @@
 
 #include "ops/attention/cuda/tall/launch.hpp"
 
-/// The kernels of GAT by packed weights, which take the launch of tall windows.
+/// The kernels with weights of 16 bits, which take the launch of tall windows.
 namespace tessera::ops {
 
-/// Heads are the narrowest of `tall_head_widths`. A block has so many features of whole heads: with
-/// more of them what all heads need is done for more at once.
+/// The narrowest heads of `tall_head_widths` have weights in fp16. A block has so many features of
+/// whole heads: with more of them what all heads need is done for more at once.
 inline constexpr std::array<int, 2> packed_block_features = {32, 64};
 inline constexpr std::size_t num_packed_widths = 2;
 using PackedFunctions =
     std::array<std::array<TallAttentionFunction, packed_block_features.size()>, num_packed_widths>;
 extern const PackedFunctions packed_gat_bf16;
+
+/// The others have weights in bf16, a head per block.
+using WidePackedFunctions =
+    std::array<TallAttentionFunction, tall_head_widths.size() - num_packed_widths>;
+extern const WidePackedFunctions packed_wide_gat_bf16;
+
+/// Dot products of the widest heads, likewise.
+inline constexpr std::size_t first_packed_dot = 3;
+using PackedDotFunctions =
+    std::array<TallAttentionFunction, tall_head_widths.size() - first_packed_dot>;
+extern const PackedDotFunctions packed_dot_bf16;
 
 }  // namespace tessera::ops

@@ -2,19 +2,25 @@
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/packed/cost.hpp"
 #include "ops/attention/cuda/packed/launch.hpp"
+#include "ops/attention/cuda/tall/dot_backward.hpp"
 #include "ops/attention/cuda/tall/gat_backward.hpp"
 
 namespace tessera::ops {
 namespace {
 
+bool is_gat(const AttentionOptions& options) { return options.form == AttentionForm::gat; }
+
 std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
   if (options.precision != Precision::bf16) return "features in bf16 only";
-  if (options.form != AttentionForm::gat) return "scores that are no sums of two terms";
-  if (!(options.negative_slope >= 0 && options.negative_slope <= 1)) return "slopes of 0 to 1 only";
+  if (!is_gat(options) && options.form != AttentionForm::dot) return "GAT and dot products only";
+  if (is_gat(options) && !(options.negative_slope >= 0 && options.negative_slope <= 1)) {
+    return "slopes of 0 to 1 only";
+  }
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
-  if (!tall_width_index(options) || *tall_width_index(options) >= num_packed_widths) {
-    return "heads of 8 or 16 features only";
+  if (!tall_width_index(options)) return "heads of 8, 16, 32, 64 or 128 features only";
+  if (!is_gat(options) && *tall_width_index(options) < first_packed_dot) {
+    return "dot products of heads of 64 or 128 features only";
   }
   return {};
 }
@@ -23,32 +29,46 @@ double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
   const double forward = predict_packed_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
-  return forward + predict_gat_backward_us(problem, traits);
+  return forward + (is_gat(problem.options) ? predict_gat_backward_us(problem, traits)
+                                            : predict_dot_backward_us(problem, traits));
 }
 
-WindowKernel window_kernel(const AttentionOptions& options) {
-  const std::size_t size = options.features > packed_block_features[0] ? 1 : 0;
-  const auto width = static_cast<int>(options.features / options.heads);
-  const int heads = packed_block_features[size] / width;
-  WindowKernel kernel{packed_gat_bf16[*tall_width_index(options)][size],
-                      static_cast<int>((options.heads + heads - 1) / heads), heads};
+WindowKernel gat_kernel(const AttentionOptions& options) {
+  const std::size_t index = *tall_width_index(options);
+  WindowKernel kernel;
+  if (index < num_packed_widths) {
+    const std::size_t size = options.features > packed_block_features[0] ? 1 : 0;
+    kernel.function = packed_gat_bf16[index][size];
+    kernel.slice_heads = packed_block_features[size] / tall_head_widths[index];
+  } else {
+    kernel.function = packed_wide_gat_bf16[index - num_packed_widths];
+  }
+  kernel.num_slices =
+      static_cast<int>((options.heads + kernel.slice_heads - 1) / kernel.slice_heads);
   set_gat_gradient(options, kernel);
+  return kernel;
+}
+
+WindowKernel dot_kernel(const AttentionOptions& options) {
+  WindowKernel kernel{packed_dot_bf16[*tall_width_index(options) - first_packed_dot],
+                      static_cast<int>(options.heads), 1};
+  set_dot_gradient(options, kernel);
   return kernel;
 }
 
 }  // namespace
 
 void append_cuda_packed_attention(std::vector<AttentionKernel>& table) {
-  table.push_back(windows_attention(
-      {.name = "attention/cuda/packed",
-       .description =
-           "windows of 64 rows on tensor cores, weights of two cells at once in fp16; operands on "
-           "no boundaries of 16 bytes go by rows",
-       .why_not = why_not,
-       .predicted_us = predicted_us,
-       .prepare = [](const AttentionProblem& problem) {
-         return prepare_windows_attention(problem, window_kernel(problem.options));
-       }}));
+  table.push_back(windows_attention({.name = "attention/cuda/packed",
+                                     .description = "windows of 64 rows on tensor cores, weights "
+                                                    "in fp16 or, of wide heads, in bf16; operands "
+                                                    "on no boundaries of 16 bytes go by rows",
+                                     .why_not = why_not,
+                                     .predicted_us = predicted_us,
+                                     .prepare = [](const AttentionProblem& problem) {
+                                       return prepare_windows_attention(
+                                           problem, window_kernel(problem.options));
+                                     }}));
 }
 
 }  // namespace tessera::ops

@@ -37,11 +37,12 @@ class RectifiedWindows
       PairScores scores;
       scores_.find(scores, rows_of(turn, 0), step, used);
       scores.settle(cells, sums_[0]);
-      sums_[0].template add_wide<Rows>(scores.weights(0, sums_[0]), rows_of(turn, 1), step, 0);
+      sums_[0].template add_wide<Rows>(scores.weights<StepWeights<T>>(0, sums_[0]),
+                                       rows_of(turn, 1), step, 0);
       // Rows of V that the tile does not have are no numbers to multiply by 0.
       if (step + 1 < num_steps) {
-        sums_[0].template add_wide<Rows>(scores.weights(1, sums_[0]), rows_of(turn, 1), step + 1,
-                                         0);
+        sums_[0].template add_wide<Rows>(scores.weights<StepWeights<T>>(1, sums_[0]),
+                                         rows_of(turn, 1), step + 1, 0);
       }
     }
   }

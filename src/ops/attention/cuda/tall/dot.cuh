@@ -36,6 +36,20 @@ class DotTiles {
     }
   }
 
+  /// The rows of the next window should be near when it begins: each warp asks for its 16.
+  __device__ void expect(const tiles::Piece& piece) const {
+    const int place = static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32;
+    if (threadIdx.x % 32 >= 16 || place >= piece.num_rows) return;
+    const T* const row = static_cast<const T*>(launch_.target) +
+                         (std::int64_t{piece.first_row} + place) * launch_.target_stride +
+                         std::int64_t{first_head_} * width;
+    constexpr int line_features = 128 / static_cast<int>(sizeof(T));
+#pragma unroll
+    for (int feature = 0; feature < features; feature += line_features) {
+      cuda::expect_in_l2(row + feature);
+    }
+  }
+
   /// One head's scores of two steps of a tile. What lies beyond the end of the tile is anything.
   __device__ void scores(std::uint32_t keys, int h, int step, PairScores& scores) const {
 #pragma unroll

@@ -52,6 +52,8 @@ class GatTiles {
     }
   }
 
+  __device__ void expect(const tiles::Piece&) const {}
+
   /// Warps take heads in turn, lanes two columns each.
   static constexpr int share = (heads + 3) / 4;
   struct Fetched {

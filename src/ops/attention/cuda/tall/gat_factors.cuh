@@ -15,7 +15,8 @@
 ///
 /// (l and r in powers of two, slope in [0, 1]): one factor per row and two per column, a
 /// multiplication and a maximum per cell, and no base that has to follow. Where a term is so large
-/// that weights would lie far apart, the rest of the piece takes an exponential per cell.
+/// that weights would lie far apart, the rest of the piece takes an exponential per cell. Weights
+/// are operands in two parts, or rounded once.
 namespace tessera::ops {
 
 /// Such terms make weights of 2^-8 to 2^16. Over 2^8, a hundred thousand of them times features of
@@ -23,25 +24,76 @@ namespace tessera::ops {
 __device__ inline bool is_factored_term(float term) { return fabsf(term) <= 8; }
 inline constexpr float factored_base = 8;
 
-/// What the columns of a tile bring.
+/// Whether the columns of a tile have a term that is too large: those of either warp that brought
+/// some.
+struct LargeTerms {
+  int any[2];
+
+  __device__ void put(int column, float term) {
+    const int found = __any_sync(~0u, !is_factored_term(term));
+    if (column % 32 == 0) any[column / 32] = found;
+  }
+  __device__ bool exist() const { return (any[0] | any[1]) != 0; }
+};
+
+/// What the columns of a tile bring, for weights in two parts.
+template <class T>
 struct alignas(16) FactorColumns {
+  using Weights = StepWeights<T>;
+
   float2 factors[tiles::tile_columns];  ///< 2^r and 2^(slope r), over 2^8
   float r[1][tiles::tile_columns];
-  int too_large[2];  ///< != 0: a term of the columns of a warp
+  LargeTerms large;
 
   __device__ void put(int, int column, float term, float slope) {
     r[0][column] = term;
     factors[column] = {power_of_2(term - factored_base),
                        power_of_2(fmaf(slope, term, -factored_base))};
-    const int any = __any_sync(~0u, !is_factored_term(term));
-    if (column % 32 == 0) too_large[column / 32] = any;
+    large.put(column, term);
   }
-  __device__ bool has_large_term() const { return (too_large[0] | too_large[1]) != 0; }
+  /// Those of a row of this factor, for column `even` and the next.
+  __device__ void set(Weights& weights, int place, int even, float of_row,
+                      std::uint32_t mask) const {
+    const float4 both = *reinterpret_cast<const float4*>(&factors[even]);
+    weights.set(place, fmaxf(of_row * both.x, both.y), fmaxf(of_row * both.z, both.w));
+    weights.high[place] &= mask;
+    weights.low[place] &= mask;
+  }
 };
 
-template <class T, int width>
-class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0, FactorColumns> {
-  using Windows = GatheredWindows<FactoredGat, T, width, 1, 0, FactorColumns>;
+/// The same for weights that are rounded once, for which the larger factor may be rounded before.
+template <class T>
+struct alignas(16) RoundedColumns {
+  using Weights = RoundedWeights<T>;
+
+  struct alignas(16) Pair {
+    float factors[2];  ///< 2^r over 2^8
+    T sloped[2];       ///< 2^(slope r) over 2^8
+  };
+  Pair pairs[tiles::tile_columns / 2];
+  float r[1][tiles::tile_columns];
+  LargeTerms large;
+
+  __device__ void put(int, int column, float term, float slope) {
+    r[0][column] = term;
+    Pair& pair = pairs[column / 2];
+    pair.factors[column % 2] = power_of_2(term - factored_base);
+    pair.sloped[column % 2] = cuda::narrow<T>(power_of_2(fmaf(slope, term, -factored_base)));
+    large.put(column, term);
+  }
+  __device__ void set(Weights& weights, int place, int even, float of_row,
+                      std::uint32_t mask) const {
+    const uint4 both = *reinterpret_cast<const uint4*>(&pairs[even / 2]);
+    const std::uint32_t products =
+        packed<T>(of_row * __uint_as_float(both.x), of_row * __uint_as_float(both.y));
+    weights.high[place] = larger_of_pairs<T>(products, both.z) & mask;
+  }
+};
+
+template <class T, int width, class Columns>
+class FactoredGat
+    : public GatheredWindows<FactoredGat<T, width, Columns>, T, width, 1, 0, Columns> {
+  using Windows = GatheredWindows<FactoredGat, T, width, 1, 0, Columns>;
 
  public:
   using Windows::heads;
@@ -58,6 +110,7 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
     for (int row = 0; row < 2; ++row) {
       const float l =
           expected_ ? next_terms_[row] : own_gat_term<T>(launch_, piece, first_head(), row);
+      terms_of_rows_[row] = l;
       factor_[row] = power_of_2((1 - slope) * l);
       fails = fails || !is_factored_term(l);
     }
@@ -78,7 +131,7 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-    if (!by_exponentials_ && columns_of(turn).has_large_term()) {
+    if (!by_exponentials_ && columns_of(turn).large.exist()) {
       settle();
       by_exponentials_ = true;
     }
@@ -106,36 +159,30 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
   using Windows::rows_of;
   using Windows::tile_steps;
   using Products = MatrixRows<T, width>;
+  using Weights = typename Columns::Weights;
 
-  __device__ StepWeights<T> weights_of(const FactorColumns& columns, const TilePattern& pattern,
-                                       int step) const {
-    StepWeights<T> weights;
+  __device__ Weights weights_of(const Columns& columns, const TilePattern& pattern,
+                                int step) const {
+    Weights weights;
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
-      const int column = step * 16 + place / 2 * 8 + lane() % 4 * 2;
-      // Of the even column, then of the odd one.
-      const float4 factors = *reinterpret_cast<const float4*>(&columns.factors[column]);
-      const float of_row = factor_[place % 2];
-      weights.set(place, fmaxf(of_row * factors.x, factors.y),
-                  fmaxf(of_row * factors.z, factors.w));
-      const std::uint32_t mask = pattern.mask(4 * step + place);
-      weights.high[place] &= mask;
-      weights.low[place] &= mask;
+      const int even = step * 16 + place / 2 * 8 + lane() % 4 * 2;
+      columns.set(weights, place, even, factor_[place % 2], pattern.mask(4 * step + place));
     }
     return weights;
   }
   /// The sums of weights come out of products with ones, complete in every lane.
-  __device__ void add_weights(const StepWeights<T>& weights) {
+  __device__ void add_weights(const Weights& weights) {
     const std::uint32_t one = packed<T>(1.0f, 1.0f);
     const std::uint32_t ones[2] = {one, one};
-    cuda::multiply_16x8<T>(weights_, weights.low, ones);
+    if constexpr (have_low_parts<Weights>) cuda::multiply_16x8<T>(weights_, weights.low, ones);
     cuda::multiply_16x8<T>(weights_, weights.high, ones);
   }
 
   /// Nothing waits for a step before the weights of all are known.
   template <int steps>
   __device__ void add_tile(int turn, const TilePattern& pattern) {
-    StepWeights<T> weights[steps];
+    Weights weights[steps];
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
       weights[step] = weights_of(columns_of(turn), pattern, step);
@@ -158,13 +205,14 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
       const float weight = weights_[2 * row];
-      const float l = own_gat_term<T>(launch_, piece_, first_head(), row);
-      sums_[0].base[row] = weight == 0 ? lowest_base : fmaf(launch_.slope, l, factored_base);
+      const float base = fmaf(launch_.slope, terms_of_rows_[row], factored_base);
+      sums_[0].base[row] = weight == 0 ? lowest_base : base;
       sums_[0].sum[row] = lane() % 4 == 0 ? weight : 0.0f;
     }
   }
 
   tiles::Piece piece_;
+  float terms_of_rows_[2];
   float factor_[2];
   float next_terms_[2] = {};
   bool expected_ = false;
@@ -176,16 +224,16 @@ class FactoredGat : public GatheredWindows<FactoredGat<T, width>, T, width, 1, 0
 /// Blocks that an SM should hold, as their registers and shared memory allow.
 constexpr int factored_gat_blocks(int width) { return width == 128 ? 3 : 4; }
 
-template <class T, int width>
+template <class T, int width, class Columns>
 __global__ __launch_bounds__(
     tall_attention_threads,
     factored_gat_blocks(width)) void attend_factored(const TallAttentionLaunch launch) {
-  run_gathered_windows<FactoredGat<T, width>>(launch);
+  run_gathered_windows<FactoredGat<T, width, Columns>>(launch);
 }
 
-template <class T, int width>
+template <class T, int width, class Columns>
 constexpr TallAttentionFunction make_factored_gat() {
-  return gathered_function<FactoredGat<T, width>, attend_factored<T, width>>();
+  return gathered_function<FactoredGat<T, width, Columns>, attend_factored<T, width, Columns>>();
 }
 
 }  // namespace tessera::ops

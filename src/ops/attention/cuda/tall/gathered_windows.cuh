@@ -55,8 +55,8 @@ class GatheredWindows {
   __device__ GatheredWindows(const TallAttentionLaunch& launch, char* shared)
       : launch_(launch),
         shared_(shared),
-        partners_{Copy(launch.source, launch.source_stride, first_feature(), all_features()),
-                  Copy(launch.value, launch.value_stride, first_feature(), all_features())} {}
+        partners_{copy_of(launch.source, launch.source_stride),
+                  copy_of(launch.value, launch.value_stride)} {}
 
   /// Pieces [begin, end), be they of one window or another, without a seam.
   __device__ void run(std::int32_t begin, std::int32_t end) {
@@ -111,6 +111,13 @@ class GatheredWindows {
   __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
   __device__ static int first_feature() { return static_cast<int>(blockIdx.y) * features; }
   __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
+
+  __device__ Copy copy_of(const void* matrix, std::int64_t stride) const {
+    Copy copy(matrix, stride, first_feature(), all_features());
+    // A block of one head has all of its features; so the compiler knows, too.
+    if constexpr (heads == 1) copy.active = true;
+    return copy;
+  }
 
   __device__ Pass& pass() { return static_cast<Pass&>(*this); }
 

@@ -27,7 +27,8 @@ struct TallForm<AttentionForm::dot, T, width, heads> {
   using Type = DotTiles<T, width, heads>;
 };
 
-template <AttentionForm form_name, class T, int width>
+/// `Weights` of dot products are in two parts, or rounded once.
+template <AttentionForm form_name, class T, int width, class Weights = StepWeights<T>>
 class TallAttention {
  public:
   static constexpr int heads = tall_block_heads(width);
@@ -66,6 +67,7 @@ class TallAttention {
     for (std::int32_t i = begin; i < end; ++i) {
       piece_ = launch_.pieces[i];
       form_.begin_window(piece_);
+      if (i + 1 < end) form_.expect(launch_.pieces[i + 1]);
 #pragma unroll
       for (HeadSums<T, width>& head : sums_) head = {};
       for (int steps = piece_.num_steps; steps > 0; steps -= tile_steps, ++turn) {
@@ -190,13 +192,14 @@ class TallAttention {
         if constexpr (width == 8) {
           std::uint32_t blocks[4];
           Rows::load_column_of_two(blocks, values, step, h);
-          head.multiply(0, scores.weights(0, head), blocks[0], blocks[1]);
-          if (both) head.multiply(0, scores.weights(1, head), blocks[2], blocks[3]);
+          head.multiply(0, scores.weights<Weights>(0, head), blocks[0], blocks[1]);
+          if (both) head.multiply(0, scores.weights<Weights>(1, head), blocks[2], blocks[3]);
         } else {
           constexpr int units = width / 8;
-          head.template add_wide<Rows>(scores.weights(0, head), values, step, h * units);
+          head.template add_wide<Rows>(scores.weights<Weights>(0, head), values, step, h * units);
           if (both) {
-            head.template add_wide<Rows>(scores.weights(1, head), values, step + 1, h * units);
+            head.template add_wide<Rows>(scores.weights<Weights>(1, head), values, step + 1,
+                                         h * units);
           }
         }
       }
@@ -221,7 +224,7 @@ inline constexpr int tall_attention_blocks = form == AttentionForm::gat ? (width
                                                                            : width == 64 ? 3
                                                                                          : 4);
 
-template <AttentionForm form, class T, int width>
+template <AttentionForm form, class T, int width, class Weights>
 __global__ __launch_bounds__(
     tall_attention_threads,
     (tall_attention_blocks<form, width>)) void attend_windows(const TallAttentionLaunch launch) {
@@ -230,29 +233,24 @@ __global__ __launch_bounds__(
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
   cuda::wait_for_previous();
-  TallAttention<form, T, width> attention(launch, shared);
+  TallAttention<form, T, width, Weights> attention(launch, shared);
   attention.run(begin, end);
 }
 
-template <AttentionForm form, class T, int width>
-void launch_attend_windows(const TallAttentionLaunch& launch, Stream stream) {
-  using Attention = TallAttention<form, T, width>;
-  const dim3 grid(static_cast<unsigned>(launch.num_workers),
-                  cuda::num_blocks(launch.heads, Attention::heads));
-  cuda::launch_overlapped(attend_windows<form, T, width>, grid, tall_attention_threads,
-                          std::size_t{Attention::shared_bytes}, stream, launch);
-}
-
-template <AttentionForm form, class T, int width>
-int resident_attend_windows() {
-  constexpr int bytes = TallAttention<form, T, width>::shared_bytes;
-  return cuda::resident_blocks(attend_windows<form, T, width>, tall_attention_threads, bytes,
-                               bytes);
-}
-
-template <AttentionForm form, class T, int width>
+template <AttentionForm form, class T, int width, class Weights = StepWeights<T>>
 constexpr TallAttentionFunction make_tall_function() {
-  return {launch_attend_windows<form, T, width>, resident_attend_windows<form, T, width>};
+  using Attention = TallAttention<form, T, width, Weights>;
+  constexpr auto kernel = attend_windows<form, T, width, Weights>;
+  return {[](const TallAttentionLaunch& launch, Stream stream) {
+            const dim3 grid(static_cast<unsigned>(launch.num_workers),
+                            cuda::num_blocks(launch.heads, Attention::heads));
+            cuda::launch_overlapped(kernel, grid, tall_attention_threads,
+                                    std::size_t{Attention::shared_bytes}, stream, launch);
+          },
+          [] {
+            return cuda::resident_blocks(kernel, tall_attention_threads, Attention::shared_bytes,
+                                         Attention::shared_bytes);
+          }};
 }
 
 template <AttentionForm form, class T>

@@ -42,10 +42,11 @@ struct MatrixRows {
 #endif
 
   /// Groups of warps read the registers of weights themselves: they are complete here.
-  __device__ static void keep(StepWeights<Part>& weights) {
+  template <class Weights>
+  __device__ static void keep(Weights& weights) {
     if constexpr (by_groups) {
       cuda::keep_in_place(weights.high);
-      cuda::keep_in_place(weights.low);
+      if constexpr (have_low_parts<Weights>) cuda::keep_in_place(weights.low);
     }
   }
   /// Before the products, with all weights known.
@@ -56,12 +57,13 @@ struct MatrixRows {
     }
   }
   /// Adds those of one step of the tile whose rows lie at `rows`.
-  __device__ static void add(Sums& sums, const StepWeights<Part>& weights, std::uint32_t rows,
-                             int h, int step) {
+  template <class Weights>
+  __device__ static void add(Sums& sums, const Weights& weights, std::uint32_t rows, int h,
+                             int step) {
     // The product of two low parts is left out.
     if constexpr (whole_blocks) {
       if constexpr (Planes::planes == 2) multiply(sums, weights.high, rows, 1, step);
-      multiply(sums, weights.low, rows, 0, step);
+      if constexpr (have_low_parts<Weights>) multiply(sums, weights.low, rows, 0, step);
       multiply(sums, weights.high, rows, 0, step);
     } else {
 #pragma unroll
@@ -73,7 +75,7 @@ struct MatrixRows {
         }
         std::uint32_t blocks[4];
         load_units(blocks, rows, 0, h, step, unit);
-        multiply_units(sums, weights.low, blocks, unit);
+        if constexpr (have_low_parts<Weights>) multiply_units(sums, weights.low, blocks, unit);
         multiply_units(sums, weights.high, blocks, unit);
       }
     }

@@ -21,6 +21,23 @@ __device__ std::uint32_t packed(float low, float high) {
   }
 }
 
+template <class T>
+__device__ float2 unpacked(std::uint32_t pair) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u)};
+  } else {
+    return __half22float2(reinterpret_cast<const __half2&>(pair));
+  }
+}
+
+/// The larger one of either half.
+template <class T>
+__device__ std::uint32_t larger_of_pairs(std::uint32_t a, std::uint32_t b) {
+  using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
+  const Pair larger = __hmax2(reinterpret_cast<const Pair&>(a), reinterpret_cast<const Pair&>(b));
+  return reinterpret_cast<const std::uint32_t&>(larger);
+}
+
 /// Each sign in all bits of a half. CUDA's function for this instruction cannot repeat signs.
 __device__ inline std::uint32_t signs_over_halves(float low, float high) {
   std::uint32_t signs;
@@ -38,13 +55,8 @@ struct PackedTwice {
   std::uint32_t low;
 
   __device__ PackedTwice(float even, float odd) : high(packed<T>(even, odd)) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      low =
-          packed<T>(even - __uint_as_float(high << 16), odd - __uint_as_float(high & 0xffff0000u));
-    } else {
-      const float2 kept = __half22float2(reinterpret_cast<const __half2&>(high));
-      low = packed<T>(even - kept.x, odd - kept.y);
-    }
+    const float2 kept = unpacked<T>(high);
+    low = packed<T>(even - kept.x, odd - kept.y);
   }
 };
 

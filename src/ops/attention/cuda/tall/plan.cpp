@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/cuda/kernels.hpp"
-#include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/tall/cost.hpp"
+#include "ops/attention/cuda/tall/dot_backward.hpp"
 #include "ops/attention/cuda/tall/gat_backward.hpp"
 #include "ops/attention/cuda/tall/windows.hpp"
 
@@ -32,26 +32,15 @@ std::string why_not(const AttentionProblem& problem) {
   return {};
 }
 
-bool has_dot_gradient(const AttentionOptions& options) {
-  return options.form == AttentionForm::dot && options.precision != Precision::fp16;
-}
-
-void set_dot_gradient(const AttentionOptions& options, WindowKernel& kernel) {
-  const std::size_t index = *tall_width_index(options);
-  const bool wide = bytes_per_element(options.precision) == 4;
-  kernel.by_rows = wide ? tall_dot_by_rows_fp32[index] : tall_dot_by_rows_bf16[index];
-  kernel.by_columns = wide ? tall_dot_by_columns_fp32[index] : tall_dot_by_columns_bf16[index];
-  kernel.gradient_slices = kernel.num_slices;
-  kernel.row_slot = options.features;
-  kernel.column_slot = 2 * options.features;
-}
-
 WindowKernel window_kernel(const AttentionOptions& options) {
   const int heads = tall_block_heads(tall_head_widths[*tall_width_index(options)]);
   WindowKernel kernel{function_of(options), static_cast<int>((options.heads + heads - 1) / heads),
                       heads};
-  if (options.form == AttentionForm::gat) set_gat_gradient(options, kernel);
-  if (has_dot_gradient(options)) set_dot_gradient(options, kernel);
+  if (options.form == AttentionForm::gat) {
+    set_gat_gradient(options, kernel);
+  } else {
+    set_dot_gradient(options, kernel);
+  }
   return kernel;
 }
 
@@ -59,12 +48,9 @@ double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
   const double forward = predict_tall_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
-  if (problem.options.form == AttentionForm::gat) {
-    return forward + predict_gat_backward_us(problem, traits);
-  }
-  // Of the two products of the forward pass backward has seven, and the weights twice.
-  return forward + (has_dot_gradient(problem.options) ? 2.9 * forward
-                                                      : predict_rows_backward_us(problem, traits));
+  return forward + (problem.options.form == AttentionForm::gat
+                        ? predict_gat_backward_us(problem, traits)
+                        : predict_dot_backward_us(problem, traits));
 }
 
 }  // namespace
