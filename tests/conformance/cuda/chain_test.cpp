@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,13 +19,16 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/recording.hpp"
 #include "tessera/ops/activation.hpp"
+#include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/gemm.hpp"
+#include "tessera/ops/linear.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 
 #include "core/cuda_handles.hpp"
+#include "ops/chain/held_calls.hpp"
 
 /// Kernels that follow each other closely read what the ones before wrote: the results are those of
 /// runs that are waited for one by one, bit for bit.
@@ -262,6 +266,39 @@ TEST_F(GpuChain, through_memory_that_is_freed_on_the_stream) {
       });
     }
     expect_same(features, steps);
+  }
+}
+
+/// Blocks of a chain of many rows wait for each other: those of several chains at once must not
+/// keep each other from running.
+TEST_F(GpuChain, of_many_rows_on_several_streams_at_once) {
+  constexpr std::int64_t rows = 30000, cols = 16;
+  constexpr int streams = 8, repeats = 30;
+  struct Line {
+    OwnedStream stream;
+    DenseWorkspace workspace{Place(gpu)};
+    test::DeviceMatrix<float> x{test::normal_matrix<float>(rows, cols, 3), gpu, 0};
+    test::DeviceMatrix<float> y{rows, cols, gpu, 0}, z{rows, cols, gpu, 0};
+    test::DeviceMatrix<float> weight{test::normal_matrix<float>(cols, cols, 4), gpu, 0};
+    test::DeviceMatrix<float> mean{1, cols, gpu, 0}, deviation{1, cols, gpu, 0};
+  };
+  std::vector<std::unique_ptr<Line>> lines;
+  for (int i = 0; i < streams; ++i) lines.push_back(std::make_unique<Line>());
+  synchronise(gpu);
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    for (const std::unique_ptr<Line>& line : lines) {
+      HoldCalls hold(&line->workspace);
+      hold.set(true);
+      const Stream stream = line->stream;
+      linear(line->x, line->weight, {}, line->y, gpu, stream, &line->workspace);
+      batch_norm(line->y, {}, {}, {1e-5, 0.1, true}, {}, line->z, line->mean, line->deviation, gpu,
+                 stream, &line->workspace);
+    }
+  }
+  for (const std::unique_ptr<Line>& line : lines) synchronise(gpu, line->stream);
+  const Matrix<float> expected = lines[0]->z.values();
+  for (const std::unique_ptr<Line>& line : lines) {
+    EXPECT_TRUE(test::same_bits(expected, line->z.values()));
   }
 }
 
