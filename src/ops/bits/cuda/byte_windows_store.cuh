@@ -150,7 +150,8 @@ struct ByteWindowSums {
       for (int k = 0; k < at_once; ++k) {
         plain_codes<direct>(i / 2, i % 2 + k, column + lane_ % 4 * 4, words + k * groups);
       }
-      store_words(row + row_at(i), column, words);
+      transpose_quad(words);
+      store_bytes(launch_.out, row + row_at(i) + row_of_word(), column + column_of_word(), words);
     }
   }
 
@@ -173,13 +174,16 @@ struct ByteWindowSums {
     }
   }
 
-  /// A lane gets the 16 columns of one row and one group: a row's lanes lie side by side.
+  /// After four lanes have exchanged their words each has the 16 columns of one row and one group,
+  /// so many rows and columns further on: a row's lanes lie side by side.
+  __device__ int row_of_word() const { return lane_ % 4 / groups * 8; }
+  __device__ int column_of_word() const { return lane_ % 4 % groups * 16; }
+
   __device__ void store_words(std::int64_t first_row, int first_column,
                               std::uint32_t (&words)[4]) const {
     transpose_quad(words);
-    const int word = lane_ % 4;
-    const std::int64_t row = first_row + word / groups * 8;
-    store_codes<groups, 4, Shape::width>(launch_.out, row, first_column + word % groups * 16,
+    const std::int64_t row = first_row + row_of_word();
+    store_codes<groups, 4, Shape::width>(launch_.out, row, first_column + column_of_word(),
                                          row < launch_.out.all_rows, words);
   }
 

@@ -143,6 +143,20 @@ __device__ void store_planes(const PackedCodes& to, std::int64_t row, std::int64
   }
 }
 
+/// Codes as bytes, where a row that exists has these columns.
+template <int words>
+__device__ void store_bytes(const AggregateResult& out, std::int64_t row, std::int64_t column,
+                            const std::uint32_t (&bytes)[words]) {
+  if (row >= out.rows || column >= (out.cols + 15) / 16 * 16) return;
+  std::uint8_t* const to = out.result.bytes + row * out.result.stride + column;
+  if constexpr (words == 4) {
+    *reinterpret_cast<uint4*>(to) = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
+  } else {
+    static_assert(words == 2);
+    *reinterpret_cast<uint2*>(to) = make_uint2(bytes[0], bytes[1]);
+  }
+}
+
 /// Codes of `lanes` lanes with a few words of bytes each, from `column` on. All lanes of a warp
 /// call it; those that `take` have a row, behind the last one with codes of 0.
 template <int lanes, int words, int block_columns = lanes* words * 4>
@@ -150,14 +164,8 @@ __device__ void store_codes(const AggregateResult& out, std::int64_t row, std::i
                             bool takes, const std::uint32_t (&bytes)[words]) {
   if (out.result.kind == BitResultKind::rows) {
     store_planes<lanes, words, block_columns>(out.result.codes, row, column, takes, bytes);
-  } else if (takes && row < out.rows && column < (out.cols + 15) / 16 * 16) {
-    std::uint8_t* const to = out.result.bytes + row * out.result.stride + column;
-    if constexpr (words == 4) {
-      *reinterpret_cast<uint4*>(to) = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
-    } else {
-      static_assert(words == 2);
-      *reinterpret_cast<uint2*>(to) = make_uint2(bytes[0], bytes[1]);
-    }
+  } else if (takes) {
+    store_bytes(out, row, column, bytes);
   }
 }
 
@@ -198,7 +206,7 @@ __device__ void emit_plain(const AggregateResult& out, std::int64_t row, std::in
       if (left < 4) bytes[i / 4] &= left <= 0 ? 0u : (1u << left * 8) - 1;
     }
   }
-  store_codes<1>(out, row, column, true, bytes);
+  store_bytes(out, row, column, bytes);
 }
 
 /// The sums of `count` columns. All lanes of a warp call it; those that `take` have a row.

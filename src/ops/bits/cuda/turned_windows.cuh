@@ -6,8 +6,8 @@
 /// Windows of 64 rows: the pattern, expanded to bytes in registers, times lines of codes, in
 /// products of bytes that every warp asks for by itself. Turn k
 ///
-///     turns stage k into lines, asks for the rows of stage k + 2, reads which ones stage k + 3 has,
-///     and multiplies stage k - 1.
+///     turns stage k into lines, asks for the rows of stage k + 2, reads which ones stage k + 3
+///     has, and multiplies stage k - 1.
 namespace tessera::ops {
 
 /// Products of a stage.
@@ -20,8 +20,8 @@ class LineProducts {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     const auto warp = static_cast<int>(threadIdx.x / 32);
     const int first_line = warp % Shape::column_warps * Shape::groups * 16;
-    from_ = lines +
-            cuda::RowLayout<128>::offset(first_line + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+    from_ =
+        lines + cuda::RowLayout<128>::offset(first_line + lane / 16 * 8 + lane % 8, lane / 8 % 2);
     // Not formed again in every turn.
     asm volatile("" : "+r"(from_));
   }
