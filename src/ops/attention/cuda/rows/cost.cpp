@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "graph/degrees.hpp"
 #include "ops/tuning.hpp"
@@ -54,8 +55,8 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
 /// Rows are expected to begin on boundaries.
 template <class List>
 std::optional<LaneVectors> expected_of(const List& list, std::int64_t heads, std::int64_t width,
-                                       bool two_vectors) {
-  const LaneBoundaries boundaries{width, heads == 1 ? list.back().count : 1};
+                                       bool two_vectors, std::int64_t most) {
+  const LaneBoundaries boundaries{std::gcd(width, most), heads == 1 ? most : 1};
   const auto index = choose_lane_vectors(list, width, boundaries, two_vectors);
   if (!index) return std::nullopt;
   return list[*index];
@@ -76,14 +77,24 @@ bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep) {
   return options.form == AttentionForm::gat || wide_gatv2 || low_degree;
 }
 
+std::int64_t most_lane_features(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  if (bytes_per_element(options.precision) == 4) return 4;
+  const std::int64_t width = options.features / options.heads;
+  // Wider heads may need all lanes of a warp as it is.
+  if (width > 64 || width % 4 != 0) return 8;
+  constexpr std::int64_t few_lanes = 32'000;
+  return problem.graph.num_rows() * (options.features / 8) < few_lanes ? 4 : 8;
+}
+
 std::optional<LaneVectors> expected_lane_vectors(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
   const std::int64_t width = options.features / options.heads;
   const bool two = wants_two_vectors(problem, AttentionSweep::forward);
   if (bytes_per_element(options.precision) == 2) {
-    return expected_of(lane_vectors_16, options.heads, width, two);
+    return expected_of(lane_vectors_16, options.heads, width, two, most_lane_features(problem));
   }
-  return expected_of(lane_vectors_32, options.heads, width, two);
+  return expected_of(lane_vectors_32, options.heads, width, two, most_lane_features(problem));
 }
 
 double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {

@@ -13,6 +13,10 @@ enum class AttentionSweep { forward, backward };
 /// fewer: large graphs have enough of them.
 bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep);
 
+/// How many neighbouring features a lane should load at most: 16 bytes, but 8 where a graph has so
+/// few rows that a GPU has lanes to spare, so that each has less to do.
+std::int64_t most_lane_features(const AttentionProblem& problem);
+
 /// Which of the type's lane vectors a plan counts on: those of operands that lie on boundaries, in
 /// the forward pass.
 /// None where heads are too wide.

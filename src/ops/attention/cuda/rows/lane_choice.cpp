@@ -14,6 +14,7 @@ LaneChoice::LaneChoice(const AttentionProblem& problem)
       heads_(problem.options.heads),
       width_(problem.options.features / heads_),
       element_bytes_(static_cast<std::int64_t>(bytes_per_element(problem.options.precision))),
+      most_features_(most_lane_features(problem)),
       two_vectors_{wants_two_vectors(problem, AttentionSweep::forward),
                    wants_two_vectors(problem, AttentionSweep::backward)} {}
 
@@ -33,7 +34,7 @@ std::size_t LaneChoice::choose(AttentionSweep sweep, const AttentionInputs& inpu
 
 LaneBoundaries LaneChoice::boundaries_of(const AttentionInputs& inputs,
                                          std::initializer_list<ConstOperand> others) const {
-  LaneBoundaries boundaries{16 / element_bytes_, 16 / element_bytes_};
+  LaneBoundaries boundaries{most_features_, most_features_};
   const auto narrow = [&](const ConstOperand& operand) {
     boundaries.heads = std::min(boundaries.heads, boundary_of(operand, width_));
     boundaries.rows = heads_ == 1 ? std::min(boundaries.rows, boundary_of(operand, 0)) : 1;

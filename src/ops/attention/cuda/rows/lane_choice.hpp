@@ -33,6 +33,7 @@ class LaneChoice {
   std::int64_t heads_;
   std::int64_t width_;  ///< of a head
   std::int64_t element_bytes_;
+  std::int64_t most_features_;       ///< that a lane loads at once
   std::array<bool, 2> two_vectors_;  ///< forward and backward
 };
 
