@@ -4,6 +4,7 @@
 import pytest
 import torch
 from conftest import random_edges
+from test_users import AdjT
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
@@ -44,25 +45,9 @@ def test_every_kind_of_input_is_the_same_graph():
     assert torch.equal(dense(tessera.Graph.of(matrix.to_sparse_csr()).reversed()), matrix.t())
 
 
-class SparseTensor:
-    """What torch_sparse's has of it that is read."""
-
-    def __init__(self, matrix):
-        self.matrix = matrix.to_sparse_csr()
-
-    def csr(self):
-        return self.matrix.crow_indices(), self.matrix.col_indices(), self.matrix.values()
-
-    def sparse_sizes(self):
-        return tuple(self.matrix.shape)
-
-    def size(self, dimension):
-        return self.matrix.size(dimension)
-
-
 def test_sparse_tensors_of_torch_sparse():
     matrix = torch.rand(6, 4) * (torch.rand(6, 4) > 0.5)
-    assert torch.allclose(dense(tessera.Graph.of(SparseTensor(matrix))), matrix)
+    assert torch.allclose(dense(tessera.Graph.of(AdjT(matrix, values=True))), matrix)
 
 
 def test_weights_of_sparse_matrices_count():

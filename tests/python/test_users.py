@@ -212,11 +212,12 @@ def test_to_hetero(kind, when, device):
 class AdjT:
     """What ``torch_sparse.SparseTensor`` offers, of which layers take an ``adj_t``."""
 
-    def __init__(self, matrix):
-        self.matrix = matrix.to_sparse_csr()
+    def __init__(self, matrix, values=False):
+        self.matrix, self.values = matrix.to_sparse_csr(), values
 
     def csr(self):
-        return self.matrix.crow_indices(), self.matrix.col_indices(), None
+        values = self.matrix.values() if self.values else None
+        return self.matrix.crow_indices(), self.matrix.col_indices(), values
 
     def size(self, dim):
         return self.matrix.size(dim)

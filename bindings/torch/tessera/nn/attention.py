@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._checks import check_edge_attr
 from ..functional import attention, attention_weights, sum_of_other_edges
-from ..graph import LOOPS
+from ..graph import LOOPS, Graph
 from ._base import Accelerated, sizes
 from ._fused import gat, gatv2, linear_of
 from ._route import gat_call, gatv2_call
@@ -49,7 +49,7 @@ class _Attentive(Accelerated):
 
     def _obstacle_of_edges(self, x: Any, edge_index: Any, edge_attr: Any, weights: Any):
         obstacle = self._obstacle(x, edge_index)
-        if obstacle is None and edge_attr is not None:
+        if obstacle is None and (edge_attr is not None or self._takes_values(edge_index)):
             obstacle = self._obstacle_of_features(edge_index)
         if obstacle is None and weights is not None:
             if torch.compiler.is_compiling():
@@ -63,6 +63,12 @@ class _Attentive(Accelerated):
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
         return obstacle
+
+    def _takes_values(self, edge_index: Any) -> bool:
+        """True where PyG takes the values of a sparse matrix for features of edges."""
+        if isinstance(edge_index, Graph) or getattr(self, "lin_edge", None) is None:
+            return False
+        return not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided
 
     def _obstacle_of_features(self, edge_index: Any) -> str | None:
         """Why features of edges cannot enter the scores."""

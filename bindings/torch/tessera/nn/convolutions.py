@@ -27,6 +27,11 @@ def _is_list_of_edges(adjacency: Any) -> bool:
 _SUMS = ("sum", "add", "mean")
 
 
+def _without_values(adjacency: Any, graph: Graph) -> Graph:
+    """Where PyG sums without weights, it drops those of its SparseTensor, but not those of ``torch.sparse``."""
+    return graph if isinstance(adjacency, (Tensor, Graph)) else graph.without_weight()
+
+
 def _weight(graph: Graph, edge_weight: Tensor | None) -> Tensor | None:
     return edge_weight if edge_weight is not None else graph.weight
 
@@ -117,9 +122,9 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
             return super().forward(x, edge_index, size)
         if self.project and hasattr(self, "lin"):
             pair = (self.lin(pair[0]).relu(), pair[1])
-        graph = self._graph(edge_index, *sizes(x, size))
+        graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
         sources, targets = pair
-        out = self._in_one(graph, sources, targets) if self.aggr in _SUMS else None
+        out = self._in_one(graph, sources, targets) if self.aggr in _SUMS and graph.weight is None else None
         if out is None:
             out = self._step_by_step(graph, sources, targets)
         elif sources is x and graph.weight is None and not self.normalize:
@@ -193,7 +198,7 @@ class GINConv(Accelerated, pyg.GINConv):
         if not self._notice(obstacle):
             return super().forward(x, edge_index, size)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
-        graph = self._graph(edge_index, *sizes(x, size))
+        graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
         if sources is targets and self.aggr in _SUMS:
             first, rest = _first_of(self.nn)
             out = None if first is None else self._through(first, graph, sources, edge_index)
@@ -211,7 +216,7 @@ class GINConv(Accelerated, pyg.GINConv):
                  edge_index: Any) -> Tensor | None:
         """What the first layer of the network makes of the sums, where they commute with it."""
         eps = self.eps
-        linear = None if eps.requires_grad else self._linear(first)
+        linear = None if eps.requires_grad or graph.weight is not None else self._linear(first)
         if linear is not None:
             if "eps" in self._buffers:
                 self._keep_sum(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[self.aggr], scaled=True,
@@ -385,6 +390,8 @@ class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and not self.add_self_loops:
             obstacle = "loops that are not added"
+        if obstacle is None and not isinstance(edge_index, (Tensor, Graph)) and Graph.of(edge_index).weight is not None:
+            obstacle = "a SparseTensor with values"
         if obstacle is None and self.flow != "source_to_target":
             obstacle = "a reversed flow"
         if not self._notice(obstacle):
