@@ -56,6 +56,10 @@ WindowKernel dot_kernel(const AttentionOptions& options) {
   return kernel;
 }
 
+WindowKernel window_kernel(const AttentionOptions& options) {
+  return is_gat(options) ? gat_kernel(options) : dot_kernel(options);
+}
+
 }  // namespace
 
 void append_cuda_packed_attention(std::vector<AttentionKernel>& table) {
