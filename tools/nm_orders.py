@@ -33,7 +33,16 @@ SPARSE_STEP = 1.38
 WORK_PATTERNS = ["1:2:4", "16:2:16"]
 
 
-def tiles(program, path):
+def arranging_us(program, graph):
+    """What one thread takes to arrange the columns of all windows, translation included, by the rows of a window."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "bench.json"
+        subprocess.run([program, "bench", "translate_quads", "--features", "16,32,64,128,256", "--threads", "1", "--quick", "--quiet", "--data", graph,
+                        "--json", str(output)], check=True, capture_output=True)
+        return {str(record["features"]): record["min_us"] for record in json.loads(output.read_text())["records"]}
+
+
+def tiles(program, path, is_large):
     """What windows of 16 rows have to do: condensed, with columns in a 2:4 order, and in symmetric orders."""
     with tempfile.TemporaryDirectory() as folder:
         both_ways = str(pathlib.Path(folder) / "graph.tsr")
@@ -41,6 +50,7 @@ def tiles(program, path):
                         "--self-loops", "remove", "-o", both_ways], check=True, capture_output=True)
         run = subprocess.run([program, "tiles", both_ways, "--json", "-"], check=True, capture_output=True, text=True)
         report = json.loads(run.stdout)
+        arranging = arranging_us(program, both_ways) if is_large else {}
         orders = {}
         for pattern in WORK_PATTERNS:
             run = subprocess.run([program, "reorder", both_ways, "--method", "nm", "--pattern", pattern, "--json", "-"], check=True,
@@ -50,7 +60,7 @@ def tiles(program, path):
                 orders[pattern] = nm["work"]
     condensed = next(h for h in report["heights"] if h["height"] == 16)
     return {"matrix": path.name.split(".")[0], "quads": report["quads"], "edges": report["edges"],
-            "condensed": {"distinct_columns": condensed["distinct_columns"]}, "orders": orders}
+            "condensed": {"distinct_columns": condensed["distinct_columns"]}, "orders": orders, "arranging_us": arranging}
 
 
 def size_class(record):
@@ -117,11 +127,14 @@ def reuse_table(records):
 
 
 def window_table(windows):
-    yield "| rows of a window | places per column, geometric mean | worst |"
-    yield "|---:|---:|---:|"
+    yield "| rows of a window | places per column, geometric mean | worst | million edges per second and core, large matrices | least |"
+    yield "|---:|---:|---:|---:|---:|"
     for i, at_height in enumerate(windows[0]["quads"] if windows else []):
         places = [w["quads"][i]["places_per_column"] for w in windows if w["quads"][i]["quads"] > 0]
-        yield f"| {at_height['height']} | {statistics.geometric_mean(places):.4f} | {max(places):.2f} |"
+        height = str(at_height["height"])
+        rates = [w["edges"] / w["arranging_us"][height] for w in windows if height in w.get("arranging_us", {})]
+        speed = f"{statistics.geometric_mean(rates):.1f} | {min(rates):.1f}" if rates else "– | –"
+        yield f"| {height} | {statistics.geometric_mean(places):.4f} | {max(places):.2f} | {speed} |"
 
 
 def work_rows(windows):
@@ -173,7 +186,8 @@ def write(records, padded, windows, machine, commit, output):
              *padding_table(padded), "", "## What conforming costs", "",
              "Edges for each row of features that a window of 16 rows gathers, geometric means over conforming matrices:", "",
              *reuse_table(records), "", "## Instead: an order inside of windows", "",
-             "The columns of each window in an order in which every row is 2:4 (docs/formats.md).", "",
+             "The columns of each window in an order in which every row is 2:4 (docs/formats.md); how fast one thread makes it, "
+             "translation included (`tessera bench translate_quads`).", "",
              *window_table(windows), "", "## Work of orders, matrix by matrix", "",
              "Windows of 16 rows: rows of features that are gathered, and the work of tensor cores in dense products of 16 columns (a "
              f"sparse one of 32 counts {SPARSE_STEP}; products that are not full count as parts). *Condensed* are tiles of distinct columns in the order of the data, *2:4 windows* the "
@@ -195,7 +209,7 @@ def measure(program, paths, machine, commit, output):
         records += [order(program, path, pattern, "paper", False, 1) for pattern in PAPER]
         if not possible(records[-1]):
             padded.append(order(program, path, "1:2:4", "group", True, 1))
-        windows.append(tiles(program, path))
+        windows.append(tiles(program, path, size_class(records[-1]) == "large"))
         print(path.name, flush=True)
     write(records, padded, windows, machine, commit, output)
 
