@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/predict.hpp"
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -13,10 +14,13 @@
 #include "describe.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
+#include "partition_file.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/printable.hpp"
+#include "tessera/graph/partition.hpp"
 #include "train_options.hpp"
+#include "useless.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -32,6 +36,10 @@ struct PredictArguments {
   bool calibrate = false;
   std::string ranges;
   std::string quantised;
+  std::int32_t parts = 0;
+  std::int64_t parts_per_batch = 20;
+  std::string partition_file;
+  std::string method = "auto";
   std::string device = "cpu", precision = "fp32";
   PlanningOptions planning;
 };
@@ -125,6 +133,7 @@ Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& datas
   }
   if (!quality) return quantised;
   options.bits.clear();
+  options.partition = nullptr;
   options.embeddings = false;
   const train::Prediction unrounded = train::predict(checkpoint, dataset, options);
   if (const auto full = assess(dataset, checkpoint, unrounded)) {
@@ -190,6 +199,15 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
           {"activations in bits", fmt::format("{} bytes instead of {}", grouped(memory.activations),
                                               grouped(memory.full_activations))});
     }
+    if (prediction.batches > 0) {
+      const std::string copied =
+          prediction.bytes_copied > 0
+              ? fmt::format(", {} copied to the device", human_bytes(prediction.bytes_copied))
+              : "";
+      table.add({"batches", fmt::format("{} of {} parts, without the edges between parts{}",
+                                        grouped(prediction.batches),
+                                        grouped(arguments.parts_per_batch), copied)});
+    }
     table.add({"computed", prediction.computed.summary});
     const std::vector<std::string> kernels = kernels_of(prediction);
     if (!kernels.empty()) table.add({"kernels", fmt::format("{}", fmt::join(kernels, ", "))});
@@ -225,6 +243,10 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
                     {"computed", prediction.computed.summary},
                     {"kernels", kernels_of(prediction)}};
     if (quantised->loss) json["bits"]["lost"] = *quantised->loss;
+    if (prediction.batches > 0) {
+      json["bits"]["batches"] = prediction.batches;
+      json["bits"]["bytes_to_device"] = prediction.bytes_copied;
+    }
     if (prediction.memory) {
       json["bits"]["feature_bytes"] = prediction.memory->features;
       json["bits"]["activation_bytes"] = prediction.memory->activations;
@@ -237,6 +259,22 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   return json;
 }
 
+/// The parts that batches are made of; null: the whole graph is computed at once.
+std::shared_ptr<const Partition> partition_of(Session& session, const PredictArguments& arguments,
+                                              const Graph& graph) {
+  if (!arguments.partition_file.empty()) {
+    return std::make_shared<const Partition>(
+        read_partition_file(arguments.partition_file, graph.num_rows(), arguments.parts));
+  }
+  if (arguments.parts == 0) return nullptr;
+  session.stage("partitioning");
+  PartitionOptions options;
+  options.parts = arguments.parts;
+  options.method = arguments.method;
+  options.seed = session.seed();
+  return std::make_shared<const Partition>(partition(graph, options));
+}
+
 ExitCode run_predict(Session& session, PredictArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
@@ -246,7 +284,6 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
     train::require_prediction_ending(arguments.output, checkpoint.multi_label);
   }
   const LoadedData data = load(session, arguments.data);
-  session.stage("predicting");
   train::PredictOptions options;
   options.embeddings = arguments.embeddings;
   options.placement.memory = &default_memory(checked_device(arguments.device));
@@ -258,15 +295,18 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   if (!arguments.ranges.empty()) options.ranges = nn::parse_range_search(arguments.ranges);
   const std::vector<std::int64_t> bits =
       options.bits.empty() ? checkpoint.model.bits : options.bits;
-  const std::pair<bool, const char*> for_bits[] = {{arguments.rounded, "--rounded"},
-                                                   {arguments.calibrate, "--calibrate"},
-                                                   {!arguments.ranges.empty(), "--ranges"},
-                                                   {!arguments.quantised.empty(), "--quantised"}};
+  const std::pair<bool, const char*> for_bits[] = {
+      {arguments.rounded, "--rounded"},        {arguments.calibrate, "--calibrate"},
+      {!arguments.ranges.empty(), "--ranges"}, {!arguments.quantised.empty(), "--quantised"},
+      {arguments.parts > 0, "--parts"},        {!arguments.partition_file.empty(), "--partition"}};
   for (const auto& [given, name] : for_bits) {
     if (!given || !bits.empty()) continue;
     throw Error(ErrorCode::invalid_argument, "does nothing for a model with all bits", name,
                 "leave it out, or give --bits");
   }
+  options.parts_per_batch = arguments.parts_per_batch;
+  options.partition = partition_of(session, arguments, data.dataset.graph);
+  session.stage("predicting");
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
   std::optional<Quantised> quantised;
   if (!bits.empty()) quantised = compare_bits(checkpoint, data.dataset, options, bits, prediction);
@@ -314,6 +354,28 @@ Action setup(Arguments& app) {
                  "with bits: write the model with its bits, ranges and what they cost as a "
                  "checkpoint")
       ->type_name("FILE");
+  const std::string batches = "Batches of parts, of a model with bits (Cluster-GCN)";
+  app.add_option("--parts", arguments->parts,
+                 "cut the graph into K parts, without the edges between them, and compute a few "
+                 "parts at a time")
+      ->type_name("K")
+      ->check(between(std::int64_t{1}, std::int64_t{std::numeric_limits<std::int32_t>::max()}))
+      ->group(batches);
+  app.add_option("--parts-per-batch", arguments->parts_per_batch, "number of parts at a time")
+      ->type_name("N")
+      ->check(between(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str()
+      ->group(batches);
+  app.add_option("--partition", arguments->partition_file,
+                 "read the parts from this file: line i holds the part of vertex i")
+      ->type_name("FILE")
+      ->group(batches);
+  app.add_option("--method", arguments->method,
+                 "how to make the parts: auto, metis, grow or contiguous")
+      ->type_name("NAME")
+      ->check(one_of({"auto", "metis", "grow", "contiguous"}))
+      ->capture_default_str()
+      ->group(batches);
   app.add_option("--device", arguments->device, "cpu or cuda")
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))
@@ -325,12 +387,22 @@ Action setup(Arguments& app) {
       ->check(one_of({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
   add_planning_options(app, arguments->planning);
-  return {[arguments](Session& session) { return run_predict(session, *arguments); },
+  return {[&app, arguments](Session& session) {
+            const bool given = !arguments->partition_file.empty();
+            const bool whole = arguments->parts == 0 && !given;
+            reject_useless(app,
+                           {{"--parts", given, "with --partition", ""},
+                            {"--method", given, "with --partition", ""},
+                            {"--method", whole, "for a whole graph", "give --parts"},
+                            {"--parts-per-batch", whole, "for a whole graph", "give --parts"}});
+            return run_predict(session, *arguments);
+          },
           [arguments] {
             return std::vector<FileUse>{source_file(arguments->data.source),
                                         {"--checkpoint", arguments->checkpoint, FileRole::input},
                                         {"-o", arguments->output, FileRole::output},
                                         {"--quantised", arguments->quantised, FileRole::output},
+                                        {"--partition", arguments->partition_file, FileRole::input},
                                         plans_file(arguments->planning)};
           }};
 }

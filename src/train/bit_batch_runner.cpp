@@ -15,6 +15,7 @@ nn::BitNetworkOptions on_stream(nn::BitNetworkOptions options, const BitBatches&
                                 Stream stream) {
   options.plans.stream = stream;
   options.lists = batches.has_lists();
+  options.scales_features = batches.scales_features();
   return options;
 }
 

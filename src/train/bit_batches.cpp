@@ -73,11 +73,14 @@ struct BitBatches::Filling {
   const Graph& graph;  ///< the edges within parts
   MatrixView<const float> features;
   const nn::BitSteps& steps;
+  std::span<const float> feature_scale;
   std::vector<VertexId> row_of;  ///< of each vertex, in its batch
 };
 
 BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int64_t parts_per_batch,
-                       MatrixView<const float> features, const nn::BitSteps& steps, Device device) {
+                       MatrixView<const float> features, const nn::BitSteps& steps, Device device,
+                       std::span<const float> feature_scale)
+    : scales_features_(!feature_scale.empty()) {
   if (parts_per_batch < 1) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} parts per batch", parts_per_batch),
                 "BitBatches", "give at least 1");
@@ -92,6 +95,12 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
                 fmt::format("features are {} x {}, expected {} x {}", features.rows, features.cols,
                             graph.num_rows(), first.in),
                 "BitBatches", "give a row per vertex");
+  }
+  if (scales_features_ && std::ssize(feature_scale) != graph.num_rows()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} scales of features of {} vertices", feature_scale.size(), graph.num_rows()),
+        "BitBatches", "give one per vertex");
   }
   partition.validate(graph.num_rows());
   place_parts(partition, parts_per_batch);
@@ -114,11 +123,10 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
   number_offset_ =
       start_offset_ +
       rounded_up(rounded_up(vertices_, rows_of_start) / rows_of_start * 4, byte_boundary);
-  const std::int64_t columns = !has_scales_ ? 1 : same_scales_ ? 2 : 3;
-  bytes_ = number_offset_ + rounded_up(vertices_ * 4, byte_boundary) * columns;
+  bytes_ = number_offset_ + rounded_up(vertices_ * 4, byte_boundary) * number_columns();
   memory_ = Buffer<std::byte>(checked_area(bytes_, size()), transfer_memory(device));
   std::memset(memory_.data(), 0, static_cast<std::size_t>(memory_.size()));
-  Filling from{inside, features, steps, {}};
+  Filling from{inside, features, steps, feature_scale, {}};
   from.row_of.resize(static_cast<std::size_t>(graph.num_rows()));
   for (const auto& members : members_) {
     for (std::size_t row = 0; row < members.size(); ++row) {
@@ -230,9 +238,20 @@ void BitBatches::fill(std::int64_t batch, const Filling& from) {
     numbers += rounded_up(vertices_ * 4, byte_boundary);
   };
   put(adjacency.row_weights);
-  if (!has_scales_) return;
-  put(adjacency.row_scale);
-  if (!same_scales_) put(adjacency.col_scale);
+  if (has_scales_) put(adjacency.row_scale);
+  if (has_scales_ && !same_scales_) put(adjacency.col_scale);
+  if (!scales_features_) return;
+  std::vector<float> scales(members.size(), 0.0f);
+  for (std::size_t row = 0; row < members.size(); ++row) {
+    if (members[row] >= 0) scales[row] = from.feature_scale[static_cast<std::size_t>(members[row])];
+  }
+  put(scales);
+}
+
+/// Of numbers for each vertex: its weights, the scales of the adjacency, that of the features.
+std::int64_t BitBatches::number_columns() const {
+  const std::int64_t of_adjacency = !has_scales_ ? 1 : same_scales_ ? 2 : 3;
+  return of_adjacency + (scales_features_ ? 1 : 0);
 }
 
 void BitBatches::fill_bits(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency) {
@@ -304,6 +323,7 @@ nn::BitVertices BitBatches::view(const std::byte* memory, Device device) const {
     vertices.row_scale = numbers(1);
     vertices.col_scale = numbers(same_scales_ ? 1 : 2);
   }
+  if (scales_features_) vertices.feature_scale = numbers(number_columns() - 1);
   return vertices;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "tessera/nn/bit_network.hpp"
 #include "tessera/nn/bit_steps.hpp"
@@ -38,6 +39,11 @@ class IntegerModel {
   const nn::Tensor& embeddings();
   ops::Explanation explain() const { return network_->explain(); }
   CodeMemory memory() const;
+  const nn::BitSteps& steps() const noexcept { return steps_; }
+  /// What the rows of the features taken last are multiplied by after they were rounded; empty: 1.
+  std::span<const float> feature_scale() const {
+    return row_normalised_ ? features_->row_scale() : std::span<const float>();
+  }
 
  private:
   nn::BitSteps steps_;

@@ -21,20 +21,11 @@
 #include "io/npz_arrays.hpp"
 #include "train/data_fingerprint.hpp"
 #include "train/host.hpp"
+#include "train/predict_batches.hpp"
 #include "train/prediction_csv.hpp"
 
 namespace tessera::train {
 namespace {
-
-std::vector<std::int64_t> classes_of(const Matrix<float>& logits,
-                                     const std::vector<std::int64_t>& names) {
-  std::vector<std::int64_t> classes;
-  for (std::int64_t row = 0; row < logits.rows(); ++row) {
-    const std::int64_t k = predicted_class(logits, row);
-    classes.push_back(k < 0 || names.empty() ? k : names[static_cast<std::size_t>(k)]);
-  }
-  return classes;
-}
 
 /// 1 where the logit says yes.
 io::NamedArray yes_or_no(const Matrix<float>& logits) {
@@ -106,17 +97,12 @@ Checkpoint quantised(Checkpoint checkpoint, const std::vector<std::int64_t>& bit
 
 Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
                    const PredictOptions& options) {
+  if (options.partition != nullptr) return predict_in_batches(checkpoint, dataset, options);
   Predictor predictor(checkpoint, dataset, options);
   Prediction prediction;
-  prediction.graph_task = checkpoint.graph_task;
-  prediction.multi_label = checkpoint.multi_label;
   prediction.logits = Matrix<float>(predictor.num_items(), predictor.num_outputs());
   predictor.run(prediction.logits);
-  if (!prediction.multi_label) {
-    prediction.classes = classes_of(prediction.logits, checkpoint.class_values);
-  }
-  if (!prediction.graph_task) prediction.item_names = dataset.vertex_names;
-  prediction.class_names = checkpoint.class_names;
+  name_classes(checkpoint, dataset, prediction);
   prediction.computed = predictor.explain();
   prediction.ranges = predictor.ranges();
   prediction.memory = predictor.code_memory();

@@ -256,6 +256,21 @@ struct Predictor::State {
     deliver(model.forward_from(rest, converts() ? input : values, context), logits);
   }
 
+  BatchInput batch_input() {
+    if (!integers || own == nullptr) {
+      reject("no model in integers, or no dense features", "Predictor::batch_input",
+             "make it for a data set with dense features and a model with bits");
+    }
+    // Rounded numbers have the codes of those that they were rounded from.
+    const bool plain = integers->takes_plain_features();
+    MatrixView<const float> x = *own;
+    if (!plain || normalisation.kind == Normalise::standard) {
+      x = rounded->made_ready(x).as<float>();
+    }
+    if (plain) integers->take(x);
+    return {&integers->steps(), x, integers->feature_scale()};
+  }
+
   void require_logits(MatrixView<float> logits) const {
     require_shape("logits", logits.rows, logits.cols, items, model.output_width(), logits.device);
   }
@@ -383,6 +398,8 @@ ops::Explanation Predictor::explain() const {
                                                    : "in floating point";
   return explanation;
 }
+
+Predictor::BatchInput Predictor::batch_input() { return state_->batch_input(); }
 
 std::vector<StoredTensor> Predictor::ranges() const {
   if (state_->feature_bits == 0) return {};

@@ -73,6 +73,8 @@ class Keys(cli.CliTest):
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "-o", at("classes.txt")]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4", "--quantised", at("few.tsr")]
+        self.succeed("train", "embedded:citation", "--epochs", "3", "-c", at("citation.tsr"))
+        yield "predict", ["predict", "embedded:citation", "-c", at("citation.tsr"), "--bits", "4", "--parts", "3"]
         yield "check", ["check", KARATE, "--features", "3"]
         for op in ["spmm", "attention"]:
             yield "plan", ["plan", KARATE, "--op", op, "--backward", "--tune", "measured"]

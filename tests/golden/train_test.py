@@ -122,6 +122,12 @@ class Train(cli.CliTest):
                           self.json("predict", "embedded:citation", "-c", few, "--ranges", ranges)["bits"]["computed"])
         self.assertIn("LOWER,UPPER", self.fail_with(
             cli.USAGE, "predict", "embedded:citation", "-c", few, "--ranges", "2").err)
+        batched = self.json("predict", "embedded:citation", "-c", few, "--parts", "30", "--parts-per-batch", "8")
+        self.assertEqual(batched["bits"]["batches"], 4)
+        self.assertIn("does nothing for a model with all bits", self.fail_with(
+            cli.USAGE, "predict", "embedded:citation", "-c", full, "--parts", "3").err)
+        self.assertIn("does nothing for a whole graph", self.fail_with(
+            cli.USAGE, "predict", "embedded:citation", "-c", few, "--parts-per-batch", "3").err)
         bytes_of = {}
         for bits in ["8", "2"]:
             quantised = self.json("predict", "embedded:citation", "-c", full, "--bits", bits,

@@ -26,15 +26,18 @@ Graph within_parts(const Graph& graph, const Partition& partition);
 class BitBatches {
  public:
   /// Edges between parts are left out. `steps` says how features become codes, and what is derived
-  /// from the graph. Features are those of all vertices, as the first step reads them.
+  /// from the graph. Features are those of all vertices, as the first step reads them;
+  /// `feature_scale` is what their rows are multiplied by after they were rounded (empty: 1).
   BitBatches(const Graph& graph, const Partition& partition, std::int64_t parts_per_batch,
-             MatrixView<const float> features, const nn::BitSteps& steps, Device device = {});
+             MatrixView<const float> features, const nn::BitSteps& steps, Device device = {},
+             std::span<const float> feature_scale = {});
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(members_.size()); }
   std::int64_t vertices() const noexcept { return vertices_; }  ///< of a batch, padding included
   std::int64_t block() const noexcept { return block_; }        ///< of the longest part, the same
   std::int64_t bytes() const noexcept { return bytes_; }        ///< of a batch
   bool has_lists() const noexcept { return list_edges_ > 0; }   ///< in place of blocks of bits
+  bool scales_features() const noexcept { return scales_features_; }
   /// What has to be copied to a device.
   const std::byte* data(std::int64_t batch) const { return memory_.data() + batch * bytes_; }
   /// The vertex of the graph in each row of a batch; -1 where there is none.
@@ -50,12 +53,14 @@ class BitBatches {
   std::int64_t sources_offset() const;
   void choose_lists(const Graph& derived, const nn::BitSteps& steps);
   void fill(std::int64_t batch, const Filling& from);
+  std::int64_t number_columns() const;
   void fill_bits(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency);
   void fill_lists(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency);
 
   std::int64_t vertices_ = 0;
   std::int64_t block_ = 0;
   std::int64_t bytes_ = 0;
+  bool scales_features_ = false;
   bool has_scales_ = false;
   bool same_scales_ = false;               ///< of rows and of columns, so that they are kept once
   quant::BitTensor adjacency_, features_;  ///< shapes alone

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
+#include "tessera/graph/partition.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/train/checkpoint.hpp"
@@ -34,7 +36,9 @@ struct Prediction {
   ops::Explanation computed;  ///< as `Predictor::explain`
   /// With bits: those that it was computed with, as a checkpoint keeps them.
   std::vector<StoredTensor> ranges = {};
-  std::optional<CodeMemory> memory = {};  ///< in integers
+  std::optional<CodeMemory> memory = {};  ///< in integers, of the whole graph
+  std::int64_t batches = 0;               ///< of parts; 0: the whole graph at once
+  std::int64_t bytes_copied = 0;          ///< of batches, to the device
 };
 
 struct PredictOptions {
@@ -55,6 +59,11 @@ struct PredictOptions {
   /// How ranges are found where the checkpoint's are not taken; others than those of all numbers
   /// are always found anew. Ranges of sparse features have all numbers unless bounds are given.
   nn::RangeSearch ranges = {};
+  /// Not null, for a model in integers that classifies vertices: the graph is cut into these parts,
+  /// edges between them are left out, and so many parts at a time go to the device, as `BitBatches`
+  /// (Cluster-GCN). Without ranges of a checkpoint those of the cut graph are found.
+  std::shared_ptr<const Partition> partition = {};
+  std::int64_t parts_per_batch = 20;
 };
 
 /// What the weights of a model take in bytes: those of layers with bits in so many, ranges

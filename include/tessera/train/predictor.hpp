@@ -10,6 +10,7 @@
 #include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/graph.hpp"
+#include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/tensor.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/predict.hpp"
@@ -58,6 +59,15 @@ class Predictor {
   std::vector<StoredTensor> ranges() const;
   /// Of a model in integers, from the first run on, or at once where it was made for a data set.
   std::optional<CodeMemory> code_memory() const;
+
+  /// What `BitBatches` are made of, for a model in integers that was made for a data set with dense
+  /// features. Views of memory of the predictor.
+  struct BatchInput {
+    const nn::BitSteps* steps = nullptr;
+    MatrixView<const float> features = {};
+    std::span<const float> feature_scale = {};
+  };
+  BatchInput batch_input();
 
   /// What went into the last layer in the last run; a model in integers keeps it only where
   /// `PredictOptions::embeddings` asks for it. Throws `unsupported` for a model of one layer.

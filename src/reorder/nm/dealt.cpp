@@ -74,7 +74,8 @@ std::vector<VertexId> deal(const std::vector<VertexId>& columns, std::int64_t ha
 Dealt group_dealt(const Adjacency& adjacency, int group_size, std::uint64_t seed, Budget& budget) {
   const std::int64_t size = adjacency.size;
   const std::int64_t wanted = std::max<std::int64_t>(1, size / columns_per_hand);
-  const std::int64_t hand_size = ((size + wanted - 1) / wanted + group_size - 1) / group_size * group_size;
+  const std::int64_t hand_size =
+      ((size + wanted - 1) / wanted + group_size - 1) / group_size * group_size;
   const std::int64_t num_hands = (size + hand_size - 1) / hand_size;
   Dealt result{deal(in_stretches(adjacency), hand_size)};
   const std::int64_t steps = budget.steps_left() / 2 / num_hands;
