@@ -83,6 +83,16 @@ void require_same(const SettingsReader& then, const std::vector<Setting>& now,
   }
 }
 
+/// What keeps a model with bits from being computed in integers; empty: nothing.
+std::string why_not_in_integers(const nn::ModelConfig& config, const Graph& graph) {
+  if (config.residual) return "residuals";
+  if (config.activation != ops::Activation::relu && config.activation != ops::Activation::none) {
+    return fmt::format("activations of {}", ops::to_string(config.activation));
+  }
+  const bool weighs = config.kind == nn::ModelKind::gcn && graph.has_values();
+  return weighs ? "edges with weights" : "";
+}
+
 /// Times of single steps and epochs, in seconds.
 struct Samples {
   std::vector<double> steps;
@@ -123,6 +133,11 @@ class Fit {
     if (options_.placement.precision == Precision::tf32 &&
         options_.placement.device().kind == DeviceKind::cpu) {
       report_.notes.emplace_back("a CPU computes tf32 as fp32");
+    }
+    if (const std::string why = why_not_in_integers(config_, problem_.graph);
+        !config_.bits.empty() && !why.empty()) {
+      report_.notes.push_back(
+          fmt::format("{} have no form in integers: predict with --rounded", why));
     }
     resume();
     report_.runs.resize(static_cast<std::size_t>(options_.runs));

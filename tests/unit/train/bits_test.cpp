@@ -316,6 +316,27 @@ TEST(RangesOfBits, AreThoseOfAModelThatWasQuantisedAfterTraining) {
   EXPECT_TRUE(same_numbers(predict(few, learnable_vertices()).logits, prediction.logits));
 }
 
+TEST(Bits, SayWhileTrainingThatIntegersWillNotDo) {
+  const auto notes = [](const nn::ModelConfig& config, const Dataset& dataset) {
+    std::string all;
+    for (const std::string& note : fit(dataset, config, short_training(1)).notes) all += note;
+    return all;
+  };
+  nn::ModelConfig config = with_bits(nn::ModelKind::gcn, {8});
+  EXPECT_EQ(notes(config, learnable_vertices()).find("--rounded"), std::string::npos);
+  config.activation = ops::Activation::elu;
+  EXPECT_NE(notes(config, learnable_vertices()).find("activations of elu have no form in integers"),
+            std::string::npos);
+  Dataset weighted = learnable_vertices();
+  std::vector<float> weights(static_cast<std::size_t>(weighted.graph.num_edges()), 1.0f);
+  weights[3] = 2;
+  weighted.graph = weighted.graph.with_values(SharedArray<float>(weights));
+  EXPECT_NE(notes(with_bits(nn::ModelKind::gcn, {8}), weighted).find("edges with weights"),
+            std::string::npos);
+  EXPECT_EQ(notes(with_bits(nn::ModelKind::gin, {8}), weighted).find("--rounded"),
+            std::string::npos);
+}
+
 TEST(Bits, ThatCameAfterTheTrainingAreNotTrainedOn) {
   const TemporaryFolder folder;
   TrainOptions options = short_training(3);
