@@ -144,6 +144,14 @@ TEST(BitProducts, SayWhatIsWrong) {
   options.backward = true;
   testing::expect_error(invalid, {"no gradient"}, [&] { plan_bit_gemm(options); });
   options.backward = false;
+  BitOptions wide = options;
+  wide.a_bits = 16;
+  wide.b_bits = 16;
+  wide.output = BitOutput::values;
+  EXPECT_NO_THROW(plan_bit_gemm(wide));
+  wide.device = {DeviceKind::cuda, 0};
+  testing::expect_error(ErrorCode::unsupported, {"35 bits, and a GPU sums in 31", "fewer bits"},
+                        [&] { plan_bit_gemm(wide); });
   const BitPlan plan = plan_bit_gemm(options);
   const quant::BitTensor a = drawn_bits(4, 6, 1, 1);
   const quant::BitTensor b = drawn_bits(5, 6, 3, 1);

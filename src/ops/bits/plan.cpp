@@ -147,10 +147,17 @@ void check_operands(const BitProblem& problem) {
 
 void check_overflow(const BitProblem& problem) {
   const int bits = problem.sum_bits();
-  if (bits <= 31 || problem.options.output != BitOutput::sums32) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("sums may take {} bits, more than int32 holds", bits), "output",
-              "ask for sums64, for values or for codes, or use fewer bits");
+  if (bits <= 31) return;
+  if (problem.options.output == BitOutput::sums32) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("sums may take {} bits, more than int32 holds", bits), "output",
+                "ask for sums64, for values or for codes, or use fewer bits");
+  }
+  if (problem.options.device.kind != DeviceKind::cpu) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("sums may take {} bits, and a GPU sums in 31", bits), "bits",
+                "use fewer bits, or the CPU");
+  }
 }
 
 BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
