@@ -261,8 +261,11 @@ Suite suite_of(const std::string& op, const std::string& what, int bits, Prepare
 
 std::vector<Suite> bit_suites() {
   std::vector<Suite> suites;
-  const auto add = [&](const std::string& op, const std::string& what, Prepare prepare) {
-    for (int bits = 1; bits <= 8; ++bits) suites.push_back(suite_of(op, what, bits, prepare));
+  const auto add = [&](const std::string& op, const std::string& what, Prepare prepare,
+                       int most_bits = 8) {
+    for (int bits = 1; bits <= most_bits; ++bits) {
+      suites.push_back(suite_of(op, what, bits, prepare));
+    }
   };
   add("bit_aggregate", "every target adds its sources' codes of so many bits, bytes in and out",
       [](const Problem& problem, int bits) -> std::unique_ptr<Trial> {
@@ -272,10 +275,12 @@ std::vector<Suite> bit_suites() {
       [](const Problem& problem, int bits) -> std::unique_ptr<Trial> {
         return std::make_unique<ByteSums>(problem, bits, true);
       });
-  add("bit_gemm", "the adjacency as a dense matrix of bits times codes of so many bits",
+  add(
+      "bit_gemm", "the adjacency as a dense matrix of bits times codes of so many bits",
       [](const Problem& problem, int bits) -> std::unique_ptr<Trial> {
         return std::make_unique<DenseSums>(problem, bits);
-      });
+      },
+      quant::max_bits);
   return suites;
 }
 

@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ["gcn", "gin"]
 BATCH_BITS = [2, 4, 8]
 SHOWN_BITS = [1, 2, 3, 4, 8]
-REUSE_BITS = [2, 4, 8]
+REUSE_BITS = [2, 4, 8, 16]
 STEPS = ["batches", "products", "sizes", "reuse", "accuracy"]
 
 # Where graphs come from ({data}: the folder of real ones), how wide their features are, how many parts they are cut

@@ -31,7 +31,7 @@ class Reports(cli.CliTest):
         second = self.report("two", "--only", "reuse")
         self.assertEqual(len(second), len(first))
         self.assertEqual({record["op"] for record in second if record["commit"] == "two"},
-                         {"bit_gemm_1", "bit_gemm_2", "bit_gemm_4", "bit_gemm_8"})
+                         {"bit_gemm_1", "bit_gemm_2", "bit_gemm_4", "bit_gemm_8", "bit_gemm_16"})
 
     def test_accuracy_against_bits(self):
         data = self.folder / "small"
