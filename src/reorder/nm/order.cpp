@@ -82,7 +82,7 @@ Found repair_groups(const detail::Adjacency& adjacency, int group_size,
   };
   std::unique_ptr<GroupRepair> best = repair_of(std::move(members));
   std::int64_t swaps = 0;
-  if (best->fewest_violations() > 0 && may_deal) {
+  if (best->fewest_violations() > 0 && may_deal && !budget.is_spent()) {
     detail::Dealt dealt = detail::group_dealt(adjacency, group_size, seed, budget);
     std::unique_ptr<GroupRepair> other = repair_of(std::move(dealt.order));
     if (other->fewest_violations() < best->fewest_violations()) std::swap(best, other);
