@@ -41,9 +41,9 @@ struct WindowCoefficients {
 constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-17", "molecules, two unions and communities at 64 and 96 features"),
       {.weight_us_per_byte = 1.2e-3,
-       .half = {92e6, 58e6},
-       .full = {65e6, 25.5e6},
-       .kept_bytes_per_us = 4e6}}}};
+       .half = {143e6, 130e6},
+       .full = {68e6, 36e6},
+       .kept_bytes_per_us = 5.2e6}}}};
 
 }  // namespace
 

@@ -35,7 +35,8 @@ struct TallCoefficients {
   double start_us;  ///< launching, and filling the first stages
   double start_us_per_byte;
   double moved_bytes_per_us;
-  /// How much longer a tile takes a block than a processor that it shares with others.
+  /// How much longer a tile takes a block than a processor that it shares with others; a block of
+  /// four groups has it for itself.
   double block_tile_share;
   /// All blocks together and the one with the longest piece do not wait for each other to the end:
   /// the longer of both counts, and some of the other.
@@ -77,10 +78,11 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
           "2026-11-15",
           "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; splits "
-          "by columns on 2026-11-17, reddit- and proteins-size at 128, the latter at 32"),
+          "by columns on 2026-11-17, reddit- and proteins-size at 128, the latter at 32; low "
+          "degrees and blocks of four groups on 2026-11-17, five generated graphs at 128"),
       {.start_us = 8.655,
        .start_us_per_byte = 0.001986,
-       .moved_bytes_per_us = 3.15e6,
+       .moved_bytes_per_us = 3.6e6,
        .block_tile_share = 1.5,
        .power = 1.6,
        .shared_of_groups = 0.5,
@@ -146,7 +148,8 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   const double blocks = 4 * processors / shape.groups / shape.chunks;
   const double cut = std::max(static_cast<double>(policy.min_cut_steps), steps / blocks);
   const double longest = work.longest_columns / 16;
-  const double longest_us = (std::min(longest, cut) / 4 + 2) * fit.block_tile_share * tile_us;
+  const double share = shape.groups == 4 ? 1 : fit.block_tile_share;
+  const double longest_us = (std::min(longest, cut) / 4 + 2) * share * tile_us;
   work_us = std::pow(std::pow(work_us, fit.power) + std::pow(longest_us, fit.power), 1 / fit.power);
   if (longest > cut) {
     const double cut_share = steps / std::max(1.0, work.windows) > cut ? 1.0 : fit.some_windows;
