@@ -206,7 +206,6 @@ __device__ void sum_wide_row(const ByteRowsLaunch& launch, std::uint8_t* shared)
   }
   Gather gather(launch);
   const auto sources = gather.first_sources(slice.begin, slice.count);
-  expect_result(launch.out);
   cuda::wait_for_previous();
   if (!takes) return;
   gather.gather(slice.begin, slice.count, sources);
@@ -257,7 +256,6 @@ __device__ void sum_piece(const ByteRowsLaunch& launch, std::uint8_t* shared) {
   const int count = left <= 0 ? 0 : static_cast<int>(left < share ? left : share);
   Gather gather(launch);
   const auto sources = gather.first_sources(begin, count);
-  expect_result(launch.out);
   cuda::wait_for_previous();
   gather.gather(begin, count, sources);
   std::int32_t all[bytes];
@@ -340,7 +338,6 @@ __device__ void sum_short_rows(const ByteRowsLaunch& launch) {
       sources = gather.first_sources(begin, slice.count);
     }
   }
-  expect_result(launch.out);
   cuda::wait_for_previous();
   gather.gather(slice.begin, slice.count, sources);
   __syncwarp();

@@ -28,14 +28,9 @@ struct ByteWindowsFunction {
 /// Of 32, 64 and 128 columns.
 inline constexpr int num_byte_windows = 3;
 extern const std::array<ByteWindowsFunction, num_byte_windows> byte_windows;
-/// Of 32, 64 and 128 columns, on wgmma.
-inline constexpr int num_wide_windows = 3;
-extern const std::array<ByteWindowsFunction, num_wide_windows> wide_windows;
-/// Of 32, 64 and 128 columns, on wgmma with the pattern in registers.
-inline constexpr int num_tall_bytes = 3;
-extern const std::array<ByteWindowsFunction, num_tall_bytes> tall_bytes;
-/// Of 32, 64 and 128 columns, codes turned once for all warps.
-inline constexpr int num_turned_windows = 3;
-extern const std::array<ByteWindowsFunction, num_turned_windows> turned_windows;
+/// Of 32, 64 and 128 columns, on wgmma: the pattern times codes, where there are more columns the
+/// other way round.
+inline constexpr int num_tall_windows = 3;
+extern const std::array<ByteWindowsFunction, num_tall_windows> tall_windows;
 
 }  // namespace tessera::ops

@@ -136,18 +136,9 @@ void append_cuda_byte_windows(std::vector<BitKernel>& table) {
       "bit_aggregate/cuda/windows",
       "windows of 64 rows, codes gathered once for all of them, products of bytes on tensor "
       "cores"));
-  table.push_back(kernel_of<wide_windows, why_not_wgmma, predict_bit_wide_windows_us>(
-      "bit_aggregate/cuda/wide_windows",
-      "windows of 64 rows, codes gathered once for all of them, products of columns by the pattern "
-      "as bytes on wgmma"));
-  table.push_back(kernel_of<tall_bytes, why_not_wgmma, predict_tall_bytes_us>(
+  table.push_back(kernel_of<tall_windows, why_not_wgmma, predict_bit_tall_us>(
       "bit_aggregate/cuda/tall",
-      "windows of 64 rows, codes gathered once for all of them and turned into lines of columns, "
-      "products of the pattern by bytes on wgmma"));
-  table.push_back(kernel_of<turned_windows, why_not, predict_tall_bytes_us>(
-      "bit_aggregate/cuda/turned",
-      "windows of 64 rows, codes gathered once for all of them and turned into lines of columns, "
-      "products of bytes on tensor cores"));
+      "windows of 64 rows, codes gathered once for all of them, products of bytes on wgmma"));
 }
 
 }  // namespace tessera::ops

@@ -26,17 +26,18 @@ struct BitCoefficients {
   double spread_us;           ///< the same in rows
   double spread_pair_us;      ///< and for products of bytes
   double gather_bytes_per_us;
-  double window_share;       ///< of what windows of 16-bit features take
-  double wide_window_share;  ///< the same on wgmma, of more than 64 columns ...
-  double less_wide_share;    ///< ... and of fewer
-  double tall_share;         ///< the same with the pattern in registers
-  double finish_us;          ///< per million sums that become codes or values, by rows
-  double narrow_finish;      ///< of that, where lanes have 8 columns
-  double window_finish;      ///< and by windows
-  double rows_us;            ///< more than rows of features take: a lane finishes 16 sums ...
-  double narrow_rows_us;     ///< ... or 8
-  double edge_us;            ///< per million edges of narrow rows
-  double narrow_edge_us;     ///< the same where lanes have 8 columns
+  double window_share;    ///< of what windows of 16-bit features take
+  double tall_start_us;   ///< on wgmma: until the first products ...
+  double tall_32_share;   ///< ... and the share, of up to 32 columns ...
+  double tall_64_share;   ///< ... of up to 64 ...
+  double tall_128_share;  ///< ... and of more
+  double finish_us;       ///< per million sums that become codes or values, by rows
+  double narrow_finish;   ///< of that, where lanes have 8 columns
+  double window_finish;   ///< and by windows
+  double rows_us;         ///< more than rows of features take: a lane finishes 16 sums ...
+  double narrow_rows_us;  ///< ... or 8
+  double edge_us;         ///< per million edges of narrow rows
+  double narrow_edge_us;  ///< the same where lanes have 8 columns
 
   BitCoefficients scaled(DeviceRatio ratio) const {
     BitCoefficients scaled = *this;
@@ -48,10 +49,10 @@ struct BitCoefficients {
 
 constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
-          "2026-11-16",
+          "2026-11-17",
           "2048, 8192 and 16384 squared bits by 32 and 128 columns of 1, 2, 4 and 8 bits; sums "
           "over "
-          "14 graphs of 3 thousand to 1.7 million vertices at 32 and 128 columns of 8 bits"),
+          "14 graphs of 3 thousand to 1.7 million vertices at 16 to 256 columns of 8 bits"),
       {.launch_us = 2,
        .start_us = 3,
        .count_per_us = 3.5e7,
@@ -66,9 +67,10 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
        .window_share = 1.04,
-       .wide_window_share = 0.85,
-       .less_wide_share = 1.28,
-       .tall_share = 1.5,
+       .tall_start_us = 1.5,
+       .tall_32_share = 0.88,
+       .tall_64_share = 0.82,
+       .tall_128_share = 0.785,
        .finish_us = 0.15,
        .narrow_finish = 0.6,
        .window_finish = 1.6,
@@ -206,16 +208,15 @@ double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& tra
   return windows_us(problem, fit.window_share, problem.options.cols, fit, traits);
 }
 
-double predict_bit_wide_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
+double predict_bit_tall_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
   const std::int64_t cols = problem.options.cols;
-  if (cols <= 64) return windows_us(problem, fit.less_wide_share, cols, fit, traits);
-  return windows_us(problem, fit.wide_window_share, (cols + 127) / 128 * 128, fit, traits);
-}
-
-double predict_tall_bytes_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
-  return windows_us(problem, fit.tall_share, problem.options.cols, fit, traits);
+  const double share = cols <= 32   ? fit.tall_32_share
+                       : cols <= 64 ? fit.tall_64_share
+                                    : fit.tall_128_share;
+  // Of more than 64 columns whole blocks are computed.
+  const std::int64_t computed = cols <= 64 ? cols : (cols + 127) / 128 * 128;
+  return fit.tall_start_us + windows_us(problem, share, computed, fit, traits);
 }
 
 }  // namespace tessera::ops

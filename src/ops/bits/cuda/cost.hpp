@@ -20,8 +20,7 @@ double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const Devic
 double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits);
-double predict_bit_wide_windows_us(const BitProblem& problem, const DeviceTraits& traits);
-double predict_tall_bytes_us(const BitProblem& problem, const DeviceTraits& traits);
+double predict_bit_tall_us(const BitProblem& problem, const DeviceTraits& traits);
 /// How many sources come is not known.
 double predict_bit_lists_us(const BitProblem& problem, const DeviceTraits& traits);
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits);

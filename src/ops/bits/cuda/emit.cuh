@@ -10,15 +10,6 @@
 /// What becomes of sums of neighbouring columns, which a lane has.
 namespace tessera::ops {
 
-/// Reads what a plain result needs of the launch while there is something else to wait for: these
-/// numbers come from memory in every launch.
-__device__ inline void expect_result(const AggregateResult& out) {
-  const BitFinish& finish = out.result.finish;
-  asm volatile("" ::"r"(static_cast<int>(out.plain)), "r"(static_cast<int>(finish.direct)),
-               "f"(finish.last_code), "f"(finish.one_inverse), "l"(out.result.bytes),
-               "l"(out.result.stride), "l"(out.rows), "l"(out.cols));
-}
-
 /// Stores numbers, four at a time where they lie on a boundary.
 template <int count, class T, class Four, class NumberOf>
 __device__ void store_numbers(T* to, std::int64_t stride, std::int64_t left, const void* base,

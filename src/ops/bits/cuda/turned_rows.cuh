@@ -17,10 +17,10 @@
 /// source 2 q + {0, 8, 1, 9}[j].
 namespace tessera::ops {
 
-/// As `ByteWindowsShape`.
-template <int width, int row_warps, int min_blocks>
-struct TurnedShape : ByteWindowsShape<width, row_warps, min_blocks> {
-  using Base = ByteWindowsShape<width, row_warps, min_blocks>;
+/// Warps lie below one another, so many blocks share a processor.
+template <int width, int min_blocks>
+struct TurnedShape : ByteWindowsShape<width, 4, min_blocks> {
+  using Base = ByteWindowsShape<width, 4, min_blocks>;
   static constexpr int line_bytes = 128 * width;
   static constexpr int rows_at = 2 * line_bytes;
   static constexpr int stages_at = rows_at + 2 * Base::stage_bytes;
@@ -73,16 +73,14 @@ class StageRing {
 /// This thread's bits of a stage. Steps that a window does not have are without edges.
 template <class Shape>
 struct StageBits {
-  std::uint32_t of[Shape::tiles][Shape::strips] = {};
+  std::uint32_t of_tile[Shape::tiles] = {};
 };
 
 template <class Shape>
 class BitReader {
  public:
   __device__ explicit BitReader(const std::uint32_t* words)
-      : words_(reinterpret_cast<const char*>(
-            words + threadIdx.x / 32 / Shape::column_warps * Shape::strips * 32 +
-            threadIdx.x % 32)) {
+      : words_(reinterpret_cast<const char*>(words + threadIdx.x)) {
     // One register pair, not a sum that is formed again in every turn.
     asm volatile("" : "+l"(words_));
   }
@@ -93,12 +91,7 @@ class BitReader {
         words_ + std::int64_t{stage.first_tile} * (Shape::threads * 4));
 #pragma unroll
     for (int tile = 0; tile < Shape::tiles; ++tile) {
-#pragma unroll
-      for (int strip = 0; strip < Shape::strips; ++strip) {
-        if (tile * 4 < stage.num_steps) {
-          bits.of[tile][strip] = __ldg(words + tile * Shape::threads + strip * 32);
-        }
-      }
+      if (tile * 4 < stage.num_steps) bits.of_tile[tile] = __ldg(words + tile * Shape::threads);
     }
     return bits;
   }
@@ -170,7 +163,7 @@ class RowTurner {
     const std::uint32_t from = from_ + static_cast<std::uint32_t>(place * Shape::stage_bytes);
     const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * Shape::line_bytes);
 #pragma unroll
-    for (int group = 0; group < Shape::units; ++group) {
+    for (int group = 0; group < Shape::groups; ++group) {
       std::uint32_t blocks[4];
       // Further groups differ from the first in the same bits whatever the row.
       cuda::load_blocks_transposed(blocks, from ^ static_cast<std::uint32_t>(group * 16));

@@ -21,14 +21,15 @@
 /// 16 u + 4 s + j is source 16 s + 2 u + {0, 8, 1, 9}[j].
 namespace tessera::ops {
 
-/// Of 32, 64 or 128 columns; of 32 two warps have none. So many blocks share a processor.
+/// Of 64 or 128 columns. So many blocks share a processor.
 template <int width_, int min_blocks_>
 struct WideShape {
   static constexpr int width = width_;
-  static constexpr int halves = width > 64 ? 2 : 1;  ///< of 64 columns
+  static_assert(width == 64 || width == 128);
+  static constexpr int halves = width / 64;
   static constexpr int units = width / 16;
   static constexpr int threads = 128;
-  static constexpr int num_sums = halves * 32;  ///< of a thread, with columns or without
+  static constexpr int num_sums = halves * 32;  ///< of a thread
   static constexpr int rows = 128;              ///< of a stage
   static constexpr int num_stages = 3;
   static constexpr int stage_bytes = rows * width;
@@ -87,8 +88,7 @@ struct StageFragments {
 
   __device__ void load(std::uint32_t rows) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    // Warps without columns take those of others.
-    const int unit = static_cast<int>(threadIdx.x) / 32 % Shape::units;
+    const int unit = static_cast<int>(threadIdx.x) / 32;
     const std::uint32_t first = Shape::further(rows + Shape::offset(lane % 8 * 8, unit), lane / 8);
 #pragma unroll
     for (int step = 0; step < 4; ++step) {

@@ -20,7 +20,7 @@ __device__ inline void store_blocks_transposed(std::uint32_t address,
 #endif
 }
 
-/// A thread has two neighbouring columns of 16 rows, in each half of up to 64 columns: sum 4 j + k
+/// A thread has two neighbouring columns of 16 rows, in each half of 64 columns: sum 4 j + k
 /// of a half belongs to row 8 j + 2 (lane % 4) + k % 2 and to the column k / 2.
 template <class Shape>
 struct WideWindowSums {
@@ -88,7 +88,6 @@ struct WideWindowSums {
   /// Four words of codes, of 32 rows from 8 * `first` on.
   __device__ void put(std::uint32_t lines, int half, int first,
                       const std::uint32_t (&words)[4]) const {
-    if (warp_ >= Shape::units) return;
     store_blocks_transposed(lines + offset(first * 8 + lane_, half * 4 + warp_), words);
   }
 
@@ -141,8 +140,7 @@ struct WideWindowSums {
   /// Two codes, where codes are asked for, of the first rows that this thread has.
   __device__ std::uint32_t finish_pair(int half, int of_row, std::int64_t row) const {
     const std::int64_t column = std::int64_t{blockIdx.y} * width + column_of(half);
-    const bool exists = row < launch_.out.rows && warp_ < Shape::units;
-    const std::int64_t left = exists ? launch_.out.cols - column : 0;
+    const std::int64_t left = row < launch_.out.rows ? launch_.out.cols - column : 0;
     const std::int32_t sums[2] = {own[half][of_row], own[half][of_row + 2]};
     if (launch_.out.result.kind == BitResultKind::sums || !launch_.small_sums) {
       const std::int32_t numbers[2] = {sums[0] - start_, sums[1] - start_};
