@@ -16,7 +16,8 @@ Writes docs/results/accuracy.json (every run) and docs/results/accuracy.md.
 
 compares precisions of another device with the CPU's results (--reference) and writes accuracy_gpu.json and
 accuracy_gpu.md instead. --threads trains so many runs of a job side by side, which on one GPU wait for each other:
-steps on small graphs took a hundred times as long, 15 at once. --seconds begins no job after that time, those that
+steps on small graphs took a hundred times as long, 15 at once. Processes (--jobs) take turns on a GPU, too, unless
+NVIDIA's MPS runs (nvidia-cuda-mps-control -d): then ten of them compute at once. --seconds begins no job after that time, those that
 matter most first, and says in the table what is missing.
 """
 import argparse
